@@ -7,7 +7,8 @@ are never read. DuckDB's own messages may quote values, so only the kind of an e
 
 No type is made of values (PRIVACY P34): a column that the names of directories state is text, which
 holds every name, and files that differ are one table only where the config declares its columns.
-Then each value is converted by itself, and is NULL where the declared type does not hold it.
+Then each value is converted by itself, and is NULL where the declared type does not hold it, here
+or in the copy.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ import pyarrow as pa
 
 from privbench.errors import ConnectionFailed, DatabaseError, SchemaError, UsageError
 from privbench.schema import TableName, literal, quoted
-from privbench.sources.types import postgres_type, selected
+from privbench.sources.types import element_type, postgres_type, selected
 
 if TYPE_CHECKING:
     import duckdb
@@ -53,6 +54,8 @@ _LONGEST = 63
 _PATTERN = re.compile(r"[*?\[]")
 #: The directory name that stands for NULL.
 _NULL = "__HIVE_DEFAULT_PARTITION__"
+#: The name of a list's element in SQL.
+_ELEMENT = '"an element"'
 _TABLES = """
 SELECT schema_name, table_name FROM duckdb_tables()
 WHERE database_name = 'source' AND NOT internal ORDER BY ALL
@@ -92,6 +95,7 @@ class FileTable:
     unique: tuple[Columns, ...] = ()  # columns of every other key
     not_null: Columns = ()  # columns without NULL
     foreign: tuple[Reference, ...] = ()
+    declared: bool = False  # whether the config declares the columns
 
     @property
     def key(self) -> str:
@@ -144,7 +148,10 @@ class Files:
         """The rows of a table in any order, in types that `postgres.csvtext` can write."""
         for relation, there in table.relations.items():
             columns = [
-                selected(kind, _converted(name, kind, there.get(name)))
+                selected(
+                    kind,
+                    _converted(name, kind, there.get(name)) if table.declared else quoted(name),
+                )
                 for name, kind in table.columns.items()
             ]
             query = f"SELECT {', '.join(columns)} FROM {relation}"  # noqa: S608
@@ -152,11 +159,14 @@ class Files:
                 yield from self._connection.sql(query).to_arrow_reader(_ROWS)
 
     def with_nul(self, table: FileTable) -> str | None:
-        """The first column with a text that holds the character NUL (code 0); None without one."""
+        """The first column with a text that holds the character NUL (code 0); None without one.
+
+        The config does not declare the table's columns.
+        """
         for name, kind in table.columns.items():
-            if postgres_type(kind) in ("text", "json", "text[]", "json[]"):
+            if _is_text(kind):
                 text = f"contains(CAST({quoted(name)} AS VARCHAR), chr(0))"
-                for relation in (item for item, there in table.relations.items() if name in there):
+                for relation in table.relations:
                     query = f"SELECT 1 FROM {relation} WHERE {text} LIMIT 1"  # noqa: S608
                     with _duckdb_errors("its rows cannot be read", table.key):
                         if self._ask(query):
@@ -278,12 +288,29 @@ def _partitions(directories: Iterable[str]) -> dict[str, str]:
 def _converted(name: str, kind: str, there: str | None) -> str:
     """DuckDB's SQL for a column as a type; ``there`` is its type in the file, None if it has none.
 
-    A value becomes NULL if the type does not hold it. Whether it does depends on no other value.
+    A value, also one within a list, becomes NULL if DuckDB's type does not hold it, or if it is a
+    text with the character NUL. Whether it does depends on no other value.
     """
-    if there == kind:
+    if there is None:
+        return f"CAST(NULL AS {kind})"
+    if there == kind and not _is_text(kind):
         return quoted(name)
-    text = "NULL" if there is None else f"CAST({quoted(name)} AS VARCHAR)"
-    return f"TRY_CAST({text} AS {kind})"
+    element = element_type(kind)
+    if element is None:
+        return _converted_value(quoted(name), kind)
+    is_list = element_type(there) is not None
+    lists = quoted(name) if is_list else f"TRY_CAST(CAST({quoted(name)} AS VARCHAR) AS VARCHAR[])"
+    each = f"[{_converted_value(_ELEMENT, element)} FOR {_ELEMENT} IN {lists}]"
+    return f"TRY_CAST({each} AS {kind})"
+
+
+def _converted_value(value: str, kind: str) -> str:
+    text = f"CAST({value} AS VARCHAR)"
+    return f"TRY_CAST(CASE WHEN NOT contains({text}, chr(0)) THEN {text} END AS {kind})"
+
+
+def _is_text(kind: str) -> bool:
+    return postgres_type(kind) in ("text", "json", "text[]", "json[]")
 
 
 def _named(schema: str, name: str) -> TableName:

@@ -31,7 +31,7 @@ from privbench.postgres.statement import build
 from privbench.schema import TableName
 from privbench.sources.files import Columns, Files, FileTable, is_file
 from privbench.sources.keys import settle
-from privbench.sources.types import postgres_type
+from privbench.sources.types import element_type, postgres_type
 
 logger = logging.getLogger(__name__)
 
@@ -41,6 +41,25 @@ _starting = Lock()
 _READER = "reader"
 #: The errors of rows that violate a key.
 _BROKEN = (errors.UniqueViolation, errors.NotNullViolation, errors.ForeignKeyViolation)
+#: The errors of values that a type does not hold, the last two those of deeply nested ones.
+_NOT_HELD = (psycopg.DataError, errors.ProgramLimitExceeded, errors.StatementTooComplex)
+_STAGE = sql.Identifier("pg_temp", "privbench stage")
+_HELD: LiteralString = """
+CREATE OR REPLACE FUNCTION pg_temp.held(value text, kind anyelement) RETURNS anyelement
+LANGUAGE plpgsql AS $$
+BEGIN
+  kind := value;
+  RETURN kind;
+EXCEPTION WHEN data_exception OR program_limit_exceeded THEN
+  RETURN NULL;
+END
+$$
+"""
+_HELD_VALUE: LiteralString = "pg_temp.held({column}, NULL::{kind})"
+_HELD_LIST: LiteralString = """
+CASE WHEN {column} IS NOT NULL
+  THEN ARRAY(SELECT pg_temp.held(element, NULL::{kind}) FROM unnest({column}) element) END
+"""
 
 
 @contextlib.contextmanager
@@ -125,7 +144,7 @@ def _server(process: int) -> embedded.Server:
 
 
 def _fill(dsn: str, files: Files | None, tables: list[FileTable]) -> None:
-    """Make tables, copy rows and add keys in one transaction, which writes each row only once."""
+    """Make tables, copy rows and add keys in one transaction, so that rows are frozen."""
     with database_errors("copying the files"), connect(dsn) as connection:
         connection.execute("REVOKE EXECUTE ON FUNCTION pg_control_system() FROM PUBLIC")
         schemas = sorted({table.name.schema for table in tables})
@@ -177,8 +196,10 @@ def _copy(connection: Connection, files: Files, table: FileTable) -> None:
     """Copy the rows of a table; errors name its column where that is known."""
     names = list(table.columns)
     try:
-        named = build("{}", table.name)
-        copy_rows(connection, named, names, files.batches(table), freeze=True)
+        if table.declared:
+            _copy_held(connection, files, table)
+        else:
+            _copy_unchanged(connection, files, table)
     except errors.NotNullViolation as error:
         raise SchemaError(
             "it is declared to be NOT NULL, and holds NULL.",
@@ -200,6 +221,41 @@ def _copy(connection: Connection, files: Files, table: FileTable) -> None:
             column=next((name for name in names if f", column {name}: " in said), None),
             remedy="Write the file anew with another value, or leave the column out (leave_out).",
         ) from None
+
+
+def _copy_unchanged(connection: Connection, files: Files, table: FileTable) -> None:
+    named = build("{}", table.name)
+    copy_rows(connection, named, list(table.columns), files.batches(table), freeze=True)
+
+
+def _copy_held(connection: Connection, files: Files, table: FileTable) -> None:
+    """Copy the rows of a declared table; what PostgreSQL's types do not hold becomes NULL.
+
+    The types themselves decide, each value and each element of a list alone: no rule here could
+    differ from theirs. That is slow, and done only if the rows cannot be copied as they are.
+    """
+    with contextlib.suppress(*_NOT_HELD), connection.transaction():
+        connection.execute(build("TRUNCATE {}", table.name))  # FREEZE needs it
+        _copy_unchanged(connection, files, table)
+        return
+    texts, held = [], []
+    for name, kind in table.columns.items():
+        element = element_type(kind)
+        texts.append(build("{} text[]" if element else "{} text", name))
+        held.append(
+            build(
+                _HELD_LIST if element else _HELD_VALUE,
+                column=name,
+                kind=sql.SQL(str(postgres_type(element or kind))),
+            )
+        )
+    names = list(table.columns)
+    connection.execute(_HELD)
+    connection.execute(build("CREATE TEMPORARY TABLE {} ({})", _STAGE, texts))
+    copy_rows(connection, _STAGE, names, files.batches(table))
+    filled = "INSERT INTO {} ({}) SELECT {} FROM {}"
+    connection.execute(build(filled, table.name, names, held, _STAGE))
+    connection.execute(build("DROP TABLE {}", _STAGE))
 
 
 def _add_key(

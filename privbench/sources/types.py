@@ -38,8 +38,8 @@ _AS_TEXT = {
     "TIMESTAMP WITH TIME ZONE": "timestamp with time zone",
     "INTERVAL": "interval",
 }
-_DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
-_LIST = re.compile(r"(.*)\[\d*\]", re.DOTALL)
+_DECIMAL = re.compile(r"DECIMAL\(([1-9]|[12][0-9]|3[0-8]),([0-9]{1,2})\)")
+_LIST = re.compile(r"(.*)\[(?:[1-9][0-9]{0,4}|100000)?\]", re.DOTALL)
 
 #: Every type without parameters, for the table in the documentation.
 SIMPLE = _AS_ARROW | _AS_TEXT
@@ -55,12 +55,15 @@ def postgres_type(kind: str) -> str | None:
     ('numeric(18,3)', 'smallint[]', 'text')
     >>> postgres_type("MAP(VARCHAR, INTEGER)"), postgres_type("INTEGER[][]")
     (None, None)
+    >>> postgres_type("DECIMAL(2,5)"), postgres_type("INTEGER[0]")
+    (None, None)
     """
     if found := _LIST.fullmatch(kind):
         element = None if found[1].endswith("]") else postgres_type(found[1])
         return None if element is None else f"{element}[]"
     if found := _DECIMAL.fullmatch(kind):
-        return f"numeric({found[1]},{found[2]})"
+        within = int(found[2]) <= int(found[1])
+        return f"numeric({found[1]},{found[2]})" if within else None
     return "text" if kind.startswith("ENUM(") else SIMPLE.get(kind)
 
 
@@ -75,8 +78,18 @@ def declared_type(text: str) -> str | None:
     return kind if known else None
 
 
+def element_type(kind: str) -> str | None:
+    """The type of a list's elements, as DuckDB prints it; None if a type is no list.
+
+    >>> element_type("INTEGER[3]"), element_type("INTEGER")
+    ('INTEGER', None)
+    """
+    found = _LIST.fullmatch(kind)
+    return found[1] if found else None
+
+
 def selected(kind: str, column: str) -> str:
     """DuckDB's SQL for a quoted column of a type, in a form that `postgres.csvtext` can write."""
-    if found := _LIST.fullmatch(kind):
-        return f"CAST({column} AS {found[1] if found[1] in _AS_ARROW else 'VARCHAR'}[])"
+    if element := element_type(kind):
+        return f"CAST({column} AS {element if element in _AS_ARROW else 'VARCHAR'}[])"
     return column if kind in _AS_ARROW else f"CAST({column} AS VARCHAR)"

@@ -352,6 +352,82 @@ def test_columns_of_a_duckdb_file_can_be_declared(tmp_path):
         assert ask(dsn, "SELECT i, code, d::float FROM t") == [(7, None, 1.3)]
 
 
+#: A declared type, values in DuckDB's SQL that PostgreSQL's type does not hold, one that it does,
+#: and PostgreSQL's text of that.
+UNHELD = [
+    ("JSON", ["'nan'", "'Infinity'", "'[-infinity]'", "'{\"a\": NaN}'", "'[1,]'", "'{\"a\": 1,}'",
+              "repeat('[', 30000) || repeat(']', 30000)", "repeat('{\"a\":', 30000)", "'['", "''",
+              "'\"' || chr(0) || '\"'"],
+     """'[{"a": 1, "a": 1e999999}, "\\u0000 nan,]"]'""",
+     """[{"a": 1, "a": 1e999999}, "\\u0000 nan,]"]"""),
+    ("JSON", ["'nan'::JSON", "'[1,]'::JSON"], "'{}'::JSON", "{}"),
+    ("DATE", ["'5877642-06-25 (BC)'", "'4714-11-23 (BC)'", "'5874898-01-01'", "'5881580-07-10'",
+              "'2024-02-30'", "'x'"], "'4714-11-24 (BC)'", "4714-11-24 BC"),
+    ("DATE", ["DATE '4714-11-23 (BC)'", "DATE '5881580-07-10'"], "DATE '5874897-12-31'",
+     "5874897-12-31"),
+    *((kind, [f"'{text}'{cast}" for text in texts], f"'2024-01-02'{cast}",
+       f"2024-01-02 00:00:00{end}")
+      for kind, texts, end in (
+          ("TIMESTAMP", ["4714-11-23 (BC) 23:59:59", "290309-12-22 (BC)"], ""),
+          ("TIMESTAMP_S", ["4714-11-23 (BC) 23:59:59", "290309-12-22 (BC)"], ""),
+          ("TIMESTAMP_MS", ["4714-11-23 (BC) 23:59:59", "290309-12-22 (BC)"], ""),
+          ("TIMESTAMP WITH TIME ZONE", ["4714-11-23 (BC) 23:59:59+00"], "+00"))
+      for cast in ("", f"::{kind}")),
+    ("TIMESTAMP_NS", ["'1600-01-01'", "'300000-01-01'"], "'2024-01-02'", "2024-01-02 00:00:00"),
+    ("TIME", ["'24:00:01'", "'-1:00:00'"], "'24:00:00'", "24:00:00"),
+    ("INTERVAL", ["'-2562047788:00:54.775808'", "'x'", "'999999999999 years'"],
+     "'1 year'", "1 year"),
+    ("INTERVAL", ["INTERVAL '-2562047788:00:54.775808'"], "INTERVAL '1 year'", "1 year"),
+    ("VARCHAR", ["chr(0)", "'a' || chr(0) || 'b'"], "'é\\x'", "é\\x"),
+    ("VARCHAR", ["chr(0)"], "''", ""),
+    ("BLOB", ["'é'", "'\\xzz'"], "'\\x00a'", "\\x0061"),
+    ("UUID", ["'x'", "chr(0)"], "'00000000-0000-0000-0000-000000000001'",
+     "00000000-0000-0000-0000-000000000001"),
+    ("BIT", ["'2'", "'x'"], "'101'", "101"),
+    ("UHUGEINT", ["'-1'", "repeat('9', 39)"], "'340282366920938463463374607431768211455'",
+     "340282366920938463463374607431768211455"),
+    ("HUGEINT", ["'1e39'", "'170141183460469231731687303715884105728'"], "'-1'", "-1"),
+    ("DECIMAL(4,1)", ["'999.95'", "'1e9'", "'nan'"], "'999.94'", "999.9"),
+    ("FLOAT", ["'1e'", "'x'"], "'1e-45'", "1e-45"),
+    ("DOUBLE", ["'1e'", "'x'"], "'5e-324'", "5e-324"),
+    ("BOOLEAN", ["'x'", "'2024-01-01'"], "'t'", "true"),
+    ("UTINYINT", ["'256'", "'-1'"], "'255'", "255"),
+    ("SMALLINT", ["70000", "-32769"], "7", "7"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "unheld", "good", "text"), UNHELD)
+def test_a_value_that_its_declared_type_does_not_hold_is_null(tmp_path, kind, unheld, good, text):
+    """Also within a list, of which all else stays."""
+    rows = [f"({n}, {value}, [{good}, {value}], 'x')" for n, value in enumerate([*unheld, good])]
+    made = "CREATE TABLE t AS SELECT * FROM (VALUES {}) r (n, v, l, w)".format(", ".join(rows))
+    config = '[source.tables."public.t"]\ncolumns = {n = "BIGINT", w = "VARCHAR", '
+    config += f'v = "{kind}", l = "{kind}[]"}}'
+    with staged(write(tmp_path / "a.db", made), Config.loads(config)) as dsn:
+        query = "SELECT v::text, l[1]::text, l[2]::text, cardinality(l), w FROM t ORDER BY n"
+        told = ask(dsn, query)
+    assert told == [(None, text, None, 2, "x")] * len(unheld) + [(text, text, text, 2, "x")]
+
+
+def test_elements_of_declared_lists_are_converted_one_by_one(tmp_path):
+    """Whatever the file has for a list, and whatever its column is called."""
+    source = write(
+        tmp_path / "a.db",
+        """CREATE TABLE t ("an element" VARCHAR, element INTEGER[2], v JSON[], w INTEGER);
+        INSERT INTO t VALUES ('[1, x]', [70000, 2], ['nan', NULL, '"a\\u0000"'], 1),
+          ('[1]', NULL, [], 2), (NULL, [NULL, 3], NULL, NULL), ('{', NULL, ['[1,]', '1'], 4)""",
+    )
+    columns = '"an element" = "INTEGER[2]", element = "SMALLINT[]", v = "JSON[]", w = "DATE[]"'
+    config = f'[source.tables."public.t"]\ncolumns = {{{columns}}}'
+    with staged(source, Config.loads(config)) as dsn:
+        assert ask(dsn, 'SELECT "an element", element, v::text, w FROM t ORDER BY ctid') == [
+            ([1, None], [None, 2], '{NULL,NULL,"\\"a\\\\u0000\\""}', None),
+            (None, None, "{}", None),
+            (None, [None, 3], None, None),
+            (None, None, "{NULL,1}", None),
+        ]
+
+
 def test_the_copy_is_private_and_goes(tmp_path):
     with staged(write(tmp_path / "shop.db", SHOP), EMPTY) as dsn:
         assert ask(dsn, "SHOW listen_addresses") == [("",)]
