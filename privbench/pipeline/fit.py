@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
@@ -248,18 +249,21 @@ def _agree(draft: Draft, release: Release) -> None:
 
 def _price(draft: Draft, release: str, lost: Sequence[Event]) -> str:
     whole = draft.accountant.terms.reserved(lost)
+    said = f"{len(lost)} answers were lost when release {release} was broken off, and"
+    if math.isinf(whole.epsilon):
+        return f"{said} paying for them again would pass its last limit: it cannot be resumed"
     return (
-        f"{len(lost)} answers were lost when release {release} was broken off, and are paid for "
-        f"again: it costs up to ε = {whole.epsilon:.4g}, δ = {whole.delta:.3g}, where "
-        f"ε = {draft.accountant.requested.epsilon:.4g} was asked for"
+        f"{said} are paid for again: it costs up to ε = {whole.epsilon:.4g}, "
+        f"δ = {whole.delta:.3g}, where ε = {draft.accountant.requested.epsilon:.4g} was asked for"
     )
 
 
 def _advise(draft: Draft, error: BaseException, release: str, lost: Sequence[Event]) -> None:
-    """Note on an error how a release is given up and, last, how it is resumed."""
+    """Note on an error how a release is given up and, last, how it is resumed if it can be."""
     options = ["--resume", release, *(["--pay-again"] if lost else [])]
     error.add_note(f"To give it up: {_abandon(draft, release)}")
-    if again := draft.reporter.again(*options):
+    possible = math.isfinite(draft.accountant.terms.reserved(lost).epsilon)
+    if possible and (again := draft.reporter.again(*options)):
         error.add_note(f"To go on: {again}")
 
 

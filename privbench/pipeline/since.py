@@ -139,7 +139,7 @@ class Since:
         before = max(Fraction(earlier.level.rho), Tally(self.model.events, "zcdp").amount())
         # The cap's part of δ is so much larger that a level below it may promise less: the release
         # then counts as one that reached the cap, as every one with the same two levels does.
-        whole = release.terms.level(Fraction(release.terms.cap), release.lost)
+        whole = release.terms.level(max(Fraction(release.terms.cap), release.spent().amount()))
         levels = [
             Level(
                 round_up(before + Fraction(item.rho)),

@@ -26,9 +26,13 @@ from privbench.privacy.events import Accounting, Event, Loss
 from privbench.privacy.mechanisms import MECHANISMS, VECTOR, Price
 
 _MARGIN = 1 - Fraction(1, 2**30)
-#: Levels of a zCDP release below its cap, as parts of it; and the part of δ that each of them takes
-#: of what the conversion has. With these, δ for the cap costs a thousandth of ρ.
-LEVELS, LEVEL_DELTA = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2), Fraction(1, 256)
+#: Levels of a zCDP release beside its cap, as parts of it; those above are for releases that go on
+#: after answers were lost, and twice the cap covers any first crash. And the part of the
+#: conversion's δ that each takes. It costs the cap .08 % of ρ at (3.2, 1e-9), and half as much
+#: (double) with half (double) the part, where ε of the other levels is 1.4 % higher (lower). The
+#: step to 9/8 takes ε from 3.2 to 3.94; half the step would take it to 3.82, double it to 4.16.
+LEVELS = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 9 / 8, 3 / 2, 2.0)
+LEVEL_DELTA = Fraction(1, 512)
 _LOSS: dict[Accounting, Loss] = {"pure": "epsilon", "zcdp": "rho"}
 
 
@@ -120,7 +124,7 @@ class Level:
     @property
     def epsilon(self) -> float:
         """What outcomes that spend no more are promised."""
-        return epsilon_for(self.rho, self.delta)
+        return epsilon_for(self.rho, self.delta) if self.rho < math.inf else math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,32 +132,48 @@ class Terms:
     """What a release may spend and what it promises, fixed before its first event (P36).
 
     Under zCDP a promise is never what an outcome happened to spend: it is the cap, or one of a few
-    levels below it, the least one that the outcome's sums stay within. Let level ℓ have the limit
-    ρ_ℓ and the part δ_ℓ of δ, and let ε_ℓ be the conversion of ρ_ℓ at δ_ℓ. *Claim:* for every
-    function g of outcomes with values in [0, 1], E[g] ≤ E′[exp(ε(o))·g(o)] + δ, where o has the
-    promise ε(o) and E′ is the mean on a neighbour; for a set of outcomes g is its indicator.
-    *Proof.* Split g into g_ℓ by the level of outcomes. The mechanism that stops where an event
-    would pass ρ_ℓ has the same outcomes of level ℓ with the same probabilities, on both databases,
-    and is (ε_ℓ, δ_ℓ + D)-DP with D for its threshold releases, where a limit that is fixed in
-    advance makes sums of adaptive amounts a bound (docs/privacy.md). D counts once for all levels:
-    outside of one set of outcomes, in which a threshold lets through what one unit alone has, and
-    whose probability is at most the fixed limit on the sum of their δ, there is nothing to count.
-    Sums over ℓ: E[g] = Σ E[g_ℓ] ≤ Σ exp(ε_ℓ)·E′[g_ℓ] + Σ δ_ℓ + D. ∎ Where δ is large beside ε, the
-    little δ of a level may make its ε larger than what was asked for: such a level is left out.
+    levels beside it, the least one that the outcome's sums stay within. Events whose answers were
+    lost in a crash are in these sums, so only an outcome with lost events has a level above the
+    cap. A release goes on after a crash if the cap and all lost events stay within the last level;
+    if not it is refused, and given up at the level that it had reached: no outcome is without one.
+
+    Let level ℓ have the limit ρ_ℓ and the part δ_ℓ of the conversion's δ, with Σ δ_ℓ no more than
+    that over all levels, and let ε_ℓ be the conversion of ρ_ℓ at δ_ℓ. Let an outcome o have the
+    promise ε(o) of its level, and δ(o): the release's δ, and on top of it that of lost threshold
+    releases. *Claim:* for every function g of outcomes with values in [0, 1],
+    E[g] ≤ E′[exp(ε(o))·g(o)] + E[δ(o)], where E′ is the mean on a neighbour; for a set of outcomes
+    g is its indicator.
+    *Proof.* Let an outcome be all that was drawn, lost answers included: what is known, where a
+    crash came and what the fit then asked are made of it, and of nothing else that is private.
+    Let B be the outcomes in which a threshold lets through what one unit alone has. Split g into
+    g_B on B and g_ℓ on the other outcomes of level ℓ. The mechanism that stops where an event would
+    pass ρ_ℓ has the same outcomes of level ℓ with the same probabilities, on both databases.
+    Outside of B it is ρ_ℓ-zCDP, since a limit that is fixed in advance makes sums of adaptive
+    amounts a bound (docs/privacy.md): E[g_ℓ] ≤ exp(ε_ℓ)·E′[g_ℓ] + δ_ℓ. A threshold release that is
+    asked adds no more to the probability of B than its δ, whatever was asked before, so that of B
+    is at most the mean of their sum, once for all levels. On every path this sum is at most the
+    limit for thresholds, which the accountant keeps to after a crash anew, and what was lost: with
+    Σ δ_ℓ at most δ(o). So E[g] = Σ E[g_ℓ] + E[g_B] ≤ E′[exp(ε(o))·g] + E[δ(o)]. ∎
+
+    For outcomes with δ(o) ≤ x, whatever x was fixed in advance, E[δ(o)] may be x: stop the release
+    where more would be reserved. Without a lost threshold release that is the release's δ. Amounts
+    of ρ need levels, since each limit needs a conversion with a δ of its own; δ of thresholds needs
+    none, since it is added up as a mean. Where δ is large beside ε, the little δ of a level below
+    the cap may make its ε larger than what was asked for: such a level is left out.
 
     The claim composes: let a second release, chosen after the first one, have it with ε₂ and δ₂.
-    For an outcome o of the first let h(o) be the mean of g over the second, at most the smaller of
-    1 and E′[exp(ε₂)·g] + δ₂. So E[h] ≤ E′[exp(ε₁)·E′[exp(ε₂)·g]] + δ₁ + δ₂: promises add up in a
-    ledger, and so do those of releases that were given up.
+    For an outcome o of the first let f(o) = E′[exp(ε₂)·g], at most 1, and h(o) be the mean of g
+    over the second, at most f(o) + E[δ₂]. So E[h] ≤ E′[exp(ε₁)·f] + E[δ₁] + E[δ₂]: promises add up
+    in a ledger, and so do those of releases that were given up.
 
-    Pure losses need no levels: without δ the claim holds outcome by outcome with the sum of ε, and
-    with the limit on the sum of δ where values were listed.
+    Pure losses need no levels: without δ the claim holds outcome by outcome with the sum of ε, lost
+    events included, and with δ(o) where values were listed.
     """
 
     accounting: Accounting
     requested: Guarantee  # (ε, δ) of the whole release
     delta_conversion: float  # δ for the conversions of zCDP, those of all levels
-    levels: tuple[float, ...] = LEVELS  # levels below the cap, ascending, as parts of it
+    levels: tuple[float, ...] = LEVELS  # levels beside the cap, ascending, as parts of it
 
     @property
     def conversion(self) -> float:
@@ -166,39 +186,42 @@ class Terms:
         epsilon, _ = spendable(self.requested.epsilon, 0.5)
         return epsilon if self.accounting == "pure" else rho_for(epsilon, self.conversion)
 
-    def level(self, spent: Fraction, lost: Iterable[Event] = ()) -> Level:
-        """The level of outcomes with such a sum of ρ; the cap is the last. 0 under pure accounting.
+    def level(self, spent: Fraction) -> Level:
+        """The level of outcomes with such a sum of ρ, lost events in it; 0 under pure accounting.
 
-        Events whose results were lost are added to the cap: they were paid for a second time.
+        A sum beyond the last level, as only earlier versions let pass, has no limit.
         """
         if self.accounting == "pure":
             return Level(0.0, 0.0)
         part = round_down(Fraction(self.delta_conversion) * LEVEL_DELTA)
-        for level in (Level(share * self.cap, part) for share in self.levels):
-            if spent <= Fraction(level.rho) and level.epsilon < self.requested.epsilon:
+        for share in sorted({*self.levels, 1.0}):
+            rho = round_up(Fraction(share) * Fraction(self.cap))
+            level = Level(rho, self.conversion if share == 1 else part)
+            if spent <= Fraction(rho) and (share >= 1 or level.epsilon < self.requested.epsilon):
                 return level
-        more = Tally(lost, self.accounting).amount()
-        return Level(round_up(Fraction(self.cap) + more), self.conversion)
+        return Level(math.inf, part)
 
     def reserved(self, lost: Iterable[Event] = ()) -> Guarantee:
-        """The whole budget, with that of events whose results were lost on top."""
-        events = list(lost)
-        tally, (epsilon, delta) = Tally(events, self.accounting), astuple(self.requested)
+        """The whole budget with that of lost events on top; ε is infinite if no level covers it.
+
+        Such a release cannot be resumed.
+        """
+        tally, (epsilon, delta) = Tally(lost, self.accounting), astuple(self.requested)
         delta = round_up(Fraction(delta) + tally.delta())
         if tally.amount() and self.accounting == "pure":
             epsilon = round_up(Fraction(epsilon) + tally.amount())
         elif tally.amount():
-            epsilon = self.level(Fraction(self.cap), events).epsilon
+            epsilon = self.level(Fraction(self.cap) + tally.amount()).epsilon
         return Guarantee(epsilon, delta)
 
     def promised(self, spent: Tally, lost: Iterable[Event] = ()) -> Guarantee:
         """The promise to outcomes with such sums, lost events included."""
-        events, amount = list(lost), spent.amount()
-        whole = self.reserved(events)
+        amount, delta = spent.amount(), self.reserved(lost).delta
         if self.accounting == "pure" or not amount:
-            return Guarantee(round_up(amount), whole.delta if spent.delta() else 0.0)
-        level = self.level(amount, events)
-        return Guarantee(level.epsilon if level.rho < self.cap else whole.epsilon, whole.delta)
+            return Guarantee(round_up(amount), delta if spent.delta() else 0.0)
+        level = self.level(amount)
+        capped = level.rho == self.cap
+        return Guarantee(self.requested.epsilon if capped else level.epsilon, delta)
 
 
 class Accountant:

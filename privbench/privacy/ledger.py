@@ -24,6 +24,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
+import shlex
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -167,7 +168,8 @@ class Ledger:
         The stricter of two caps applies: ``cap``, which is the config's, and the ledger's own. If
         it has no room, that is a BudgetExceeded. A release to resume must be open, not in use, and
         of the same fit. If answers of it were lost, ``agree`` is called before more is reserved for
-        them, and may raise.
+        them, and may raise. A PrivacyRefusal says that no level covers them: then it can only be
+        given up.
         """
         header = _header(fit, accountant)
         with ExitStack() as undo:
@@ -186,13 +188,14 @@ class Ledger:
                     standing.require_open(resume, header)
                 release = holder._release(books[holder][0], name, header)
                 undo.callback(release.leave)
+                whole = _whole(release, accountant, self.directory.parent)
                 elsewhere = self.database not in {None, *books[holder][1].databases}
             if release.lost and agree is not None:
                 agree(release)
             if release.lost or elsewhere:
                 with self._books() as books:
                     holder, standing = self._counted(books, resume)
-                    extended = standing.extend(name, _whole(release, accountant), self.database)
+                    extended = standing.extend(name, whole, self.database)
                     standing.check(name, cap)
                     books[holder][0].append(extended)
             undo.pop_all()
@@ -358,7 +361,7 @@ class Ledger:
     def _release(self, book: Book, release_id: str, header: Entry) -> Release:
         return Release(release_id, self.directory, header, book.read(release_id), self._close)
 
-    def _close(self, release_id: str, spent: Guarantee, events: int) -> None:
+    def _close(self, release_id: str, spent: Guarantee, events: int) -> Guarantee:
         with self._book() as book:
             reserved = self._own(book).reserved(release_id)
             book.append(
@@ -371,6 +374,7 @@ class Ledger:
                     "time": _now(),
                 }
             )
+        return Guarantee(min(spent.epsilon, reserved.epsilon), min(spent.delta, reserved.delta))
 
 
 def joined(
@@ -422,13 +426,23 @@ def _is_former(identity: str, known: set[str]) -> bool:
     return bool(_ADDRESS.fullmatch(identity)) or (slash == "/" and system in systems)
 
 
-def _whole(release: Release, accountant: Accountant) -> Guarantee | None:
+def _whole(release: Release, accountant: Accountant, base: Path) -> Guarantee | None:
     """The budget of a killed run's lost events on top of what the fit will spend, if there are any.
 
     The fit's own accountant starts from 0 and charges the replayed events again. Lost events are
     not replayed, so without this reservation they would be forgotten.
     """
-    return accountant.terms.reserved(release.lost) if release.lost else None
+    if not release.lost:
+        return None
+    whole = accountant.terms.reserved(release.lost)
+    if math.isinf(whole.epsilon):
+        words = ["privbench", "ledger", "abandon", release.id, "--ledger"]
+        raise PrivacyRefusal(
+            f"release {release.id} cannot be resumed: so many answers were lost that paying for "
+            "them again would pass the last of its limits.",
+            remedy=f"Give it up by `{shlex.join([*words, str(base)])}`, and start a new one.",
+        )
+    return whole
 
 
 def _require_whole(folder: Path) -> None:

@@ -51,7 +51,7 @@ class Release:
         folder: Path,
         header: Entry,
         entries: Sequence[Entry],
-        settle: Callable[[str, Guarantee, int], None],
+        settle: Callable[[str, Guarantee, int], Guarantee],
     ) -> None:
         self.id = release_id
         self.accounting: Accounting = header["accounting"]
@@ -126,13 +126,12 @@ class Release:
 
     def level(self) -> Level:
         """The limit under zCDP that the promise is made of."""
-        return self.terms.level(self.spent().amount(), self.lost)
+        return self.terms.level(self.spent().amount())
 
     def close(self) -> Guarantee:
         """Replace the reservation by what is promised, which is returned; give up the lock."""
         self._require_lock()
-        spent = self.loss()
-        self._settle(self.id, spent, len(self.events))
+        spent = self._settle(self.id, self.loss(), len(self.events))
         self._lock.release()
         return spent
 

@@ -14,6 +14,7 @@ import sys
 import termios
 import threading
 import time
+from pathlib import Path
 
 import market
 import psycopg
@@ -27,6 +28,7 @@ from privbench.cli.console import reporter
 from privbench.config import Config
 from privbench.postgres.load import Loader
 from privbench.privacy.release import Release
+from privbench.privacy.store import transaction
 
 
 @pytest.fixture
@@ -358,3 +360,30 @@ def test_a_command_is_printed_only_if_it_takes_what_is_added_to_it(command):
     takes = any("--resume" in item.opts for item in found.params)
     said = reporter("human", (command, "a")).again("--resume", "r")
     assert said == (f"privbench {command} a --resume r" if takes else None)
+
+
+def test_a_fit_that_lost_too_much_to_be_resumed_names_the_way_out(source, fitting, tmp_path):
+    """Above its cap a release has few levels; beyond the last one it can only be given up."""
+    fit, asked = fitting
+    asked = asked.with_privacy(accounting="zcdp")
+    path = fit[fit.index("-c") + 1]
+    toml = path.read_text(encoding="utf-8")
+    path.write_text(toml.replace("[privacy]", '[privacy]\naccounting = "zcdp"'), encoding="utf-8")
+    kill_at("record:2", pipeline.fit, source, asked, tmp_path / "m")
+    (shown,) = pipeline.ledger_show("", NAME, asked.ledger.path).state["releases"]
+    (file,) = Path(asked.ledger.path).rglob("ledger.sqlite")
+    with transaction(file.parent) as book:
+        entries = book.read(shown["release"])
+        # As if it had been killed many times: another event, for which nothing was answered.
+        dearest = {**entries[-1]["events"][-1], "amount": 1.0}
+        dearest["id"] += 1
+        book.append({"type": "events", "events": [dearest]}, shown["release"])
+    refused = fail(4, "would pass its last limit: it cannot be resumed", *fit)
+    assert "To go on: " not in refused.stderr
+    way_out = printed(refused, "To give it up: ")
+    again = fail(4, "would pass the last of its limits", *fit, "--resume", shown["release"])
+    assert shlex.join(["privbench", *map(str, way_out)]) in again.stderr
+    assert releases(asked) == [("open", 5.0)]
+    succeed(*way_out)
+    succeed(*fit)
+    assert [state for state, _ in releases(asked)] == ["closed"] * 2

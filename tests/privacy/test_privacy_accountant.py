@@ -192,36 +192,62 @@ def test_charge_of_thresholds_sums_delta(accounting, epsilon, share, name, amoun
         terms = accountant.terms
         limits = [share * terms.cap for share in terms.levels]
         level = min(limit for limit in limits if limit >= 4 * amount)
-        assert guarantee.epsilon == epsilon_for(level, round_down(Fraction(conversion) / 256))
+        assert guarantee.epsilon == epsilon_for(level, round_down(Fraction(conversion) / 512))
 
 
 def test_a_promise_is_one_of_few_levels_that_were_fixed_before_the_first_event():
-    """Whatever an outcome spent: of zCDP's many sums only six promises can come (P36)."""
+    """Whatever an outcome spent or lost: of zCDP's sums only nine promises can come (P36)."""
     accountant = Accountant("zcdp", 3.2, 1e-9, threshold_delta=0.0)
     terms, stated = accountant.terms, {}
-    for part in range(1, 201):
+    for part in range(1, 401):
         spent = Fraction(terms.cap) * part / 200
         level = terms.level(spent)
         stated.setdefault(level, []).append(spent)
         assert spent <= Fraction(level.rho)
-    assert sorted(level.rho / terms.cap for level in stated) == [
-        1 / 32,
-        1 / 16,
-        1 / 8,
-        1 / 4,
-        1 / 2,
-        1,
-    ]
+    assert sorted(level.rho / terms.cap for level in stated) == pytest.approx(
+        [1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1, 9 / 8, 3 / 2, 2], rel=1e-15
+    )
     assert sum(Fraction(level.delta) for level in stated) <= Fraction(1e-9)
     epsilons = [level.epsilon for level in sorted(stated, key=lambda level: level.rho)]
     assert epsilons == sorted(epsilons)
-    assert epsilons[-1] == pytest.approx(3.2, rel=1e-9)
+    assert epsilons[5] == pytest.approx(3.2, rel=1e-9)
     # The levels together cost the cap a thousandth, where half of δ would cost it 3.5 %.
     assert terms.cap > 0.999 * rho_for(3.2, 1e-9)
     accountant.charge(event("discrete_gaussian", accountant.total / 3))
     assert accountant.guarantee() == Guarantee(terms.level(Fraction(terms.cap) / 2).epsilon, 1e-9)
     accountant.charge(event("discrete_gaussian", accountant.total / 3))
     assert accountant.guarantee() == Guarantee(3.2, 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("parts", "place"),
+    [([], 5), ([1e-3], 6), ([1 / 8], 6), ([1 / 8, 1e-3], 7), ([1 / 2], 7), ([0.6, 0.4], 8)],
+)
+def test_what_was_lost_leads_to_one_of_the_levels_that_were_fixed(parts, place):
+    """Lost amounts follow from released sizes, so no limit may be made of them."""
+    terms = Accountant("zcdp", 3.2, 1e-9, threshold_delta=1e-10).terms
+    shares = sorted([*terms.levels, 1.0])
+    level = terms.level(Fraction(shares[place]) * Fraction(terms.cap))
+    lost = [event("discrete_gaussian", part * terms.cap * (1 - 1e-9)) for part in parts]
+    epsilon = level.epsilon if lost else 3.2
+    assert terms.reserved(lost) == Guarantee(epsilon, 1e-9)
+    # What is promised in the end is the least level that all events stay within.
+    tally = Tally([event("discrete_gaussian", terms.cap), *lost], "zcdp")
+    assert terms.promised(tally, lost) == Guarantee(epsilon, 1e-9)
+    more = [*lost, event("discrete_gaussian", terms.cap * 1.01)]
+    assert terms.reserved(more).epsilon == math.inf
+
+
+def test_lost_threshold_releases_add_their_delta_to_what_is_promised():
+    terms = Accountant("zcdp", 3.2, 1e-9, threshold_delta=4e-10).terms
+    lost = [event("gaussian_threshold", 1e-3, delta=3e-10)]
+    assert terms.reserved(lost).delta == pytest.approx(1.3e-9)
+    asked = Tally([*lost, event("gaussian_threshold", 1e-3, delta=4e-10)], "zcdp")
+    conversions = sum(
+        Fraction(level.delta)
+        for level in {terms.level(Fraction(terms.cap) * part / 32) for part in range(1, 65)}
+    )
+    assert conversions + asked.delta() <= Fraction(terms.promised(asked, lost).delta)
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-3), (0.5, 0.05), (1.0, 0.1), (3.2, 1e-9)])

@@ -7,6 +7,7 @@ import shutil
 import signal
 import tempfile
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 
@@ -15,7 +16,7 @@ import pytest
 from core_toys import Counts, Toy
 from system_calls import die_at, killed_at
 
-from privbench.errors import BudgetExceeded, LedgerError
+from privbench.errors import BudgetExceeded, LedgerError, PrivacyRefusal
 from privbench.privacy import (
     Accountant,
     Cap,
@@ -27,6 +28,7 @@ from privbench.privacy import (
     open_session,
 )
 from privbench.privacy.release import Release
+from privbench.privacy.store import transaction
 
 AMOUNT = 0.125
 #: Questions in the order of a fit: what one list holds is asked as one batch.
@@ -286,6 +288,45 @@ def test_a_lost_event_needs_room_under_the_cap(tmp_path):
         Toy(), Accountant("pure", 1.0), tmp_path, "shop", resume=release, cap=Cap(1.4)
     )
     session.close()
+
+
+def test_a_release_that_lost_too_much_is_refused_and_given_up_at_a_level(tmp_path):
+    """A release goes on within levels that are in the ledger before its first event, or ends."""
+    accountant = Accountant("zcdp", 1.0, 1e-9)
+    terms, ledger = accountant.terms, Ledger.open(tmp_path, "shop")
+
+    def resume(release):
+        return open_session(Toy(), accountant, tmp_path, "shop", resume=release)
+
+    def level(share):
+        return terms.level(Fraction(share) * Fraction(terms.cap)).epsilon
+
+    session, name = open_session(Toy(), accountant, tmp_path, "shop"), None
+    for share, spent, reserved in [(0.12, 1 / 8, 9 / 8), (0.48, 3 / 4, 2), (0.7, 3 / 2, None)]:
+        release, accountant = session._release, Accountant("zcdp", 1.0, 1e-9)
+        name = release.id
+        release.store = lambda drawn: (_ for _ in ()).throw(LedgerError("gone"))
+        with pytest.raises(LedgerError):
+            session.measure(Counts(), share * terms.cap, "lost")
+        assert release.loss().epsilon == pytest.approx(level(spent))
+        release.leave()
+        if reserved:
+            session = resume(name)
+            (shown,) = ledger.show()["releases"]
+            assert shown["epsilon"] == level(reserved)
+    with transaction(ledger.directory) as book:
+        opened = next(entry for entry in book.read() if entry["type"] == "opened")
+    assert tuple(opened["levels"]) == terms.levels
+    assert max(terms.levels) == 2
+    before = ledger.show()
+    with pytest.raises(PrivacyRefusal, match="answers were lost") as refused:
+        resume(name)
+    assert f"privbench ledger abandon {name} --ledger {tmp_path}`" in str(refused.value)
+    assert ledger.show() == before
+    # This is the way out.
+    assert ledger.abandon(name).epsilon == level(3 / 2)
+    assert ledger.show()["releases"][0]["epsilon"] == pytest.approx(level(3 / 2))
+    open_session(Toy(), Accountant("zcdp", 1.0, 1e-9), tmp_path, "shop").close()
 
 
 def record_late(monkeypatch):
