@@ -231,7 +231,7 @@ class Ledger:
     def set_cap(self, cap: Cap) -> None:
         """Set the ledger's own cap, which replaces the one before."""
         with self._book() as book:
-            place = {"time": _now(), "database": self.database}
+            place = {"time": _now("microseconds"), "database": self.database}
             book.append({"type": "cap", **place, **asdict(cap)})
 
     def show(self) -> dict[str, Any]:
@@ -500,5 +500,5 @@ def _outward(value: float) -> float:
     return math.nextafter(value, math.inf) if value else 0.0
 
 
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
+def _now(timespec: str = "seconds") -> str:
+    return datetime.now(UTC).isoformat(timespec=timespec)

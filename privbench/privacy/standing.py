@@ -211,7 +211,7 @@ class Standing:
     def count_in(self, other: Standing) -> None:
         """Add another ledger's releases; its cap applies unless this ledger's own was set later.
 
-        Of caps that were set in the same second each applies.
+        Of caps that were set at the same time each applies.
         """
         self.accounts = {**other.accounts, **self.accounts}
         if other.capped >= self.capped:

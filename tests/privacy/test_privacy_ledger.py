@@ -96,7 +96,7 @@ def test_the_stricter_cap_wins(ledger, own, config):
 @pytest.fixture
 def at(monkeypatch):
     """``at(time)`` sets the ledger's clock."""
-    return lambda time: monkeypatch.setattr("privbench.privacy.ledger._now", lambda: time)
+    return lambda time: monkeypatch.setattr("privbench.privacy.ledger._now", lambda *_: time)
 
 
 def test_a_month_has_a_cap_of_its_own(ledger, at):

@@ -455,7 +455,7 @@ def test_two_fits_at_once_under_two_names_share_one_cap(make_table, tmp_path, na
 
 def test_caps_that_were_set_in_one_second_hold_each(tmp_path, monkeypatch):
     """Attack: a cap whose time cannot be told from that of another. Door: ledger cap."""
-    monkeypatch.setattr("privbench.privacy.ledger._now", lambda: "2030-01-01T00:00:00+00:00")
+    monkeypatch.setattr("privbench.privacy.ledger._now", lambda *_: "2030-01-01T00:00:00+00:00")
     names = ["shop", "7:16384"]
     for name, cap in zip(names, (9.0, 1.0), strict=True):
         Ledger.open(tmp_path, name, "7:16384").set_cap(Cap(cap))
@@ -471,7 +471,7 @@ def test_a_cap_holds_under_every_name(make_table, tmp_path, monkeypatch):
     """
     dsn, path = make_table(), str(tmp_path / "ledger")
     clock = iter(f"2030-01-01T00:00:{second:02}+00:00" for second in range(60))
-    monkeypatch.setattr("privbench.privacy.ledger._now", lambda: next(clock))
+    monkeypatch.setattr("privbench.privacy.ledger._now", lambda *_: next(clock))
     pipeline.ledger_cap(dsn, "shop", path, Cap(0.5))
     with pytest.raises(BudgetExceeded):
         fit(dsn, tmp_path)
