@@ -286,9 +286,9 @@ def typed_at(words, typed, code, question, colours):
     ("typed", "code", "left"),
     [
         ("stop\n", 4, ["open"]),
-        ("\x03", 130, ["open"]),
+        pytest.param("\x03", 130, ["open"], marks=pytest.mark.slow),
         ("resume\n", 0, ["closed"]),
-        ("another\n", 0, ["open", "closed"]),
+        pytest.param("another\n", 0, ["open", "closed"], marks=pytest.mark.slow),
     ],
 )
 def test_at_a_terminal_it_is_asked_what_becomes_of_an_unfinished_release(
