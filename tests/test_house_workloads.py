@@ -56,6 +56,7 @@ def test_queries_of_imdb_run_on_its_tables(make_database):
             connection.execute(f"EXPLAIN {query.sql}".encode())
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("bash") is None, reason="no bash")
 def test_maker_of_imdb_makes_source_and_workload(make_database, tmp_path):
     bin_folder = tmp_path / "bin"

@@ -55,6 +55,7 @@ class _Stops(Reporter):
             raise KeyboardInterrupt
 
 
+@pytest.mark.slow
 def test_a_grid_that_was_broken_off_goes_on(folder):
     teller, out = _Stops(), folder / "out"
     with pytest.raises(KeyboardInterrupt):

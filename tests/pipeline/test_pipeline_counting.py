@@ -35,6 +35,7 @@ def fitted(source: str, where: str, folder: Any, monkeypatch: pytest.MonkeyPatch
     return whole.hexdigest()
 
 
+@pytest.mark.slow
 def test_fit_by_several_connections_gives_the_same_model(make_database, tmp_path, monkeypatch):
     """All tables of several pages count as large, so that each is read in parts."""
     source = market.create(make_database(), 700)

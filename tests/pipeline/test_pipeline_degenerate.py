@@ -52,6 +52,7 @@ def test_tables_survive_a_scarce_budget(make_database, tmp_path, epsilon):
         assert abs(made - scale * rows) <= scale * 30 * 20 * 2**0.5 / epsilon + 1, table
 
 
+@pytest.mark.slow
 def test_a_hundred_columns(make_database, tmp_path):
     source, target = clone(make_database, tmp_path, WIDE, 3.2)
     assert market.one(target, "SELECT count(*) FROM wide") == pytest.approx(500, abs=250)

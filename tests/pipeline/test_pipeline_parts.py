@@ -82,7 +82,10 @@ def test_a_load_by_parts_gives_the_rows_of_a_load_at_once(odd, whole, make_datab
     assert set(owners) == {(role,)}
 
 
-@pytest.mark.parametrize("moment", ["load public.plain", "indexes and constraints"])
+@pytest.mark.parametrize(
+    "moment",
+    ["load public.plain", pytest.param("indexes and constraints", marks=pytest.mark.slow)],
+)
 def test_a_load_that_is_killed_goes_on(odd, whole, make_database, tmp_path, moment):
     """No command reads what it left, or goes on with something else."""
     target = make_database()
@@ -232,6 +235,7 @@ def test_the_hash_of_a_model_is_that_of_what_it_holds(odd, model, tmp_path):
     assert Model.load(tmp_path / "copy").digest == found.digest != Model.load(model).digest
 
 
+@pytest.mark.slow
 def test_workers_load_the_same_rows_though_one_dies(odd, whole, make_database):
     dask, distributed = pytest.importorskip("dask"), pytest.importorskip("distributed")
     killed = threading.Event()

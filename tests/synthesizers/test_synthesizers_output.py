@@ -205,6 +205,7 @@ def on_grid(path, total: float):
 EPSILON = 1.0
 
 
+@pytest.mark.slow
 @NEIGHBOURS
 def test_every_path_of_a_grid_stays_within_epsilon(neighbours, tmp_path):
     """Two columns: total, one-ways, a selection, a pair, and the pair or the one-ways once more."""

@@ -79,6 +79,7 @@ REAL = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_levels_do_not_multiply_what_is_off(sample):
     """Where fan-outs and first totals alone told sizes, each seed was off by 2 or more somewhere.
 

@@ -101,6 +101,7 @@ def bank_clone(observed, bank, tmp_path_factory):
     return dsn
 
 
+@pytest.mark.slow
 def test_capture_rebind_and_replay_of_pgbench(bank, bank_clone, tmp_path):
     captured, public = tmp_path / "captured.json", tmp_path / "public.json"
     said = succeed("workload", "capture", bank, "-o", captured).output
