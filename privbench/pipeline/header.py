@@ -42,7 +42,7 @@ from privbench.schema import Schema, Table
 MAX_HEADER = 32 * 2**20
 
 #: Name and version of the format of a model file.
-VERSION = "privbench-model", 6
+VERSION = "privbench-model", 7
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class Header(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
 
     format: Literal["privbench-model"]
-    version: Literal[6]
+    version: Literal[7]
     promise: Promise
     schema_: Schema = Field(alias="schema")
     config: dict[str, JsonValue]

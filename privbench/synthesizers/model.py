@@ -85,7 +85,7 @@ class DatabaseModel:
         arrays: dict[str, NDArray[Any]] = {}
         tables, references = [], []
         for index, (name, law) in enumerate(self.laws.items()):
-            factors, parts = law.model.to_state()
+            model, parts = law.model.to_state()
             store(arrays, parts, "table", index)
             state = {
                 "name": name,
@@ -100,7 +100,7 @@ class DatabaseModel:
                     }
                     for key in law.keys
                 ],
-                "factors": factors,
+                **model,
             }
             if law.model.attributes is not None:
                 state["attributes"], parts = law.model.attributes.to_state()
@@ -161,9 +161,7 @@ def _law(
         sizes = [(name, domain.size) for name, domain in attributes.domains.items()]
         if [*attributes.domains] != shown or sizes != [*columns.items()][: len(shown)]:
             raise ModelError("the attributes in the model do not fit their table.")
-    model = TableModel.from_state(
-        state["factors"], load(arrays, "table", index), len(names), attributes
-    )
+    model = TableModel.from_state(state, load(arrays, "table", index), len(names), attributes)
     return TableLaw(rows, free, columns, tuple(keys), model)
 
 

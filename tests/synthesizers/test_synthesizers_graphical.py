@@ -9,7 +9,9 @@ from private_tables import private_database
 from privbench.circuit import marginal, probabilities
 from privbench.domain import Domain
 from privbench.errors import ConfigError, ModelError
+from privbench.learning.graphical import herding
 from privbench.learning.graphical.table_model import Factor, TableModel
+from privbench.learning.graphical.tilting import Marginal, tilts_for
 from privbench.learning.synthetic import Parts
 from privbench.privacy import KeySpec
 from privbench.privacy.data import PrivateDatabase
@@ -162,6 +164,52 @@ def test_a_factor_of_more_cells_than_are_learned_is_refused():
     large = Factor(2, (0, 1), (wide, wide), pair, np.full((256**2, 2), 0.5), np.full(2, 0.5))
     with pytest.raises(ModelError, match="more cells than any that is learned"):
         TableModel.from_state(*TableModel((first, second, large)).to_state(), 3)
+
+
+# single tables -----------------------------------------------------------------------------------
+
+
+def _joint(drawn, size):
+    return np.bincount(drawn["x"] * size + drawn["y"], minlength=size * size) / len(drawn["x"])
+
+
+def test_rows_of_a_single_table_have_half_the_sampling_error_of_its_law(begin):
+    g, size = np.random.default_rng(1), 12
+    x = g.integers(0, size, 4_000)
+    y = np.where(g.random(4_000) < 0.6, x, g.integers(0, size, 4_000))
+    columns = {name: (codes, Domain(size)) for name, codes in (("x", x), ("y", y))}
+    model = fit(begin(private_database({"t": (4_000, columns, {})}), noise="none"))
+    law = np.mean([_joint(model.sample(1.0, seed).tables["t"].codes, size) for seed in range(8)], 0)
+    away = np.abs(_joint(model.sample(1.0, 9).tables["t"].codes, size) - law).sum()
+    # Of independent rows the mean distance of a cell is √(2/π · p (1 − p) / n).
+    assert away < np.sqrt(2 / np.pi * law * (1 - law) / 4_000).sum() / 2
+    assert np.abs(law - _joint({"x": x, "y": y}, size)).sum() < 0.1
+
+
+def test_a_measured_pair_that_no_factor_holds_is_met_by_tilting():
+    shares, groups = np.full(4, 0.25), np.arange(4)
+    factors = tuple(Factor.alone(place, shares) for place in range(2))
+    counts = 4_000 * (0.6 * np.eye(4) / 4 + 0.4 / 16)
+    pair = Marginal((0, 1), (groups, groups), counts, np.full((4, 4), 5.0))
+    pool = TableModel(factors).sample({}, 8_000, np.random.default_rng(2))
+    tilts = tilts_for([pair], pool, 8_000, 4_000.0)
+    state = TableModel(factors, tilts=tilts).to_state()
+    model = TableModel.from_state(*state, 2)
+    drawn = herding.sample(model, [4, 4], 4_000, np.random.default_rng(3))
+    held = _joint({"x": drawn[0], "y": drawn[1]}, 4).reshape(4, 4)
+    assert held == pytest.approx(counts / 4_000, abs=0.02)
+    for name, damage in (
+        ("multipliers", lambda array: np.full_like(array, np.nan)),
+        ("multipliers", lambda array: array + 1e3),
+        ("multipliers", lambda array: array[1:]),
+        ("groups0", lambda array: array + 300),
+    ):
+        broken = {**state[1], f"tilt0/{name}": damage(state[1][f"tilt0/{name}"])}
+        with pytest.raises(ModelError, match="damaged"):
+            TableModel.from_state(state[0], broken, 2)
+    for columns in ([0], [0, 0], [0, 2], [0, 1, 1]):
+        with pytest.raises((ModelError, KeyError)):
+            TableModel.from_state({**state[0], "tilts": [{"columns": columns}]}, state[1], 2)
 
 
 # rows drawn later ---------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ import numpy as np
 from privbench.domain import Codes
 from privbench.learning.answers import Answer, Clipped, joined, measured, of_lists, released_totals
 from privbench.learning.denoise import CLEAR, PRESENT, noise_law
+from privbench.learning.graphical import herding
 from privbench.learning.graphical.budget import (
     Budget,
     PairBudget,
@@ -27,6 +28,7 @@ from privbench.learning.graphical.columns import (
     OUTSIDE,
     Column,
     Variable,
+    children,
     columns_above,
     columns_of,
     may_stay_inside,
@@ -57,6 +59,7 @@ from privbench.learning.graphical.sizes import (
     with_mean,
 )
 from privbench.learning.graphical.table_model import AttributeLearner, Factor, Rows, TableModel
+from privbench.learning.graphical.tilting import POOL, Marginal, tilts_for
 from privbench.privacy import DatabaseSpec, KeySpec, Measurement, Session
 from privbench.privacy.queries import Histogram
 from privbench.privacy.units import bound, row_weights
@@ -277,7 +280,25 @@ class DatabaseFit:
         learner.learn()
         unspent, top = self._improve(table, learner), self.spec.top(table)
         self.unspent[top] = self.unspent.get(top, 0.0) + unspent
+        single = self.spec.tables[table].own is None and not children(self.spec, table)
+        if single and herding.is_affordable(learner.model, round(self.sizes[table].rows)):
+            return self._tilted(table, learner)
         return learner.model
+
+    def _tilted(self, table: str, learner: PairLearner) -> TableModel:
+        """The model of a single table with multipliers that meet all its measured marginals."""
+        marginals = learner.marginals()
+        for place, column in enumerate(self.columns[table]):
+            answer, variable = self.answers.get((table, column.name)), learner.variables[place]
+            if answer is None or not variable.modelled:
+                continue
+            groups, counts = variable.levels[-1], variable.mass(-1) * learner.weight
+            variance = np.bincount(groups, np.broadcast_to(answer[1], len(groups)) ** 2)
+            marginals.append(Marginal((place,), (groups,), counts, np.sqrt(variance)))
+        rows = POOL * round(self.sizes[table].rows)
+        pool = learner.model.sample({}, rows, self.people.stream("tilt", table))
+        tilts = tilts_for(marginals, pool, rows, learner.weight)
+        return replace(learner.model, tilts=tilts)
 
     def _improve(self, table: str, learner: PairLearner) -> float:
         """Measure the selected pairs once more, or one-ways if there are none.

@@ -14,6 +14,7 @@ import numpy as np
 from privbench.circuit.draw import PART
 from privbench.domain import Codes
 from privbench.errors import ModelError
+from privbench.learning.graphical import herding
 from privbench.learning.graphical.columns import (
     HIDDEN,
     INSIDE,
@@ -210,20 +211,28 @@ def _require_room(rows: int) -> None:
 
 
 def populate(
-    laws: Mapping[str, TableLaw], scale: float, stream: Stream, *, later: bool = False
+    laws: Mapping[str, TableLaw], scale: float, stream: Stream, *, clone: bool = False
 ) -> Population:
     """Rows of all tables, before references; see `sample`.
 
-    With ``later``, rows on which no other rows depend are drawn only when they are needed.
+    For a ``clone``, rows of single tables are herded (`herding`), and rows on which no other rows
+    depend are drawn only when they are needed.
     """
     people = Population({name: law.keys for name, law in laws.items()}, scale, stream)
     width = {name: tuple(law.columns.values()) for name, law in laws.items()}
-    parents = {key.parent for law in laws.values() for key in law.keys}
+    keys = [key for law in laws.values() for key in law.keys]
+    parents = {key.parent for key in keys}
+    owners = {key.parent for key in keys if key.role == "own"}
     for name, law in laws.items():
         people.start(name, law.rows, law.free)
         rows = people.rows(name)
         alone = name not in parents and all(key.role == "own" for key in law.keys)
-        if later and alone and rows > PART:
+        single = law.own is None and name not in owners
+        if clone and single and herding.is_affordable(law.model, rows):
+            cells, numbers = width[name], stream("rows", name)
+            drawn = herding.sample(law.model, cells, rows, numbers)
+            people.codes[name] = {column: drawn[at] for at, column in enumerate(law.columns)}
+        elif clone and alone and rows > PART:
             people.codes[name] = Parts(law.columns, rows, _drawing(people, name, law, width))
         else:
             people.codes[name] = _drawing(people, name, law, width)(slice(0, rows))
@@ -265,7 +274,7 @@ def sample(
     if not 0 < scale < inf:
         raise ModelError("the scale must be above 0 and finite.")
 
-    people = populate(laws, scale, partial(generator, seed), later=True)
+    people = populate(laws, scale, partial(generator, seed), clone=True)
     _prune(people, public_rows)
     tables = {}
     for name, law in laws.items():

@@ -30,6 +30,7 @@ from privbench.learning.graphical.candidates import (
 from privbench.learning.graphical.columns import LEVELS, Variable
 from privbench.learning.graphical.estimate import COUNTED, Floats, associate, rake, shrink
 from privbench.learning.graphical.table_model import Pair, Rows, estimate
+from privbench.learning.graphical.tilting import Marginal
 from privbench.privacy import GRID, Measurement, Session
 from privbench.privacy.queries import (
     Axis,
@@ -349,6 +350,21 @@ class PairLearner:
         )
         self.found = [self._again(old, new, *answer) for old, new, answer in answers]
         self._estimate()
+
+    def marginals(self) -> list[Marginal]:
+        """The noisy tables of the kept pairs of own columns."""
+        own = [item for item in self.found if item.candidate.ends[1] < self.rows.own]
+        return [
+            Marginal(
+                item.candidate.ends,
+                tuple(
+                    self.variables[at].levels[item.candidate.level] for at in item.candidate.ends
+                ),
+                item.noisy,
+                np.full(item.noisy.shape, item.sd),
+            )
+            for item in own
+        ]
 
     def _cells(self, candidate: Candidate) -> int:
         return prod(self.variables[at].groups(candidate.level) for at in candidate.ends)

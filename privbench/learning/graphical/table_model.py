@@ -6,7 +6,7 @@ or in the context, each at a level of its groups; see "Pairs" in ``docs/method.m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, Protocol, Self
@@ -19,6 +19,7 @@ from privbench.domain import Codes, Domain
 from privbench.errors import ModelError
 from privbench.learning.graphical.columns import Variable
 from privbench.learning.graphical.estimate import COUNTED, Floats, Ints, conditional, rake
+from privbench.learning.graphical.tilting import MOST, Tilt
 
 #: Most columns that a factor is conditioned on. Four or six: no change on coded Adult.
 WIDTH = 5
@@ -110,6 +111,8 @@ class TableModel:
     factors: tuple[Factor, ...]  # one for every own column, in the order in which they are drawn
     # Law of the attributes, the first columns, if they have a model of their own; drawn first.
     attributes: AttributeModel | None = None
+    # Multipliers of the law, which rows that are herded follow, and no others.
+    tilts: tuple[Tilt, ...] = ()
 
     def sample(
         self, context: Mapping[int, Codes], rows: int, generator: np.random.Generator
@@ -123,23 +126,39 @@ class TableModel:
             codes[factor.column] = factor.draw(codes, rows, generator)
         return {place: held for place, held in codes.items() if place not in context}
 
+    def parts(self) -> tuple[Self, Self]:
+        """The model of the columns that factors or tilts join, and that of all others."""
+        joint = {factor.column for factor in self.factors if factor.parents}
+        joint.update(*(factor.parents for factor in self.factors))
+        joint.update(*(tilt.columns for tilt in self.tilts if len(tilt.columns) > 1))
+        within = [
+            tuple(f for f in self.factors if (f.column in joint) is own) for own in (True, False)
+        ]
+        tilts = tuple(tilt for tilt in self.tilts if joint.issuperset(tilt.columns))
+        return type(self)(within[0], tilts=tilts), type(self)(within[1])
+
     def to_state(self) -> State:
-        """The state of the factors, which `from_state` reads back; attributes are not in it."""
-        state: list[dict[str, Any]] = []
+        """The factors and tilts, which `from_state` reads back; attributes are not in it."""
+        factors, tilts = list[dict[str, Any]](), list[dict[str, Any]]()
         arrays: dict[str, NDArray[Any]] = {}
         for number, factor in enumerate(self.factors):
-            state.append({"column": factor.column, "parents": list(factor.parents)})
+            factors.append({"column": factor.column, "parents": list(factor.parents)})
             arrays[f"{number}/table"] = factor.table
             arrays[f"{number}/shares"] = factor.shares
             arrays[f"{number}/groups"] = factor.groups
             for place, groups in enumerate(factor.parent_groups):
                 arrays[f"{number}/parent{place}"] = groups
-        return state, arrays
+        for number, tilt in enumerate(self.tilts):
+            tilts.append({"columns": list(tilt.columns)})
+            arrays[f"tilt{number}/multipliers"] = tilt.multipliers
+            for place, groups in enumerate(tilt.groups):
+                arrays[f"tilt{number}/groups{place}"] = groups
+        return {"factors": factors, "tilts": tilts}, arrays
 
     @classmethod
     def from_state(
         cls,
-        state: Sequence[Mapping[str, Any]],
+        state: Mapping[str, Any],
         arrays: Mapping[str, NDArray[Any]],
         own: int,
         attributes: AttributeModel | None = None,
@@ -150,7 +169,7 @@ class TableModel:
             ModelError: Damaged or hostile input.
         """
         factors, seen = [], set(range(len(attributes.domains) if attributes else 0, own))
-        for number, item in enumerate(state):
+        for number, item in enumerate(state["factors"]):
             parents = tuple(int(place) for place in item["parents"])
             groups = _grouping(arrays[f"{number}/groups"])
             lists = tuple(
@@ -168,7 +187,8 @@ class TableModel:
             factors.append(factor)
         if seen:
             raise ModelError("a table in the model lacks the factor of a column.")
-        return cls(tuple(factors), attributes)
+        tilts = [_tilt(item, arrays, n, own) for n, item in enumerate(state["tilts"])]
+        return cls(tuple(factors), attributes, tuple(tilts))
 
     def check(self, cells: Sequence[int]) -> None:
         """Refuse factors that do not fit the cells of own columns and context.
@@ -179,9 +199,31 @@ class TableModel:
         for factor in self.factors:
             held = [(factor.column, factor.groups)]
             held += zip(factor.parents, factor.parent_groups, strict=True)
-            for place, groups in held:
-                if not 0 <= place < len(cells) or len(groups) != cells[place]:
-                    raise ModelError("a factor in the model does not fit its columns.")
+            _require_columns(held, cells)
+        for tilt in self.tilts:
+            _require_columns(zip(tilt.columns, tilt.groups, strict=True), cells)
+
+
+def _require_columns(columns: Iterable[tuple[int, Ints]], cells: Sequence[int]) -> None:
+    for place, groups in columns:
+        if not 0 <= place < len(cells) or len(groups) != cells[place]:
+            raise ModelError("a factor in the model does not fit its columns.")
+
+
+def _tilt(
+    item: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], number: int, own: int
+) -> Tilt:
+    columns = tuple(int(place) for place in item["columns"])
+    groups = tuple(_grouping(arrays[f"tilt{number}/groups{at}"]) for at in range(len(columns)))
+    multipliers = arrays[f"tilt{number}/multipliers"]
+    shape = tuple(int(of.max()) + 1 for of in groups)
+    plain = multipliers.shape == shape and multipliers.dtype == np.float64
+    # The test of the largest multiplier also refuses NaN.
+    if not plain or prod(shape) > CELLS or not (np.abs(multipliers) <= MOST).all():
+        raise ModelError("a tilt in the model is damaged.")
+    if not 0 < len(set(columns)) == len(columns) <= 2 or not set(columns) <= set(range(own)):
+        raise ModelError("a tilt in the model does not fit its columns.")
+    return Tilt(columns, groups, multipliers)
 
 
 def _grouping(array: NDArray[Any]) -> Ints:
