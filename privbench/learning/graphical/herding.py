@@ -26,7 +26,7 @@ CANDIDATES = 8
 #: 20 microseconds a row.
 MOST_ROWS, MOST_WORK = 200_000, 2 * 10**7
 #: Most pairs of columns, a limit on memory: each has a table of at most `MOST_CELLS` counts.
-MOST_PAIRS, MOST_CELLS = 500, 2**16
+MOST_PAIRS, MOST_CELLS = 500, 2**14
 #: Added to the due count that divides a cell's squared excess, so that rare cells do not rule.
 SOFT = 4.0
 #: Weight of a row's own square in its cost. At 1 every cell that is due less than one row would be
