@@ -176,7 +176,7 @@ def _require_answers(side: str, statuses: Iterable[str]) -> None:
     "--model",
     "model_path",
     metavar="MODEL",
-    help="Model of the clone: the heat map shows its circuits.",
+    help="Model of the clone, for sections of the report that show it.",
 )
 @_replay_options
 @click.option(

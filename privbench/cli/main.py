@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import click
 
-from privbench import __version__
+from privbench import __version__, plugins
 from privbench.cli.console import configure
 from privbench.cli.options import Group, State
 
@@ -29,8 +29,6 @@ _MODULES = {
     "workload": "workload",
     "run": "compare",
     "compare": "compare",
-    "bench": "bench",
-    "audit": "audit",
     "ledger": "ledger",
     "config-schema": "inspect",
     "compare-schema": "compare",
@@ -54,12 +52,13 @@ class Commands(Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Their names, in the order of the work."""
-        return list(_MODULES)
+        return [*_MODULES, *plugins.names(plugins.COMMANDS)]
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         """The command of that name."""
         if name not in _MODULES:
-            return None
+            added = plugins.load(plugins.COMMANDS, name)
+            return added if isinstance(added, click.Command) else None
         if name in _FRAMELESS:
             gc.set_threshold(_OBJECTS)
             _spare_pandas()

@@ -14,7 +14,6 @@ from pathlib import Path
 import pyarrow as pa
 
 from privbench.errors import UsageError
-from privbench.metrics.modeltree import Modelled, modelled_tables
 from privbench.pipeline.accounts import ledgers_of
 from privbench.pipeline.decode import CloneTable, decode
 from privbench.pipeline.load import check_scale
@@ -23,6 +22,7 @@ from privbench.pipeline.progress import Reporter
 from privbench.postgres.introspect import introspect
 from privbench.postgres.reading import ROWS, reading
 from privbench.postgres.unfinished import refuse_unfinished
+from privbench.report.section_plugins import Modelled
 from privbench.schema import Schema
 from privbench.synthesizers import get as find_synthesizer
 from privbench.workload import (
@@ -199,11 +199,11 @@ def rebind(
 
 
 def modelled(path: str | Path) -> Modelled:
-    """Read the circuits, codecs and promise of a model file."""
+    """Read a model file for a comparison, whose sections may show it."""
     model = Model.load(path)
     fitted = find_synthesizer(model.synthesizer).load(model.state, model.arrays)
     codecs = {key: made.codecs for key, made in model.tables.items()}
     with Path(path).open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     promise = model.promise.sentence()
-    return Modelled(digest, model.synthesizer, promise, modelled_tables(fitted, codecs))
+    return Modelled(digest, model.synthesizer, promise, fitted, codecs)

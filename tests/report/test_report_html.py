@@ -102,7 +102,7 @@ def test_the_page_says_it_all(document, page):
     assert words.index("CONFIDENTIAL This report holds exact figures") < 250
     assert "no ε covers" in words
     for name in ("headline", "qerror", "worst", "runtime", "work", "tables", "columns",
-                 "correlations", "fanouts", "heatmap", "statistics", "integrity", "queries",
+                 "correlations", "fanouts", "statistics", "integrity", "queries",
                  "environment"):  # fmt: skip
         assert name in page.sections, name
     worst = max((q for q in document.queries if q.qerror), key=lambda q: q.qerror or 0)
@@ -124,10 +124,7 @@ def test_data_cannot_become_markup(document):
     column = whole.columns[0].model_copy(update={"name": evil, **cells})
     other = whole.model_copy(update={"columns": [column]})
     matrix = document.views.correlations[0].model_copy(update={"table": evil})
-    heat = document.views.heatmaps[0]
-    node = heat.nodes[0].model_copy(update={"when": evil, "columns": [evil, evil]})
-    heat = heat.model_copy(update={"table": evil, "nodes": [node, *heat.nodes[1:]]})
-    views = {"correlations": [matrix], "heatmaps": [heat]}
+    views = {"correlations": [matrix]}
     hostile = document.model_copy(
         update={
             "queries": [query, *document.queries[1:]],
@@ -155,4 +152,4 @@ def test_an_empty_comparison_has_a_page(document):
     )  # fmt: skip
     page = Page(render(empty))
     assert {"headline", "environment"} <= set(page.sections)
-    assert not {"qerror", "worst", "columns", "heatmap", "fanouts"} & set(page.sections)
+    assert not {"qerror", "worst", "columns", "fanouts"} & set(page.sections)

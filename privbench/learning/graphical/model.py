@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from privbench.circuit.draw import PART
 from privbench.domain import Codes
 from privbench.errors import ModelError
+from privbench.learning.draw import CHUNK_ROWS
 from privbench.learning.graphical.columns import (
     HIDDEN,
     INSIDE,
@@ -223,7 +223,7 @@ def populate(
         people.start(name, law.rows, law.free)
         rows = people.rows(name)
         alone = name not in parents and all(key.role == "own" for key in law.keys)
-        if later and alone and rows > PART:
+        if later and alone and rows > CHUNK_ROWS:
             people.codes[name] = Parts(law.columns, rows, _drawing(people, name, law, width))
         else:
             people.codes[name] = _drawing(people, name, law, width)(slice(0, rows))
@@ -238,7 +238,7 @@ def _drawing(
     now = replace(people, codes=dict(people.codes), owners=dict(people.owners), units={})
 
     def draw(some: slice) -> dict[str, Codes]:
-        number = some.start // PART
+        number = some.start // CHUNK_ROWS
         numbers = people.stream("rows", table, *([number] if number else []))
         context = now.context(table, width, used, some)
         drawn = law.model.sample(context, some.stop - some.start, numbers)
