@@ -12,8 +12,6 @@ from typing import Any
 import click
 
 from privbench import pipeline
-from privbench.audit import Effort
-from privbench.audit import audit as run_audit
 from privbench.cli.console import echo
 from privbench.cli.options import State, config_option, network_option, read_config
 
@@ -63,6 +61,9 @@ def audit(
     Example:
       privbench audit "service=prod" -c privbench.toml -o audit/ --scratch "service=scratch"
     """
+    from privbench.audit import Effort
+    from privbench.audit import audit as run_audit
+
     config = pipeline.require_epsilon(read_config(config_path, **settings))
     if config_path is None:
         config = pipeline.inspect(source, base=config).config

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from privbench.bench import bench as run_bench
-from privbench.bench.config import REAL
-from privbench.bench.page import shown
-from privbench.bench.results import Results
 from privbench.cli.console import echo
 from privbench.cli.options import State, fail_if_option
-from privbench.report import enforce
-from privbench.report.gates import parse
-from privbench.report.headlines import gate_line
+
+if TYPE_CHECKING:
+    from privbench.bench.results import Results
 
 _SHOWN = ("auroc.mean", "kld.2", "qerror.mean", "loglik.test", "params.l1", "seconds.fit")
 
@@ -49,6 +46,11 @@ def bench(
     Example:
       privbench bench benchmarks/papers/quail.toml --data data/ -o out/ -j 2
     """
+    from privbench.bench import bench as run_bench
+    from privbench.report import enforce
+    from privbench.report.gates import parse
+    from privbench.report.headlines import gate_line
+
     teller, wanted = state.reporter, parse(gates)
     try:
         found = run_bench(grid, output, folder=folder, full=full, at_once=jobs, reporter=teller)
@@ -66,6 +68,9 @@ def bench(
 
 def _result_lines(found: Results) -> list[str]:
     """One line for every row of the tables."""
+    from privbench.bench.config import REAL
+    from privbench.bench.page import shown
+
     lines = []
     for line in found.lines:
         figures = [f"{name} {shown(line.figures[name])}" for name in _SHOWN if name in line.figures]

@@ -5,8 +5,6 @@ from __future__ import annotations
 from importlib.metadata import entry_points
 from typing import Any
 
-import pyarrow as pa
-
 from privbench.errors import ConfigError
 from privbench.synthesizers.base import (
     FittedModel,
@@ -38,9 +36,6 @@ def get(name: str) -> type[Synthesizer[Any]]:
     """The synthesizer of that name; a ConfigError if none is installed."""
     for point in entry_points(group=__name__, name=name):
         found = point.load()
-        if not point.value.startswith("privbench."):
-            # Another package may give pyarrow a Series; commands start without pandas.
-            pa.array([]).to_pandas()
         if isinstance(found, type) and issubclass(found, Synthesizer):
             return found
         raise ConfigError(f"the entry point {name!r} is no synthesizer.")
