@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,17 +13,16 @@ from privbench import pipeline
 from privbench.cli.console import echo
 from privbench.cli.options import SECONDS, State, gathered
 from privbench.errors import UsageError
-from privbench.report.text import few
-from privbench.workload import FORMATS, KINDS, Plan, Workload, read, united, write
-from privbench.workload.formats.base import CONFIDENTIAL, WorkloadFormat
-from privbench.workload.formats.sam import sam
-from privbench.workload.rebind import Rebinding
-from privbench.workload.results import failures
-from privbench.workload.safety import Trust
+from privbench.workload import formats
+
+if TYPE_CHECKING:
+    from privbench.workload import Workload
+    from privbench.workload.formats.base import WorkloadFormat
+    from privbench.workload.rebind import Rebinding
 
 _SHOWN = 10
-#: A format to read: its name, or the format itself; None if the content is to show it.
-Form = str | WorkloadFormat | None
+#: Names of `privbench.workload.KINDS`, which is not imported for a help text.
+_KINDS = ("mscn", "joins", "sam", "california", "mixed")
 _WEIGHTED = re.compile(r"(.+)@(\d+(?:\.\d+)?)\Z")
 
 
@@ -46,7 +45,7 @@ def _operators(
     return tuple(value.replace(" ", "").split(",")) if value else None
 
 
-_format_names = click.Choice([form.name for form in FORMATS])
+_format_names = click.Choice(formats.names())
 
 
 found_in_option = click.option(
@@ -61,6 +60,8 @@ def _form(source_form: str | None, table: str | None, columns: str | None) -> di
     """The format to read, with the table and columns that a sam file does not state."""
     if table is None and columns is None:
         return {"form": source_form}
+    from privbench.workload.formats.sam import sam
+
     names = tuple(name.strip() for name in columns.split(",")) if columns else ()
     return {"form": sam(table, names)}
 
@@ -99,7 +100,7 @@ def workload() -> None:
 @workload.command()
 @click.argument("source", metavar="SOURCE_OR_MODEL")
 @click.option("-o", "--output", required=True, metavar="FILE", help="The workload to write.")
-@click.option("--kind", type=click.Choice(list(KINDS)), default="mscn", help="In whose manner.")
+@click.option("--kind", type=click.Choice(_KINDS), default="mscn", help="In whose manner.")
 @click.option("--queries", type=click.IntRange(1), metavar="N", help="How many.")
 @click.option("--joins", callback=_range, metavar="N-M", help="Joins of a query.")
 @click.option("--predicates", callback=_range, metavar="N-M", help="Predicates of a query.")
@@ -141,6 +142,8 @@ def generate(state: State, /, source: str, output: str, kind: str, form: str, **
     Example:
       privbench workload generate prod.privbench -o queries.json --joins 0-3 --predicates 1-6
     """
+    from privbench.workload import KINDS, Plan
+
     chosen = {part.name: given.pop(part.name) for part in fields(Plan)}
     changes = {name: value for name, value in chosen.items() if value is not None}
     plan: Plan = replace(KINDS[kind].plan, **changes)
@@ -155,7 +158,9 @@ def generate(state: State, /, source: str, output: str, kind: str, form: str, **
 @click.option("-o", "--output", required=True, metavar="FILE", help="The native JSON to write.")
 @_reading("Their format.")
 @click.option("--name", metavar="NAME", help="Name of the workload.")
-def import_(workloads: tuple[str, ...], output: str, name: str | None, form: Form) -> None:
+def import_(
+    workloads: tuple[str, ...], output: str, name: str | None, form: str | WorkloadFormat | None
+) -> None:
     """Bring workloads of any formats together into one, in the native format.
 
     A weight multiplies those of the file's queries. Where several files are given, ids get their
@@ -165,6 +170,8 @@ def import_(workloads: tuple[str, ...], output: str, name: str | None, form: For
     Example:
       privbench workload import select.sql@9 report.sql@1 --from pgbench -o mix.json
     """
+    from privbench.workload import read, united
+
     found = []
     for item in workloads:
         weighted = _WEIGHTED.match(item)
@@ -183,7 +190,9 @@ def import_(workloads: tuple[str, ...], output: str, name: str | None, form: For
 @click.argument("workload_out", metavar="OUT")
 @_reading("Format of IN; else detected.")
 @click.option("--to", "target_form", type=_format_names, required=True, help="Format of OUT.")
-def convert(workload_in: str, workload_out: str, target_form: str, form: Form) -> None:
+def convert(
+    workload_in: str, workload_out: str, target_form: str, form: str | WorkloadFormat | None
+) -> None:
     """Bring a workload into another format; what that cannot hold is refused by name.
 
     native, sql, card-sql and pgbench keep the SQL text; mscn and sam keep its meaning.
@@ -192,6 +201,8 @@ def convert(workload_in: str, workload_out: str, target_form: str, form: Form) -
     Example:
       privbench workload convert job-light.csv job-light/ --to sql
     """
+    from privbench.workload import read
+
     _write(read(workload_in, form), workload_out, target_form)
 
 
@@ -222,6 +233,9 @@ def capture(state: State, /, dsn: str | None, output: str, **given: Any) -> None
       privbench workload capture "service=prod" -o captured.json
       privbench workload capture --log postgresql.csv --database shop -o captured.json
     """
+    from privbench.workload import write
+    from privbench.workload.formats.base import CONFIDENTIAL
+
     with state.reporter.stage("capture"):
         found = pipeline.capture(dsn, **given)
     write(found.workload, output, "native")
@@ -263,6 +277,8 @@ def rebind(
     Example:
       privbench workload rebind captured.json --on "service=clone" -o public.json
     """
+    from privbench.workload.safety import Trust
+
     with state.reporter.stage("rebind"):
         found = pipeline.rebind(workload, trust=Trust.of(functions), **given)
     for line in _said(found):
@@ -272,6 +288,9 @@ def rebind(
 
 def _said(found: Rebinding) -> list[str]:
     """Lines that say how many queries were bound, and why others were left out."""
+    from privbench.report.text import few
+    from privbench.workload.results import failures
+
     drawn, kept, neutral = (
         sum(getattr(item, name) for item in found.bound) for name in ("drawn", "kept", "neutral")
     )
@@ -290,6 +309,9 @@ def _said(found: Rebinding) -> list[str]:
 
 
 def _write(made: Workload, path: str, form: str) -> None:
+    from privbench.workload import write
+    from privbench.workload.formats.base import CONFIDENTIAL
+
     write(made, path, form)
     stamp = f"{CONFIDENTIAL} " if made.confidential else ""
     echo(f"{stamp}Wrote {len(made):,} queries to {path}.")

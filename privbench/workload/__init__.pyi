@@ -1,4 +1,4 @@
-from .formats import FORMATS, read, write
+from .formats import read, write
 from .generators import generate_from_source, generate_from_tables
 from .generators.kinds import KINDS, Plan
 from .query import Query, Shape, Workload, united
@@ -6,7 +6,6 @@ from .replay import replay
 from .results import Answer, QueryResult, Replay, Side
 
 __all__ = [
-    "FORMATS",
     "KINDS",
     "Answer",
     "Plan",

@@ -14,7 +14,8 @@ from sql_files import cases, sql_of
 
 from privbench.errors import UsageError
 from privbench.pgsql import pieces
-from privbench.workload import FORMATS, Query, Workload, read, write
+from privbench.workload import Query, Workload, read, write
+from privbench.workload.formats import by_name, names
 from privbench.workload.formats.base import CONFIDENTIAL
 from privbench.workload.formats.conjunctive import Condition, Conjunction, Value, conjunction
 from privbench.workload.formats.sam import sam
@@ -63,7 +64,8 @@ def test_what_is_written_is_read_again(form, confidential, tmp_path):
 
 
 def test_every_format_is_tested():
-    assert {form.name for form in FORMATS} == {*KEEPING, "mscn", "sam"}
+    assert set(names()) == {*KEEPING, "mscn", "sam"}
+    assert [by_name(name).name for name in names()] == list(names())
 
 
 _texts = st.text(st.characters(exclude_characters="\x00", codec="utf-8"), max_size=12)

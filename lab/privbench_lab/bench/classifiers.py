@@ -50,7 +50,7 @@ def require_learners(names: list[str], *, numbers: bool) -> None:
     The UsageError says which, or that scikit-learn is not installed.
     """
     if importlib.util.find_spec("sklearn") is None:
-        remedy = "Use: pip install 'privbench[bench]'."
+        remedy = "Install it: pip install scikit-learn."
         raise UsageError("scikit-learn is not installed.", remedy=remedy)
     known = [name for name, row in LEARNERS.items() if row[numbers]]
     for name in names:

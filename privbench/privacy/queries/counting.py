@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -89,14 +89,6 @@ class Marginals:
     @property
     def shapes(self) -> list[tuple[int, ...]]:
         return [tuple(self.axes[place].size for place in chosen) for chosen in self.sets]
-
-
-#: A function that counts marginals, in this process (`local`) or on workers, and returns the
-#: weighted histograms as int64 in grid units. All counters return the same integers for the same
-#: database, because its weights, and the random ranks that decide them in truncated tables, are
-#: drawn once, in the process of the session. A counter adds no noise and writes no ledger; nothing
-#: that it returns leaves `Session` but through a mechanism.
-Counter = Callable[[PrivateDatabase, Marginals], list[Integers]]
 
 
 def marginals(data: PrivateDatabase, wanted: Marginals) -> list[Integers]:
