@@ -4,6 +4,7 @@ import base64
 import gzip
 import json
 import re
+import sys
 from typing import Any
 
 import pytest
@@ -77,6 +78,17 @@ def test_the_page_loads_nothing(page, folder):
     library = gzip.decompress(base64.b64decode(page.data["plotly"])).decode()
     assert "plotly.js v" in library[:200]
     assert len(text) < 3_500_000
+
+
+def test_without_plotly_the_page_has_its_tables_and_says_how_to_get_charts(
+    document, page, folder, monkeypatch
+):
+    monkeypatch.setitem(sys.modules, "plotly", None)
+    plain = Page(render(document))
+    assert "plotly" not in plain.data
+    assert "no charts" in " ".join(plain.words)
+    assert "pip install 'privbench[report]'" in " ".join(plain.words)
+    assert plain.figures == page.figures
 
 
 @pytest.mark.slow
