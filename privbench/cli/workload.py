@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from privbench.workload.rebind import Rebinding
 
 _SHOWN = 10
-#: Names of `privbench.workload.KINDS`, which is not imported for a help text.
-_KINDS = ("mscn", "joins", "sam", "california", "mixed")
 _WEIGHTED = re.compile(r"(.+)@(\d+(?:\.\d+)?)\Z")
 
 
@@ -45,6 +43,15 @@ def _operators(
     return tuple(value.replace(" ", "").split(",")) if value else None
 
 
+def _kind(context: click.Context, option: click.Parameter, value: str) -> str:
+    """A kind that is installed; kinds are not imported for a help text."""
+    from privbench.workload import kinds
+
+    if value not in kinds():
+        raise click.BadParameter(f"{value!r} is not one of {', '.join(sorted(kinds()))}.")
+    return value
+
+
 _format_names = click.Choice(formats.names())
 
 
@@ -57,22 +64,24 @@ found_in_option = click.option(
 
 
 def _form(source_form: str | None, table: str | None, columns: str | None) -> dict[str, Any]:
-    """The format to read, with the table and columns that a sam file does not state."""
+    """The format to read, with the table and columns that its files do not state."""
     if table is None and columns is None:
         return {"form": source_form}
-    from privbench.workload.formats.sam import sam
-
+    choices = formats.names() if source_form is None else (source_form,)
+    named = next((form.named for form in map(formats.by_name, choices) if form.named), None)
+    if named is None:
+        raise UsageError("files of the format state their table and columns.")
     names = tuple(name.strip() for name in columns.split(",")) if columns else ()
-    return {"form": sam(table, names)}
+    return {"form": named(table, names)}
 
 
 def _reading(meaning: str) -> Callable[[Any], Any]:
     """Options of a workload that is read, handed on as ``form``."""
     return gathered(
         _form,
-        click.option("--from", "source_form", type=_format_names, help=meaning),
-        click.option("--table", metavar="NAME", help="Table of a sam file."),
-        click.option("--columns", metavar="A,B,…", help="Names of a sam file's column numbers."),
+        click.option("--from", "source_form", type=_format_names, metavar="FORMAT", help=meaning),
+        click.option("--table", metavar="NAME", help="Table, if files do not state it."),
+        click.option("--columns", metavar="A,B,…", help="Names of numbered columns."),
     )
 
 
@@ -85,11 +94,10 @@ def workload() -> None:
       native     JSON with ids, answers, weights, templates and parameters
       sql        a file of statements, or a folder of them (JOB)
       card-sql   lines of count||SQL (STATS-CEB)
-      mscn       lines of tables#joins#predicates#count (MSCN, JOB-light)
-      sam        JSON of columns, operators and values on one table (SAM)
       pgbench    scripts with \\set variables, and their weights
 
-    A format is recognised by its content. `run` and `compare` read them all.
+    Installed packages may add others. A format is recognised by its content. `run` and `compare`
+    read them all.
 
     \b
     Example:
@@ -100,7 +108,7 @@ def workload() -> None:
 @workload.command()
 @click.argument("source", metavar="SOURCE_OR_MODEL")
 @click.option("-o", "--output", required=True, metavar="FILE", help="The workload to write.")
-@click.option("--kind", type=click.Choice(_KINDS), default="mscn", help="In whose manner.")
+@click.option("--kind", callback=_kind, metavar="KIND", default="mscn", help="In whose manner.")
 @click.option("--queries", type=click.IntRange(1), metavar="N", help="How many.")
 @click.option("--joins", callback=_range, metavar="N-M", help="Joins of a query.")
 @click.option("--predicates", callback=_range, metavar="N-M", help="Predicates of a query.")
@@ -109,7 +117,7 @@ def workload() -> None:
 @click.option("--card-min", "least", type=click.IntRange(0), metavar="N", help="Least answer.")
 @click.option("--card-max", "most", type=click.IntRange(0), metavar="N", help="Largest answer.")
 @click.option("--seed", type=int, default=0, help="Seed of the draws.")
-@click.option("--format", "form", type=_format_names, default="native",
+@click.option("--format", "form", type=_format_names, metavar="FORMAT", default="native",
               help="Format to write.")  # fmt: skip
 @click.option("--clone", metavar="DSN", help="A clone to count on; of a model only.")
 @click.option("--scale", type=float, default=1.0, help="Size of the sample "
@@ -132,21 +140,19 @@ def generate(state: State, /, source: str, output: str, kind: str, form: str, **
     Kinds:
       mscn        joins with predicates drawn by table (Kipf et al.)
       joins       joins around rows that join: no answer is zero, however long the query
-      sam         conjunctions on one table (SAM)
-      california  ranges of numbers on one table
       mixed       counts, GROUP BY and ORDER BY … LIMIT
 
-    The same input and seed give the same workload.
+    Installed formats may add others. The same input and seed give the same workload.
 
     \b
     Example:
       privbench workload generate prod.privbench -o queries.json --joins 0-3 --predicates 1-6
     """
-    from privbench.workload import KINDS, Plan
+    from privbench.workload import Plan, kinds
 
     chosen = {part.name: given.pop(part.name) for part in fields(Plan)}
     changes = {name: value for name, value in chosen.items() if value is not None}
-    plan: Plan = replace(KINDS[kind].plan, **changes)
+    plan: Plan = replace(kinds()[kind].plan, **changes)
     made = pipeline.generate_workload(source, kind, plan, reporter=state.reporter, **given)
     _write(made, output, form)
     if len(made) < plan.queries:
@@ -189,13 +195,14 @@ def import_(
 @click.argument("workload_in", metavar="IN")
 @click.argument("workload_out", metavar="OUT")
 @_reading("Format of IN; else detected.")
-@click.option("--to", "target_form", type=_format_names, required=True, help="Format of OUT.")
+@click.option("--to", "target_form", type=_format_names, metavar="FORMAT", required=True,
+              help="Format of OUT.")  # fmt: skip
 def convert(
     workload_in: str, workload_out: str, target_form: str, form: str | WorkloadFormat | None
 ) -> None:
     """Bring a workload into another format; what that cannot hold is refused by name.
 
-    native, sql, card-sql and pgbench keep the SQL text; mscn and sam keep its meaning.
+    native, sql, card-sql and pgbench keep the SQL text; others may keep its meaning alone.
 
     \b
     Example:

@@ -26,11 +26,11 @@ from privbench.report.section_plugins import Modelled
 from privbench.schema import Schema
 from privbench.synthesizers import get as find_synthesizer
 from privbench.workload import (
-    KINDS,
     Plan,
     Workload,
     generate_from_source,
     generate_from_tables,
+    kinds,
     read,
 )
 from privbench.workload.capture import Capture, capture_logs, capture_statements
@@ -91,7 +91,7 @@ def generate_workload(
 
     Args:
         source: A model file, or else a DSN.
-        kind: One of `privbench.workload.KINDS`.
+        kind: One of `privbench.workload.kinds`.
         plan: The plan of the workload; None means the default plan of the kind.
         clone: DSN of a clone whose answers a workload from a model states. If `ledgers_of` finds
             ledgers of it, it may be the source, and the workload is CONFIDENTIAL.
@@ -103,7 +103,7 @@ def generate_workload(
         reporter: Receives progress.
     """
     teller = reporter or Reporter()
-    plan = plan or KINDS[kind].plan
+    plan = plan or kinds()[kind].plan
     if not Path(source).is_file():
         if clone:
             raise UsageError(

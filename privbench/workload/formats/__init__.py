@@ -1,4 +1,7 @@
-"""Workload formats, one line in `_FORMATS` each; a format is imported when it is first needed."""
+"""Workload formats, one line in `_FORMATS` each; a format is imported when it is first needed.
+
+Other packages add formats by entry points ``privbench.workload_formats``, a `WorkloadFormat` each.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from privbench.errors import UsageError
+from privbench import plugins
+from privbench.errors import ConfigError, UsageError
 from privbench.files import file_errors
 
 if TYPE_CHECKING:
@@ -18,25 +22,36 @@ if TYPE_CHECKING:
 #: recognises a path reads it.
 _FORMATS = {
     "native": ("native", "FORMAT"),
-    "sam": ("sam", "FORMAT"),
     "card-sql": ("sql_files", "LINES"),
-    "mscn": ("mscn", "FORMAT"),
     "pgbench": ("pgbench", "FORMAT"),
     "sql": ("sql_files", "FORMAT"),
 }
 
 
+#: Formats that take many a text for theirs: those of other packages are asked before them.
+_LAST = ("pgbench", "sql")
+
+
 def names() -> tuple[str, ...]:
     """Names of all formats, in the order of detection; no format is imported."""
-    return tuple(_FORMATS)
+    own = tuple(name for name in _FORMATS if name not in _LAST)
+    added = (name for name in plugins.names(plugins.FORMATS) if name not in _FORMATS)
+    return (*own, *added, *_LAST)
 
 
 def by_name(name: str) -> WorkloadFormat:
     """The format of that name."""
     if name not in names():
         raise UsageError(f"there is no workload format {name!r}.", remedy=_known())
-    module, attribute = _FORMATS[name]
-    form: WorkloadFormat = getattr(import_module(f"{__name__}.{module}"), attribute)
+    from privbench.workload.formats.base import WorkloadFormat
+
+    if name in _FORMATS:
+        module, attribute = _FORMATS[name]
+        form: object = getattr(import_module(f"{__name__}.{module}"), attribute)
+    else:
+        form = plugins.load(plugins.FORMATS, name)
+    if not isinstance(form, WorkloadFormat):
+        raise ConfigError(f"the entry point {name!r} is no format of workloads.")
     return form
 
 

@@ -25,16 +25,16 @@ from privbench.display import json_visible
 from privbench.errors import UsageError
 from privbench.files import write_text
 from privbench.schema import TableName, quote
-from privbench.workload.formats.base import WorkloadFormat, read_json, read_text
-from privbench.workload.formats.conjunctive import (
+from privbench.workload.formats.base import WorkloadFormat, beyond, read_json, read_text
+from privbench.workload.query import Query, Workload
+from privbench_lab.formats.conjunctive import (
     NUMBER,
     Condition,
     Conjunction,
     Value,
-    beyond,
     conjunction,
 )
-from privbench.workload.query import Query, Workload
+from privbench_lab.formats.kinds import KINDS
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?)?\Z")
 _TAIL = re.compile(r"([_-](train|test|val|\d+))+\Z")
@@ -181,7 +181,9 @@ def sam(table: str | None = None, columns: tuple[str, ...] = ()) -> WorkloadForm
     ``table`` is the table that is queried; None takes it from the file, or from the file's name.
     ``columns`` are the table's columns, in the order of the file's column numbers.
     """
-    return WorkloadFormat("sam", _detects, lambda path: _read(path, table, columns), _write)
+    return WorkloadFormat(
+        "sam", _detects, lambda path: _read(path, table, columns), _write, sam, KINDS
+    )
 
 
 FORMAT = sam()

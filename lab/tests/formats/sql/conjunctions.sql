@@ -1,4 +1,4 @@
--- Conjunctions, each under its line in the form of MSCN; read by test_workload_formats.py.
+-- Conjunctions, each under its line in the form of MSCN; read by test_formats.py.
 
 --- title t##t.year,>=,1,t.year,<=,2#
 SELECT COUNT(*) FROM "public"."title" AS "t" WHERE "t"."year" BETWEEN 1 AND 2;

@@ -12,16 +12,15 @@ from pathlib import Path
 
 from privbench.errors import UsageError
 from privbench.files import write_text
-from privbench.workload.formats.base import WorkloadFormat, read_lines
-from privbench.workload.formats.conjunctive import (
+from privbench.workload.formats.base import WorkloadFormat, beyond, read_lines
+from privbench.workload.query import Query, Workload
+from privbench_lab.formats.conjunctive import (
     NUMBER,
     Condition,
     Conjunction,
     Value,
-    beyond,
     conjunction,
 )
-from privbench.workload.query import Query, Workload
 
 _LINE = re.compile(r"([^#]+)#([^#]*)#(.*)#\s*+(?:(\d{1,18})(?:\.0*)?)?\s*\Z")
 _TABLE = re.compile(r'[\w.$"]+(?: +(?:AS +)?[\w$"]+)?', re.IGNORECASE)

@@ -1,4 +1,4 @@
--- Queries that a format cannot hold, each under the format and why; read by test_workload_formats.py.
+-- Queries that a format cannot hold, each under the format and why; read by test_formats.py.
 
 --- mscn: GROUP
 a GROUP BY x

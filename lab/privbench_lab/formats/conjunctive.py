@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from privbench.errors import UsageError
 from privbench.schema import literal
+from privbench.workload.formats.base import beyond
 from privbench.workload.query import Query, conjuncts, parse
 
 NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?\Z")
@@ -81,14 +81,6 @@ def conjunction(query: Query, form: str, *, quotable: bool = False) -> Conjuncti
         return _Reader(quotable).select(parse(query.sql))
     except _Beyond as reason:
         raise beyond(query, form, str(reason)) from None
-
-
-def beyond(query: Query, form: str, reason: str) -> UsageError:
-    """The error for a query that a format cannot hold."""
-    return UsageError(
-        f"the format {form} cannot hold query {query.id}: {reason}.",
-        remedy="The formats native and sql hold any query.",
-    )
 
 
 @dataclass(frozen=True, slots=True)
