@@ -24,6 +24,9 @@ from privbench.postgres.embedded import Server
 
 DSN_VARIABLE = "PRIVBENCH_TEST_DSN"
 
+#: It hides the lab from whatever imports it.
+collect_ignore = ["tests/without_lab"]
+
 # With glibc, freed memory stays with the process. Fits make and free arrays of megabytes all the
 # time, and new pages from the kernel take a third of their time.
 with contextlib.suppress(AttributeError):

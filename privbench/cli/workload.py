@@ -206,7 +206,7 @@ def convert(
 
     \b
     Example:
-      privbench workload convert job-light.csv job-light/ --to sql
+      privbench workload convert stats_ceb.sql stats-ceb/ --to sql
     """
     from privbench.workload import read
 

@@ -1,7 +1,7 @@
 """PrivBench's own learner: sum-product networks grown under differential privacy.
 
 After "Privacy-Enhanced Database Synthesis for Benchmark Publishing" (PVLDB 18(2), 2024), with the
-holes in its proof closed; ``docs/privbench-paper.md`` lists every departure.
+holes in its proof closed; ``lab/docs/privbench-paper.md`` lists every departure.
 """
 
 from __future__ import annotations

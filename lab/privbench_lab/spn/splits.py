@@ -1,6 +1,6 @@
 """ColSplit, RowSplit and DecideOP: by which attributes and rows a region is split.
 
-``docs/privbench-paper.md`` says how they differ from the paper's, and why. Columns are split by
+``lab/docs/privbench-paper.md`` says how they differ from the paper's, and why. Columns are split by
 released distances of pairs from independence, ½‖H − n̂·p̂⊗p̂‖₁ / n̂; rows by k-means, in which a centre
 is the vector of its part's released relative bin counts.
 """
