@@ -42,7 +42,7 @@ from privbench.metrics import integrity, qerror
 from privbench.pipeline import Reporter, fit, inspect, load
 from privbench.postgres.connect import connect
 from privbench.postgres.introspect import introspect
-from privbench.workload import KINDS, Query, Workload, generate_from_source, read, write
+from privbench.workload import Query, Workload, generate_from_source, kinds, read, write
 
 _POINTS = ("p50", "p75", "p90", "p95", "p99", "mean")
 _SEED = 1
@@ -105,7 +105,7 @@ class Bench:
             path = Path(options.generate)
             if not path.exists():
                 with connect(self.source) as connection:
-                    plan = replace(KINDS[options.kind].plan, queries=options.queries, seed=_SEED)
+                    plan = replace(kinds()[options.kind].plan, queries=options.queries, seed=_SEED)
                     made = generate_from_source(connection, options.kind, self.schema, plan)
                 write(made, path, "card-sql")
             yield self._answered(read(path))

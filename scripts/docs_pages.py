@@ -1,4 +1,4 @@
-"""Writes ``docs/cli.md`` and ``docs/configuration.md`` from the program itself.
+"""Writes ``docs/cli.md``, ``lab/docs/cli.md`` and ``docs/configuration.md`` from the program.
 
 scripts/docs runs it.
 """
@@ -8,29 +8,33 @@ from __future__ import annotations
 import inspect
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import click
 
+from privbench import plugins
 from privbench.cli.main import main as group
 from privbench.config import json_schema
 
-#: Where the pages lie in a checkout.
-FOLDER = Path(__file__).parents[1] / "docs"
+ROOT = Path(__file__).parents[1]
 
 
 def pages() -> dict[str, str]:
-    """The generated pages by file name."""
-    return {"cli.md": cli_page(), "configuration.md": configuration_page()}
+    """The generated pages by their place in a checkout; the lab's if it is installed."""
+    added = plugins.names(plugins.COMMANDS)
+    lab = {"lab/docs/cli.md": cli_page(_LAB_INTRO, added)} if added else {}
+    own = [name for name in group.list_commands(click.Context(group)) if name not in added]
+    core = cli_page(f"{_CLI_INTRO}\n\n## privbench\n\n{_body(group)}", own)
+    return {"docs/cli.md": core, "docs/configuration.md": configuration_page(), **lab}
 
 
-def cli_page() -> str:
-    """Every command with its help, example, arguments and options, as Markdown."""
-    sections = [_CLI_INTRO, "## privbench\n\n" + _body(group)]
-    sections += [f"## {name}\n\n{_body(command)}" for name, command in commands(group)]
-    return "\n\n".join(sections) + "\n"
+def cli_page(intro: str, names: Iterable[str]) -> str:
+    """These commands with their help, example, arguments and options, as Markdown."""
+    begins = tuple(f"privbench {name} " for name in names)
+    chosen = [item for item in commands(group) if f"{item[0]} ".startswith(begins)]
+    return "\n\n".join([intro, *(f"## {name}\n\n{_body(item)}" for name, item in chosen)]) + "\n"
 
 
 def commands(parent: click.Group, path: str = "privbench") -> Iterator[tuple[str, click.Command]]:
@@ -61,6 +65,15 @@ SOURCE, TARGET and DSN follow libpq's rules: a URI (`postgresql://host/db`), `ke
 the source in one read-only transaction and never writes to it."""
 
 
+_LAB_INTRO = """\
+# Command line of the lab
+
+<!-- Written by scripts/docs from the program's own help. Do not edit. -->
+
+These commands are there once `privbench-lab` is installed; the others are in
+[the tool's own page](../../docs/cli.md)."""
+
+
 def _body(command: click.Command) -> str:
     prose, example = parts(command)
     blocks = [prose, f"```bash\n{example}\n```" if example else ""]
@@ -88,7 +101,7 @@ def _row(parameter: click.Parameter) -> tuple[str, str]:
 
 
 def _metavar(option: click.Option) -> str:
-    if isinstance(option.type, click.Choice):
+    if isinstance(option.type, click.Choice) and option.metavar is None:
         return "|".join(str(choice) for choice in option.type.choices)
     return option.metavar or option.type.name.upper()
 
@@ -219,5 +232,5 @@ def _default(rule: dict[str, Any]) -> str:
 
 if __name__ == "__main__":
     for page, text in pages().items():
-        (FOLDER / page).write_text(text, encoding="utf-8")
-        click.echo(f"wrote docs/{page}")
+        (ROOT / page).write_text(text, encoding="utf-8")
+        click.echo(f"wrote {page}")

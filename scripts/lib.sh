@@ -62,12 +62,12 @@ fingerprint() {
 import hashlib, pathlib, sys
 
 root, extra = sys.argv[1:]
-text = pathlib.Path(root, "pyproject.toml").read_bytes()
+text = [pathlib.Path(root, name).read_bytes() for name in ("pyproject.toml", "lab/pyproject.toml")]
 print(hashlib.sha256(repr((root, extra, sys.version, text)).encode()).hexdigest())
 PYTHON
 }
 
-# ensure_env EXTRA: .venv holds this checkout (editable) and the dependencies of EXTRA.
+# ensure_env EXTRA: .venv holds this checkout, the lab too (editable), and the dependencies of EXTRA.
 ensure_env() {
     local extra="$1" stamp log want
     make_venv
@@ -77,9 +77,9 @@ ensure_env() {
         return
     fi
     log="$venv/install-$extra.log"
-    say "installing privbench[$extra] into .venv (once; a few minutes on a slow line)"
+    say "installing privbench[$extra] and privbench-lab into .venv (once; a few minutes on a slow line)"
     if ! "$venv/bin/python" -m pip install --disable-pip-version-check --progress-bar off \
-        --editable "${root}[$extra]" 2>&1 | tee "$log" | show_progress; then
+        --editable "${root}[$extra]" --editable "$root/lab" 2>&1 | tee "$log" | show_progress; then
         tail -n 20 "$log" >&2
         die "pip could not install the dependencies; the whole output is in $log"
     fi

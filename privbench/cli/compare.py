@@ -6,11 +6,11 @@ import json
 import math
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from privbench import pipeline, report
+from privbench import pipeline
 from privbench.cli.console import LOG, echo
 from privbench.cli.metrics import metrics_option
 from privbench.cli.options import (
@@ -23,24 +23,13 @@ from privbench.cli.options import (
     lock_option,
     read_config,
 )
-from privbench.config import Config
 from privbench.display import json_lines
 from privbench.errors import DatabaseError
 from privbench.files import file_errors, write_text
-from privbench.metrics import METRICS
-from privbench.report import enforce
-from privbench.report.document import ComparisonDocument, GatePart, json_schema
-from privbench.report.figures import POINTS
-from privbench.report.headlines import gate_line, left_out
-from privbench.report.text import few, seconds
-from privbench.sources import staged
-from privbench.workload import read
-from privbench.workload.query import Refusal
-from privbench.workload.results import failures
-from privbench.workload.safety import Trust
-from privbench.workload.session import Before
 
-_TITLES = {metric.name: metric.title for metric in METRICS}
+if TYPE_CHECKING:
+    from privbench.report import ComparisonDocument
+
 _PRIVATE = "CONFIDENTIAL, like the report: it reads the source exactly."
 
 
@@ -55,6 +44,9 @@ def _replayed(
     warmup: int | None,
     **given: Any,
 ) -> dict[str, Any]:
+    from privbench.workload.safety import Trust
+    from privbench.workload.session import Before
+
     return {
         "warmup": warmup if warmup is not None else int(not cold),
         "before": Before(command_before, cold, statement),
@@ -128,6 +120,9 @@ def run(state: State, /, workload: str, dsn: str, output: str, **given: Any) -> 
     Example:
       privbench run workload.sql --on "service=clone" -o results.json
     """
+    from privbench.report import enforce
+    from privbench.report.document import GatePart
+
     teller = state.reporter
     with teller.stage("replay"):
         found = pipeline.run(workload, dsn, tell=teller.advance, **given)
@@ -144,6 +139,12 @@ def run(state: State, /, workload: str, dsn: str, output: str, **given: Any) -> 
 
 def _result_lines(found: dict[str, Any]) -> Iterator[str]:
     """The result of a run, in a few lines."""
+    from privbench.report.document import GatePart
+    from privbench.report.headlines import gate_line, left_out
+    from privbench.report.text import few, seconds
+    from privbench.workload.query import Refusal
+    from privbench.workload.results import failures
+
     counts = found["summary"]
     yield (
         f"{counts['queries']:,} queries: {counts['ended']:,} ended, {counts['errors']:,} failed, "
@@ -176,7 +177,7 @@ def _require_answers(side: str, statuses: Iterable[str]) -> None:
     "--model",
     "model_path",
     metavar="MODEL",
-    help="Model of the clone: the heat map shows its circuits.",
+    help="Model of the clone, for sections of the report that show it.",
 )
 @_replay_options
 @click.option(
@@ -222,6 +223,11 @@ def compare(
     Example:
       privbench compare "service=prod" "service=clone" -w job/ -o report/ --fail-if 'qerror.p95 > 5'
     """
+    from privbench import report
+    from privbench.config import Config
+    from privbench.sources import staged
+    from privbench.workload import read
+
     teller = state.reporter
     queries = read(workload)
     config = read_config(config_path) if config_path else None
@@ -248,7 +254,7 @@ def compare(
             LOG.warning(side.warning)
     echo(report.summary(document))
     echo(f"CONFIDENTIAL report: {Path(output) / 'report.html'}")
-    enforce(document.gates)
+    report.enforce(document.gates)
     _require_answers("clone", [query.clone.status for query in document.queries])
     _require_answers("source", [query.source.status for query in document.queries])
 
@@ -259,6 +265,9 @@ def samples(document: ComparisonDocument) -> Iterator[Sample]:
     A figure ``a.b.p95`` becomes ``a_b`` with ``stat="p95"``; the λ of KLD and TVD and the table
     become labels too. A figure without a value has no sample.
     """
+    from privbench.metrics import METRICS
+
+    titles = {metric.name: metric.title for metric in METRICS}
     about = {
         "source": document.source.database,
         "clone": document.clone.database,
@@ -269,7 +278,7 @@ def samples(document: ComparisonDocument) -> Iterator[Sample]:
     for figure, value in document.figures.items():
         if value is not None and math.isfinite(value):
             name, labels = _place(figure)
-            title = _TITLES.get(name.split("_")[0], "Comparison of a clone with its source")
+            title = titles.get(name.split("_")[0], "Comparison of a clone with its source")
             yield name, f"{_PRIVATE} {title}: {name.replace('_', ' ')}.", labels, value
     # The same gate given twice is one sample.
     for condition, failed in {gate.condition: gate.failed for gate in document.gates}.items():
@@ -285,6 +294,8 @@ def _place(figure: str) -> tuple[str, dict[str, str]]:
     >>> _place("runtime.floor.p95"), _place("plan.agreement")
     (('runtime_floor', {'stat': 'p95'}), ('plan_agreement', {}))
     """
+    from privbench.report.figures import POINTS
+
     plain, _, table = figure.partition("[")
     words = plain.split(".")
     labels = {}
@@ -305,4 +316,6 @@ def compare_schema() -> None:
     Example:
       privbench compare-schema > comparison.schema.json
     """
+    from privbench.report.document import json_schema
+
     echo(json_lines(json_schema()))

@@ -23,7 +23,6 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from privbench.display import lines, visible
 from privbench.errors import PrivacyRefusal, UsageError
 from privbench.pipeline.progress import Reporter, StageTime
-from privbench.postgres.connect import shown
 
 LOG = logging.getLogger("privbench")
 
@@ -161,6 +160,8 @@ class LogReporter(Reporter):
 
     def again(self, *options: str) -> str | None:
         """The command line as it was given, to be pasted, but for passwords, which are hidden."""
+        from privbench.postgres.connect import shown
+
         if not _RESUMING & set(self._arguments):
             return None
         words, rest = [], iter(self._arguments)

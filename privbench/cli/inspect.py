@@ -9,7 +9,6 @@ from typing import Any
 
 import click
 
-from privbench import config as configuration
 from privbench import pipeline
 from privbench.cli.console import echo, width
 from privbench.cli.options import (
@@ -117,7 +116,9 @@ def config_schema() -> None:
     Example:
       privbench config-schema > privbench.schema.json
     """
-    echo(json_lines(configuration.json_schema()))
+    from privbench.config import json_schema
+
+    echo(json_lines(json_schema()))
 
 
 @click.command()

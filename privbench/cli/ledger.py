@@ -8,7 +8,6 @@ from privbench import pipeline
 from privbench.cli.console import echo
 from privbench.cli.options import config_option, ledger_option, monthly_option, read_config
 from privbench.display import json_lines
-from privbench.privacy import Cap
 
 
 @click.group()
@@ -65,6 +64,8 @@ def cap(
     Example:
       privbench ledger cap "service=prod" --epsilon 10 --max-epsilon-per-month 3.2
     """
+    from privbench.privacy import Cap
+
     new = Cap(epsilon, delta, max_epsilon_per_month)
     for limit in pipeline.ledger_cap(source, identity, ledger, new):
         echo(f"No longer capped: {limit}.")

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import gc
-import sys
 from importlib import import_module
-from types import SimpleNamespace
+from importlib.metadata import EntryPoint, entry_points
 
 import click
 
 from privbench import __version__
 from privbench.cli.console import configure
 from privbench.cli.options import Group, State
+from privbench.errors import PrivbenchError
 
 #: Module of every command, in the order of the work.
 _MODULES = {
@@ -29,23 +28,21 @@ _MODULES = {
     "workload": "workload",
     "run": "compare",
     "compare": "compare",
-    "bench": "bench",
-    "audit": "audit",
     "ledger": "ledger",
     "config-schema": "inspect",
     "compare-schema": "compare",
 }
 
-#: Commands that need no data frames.
-_FRAMELESS = frozenset({"clone", "fit", "load", "sample"})
-#: Number of new objects after which Python's garbage collector runs. Imports create many objects
-#: that stay: with Python's default of 700 a cold clone takes a tenth more processor time, and as
-#: much memory.
-_OBJECTS = 100_000
+#: The entry points by which other packages add commands: name and click command.
+GROUP = "privbench.commands"
 
 
 class Commands(Group):
-    """All commands; one is imported when it is asked for: reports are half of all imports."""
+    """All commands; one is imported when it is run or shown.
+
+    After those of privbench come those of installed packages, in the order of their names. They
+    take no name of privbench's own, and one that cannot be loaded is still listed, and says so.
+    """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read a command line, which the context keeps."""
@@ -54,39 +51,42 @@ class Commands(Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Their names, in the order of the work."""
-        return list(_MODULES)
+        others = {point.name for point in entry_points(group=GROUP)}
+        return [*_MODULES, *sorted(others - set(_MODULES))]
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         """The command of that name."""
-        if name not in _MODULES:
-            return None
-        if name in _FRAMELESS:
-            gc.set_threshold(_OBJECTS)
-            _spare_pandas()
-        module = import_module(f"privbench.cli.{_MODULES[name]}")
-        found = getattr(module, name.replace("-", "_"))
-        assert isinstance(found, click.Command)
-        return found
+        if name in _MODULES:
+            module = import_module(f"privbench.cli.{_MODULES[name]}")
+            found = getattr(module, name.replace("-", "_"))
+            assert isinstance(found, click.Command)
+            return found
+        points = entry_points(group=GROUP, name=name)
+        return _loaded(next(iter(points))) if points else None
 
 
-def _spare_pandas() -> None:
-    """Make pyarrow's first array while pandas is hidden, since pyarrow would import pandas then.
-
-    Importing pandas takes as long as all other imports of a small fit except NumPy and SciPy.
-    Without pandas, pyarrow treats a Series as a list, until `to_pandas` looks for pandas again.
-    """
-    import pyarrow as pa
-
-    def absent(name: str, path: object = None, target: object = None) -> None:
-        if name == "pandas":
-            raise ModuleNotFoundError(name=name)
-
-    hook = SimpleNamespace(find_spec=absent)
-    sys.meta_path.insert(0, hook)
+def _loaded(point: EntryPoint) -> click.Command:
+    """The command of another package; if it cannot be loaded, one that says so and fails."""
+    cause: BaseException | None = None
     try:
-        pa.array([None])
-    finally:
-        sys.meta_path.remove(hook)
+        found = point.load()
+    except (Exception, SystemExit) as error:
+        cause, reason = error, type(error).__name__
+    else:
+        if isinstance(found, click.Command):
+            return found
+        reason = "it is no click.Command"
+    package = point.dist.name if point.dist else point.value
+    refusal = PrivbenchError(
+        f"the command {point.name} cannot be loaded: {reason}.",
+        remedy=f"Install {package} again, or remove it.",
+    )
+
+    def fail() -> None:
+        raise refusal from cause
+
+    settings = {"ignore_unknown_options": True, "allow_extra_args": True}
+    return click.Command(point.name, settings, fail, help=f"Cannot be loaded: {reason}.")
 
 
 @click.group(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -28,10 +28,11 @@ from privbench.cli.options import (
     synthesizer_option,
     target_options,
 )
-from privbench.config import Config
 from privbench.display import lines
 from privbench.errors import UsageError
-from privbench.postgres.patterns import Selection
+
+if TYPE_CHECKING:
+    from privbench.config import Config
 
 
 @click.command()
@@ -64,6 +65,12 @@ def fit(state: State, source: str, release: ReleaseOptions, output: str, force: 
     echo(lines(*filter(None, (lost, f"{output}: {fitted.promise.sentence()}"))))
 
 
+def _choice(schemas: Any, tables: Any, excluded: Any) -> dict[str, Any]:
+    from privbench.postgres.patterns import Selection
+
+    return {"choice": Selection(schemas or None, tables or None, excluded)}
+
+
 @click.command()
 @click.argument("model", metavar="MODEL")
 @click.option("-o", "--output", required=True, metavar="DIR", help="Directory for the files.")
@@ -74,12 +81,7 @@ def fit(state: State, source: str, release: ReleaseOptions, output: str, force: 
     default="csv",
     help="File format.",
 )
-@gathered(
-    lambda schemas, tables, excluded: {
-        "choice": Selection(schemas or None, tables or None, excluded)
-    },
-    choice_options,
-)
+@gathered(_choice, choice_options)
 @scale_option
 @seed_option
 @click.option("--force", is_flag=True, help="Replace files that are there already.")

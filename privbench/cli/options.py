@@ -7,23 +7,21 @@ import functools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
 from privbench import __version__, pipeline
-from privbench.cli.console import ANOTHER, LOG, PAY_AGAIN, reporter, show
-from privbench.config import Config
+from privbench.cli.console import LOG, reporter, show
 from privbench.display import lines, visible
 from privbench.errors import ConfigError, PrivbenchError, UsageError
 from privbench.pipeline.progress import Reporter
-from privbench.postgres.connect import shown
-from privbench.postgres.reading import WAIT
-from privbench.privacy.workers import TRUST_NETWORK, require_closed
-from privbench.threads import JOBS
+
+if TYPE_CHECKING:
+    from privbench.config import Config
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 #: A figure for ``--metrics``: name without prefix, help, labels, value.
@@ -114,6 +112,8 @@ def _show_error(error: BaseException, arguments: Sequence[str]) -> None:
 
 def _without_secrets(text: str, arguments: Sequence[str]) -> str:
     """A message, in which a connection string that was given for a file is no more than `shown`."""
+    from privbench.postgres.connect import shown
+
     kept = text
     for given in {part for word in arguments for part in (word, word.partition("=")[2])}:
         if (safe := shown(given, "options")) != given:
@@ -157,10 +157,14 @@ def fail_if_option(examples: str) -> Callable[[Any], Any]:
     return click.option("--fail-if", "gates", multiple=True, metavar="COND", help=meaning)
 
 
-def _setting(variable: ContextVar[Any]) -> Callable[[click.Context, click.Parameter, Any], None]:
-    """A callback that sets a variable for as long as the command runs."""
+def _setting(place: str) -> Callable[[click.Context, click.Parameter, Any], None]:
+    """A callback that sets a context variable, ``module:name``, for as long as the command runs.
+
+    The module is imported then, since a command that only shows its help needs no libraries.
+    """
 
     def set_(context: click.Context, option: click.Parameter, value: Any) -> None:
+        variable = resolve_name(place)
         token = variable.set(value)
         context.call_on_close(lambda: variable.reset(token))
 
@@ -175,7 +179,7 @@ lock_option = click.option(
     default=30.0,
     metavar="SECONDS",
     expose_value=False,
-    callback=_setting(WAIT),
+    callback=_setting("privbench.postgres.reading:WAIT"),
     help="Wait so long for a table that others have locked.",
 )
 
@@ -185,13 +189,15 @@ jobs_option = click.option(
     type=click.IntRange(1),
     metavar="N",
     expose_value=False,
-    callback=_setting(JOBS),
+    callback=_setting("privbench.threads:JOBS"),
     help="Use so many connections (to a target: with --resumable), and so many cores.  "
     "[default: one, all cores]",
 )
 
 
 def _closed(context: click.Context, option: click.Parameter, where: str) -> str:
+    from privbench.privacy.workers import require_closed
+
     require_closed(where)
     return where
 
@@ -201,7 +207,7 @@ network_option = click.option(
     is_flag=True,
     is_eager=True,
     expose_value=False,
-    callback=_setting(TRUST_NETWORK),
+    callback=_setting("privbench.privacy.workers:TRUST_NETWORK"),
     help="Let a Dask scheduler on another machine be reached without TLS: whoever reaches it runs "
     "programs as you, and rows and passwords cross the network in clear.",
 )
@@ -277,6 +283,8 @@ class ReleaseOptions:
 
     def config(self) -> Config:
         """The config of the release, which has to give ε."""
+        from privbench.privacy.workers import require_closed
+
         config = pipeline.require_epsilon(read_config(self.config_path, **self.settings))
         require_closed(config.counting.where)
         return config
@@ -352,7 +360,7 @@ release_options = gathered(
         "--another",
         is_flag=True,
         expose_value=False,
-        callback=_setting(ANOTHER),
+        callback=_setting("privbench.cli.console:ANOTHER"),
         help="Open another release although one of the same fit is unfinished; it holds as much.",
     ),
     click.option(
@@ -364,7 +372,7 @@ release_options = gathered(
         "--pay-again",
         is_flag=True,
         expose_value=False,
-        callback=_setting(PAY_AGAIN),
+        callback=_setting("privbench.cli.console:PAY_AGAIN"),
         help="Go on too if answers were lost, which makes a resumed release cost more.",
     ),
     network_option,
@@ -379,6 +387,8 @@ def read_config(path: str | None, **settings: Any) -> Config:
 
     None and () change nothing.
     """
+    from privbench.config import Config
+
     config = Config.load(path) if path else Config()
     given = {name: value for name, value in settings.items() if value not in (None, ())}
     declared, cap = config.database.identity, config.ledger.max_epsilon_per_month

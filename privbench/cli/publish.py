@@ -9,14 +9,19 @@ import click
 from privbench import publish as publishing
 from privbench.cli.console import echo
 from privbench.cli.options import State, gathered, lock_option, scale_option, seed_option
-from privbench.publish.making import About
+
+
+def _about(**said: Any) -> dict[str, Any]:
+    from privbench.publish.making import About
+
+    return {"about": About(**{name: value for name, value in said.items() if value is not None})}
 
 
 @click.command()
 @click.argument("model", metavar="MODEL")
 @click.option("-o", "--output", required=True, metavar="DIR", help="The bundle's folder.")
 @gathered(
-    lambda **said: {"about": About(**{k: v for k, v in said.items() if v is not None})},
+    _about,
     click.option("--title", metavar="TEXT", help="Its name."),
     click.option("--publisher", metavar="TEXT", help="Who answers for it."),
     click.option("--licence", metavar="TEXT", help="Under which licence it may be used."),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,17 +13,14 @@ from privbench import pipeline
 from privbench.cli.console import echo
 from privbench.cli.options import SECONDS, State, gathered
 from privbench.errors import UsageError
-from privbench.report.text import few
-from privbench.workload import FORMATS, KINDS, Plan, Workload, read, united, write
-from privbench.workload.formats.base import CONFIDENTIAL, WorkloadFormat
-from privbench.workload.formats.sam import sam
-from privbench.workload.rebind import Rebinding
-from privbench.workload.results import failures
-from privbench.workload.safety import Trust
+from privbench.workload import formats
+
+if TYPE_CHECKING:
+    from privbench.workload import Workload
+    from privbench.workload.formats.base import WorkloadFormat
+    from privbench.workload.rebind import Rebinding
 
 _SHOWN = 10
-#: A format to read: its name, or the format itself; None if the content is to show it.
-Form = str | WorkloadFormat | None
 _WEIGHTED = re.compile(r"(.+)@(\d+(?:\.\d+)?)\Z")
 
 
@@ -46,7 +43,16 @@ def _operators(
     return tuple(value.replace(" ", "").split(",")) if value else None
 
 
-_format_names = click.Choice([form.name for form in FORMATS])
+def _kind(context: click.Context, option: click.Parameter, value: str) -> str:
+    """A kind that is installed; kinds are not imported for a help text."""
+    from privbench.workload import kinds
+
+    if value not in kinds():
+        raise click.BadParameter(f"{value!r} is not one of {', '.join(sorted(kinds()))}.")
+    return value
+
+
+_format_names = click.Choice(formats.names())
 
 
 found_in_option = click.option(
@@ -58,20 +64,24 @@ found_in_option = click.option(
 
 
 def _form(source_form: str | None, table: str | None, columns: str | None) -> dict[str, Any]:
-    """The format to read, with the table and columns that a sam file does not state."""
+    """The format to read, with the table and columns that its files do not state."""
     if table is None and columns is None:
         return {"form": source_form}
+    choices = formats.names() if source_form is None else (source_form,)
+    named = next((form.named for form in map(formats.by_name, choices) if form.named), None)
+    if named is None:
+        raise UsageError("files of the format state their table and columns.")
     names = tuple(name.strip() for name in columns.split(",")) if columns else ()
-    return {"form": sam(table, names)}
+    return {"form": named(table, names)}
 
 
 def _reading(meaning: str) -> Callable[[Any], Any]:
     """Options of a workload that is read, handed on as ``form``."""
     return gathered(
         _form,
-        click.option("--from", "source_form", type=_format_names, help=meaning),
-        click.option("--table", metavar="NAME", help="Table of a sam file."),
-        click.option("--columns", metavar="A,B,…", help="Names of a sam file's column numbers."),
+        click.option("--from", "source_form", type=_format_names, metavar="FORMAT", help=meaning),
+        click.option("--table", metavar="NAME", help="Table, if files do not state it."),
+        click.option("--columns", metavar="A,B,…", help="Names of numbered columns."),
     )
 
 
@@ -84,11 +94,10 @@ def workload() -> None:
       native     JSON with ids, answers, weights, templates and parameters
       sql        a file of statements, or a folder of them (JOB)
       card-sql   lines of count||SQL (STATS-CEB)
-      mscn       lines of tables#joins#predicates#count (MSCN, JOB-light)
-      sam        JSON of columns, operators and values on one table (SAM)
       pgbench    scripts with \\set variables, and their weights
 
-    A format is recognised by its content. `run` and `compare` read them all.
+    Installed packages may add others. A format is recognised by its content. `run` and `compare`
+    read them all.
 
     \b
     Example:
@@ -99,7 +108,7 @@ def workload() -> None:
 @workload.command()
 @click.argument("source", metavar="SOURCE_OR_MODEL")
 @click.option("-o", "--output", required=True, metavar="FILE", help="The workload to write.")
-@click.option("--kind", type=click.Choice(list(KINDS)), default="mscn", help="In whose manner.")
+@click.option("--kind", callback=_kind, metavar="KIND", default="mscn", help="In whose manner.")
 @click.option("--queries", type=click.IntRange(1), metavar="N", help="How many.")
 @click.option("--joins", callback=_range, metavar="N-M", help="Joins of a query.")
 @click.option("--predicates", callback=_range, metavar="N-M", help="Predicates of a query.")
@@ -108,7 +117,7 @@ def workload() -> None:
 @click.option("--card-min", "least", type=click.IntRange(0), metavar="N", help="Least answer.")
 @click.option("--card-max", "most", type=click.IntRange(0), metavar="N", help="Largest answer.")
 @click.option("--seed", type=int, default=0, help="Seed of the draws.")
-@click.option("--format", "form", type=_format_names, default="native",
+@click.option("--format", "form", type=_format_names, metavar="FORMAT", default="native",
               help="Format to write.")  # fmt: skip
 @click.option("--clone", metavar="DSN", help="A clone to count on; of a model only.")
 @click.option("--scale", type=float, default=1.0, help="Size of the sample "
@@ -131,19 +140,19 @@ def generate(state: State, /, source: str, output: str, kind: str, form: str, **
     Kinds:
       mscn        joins with predicates drawn by table (Kipf et al.)
       joins       joins around rows that join: no answer is zero, however long the query
-      sam         conjunctions on one table (SAM)
-      california  ranges of numbers on one table
       mixed       counts, GROUP BY and ORDER BY … LIMIT
 
-    The same input and seed give the same workload.
+    Installed formats may add others. The same input and seed give the same workload.
 
     \b
     Example:
       privbench workload generate prod.privbench -o queries.json --joins 0-3 --predicates 1-6
     """
+    from privbench.workload import Plan, kinds
+
     chosen = {part.name: given.pop(part.name) for part in fields(Plan)}
     changes = {name: value for name, value in chosen.items() if value is not None}
-    plan: Plan = replace(KINDS[kind].plan, **changes)
+    plan: Plan = replace(kinds()[kind].plan, **changes)
     made = pipeline.generate_workload(source, kind, plan, reporter=state.reporter, **given)
     _write(made, output, form)
     if len(made) < plan.queries:
@@ -155,7 +164,9 @@ def generate(state: State, /, source: str, output: str, kind: str, form: str, **
 @click.option("-o", "--output", required=True, metavar="FILE", help="The native JSON to write.")
 @_reading("Their format.")
 @click.option("--name", metavar="NAME", help="Name of the workload.")
-def import_(workloads: tuple[str, ...], output: str, name: str | None, form: Form) -> None:
+def import_(
+    workloads: tuple[str, ...], output: str, name: str | None, form: str | WorkloadFormat | None
+) -> None:
     """Bring workloads of any formats together into one, in the native format.
 
     A weight multiplies those of the file's queries. Where several files are given, ids get their
@@ -165,6 +176,8 @@ def import_(workloads: tuple[str, ...], output: str, name: str | None, form: For
     Example:
       privbench workload import select.sql@9 report.sql@1 --from pgbench -o mix.json
     """
+    from privbench.workload import read, united
+
     found = []
     for item in workloads:
         weighted = _WEIGHTED.match(item)
@@ -182,16 +195,21 @@ def import_(workloads: tuple[str, ...], output: str, name: str | None, form: For
 @click.argument("workload_in", metavar="IN")
 @click.argument("workload_out", metavar="OUT")
 @_reading("Format of IN; else detected.")
-@click.option("--to", "target_form", type=_format_names, required=True, help="Format of OUT.")
-def convert(workload_in: str, workload_out: str, target_form: str, form: Form) -> None:
+@click.option("--to", "target_form", type=_format_names, metavar="FORMAT", required=True,
+              help="Format of OUT.")  # fmt: skip
+def convert(
+    workload_in: str, workload_out: str, target_form: str, form: str | WorkloadFormat | None
+) -> None:
     """Bring a workload into another format; what that cannot hold is refused by name.
 
-    native, sql, card-sql and pgbench keep the SQL text; mscn and sam keep its meaning.
+    native, sql, card-sql and pgbench keep the SQL text; others may keep its meaning alone.
 
     \b
     Example:
-      privbench workload convert job-light.csv job-light/ --to sql
+      privbench workload convert stats_ceb.sql stats-ceb/ --to sql
     """
+    from privbench.workload import read
+
     _write(read(workload_in, form), workload_out, target_form)
 
 
@@ -222,6 +240,9 @@ def capture(state: State, /, dsn: str | None, output: str, **given: Any) -> None
       privbench workload capture "service=prod" -o captured.json
       privbench workload capture --log postgresql.csv --database shop -o captured.json
     """
+    from privbench.workload import write
+    from privbench.workload.formats.base import CONFIDENTIAL
+
     with state.reporter.stage("capture"):
         found = pipeline.capture(dsn, **given)
     write(found.workload, output, "native")
@@ -263,6 +284,8 @@ def rebind(
     Example:
       privbench workload rebind captured.json --on "service=clone" -o public.json
     """
+    from privbench.workload.safety import Trust
+
     with state.reporter.stage("rebind"):
         found = pipeline.rebind(workload, trust=Trust.of(functions), **given)
     for line in _said(found):
@@ -272,6 +295,9 @@ def rebind(
 
 def _said(found: Rebinding) -> list[str]:
     """Lines that say how many queries were bound, and why others were left out."""
+    from privbench.report.text import few
+    from privbench.workload.results import failures
+
     drawn, kept, neutral = (
         sum(getattr(item, name) for item in found.bound) for name in ("drawn", "kept", "neutral")
     )
@@ -290,6 +316,9 @@ def _said(found: Rebinding) -> list[str]:
 
 
 def _write(made: Workload, path: str, form: str) -> None:
+    from privbench.workload import write
+    from privbench.workload.formats.base import CONFIDENTIAL
+
     write(made, path, form)
     stamp = f"{CONFIDENTIAL} " if made.confidential else ""
     echo(f"{stamp}Wrote {len(made):,} queries to {path}.")

@@ -28,8 +28,8 @@ from privbench.encoding.checks import (
     length_limits,
     pattern_of,
 )
-from privbench.encoding.keys.uniqueness import replace_rows
 from privbench.encoding.surrogate_text import joined
+from privbench.encoding.uniqueness import replace_rows
 from privbench.schema import Check, Column, Table
 
 #: How many copies beyond the least number an unbounded repetition gets at most.

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from privbench.encoding.column_names import Semantic, packaged
-from privbench.encoding.keys.uniqueness import number_texts
+from privbench.encoding.uniqueness import number_texts
 from privbench.errors import ConfigError
 
 #: Blocks of equally frequent values, the most frequent first. A block is the number of its values

@@ -33,7 +33,6 @@ from privbench.encoding.base import (
 from privbench.encoding.categories import MAX_LABEL, label_piece, released_labels
 from privbench.encoding.checks import column_limits, length_limits
 from privbench.encoding.keys.columns import index_room
-from privbench.encoding.keys.uniqueness import factorize, later_duplicates, replace_rows
 from privbench.encoding.scale import int64_points
 from privbench.encoding.surrogate_text import (
     MAX_LENGTH,
@@ -56,6 +55,7 @@ from privbench.encoding.surrogates import (
     surrogates_from_json,
     times,
 )
+from privbench.encoding.uniqueness import factorize, later_duplicates, replace_rows
 from privbench.encoding.unmodelled import fill_reader
 from privbench.errors import ConfigError
 from privbench.privacy.recoding import NULL, EdgesRecoding, LabelsRecoding, Recoding

@@ -14,7 +14,7 @@ from psycopg import sql
 
 from privbench.domain import Domain
 from privbench.encoding.base import Codec, Codes, ColumnReader, Rng, SettledReader, head, null_mask
-from privbench.encoding.placeholders import array_texts, fill, filler_of, part_maker
+from privbench.encoding.keys.placeholders import array_texts, fill, filler_of, part_maker
 from privbench.encoding.scale import int64_points, scale_of
 from privbench.encoding.surrogate_text import (
     BASE36,
@@ -36,7 +36,9 @@ class FillCodec(Codec):
 
     kind: ClassVar[str] = "fill"
 
-    filler: str  # what makes the values (`privbench.encoding.placeholders.fill`), or ``default``
+    filler: (
+        str  # what makes the values (`privbench.encoding.keys.placeholders.fill`), or ``default``
+    )
     measured: bool  # whether the column is read, for its NULLs and perhaps its empty texts
     blank: bool = False  # whether the rate of the empty text is read too
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privbench.circuit.draw import PART
 from privbench.domain import Codes
+from privbench.learning.draw import CHUNK_ROWS
 from privbench.threads import streamed
 
 #: Row index of a missing parent: the reference is NULL.
@@ -63,8 +63,8 @@ class Parts(Mapping[str, Codes]):
         """
         stop = self._rows if stop is None else stop
         some = [
-            slice(first, min(first + PART, self._rows))
-            for first in range(start - start % PART, stop, PART)
+            slice(first, min(first + CHUNK_ROWS, self._rows))
+            for first in range(start - start % CHUNK_ROWS, stop, CHUNK_ROWS)
         ]
         whole = self._whole
         if whole is not None:

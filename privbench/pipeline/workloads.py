@@ -14,7 +14,6 @@ from pathlib import Path
 import pyarrow as pa
 
 from privbench.errors import UsageError
-from privbench.metrics.modeltree import Modelled, modelled_tables
 from privbench.pipeline.accounts import ledgers_of
 from privbench.pipeline.decode import CloneTable, decode
 from privbench.pipeline.load import check_scale
@@ -23,14 +22,15 @@ from privbench.pipeline.progress import Reporter
 from privbench.postgres.introspect import introspect
 from privbench.postgres.reading import ROWS, reading
 from privbench.postgres.unfinished import refuse_unfinished
+from privbench.report.section_plugins import Modelled
 from privbench.schema import Schema
 from privbench.synthesizers import get as find_synthesizer
 from privbench.workload import (
-    KINDS,
     Plan,
     Workload,
     generate_from_source,
     generate_from_tables,
+    kinds,
     read,
 )
 from privbench.workload.capture import Capture, capture_logs, capture_statements
@@ -91,7 +91,7 @@ def generate_workload(
 
     Args:
         source: A model file, or else a DSN.
-        kind: One of `privbench.workload.KINDS`.
+        kind: One of `privbench.workload.kinds`.
         plan: The plan of the workload; None means the default plan of the kind.
         clone: DSN of a clone whose answers a workload from a model states. If `ledgers_of` finds
             ledgers of it, it may be the source, and the workload is CONFIDENTIAL.
@@ -103,7 +103,7 @@ def generate_workload(
         reporter: Receives progress.
     """
     teller = reporter or Reporter()
-    plan = plan or KINDS[kind].plan
+    plan = plan or kinds()[kind].plan
     if not Path(source).is_file():
         if clone:
             raise UsageError(
@@ -199,11 +199,11 @@ def rebind(
 
 
 def modelled(path: str | Path) -> Modelled:
-    """Read the circuits, codecs and promise of a model file."""
+    """Read a model file for a comparison, whose sections may show it."""
     model = Model.load(path)
     fitted = find_synthesizer(model.synthesizer).load(model.state, model.arrays)
     codecs = {key: made.codecs for key, made in model.tables.items()}
     with Path(path).open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     promise = model.promise.sentence()
-    return Modelled(digest, model.synthesizer, promise, modelled_tables(fitted, codecs))
+    return Modelled(digest, model.synthesizer, promise, fitted, codecs)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -21,8 +21,12 @@ from privbench.privacy.recoding import EdgesRecoding, LabelsRecoding, Recoding
 from privbench.privacy.spec import DatabaseSpec, KeySpec
 from privbench.privacy.units import BOTTOM, Index, Units, index_type
 
-if TYPE_CHECKING:
-    from privbench.privacy.queries.counting import Counter
+#: A function that counts `privbench.privacy.queries.counting.Marginals`, in this process or on
+#: workers, and returns the weighted histograms as int64 in grid units. All counters return the same
+#: integers for the same database, because its weights, and the random ranks that decide them in
+#: truncated tables, are drawn once, in the process of the session. A counter adds no noise and
+#: writes no ledger; nothing that it returns leaves `Session` but through a mechanism.
+Counter = Callable[["PrivateDatabase", Any], list[NDArray[np.int64]]]
 
 #: Most bytes of derived arrays (rows of regions, codes of owners) that one database caches.
 CACHE_BYTES = 256 * 2**20

@@ -248,7 +248,7 @@ class WorkersCounter:
 
     def __call__(self, data: PrivateDatabase, wanted: Marginals) -> list[Integers]:
         """The histograms; an error if workers are lost in each of `TRIES` attempts."""
-        parted = wanted.region is not None and wanted.region.path
+        parted = wanted.region is not None and not wanted.region.whole
         if data._rows(wanted.table) <= self._least or parted:
             return local(data, wanted)
         for _ in range(TRIES):

@@ -13,7 +13,6 @@ from privbench.config import Config
 from privbench.display import json_visible
 from privbench.errors import UsageError
 from privbench.files import file_errors, make_folder, write_text
-from privbench.metrics.modeltree import Modelled
 from privbench.report import baseline as earlier
 from privbench.report import figures, html, parts
 from privbench.report import junit as junit_xml
@@ -26,6 +25,7 @@ from privbench.report.document import (
 from privbench.report.gates import Gate, parse
 from privbench.report.headlines import markdown
 from privbench.report.measuring import Measured, measure, schema_of
+from privbench.report.section_plugins import Modelled
 from privbench.schema import Schema
 from privbench.workload import Replay, Workload, read, replay
 from privbench.workload.replay import Tell, silent
@@ -96,7 +96,7 @@ def compare(
       work discrepancy and plan agreement.
     * ``baseline``: comparison.json of an earlier comparison to measure drift against, which may be
       of another workload if ``other_workload`` says so.
-    * ``model``: the released model that the clone was made from, whose circuits the heat map shows.
+    * ``model``: the released model that the clone was made from, which sections may show.
     * ``distributions``: also compare the distributions of columns and of sets of columns.
     * ``tell`` is called for every query that was run and every table that is read or compared,
       ``stage`` entered by the name of each stage, as that of a `Reporter`.
@@ -179,8 +179,8 @@ def _check_gates(
 def _check_model(model: Modelled, schema: Schema) -> None:
     """Refuse a model of another schema before the long work."""
     columns = {table.key: {column.name for column in table.columns} for table in schema}
-    for key, table in model.tables.items():
-        missing = sorted(set(table.codecs) - columns.get(key, set()))
+    for key, codecs in model.codecs.items():
+        missing = sorted(set(codecs) - columns.get(key, set()))
         if key not in columns or missing:
             raise UsageError(
                 "the model is of another schema than the source: the source has no such "
@@ -221,6 +221,7 @@ def _document(
         plans=parts.plans_part(answered),
         statistics=found.statistics,
         views=found.views,
+        sections=found.sections,
         model=None if model is None else ModelPart.model_validate(model, from_attributes=True),
     )
     named = figures.collect(document, found.fidelity.values())

@@ -18,7 +18,7 @@ from privbench.metrics.work import QueryWorkPart
 from privbench.workload.query import Refusal
 
 #: The version grows when a field changes its meaning or is removed, not when a field is added.
-SCHEMA_VERSION: Literal[2] = 2
+SCHEMA_VERSION: Literal[3] = 3
 
 CONFIDENTIAL = (
     "This report holds exact figures of the source database. It is for the data's owner alone: "
@@ -48,7 +48,7 @@ class WorkloadPart(Part):
 
 
 class ModelPart(Part):
-    """The released model whose circuits the heat map shows."""
+    """The released model that the clone was made from."""
 
     digest: str  # SHA-256 of its file
     synthesizer: str  # what learned it
@@ -187,54 +187,11 @@ class CorrelationPart(Part):
     left_out: list[str]  # columns beyond the largest number that is shown
 
 
-class HeatNodePart(Part):
-    """One node of a circuit."""
-
-    # Sum nodes split rows, product nodes split columns, leaves are single columns.
-    kind: Literal["sum", "product", "leaf"]
-    parent: int | None  # place of its parent among the nodes; None for the root
-    when: str  # which of its parent's rows are routed to it; empty where all are
-    columns: list[str]  # its scope
-    real_rows: int  # rows of the source that are routed to it
-    clone_rows: int  # likewise of the clone
-    # Probability that a row is routed to it, by the released model, if the circuit is the model's.
-    model_share: float | None = None
-
-
-class HeatQueryPart(Part):
-    """The selectivity of one query's predicates at every node."""
-
-    query: str  # id of the query
-    why: str  # why it was chosen
-    predicates: list[str]  # its conditions on columns of this table
-    qerror: float | None  # of the whole query
-    # For each node, the share of the source's rows routed to it that satisfy the predicates
-    # on columns of its scope; None where no row is routed to it.
-    real: list[float | None]
-    clone: list[float | None]  # likewise
-    # Where the circuit is a released model's, the model's own probability of the predicates,
-    # given that a row is routed there; else empty.
-    model: list[float | None] = Field(default_factory=list)
-
-
-class HeatMapPart(Part):
-    """One table's circuit and queries that colour it."""
-
-    table: str
-    # Whether it was learned from the source's rows, for the report alone, or is the released
-    # model's own.
-    circuit: Literal["source", "model"] = "source"
-    sampled: bool  # whether only a random sample of the rows was counted
-    nodes: list[HeatNodePart]  # parents before their children
-    queries: list[HeatQueryPart]  # at least one
-
-
 class ViewsPart(Part):
     """Data of the report's pictures. CONFIDENTIAL."""
 
     correlations: list[CorrelationPart] = Field(default_factory=list)
     fanouts: list[FanoutPart] = Field(default_factory=list)
-    heatmaps: list[HeatMapPart] = Field(default_factory=list)
 
 
 class WorkSummaryPart(Part):
@@ -317,7 +274,7 @@ class DriftPart(Part):
 class ComparisonDocument(Part):
     """Everything that a comparison found. CONFIDENTIAL, and no release may depend on it."""
 
-    schema_version: Literal[2] = SCHEMA_VERSION
+    schema_version: Literal[3] = SCHEMA_VERSION
     confidential: str = CONFIDENTIAL
     privbench: str
     created: datetime
@@ -341,6 +298,8 @@ class ComparisonDocument(Part):
     # What the pictures of the HTML report are drawn from.
     views: ViewsPart = Field(default_factory=ViewsPart)
     model: ModelPart | None = None  # the released model, where one was given
+    # What sections that other packages add hold, by the section's name.
+    sections: dict[str, Any] = Field(default_factory=dict)
 
     @property
     def failed(self) -> bool:

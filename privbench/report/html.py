@@ -5,8 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 from functools import cache
-
-from plotly.offline import get_plotlyjs
+from importlib.util import find_spec
 
 from privbench.report.document import ComparisonDocument
 from privbench.report.sections import sections
@@ -18,12 +17,13 @@ from privbench.report.templates import template
 def render(document: ComparisonDocument) -> str:
     """The whole page.
 
-    Every value is escaped; scripts and styles are inline, so the page works offline.
+    Every value is escaped; scripts and styles are inline, so the page works offline. Without plotly
+    it has no charts and says so: its tables hold the same figures.
     """
     page = template("page.html.j2").render(
         document=document,
         sections=list(sections(document)),
-        plotly=_library(),
+        plotly=_library() if find_spec("plotly") else "",
         cells=_cells(document),
     )
     return page + "\n"
@@ -32,6 +32,8 @@ def render(document: ComparisonDocument) -> str:
 @cache
 def _library() -> str:
     """plotly.js, compressed: it is three times smaller, and the page appears before unpacking."""
+    from plotly.offline import get_plotlyjs
+
     return base64.b64encode(gzip.compress(get_plotlyjs().encode(), 9, mtime=0)).decode()
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,13 +18,11 @@ from privbench.metrics.correlation import association
 from privbench.metrics.fanout import FanoutPart, fanout
 from privbench.metrics.fidelity import CodedColumn, TableFidelity, fidelity
 from privbench.metrics.integrity import CheckPart
-from privbench.metrics.modeltree import Modelled
 from privbench.metrics.statistics import ColumnStatistics
 from privbench.postgres.connect import Connection
 from privbench.postgres.introspect import introspect
 from privbench.postgres.reading import reading
 from privbench.postgres.snapshot import Snapshot
-from privbench.report.collect_heatmap import drawings, heatmaps
 from privbench.report.document import (
     ColumnPart,
     CorrelationPart,
@@ -32,6 +32,7 @@ from privbench.report.document import (
     ViewsPart,
 )
 from privbench.report.parts import CLONE, SOURCE
+from privbench.report.section_plugins import Comparison, Modelled, installed
 from privbench.schema import Schema, Table
 from privbench.workload.database import refuse_computing
 from privbench.workload.replay import Tell, silent
@@ -54,6 +55,7 @@ class Measured:
     checks: list[CheckPart] = field(default_factory=list)  # integrity of the clone
     statistics: StatisticsPart | None = None  # agreement of ``pg_stats``
     views: ViewsPart = field(default_factory=ViewsPart)  # what pictures are drawn from
+    sections: dict[str, Any] = field(default_factory=dict)  # of other packages, by name
 
 
 def schema_of(dsn: str, config: Config | None) -> Schema:
@@ -79,10 +81,9 @@ def measure(
 ) -> Measured:
     """Compare tables, integrity and statistics in one snapshot of each database.
 
-    After both snapshots are closed, distributions are compared, unless they are left out, and the
-    circuits of heat maps are learned, or taken from the released model. The rows are counted on
-    these circuits in a second, short snapshot. `tell` is called with each step, its number and the
-    number of steps.
+    After both snapshots are closed, distributions are compared, unless they are left out, and
+    sections of other packages are measured, in short snapshots of their own. `tell` is called with
+    each step, its number and the number of steps.
     """
     found = Measured()
     rows: dict[str, tuple[int, int | None]] = {}
@@ -120,16 +121,18 @@ def measure(
     for number, key in enumerate(found.fidelity):
         tell(f"compare {key}", number, len(found.fidelity))
         found.fidelity[key] = found.fidelity[key].measured()
-    drawn = drawings(schema, found.fidelity, queries, model.tables if model else {})
-    maps = []
-    if drawn:
+
+    @contextmanager
+    def snapshots(keys: Container[str]) -> Iterator[tuple[Snapshot, Snapshot]]:
         with Snapshot(source_dsn) as source, Snapshot(target_dsn) as clone:
-            _hold(source, schema, drawn)
-            _hold(clone, theirs, drawn)
-            maps = heatmaps(source, clone, schema, found.fidelity, drawn)
-    found.views = ViewsPart(
-        fanouts=fanouts, correlations=_correlations(found.fidelity), heatmaps=maps
-    )
+            _hold(source, schema, keys)
+            _hold(clone, theirs, keys)
+            yield source, clone
+
+    measured = Comparison(schema, found.fidelity, queries, model, snapshots)
+    parts = {section.name: section.collect(measured) for section in installed()}
+    found.sections = {name: part for name, part in parts.items() if part is not None}
+    found.views = ViewsPart(fanouts=fanouts, correlations=_correlations(found.fidelity))
     found.tables = [
         _table(table.key, is_public(config, table), rows[table.key], found.fidelity.get(table.key))
         for table in schema

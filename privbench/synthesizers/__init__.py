@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from importlib.metadata import entry_points
 from typing import Any
 
-import pyarrow as pa
-
+from privbench import plugins
 from privbench.errors import ConfigError
 from privbench.synthesizers.base import (
     FittedModel,
@@ -31,17 +29,17 @@ __all__ = [
 
 def names() -> tuple[str, ...]:
     """Names of the installed synthesizers, sorted."""
-    return tuple(sorted({point.name for point in entry_points(group=__name__)}))
+    return plugins.names(plugins.SYNTHESIZERS)
 
 
 def get(name: str) -> type[Synthesizer[Any]]:
     """The synthesizer of that name; a ConfigError if none is installed."""
-    for point in entry_points(group=__name__, name=name):
-        found = point.load()
-        if not point.value.startswith("privbench."):
-            # Another package may give pyarrow a Series; commands start without pandas.
-            pa.array([]).to_pandas()
-        if isinstance(found, type) and issubclass(found, Synthesizer):
-            return found
-        raise ConfigError(f"the entry point {name!r} is no synthesizer.")
-    raise ConfigError(f"no synthesizer {name!r}.", remedy=f"Known: {', '.join(names())}.")
+    found = plugins.load(plugins.SYNTHESIZERS, name)
+    if found is None:
+        raise ConfigError(
+            f"no synthesizer {name!r} is installed.",
+            remedy=f"Installed: {', '.join(names())}. Those of papers: pip install privbench-lab.",
+        )
+    if isinstance(found, type) and issubclass(found, Synthesizer):
+        return found
+    raise ConfigError(f"the entry point {name!r} is no synthesizer.")

@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, cast
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from privbench.circuit import Circuit
 from privbench.errors import ConfigError
 from privbench.learning.answers import counted_units
 from privbench.learning.synthetic import SyntheticDatabase
@@ -103,10 +102,6 @@ class FittedModel(Protocol):
     @property
     def units(self) -> Mapping[str, float]:
         """For every private table, the most units that are expected to have rows in it."""
-
-    @property
-    def circuits(self) -> Mapping[str, Circuit]:
-        """One circuit per private table."""
 
     def sample(self, scale: float = 1.0, seed: int | None = None) -> SyntheticDatabase:
         """Draw a synthetic database of ``scale`` times the units."""

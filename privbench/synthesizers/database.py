@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
-from privbench.circuit import Circuit
+from privbench.errors import ModelError
 from privbench.learning.answers import Answer, measured
 from privbench.learning.denoise import Noise, noise_law
 from privbench.learning.graphical.budget import Budget, Learns
@@ -62,8 +62,8 @@ class DatabaseSynthesizer(Synthesizer[OptionsT]):
 
     @classmethod
     def read_attributes(cls, state: Any, arrays: Mapping[str, NDArray[Any]]) -> AttributeModel:
-        """Read the model of a learner of attributes from its state, which may be hostile."""
-        return Circuit.from_state(state, arrays)
+        """Read the model of a table's attributes from its state, which may be hostile."""
+        raise ModelError("the model has a model of attributes, which its synthesizer never makes.")
 
     @classmethod
     def load(cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> FittedModel:
@@ -121,6 +121,14 @@ class TableSynthesizer(DatabaseSynthesizer[OptionsT]):
         self, spec: DatabaseSpec, table: str, amount: float, plan: PlanInput
     ) -> list[Measurement]:
         """The measurements that `fit_table` takes of a table for ``amount`` of ε or ρ."""
+
+    @classmethod
+    @abstractmethod
+    def read_attributes(cls, state: Any, arrays: Mapping[str, NDArray[Any]]) -> AttributeModel:
+        """The model of a table's attributes that its `to_state` wrote.
+
+        State and arrays may be hostile: a ModelError refuses what is no such model.
+        """
 
     def check(self, session: Session) -> None:
         """Refuse, before anything is spent, a fit that this synthesizer cannot do."""

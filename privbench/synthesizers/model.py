@@ -5,23 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, Self
 
 from numpy.typing import NDArray
 
-from privbench.circuit import Circuit
 from privbench.errors import ModelError
 from privbench.learning.graphical.columns import HIDDEN, degree_name, scope_name
-from privbench.learning.graphical.estimate import COUNTED
-from privbench.learning.graphical.model import TableLaw, populate, sample
-from privbench.learning.graphical.outline import Outline, outline
+from privbench.learning.graphical.model import TableLaw, sample
 from privbench.learning.graphical.references import ReferenceLaw
 from privbench.learning.graphical.sizes import MANY, ONE
 from privbench.learning.graphical.table_model import AttributeModel, TableModel
 from privbench.learning.synthetic import SyntheticDatabase
 from privbench.privacy import KeySpec
-from privbench.rng import generator
 
 #: Reads the model of a table's attributes from what its `to_state` gave.
 AttributeReader = Callable[[Any, Mapping[str, NDArray[Any]]], AttributeModel]
@@ -50,31 +46,6 @@ class DatabaseModel:
                 having = (parent.rows + parent.free) * float(shares[1:].sum())
                 found[name] = min(found[law.own.parent], having, law.rows) + law.free
         return found
-
-    @cached_property
-    def circuits(self) -> Mapping[str, Circuit]:
-        """One circuit per table: the model of its attributes if that is one, else its outline.
-
-        Tables whose attributes have a model that is no circuit are left out.
-        """
-        found = {name: outline.circuit for name, outline in self.outlines.items()}
-        for name, law in self.laws.items():
-            if isinstance(law.model.attributes, Circuit):
-                found[name] = law.model.attributes
-        return {name: found[name] for name in self.laws if name in found}
-
-    @cached_property
-    def outlines(self) -> Mapping[str, Outline]:
-        """The tree of strongest dependences of every table, with weights from synthetic rows.
-
-        Tables whose attributes have a model of their own have none.
-        """
-        held = [name for name, law in self.laws.items() if law.model.attributes is None]
-        if not held:
-            return {}
-        most = max(law.rows + law.free for law in self.laws.values())
-        people = populate(self.laws, min(1.0, COUNTED / max(most, 1.0)), partial(generator, 0))
-        return {name: outline(self.laws[name], people.codes[name]) for name in held}
 
     def sample(self, scale: float = 1.0, seed: int | None = None) -> SyntheticDatabase:
         """Draw a synthetic database; see `privbench.learning.graphical.model.sample`."""

@@ -1,12 +1,11 @@
-from .formats import FORMATS, read, write
+from .formats import read, write
 from .generators import generate_from_source, generate_from_tables
-from .generators.kinds import KINDS, Plan
+from .generators.kinds import KINDS, Plan, kinds
 from .query import Query, Shape, Workload, united
 from .replay import replay
 from .results import Answer, QueryResult, Replay, Side
 
 __all__ = [
-    "FORMATS",
     "KINDS",
     "Answer",
     "Plan",
@@ -18,6 +17,7 @@ __all__ = [
     "Workload",
     "generate_from_source",
     "generate_from_tables",
+    "kinds",
     "read",
     "replay",
     "united",

@@ -18,17 +18,12 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
 
 from privbench import display
 from privbench.errors import UsageError
 from privbench.pgsql import Node, SqlError, names, statement, tokens
-from privbench.pgsql.judge import Name, NotAllowed, judge, plain
-from privbench.pgsql.judge import Scope as Naming
+from privbench.pgsql.judge import Name, NotAllowed, Scope, judge, plain
 from privbench.workload.query import Query, Refusal, Workload
-
-if TYPE_CHECKING:
-    from privbench.workload.database import Database
 
 _REMEDY = (
     "Only SELECT, WITH … SELECT, VALUES, TABLE and SHOW with functions that merely read are "
@@ -75,19 +70,7 @@ class Trust:
 NONE = Trust()
 
 
-class _Names(Naming):
-    """Rules of both scopes that need no look-up."""
-
-    def collation(self, name: Name) -> bool:
-        """Any collation is allowed, since collations call no functions."""
-        return True
-
-    def column(self, name: str) -> bool:
-        """Any column is allowed; the server refuses what is neither a column nor a call."""
-        return True
-
-
-class Text(_Names):
+class Text(Scope):
     """The scope for judging a text alone, without a database.
 
     With ``users`` functions of users are allowed, which are judged on the database before they run,
@@ -101,6 +84,10 @@ class Text(_Names):
         self._trust = trust
         self._users = users
         self._columns = columns
+
+    def collation(self, name: Name) -> bool:
+        """Any collation is allowed, since collations call no functions."""
+        return True
 
     def column(self, name: str) -> bool:
         """Whether there may be a column of this name."""
@@ -260,139 +247,6 @@ def query_tree(text: str) -> Node:
     if "ParamRef" in kinds:
         raise NotAllowed("it holds parameters ($1): bind them with 'workload rebind'")
     return tree
-
-
-class Scope(_Names):
-    """Judges names by the objects of a database.
-
-    Relations without a schema are looked up in the schemas of the path, in order. In definitions of
-    objects (``deep``), names without a schema are those of `pg_catalog`, and an operator may be any
-    operator of that name. Functions that the planner never evaluates (``uncomputed``) are allowed,
-    and functions that run ``texts``, all of which were judged.
-    """
-
-    def __init__(
-        self,
-        database: Database,
-        path: Sequence[str] = ("pg_catalog",),
-        *,
-        deep: bool = False,
-        uncomputed: frozenset[Name] = frozenset(),
-        texts: frozenset[str] = frozenset(),
-    ) -> None:
-        self._database = database
-        self._path = path
-        self._deep = deep
-        self._uncomputed = uncomputed
-        self._texts = texts
-
-    def function(self, name: Name) -> bool:
-        """Whether a function may be called.
-
-        That holds for listed functions of the server and of listed extensions, for functions that
-        the user allowed, and for a name that no function has: the server itself refuses it.
-        """
-        if len(name) > 2:
-            return False
-        written, name = name, ("pg_catalog", *name) if self._deep and len(name) == 1 else name
-        found = _named(self._database.functions, name)
-        if written in self._uncomputed and not any(
-            f.language == "sql" or f.defaults for f in found
-        ):
-            return True
-        self.refuse_users(name)
-        allowed = self._database.trust.functions
-        last = name[-1]
-        if name[0] != "pg_catalog" and len(name) == 2:
-            return bool(found) or name in allowed or self._lacking(name) or self._absent(last)
-        if last in self._database.known or last in self._texts or ("pg_catalog", last) in allowed:
-            return True
-        known = bool(found) or self._lacking(name) or self._absent(last)
-        return last not in names.others() and known
-
-    def _absent(self, name: str) -> bool:
-        """Whether no function of the database has this name, in whatever schema."""
-        database = self._database
-        return database.replays and name not in database.own and name not in database.functions
-
-    def refuse_users(self, name: Name) -> None:
-        """Refuse a name that may call a user-defined function, directly or through a type."""
-        for function in _named(self._database.functions, name):
-            runner = names.running_texts().get(name[-1]) if name[-1] in self._texts else None
-            if runner is None or function.extension != runner:
-                self._database.refuse_function(function, called=True)
-        for row in _named(self._database.types, name):
-            # A call with one argument may be a cast to the type of that name.
-            self._database.refuse_type(row, named=True)
-
-    def _lacking(self, name: Name) -> bool:
-        """Whether a name that this database lacks may be called on the other database."""
-        allowed = {function[-1] for function in self._database.trust.functions}
-        return name[-1] in allowed or of_extension(name[-1])
-
-    def operator(self, name: Name) -> bool:
-        """Whether an operator is the server's, or its functions are allowed."""
-        for row in _named(self._database.operators, name):
-            what = f"it may use the operator {row.schema}.{row.name}, which runs"
-            self._database.refuse_code(row.code, row.function, what)
-        return True
-
-    def type(self, name: Name) -> bool:
-        """Whether a type is the server's, or calls only allowed functions when a value is made."""
-        found = _named(self._database.types, name)
-        for row in found:
-            self._database.refuse_type(row, named=True)
-        return bool(found) or len(name) == 1 or names.is_system(name[0])
-
-    def relation(self, name: Name) -> bool:
-        """Whether reading a relation runs only functions that are allowed.
-
-        A relation that does not exist is allowed here: the server itself refuses it.
-        """
-        for schema in self._path if len(name) == 1 else name[-2:-1]:
-            row = self._database.relations.get((schema, name[-1]))
-            if row is not None:
-                self._database.refuse_relation(row, deep=self._deep)
-                break
-        return len(name) < 3
-
-    def calls(self, field: str) -> bool:
-        """Whether a field of this name may be a call of a forbidden function, or a forbidden cast.
-
-        This is never so in a definition that the server printed, which prints every call as a call.
-        """
-        if self._deep:
-            return False
-        database = self._database
-        if field in database.fields and ("pg_catalog", field) not in database.trust.functions:
-            return True
-        for function in database.functions.get(field, ()):
-            if function.alone:
-                database.refuse_function(function)
-        for row in database.types.get(field, ()):
-            database.refuse_type(row, named=True)
-        return False
-
-
-class Body(Scope):
-    """Judges names in the text of a function, which may be called under any search path.
-
-    A relation without a schema may be any of that name, and it may be read with the rights of the
-    function's owner.
-    """
-
-    def relation(self, name: Name) -> bool:
-        """Whether reading a relation of this name runs only functions that are allowed."""
-        for (schema, last), row in self._database.relations.items():
-            if last == name[-1] and (len(name) == 1 or schema == name[-2]):
-                self._database.refuse_relation(row, deep=True)
-        return len(name) < 3
-
-
-def _named(kinds: Mapping[str, Sequence[Any]], name: Name) -> list[Any]:
-    """Objects that a name may refer to under any search path."""
-    schema = name[-2] if len(name) > 1 else None
-    return [row for row in kinds.get(name[-1], ()) if schema in (None, row.schema)]
 
 
 def uncomputed(text: str, *, condition: bool) -> frozenset[Name]:

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from privbench.config import ColumnConfig
 from privbench.encoding.keys.columns import folded_uniques, role_of, unkept_indexes
 from privbench.encoding.keys.generate import fill_keys, generate_keys, table_order
+from privbench.encoding.keys.placeholders import maker_of
 from privbench.encoding.keys.references import TableRows
-from privbench.encoding.placeholders import maker_of
 from privbench.encoding.registry import reader, table_coverage
 from privbench.errors import SchemaError
 from privbench.rng import generator

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from privbench.circuit.draw import draw
 from privbench.domain import Domain
+from privbench.learning.draw import draw
 from privbench.learning.graphical.estimate import associate, conditional, rake, shrink
 from privbench.learning.graphical.one_way import one_way
 from privbench.learning.graphical.sizes import MANY, references_per_target, rows_per_unit, with_mean

@@ -5,12 +5,12 @@ import threading
 import numpy as np
 import pytest
 
-from privbench.circuit.draw import PART
+from privbench.learning.draw import CHUNK_ROWS
 from privbench.learning.synthetic import Parts, Window
 from privbench.rng import generator
 from privbench.threads import JOBS, streamed
 
-ROWS = 2 * PART + 1000
+ROWS = 2 * CHUNK_ROWS + 1000
 
 
 def made(some: slice) -> dict[str, np.ndarray]:
@@ -37,7 +37,7 @@ def test_a_window_gives_the_rows_that_are_asked_for(drawn):
     codes = Parts("ab", ROWS, made)
     expected = dict(codes) if drawn else dict(Parts("ab", ROWS, made))
     kept = np.flatnonzero(generator(4, "kept").random(ROWS) < 0.3)
-    kept = kept[(kept < 100) | (kept > PART + 70_000)]
+    kept = kept[(kept < 100) | (kept > CHUNK_ROWS + 70_000)]
     window = Window(codes, kept)
     for rows in np.array_split(kept, 9):
         found = window.take(rows)

@@ -11,7 +11,6 @@ from privbench.encoding.scale import scale_of
 from privbench.encoding.surrogate_text import WORD, length_cells, length_edges
 from privbench.learning.graphical.one_way import one_way
 from privbench.learning.ranges import cut, find_decimals, find_range, within_likely
-from privbench.learning.spn.node import make_bins
 from privbench.pipeline.domain_answers import Answer, bounds
 from privbench.rng import generator
 from privbench.schema import ColumnType
@@ -195,34 +194,3 @@ def test_numbers_beyond_all_decimals_are_never_whole():
 
 
 # Bins of the cells of a column.
-
-
-@given(
-    st.lists(st.floats(0, 1000), min_size=1, max_size=60),
-    st.integers(0, 3),
-    st.booleans(),
-    st.booleans(),
-    st.integers(1, 20),
-    st.floats(0, 200),
-)
-def test_bins_partition_the_codes(values, specials, nullable, ordered, most, least):
-    names = ("other", "nan", "below")[:specials]
-    domain = Domain(len(values), ordered, names, nullable)
-    counts = np.concatenate([values, np.full(domain.size - len(values), 5.0)])
-    bins = make_bins(counts, domain, most, least)
-    assert set(bins.of.tolist()) == set(range(bins.size))
-    assert bins.size <= 2 * most + domain.size - domain.values + 1
-    assert bins.counts.sum() == pytest.approx(counts.sum())
-    inside = np.bincount(bins.of, bins.inside)
-    assert inside == pytest.approx(np.ones(bins.size))
-    assert bins.spread(bins.counts) == pytest.approx(counts, abs=1e-9)
-    if ordered:
-        assert (np.diff(bins.of[: domain.values]) >= 0).all()
-
-
-@pytest.mark.parametrize("ordered", [True, False])
-def test_heavy_codes_stand_alone(ordered):
-    counts = np.ones(100)
-    counts[37] = 200.0
-    bins = make_bins(counts, Domain(100, ordered), 10, 1.0)
-    assert (bins.of == bins.of[37]).sum() == 1

@@ -55,7 +55,7 @@ def log():
     ("name", "accounting"),
     market.some_slow(
         product(market.CORE, ["pure", "zcdp"]),
-        [("independent", "zcdp"), ("privbench-paper", "pure")],
+        [("independent", "zcdp"), ("privbench", "pure")],
     ),
 )
 def test_clone_of_canaries_lets_none_leave(source, make_database, tmp_path, log, name, accounting):

@@ -53,7 +53,7 @@ def test_clone_on_each_server_is_whole(sources, each_server, make_database_on, t
         [(n, a, *r) for n, a, r in product(market.CORE, ["pure", "zcdp"], market.RELATIONS)],
         [
             ("independent", "pure", "replace", "owner"),
-            ("privbench-paper", "zcdp", "add-remove", "owner"),
+            ("privbench", "zcdp", "add-remove", "owner"),
             ("privbench", "zcdp", "add-remove", "row"),
         ],
     ),

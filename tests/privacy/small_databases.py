@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
+from subsets import WithCodes
 
 from privbench.domain import Domain
 from privbench.learning.graphical.columns import children
@@ -145,8 +146,7 @@ def _of_table(spec: DatabaseSpec, name: str, rng: np.random.Generator) -> Iterat
     yield q.LabelCounts(name, "g", 3, "l1", ("1", "2"), 2)
     yield from (q.RankedCounts(name, "l"), q.RankedCounts(name, "g", 4))
     yield from _scores(spec, name, rng)
-    yield from _regions(spec, name, rng)
-    yield from _of_features(spec, name, rng)
+    yield from _subsets(spec, name, rng)
     for key in spec.tables[name].keys:
         yield from _of_key(spec, key)
 
@@ -162,12 +162,12 @@ def _scores(spec: DatabaseSpec, name: str, rng: np.random.Generator) -> Iterator
         yield replace(whole, among=q.PublicArray([2, 0]))
 
 
-def _region_scores(
+def subset_scores(
     kind: type[q.PairScores],
     spec: DatabaseSpec,
     name: str,
     rng: np.random.Generator,
-    region: q.Region,
+    region: q.RowSubset | None,
 ) -> q.PairScores:
     axes = ("c0", "c1", "c2") if rng.random() < 0.5 else ("c1", "c2")
     sizes = [spec.tables[name].attributes[axis].size for axis in axes]
@@ -176,40 +176,14 @@ def _region_scores(
     return kind.of(spec, name, axes, pairs, predictions, region)
 
 
-def _regions(spec: DatabaseSpec, name: str, rng: np.random.Generator) -> Iterator[Query]:
-    first = q.Split.of({"c0": rng.integers(0, 50, (3, 3)), "c1": rng.integers(0, 50, (2, 3))})
-    second = q.Split.by_code("c2", [0, 1, 1, 0])
-    root = q.Region(name)
-    parts = root.children(first)
-    leaves = (*parts[0].children(second), *parts[1:])
-    yield q.Histogram.of(spec, name, ("c1",), leaves[1])
-    yield q.Joint(tuple(q.Histogram.of(spec, name, ("c1", "c2"), leaf) for leaf in leaves))
-    mixed = [
-        q.Histogram.of(spec, name, ("c1",), leaves[0]),
-        q.Histogram.of(spec, name, ("c0",), parts[0]),
-        q.Histogram.of(spec, name, ("c2",), root),
-        q.Histogram.of(spec, name, ("c2",), root.child(second, 1)),
-    ]
-    yield q.Joint(tuple(mixed))
+def _subsets(spec: DatabaseSpec, name: str, rng: np.random.Generator) -> Iterator[Query]:
+    low, high, odd = (WithCodes(name, "c2", codes) for codes in ((0, 1), (2, 3), (1, 3)))
+    yield q.Histogram.of(spec, name, ("c1",), odd)
+    yield q.Joint(tuple(q.Histogram.of(spec, name, ("c1", "c2"), part) for part in (low, high)))
+    parts = (low, high, odd, WithCodes(name, "c0", (0,)), None)
+    yield q.Joint(tuple(q.Histogram.of(spec, name, ("c1",), part) for part in parts))
     for kind in (q.PairScores, q.DependenceScores):
-        scored = [_region_scores(kind, spec, name, rng, region) for region in (*leaves, root)]
-        yield q.Joint(tuple(scored))
-    yield q.RegionMoments.of(spec, ("c0", "c1"), root, first)
-    yield q.Joint(tuple(q.RegionMoments.of(spec, ("c0", "c1"), leaf, first) for leaf in leaves))
-    wide = [q.RegionMoments.of(spec, ("c0", "c2"), part, second) for part in (*parts, root)]
-    yield q.Joint((*wide, q.RegionMoments.of(spec, ("c1",), parts[0], second)))
-
-
-def _of_features(spec: DatabaseSpec, name: str, rng: np.random.Generator) -> Iterator[Query]:
-    """Rows as vectors: some are shortened, and so are latent rows and gradients."""
-    features = replace(q.Features.of(spec, name, most=3), origin=2**13, bound=int(1.4 * 2**14))
-    yield q.Lengths(features, q.PublicArray([2**14, int(1.5 * 2**14)]))
-    yield q.SecondMoments(features)
-    latent = q.Latent(q.PublicArray(rng.integers(-(2**15), 2**15, (2, features.width))))
-    yield q.MixtureMoments(features, latent, q.PublicArray(rng.integers(-900, 900, (3, 5))))
-    hidden = q.PublicArray(rng.integers(-(2**15), 2**15, (3, 3)))
-    output = q.PublicArray(rng.integers(-(2**15), 2**15, (features.width - 1, 4)))
-    yield q.ClippedGradients(features, latent, hidden, output, 2**14)
+        yield q.Joint(tuple(subset_scores(kind, spec, name, rng, part) for part in parts))
 
 
 def _of_parent(spec: DatabaseSpec, name: str, rng: np.random.Generator) -> Iterator[Query]:
@@ -226,7 +200,7 @@ def _of_parent(spec: DatabaseSpec, name: str, rng: np.random.Generator) -> Itera
         yield q.Histogram.of(spec, key.table, ("c0", q.Owner(key, group)))
     if len(own) > 1:
         yield q.Histogram.of(spec, name, tuple(q.Children(key, (0, 1, 2, 5)) for key in own))
-    inner = q.Region(name).child(q.Split.by_code("c0", rng.integers(0, 2, 3)), 0)
+    inner = WithCodes(name, "c0", tuple(np.flatnonzero(rng.integers(0, 2, 3)).tolist()))
     for key in own:
         yield q.Histogram.of(spec, name, ("c2", q.Children(key, (0, 1, 2))), inner)
 

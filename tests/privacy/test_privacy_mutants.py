@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from harness import Mutants, caught, check
 from small_databases import ADD, REPLACE, of_tables, two_tables
+from subsets import WithCodes
 
 from privbench.privacy import queries as q
 from privbench.privacy import stability, units
@@ -138,7 +139,7 @@ class RootOfTau(q.Histogram):
     lambda d: q.Joint(
         tuple(
             q.Histogram.of(d.spec, "posts", (), half)
-            for half in q.Region("posts").children(q.Split.by_code("a0", [0, 1]))
+            for half in (WithCodes("posts", "a0", (code,)) for code in (0, 1))
         )
     ),
     "l1",
@@ -152,7 +153,7 @@ class WeightsAfterFilter(q.Joint):
         codes = data._codes("posts", "a0")[0]
         identity = data._units.identity("posts")
         for part in self.parts:
-            rows = np.flatnonzero(codes == part.region.path[-1][1])
+            rows = np.flatnonzero(codes == part.region.codes[0])
             _, inverse, sizes = np.unique(identity[rows], return_inverse=True, return_counts=True)
             weights = units.row_weights(sizes[inverse], 1)
             found.append([int(weights.sum())])
@@ -454,39 +455,8 @@ class OneForAll(q.Joint):
 def overlapping(database: PrivateDatabase) -> q.Joint:
     """A histogram of all posts and one of a part of them."""
     whole = q.Histogram.of(database.spec, "posts", ("a0",))
-    inside = replace(whole, region=q.Region("posts").child(q.Split.by_code("a0", [0, 1]), 0))
+    inside = replace(whole, region=WithCodes("posts", "a0", (0,)))
     return q.Joint((whole, inside))
-
-
-@mutants.of(lambda: two_numbers(), lambda d: moments(d, "a0", "a1"), "l1")
-class Uncentred(q.RegionMoments):
-    """Coordinates 0..1 under the claim for −½..½."""
-
-    def evaluate(self, data: PrivateDatabase) -> Integers:
-        table = super().evaluate(data)
-        table[..., 1:] += table[..., :1] // 2
-        return table
-
-
-def two_numbers() -> PrivateDatabase:
-    return two_tables([0, 1], [[3, 0], [3, 0]], [4, 4])
-
-
-def moments(database: PrivateDatabase, *names: str) -> q.RegionMoments:
-    split = q.Split.by_code("a0", [0, 0, 0, 0])
-    return q.RegionMoments.of(database.spec, names, q.Region("posts"), split)
-
-
-def eight_numbers() -> PrivateDatabase:
-    """Two units at opposite corners, one of which takes the place of the other."""
-    return two_tables([0, 1], [[3, 0]] * 8, [4] * 8, relation=REPLACE)
-
-
-@mutants.of(eight_numbers, lambda d: moments(d, *(f"a{k}" for k in range(8))), "l2")
-class SignedAdds(q.RegionMoments):
-    """√2 for 2 in L2 under replace, which holds only where rows add without a sign."""
-
-    adds = True
 
 
 @mutants.of(
@@ -526,7 +496,12 @@ def test_only_the_number_of_units_is_public_under_replace() -> None:
     assert q.Total("posts").sensitivity(database.spec).l1 == 100
 
 
-@mutants.of(two_numbers, lambda d: q.Joint((moments(d, "a0"), moments(d, "a1"))), "l1", "l2")
+@mutants.of(
+    lambda: two_tables([0, 1], [[3, 0], [3, 0]], [4, 4]),
+    lambda d: q.Joint((posts("a0")(d), posts("a1")(d))),
+    "l1",
+    "l2",
+)
 class LargestPart(q.Joint):
     """Parts over the same rows as if these were different ones."""
 

@@ -26,6 +26,7 @@ from small_databases import (
     two_tables,
     with_relation,
 )
+from subsets import WithCodes
 
 from privbench.domain import Domain
 from privbench.errors import PrivacyRefusal, PrivbenchError, SchemaError
@@ -33,7 +34,6 @@ from privbench.privacy import queries as q
 from privbench.privacy.data import Cells, Grid, Labels, PrivateDatabase
 from privbench.privacy.queries import histogram
 from privbench.privacy.queries.references import levels, steps
-from privbench.privacy.queries.regions import overlap, rows_of
 from privbench.privacy.query import GRID, Query
 from privbench.privacy.recoding import NEG_INF, NULL, POS_INF, EdgesRecoding
 from privbench.privacy.spec import DatabaseSpec, KeySpec, TableSpec
@@ -94,12 +94,11 @@ def test_blocks_cover_all_rows_of_tables_and_regions(monkeypatch: pytest.MonkeyP
     rng = np.random.default_rng(0)
     cells = rng.integers(0, 3, (2, 1000))
     database = two_tables(rng.integers(-1, 90, 1000), cells, [3, 3], users=90, tau=2)
-    region = q.Region("posts").child(q.Split.by_code("a1", [0, 1, 1]), 1)
+    region = WithCodes("posts", "a1", (1, 2))
     asked: list[Query] = [
         q.Histogram.of(database.spec, "posts", ("a0", "a1")),
         q.Histogram.of(database.spec, "posts", ("a0",), region),
         q.PairScores.of(database.spec, "posts", ("a0", "a1"), [(0, 1)], [np.ones((3, 3))], region),
-        q.RegionMoments.of(database.spec, ("a0",), region, region.path[0][0]),
     ]
     whole = [query.evaluate(database) for query in asked]
     monkeypatch.setattr(q.counting, "_SMALL", 7)
@@ -162,42 +161,7 @@ def test_codes_of_nested_axes_are_those_of_owners() -> None:
     assert q.Joined(NINE).codes(CHAIN, "posts").tolist() == [1, 4, 6, 8]
 
 
-@given(seed=SEED, parts=st.integers(1, 5))
-@QUICK
-def test_splits_assign_the_nearest_part_ties_to_the_lowest(seed: int, parts: int) -> None:
-    rng = np.random.default_rng(seed)
-    columns = [rng.integers(0, size, 50).astype(np.uint8) for size in (4, 3)]
-    luts = [rng.integers(-3, 4, (size, parts)) for size in (4, 3)]
-    split = q.Split.of({"a": luts[0], "b": luts[1]})
-    costs = luts[0][columns[0]] + luts[1][columns[1]]
-    expected = [min(range(parts), key=lambda k, row=row: (row[k], k)) for row in costs.tolist()]
-    assert split.assign(columns).tolist() == expected
-
-
-def test_regions_partition_the_rows() -> None:
-    rng = np.random.default_rng(5)
-    database = two_tables([-1] * 300, rng.integers(0, 4, (2, 300)), [4, 4])
-    first = q.Split.of({"a0": rng.integers(0, 9, (4, 3)), "a1": rng.integers(0, 9, (4, 3))})
-    second = q.Split.by_code("a1", [0, 1, 0, 1])
-    leaves = [leaf for part in q.Region("posts").children(first) for leaf in part.children(second)]
-    rows = [rows_of(database, leaf) for leaf in leaves]
-    assert sorted(np.concatenate(rows).tolist()) == list(range(300))  # type: ignore[arg-type]
-    joint = q.Joint(tuple(q.Histogram.of(database.spec, "posts", ("a0",), leaf) for leaf in leaves))
-    assert joint.sensitivity(database.spec).l1 == GRID
-    whole = q.Histogram.of(database.spec, "posts", ("a0",)).evaluate(database)
-    found = joint.split(joint.evaluate(database))
-    for part, piece in zip(joint.parts, found, strict=True):
-        assert np.array_equal(piece, part.evaluate(database))
-    assert np.array_equal(sum(found), whole)
-    assert (joint.kind, joint.unit) == ("joint histogram", GRID)
-
-
-def test_splits_regions_and_public_arrays_are_values() -> None:
-    one, two = q.Split.by_code("a", [0, 1]), q.Split.by_code("a", [0, 1])
-    assert one == two
-    assert hash(q.Region("t").child(one, 1)) == hash(q.Region("t").child(two, 1))
-    assert q.Split.by_code("a", [1, 0]) != one
-    # Public arrays are values.
+def test_public_arrays_are_values() -> None:
     values = np.array([[1, 2], [3, 4]])
     held = q.PublicArray(values)
     values[0, 0] = 9
@@ -210,48 +174,6 @@ def test_splits_regions_and_public_arrays_are_values() -> None:
     # Fingerprints of queries rest on their texts.
     assert held.digest.hex() in repr(held)
     assert q.PublicArray.rounded([0.5, np.nan, np.inf], 4).values.tolist() == [2, 0, 2**62]
-
-
-@given(seed=SEED)
-@QUICK
-def test_overlap_is_the_largest_sum_over_rows(seed: int) -> None:
-    """Against every row of a table that has all combinations of codes."""
-    rng = np.random.default_rng(seed)
-    codes = np.indices((2, 2, 3)).reshape(3, -1)
-    splits = [q.Split.by_code(f"a{k}", list(range(size))) for k, size in enumerate((2, 2, 3))]
-    database = two_tables([-1] * 12, codes.tolist(), [2, 2, 3])
-    regions = [q.Region("posts")]
-    for _ in range(8):
-        base = regions[rng.integers(len(regions))]
-        used = {split for split, _ in base.path}
-        free = [split for split in splits if split not in used]
-        if free:
-            split = free[rng.integers(len(free))]
-            regions.append(base.child(split, int(rng.integers(split.parts))))
-    amounts = rng.integers(1, 5, len(regions)).tolist()
-    holds = np.zeros(12)
-    for region, amount in zip(regions, amounts, strict=True):
-        rows = rows_of(database, region)
-        holds[slice(None) if rows is None else rows] += amount
-    claimed = overlap((r, float(a)) for r, a in zip(regions, amounts, strict=True))
-    assert claimed >= holds.max()
-    assert overlap([(r, 1.0) for r in regions[:1]]) == 1.0
-
-
-def test_moments_are_sums_of_rounded_products() -> None:
-    database = two_tables([0, 0, 0, 1], [[0, 3, 1, 2]], [4], tau=1)
-    split = q.Split.by_code("a0", [0, 1, 0, 1])
-    query = q.RegionMoments.of(database.spec, ("a0",), q.Region("posts"), split)
-    weights = database._units.weights("posts").tolist()
-    line = [round(-(2**15) + code * 2**16 / 3) for code in range(4)]
-    sums = [[0, 0], [0, 0]]
-    for code, weight in zip([0, 3, 1, 2], weights, strict=True):
-        sums[code % 2][0] += weight
-        sums[code % 2][1] += int(math.copysign(weight * abs(line[code]) // 2**16, line[code]))
-    assert query.evaluate(database).tolist() == sums
-    counts, means = query.means(query.evaluate(database) / GRID)
-    assert counts.shape == (2,)
-    assert means[0, 0] == pytest.approx((-0.5 / 3 + 1 / 6) / (4 / 3), abs=1e-4)
 
 
 def test_scores_are_half_the_distance_less_penalty_and_what_margins_explain() -> None:
@@ -303,7 +225,7 @@ def test_kept_pair_tables_are_the_exact_ones(limit: int, monkeypatch: pytest.Mon
     for rows in (3000, 2000):
         cells = [rng.integers(0, size, rows) for size in sizes]
         data = two_tables(range(rows), cells, sizes)
-        part = q.Region("posts").child(q.Split.by_code("a1", [0, 1, 1]), 1)
+        part = WithCodes("posts", "a1", (1, 2))
         for asked in (pairs[:2], pairs, pairs[::-1], pairs[3:]):
             for region in (None, part):
                 found = q.scores.pair_tables(data, "posts", axes, region, asked)
@@ -547,11 +469,23 @@ POSTS, USERS = q.Histogram("posts", (q.Column("a0", 2),)), q.Histogram.of(OWNED,
 GRIDS = q.GridHistogram("users", "g", q.PublicArray([0, 1]))
 PAIR = (OWNED, "posts", ("a0", "a1"), [(0, 1)], [np.zeros((2, 2))])
 SCORES, DEPENDENCE = q.PairScores.of(*PAIR), q.DependenceScores.of(*PAIR)
-MOMENTS = q.RegionMoments.of(WEIGHED, ("a0",), q.Region("posts"), q.Split.by_code("a0", [0, 1]))
 ROOT = math.sqrt(2)
+ONES, ZEROS = (WithCodes("posts", "a0", (code,)) for code in (1, 0))
+
+
+class Anything(q.RowSubset):
+    """Rows of which nothing is known: a row may lie in all such subsets, and in others."""
+
+    table = "posts"
+
+    def rows(self, data: PrivateDatabase) -> Any:
+        raise NotImplementedError
+
+
+ANY = Anything()
 #: Kinds of queries to whose cells every unit adds, whoever else there is.
 ADDING = {
-    "histogram", "joint histogram", "grid histogram", "lengths of rows", "normed grid histogram",
+    "histogram", "joint histogram", "grid histogram", "normed grid histogram",
     "normed histogram", "label counts", "ranked counts", "total",
 }  # fmt: skip
 NORMED = q.NormedGridHistogram("posts", "g", q.PublicArray(range(8)))
@@ -577,8 +511,9 @@ LISTS = [q.LabelCounts("posts", "l", most=most) for most in (5, 4)]
         (with_relation(WEIGHED, REPLACE), SCORES, 2, 2, 2),
         (WEIGHED, DEPENDENCE, 2, 2, 2),
         (with_relation(WEIGHED, REPLACE), DEPENDENCE, 4, 4, 4),
-        (WEIGHED, MOMENTS, 1.5, math.sqrt(1.25), 1),
-        (WEIGHED, q.Joint((MOMENTS, MOMENTS)), 3, math.sqrt(2.5), 1),
+        (WEIGHED, q.Joint((POSTS, replace(POSTS, region=ONES), POSTS)), 3, math.sqrt(3), 1),
+        (WEIGHED, q.Joint((replace(POSTS, region=ONES), replace(POSTS, region=ZEROS))), 1, 1, 1),
+        (WEIGHED, q.Joint((replace(POSTS, region=ONES), replace(POSTS, region=ANY))), 2, ROOT, 1),
         (WEIGHED, q.FanIn(REF), 1 + 16 * EDGE, 1 + 16 * EDGE / ROOT, 1 + 8 * EDGE),
         (TAGS, q.FanIn(TAG), ALONE, 1, 1),
         (with_relation(TAGS, REPLACE), q.FanIn(TAG), 2 * ALONE, 2, 2),
@@ -603,7 +538,6 @@ def test_claims(spec: DatabaseSpec, query: Query, l1: float, l2: float, linf: fl
         assert query.roots(spec) == spec.roots(query.key.table) | spec.roots(query.key.parent)
 
 
-HALVES = q.Split.by_code("a0", [0, 1])
 NAMED = KeySpec("tag", "posts", "tags", "public")
 WIDE = q.Histogram("users", (q.Column("u", 2**13), q.Column("u", 2**13)))
 RAW = fill(DatabaseSpec({"t": TableSpec("t", {})}), 9, 3)
@@ -627,16 +561,12 @@ def pairs(*predictions: Any) -> q.PairScores:
         (lambda: q.Histogram("users", (q.Column("u", 3),)).evaluate(CHAIN), "does not fit"),
         (lambda: q.Histogram.of(CHAIN.spec, "users", ("nothing",)), "not settled"),
         (lambda: q.Histogram("users", (q.Column("u", 2**16), q.Column("u", 2**16))), "too large"),
-        (lambda: q.Histogram("t", (q.Column("a", 2),), q.Region("u")), "another table"),
+        (lambda: q.Histogram("t", (q.Column("a", 2),), WithCodes("u", "a", ())), "another table"),
         (lambda: q.Column.of(CHAIN.spec, "posts", "p", q.PublicArray([1, 0])), "bins do not fit"),
         (lambda: q.Joined(()), "joined axes"),
         (lambda: q.Joined((q.Column("p", 2**13), q.Column("p", 2**13))), "joined axes"),
         (lambda: q.Joined(NINE, q.PublicArray([0, 1])), "groups"),
         (lambda: q.Joined(NINE, q.PublicArray([[0, 0, 1], [2, 2, 1], [0, 0, -1]])), "groups"),
-        (lambda: q.Split((), ()), "one table of costs"),
-        (lambda: q.Split.of({"a": np.zeros((2, 2), int), "b": np.zeros((2, 3), int)}), "parts"),
-        (lambda: q.Split.of({"a": np.full((2, 2), 2**62 + 1)}), "too large"),
-        (lambda: q.Region("t", ((HALVES, 2),)), "does not have"),
         (lambda: q.Histogram("users", (q.Refers(REF),)).evaluate(CHAIN), "no key"),
         (lambda: q.Histogram("users", (q.PublicTarget(NAMED, 3),)).evaluate(CHAIN), "no key"),
         (lambda: q.Joint((WIDE,) * 64), "too large"),
@@ -648,7 +578,6 @@ def pairs(*predictions: Any) -> q.PairScores:
         (lambda: pairs(np.full((2, 2), 1e30)), "too large"),
         (lambda: pairs(np.full((2, 2), 10**9)), "too large"),
         (lambda: replace(SCORES, among=q.PublicArray(np.zeros(0, np.int64))), "left"),
-        (lambda: q.RegionMoments.of(OWNED, ("a0",), q.Region("posts"), HALVES, [[0, 0.6]]), "½"),
         (lambda: q.LabelCounts("posts", "l", public=("a", "a")), "distinct"),
         (lambda: q.Histogram("t", (q.Column("g", EDGES.domain.size),)).evaluate(RAW), "settled"),
         (lambda: q.GridHistogram("t", "g", q.PublicArray([1])).evaluate(SETTLED), "coded already"),

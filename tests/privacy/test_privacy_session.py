@@ -2,12 +2,12 @@
 
 import copy
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from core_toys import CHAIN, Counts, LabelToy, Toy, release_labels
 
-from privbench.audit.recording import Recorder
 from privbench.domain import Domain
 from privbench.errors import BudgetExceeded, LedgerError, PrivacyRefusal, PrivbenchError
 from privbench.privacy import (
@@ -30,6 +30,18 @@ from privbench.privacy.events import fingerprint
 from privbench.privacy.queries import PublicArray
 
 USERS = "public.users"
+
+
+class Recorder(OpenDPNoise):
+    """Keeps the scale and the draw of every call of a mechanism, by the name of its stream."""
+
+    def __init__(self) -> None:
+        self.calls = {}
+
+    def draw(self, method, exact, stream):
+        drawn = super().draw(method, exact, stream)
+        self.calls[stream] = SimpleNamespace(scale=method.scale, drawn=copy.copy(drawn))
+        return drawn
 
 
 def start(tmp_path, epsilon=1.0, delta=0.0, accounting="pure", **options) -> Session:
@@ -85,7 +97,7 @@ def test_a_selection_finds_a_clear_winner_of_a_vector(tmp_path, accounting, delt
 
 @pytest.mark.parametrize("accounting", ["pure", "zcdp"])
 def test_ask_of_labels_releases_common_ones_sorted_and_draws_one_vector(tmp_path, accounting):
-    recorder = Recorder(OpenDPNoise())
+    recorder = Recorder()
     session = start(tmp_path, 2.0, 1e-6, accounting, noise=recorder)
     found = release_labels(
         session, LabelToy(), session.amount_total / 2, session.delta_total / 2, "names"
@@ -124,7 +136,7 @@ def test_ask_of_what_has_no_meaning_is_refused_before_anything_is_drawn(tmp_path
 
 
 def test_a_refused_measurement_or_batch_charges_draws_and_reads_nothing(tmp_path):
-    recorder, data = Recorder(OpenDPNoise()), Toy()
+    recorder, data = Recorder(), Toy()
     session = start(tmp_path, 1.0, data=data, noise=recorder)
     session.measure(Counts(), 0.75, "most")
     with pytest.raises(BudgetExceeded):
@@ -226,7 +238,7 @@ def test_resume_replays_results_without_reading_or_charging_again(tmp_path, acco
     first = start(tmp_path, 2.0, 1e-6, accounting, config_hash="c")
     before = run(first)
     first._release.leave()
-    recorder, data = Recorder(OpenDPNoise()), Toy()
+    recorder, data = Recorder(), Toy()
     options = {"config_hash": "c", "resume": first.release_id, "noise": recorder, "data": data}
     again = start(tmp_path, 2.0, 1e-6, accounting, **options)
     assert run(again) == before

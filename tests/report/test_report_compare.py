@@ -65,7 +65,7 @@ def test_the_json_is_the_document_and_the_short_report_holds_stamp_and_figures(d
     text = (folder / "comparison.json").read_text()
     assert ComparisonDocument.model_validate_json(text) == document
     data = json.loads(text)
-    assert data["schema_version"] == 2
+    assert data["schema_version"] == 3
     assert data["confidential"].startswith("This report holds exact figures of the source")
     # The short report holds stamp and figures.
     text = (folder / "report.md").read_text()

@@ -4,6 +4,7 @@ import base64
 import gzip
 import json
 import re
+import sys
 from typing import Any
 
 import pytest
@@ -79,6 +80,17 @@ def test_the_page_loads_nothing(page, folder):
     assert len(text) < 3_500_000
 
 
+def test_without_plotly_the_page_has_its_tables_and_says_how_to_get_charts(
+    document, page, folder, monkeypatch
+):
+    monkeypatch.setitem(sys.modules, "plotly", None)
+    plain = Page(render(document))
+    assert "plotly" not in plain.data
+    assert "no charts" in " ".join(plain.words)
+    assert "pip install 'privbench[report]'" in " ".join(plain.words)
+    assert plain.figures == page.figures
+
+
 @pytest.mark.slow
 def test_a_browser_draws_every_chart_and_asks_for_nothing(browse, page, folder):
     seen = browse(folder / "report.html", 'count(".chart")')
@@ -102,7 +114,7 @@ def test_the_page_says_it_all(document, page):
     assert words.index("CONFIDENTIAL This report holds exact figures") < 250
     assert "no ε covers" in words
     for name in ("headline", "qerror", "worst", "runtime", "work", "tables", "columns",
-                 "correlations", "fanouts", "heatmap", "statistics", "integrity", "queries",
+                 "correlations", "fanouts", "statistics", "integrity", "queries",
                  "environment"):  # fmt: skip
         assert name in page.sections, name
     worst = max((q for q in document.queries if q.qerror), key=lambda q: q.qerror or 0)
@@ -124,10 +136,7 @@ def test_data_cannot_become_markup(document):
     column = whole.columns[0].model_copy(update={"name": evil, **cells})
     other = whole.model_copy(update={"columns": [column]})
     matrix = document.views.correlations[0].model_copy(update={"table": evil})
-    heat = document.views.heatmaps[0]
-    node = heat.nodes[0].model_copy(update={"when": evil, "columns": [evil, evil]})
-    heat = heat.model_copy(update={"table": evil, "nodes": [node, *heat.nodes[1:]]})
-    views = {"correlations": [matrix], "heatmaps": [heat]}
+    views = {"correlations": [matrix]}
     hostile = document.model_copy(
         update={
             "queries": [query, *document.queries[1:]],
@@ -155,4 +164,4 @@ def test_an_empty_comparison_has_a_page(document):
     )  # fmt: skip
     page = Page(render(empty))
     assert {"headline", "environment"} <= set(page.sections)
-    assert not {"qerror", "worst", "columns", "heatmap", "fanouts"} & set(page.sections)
+    assert not {"qerror", "worst", "columns", "fanouts"} & set(page.sections)

@@ -18,7 +18,7 @@ def honest(make_database, tmp_path_factory):
     """Honest models by synthesizer, that attacks are made of."""
     folder, source = tmp_path_factory.mktemp("honest"), market.create(make_database(), 20)
     found = {}
-    for name in ("privbench-paper", "privbench"):
+    for name in ("independent", "privbench"):
         config = market.learner(market.config(folder / "ledger", epsilon=50.0), name)
         pipeline.fit(source, config, folder / name)
         found[name] = folder / name
@@ -28,7 +28,7 @@ def honest(make_database, tmp_path_factory):
 @pytest.fixture
 def model(honest):
     """An honest model file."""
-    return honest["privbench-paper"]
+    return honest["independent"]
 
 
 @pytest.fixture

@@ -147,7 +147,7 @@ def judged(path):
 
 
 @pytest.mark.parametrize(("cases", "seed"), CASES)
-@pytest.mark.parametrize("synthesizer", ["privbench-paper", "privbench"])
+@pytest.mark.parametrize("synthesizer", ["independent", "privbench"])
 @pytest.mark.parametrize("spoil", [odd_header, spoilt_member, spoilt_archive])
 def test_decode_of_changed_models_is_sound(honest, tmp_path, spoil, synthesizer, cases, seed):
     """Attack: odd values, other numbers, other bytes, mostly with hashes that fit.
@@ -176,7 +176,7 @@ def test_decode_of_changed_models_is_sound(honest, tmp_path, spoil, synthesizer,
 def test_read_table_of_spoilt_bytes_is_text_or_an_error(honest, cases):
     """Attack: other bytes of public tables. Door: public data. Texts, or an error; no crash."""
     rng = random.Random(cases)
-    data = model_files.members(honest["privbench-paper"])["public/0.csv"]
+    data = model_files.members(honest["independent"])["public/0.csv"]
     for _ in range(cases):
         try:
             table = archive.read_table(spoilt(data, rng), ["code", "title"])
@@ -209,7 +209,7 @@ CLUSTER = (
 
 @pytest.mark.parametrize(
     ("synthesizer", "cases"),
-    [("privbench-paper", 4), pytest.param("privbench", 100, marks=pytest.mark.slow)],
+    [("independent", 4), pytest.param("privbench", 100, marks=pytest.mark.slow)],
 )
 def test_load_of_changed_models_is_contained(honest, make_database, tmp_path, synthesizer, cases):
     """Attack: odd values that pass the header. Door: header. A clone or nothing."""

@@ -184,7 +184,7 @@ def test_load_of_arrays_that_are_none_is_refused(model, tmp_path, attack):
 
 
 @pytest.mark.parametrize("number", [np.nan, np.inf, -1.0, 1e308])
-@pytest.mark.parametrize("synthesizer", ["privbench-paper", "privbench"])
+@pytest.mark.parametrize("synthesizer", ["independent", "privbench"])
 def test_sample_of_odd_weights_is_refused_or_sound(honest, tmp_path, synthesizer, number):
     """Attack: NaN, infinity and negative weights. Door: arrays. Exit 2, or a clone of the rest."""
     parts, head = model_files.parts_of(honest[synthesizer])

@@ -1,4 +1,7 @@
-"""All synthesizers on whole databases: rows, keys, budgets, claims, files."""
+"""Synthesizers on whole databases: rows, keys, budgets, claims, files.
+
+Tests of other packages' synthesizers call these functions with names and options of their own.
+"""
 
 import json
 
@@ -12,7 +15,25 @@ from privbench.synthesizers import PlanInput, get, names, roots_of
 
 PUBLIC = {"countries": 12}
 BIT = Domain(2)
-ALL = pytest.mark.parametrize("name", ["independent", "privbench", "privbench-paper"])
+ALL = pytest.mark.parametrize("name", ["independent", "privbench"])
+
+
+@pytest.fixture
+def options():
+    """Options of the synthesizer."""
+    return None
+
+
+@pytest.fixture
+def kinds():
+    """Kinds of queries that its fit asks at least."""
+    return frozenset()
+
+
+@pytest.fixture
+def damages():
+    """What is done to its models, which are then refused."""
+    return ()
 
 
 def fit(name, started, options=None):
@@ -77,52 +98,21 @@ def test_a_whole_database(name, accounting, shop, begin):
 @pytest.mark.parametrize(
     ("unit", "neighbours"), [("owner", "add-remove"), ("owner", "replace"), ("row", "replace")]
 )
-def test_every_claim_of_a_fit_holds(name, unit, neighbours, shop, begin):
+def test_every_claim_of_a_fit_holds(name, unit, neighbours, shop, begin, options, kinds):
     data = shop(120, 2, unit, neighbours)
     session, totals, amount = begin(data, 400.0)
-    options = {"beta": 10, "depth": 2} if name == "privbench-paper" else None
     assert_valid(
         get(name)(options).fit(session, totals, amount, PUBLIC).sample(1.0, 1), session.spec
     )
     asked = [step.query for step in session.trace]
-    kinds = {query.kind for query in asked}
-    if name == "privbench-paper":
-        assert {"joint histogram", "joint pair scores"} <= kinds
+    assert kinds <= {query.kind for query in asked}
     report = check(asked, data)
     assert report.ok, report.violations[:5]
     assert report.worst_ratio > 0.3
 
 
-def break_cells(head, held):
-    _table(head, "users")["cells"][0] += 1
-
-
-def lose_the_circuit(head, held):
-    for name in [name for name in held if name.startswith("attributes/")]:
-        del held[name]
-
-
-def swap_names(head, held):
-    columns = _table(head, "users")["columns"]
-    columns[0], columns[-1] = columns[-1], columns[0]
-
-
-def _table(head, name):
-    return next(item for item in head["tables"] if item["name"] == name)
-
-
-#: What is done to a model with circuits; what any model may suffer is done to networks.
-CIRCUITS = [
-    break_cells,
-    lose_the_circuit,
-    swap_names,
-    lambda head, held: next(item for item in head["tables"] if item.pop("attributes", None)),
-    lambda head, held: _table(head, "users")["attributes"]["domains"].reverse(),
-]
-
-
 @ALL
-def test_models_come_back_from_their_files_and_damaged_ones_are_refused(name, shop, begin):
+def test_models_come_back_from_their_files_and_damaged_ones_are_refused(name, shop, begin, damages):
     model = fit(name, begin(shop(500)))
     header, arrays = model.to_state()
     text = json.dumps(header)
@@ -139,16 +129,16 @@ def test_models_come_back_from_their_files_and_damaged_ones_are_refused(name, sh
             assert np.array_equal(codes, second.tables[table].codes[column])
         for key, edges in first.tables[table].parents.items():
             assert np.array_equal(edges, second.tables[table].parents[key])
-    for change in CIRCUITS if name == "privbench-paper" else []:
+    for change in damages:
         with pytest.raises(ModelError):
             load(change)
 
 
 @ALL
-def test_plans_name_the_events_of_a_fit(name, shop, begin):
+def test_plans_name_the_events_of_a_fit(name, shop, begin, options):
     data = shop(3000)
     session, totals, amount = begin(data, 8.0)
-    learner = get(name)({"alpha": 0} if name == "privbench-paper" else None)
+    learner = get(name)(options)
     before = len(session.trace)
     left = {root: session.remaining(root) for root in roots_of(session.spec)}
     start = PlanInput.of(session, totals, amount, PUBLIC)
@@ -220,9 +210,8 @@ ODD = {
 @ALL
 @pytest.mark.parametrize("odd", [*list(ODD)[:-1], pytest.param([*ODD][-1], marks=pytest.mark.slow)])
 @pytest.mark.parametrize("epsilon", [0.001, 1000.0])
-def test_odd_tables(name, odd, epsilon, table, begin):
+def test_odd_tables(name, odd, epsilon, table, begin, options):
     started = begin(table(ODD[odd]), epsilon)
-    options = {"beta": 2, "depth": 3} if name == "privbench-paper" else None
     assert_valid(fit(name, started, options).sample(1.0, 1), started[0].spec)
 
 
@@ -230,13 +219,11 @@ def test_odd_tables(name, odd, epsilon, table, begin):
     ("name", "options", "said"),
     [
         ("nothing", {}, "no synthesizer 'nothing'"),
-        ("privbench-paper", {"alpha": 2}, "privbench-paper"),
-        ("privbench-paper", {"nonsense": 1}, "privbench-paper"),
-        ("privbench-paper", {"iterations": -1}, "privbench-paper"),
+        ("privbench", {"nonsense": 1}, "privbench"),
         ("independent", {"alpha": 0.1}, "independent"),
     ],
 )
 def test_names_and_options_are_checked(name, options, said):
-    assert {"independent", "privbench", "privbench-paper"} <= set(names())
+    assert {"independent", "privbench"} <= set(names())
     with pytest.raises(ConfigError, match=said):
         get(name)(options)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from private_tables import private_database
 
-from privbench.circuit import marginal, probabilities
 from privbench.domain import Domain
 from privbench.errors import ConfigError, ModelError
 from privbench.learning.graphical import herding
@@ -56,20 +55,6 @@ def test_effects_between_owners_and_what_they_own_are_kept(accounting, begin):
     assert ratio == pytest.approx(3.0, rel=0.3)
     other = made.tables["people"].codes["x"][edges]
     assert abs(state[other == 0].mean() - state[other == 3].mean()) < 0.06
-
-
-def test_outlines_branch_on_what_depends_and_keep_the_law_of_the_rows(shop, begin):
-    model = fit(begin(shop(2000), 20.0), PUBLIC)
-    assert set(model.circuits) == set(shop(1).spec.tables)
-    assert set(model.circuits["orders"].domains) == {"state"}
-    users, made = model.outlines["users"], model.sample(1.0, 1).tables["users"].codes
-    assert set(users.above.values()) == {None, "kind"} or set(users.above.values()) == {None, "age"}
-    for name, size in (("kind", 3), ("age", 60)):
-        counts = np.bincount(made[name], minlength=size) / len(made[name])
-        assert marginal(users.circuit, name) == pytest.approx(counts, abs=0.02)
-    old = np.tile(np.arange(60) >= 40, (3, 1))
-    joint = probabilities(users.circuit, {"kind": np.eye(3), "age": old.astype(float)})
-    assert (joint / joint.sum())[2] > 0.9
 
 
 # damaged models ----------------------------------------------------------------------------------

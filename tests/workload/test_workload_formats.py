@@ -14,15 +14,12 @@ from sql_files import cases, sql_of
 
 from privbench.errors import UsageError
 from privbench.pgsql import pieces
-from privbench.workload import FORMATS, Query, Workload, read, write
+from privbench.workload import Query, Workload, read, write
+from privbench.workload.formats import by_name, names
 from privbench.workload.formats.base import CONFIDENTIAL
-from privbench.workload.formats.conjunctive import Condition, Conjunction, Value, conjunction
-from privbench.workload.formats.sam import sam
 from privbench.workload.query import Shape, shape
 from privbench.workload.safety import check
 
-GOLDEN = Path(__file__).parent / "golden"
-COLUMNS = ("age", "class", "since", "home Land")
 ODD = [
     "SELECT ';' || 'it''s;' FROM t",
     'SELECT "a;b" FROM "odd;name"',
@@ -63,7 +60,8 @@ def test_what_is_written_is_read_again(form, confidential, tmp_path):
 
 
 def test_every_format_is_tested():
-    assert {form.name for form in FORMATS} == {*KEEPING, "mscn", "sam"}
+    assert set(names()) >= set(KEEPING)
+    assert [by_name(name).name for name in names()] == list(names())
 
 
 _texts = st.text(st.characters(exclude_characters="\x00", codec="utf-8"), max_size=12)
@@ -136,13 +134,12 @@ def test_a_folder_is_read_in_natural_order_and_written(tmp_path):
     assert read(tmp_path / "job") == workload
 
 
-#: Files by name: a text, and what is said of it. The first line of each ``.csv`` is fine.
+#: Files by name: a text, and what is said of it.
 UNREADABLE = [(*title.split(": ", 1), text) for title, text in cases(__file__, "unreadable.txt")]
 
 
 @pytest.mark.parametrize(("name", "said", "text"), UNREADABLE)
 def test_what_cannot_be_read_is_said(name, said, text, tmp_path):
-    text = f"a###1\n{text}" if name.endswith(".csv") else text
     (tmp_path / name).write_text(text, errors="surrogateescape")
     with pytest.raises(UsageError, match=said):
         read(tmp_path / name)
@@ -157,9 +154,6 @@ HEAVY = {
     "blanks": ({"a.txt": " " * 2 * _N + "!"}, "no known format"),
     "digits": ({"a.txt": "9" * 2 * _N + "||SELECT 1"}, "no known format"),
     "digits of a later answer": ({"a.txt": "1||SELECT 1\n" + "9" * 5000 + "||SELECT 1"}, ""),
-    "blanks of MSCN": ({"a.txt": "a###1\na###" + (" " * 50 + "#") * 1000 + " " * _N + "!"}, "form"),
-    "an answer of MSCN": ({"a.txt": "a###1\na###" + "9" * 400}, "is not of the form"),
-    "quotes of MSCN": ({"a.txt": "a##a,=,'" + "''" * _N + "#1"}, ""),
     "blanks after echo": ({"a.sql": "\\echo" + " " * _N + "x\nSELECT 1;"}, ""),
     "blanks after a command": ({"a.sql": "\\timing" + " " * _N + "x y\n"}, "timing"),
     "one that includes itself": ({"a.sql": "\\i a.sql\n" * 100}, "includes itself"),
@@ -205,16 +199,16 @@ HEAVY = {
     ),
     "superscripts": ({"a/1\u00b21.sql": "SELECT 1;"}, ""),
     "deep JSON": ({"a.json": '{"privbench-workload": 1, "queries": ' + "[" * _N}, "recursion"),
-    "JSON of SAM": ({"a.txt": '{"query_list": ' + "[" * _N}, "recursion"),
-    "a number in JSON": (
-        {"a.txt": '{"query_list": [[["a"], ["="], [' + "9" * 5000 + "]]]}"}, "out of range"
-    ),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", HEAVY)
 def test_no_file_takes_more_than_its_length(tmp_path, name):
-    files, said = HEAVY[name]
+    read_within_its_length(tmp_path, *HEAVY[name])
+
+
+def read_within_its_length(tmp_path, files, said):
+    """Reading the first of these files takes little time and memory, or is refused."""
     for file, text in files.items():
         (tmp_path / file).parent.mkdir(exist_ok=True)
         (tmp_path / file).write_text(text)
@@ -267,108 +261,12 @@ def test_what_is_not_there_is_said_and_what_leads_elsewhere_not_written(tmp_path
     with pytest.raises(UsageError, match="no workload at"):
         read(tmp_path / "absent")
     (tmp_path / "w.sql").write_text("SELECT 1")
-    with pytest.raises(UsageError, match=r"no workload format.*native, sam"):
+    with pytest.raises(UsageError, match=r"no workload format.*native, card-sql"):
         read(tmp_path / "w.sql", "parquet")
     # A query whose id leads elsewhere is not written.
     for form in ("sql", "pgbench"):
         with pytest.raises(UsageError, match="no file name"):
             write(Workload("w", (Query("../../out", "SELECT 1"),)), tmp_path / "w", form)
-
-
-def test_lines_of_mscn_are_read_and_written_as_the_golden_texts(tmp_path):
-    found = read(GOLDEN / "parts.csv")
-    assert [query.sql for query in found] == (GOLDEN / "parts.sql").read_text().splitlines()
-    assert [query.card for query in found] == [117, 4052, 31, 9]
-    assert [query.id for query in found] == ["q1", "q2", "q3", "q4"]
-    write(found, tmp_path / "parts.csv", "mscn")
-    golden = (GOLDEN / "parts.csv").read_text().replace("=,sent", "=,'sent'")
-    assert (tmp_path / "parts.csv").read_text() == golden
-
-
-def test_numbered_columns_of_sam_are_read_as_the_golden_texts():
-    found = read(GOLDEN / "people_test.txt", sam(columns=COLUMNS))
-    assert [query.sql for query in found] == (GOLDEN / "people_test.sql").read_text().splitlines()
-    assert [query.card for query in found] == [28801, 107, 5]
-    found = read(GOLDEN / "people_test.txt", sam("shop.People", COLUMNS))
-    assert found.queries[1].sql == 'SELECT COUNT(*) FROM shop."People" WHERE age = 72;'
-
-
-_names = st.sampled_from(["a", "b_1", "_c", "title", "year2", "kind_id"])
-_columns = st.builds("x{}.y{}".format, _names, _names)
-_strings = st.text(st.characters(exclude_characters=",#\n\r\x00", codec="utf-8"), max_size=12)
-_values = st.one_of(
-    st.integers().map(lambda n: Value(str(n), quoted=False)),
-    st.decimals(-999, 999, places=2).map(lambda n: Value(f"{n:f}", quoted=False)),
-    st.builds(Value, _strings, st.just(True)),
-    st.builds(Value, st.dates().map(str), st.just(True), st.just("date")),
-)
-_comparisons = st.sampled_from(["=", "<", ">", "<=", ">=", "<>"])
-_conjunctions = st.builds(
-    Conjunction,
-    st.lists(st.tuples(_names.map("t_{}".format), _names.map("x{}".format)), min_size=1).map(tuple),
-    st.lists(st.tuples(_columns, _columns), max_size=3).map(tuple),
-    st.lists(st.builds(Condition, _columns, _comparisons, _values), max_size=5).map(tuple),
-)
-
-
-@_few
-@given(parts=_conjunctions, card=st.none() | st.integers(0, 10**12))
-def test_lines_of_mscn_that_are_written_are_read_again(tmp_path, parts, card):
-    workload = Workload("w", (Query("q1", parts.sql, card),))
-    write(workload, tmp_path / "w.csv", "mscn")
-    assert read(tmp_path / "w.csv") == workload
-    assert conjunction(workload.queries[0], "mscn") == parts
-
-
-_predicates = st.fixed_dictionaries({}, optional={
-    "age": st.tuples(st.sampled_from(["=", "<", "<=", ">=", ">"]), st.integers().map(str)),
-    "Class": st.tuples(st.sampled_from(["=", "<=", ">="]), _texts.map("a{}".format)),
-    "since": st.tuples(st.sampled_from(["=", "<=", ">="]), st.dates().map(str)),
-    "order": st.tuples(st.sampled_from(["=", "<"]), st.decimals(-9, 9, places=3).map(str)),
-}).filter(bool)  # fmt: skip
-
-
-@_few
-@given(st.lists(_predicates, min_size=1, max_size=5), st.booleans())
-def test_json_of_sam_that_is_written_is_read_again(tmp_path, found, secret):
-    items = [[list(one), *map(list, zip(*one.values(), strict=True))] for one in found]
-    path = tmp_path / "people_1000.json"
-    data = {"query_list": items, "card_list": [str(i) for i in range(len(items))]}
-    path.write_text(json.dumps({**data, "table": "people", "confidential": secret}))
-    workload = read(path)
-    assert workload.confidential == secret
-    write(workload, path, "sam")
-    written = json.loads(path.read_text())
-    assert (written["query_list"], written["card_list"]) == (items, data["card_list"])
-    assert read(path) == workload
-
-
-@pytest.mark.parametrize(("parts", "sql"), cases(__file__, "conjunctions"))
-def test_other_ways_to_write_a_conjunction(parts, sql, tmp_path):
-    write(Workload("w", (Query("a", sql),)), tmp_path / "w.csv", "mscn")
-    assert (tmp_path / "w.csv").read_text() == parts + "\n"
-
-
-#: What a format cannot hold: the end of ``SELECT COUNT(*) FROM``, or a whole query; and why.
-BEYOND = [(*title.split(": ", 1), text) for title, text in cases(__file__, "beyond_formats")]
-
-
-@pytest.mark.parametrize(("form", "reason", "sql"), BEYOND)
-def test_what_is_beyond_a_format_is_refused(form, reason, sql, tmp_path):
-    whole = sql.partition(" ")[0].split("\n")[0] in ("SELECT", "WITH", "DELETE")
-    odd = Query("odd", sql if whole else f"SELECT COUNT(*) FROM {sql}")
-    fine = Query("fine", "SELECT COUNT(*) FROM a WHERE x = 1")
-    with pytest.raises(UsageError, match=rf"odd.*{reason}" if "odd" not in reason else reason):
-        write(Workload("w", (fine, odd)), tmp_path / "w", form)
-    assert not (tmp_path / "w").exists()
-
-
-def test_sam_holds_all_answers_or_none(tmp_path):
-    one = Query("a", "SELECT COUNT(*) FROM a WHERE x = 1", 3)
-    with pytest.raises(UsageError, match="query c states no answer"):
-        write(Workload("w", (one, Query("c", one.sql))), tmp_path / "w.json", "sam")
-    write(Workload("w", (Query("c", one.sql),)), tmp_path / "w.json", "sam")
-    assert "card_list" not in json.loads((tmp_path / "w.json").read_text())
 
 
 @pytest.mark.parametrize("sql", sql_of(__file__, "reading").splitlines())

@@ -17,10 +17,10 @@ from privbench.encoding.base import Codec
 from privbench.encoding.bounds import public_range
 from privbench.encoding.categories import ListCodec, labels_of
 from privbench.encoding.checks import allowed, column_limits, length_limits
-from privbench.encoding.keys.uniqueness import Indices
 from privbench.encoding.ordered import OrderedCodec
 from privbench.encoding.scale import Scale, scale_of
 from privbench.encoding.surrogate_text import TEXT_BASES, digits
+from privbench.encoding.uniqueness import Indices
 from privbench.pgsql import Node, SqlError, statement
 from privbench.schema import Column, Index, Table, Unique
 

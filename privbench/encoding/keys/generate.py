@@ -17,6 +17,7 @@ from privbench.encoding.keys.columns import (
     kept_uniques,
     role_of,
 )
+from privbench.encoding.keys.placeholders import random_uuids, value_space
 from privbench.encoding.keys.references import (
     TableRows,
     break_cycles,
@@ -26,9 +27,8 @@ from privbench.encoding.keys.references import (
     remap,
 )
 from privbench.encoding.keys.repair import repair_orders, repair_uniques, separate_from_self
-from privbench.encoding.keys.uniqueness import Indices, Mask, ranks
 from privbench.encoding.patterns import column_pattern
-from privbench.encoding.placeholders import random_uuids, value_space
+from privbench.encoding.uniqueness import Indices, Mask, ranks
 from privbench.errors import SchemaError
 from privbench.privacy.units import Index, index_type
 from privbench.rng import generator

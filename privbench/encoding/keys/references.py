@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 from privbench.encoding.base import Codec
 from privbench.encoding.checks import column_differences, column_orders
 from privbench.encoding.keys.columns import ValueSpace, folded_uniques
-from privbench.encoding.keys.uniqueness import (
+from privbench.encoding.keys.placeholders import value_space
+from privbench.encoding.uniqueness import (
     Indices,
     Mask,
     combine,
@@ -20,7 +21,6 @@ from privbench.encoding.keys.uniqueness import (
     later_duplicates,
     ranks,
 )
-from privbench.encoding.placeholders import value_space
 from privbench.forest import circle_heads
 from privbench.privacy.units import index_type
 from privbench.schema import ForeignKey, Table, Unique

@@ -23,8 +23,8 @@ from privbench.encoding.keys.references import (
     take_key,
     without_repeats,
 )
-from privbench.encoding.keys.uniqueness import Indices, move_apart, number_texts, replace_rows
 from privbench.encoding.surrogate_text import TEXT_BASES
+from privbench.encoding.uniqueness import Indices, move_apart, number_texts, replace_rows
 from privbench.schema import ForeignKey, Unique
 
 #: Largest shares of rows out of order: where names suggest either order, and where one.

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from privbench.circuit.draw import PART
 from privbench.domain import Codes
 from privbench.errors import ModelError
+from privbench.learning.draw import CHUNK_ROWS
 from privbench.learning.graphical import herding
 from privbench.learning.graphical.columns import (
     HIDDEN,
@@ -232,7 +232,7 @@ def populate(
             cells, numbers = width[name], stream("rows", name)
             drawn = herding.sample(law.model, cells, rows, numbers)
             people.codes[name] = {column: drawn[at] for at, column in enumerate(law.columns)}
-        elif clone and alone and rows > PART:
+        elif clone and alone and rows > CHUNK_ROWS:
             people.codes[name] = Parts(law.columns, rows, _drawing(people, name, law, width))
         else:
             people.codes[name] = _drawing(people, name, law, width)(slice(0, rows))
@@ -247,7 +247,7 @@ def _drawing(
     now = replace(people, codes=dict(people.codes), owners=dict(people.owners), units={})
 
     def draw(some: slice) -> dict[str, Codes]:
-        number = some.start // PART
+        number = some.start // CHUNK_ROWS
         numbers = people.stream("rows", table, *([number] if number else []))
         context = now.context(table, width, used, some)
         drawn = law.model.sample(context, some.stop - some.start, numbers)

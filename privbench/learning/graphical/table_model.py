@@ -14,9 +14,9 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from privbench.circuit.draw import choose, draw
 from privbench.domain import Codes, Domain
 from privbench.errors import ModelError
+from privbench.learning.draw import choose, draw
 from privbench.learning.graphical.columns import Variable
 from privbench.learning.graphical.estimate import COUNTED, Floats, Ints, conditional, rake
 from privbench.learning.graphical.tilting import MOST, Tilt

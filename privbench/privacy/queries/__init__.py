@@ -12,7 +12,7 @@ from privbench.privacy.queries.axes import (
     Whole,
 )
 from privbench.privacy.queries.claims import Joint
-from privbench.privacy.queries.features import Features, Latent
+from privbench.privacy.queries.counting import RowSubset
 from privbench.privacy.queries.histogram import (
     GridHistogram,
     Histogram,
@@ -21,29 +21,21 @@ from privbench.privacy.queries.histogram import (
     Total,
 )
 from privbench.privacy.queries.labels import LabelCounts, RankedCounts
-from privbench.privacy.queries.moments import RegionMoments
-from privbench.privacy.queries.outer import ClippedGradients, Lengths, MixtureMoments, SecondMoments
 from privbench.privacy.queries.references import FanIn, TargetHistogram
-from privbench.privacy.queries.regions import Region, Split
 from privbench.privacy.queries.scores import DependenceScores, PairScores
 from privbench.privacy.query import PublicArray
 
 __all__ = [
     "Axis",
     "Children",
-    "ClippedGradients",
     "Column",
     "DependenceScores",
     "FanIn",
-    "Features",
     "GridHistogram",
     "Histogram",
     "Joined",
     "Joint",
     "LabelCounts",
-    "Latent",
-    "Lengths",
-    "MixtureMoments",
     "NormedGridHistogram",
     "NormedHistogram",
     "Owner",
@@ -52,10 +44,7 @@ __all__ = [
     "PublicTarget",
     "RankedCounts",
     "Refers",
-    "Region",
-    "RegionMoments",
-    "SecondMoments",
-    "Split",
+    "RowSubset",
     "TargetHistogram",
     "Total",
     "UnitRows",

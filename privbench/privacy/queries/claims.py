@@ -4,8 +4,8 @@ Let a unit's rows in the table carry weights that sum to at most C (`units.contr
 before any split. Suppose that removing a row of weight w, whichever other rows stay, moves the
 statistic as follows: for each of some public regions that holds the row, it moves cells that belong
 to that region alone, by at most w·a in L1, w²·b in squared L2 and w·m in L∞. Let A and B be the
-largest sums of a and b over the regions that one row can lie in (`regions.overlap`, from public
-paths alone). Then the row moves the statistic by at most w·A in L1, w·√B in L2 and w·m in L∞.
+largest sums of a and b over the regions that one row can lie in (`RowSubset.overlap`, by public
+rules alone). Then the row moves the statistic by at most w·A in L1, w·√B in L2 and w·m in L∞.
 Remove the rows of a unit one after the other: by the triangle inequality, removing the unit moves
 the statistic by at most C·A in L1, C·√B in L2 and C·m in L∞. Rows of one unit may lie in several
 regions, also in disjoint ones: that is why statistics over disjoint regions are one joint query and
@@ -30,14 +30,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from privbench.errors import SchemaError
 from privbench.privacy.data import PrivateDatabase
-from privbench.privacy.queries.counting import cells
-from privbench.privacy.queries.regions import Region, overlap
+from privbench.privacy.queries.counting import RowSubset, cells
 from privbench.privacy.query import GRID, Integers, Query, Sensitivity, TableQuery
 from privbench.privacy.spec import DatabaseSpec
 from privbench.privacy.units import contribution
 
 #: A region (None for all rows), then the bounds a and b of the module's docstring for it.
-Moved = tuple[Region | None, float, float]
+Moved = tuple[RowSubset | None, float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +109,8 @@ class Joint(Query):
 def _claim_by_regions(spec: DatabaseSpec, query: RowQuery, moved: Iterable[Moved]) -> Sensitivity:
     """The claim of the module's docstring, from a and b of every region."""
     regions = list(moved)
+    kinds = {type(region) for region, *_ in regions if region is not None}
+    overlap = kinds.pop().overlap if len(kinds) == 1 else RowSubset.overlap
     l1 = overlap((region, part) for region, part, _ in regions)
     l2 = math.sqrt(overlap((region, part) for region, _, part in regions))
     return claim(spec, query.table, l1, l2, query.most, adds=query.adds)

@@ -12,7 +12,8 @@ rows may lie in many parts: they are never computed within a part.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -22,8 +23,8 @@ from numpy.typing import NDArray
 from privbench.errors import SchemaError
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries.axes import Axis, Read
-from privbench.privacy.queries.regions import Region, rows_of
 from privbench.privacy.query import Integers
+from privbench.privacy.units import Index
 
 #: Most cells of one histogram.
 MAX_CELLS = 2**28
@@ -33,6 +34,34 @@ _SMALL, _LARGE = 2**15, 2**22
 
 #: Cells of one block of rows on one axis.
 Cells = NDArray[np.intp]
+
+
+class RowSubset(ABC):
+    """Some rows of a table, by a public rule that reads the row's own unit alone.
+
+    So whether a row belongs to it does not change when another unit is removed: claims rest on
+    that. It is hashable, and equal to what describes the same rows in the same way.
+    """
+
+    table: str
+
+    @property
+    def whole(self) -> bool:
+        """Whether it has all rows by its description alone."""
+        return False
+
+    @abstractmethod
+    def rows(self, data: PrivateDatabase) -> Index | None:
+        """The positions of its rows, ascending; None if it is `whole`."""
+
+    @staticmethod
+    def overlap(amounts: Iterable[tuple[RowSubset | None, float]]) -> float:
+        """An upper bound of the sum of the amounts of those subsets that one row can lie in.
+
+        They are None, which stands for all rows, or of one class. Unless this class knows better, a
+        row may lie in all of them.
+        """
+        return float(sum(amount for _, amount in amounts))
 
 
 def cells(sizes: Sequence[int]) -> int:
@@ -51,7 +80,7 @@ class Marginals:
     axes: tuple[Axis, ...]
     # For every histogram the positions in ``axes`` of its axes; the last one varies fastest.
     sets: tuple[tuple[int, ...], ...]
-    region: Region | None = None  # the region, or None for all rows
+    region: RowSubset | None = None  # the rows that are counted, or None for all
 
     def __post_init__(self) -> None:
         if self.region is not None and self.region.table != self.table:
@@ -60,14 +89,6 @@ class Marginals:
     @property
     def shapes(self) -> list[tuple[int, ...]]:
         return [tuple(self.axes[place].size for place in chosen) for chosen in self.sets]
-
-
-#: A function that counts marginals, in this process (`local`) or on workers, and returns the
-#: weighted histograms as int64 in grid units. All counters return the same integers for the same
-#: database, because its weights, and the random ranks that decide them in truncated tables, are
-#: drawn once, in the process of the session. A counter adds no noise and writes no ledger; nothing
-#: that it returns leaves `Session` but through a mechanism.
-Counter = Callable[[PrivateDatabase, Marginals], list[Integers]]
 
 
 def marginals(data: PrivateDatabase, wanted: Marginals) -> list[Integers]:
@@ -102,12 +123,17 @@ class View:
 
     @classmethod
     def of(
-        cls, data: PrivateDatabase, table: str, axes: Sequence[Axis], region: Region | None = None
+        cls,
+        data: PrivateDatabase,
+        table: str,
+        axes: Sequence[Axis],
+        region: RowSubset | None = None,
     ) -> Self:
         """The rows of a region, or all rows of a table."""
         reads = [axis.read(data, table) for axis in axes]
         weights = data._units.weights(table)
-        return cls(reads, [axis.size for axis in axes], weights, rows_of(data, region))
+        rows = None if region is None else region.rows(data)
+        return cls(reads, [axis.size for axis in axes], weights, rows)
 
     def blocks(self, size: int) -> Iterator[tuple[list[Cells], NDArray[np.integer[Any]] | int]]:
         """Codes on every axis and weights, block by block.

@@ -17,8 +17,15 @@ from privbench.errors import SchemaError
 from privbench.privacy.data import Grid, PrivateDatabase
 from privbench.privacy.queries.axes import AxisLike, OverAxes, Whole, axis
 from privbench.privacy.queries.claims import Moved, RowQuery, claim, up
-from privbench.privacy.queries.counting import Marginals, add, cells, codes_at, joint, marginals
-from privbench.privacy.queries.regions import Region
+from privbench.privacy.queries.counting import (
+    Marginals,
+    RowSubset,
+    add,
+    cells,
+    codes_at,
+    joint,
+    marginals,
+)
 from privbench.privacy.query import GRID, Integers, PublicArray, RawQuery, Sensitivity, TableQuery
 from privbench.privacy.recoding import NEG_INF, POS_INF
 from privbench.privacy.spec import DatabaseSpec
@@ -35,12 +42,12 @@ class Histogram(OverAxes, RowQuery):
     of the region's rows in it, in grid units.
 
     Sensitivity (`claims`): a row adds its weight to one cell. Its cell and whether it is in the
-    region follow from its own unit alone (`axes`, `regions`), and weights are fixed before any
+    region follow from its own unit alone (`axes`, `RowSubset`), and weights are fixed before any
     split: so when a unit goes, only its own rows' weights leave. Add/remove: GRID in L1, L2 and
     L∞, τ·GRID under truncation.
     """
 
-    region: Region | None = None
+    region: RowSubset | None = None
     kind = "histogram"
     unit = GRID
     adds = True
@@ -52,7 +59,11 @@ class Histogram(OverAxes, RowQuery):
 
     @classmethod
     def of(
-        cls, spec: DatabaseSpec, table: str, axes: Sequence[AxisLike], region: Region | None = None
+        cls,
+        spec: DatabaseSpec,
+        table: str,
+        axes: Sequence[AxisLike],
+        region: RowSubset | None = None,
     ) -> Self:
         """A histogram over attributes (names, names with bins) or other axes of a table.
 

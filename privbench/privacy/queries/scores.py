@@ -18,8 +18,7 @@ from privbench.errors import SchemaError
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries.axes import Axis, AxisLike, OverAxes, axis
 from privbench.privacy.queries.claims import Moved, RowQuery
-from privbench.privacy.queries.counting import Marginals, cells, marginals
-from privbench.privacy.queries.regions import Region
+from privbench.privacy.queries.counting import Marginals, RowSubset, cells, marginals
 from privbench.privacy.query import GRID, Integers, PublicArray
 from privbench.privacy.spec import DatabaseSpec
 
@@ -51,7 +50,7 @@ class PairScores(OverAxes, RowQuery):
     pairs: tuple[Pair, ...]  # candidates, as positions in ``axes``
     predictions: tuple[PublicArray, ...]  # Pᵢⱼ in grid units, shape (size i, size j)
     penalties: PublicArray  # penalty of every candidate, in half grid units of score
-    region: Region | None = None
+    region: RowSubset | None = None
     # Positions in ``pairs`` of the candidates that remain, or None for all. The distances of all
     # pairs are cached with the database, so that a selection among other candidates is cheap.
     among: PublicArray | None = None
@@ -80,7 +79,7 @@ class PairScores(OverAxes, RowQuery):
         axes: Sequence[AxisLike],
         pairs: Sequence[Pair],
         predictions: Sequence[ArrayLike],
-        region: Region | None = None,
+        region: RowSubset | None = None,
         penalties: ArrayLike = 0.0,
     ) -> PairScores:
         """Scores from predictions and penalties in counts, as released, of any number type."""
@@ -159,7 +158,7 @@ def pair_tables(
     data: PrivateDatabase,
     table: str,
     axes: Sequence[Axis],
-    region: Region | None,
+    region: RowSubset | None,
     pairs: Sequence[Pair],
 ) -> Iterator[Integers]:
     """The weighted pair histograms of a region, in the order of ``pairs``.
@@ -167,7 +166,7 @@ def pair_tables(
     Tables of all rows are cached. The tables of a pass that are not in the cache yet are counted
     together.
     """
-    keep = region is None or not region.path
+    keep = region is None or region.whole
     for chosen in _passes(axes, pairs):
         keys = [("pair table", table, axes[i], axes[j]) for i, j in chosen]
         known = [data._cache.find(key) if keep else None for key in keys]

@@ -1,4 +1,4 @@
-"""Sections of the HTML report: a template each, and a line in `SECTIONS`.
+"""Sections of the HTML report: a template each, and a line in `SECTIONS`, or a plug-in.
 
 A template sets its section's ``title`` and ``intro``. What it needs besides the document is made by
 the function that `SECTIONS` names.
@@ -10,15 +10,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from jinja2 import Template
 from markupsafe import Markup
 
 from privbench.report.document import ComparisonDocument
 from privbench.report.headlines import headlines
+from privbench.report.section_plugins import installed
 from privbench.report.sections import (
     columns,
     correlations,
     fanouts,
-    heatmap,
     lists,
     qerror,
     runtime,
@@ -40,7 +41,6 @@ SECTIONS: dict[str, Callable[[ComparisonDocument], Values | None]] = {
     "columns": columns.values,
     "correlations": correlations.values,
     "fanouts": fanouts.values,
-    "heatmap": heatmap.values,
     "statistics": lists.statistics,
     "integrity": lists.integrity,
     "queries": lists.queries,
@@ -60,13 +60,20 @@ class Section:
 
 def sections(document: ComparisonDocument) -> Iterator[Section]:
     """The sections that have something to show."""
+    added = [plugin for plugin in installed() if plugin.name in document.sections]
     for name, values in SECTIONS.items():
         found = values(document)
         if found is not None:
-            given = {"document": document, **found}
-            module: Any = template(f"{name}.html.j2").make_module(given)
-            # Safe because the template has escaped every value.
-            yield Section(name, module.title, module.intro, Markup(module))  # noqa: S704
+            yield _section(name, template(f"{name}.html.j2"), document, found)
+        for plugin in added:
+            if plugin.follows == name:
+                yield _section(plugin.name, plugin.template(), document, plugin.values(document))
+
+
+def _section(name: str, shown: Template, document: ComparisonDocument, values: Values) -> Section:
+    module: Any = shown.make_module({"document": document, **values})
+    # Safe because the template has escaped every value.
+    return Section(name, module.title, module.intro, Markup(module))  # noqa: S704
 
 
 def _if(part: object) -> Values | None:

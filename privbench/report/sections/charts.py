@@ -1,41 +1,49 @@
-"""The interactive charts and their common style."""
+"""The interactive charts, as data for plotly.js, and their common style."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import plotly.graph_objects as go
 from markupsafe import Markup
 from numpy.typing import ArrayLike, NDArray
+from pydantic_core import to_json
 
 #: Okabe and Ito's colours: distinct for colour-blind readers and in grey print.
 SOURCE_COLOUR, CLONE_COLOUR, QUIET_COLOUR = "#0072B2", "#D55E00", "#8A94A3"
 _FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
+#: A trace or an axis of a chart, as plotly.js takes it.
+Part = Mapping[str, Any]
 #: Most points of a distribution's curve; of a longer one every n-th point is drawn.
 _POINTS = 2000
 
 
-def embed(figure: go.Figure, name: str, height: int) -> Markup:
-    """A figure as data in the page, of a height in pixels, drawn when it is looked at."""
-    figure.update_layout(
-        template=None,
-        height=height,
-        margin={"l": 60, "r": 20, "t": 16, "b": 52},
-        font={"family": _FONT, "size": 13},
-        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
-        hoverlabel={"font": {"family": _FONT}},
-    )
+def embed(
+    name: str, height: int, traces: Sequence[Part], *, x: Part, y: Part, **more: object
+) -> Markup:
+    """A chart as data in the page, of a height in pixels, drawn when it is looked at.
+
+    ``x`` and ``y`` describe the axes; ``more`` is what else its layout has.
+    """
     axis = {"zeroline": False, "ticks": "outside", "automargin": True}
-    figure.update_xaxes(**axis)
-    figure.update_yaxes(**axis)
-    data = figure.to_json().replace("<", "\\u003c")
+    layout = {
+        "height": height,
+        "margin": {"l": 60, "r": 20, "t": 16, "b": 52},
+        "font": {"family": _FONT, "size": 13},
+        "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
+        "hoverlabel": {"font": {"family": _FONT}},
+        "xaxis": {**axis, **x},
+        "yaxis": {**axis, **y},
+        **more,
+    }
+    data = to_json({"data": traces, "layout": layout}, inf_nan_mode="null").decode()
     page = Markup(
         '<div class="chart" id="{name}" style="min-height:{height}px">'
         '<script type="application/json">{data}</script></div>'
     )
     # The JSON is safe: it has no "<" left that could end the element.
-    shown = Markup(data)  # noqa: S704
+    shown = Markup(data.replace("<", "\\u003c"))  # noqa: S704
     return page.format(name=name, height=height, data=shown)
 
 

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import numpy as np
-import plotly.graph_objects as go
 from markupsafe import Markup
 
 from privbench.metrics import qerror
 from privbench.metrics.base import joins_label
 from privbench.report.document import ComparisonDocument
-from privbench.report.sections.charts import QUIET_COLOUR, SOURCE_COLOUR, curve, embed, short, ticks
+from privbench.report.sections.charts import (
+    QUIET_COLOUR,
+    SOURCE_COLOUR,
+    curve,
+    embed,
+    short,
+    ticks,
+)
 from privbench.report.text import joins as in_words
 
 _SIZES = {"small": "smallest", "middle": "middle", "large": "largest"}
@@ -47,51 +53,76 @@ def _grouped(
 def _chart(errors: list[float]) -> Markup:
     """Share of the queries whose Q-error is at most x."""
     x, share = curve(errors)
-    figure = go.Figure()
-    figure.add_trace(
-        go.Scatter(
-            x=[1.0, *x], y=[0.0, *share], mode="lines",
-            line={"color": SOURCE_COLOUR, "width": 2.5, "shape": "hv"},
-            fill="tozeroy", fillcolor="rgba(0,114,178,0.08)",
-            hovertemplate="%{y:.0f} % of the queries: Q-error ≤ %{x:.3g}<extra></extra>",
-            showlegend=False,
-        )
-    )  # fmt: skip
+    line = {
+        "type": "scatter",
+        "x": [1.0, *x],
+        "y": [0.0, *share],
+        "mode": "lines",
+        "line": {"color": SOURCE_COLOUR, "width": 2.5, "shape": "hv"},
+        "fill": "tozeroy",
+        "fillcolor": "rgba(0,114,178,0.08)",
+        "hovertemplate": "%{y:.0f} % of the queries: Q-error ≤ %{x:.3g}<extra></extra>",
+        "showlegend": False,
+    }
+    marks, labels = [], []
     for point, label, low in ((50, "median", 6), (95, "95 %", 16)):
         value = float(np.percentile(errors, point))
-        figure.add_vline(x=value, line={"color": QUIET_COLOUR, "width": 1, "dash": "dot"})
-        figure.add_annotation(
-            x=float(np.log10(value)), y=low, text=f"{label}: {value:.3g}", showarrow=False,
-            xanchor="left", xshift=4, font={"size": 12},
-        )  # fmt: skip
+        dots = {"color": QUIET_COLOUR, "width": 1, "dash": "dot"}
+        place = {"x0": value, "x1": value, "y0": 0, "y1": 1, "yref": "y domain"}
+        marks.append({"type": "line", "line": dots, **place})
+        labels.append(
+            {
+                "x": float(np.log10(value)),
+                "y": low,
+                "text": f"{label}: {value:.3g}",
+                "showarrow": False,
+                "xanchor": "left",
+                "xshift": 4,
+                "font": {"size": 12},
+            }
+        )
     top = max(2.0, x[-1] * 1.15)
-    figure.update_xaxes(
-        title="Q-error (1 is exact)", type="log", range=[0, float(np.log10(top))], **ticks(1, top)
+    range_ = {"type": "log", "range": [0, float(np.log10(top))], **ticks(1, top)}
+    return embed(
+        "chart-qerror",
+        340,
+        [line],
+        x={"title": {"text": "Q-error (1 is exact)"}, **range_},
+        y={"title": {"text": "queries, %"}, "range": [0, 103]},
+        shapes=marks,
+        annotations=labels,
     )
-    figure.update_yaxes(title="queries, %", range=[0, 103])
-    return embed(figure, "chart-qerror", 340)
 
 
 def _violins(parts: dict[str, list[float]], name: str) -> Markup:
     """Distributions of Q-errors side by side, on a logarithmic axis."""
-    figure = go.Figure()
+    violins = []
     top = 2.0
     for label, errors in parts.items():
         top = max(top, max(errors) * 1.15)
-        # The shape is estimated on the logarithms, as they are drawn.
-        figure.add_trace(
-            go.Violin(
-                y=short(np.log10(errors)), name=f"{label}<br>n = {len(errors)}",
-                line={"color": SOURCE_COLOUR, "width": 1.4}, fillcolor="rgba(0,114,178,0.18)",
-                box={"visible": True, "width": 0.12}, meanline={"visible": False}, spanmode="hard",
-                points="outliers", marker={"size": 3, "opacity": 0.6}, showlegend=False,
-                scalemode="width", hoverinfo="skip",
-            )
-        )  # fmt: skip
+        violins.append(
+            {
+                "type": "violin",
+                # The shape is estimated on the logarithms, as they are drawn.
+                "y": short(np.log10(errors)),
+                "name": f"{label}<br>n = {len(errors)}",
+                "line": {"color": SOURCE_COLOUR, "width": 1.4},
+                "fillcolor": "rgba(0,114,178,0.18)",
+                "box": {"visible": True, "width": 0.12},
+                "meanline": {"visible": False},
+                "spanmode": "hard",
+                "points": "outliers",
+                "marker": {"size": 3, "opacity": 0.6},
+                "showlegend": False,
+                "scalemode": "width",
+                "hoverinfo": "skip",
+            }
+        )
     marks = ticks(1, top)
-    figure.update_yaxes(
-        title="Q-error", range=[-0.02, float(np.log10(top))],
-        tickvals=[float(np.log10(value)) for value in marks["tickvals"]],
-        ticktext=marks["ticktext"],
-    )  # fmt: skip
-    return embed(figure, f"chart-qerror-{name}", 320)
+    axis = {
+        "title": {"text": "Q-error"},
+        "range": [-0.02, float(np.log10(top))],
+        "tickvals": [float(np.log10(value)) for value in marks["tickvals"]],
+        "ticktext": marks["ticktext"],
+    }
+    return embed(f"chart-qerror-{name}", 320, violins, x={}, y=axis)

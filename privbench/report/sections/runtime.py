@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import numpy as np
-import plotly.graph_objects as go
 from markupsafe import Markup, escape
 
 from privbench.display import visible
 from privbench.metrics.base import SummaryPart
 from privbench.report.document import ComparisonDocument, QueryPart
-from privbench.report.sections.charts import CLONE_COLOUR, QUIET_COLOUR, curve, embed, short, ticks
+from privbench.report.sections.charts import (
+    CLONE_COLOUR,
+    QUIET_COLOUR,
+    curve,
+    embed,
+    short,
+    ticks,
+)
 from privbench.report.text import joins as in_words
 
 _WORK_COLOUR = "#009E73"
@@ -34,29 +40,38 @@ def _scatter(timed: list[QueryPart]) -> Markup:
     x = np.array([max(1e-3, 1000 * (query.source.median or 0)) for query in timed])
     y = np.array([max(1e-3, 1000 * (query.clone.median or 0)) for query in timed])
     low, high = float(min(x.min(), y.min())) / 1.5, float(max(x.max(), y.max())) * 1.5
-    figure = go.Figure()
-    for factor, dash in ((1.0, "solid"), (2.0, "dot"), (0.5, "dot")):
-        figure.add_trace(
-            go.Scatter(
-                x=[low, high], y=[low * factor, high * factor], mode="lines", hoverinfo="skip",
-                line={"color": QUIET_COLOUR, "width": 1, "dash": dash},
-                name="equal" if factor == 1 else "twice, half",
-                showlegend=factor >= 1,
-            )
-        )  # fmt: skip
-    figure.add_trace(
-        go.Scatter(
-            x=short(x), y=short(y), mode="markers", name="a query",
-            customdata=[str(escape(visible(query.id))) for query in timed],
-            marker={"color": CLONE_COLOUR, "size": 7, "opacity": 0.6},
-            hovertemplate="%{customdata}<br>source %{x:.3g} ms<br>clone %{y:.3g} ms<extra></extra>",
-        )
-    )  # fmt: skip
+    lines = [
+        {
+            "type": "scatter",
+            "x": [low, high],
+            "y": [low * factor, high * factor],
+            "mode": "lines",
+            "hoverinfo": "skip",
+            "line": {"color": QUIET_COLOUR, "width": 1, "dash": dash},
+            "name": "equal" if factor == 1 else "twice, half",
+            "showlegend": factor >= 1,
+        }
+        for factor, dash in ((1.0, "solid"), (2.0, "dot"), (0.5, "dot"))
+    ]
+    queries = {
+        "type": "scatter",
+        "x": short(x),
+        "y": short(y),
+        "mode": "markers",
+        "name": "a query",
+        "customdata": [str(escape(visible(query.id))) for query in timed],
+        "marker": {"color": CLONE_COLOUR, "size": 7, "opacity": 0.6},
+        "hovertemplate": "%{customdata}<br>source %{x:.3g} ms<br>clone %{y:.3g} ms<extra></extra>",
+    }
     axis = {"type": "log", "range": [float(np.log10(low)), float(np.log10(high))]}
     axis |= ticks(low, high)
-    figure.update_xaxes(title="source, ms", **axis)
-    figure.update_yaxes(title="clone, ms", **axis)
-    return embed(figure, "chart-runtime", 400)
+    return embed(
+        "chart-runtime",
+        400,
+        [*lines, queries],
+        x={"title": {"text": "source, ms"}, **axis},
+        y={"title": {"text": "clone, ms"}, **axis},
+    )
 
 
 def _curves(timed: list[QueryPart]) -> Markup:
@@ -68,20 +83,28 @@ def _curves(timed: list[QueryPart]) -> Markup:
         curves["its noise floor"] = (floor, QUIET_COLOUR, "dash")
     if work:
         curves["blocks read"] = (work, _WORK_COLOUR, "solid")
-    figure = go.Figure()
+    lines = []
     top = 1.0
     for label, (discrepancies, colour, dash) in curves.items():
         x, share = curve(discrepancies)
         top = max(top, x[-1])
-        figure.add_trace(
-            go.Scatter(
+        lines.append(
+            {
+                "type": "scatter",
                 # A value of 0 has no place on a logarithmic axis: it stands at its left end.
-                x=[max(value, 0.1) for value in x], y=share, mode="lines", name=label,
-                line={"color": colour, "width": 2.2, "shape": "hv", "dash": dash},
-                hovertemplate="%{y:.0f} % of the queries: ≤ %{x:.3g} %",
-            )
-        )  # fmt: skip
+                "x": [max(value, 0.1) for value in x],
+                "y": share,
+                "mode": "lines",
+                "name": label,
+                "line": {"color": colour, "width": 2.2, "shape": "hv", "dash": dash},
+                "hovertemplate": "%{y:.0f} % of the queries: ≤ %{x:.3g} %",
+            }
+        )
     axis = {"type": "log", "range": [-1, float(np.log10(top * 1.1))], **ticks(0.1, top * 1.1)}
-    figure.update_xaxes(title="discrepancy, %", **axis)
-    figure.update_yaxes(title="queries, %", range=[0, 103])
-    return embed(figure, "chart-discrepancy", 360)
+    return embed(
+        "chart-discrepancy",
+        360,
+        lines,
+        x={"title": {"text": "discrepancy, %"}, **axis},
+        y={"title": {"text": "queries, %"}, "range": [0, 103]},
+    )

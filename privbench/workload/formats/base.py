@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import TypeVar
@@ -29,6 +29,11 @@ class WorkloadFormat:
     detects: Callable[[Path], bool]  # whether a file or folder has this format, by its content
     read: Callable[[Path], Workload]  # the workload gets the name of the file or folder
     write: Callable[[Workload, Path], None]  # replaces what is at the path
+    # This format for files that do not state the table that is queried, or its columns in the order
+    # of their numbers; None where every file states them.
+    named: Callable[[str | None, tuple[str, ...]], WorkloadFormat] | None = None
+    # Kinds of generated workloads in its manner, by name: each a `generators.kinds.Kind`.
+    kinds: Mapping[str, object] = field(default_factory=dict)
 
 
 #: Most bytes of a file, and of a script with all that it includes.
@@ -87,6 +92,14 @@ def cut(text: str, path: Path) -> list[tuple[int, str]]:
     places = [0, *(place for place, _ in found)]
     lines = accumulate(text.count("\n", *ends) for ends in pairwise(places))
     return [(line, piece) for line, (_, piece) in zip(lines, found, strict=True)]
+
+
+def beyond(query: Query, form: str, reason: str) -> UsageError:
+    """The error for a query that a format cannot hold."""
+    return UsageError(
+        f"the format {form} cannot hold query {query.id}: {reason}.",
+        remedy="The formats native and sql hold any query.",
+    )
 
 
 def marked(text: str) -> bool:

@@ -23,12 +23,12 @@ from privbench.rng import generator
 from privbench.workload.formats.base import (
     CONFIDENTIAL,
     WorkloadFormat,
+    beyond,
     cut,
     query_id,
     read_text,
     whole,
 )
-from privbench.workload.formats.conjunctive import beyond
 from privbench.workload.formats.sql_files import COMMAND, ended, inside, natural
 from privbench.workload.query import Query, Workload
 

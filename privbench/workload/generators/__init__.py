@@ -10,7 +10,7 @@ import psycopg
 
 from privbench.errors import UsageError
 from privbench.schema import Schema
-from privbench.workload.generators.kinds import KINDS, Plan
+from privbench.workload.generators.kinds import Plan, kinds
 from privbench.workload.generators.rows import (
     Answers,
     Columns,
@@ -28,7 +28,7 @@ def make(kind: str, rows: RowSource, answers: Answers, schema: Schema, plan: Pla
 
     A UsageError is raised if plan and schema allow no query, or if no query had an answer.
     """
-    found = KINDS[kind]
+    found = kinds()[kind]
     plan.check(schema)
     if plan.joins[1] and not found.plan.joins[1]:
         raise UsageError(f"queries of kind {kind} join nothing.", remedy="Ask for 0 joins.")
@@ -54,7 +54,7 @@ def generate_from_source(
     Workloads of all kinds but ``mixed`` state answers. Queries that take longer than `timeout`
     seconds on the source are left out. Errors are those of `make`.
     """
-    plan = plan or KINDS[kind].plan
+    plan = plan or kinds()[kind].plan
     rows = DatabaseRows(connection, plan.seed)
     made = make(kind, rows, DatabaseAnswers(connection, timeout), schema, plan)
     return replace(made, confidential=True)
@@ -76,7 +76,7 @@ def generate_from_tables(
     seconds there are left out. Without a clone, queries are answered on the tables, and the answers
     are not stated. Errors are those of `make`.
     """
-    plan = plan or KINDS[kind].plan
+    plan = plan or kinds()[kind].plan
     rows = MemoryRows(tables, plan.seed)
     answers = MemoryAnswers(rows) if clone is None else DatabaseAnswers(clone, timeout)
     return make(kind, rows, answers, schema, plan)

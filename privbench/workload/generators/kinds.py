@@ -1,5 +1,7 @@
 """Kinds of generated workloads, one line in `KINDS` each, and the default plan of each kind.
 
+Formats of other packages may add some (`WorkloadFormat.kinds`).
+
 All are conjunctive queries over tables that are joined along foreign keys; they differ in how
 tables, columns, operators and literals are drawn.
 """
@@ -14,7 +16,8 @@ from psycopg import sql
 
 from privbench.errors import UsageError
 from privbench.rng import generator
-from privbench.schema import Schema, Table
+from privbench.schema import Schema
+from privbench.workload import formats
 from privbench.workload.generators.draft import (
     OPERATORS,
     Draft,
@@ -97,8 +100,6 @@ Operators = Callable[[Values, str], list[str]]
 #: A column with the place of its table.
 _Column = tuple[int, Values]
 
-# From this many distinct values on, predicates on a column are ranges, as in SAM's files.
-_RANGED = 10
 _HEADS, _SHARES = ("count", "group", "top"), (0.7, 0.15, 0.15)
 _LIMITS = (10, 100, 1000)
 
@@ -125,7 +126,7 @@ def mscn(rows: RowSource, answers: Answers, schema: Schema, plan: Plan) -> Workl
         for place, table in enumerate(tree.tables):
             # Equality is only used with values that are likely to occur again.
             fits = [
-                (v, _fitting(plan, equal=v.few or v.whole, ranged=v.ordered))
+                (v, fitting(plan, equal=v.few or v.whole, ranged=v.ordered))
                 for v in rows.values(table)
             ]
             columns = [(values, operators) for values, operators in fits if operators]
@@ -157,7 +158,7 @@ def joins(rows: RowSource, answers: Answers, schema: Schema, plan: Plan) -> Work
 
     def operators(values: Values, text: str) -> list[str]:
         common = values.few and values.texts.count(text) > 1
-        return _fitting(plan, equal=common, ranged=values.ordered)
+        return fitting(plan, equal=common, ranged=values.ordered)
 
     def drawn(joins: int) -> Draft | None:
         tree = draw(schema, joins, rng, repeats=True)
@@ -165,57 +166,9 @@ def joins(rows: RowSource, answers: Answers, schema: Schema, plan: Plan) -> Work
         tries = (anchored(tree, rows, rng) for _ in range(TRIES))
         anchor = next((found for found in tries if found is not None), None)
         start = None if anchor is None else (tree, anchor)
-        return _around(start, rows, plan, rng, operators)
+        return around(start, rows, plan, rng, operators)
 
     return collect("counting", plan, drawn, answers)
-
-
-def sam(rows: RowSource, answers: Answers, schema: Schema, plan: Plan) -> Workload:
-    """Conjunctions over one table, as SAM's queries on census.
-
-    After the query files of "SAM: Database Generation from Query Workloads with Supervised
-    Autoregressive Models" (SIGMOD 2022), whose 1,000 census test queries have 1 to 5 predicates, =,
-    <= and >= on columns with 10 values or more (strings ordered by code points) and = on the
-    others, all of them true for some row. Here the number of predicates is uniform and the row is a
-    random one of a random table; equality takes only values that other rows share.
-    """
-    rng = generator(plan.seed, "sam workload")
-    tables = [table for table in schema if rows.values(table)] or list(schema)
-
-    def operators(values: Values, text: str) -> list[str]:
-        ranged = (values.ordered or values.is_text) and len(set(values.texts)) >= _RANGED
-        return _fitting(plan, equal=values.texts.count(text) > 1, ranged=ranged)
-
-    def drawn(_joins: int) -> Draft | None:
-        return _around(_a_row(tables, rows, rng), rows, plan, rng, operators, exact=True)
-
-    return collect("sam", plan, drawn, answers)
-
-
-def california(rows: RowSource, answers: Answers, schema: Schema, plan: Plan) -> Workload:
-    """Ranges over the numeric columns of one table, as for California housing.
-
-    PrivBench (PVLDB 18(2), 2024) measures this data set with 400 queries that it does not publish.
-    Assumed here: counts under one range a column, on a uniform number of random numeric columns,
-    each range between values of random rows and around a random row, so that no answer is zero
-    whatever the number of predicates.
-    """
-    rng = generator(plan.seed, "california workload")
-
-    def ranged(values: Values) -> bool:
-        return values.ordered and values.column.type.category == "N"
-
-    tables = [table for table in schema if any(map(ranged, rows.values(table)))]
-    if not tables:
-        raise UsageError("no table has a numeric column with values that is no key.")
-
-    def operators(values: Values, _text: str) -> list[str]:
-        return list(plan.operators) if ranged(values) else []
-
-    def drawn(_joins: int) -> Draft | None:
-        return _around(_a_row(tables, rows, rng), rows, plan, rng, operators)
-
-    return collect("california", plan, drawn, answers)
 
 
 def mixed(rows: RowSource, answers: Answers, schema: Schema, plan: Plan) -> Workload:
@@ -227,7 +180,7 @@ def mixed(rows: RowSource, answers: Answers, schema: Schema, plan: Plan) -> Work
     rng = generator(plan.seed, "workload")
 
     def predicate(place: int, values: Values) -> Predicate:
-        operators = _fitting(plan, equal=values.few, ranged=values.ordered)
+        operators = fitting(plan, equal=values.few, ranged=values.ordered)
         if pick(values.texts, rng) is None or not operators:
             return Predicate(place, values, "is null" if rng.random() < 0.5 else "is not null")
         return _by_itself(place, values, operators, rng)
@@ -277,21 +230,12 @@ def _by_itself(
     return Predicate(place, values, operator, tuple(texts))
 
 
-def _fitting(plan: Plan, *, equal: bool, ranged: bool) -> list[str]:
+def fitting(plan: Plan, *, equal: bool, ranged: bool) -> list[str]:
     """The plan's operators: ``=`` only if ``equal`` is true, all others only if ``ranged`` is."""
     return [operator for operator in plan.operators if (equal if operator == "=" else ranged)]
 
 
-def _a_row(
-    tables: Sequence[Table], rows: RowSource, rng: np.random.Generator
-) -> tuple[JoinTree, list[Row]] | None:
-    """A random table, without joins, with one of its rows; None if it has no rows."""
-    table = pick(tables, rng)
-    starts = rows.starts(table)
-    return (JoinTree((table,)), [pick(starts, rng)]) if starts else None
-
-
-def _around(
+def around(
     start: tuple[JoinTree, Sequence[Row]] | None,
     rows: RowSource,
     plan: Plan,
@@ -350,10 +294,15 @@ class Kind:
     operators: tuple[str, ...] = ()
 
 
+#: Those of the core; see `kinds` for all.
 KINDS: dict[str, Kind] = {
     "mscn": Kind(mscn, Plan(operators=("=", "<", ">")), OPERATORS),
     "joins": Kind(joins, Plan(operators=("=", "<=", ">=", "between"), most=10**8)),
-    "sam": Kind(sam, Plan(1000, (0, 0), (1, 5), ("=", "<=", ">="))),
-    "california": Kind(california, Plan(400, (0, 0), operators=("<=", ">=", "between"))),
     "mixed": Kind(mixed, Plan(100, predicates=(1, 4), operators=("=", "<=", ">=", "between"))),
 }
+
+
+def kinds() -> dict[str, Kind]:
+    """All kinds, those of installed formats too."""
+    added = [item for name in formats.names() for item in formats.by_name(name).kinds.items()]
+    return {**{name: kind for name, kind in added if isinstance(kind, Kind)}, **KINDS}

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import psycopg
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -229,9 +229,11 @@ class MemoryRows(RowSource):
         """A row with these values."""
         place = (table.key, tuple(wanted))
         if place not in self._places:
-            keys = self.keys(table, tuple(wanted))
-            groups = keys.groupby(keys).indices
-            self._places[place] = {str(key): np.asarray(found) for key, found in groups.items()}
+            (codes,), known = _encoded(self.keys(table, tuple(wanted)))
+            order = np.argsort(codes, kind="stable")
+            ends = np.searchsorted(codes[order], np.arange(len(known) + 1))
+            groups = zip(known, pairwise(ends), strict=True)
+            self._places[place] = {key: order[start:end] for key, (start, end) in groups}
         found = self._places[place].get(_SEAM.join(wanted.values()))
         return None if found is None else self._rows(table, found[[seed % len(found)]])[0]
 
@@ -249,10 +251,10 @@ class MemoryRows(RowSource):
             self._read[place] = pc.cast(text, pa.float64()) if numeric else text
         return self._read[place]
 
-    def keys(self, table: Table, columns: tuple[str, ...]) -> pd.Series:
-        """The values of some columns joined in one text a row; None if one of them is NULL."""
+    def keys(self, table: Table, columns: tuple[str, ...]) -> pa.Array:
+        """The values of some columns joined in one text a row; NULL if one of them is NULL."""
         arrays = [self.column(table, name) for name in columns]
-        return pd.Series(pc.binary_join_element_wise(*arrays, _SEAM).to_pandas())
+        return pc.binary_join_element_wise(*arrays, _SEAM)
 
     def _rows(self, table: Table, places: NDArray[np.int64]) -> list[Row]:
         names = [column.name for column in table.columns]
@@ -306,10 +308,20 @@ class MemoryAnswers(Answers):
         if edge.key not in self._codes:
             child = self._rows.keys(tree.tables[edge.child], edge.key.columns)
             parent = self._rows.keys(tree.tables[edge.parent], edge.key.ref_columns)
-            codes, known = pd.factorize(pd.concat([child, parent], ignore_index=True))
-            self._codes[edge.key] = codes[: len(child)], codes[len(child) :], len(known)
+            (mine, others), known = _encoded(child, parent)
+            self._codes[edge.key] = mine, others, len(known)
         ours, theirs, size = self._codes[edge.key]
         return (ours, theirs, size) if edge.child == new else (theirs, ours, size)
+
+
+def _encoded(*columns: pa.Array) -> tuple[list[NDArray[np.int64]], list[str]]:
+    """Columns of texts as codes, -1 for NULL, and the texts that the codes stand for."""
+    # Texts of more than 2 GiB in all need large strings.
+    whole = pa.concat_arrays([pc.cast(column, pa.large_string()) for column in columns])
+    encoded = whole.dictionary_encode()
+    codes = encoded.indices.fill_null(-1).to_numpy().astype(np.int64)
+    ends = np.cumsum([len(column) for column in columns])[:-1]
+    return np.split(codes, ends), encoded.dictionary.to_pylist()
 
 
 def _text(array: pa.Array | pa.ChunkedArray) -> pa.Array:

@@ -1,0 +1,1 @@
+"""Research beside privbench: synthesizers of papers, a benchmark grid, an audit, the heat map."""

@@ -1,0 +1,1 @@
+"""Workload formats of papers, and kinds of generated workloads in their manner."""

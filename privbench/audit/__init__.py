@@ -1,5 +1,0 @@
-"""An audit of a fit by the data's owner: lower bounds on ε from attacks, and mechanism replays."""
-
-from privbench.audit.report import Audit, Effort, audit
-
-__all__ = ["Audit", "Effort", "audit"]

@@ -1,0 +1,89 @@
+"""The synthesizer of the page for plug-ins, run as it stands there, and lookup by name."""
+
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+import market
+import pytest
+from integrity import whole
+
+from privbench import plugin, plugins, synthesizers
+from privbench.errors import ConfigError, ModelError
+from privbench.pipeline import Model
+
+PAGE = (Path(__file__).parents[1] / "docs" / "plugins.md").read_text(encoding="utf-8")
+
+
+def _block(language):
+    (text,) = re.findall(rf"```{language}\n(.*?)```", PAGE, flags=re.S)
+    return text
+
+
+def _install(folder, name, points):
+    about = folder / f"{name}-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    lines = [f"[{group}]\n" + "".join(f"{k} = {v}\n" for k, v in found.items())
+             for group, found in points.items()]  # fmt: skip
+    (about / "entry_points.txt").write_text("\n".join(lines))
+
+
+@pytest.fixture
+def chain(tmp_path, monkeypatch):
+    """The page's package, installed as its pyproject says."""
+    project = tomllib.loads(_block("toml"))["project"]
+    folder = tmp_path / "site"
+    folder.mkdir()
+    (folder / "privbench_chain.py").write_text(_block("python"))
+    _install(folder, project["name"], project["entry-points"])
+    monkeypatch.syspath_prepend(folder)
+    yield folder
+    sys.modules.pop("privbench_chain", None)
+
+
+def test_the_pages_synthesizer_plans_fits_and_clones(chain, make_database, tmp_path):
+    source, target = market.create(make_database(), 60), make_database()
+    config = market.config(tmp_path / "ledger", epsilon=20.0)
+    (tmp_path / "c.toml").write_text(config.dumps())
+    chosen = ("--synthesizer", "chain")
+    planned = market.succeed("plan", tmp_path / "c.toml", source, *chosen, "--json").stdout
+    assert "public.customer: " in planned
+    given = ("-c", tmp_path / "c.toml", *chosen, "-o", tmp_path / "m", "--yes")
+    market.succeed("-q", "clone", source, target, *given)
+    whole(target)
+    assert market.one(target, "SELECT count(*) FROM customer") > 20
+    model = Model.load(tmp_path / "m")
+    assert model.synthesizer == "chain"
+    assert model.promise.epsilon <= 20
+    learner = synthesizers.get("chain")
+    assert learner.load(model.state, model.arrays).units
+    damaged = {name: -array if name.startswith("attributes/") else array
+               for name, array in model.arrays.items()}  # fmt: skip
+    with pytest.raises(ModelError, match="chain is damaged"):
+        learner.load(model.state, damaged)
+
+
+def test_the_page_needs_nothing_but_the_public_module(parse_line):
+    imports = re.findall(r"^(?:from|import) (privbench[\w.]*)", _block("python"), flags=re.M)
+    assert imports == ["privbench.plugin"]
+    assert all(hasattr(plugin, name) for name in plugin.__all__)
+    for line in _block("bash").splitlines():
+        if line.startswith("privbench "):
+            parse_line(line)
+
+
+def test_a_model_of_a_synthesizer_that_is_not_installed_is_refused(chain, tmp_path, monkeypatch):
+    for name in ("dpspn of nobody", "os:system", "privbench_chain:ChainSynthesizer"):
+        with pytest.raises(ConfigError, match="pip install privbench-lab"):
+            synthesizers.get(name)
+    assert "privbench_chain" not in sys.modules
+
+
+def test_two_packages_of_one_name_and_one_that_cannot_be_imported_are_said(chain):
+    _install(chain, "other", {"privbench.synthesizers": {"chain": "other:It", "odd": "nowhere:It"}})
+    with pytest.raises(ConfigError, match="other and privbench-chain both name 'chain'"):
+        plugins.load(plugins.SYNTHESIZERS, "chain")
+    with pytest.raises(ConfigError, match=r"'odd' cannot be loaded.*Install other again"):
+        synthesizers.get("odd")
