@@ -14,8 +14,9 @@ from privbench.roles.classes import (
     PERSON_LIKE,
     Kind,
     LookupScore,
+    called_people,
     classify,
-    lookup_score,
+    lookup_scores,
     person_kind,
 )
 from privbench.roles.facts import KeyFacts, TableFacts, gather
@@ -84,7 +85,8 @@ class Proposal:
 
     def public(self) -> frozenset[str]:
         """Look-ups that could be declared public, since they refer to no private table."""
-        chosen = set(self.lookups)
+        versions = (name for name, item in self.tables.items() if item.kind is Kind.VERSIONS)
+        chosen = {*self.lookups, *versions}
         while True:
             bad = {name for name in chosen if not self.tables[name].parents <= chosen}
             if not bad:
@@ -255,11 +257,15 @@ def propose(schema: Schema) -> Proposal:
     owns anything.
     """
     tables = gather(schema)
-    people = frozenset(name for name, facts in tables.items() if person_kind(facts) is not None)
-    scores = {name: lookup_score(facts, people) for name, facts in tables.items()}
+    people = called_people(tables) | {
+        name for name, facts in tables.items() if person_kind(facts) is not None
+    }
+    scores = lookup_scores(tables, people)
     kinds = classify(tables, scores)
     found = _Findings(tables, scores, kinds, choose(tables, kinds))
-    has_people = any(kind in PERSON_LIKE for kind in kinds.values())
+    has_people = any(kind in PERSON_LIKE for kind in kinds.values()) or any(
+        "person" in facts.personal for facts in tables.values()
+    )
     return Proposal(
         {name: _table(found, facts, has_people) for name, facts in tables.items()},
         "owner" if has_people else "row",
