@@ -106,12 +106,12 @@ def _lookup_score(facts: TableFacts, people: frozenset[str]) -> LookupScore:
     evidence = _EVIDENCE & {reason for reason, _ in found}
     enough = bool(evidence) and sum(points for _, points in found) >= LEAST
     referred = bool(facts.incoming or evidence - {"short key"})
-    if catalogue := _catalogue(facts):
-        found.append((catalogue, 0))
-    reasons = tuple(f"{reason} {points:+d}" if points else reason for reason, points in found)
-    points_do = enough and referred
+    reasons = [f"{reason} {points:+d}" for reason, points in found]
+    points_do, catalogue = enough and referred, _catalogue(facts)
+    if catalogue and not points_do:
+        reasons.insert(0, catalogue)
     proposed = (bool(catalogue) or points_do) and not _of_people(facts, people)
-    return LookupScore(reasons, proposed, points_do)
+    return LookupScore(tuple(reasons), proposed, points_do)
 
 
 def _of_people(facts: TableFacts, people: frozenset[str]) -> bool:
@@ -129,6 +129,12 @@ def _of_people(facts: TableFacts, people: frozenset[str]) -> bool:
         or bool(facts.ends & listed("tables", "secretive"))
         or any(key.parent in people or key.to_person for key in facts.keys)
     )
+
+
+def is_secretive(facts: TableFacts, kind: Kind) -> bool:
+    """Whether a table holds settings, sessions, logs or jobs, among which there may be secrets."""
+    named = facts.ends & listed("tables", "secretive") and not (facts.keys or facts.personal)
+    return kind is Kind.INFRA or bool(named)
 
 
 def _catalogue(facts: TableFacts) -> str:
