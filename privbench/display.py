@@ -142,6 +142,15 @@ def toml_visible(text: str) -> str:
     return _escaped(text, lambda char: rf"\U{ord(char):08x}", "\n")
 
 
+def toml_key(name: str) -> str:
+    r"""A name as a quoted key in TOML.
+
+    >>> print(toml_key('public."DatabaseProvider"'))
+    "public.\"DatabaseProvider\""
+    """
+    return toml_visible(json.dumps(name, ensure_ascii=False))
+
+
 def finalize(form: str) -> Callable[[Any], Any]:
     """How Jinja prints a value before it escapes HTML: by the suffix of the file, and no Markup.
 

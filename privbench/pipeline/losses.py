@@ -6,7 +6,6 @@ never reads the source.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -39,7 +38,10 @@ MOST_EPSILON = 10.0
 CLEAR = 16.0
 #: The largest weight in the budget that a table is advised to have.
 MOST_WEIGHT = 4.0
-TITLE = "Too few units to be learned, or lost, and the line of config that would help:"
+TITLE = (
+    "Too few units to be learned, or lost, and the line of config that would help (TOML, for the "
+    "top of the file; in a section that is there, what follows the section's name):"
+)
 NOTHING = "no line helps: only more units would"
 EMPTY = "empty: noise hides all of it"
 
@@ -109,7 +111,7 @@ def render_losses(found: Sequence[Loss], most: int = 25) -> display.Lines:
 
 
 def _larger(plan: FitPlan, proposal: Proposal, table: str, more: float) -> str:
-    """Advice for a table that would need ``more`` times the units that it has.
+    """Advice, in TOML, for a table that would need ``more`` times the units that it has.
 
     A table that looks like a look-up may be declared public. Otherwise the advice is a larger ε, up
     to `MOST_EPSILON`. If that is not enough, a table of things that refers to nothing private may
@@ -117,22 +119,17 @@ def _larger(plan: FitPlan, proposal: Proposal, table: str, more: float) -> str:
     more is needed, a larger weight in the budget helps.
     """
     item, epsilon = proposal.tables[table], more * (plan.config.privacy.epsilon or MOST_EPSILON)
-    few, section = epsilon <= MOST_EPSILON, f"[tables.{_key(table)}]"
+    few, section = epsilon <= MOST_EPSILON, f"tables.{display.toml_key(table)}"
     things = item.kind in (Kind.THING, Kind.PLAIN) and not any(
         parent in plan.spec.tables for parent in item.parents
     )
     if table in proposal.public() or (things and not few):
-        return f'{section} role = "public" # if nothing in it is confidential'
+        return f'{section}.role = "public" # if nothing in it is confidential'
     if few:
-        return f"[privacy] epsilon = {epsilon:.2g}"
+        return f"privacy.epsilon = {epsilon:.2g}"
     if _belongs_to_a_thing(plan, proposal, table):
-        return f"{section} own = [] # if no person stands behind its owner; or another key"
-    return f"{section} weight = {MOST_WEIGHT:g}" if more <= MOST_WEIGHT else NOTHING
-
-
-def _key(name: str) -> str:
-    """A name as a quoted key in TOML."""
-    return display.toml_visible(json.dumps(name, ensure_ascii=False))
+        return f"{section}.own = [] # if no person stands behind its owner; or another key"
+    return f"{section}.weight = {MOST_WEIGHT:g}" if more <= MOST_WEIGHT else NOTHING
 
 
 def _belongs_to_a_thing(plan: FitPlan, proposal: Proposal, table: str) -> bool:
@@ -161,18 +158,18 @@ def _columns(
         table = item.table.key
         for name, reader in item.readers.items() if table not in done else ():
             codec, place = codecs[table][name], f"{table}.{name}"
-            section = f"[tables.{_key(table)}.columns.{_key(name)}]"
+            section = f"tables.{display.toml_key(table)}.columns.{display.toml_key(name)}"
             if isinstance(codec, TextCodec):
                 if _unnamed(reader, codec, f"categories {place}" in noise):
-                    yield Loss(
-                        place, "no value survived: surrogate texts", f'{section} values = ["…"]'
-                    )
+                    remedy = f'{section}.values = ["…"]'
+                    yield Loss(place, "no value survived: surrogate texts", remedy)
             elif (
                 isinstance(codec, OrderedCodec)
                 and units[table] < CLEAR * noise.get(f"range {place}", math.inf)
                 and _is_default(reader, codec)
             ):
-                yield Loss(place, "hidden by noise: a default range", f"{section} min = …, max = …")
+                remedy = f'{section} = {{ min = "…", max = "…" }}'
+                yield Loss(place, "hidden by noise: a default range", remedy)
 
 
 def _unnamed(reader: ColumnReader, codec: TextCodec, measured: bool) -> bool:

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from privbench.roles.classes import NEVER_OWN, PEOPLE, PERSON_LIKE, ROOT_KINDS, Kind
+from privbench.roles.classes import (
+    NEVER_OWN,
+    PEOPLE,
+    PERSON_LIKE,
+    ROOT_KINDS,
+    Kind,
+    is_catalogue,
+)
 from privbench.roles.facts import KeyFacts, TableFacts
 
 _PERSON_OR_PROXY = PEOPLE | {Kind.PROXY}
@@ -30,20 +37,32 @@ class Place:
     reasons: tuple[str, ...]  # why its OWN key was chosen, or why it has none
 
 
-def barred(facts: TableFacts, key: KeyFacts, kinds: Mapping[str, Kind]) -> str | None:
+def barred(
+    tables: Mapping[str, TableFacts], key: KeyFacts, kinds: Mapping[str, Kind]
+) -> str | None:
     """Why a key can never own its table's rows, or None."""
+    facts = tables[str(key.key.table)]
     own, parent = kinds[facts.name], kinds[key.parent]
     if own in NEVER_OWN:
         return f"{own.article} {own.label} has no owner"
     if parent in NEVER_OWN and not key.is_primary:
         return f"{parent.label}s own nothing"
+    if is_catalogue(tables[key.parent], parent):
+        return "a list of codes owns nothing"
+    if key.maker and not key.cascades:
+        return "who touched a row does not own it"
+    rivals = [other for other in facts.keys if other.parent == key.parent and not other.deputy]
+    several = key.paired or (len(rivals) > 1 and key in rivals)
+    if several and parent not in _PERSON_ROOTS | {Kind.GUEST}:
+        return "one of two into the same table"
     if key.deputy and not key.not_null and not key.cascades:
         return "optional second party"
     if key.deputy and own is Kind.STRUCTURE and not key.cascades:
         return "a second party does not own a part of the house"
     if key.released and parent not in _PERSON_OR_PROXY:
         return "the catalog keeps the row when its target goes"
-    if own in ROOT_KINDS and not _may_own_root(key, parent):
+    part = key.not_null and parent is Kind.PROXY and _named_after(tables, key)
+    if own in ROOT_KINDS and not part and not _may_own_root(key, parent):
         return f"{own.article} {own.label} is a root"
     return None
 
@@ -52,6 +71,12 @@ def _may_own_root(key: KeyFacts, parent: Kind) -> bool:
     if key.is_primary:
         return parent in ROOT_KINDS | {Kind.PROXY}
     return (key.in_primary or key.cascades) and parent in _PERSON_OR_PROXY
+
+
+def _named_after(tables: Mapping[str, TableFacts], key: KeyFacts) -> bool:
+    """Whether a table's name begins with that of the table a key points to."""
+    noun, parent = tables[str(key.key.table)].noun, tables[key.parent].noun
+    return len(noun) > len(parent) and noun[: len(parent)] == parent
 
 
 def choose(tables: Mapping[str, TableFacts], kinds: Mapping[str, Kind]) -> dict[str, Place]:
@@ -70,7 +95,7 @@ class _Chooser:
         # Sorted by name: the result depends on which cycle is broken first, and must not depend on
         # the order of tables.
         self.candidates = {
-            name: [key for key in facts.keys if barred(facts, key, kinds) is None]
+            name: [key for key in facts.keys if barred(tables, key, kinds) is None]
             for name, facts in sorted(tables.items())
         }
         self.places: dict[str, Place] = {}
@@ -80,7 +105,6 @@ class _Chooser:
 
     def reasons(self, key: KeyFacts) -> Iterator[tuple[str, float]]:
         """The points for and against a key, each with its reason."""
-        noun, parent_noun = self.tables[str(key.key.table)].noun, self.tables[key.parent].noun
         if key.cascades:
             yield "ON DELETE CASCADE", 3.0
         elif key.released:
@@ -93,7 +117,7 @@ class _Chooser:
             yield "holds the primary key's first column", 1.6
         if key.not_null:
             yield "NOT NULL", 1.0
-        if len(noun) > len(parent_noun) and noun[: len(parent_noun)] == parent_noun:
+        if _named_after(self.tables, key):
             yield "named after its parent", 1.5
         if self.kinds[key.parent] in PEOPLE and not key.deputy:
             yield "straight to people", 2.0
@@ -126,6 +150,8 @@ class _Chooser:
 
     def _allowed(self, name: str, key: KeyFacts, owner: Place) -> bool:
         root, parent = self.kinds[owner.root], self.kinds[key.parent]
+        if self._refused(name, key):
+            return False
         if self.score(key) < _LEAST_BY_ROOT.get(root, _LEAST):
             return False
         if self.kinds[name] is Kind.PROXY and root not in _PERSON_ROOTS:
@@ -134,12 +160,22 @@ class _Chooser:
             return key.is_primary or key.cascades or root in _PERSON_ROOTS | {Kind.ORG}
         return True
 
+    def _refused(self, name: str, key: KeyFacts) -> str | None:
+        """Why an owner that is no person's cannot own a table with identifying columns, or None."""
+        root = self.places[key.parent].root if key.parent in self.places else key.parent
+        if key.is_primary or not self.tables[name].identifying:
+            return None
+        if self.kinds[root] in PERSON_LIKE or self.tables[root].identifying:
+            return None
+        return "it has personal columns of its own"
+
+    def _why_not(self, name: str, key: KeyFacts) -> str:
+        never = barred(self.tables, key, self.kinds)
+        return never or self._refused(name, key) or "too weak a claim"
+
     def _root(self, name: str) -> Place:
         kind, facts = self.kinds[name], self.tables[name]
-        why = [
-            f"{key.columns}: {barred(facts, key, self.kinds) or 'too weak a claim'}"
-            for key in facts.keys
-        ]
+        why = [f"{key.columns}: {self._why_not(name, key)}" for key in facts.keys]
         return Place(None, name, kind.worth, tuple(why))
 
     def _owned(self, name: str, key: KeyFacts) -> Place:

@@ -7,11 +7,11 @@ only proposed, since the catalog does not show their size and content.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from fnmatch import fnmatchcase
 
-from privbench.roles.facts import TableFacts
+from privbench.roles.facts import TableFacts, is_short
 from privbench.roles.names import listed, words
 from privbench.schema import Column
 
@@ -32,6 +32,7 @@ class Kind(Enum):
     SATELLITE = ("address", 1)
     STRUCTURE = ("part of the house", 0)
     LOOKUP = ("look-up", 0)
+    VERSIONS = ("versions of a schema", 0)
     INFRA = ("table of a tool", 0)
     PLAIN = ("plain thing", -1)  # has the shape of a look-up: its rows may be few
 
@@ -53,12 +54,20 @@ _MAY_EXTEND = PEOPLE | {Kind.THING}
 #: Kinds that are roots unless a key says otherwise.
 ROOT_KINDS = PEOPLE | {Kind.FIGURE, Kind.ORG}
 #: Kinds that never own, except by a key that is the primary key.
-NEVER_OWN = frozenset({Kind.LOOKUP, Kind.INFRA})
+NEVER_OWN = frozenset({Kind.LOOKUP, Kind.VERSIONS, Kind.INFRA})
+#: Kinds of tables that are the places and things that a code stands for, where it is their key.
+_CODED = frozenset({Kind.THING, Kind.PLAIN, Kind.STRUCTURE})
 
 
 #: The least score of a look-up candidate.
 LEAST = 5
 _SHORT_TYPES = frozenset({"int2", "char"})
+#: A catalogue of codes has no more attributes than this, unless its name says that it is one.
+_FEW = 5
+#: And a list of names no more than this.
+_PLAIN = 3
+#: What a supplier's table says of a company.
+_BUSINESS = {"address", "phone"}
 _BLOBS = frozenset({"json", "jsonb", "xml", "bytea", "tsvector"})
 #: Reasons of which a candidate needs at least one, whatever its score.
 _EVIDENCE = frozenset({"listed name", "comment", "short key"})
@@ -70,39 +79,110 @@ class LookupScore:
 
     reasons: tuple[str, ...]  # reasons of the score, with points: ``listed name +3``
     proposed: bool  # whether the table is a candidate
+    listed: bool = True  # whether its points suffice, without its being a catalogue
 
 
-def lookup_score(facts: TableFacts, people: frozenset[str]) -> LookupScore:
-    """Score one table; `people` are the tables whose names say that they hold people."""
+def lookup_scores(
+    tables: Mapping[str, TableFacts], people: frozenset[str]
+) -> dict[str, LookupScore]:
+    """Score every table; `people` are the tables whose names say that they hold people.
+
+    A catalogue points to other look-ups alone: what points to a person or an event is none.
+    """
+    scores = {name: _lookup_score(facts, people) for name, facts in tables.items()}
+    while outside := [
+        name
+        for name, score in scores.items()
+        if score.proposed
+        and not score.listed
+        and not all(scores[key.parent].proposed for key in tables[name].keys)
+    ]:
+        scores |= {name: replace(scores[name], proposed=False) for name in outside}
+    return scores
+
+
+def _lookup_score(facts: TableFacts, people: frozenset[str]) -> LookupScore:
     found = [*_by_names(facts), *_links(facts), *_shape(facts)]
     evidence = _EVIDENCE & {reason for reason, _ in found}
     enough = bool(evidence) and sum(points for _, points in found) >= LEAST
     referred = bool(facts.incoming or evidence - {"short key"})
-    reasons = tuple(f"{reason} {points:+d}" for reason, points in found)
-    return LookupScore(reasons, enough and referred and not _of_people(facts, people))
+    reasons = [f"{reason} {points:+d}" for reason, points in found]
+    points_do, catalogue = enough and referred, _catalogue(facts)
+    if catalogue and not points_do:
+        reasons.insert(0, catalogue)
+    proposed = (bool(catalogue) or points_do) and not _of_people(facts, people)
+    return LookupScore(tuple(reasons), proposed, points_do)
 
 
 def _of_people(facts: TableFacts, people: frozenset[str]) -> bool:
     """Whether a table describes people, organisations or events, or links tables that do."""
     names = (listed("tables", kind) for kind in ("event", "organisation", "figure"))
+    listed_else = any(facts.head in some for some in names) and not (
+        facts.ends & (listed("tables", "catalogue") | listed("tables", "trade"))
+        or (_is_prefixed(facts) and not facts.keys)
+    )
     return (
-        bool(facts.personal)
+        bool(facts.personal - (_BUSINESS if facts.ends & listed("tables", "trade") else set()))
         or facts.is_junction
         or facts.name in people
-        or any(facts.head in some for some in names)
-        or any(key.parent in people for key in facts.keys)
+        or listed_else
+        or bool(facts.ends & listed("tables", "secretive"))
+        or any(key.parent in people or key.to_person for key in facts.keys)
     )
 
 
-def _by_names(facts: TableFacts) -> Iterator[tuple[str, int]]:
-    prefix = words(facts.table.name.name)[:1]
-    if facts.ends & listed("tables", "lookup") or set(prefix) & listed(
-        "tables", "words", "lookup_prefix"
+def is_secretive(facts: TableFacts, kind: Kind) -> bool:
+    """Whether a table holds settings, sessions, logs or jobs, among which there may be secrets."""
+    named = facts.ends & listed("tables", "secretive") and not (facts.keys or facts.personal)
+    return kind is Kind.INFRA or bool(named)
+
+
+def _catalogue(facts: TableFacts) -> str:
+    """Why a table is a catalogue that others refer to, or nothing.
+
+    It shows no person, no dated event, no text that somebody wrote and no document; its name is one
+    of a catalogue, its key a code, or it has the shape of a look-up with a name.
+    """
+    columns = [
+        column for column in facts.table.columns if column.name not in facts.table.key_columns
+    ]
+    last = {found[-1] for column in facts.attributes if (found := words(column.name))}
+    if (
+        not facts.incoming
+        or (facts.keys and facts.head in listed("tables", "event"))
+        or last & listed("columns", "free")
+        or any(column.type.base in _BLOBS for column in columns)
+        or any(column.type.category == "D" for column in facts.attributes)
     ):
+        return ""
+    money = {word for column in facts.attributes for word in words(column.name)}
+    if facts.ends & listed("tables", "trade"):
+        return "" if money & listed("columns", "money") else "trade partner"
+    if any(facts.ends & listed("tables", name) for name in ("private", "proxy", "subject", "work")):
+        return ""
+    if facts.ends & (listed("tables", "catalogue") | listed("tables", "lookup")):
+        return "catalogue"
+    primary = [facts.table.column(name) for name in facts.table.primary_columns]
+    codes = len(primary) > 1 or all(
+        column.type.category != "S" or is_short(column) for column in primary
+    )
+    if facts.is_natural and codes and len(facts.attributes) <= _FEW:
+        return "key of codes"
+    plain = facts.ends & listed("tables", "structure") and len(facts.attributes) <= _PLAIN
+    return "plain list" if plain and last & listed("columns", "label") else ""
+
+
+def _by_names(facts: TableFacts) -> Iterator[tuple[str, int]]:
+    if facts.ends & listed("tables", "lookup") or _is_prefixed(facts):
         yield "listed name", 3
     comment = (facts.table.comment or "").lower()
     if any(phrase in comment for phrase in listed("tables", "words", "lookup_comment")):
         yield "comment", 4
+
+
+def _is_prefixed(facts: TableFacts) -> bool:
+    prefix = words(facts.table.name.name)[:1]
+    return not listed("tables", "words", "lookup_prefix").isdisjoint(prefix)
 
 
 def _links(facts: TableFacts) -> Iterator[tuple[str, int]]:
@@ -136,10 +216,7 @@ def _shape(facts: TableFacts) -> Iterator[tuple[str, int]]:
 
 
 def _is_short(column: Column) -> bool:
-    if column.type.base in _SHORT_TYPES:
-        return True
-    length = column.type.length
-    return column.type.base in ("bpchar", "varchar") and length is not None and length <= 10
+    return column.type.base in _SHORT_TYPES or is_short(column)
 
 
 def classify(
@@ -149,6 +226,11 @@ def classify(
     # Sorted by name: if two tables describe each other, the result depends on their order.
     tables = dict(sorted(tables.items()))
     kinds = {name: next(_by_name(facts, lookups[name])) for name, facts in tables.items()}
+    for name in called_people(tables):
+        kinds[name] = Kind.SUBJECT if kinds[name] in (Kind.THING, Kind.PLAIN) else kinds[name]
+    for name, facts in tables.items():
+        if kinds[name] is Kind.EVENT and _is_guests(facts, kinds):
+            kinds[name] = Kind.GUEST
     for name in _compounds(tables, kinds):
         to_people = any(kinds[key.parent] in PEOPLE for key in tables[name].keys)
         kinds[name] = Kind.ROLE if to_people else Kind.LINK
@@ -160,9 +242,11 @@ def classify(
 
 def _by_name(facts: TableFacts, lookup: LookupScore) -> Iterator[Kind]:
     """Possible kinds by name and columns, the surest first; the last one fits every table."""
-    patterns, name = listed("tables", "words", "infrastructure"), facts.table.name.name.lower()
-    if not facts.keys and any(fnmatchcase(name, pattern) for pattern in patterns):
-        yield Kind.INFRA
+    name = facts.table.name.name.lower()
+    for kind, words_of in ((Kind.VERSIONS, "versions"), (Kind.INFRA, "infrastructure")):
+        patterns = listed("tables", "words", words_of)
+        if not facts.keys and any(fnmatchcase(name, pattern) for pattern in patterns):
+            yield kind
     if facts.is_junction:
         yield Kind.LINK
     person = person_kind(facts)
@@ -175,7 +259,7 @@ def _by_name(facts: TableFacts, lookup: LookupScore) -> Iterator[Kind]:
     if lookup.proposed:
         yield Kind.LOOKUP
     yield from _named(facts)
-    if len(facts.marked) >= 2 and facts.identifying:
+    if facts.identifying and (len(facts.marked) >= 2 or "person" in facts.personal):
         yield Kind.GUEST
     yield Kind.PLAIN if facts.is_plain and not _named_after_people(facts) else Kind.THING
 
@@ -201,10 +285,12 @@ def person_kind(facts: TableFacts) -> Kind | None:
     """SUBJECT or WORK if the table's name means people and other facts confirm that."""
     head = facts.head
     is_subject = head in listed("tables", "subject")
+    named = any(words(column.name) == (head, "name") for column in facts.attributes)
     if facts.is_junction or not (is_subject or head in listed("tables", "work")):
         return None
     confirmed = (
         facts.marked
+        or named
         or head in listed("tables", "core")
         or (head not in listed("tables", "ambiguous") and facts.incoming)
     )
@@ -224,6 +310,22 @@ def _compounds(tables: Mapping[str, TableFacts], kinds: Mapping[str, Kind]) -> l
         and facts.keys
         and any(facts.noun[:size] in known for size in range(1, len(facts.noun)))
     ]
+
+
+def _is_guests(facts: TableFacts, kinds: Mapping[str, Kind]) -> bool:
+    """Whether an event shows people who are in no other table (enrolments with sex and age)."""
+    to_people = any(kinds[key.parent] in PERSON_LIKE for key in facts.keys)
+    return len(facts.marked) >= 2 and bool(facts.identifying) and not to_people
+
+
+def called_people(tables: Mapping[str, TableFacts]) -> frozenset[str]:
+    """Tables that keys say are people (``user_id``), whatever they are called."""
+    return frozenset(key.parent for facts in tables.values() for key in facts.keys if key.to_person)
+
+
+def is_catalogue(facts: TableFacts, kind: Kind) -> bool:
+    """Whether a table is a list of codes, which owns nothing."""
+    return kind in _CODED and facts.is_natural
 
 
 def _extends_person(facts: TableFacts, kinds: Mapping[str, Kind]) -> bool:

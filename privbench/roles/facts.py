@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import permutations
 
-from privbench.roles.names import listed, lists, noun, personal_kinds, words
+from privbench.roles.names import listed, lists, noun, of_person, personal_kinds, stem, words
 from privbench.schema import Column, ForeignKey, Schema, Table
+
+#: Codes of countries, currencies, airports and the like are shorter than this.
+_LONG = 5
+#: Kinds of personal columns that count in a composite primary key, and elsewhere.
+_KEYED = frozenset({"person"})
+_ALL = frozenset(lists()["personal"])
 
 
 @dataclass(frozen=True)
@@ -21,6 +28,11 @@ class KeyFacts:
     first_of_primary: bool  # whether it holds the primary key's first column
     in_primary: bool  # whether all its columns lie in the primary key
     deputy: bool  # whether its columns are named after a second party (editor, manager, parent)
+    maker: bool  # whether they are named after who touched the row (``created_by``)
+    to_person: (
+        bool  # whether they say that the target is a person (``user_id``), whatever it is called
+    )
+    paired: bool  # whether another key into the same table plays the opposite role (home and away)
     owner: bool  # whether they are called after the target, or by a word for an owner
 
     @property
@@ -83,6 +95,21 @@ class TableFacts:
         return self.personal - {"address", "death"}
 
     @property
+    def is_natural(self) -> bool:
+        """Whether its primary key is a code or a few (course and term), no number and no person's.
+
+        Such a table lists what others refer to by values that people read. It refers to nothing.
+        """
+        primary = [self.table.column(name) for name in self.table.primary_columns]
+        return (
+            bool(primary)
+            and not self.personal
+            and not self.keys
+            and not any(personal_kinds(column.name, column.type.category) for column in primary)
+            and all(map(_is_code, primary))
+        )
+
+    @property
     def is_plain(self) -> bool:
         """Whether it has the shape of a look-up: few columns, none personal, no outgoing key."""
         columns = (column for column in self.table.columns if column.type.category != "B")
@@ -118,8 +145,9 @@ def _table(table: Table, incoming: Mapping[str, int]) -> TableFacts:
     plain = [column for column in table.columns if column.name not in table.key_columns]
     kinds = {
         column.name: personal_kinds(column.name, column.type.category)
+        & (_KEYED if column.name in primary else _ALL)
         for column in plain
-        if column.name not in primary and column.type.category != "B"
+        if (column.name,) != primary and column.type.category != "B"
     }
     # A dialling code is no person's phone, unless another column shows that the table holds people.
     if not any(found for name, found in kinds.items() if not _national(called, name)):
@@ -131,8 +159,57 @@ def _table(table: Table, incoming: Mapping[str, int]) -> TableFacts:
         for column in plain
         if (column.name,) != primary and not set(words(column.name)) <= bookkeeping
     )
-    ordered = tuple(sorted(keys, key=lambda item: (item.position, item.key.columns)))
-    return TableFacts(table, called, ordered, incoming[table.key], personal, attributes)
+    ordered = sorted(_paired(keys), key=lambda item: (item.position, item.key.columns))
+    return TableFacts(table, called, tuple(ordered), incoming[table.key], personal, attributes)
+
+
+def _paired(keys: list[KeyFacts]) -> Iterator[KeyFacts]:
+    """The keys, told which of them play opposite roles; the second of a pair is a deputy."""
+    first, second = set[ForeignKey](), set[ForeignKey]()
+    for one, other in opposites([item.key for item in keys]):
+        first.add(one)
+        second.add(other)
+    for item in keys:
+        if item.key in second:
+            item = replace(item, deputy=True)
+        yield replace(item, paired=item.key in first | second)
+
+
+def opposites(keys: Sequence[ForeignKey]) -> list[tuple[ForeignKey, ForeignKey]]:
+    """Pairs of keys of one table into the same columns that play opposite roles by their names.
+
+    The names differ in a pair of `pairs` in ``words.toml`` and in nothing else.
+    """
+    pairs = {tuple(pair) for pair in lists()["pairs"]}
+    return [
+        (one, other)
+        for one, other in permutations(keys, 2)
+        if (one.ref_table, one.ref_columns) == (other.ref_table, other.ref_columns)
+        and _difference(one, other) in pairs
+    ]
+
+
+def _difference(one: ForeignKey, other: ForeignKey) -> tuple[str, ...]:
+    """The words that stand in one key's name and in the other's instead, if it is one each."""
+    ours, theirs = ([word for name in key.columns for word in words(name)] for key in (one, other))
+    if len(ours) != len(theirs):
+        return ()
+    differ = {pair for pair in zip(ours, theirs, strict=True) if pair[0] != pair[1]}
+    return differ.pop() if len(differ) == 1 else ()
+
+
+def _is_code(column: Column) -> bool:
+    """Whether a column of a primary key holds codes that people read, by its type and name."""
+    kind, found = column.type, words(column.name)
+    if kind.category == "N":
+        return not {*found[-1:]}.isdisjoint(listed("columns", "calendar"))
+    numbered = not {*found[-1:], *found[:1]}.isdisjoint(listed("keys", "numbered"))
+    return kind.category in "DE" or (kind.category == "S" and (is_short(column) or not numbered))
+
+
+def is_short(column: Column) -> bool:
+    """Whether a text is too short for a name or a person's number."""
+    return column.type.base in ("bpchar", "varchar") and (column.type.length or _LONG) < _LONG
 
 
 def _national(table: tuple[str, ...], column: str) -> bool:
@@ -146,10 +223,10 @@ def _key(table: Table, key: ForeignKey) -> KeyFacts:
     found = [word for name in key.columns for word in words(name)]
     target = set(words(key.ref_table.name))
     own_words = [word for word in found if word not in target]
-    stem = tuple(word for word in found if word not in listed("keys", "suffix"))
+    core = tuple(word for word in found if word not in listed("keys", "suffix"))
     goal = noun(key.ref_table.name)
-    done_by = "by" in own_words and not {*own_words} & listed("keys", "maker")
-    named = len(key.columns) == 1 and stem in (goal, goal[-1:])
+    done_by = "by" in own_words and not {*own_words} & listed("keys", "act")
+    named = len(key.columns) == 1 and core in (goal, goal[-1:])
     return KeyFacts(
         key=key,
         parent=str(key.ref_table),
@@ -159,5 +236,8 @@ def _key(table: Table, key: ForeignKey) -> KeyFacts:
         first_of_primary=bool(primary) and primary[0] in key.columns,
         in_primary=set(key.columns) <= set(primary),
         deputy=done_by or bool({*own_words} & listed("keys", "deputy")),
+        maker=bool({*own_words} & listed("keys", "maker")),
+        to_person=len(key.columns) == 1 and of_person(stem(key.columns[0])),
+        paired=False,
         owner=named or bool(set(own_words) & listed("keys", "owner")),
     )

@@ -1,9 +1,13 @@
-"""Names of tables and columns as words: split, made singular, looked up in ``words.toml``."""
+"""Names of tables and columns as words: split, made singular, looked up in ``words.toml``.
+
+Words of other languages are read as English ones by ``languages.toml``.
+"""
 
 from __future__ import annotations
 
 import re
 import tomllib
+import unicodedata
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -17,7 +21,11 @@ _LEAST_GLUED = 5
 @cache
 def lists() -> dict[str, Any]:
     """The word lists as they stand in ``words.toml``."""
-    text = resources.files("privbench.roles").joinpath("words.toml").read_text("utf-8")
+    return _read("words.toml")
+
+
+def _read(file: str) -> dict[str, Any]:
+    text = resources.files("privbench.roles").joinpath(file).read_text("utf-8")
     return tomllib.loads(text)
 
 
@@ -30,13 +38,49 @@ def listed(*path: str) -> frozenset[str]:
     return frozenset(found)
 
 
+#: Letters that are no other letter with an accent, and how names without accents write them.
+_PLAIN_LETTERS = str.maketrans({"ß": "ss", "ł": "l", "ø": "o", "æ": "ae", "ı": "i", "œ": "oe"})
+#: How names without accents write vowels in German and Swedish, where they do not drop the accent.
+_TWO_LETTERS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "å": "aa"})
+
+
+def _plain(word: str) -> str:
+    """A word without accents.
+
+    >>> _plain("prénom"), _plain("müşteri"), _plain("straße")
+    ('prenom', 'musteri', 'strasse')
+    """
+    letters = unicodedata.normalize("NFKD", word.translate(_PLAIN_LETTERS))
+    return "".join(letter for letter in letters if not unicodedata.combining(letter))
+
+
+@cache
+def _foreign() -> dict[str, tuple[str, ...]]:
+    """The English words of those of other languages; English words are never among them."""
+    english = _english()
+    found = {}
+    for language in _read("languages.toml").values():
+        for meaning, written in language.items():
+            for word in written:
+                for spelling in {_plain(word), _plain(word.translate(_TWO_LETTERS))} - english:
+                    found[spelling] = tuple(meaning.split())
+    return found
+
+
 @cache
 def _vocabulary() -> frozenset[str]:
     """Every word that glued names are split into."""
+    return _english() | _foreign().keys()
+
+
+@cache
+def _english() -> frozenset[str]:
+    """Every word of ``words.toml``."""
     data = lists()
     phrases = [phrase for kind in data["personal"].values() for phrase in kind["phrases"]]
     tables = [words for name, words in data["tables"].items() if name != "words"]
-    groups = [*tables, *data["keys"].values(), *data["columns"].values(), phrases]
+    pairs = [word for pair in data["pairs"] for word in pair]
+    groups = [*tables, *data["keys"].values(), *data["columns"].values(), phrases, pairs]
     groups.append(data["tables"]["words"]["noise"])
     found = {word for group in groups for phrase in group for word in phrase.split()}
     return frozenset(word for word in found if word.isalpha() and len(word) > 1)
@@ -48,9 +92,12 @@ def words(name: str) -> tuple[str, ...]:
 
     >>> words("OrderItems"), words("lasteditoruserid"), words("tbl_people2")
     (('order', 'item'), ('last', 'editor', 'user', 'id'), ('tbl', 'person'))
+    >>> words("Kundennummer"), words("detalle_pedido"), words("prénom")
+    (('customer', 'number'), ('detail', 'order'), ('first', 'name'))
     """
     pieces = _LETTERS.findall(_CAMEL.sub("_", name).lower())
-    return tuple(word for piece in pieces for word in _unglue(piece))
+    split = (word for piece in pieces for word in _unglue(_plain(piece) or piece))
+    return tuple(read for word in split for read in _foreign().get(word, (word,)))
 
 
 def snake(name: str) -> str:
@@ -121,15 +168,43 @@ def personal_kinds(name: str, category: str) -> frozenset[str]:
 
     >>> sorted(personal_kinds("FirstName", "S")), sorted(personal_kinds("emailpromotion", "N"))
     (['name'], [])
+    >>> sorted(personal_kinds("passenger_name", "S")), sorted(personal_kinds("id_student", "N"))
+    (['name'], ['person'])
     """
     found = words(name)
     is_key = bool(found) and found[-1] in listed("keys", "suffix") - {"number", "no", "code"}
-    return frozenset(
+    rules = lists()["personal"]
+    kinds = {
         kind
-        for kind, rule in lists()["personal"].items()
-        if category in rule["types"]
-        and any(_holds(found, tuple(phrase.split()), is_key) for phrase in rule["phrases"])
-    )
+        for kind, rule in rules.items()
+        if any(_holds(found, tuple(phrase.split()), is_key) for phrase in rule["phrases"])
+    }
+    if found[-1:] == ("name",) and of_person(found[:-1]):
+        kinds.add("name")
+    if of_person(stem(name)) and stem(name) != found:
+        kinds.add("person")
+    return frozenset(kind for kind in kinds if category in rules[kind]["types"])
+
+
+def stem(name: str) -> tuple[str, ...]:
+    """The words of a key's name without those that say that it is one.
+
+    >>> stem("customer_unique_id"), stem("id_student"), stem("number_of_students")
+    (('customer', 'unique'), ('student',), ('number', 'of', 'student'))
+    """
+    found = list(words(name))
+    suffix = listed("keys", "suffix")
+    while len(found) > 1 and found[-1] in suffix:
+        found.pop()
+    if len(found) > 1 and found[0] in ("id", "fk"):
+        found.pop(0)
+    return tuple(found)
+
+
+def of_person(found: tuple[str, ...]) -> bool:
+    """Whether a name's words end with one that means people, whatever stands beside it."""
+    people = listed("tables", "subject") | listed("tables", "work")
+    return bool({*found[-1:], "".join(found[-2:])} & (people - listed("tables", "ambiguous")))
 
 
 def _holds(found: tuple[str, ...], phrase: tuple[str, ...], at_end: bool) -> bool:

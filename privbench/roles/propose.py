@@ -7,15 +7,17 @@ from dataclasses import dataclass
 from typing import Literal
 
 from privbench.config import Config, TableConfig
-from privbench.display import Lines, lines, paragraphs, table
+from privbench.display import Lines, lines, paragraphs, table, toml_key
 from privbench.roles.choose import Place, choose, rivals
 from privbench.roles.classes import (
     PEOPLE,
     PERSON_LIKE,
     Kind,
     LookupScore,
+    called_people,
     classify,
-    lookup_score,
+    is_secretive,
+    lookup_scores,
     person_kind,
 )
 from privbench.roles.facts import KeyFacts, TableFacts, gather
@@ -42,6 +44,7 @@ class TableProposal:
     second_owners: tuple[str, ...] = ()  # a line per further person-like owner that its keys reach
     # A line per table that holds data of this table's people in privacy units of its own.
     spread: tuple[str, ...] = ()
+    secretive: bool = False  # whether it may hold secrets, so that no flag makes it public
 
     @property
     def parents(self) -> frozenset[str]:
@@ -74,6 +77,15 @@ class Proposal:
         """Tables that look like look-ups."""
         return tuple(name for name, item in self.tables.items() if item.kind is Kind.LOOKUP)
 
+    @property
+    def versions(self) -> tuple[str, ...]:
+        """Tables of versions of the schema and its models, without which a tool does not start."""
+        return tuple(name for name, item in self.tables.items() if item.kind is Kind.VERSIONS)
+
+    def refers(self, table: str, parent: str) -> bool:
+        """Whether a table refers to another one."""
+        return parent in self.tables[table].parents
+
     def roots(self) -> tuple[str, ...]:
         """Tables without an owner."""
         return tuple(name for name, item in self.tables.items() if item.own is None)
@@ -84,7 +96,7 @@ class Proposal:
 
     def public(self) -> frozenset[str]:
         """Look-ups that could be declared public, since they refer to no private table."""
-        chosen = set(self.lookups)
+        chosen = {*self.lookups, *self.versions}
         while True:
             bad = {name for name in chosen if not self.tables[name].parents <= chosen}
             if not bad:
@@ -158,6 +170,11 @@ def render(proposal: Proposal, opened: frozenset[str] = frozenset()) -> Lines:
     tables = {_short(name): item for name, item in proposal.tables.items()}
     second = [f"{name}: {line}" for name, item in tables.items() for line in item.second_owners]
     spread = [f"{name}: {line}" for name, item in tables.items() for line in item.spread]
+    secretive = [
+        f'{_short(name)}: tables.{toml_key(item.table)}.role = "public"'
+        for name, item in tables.items()
+        if item.secretive
+    ]
     undeclared = [
         f"{_short(item.table)}.{item.column} → {_short(item.parent)}: {item.reason}"
         for item in proposal.undeclared
@@ -166,6 +183,7 @@ def render(proposal: Proposal, opened: frozenset[str] = frozenset()) -> Lines:
         _unit(proposal),
         _forest(proposal),
         _lookups(proposal, opened),
+        _block("May hold secrets: never copied but by a line of its own", secretive),
         _block("Tables that reach a second owner (one owns, the others are REF)", second),
         _block("A person's data in several units: ε does not hold per person", spread),
         _block("References that are not declared (reported only)", undeclared),
@@ -200,7 +218,7 @@ def _tree(proposal: Proposal, table: str, depth: int) -> Iterator[tuple[str, str
 
 
 def _lookups(proposal: Proposal, opened: frozenset[str]) -> list[str]:
-    names = proposal.lookups
+    names = proposal.lookups + proposal.versions
     if not names:
         return []
     listed = ", ".join(_short(name) for name in names)
@@ -216,13 +234,18 @@ def _lookups(proposal: Proposal, opened: frozenset[str]) -> list[str]:
             "confidential, use --lookups public (COPIED VERBATIM).",
         ]
     public = proposal.public()
-    return [*found, *(_INDENT + _lookup(proposal.tables[name], public, opened) for name in names)]
+    for name in names:
+        found.append(_INDENT + _lookup(proposal.tables[name], public, opened))
+        if hanging := [_short(other) for other in proposal.tables if proposal.refers(other, name)]:
+            found.append(f"{_INDENT * 2}{', '.join(hanging)} refer to it")
+    return found
 
 
 def _lookup(item: TableProposal, public: frozenset[str], opened: frozenset[str]) -> str:
     barred = "" if item.table in public else "; stays private: it points to private tables"
     barred = "; PUBLIC" if item.table in opened else barred
-    return f"{_short(item.table)}: {', '.join(item.lookup_reasons)}{barred}"
+    why = ", ".join(item.lookup_reasons) if item.kind is Kind.LOOKUP else item.kind.label
+    return f"{_short(item.table)}: {why}{barred}"
 
 
 def _block(title: str, found: list[str]) -> list[str]:
@@ -255,11 +278,15 @@ def propose(schema: Schema) -> Proposal:
     owns anything.
     """
     tables = gather(schema)
-    people = frozenset(name for name, facts in tables.items() if person_kind(facts) is not None)
-    scores = {name: lookup_score(facts, people) for name, facts in tables.items()}
+    people = called_people(tables) | {
+        name for name, facts in tables.items() if person_kind(facts) is not None
+    }
+    scores = lookup_scores(tables, people)
     kinds = classify(tables, scores)
     found = _Findings(tables, scores, kinds, choose(tables, kinds))
-    has_people = any(kind in PERSON_LIKE for kind in kinds.values())
+    has_people = any(kind in PERSON_LIKE for kind in kinds.values()) or any(
+        "person" in facts.personal for facts in tables.values()
+    )
     return Proposal(
         {name: _table(found, facts, has_people) for name, facts in tables.items()},
         "owner" if has_people else "row",
@@ -278,6 +305,7 @@ def _table(found: _Findings, facts: TableFacts, has_people: bool) -> TablePropos
         keys=tuple((key.key.columns, key.parent) for key in facts.keys),
         reason=_reason(found, facts, own),
         lookup_reasons=score.reasons,
+        secretive=is_secretive(facts, found.kinds[facts.name]),
         second_owners=_second_owners(found, facts) if has_people else (),
         spread=_spread(found, facts) if has_people else (),
     )

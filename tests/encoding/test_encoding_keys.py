@@ -459,6 +459,31 @@ def test_fill_keys_draws_no_parents_without_a_key(rule):
     assert len(pairs) == len({*pairs}) if rule == "pairs" else all(a != b for a, b in pairs)
 
 
+@pytest.mark.parametrize(
+    ("names", "differ"),
+    [
+        (("home_team_id", "away_team_id"), True),
+        (("heim", "gast_team"), False),
+        (("from_account", "to_account"), True),
+        (("sender_id", "receiver_id"), True),
+        (("winner", "loser"), True),
+        (("winner", "captain"), False),
+    ],
+)
+def test_no_team_plays_itself(names, differ):
+    """References in opposite roles differ; a few teams play much, and none plays more or less."""
+    keys = [([name], "team", ["id"]) for name in names]
+    match = table("match", col("id"), *map(col, names), primary=["id"], keys=keys)
+    rng = generator(2)
+    drawn = {f"match_f{i}": np.minimum(rng.geometric(0.2, 900) - 1, 19) for i in range(2)}
+    before = [np.bincount(index, minlength=20) for index in drawn.values()]
+    made = fill(match, 900, (), drawn, [ints(np.arange(20))])
+    one, other = (made.columns[name].to_numpy() for name in names)
+    assert np.any(one == other) != differ
+    after = [np.bincount(made.columns[name].to_numpy(), minlength=20) for name in names]
+    assert np.array_equal(before, after)
+
+
 def test_fill_keys_of_mixed_columns_fills_what_must_be():
     """They took the value of the first parent, which may be NULL."""
     keys = [(("x", "y"), "p", ("a", "b"))]

@@ -1,4 +1,7 @@
-"""Proposals on schemas of the kinds that people have: the cases are in ``proposals.txt``."""
+"""Proposals on schemas of the kinds that people have.
+
+The cases are in ``proposals.txt``, and those after public schemas in ``experts.txt``.
+"""
 
 import re
 from collections import defaultdict
@@ -13,10 +16,10 @@ from privbench.schema import Schema
 Read = Callable[[str], Schema]
 
 
-def _cases() -> dict[str, tuple[str, dict[str, list[str]]]]:
+def _cases(file: str) -> dict[str, tuple[str, dict[str, list[str]]]]:
     """By title: the schema, and what is said of the proposal, by kind."""
     found = {}
-    text = Path(__file__).with_name("proposals.txt").read_text(encoding="utf-8")
+    text = Path(__file__).with_name(file).read_text(encoding="utf-8")
     for part in text.split("\n== ")[1:]:
         title, *lines = part.strip().splitlines()
         said = defaultdict(list)
@@ -28,7 +31,8 @@ def _cases() -> dict[str, tuple[str, dict[str, list[str]]]]:
     return found
 
 
-CASES = _cases()
+CASES = _cases("proposals.txt")
+EXPERTS = _cases("experts.txt")
 
 
 def _short(name: object) -> str:
@@ -74,3 +78,16 @@ def test_what_is_proposed(case, read):
     for name, item in tables.items():
         assert item.reason == item.reason.strip().partition("\n")[0] != ""
         assert re.search(rf"^ *(?:└ )?{re.escape(name)} +{re.escape(item.reason)}$", text, re.M)
+
+
+@pytest.mark.parametrize("case", EXPERTS)
+def test_an_expert_agrees(case, read):
+    text, said = EXPERTS[case]
+    proposal = propose(read(text))
+    assert proposal.unit in (said["unit"] or ["owner"]) or said["unit"] == ["any"]
+    owners = dict(line.split(": ") for line in said["own"])
+    owners |= dict(line.split(": ") for line in said["gets"])
+    expected = sorted(f"{name}: {owner}" for name, owner in owners.items() if owner != "-")
+    assert _owners(proposal) == expected
+    public = {*said["public"]} - {"none", *said["private"]}
+    assert {*map(_short, proposal.public())} == public

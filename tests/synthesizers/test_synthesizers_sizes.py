@@ -96,6 +96,20 @@ def test_levels_do_not_multiply_what_is_off(sample):
     assert (np.max(np.array(off)[:, :-1], axis=1) < np.log(2.0)).sum() >= 4, off
 
 
+def test_sizes_are_the_models_whatever_the_seed_draws(begin):
+    """A few owners have most rows; how many such there are is a matter of luck in each sample."""
+    degrees = np.sort((np.random.default_rng(3).pareto(0.7, 400) * 2).astype(int))[:-2]
+    keys = {"results": (under("results", "drivers"),), "laps": (under("laps", "results"),)}
+    results = np.repeat(np.arange(398), degrees)
+    owners = {"results": results, "laps": np.repeat(np.arange(0, len(results), 9), 7)}
+    session, totals, amount = begin(tables({"drivers": 398}, owners, keys), 3.0, noise=1)
+    model = IndependentSynthesizer().fit(session, totals, amount)
+    for scale in (1.0, 0.1):
+        made = [model.sample(scale, seed).tables for seed in range(5)]
+        for table in keys:
+            assert np.ptp([item[table].rows for item in made]) <= 1, table
+
+
 # tables without rows -----------------------------------------------------------------------------
 
 USERS, RELEASES = 2000, 8

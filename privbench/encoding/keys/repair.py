@@ -25,7 +25,8 @@ from privbench.encoding.keys.references import (
 )
 from privbench.encoding.surrogate_text import TEXT_BASES
 from privbench.encoding.uniqueness import Indices, move_apart, number_texts, replace_rows
-from privbench.schema import ForeignKey, Unique
+from privbench.roles.facts import opposites
+from privbench.schema import ForeignKey, Table, Unique
 
 #: Largest shares of rows out of order: where names suggest either order, and where one.
 _EITHER, _AGAINST = 0.35, 0.65
@@ -178,7 +179,7 @@ def repair_orders(work: TableRows) -> None:
     Values are exchanged between rows as far as that does it, else swapped within the row.
     """
     order_dates_by_name(work)
-    for left, right in column_differences(work.table):
+    for left, right in (*column_differences(work.table), *_opposites(work.table)):
         _separate(work, left, right)
     orders = column_orders(work.table)
     turn = dependency_order([(order.low, order.high) for order in orders])
@@ -189,6 +190,12 @@ def repair_orders(work: TableRows) -> None:
             exchange_between_rows(work, order.low, order.high, strict=order.strict)
             _swap(work, order)
             _repair_order(work, order)
+
+
+def _opposites(table: Table) -> list[tuple[str, str]]:
+    """Columns of references in opposite roles (home and away), by their names: they differ."""
+    pairs = opposites([key for key in table.foreign_keys if len(key.columns) == 1])
+    return [(one.columns[0], other.columns[0]) for one, other in pairs]
 
 
 def _keys_of_one_parent(
@@ -205,14 +212,27 @@ def _keys_of_one_parent(
 
 
 def _separate(work: TableRows, left: str, right: str) -> None:
-    """Draw the second parent again where two references that must differ do not."""
+    """Make two references differ in every row: exchange the second between rows, or draw it again.
+
+    An exchange leaves every parent as many rows as it had.
+    """
     pair = _keys_of_one_parent(work, left, right)
     if pair is None:
         return
     keys = sorted(pair, key=lambda key: key.name == work.own)
     index, other = (work.parents[key.name] for key in keys)
-    same = np.flatnonzero((index >= 0) & (index == other))
-    if _redraw_parents(work, keys[0], same):
+    held = np.flatnonzero(index >= 0)
+    changed = False
+    for _ in range(REDRAWS):
+        same = held[index[held] == other[held]]
+        partner = work.rng.permutation(held)[: len(same)]
+        fits = (index[partner] != other[same]) & (index[same] != other[partner])
+        fits &= ~np.isin(partner, same)
+        here, there = same[fits], partner[fits]
+        index[here], index[there] = index[there], index[here]
+        changed |= len(here) > 0
+    same = held[index[held] == other[held]]
+    if _redraw_parents(work, keys[0], same) or changed:
         take_key(work, keys[0], keys[0].columns)
 
 

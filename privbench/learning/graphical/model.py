@@ -35,8 +35,11 @@ from privbench.rng import generator
 MOST_ROWS = min(2**36, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 64)
 #: Type of row numbers: int32 if all are below 2³¹, which takes half the memory of int64.
 _INDEX = index_type(MOST_ROWS)
-#: Largest factor, up or down, by which numbers of children are scaled to meet their table's size.
+#: Largest factor by which numbers of children that are drawn by weights are scaled down; beyond it
+#: some owners lose theirs.
 CALIBRATED = 1.5
+#: Steps in which numbers of children are scaled to a sum, before the rest is dealt out.
+_STEPS = 8
 
 #: A generator for each purpose.
 Stream = Callable[..., np.random.Generator]
@@ -107,7 +110,10 @@ class Population:
         self.owners[table], self.units[table] = owners, units
 
     def _degrees(self, key: KeySpec, rows: float) -> Ints:
-        """Number of children of every owner, scaled toward the table's size."""
+        """Number of children of every owner; their sum is the table's size, as it was released.
+
+        Few owners of very many children would else make it a matter of luck.
+        """
         name, owners = degree_name(key), self.rows(key.parent)
         held = self.codes[key.parent].get(name)
         codes = None if held is None else held.astype(np.int64)
@@ -123,18 +129,13 @@ class Population:
         numbers = self.stream("degrees", key.table)
         counts = np.bincount(codes, minlength=MANY.size)
         degrees = MANY.draw(codes, counts / max(int(counts.sum()), 1), numbers)
-        have, want = int(degrees.sum()), rows * self.scale
-        if have and want:
-            # If owners are themselves owned, the law of their degrees is by weights, and its mean
-            # may be far from the mean over all rows.
-            weighted = self.own(key.parent) is not None
-            if not weighted or have <= CALIBRATED * want:
-                factor = float(np.clip(want / have, 1 / CALIBRATED, CALIBRATED))
-                moved = np.floor(degrees * factor + numbers.random(owners)).astype(np.int64)
-                degrees = np.where(degrees > 0, np.maximum(moved, 1), 0)
-            if weighted and degrees.sum() > want:
-                degrees = _thinned(degrees, want / degrees.sum(), numbers)
-        return degrees
+        have, want = int(degrees.sum()), round(rows * self.scale)
+        # If owners are themselves owned, the law of their degrees is by weights, and its mean may
+        # be far from the mean over all rows.
+        far = self.own(key.parent) is not None and have > CALIBRATED * want
+        if have and (far or np.count_nonzero(degrees) > want):
+            degrees = _thinned(degrees, want / have, numbers)
+        return _scaled(degrees, want, numbers)
 
     def context(
         self,
@@ -172,6 +173,30 @@ class Population:
         """Rows of the table in the unit of every row."""
         place = self.units[table] - self.units[table].min(initial=self._next)
         return np.asarray(np.bincount(place)[place], np.int64)
+
+
+def _scaled(degrees: Ints, total: int, numbers: np.random.Generator) -> Ints:
+    """Degrees times a factor that makes their sum the total; those above 0 stay above 0.
+
+    What rounding leaves goes to random owners, one each. Where there is none above 0, or more than
+    the total are, the sum stays another.
+    """
+    held = np.flatnonzero(degrees)
+    if not len(held):
+        return degrees
+    first, luck, factor = degrees[held], numbers.random(len(held)), 1.0
+    found = first
+    for _ in range(_STEPS):
+        if (have := int(found.sum())) == total:
+            break
+        factor *= total / have
+        found = np.maximum(np.floor(first * factor + luck).astype(np.int64), 1)
+    while (rest := total - int(found.sum())) and (rest > 0 or (found > 1).any()):
+        able = np.flatnonzero(found > 1) if rest < 0 else np.arange(len(found))
+        found[numbers.permutation(able)[: abs(rest)]] += 1 if rest > 0 else -1
+    scaled = np.zeros(len(degrees), np.int64)
+    scaled[held] = found
+    return scaled
 
 
 def _thinned(degrees: Ints, share: float, numbers: np.random.Generator) -> Ints:
