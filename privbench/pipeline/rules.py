@@ -23,13 +23,14 @@ from privbench.pgsql.written import canonical, judged
 from privbench.postgres.connect import Connection
 from privbench.postgres.failures import database_errors
 from privbench.postgres.statement import build
+from privbench.rules.facts import with_rules
 from privbench.schema import Check, Schema, Table, TableName
 
 #: Names of the constraints that rules become: this prefix and a number.
 PREFIX = "privbench_rule_"
 
 
-def with_rules(connection: Connection, schema: Schema, config: Config) -> Schema:
+def with_declared(connection: Connection, schema: Schema, config: Config) -> Schema:
     """The schema with the config's rules as CHECKs; the source's server resolves their names."""
     rules: dict[TableName, list[str]] = defaultdict(list)
     for key, texts in config.rules.items():
@@ -46,10 +47,9 @@ def with_rules(connection: Connection, schema: Schema, config: Config) -> Schema
     taken = {check.name for table in schema for check in table.checks}
     names = (free for number in count(1) if (free := f"{PREFIX}{number}") not in taken)
     tables = (
-        replace(
-            table, checks=(*table.checks, *_checks(connection, table, names, rules[table.name]))
-        )
+        with_rules(replace(table, checks=(*table.checks, *checks))) if checks else table
         for table in schema
+        for checks in [tuple(_checks(connection, table, names, rules[table.name]))]
     )
     return replace(schema, tables=tuple(tables))
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from privbench.roles.names import listed, lists, noun, personal_kinds, words
 from privbench.schema import Column, ForeignKey, Schema, Table
+from privbench.words import listed, lists, noun, personal_kinds, words
 
 
 @dataclass(frozen=True)

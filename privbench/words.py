@@ -17,7 +17,7 @@ _LEAST_GLUED = 5
 @cache
 def lists() -> dict[str, Any]:
     """The word lists as they stand in ``words.toml``."""
-    text = resources.files("privbench.roles").joinpath("words.toml").read_text("utf-8")
+    text = resources.files("privbench").joinpath("words.toml").read_text("utf-8")
     return tomllib.loads(text)
 
 
