@@ -9,12 +9,12 @@ from typing import Any, LiteralString
 from privbench.errors import AccessDenied, SchemaError
 from privbench.postgres import catalog
 from privbench.postgres.connect import Connection
+from privbench.postgres.implied import bounds_check, narrowed
 from privbench.postgres.locks import tell_held
 from privbench.postgres.patterns import Selection
 from privbench.postgres.types import Types
 from privbench.postgres.unfinished import refuse_unfinished
 from privbench.rules.facts import with_rules
-from privbench.rules.implied import bounds_check, narrowed
 from privbench.schema import (
     Check,
     Column,

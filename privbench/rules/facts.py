@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from privbench.rules.implied import BOUNDS, REFERENCE
 from privbench.rules.named import date_orders
 from privbench.rules.parse import lowered, stated
 from privbench.schema import Column, ColumnType, Rule, Table, Unique
 
+#: Names of CHECKs that are no constraints, but follow from the rest of the schema.
+BOUNDS, REFERENCE = "partition bounds", "type of a reference"
 #: The column that the CHECK of a domain speaks of.
 VALUE = ("VALUE",)
 #: Kinds of rules that limit the values of a column by literals.

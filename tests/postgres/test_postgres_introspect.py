@@ -13,8 +13,7 @@ from privbench.errors import AccessDenied, SchemaError
 from privbench.postgres import binaries
 from privbench.postgres.connect import connect
 from privbench.postgres.introspect import check_access, introspect
-from privbench.rules.facts import column_rules
-from privbench.rules.implied import BOUNDS
+from privbench.rules.facts import BOUNDS, column_rules
 from privbench.rules.texts import unkept_checks
 from privbench.schema import TableName
 

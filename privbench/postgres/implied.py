@@ -14,10 +14,8 @@ from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from privbench.rules.facts import BOUNDS, REFERENCE
 from privbench.schema import Check, ColumnType, ForeignKey, Table, TableName, literal, quoted
-
-#: Names of these CHECKs; the catalog has no constraints of these names.
-BOUNDS, REFERENCE = "partition bounds", "type of a reference"
 
 _DATUM = re.compile(r"'((?:[^']|'')*)'|([^\s,()']+)")
 _RANGE = re.compile(r"FOR VALUES FROM \((?P<low>.*)\) TO \((?P<high>.*)\)\Z", re.DOTALL)
