@@ -17,7 +17,7 @@ from pydantic import AfterValidator, Field, ValidationError
 MAX_DEPTH, MAX_NAME = 64, 63
 #: Limits of an expression: characters, depth of brackets, and number of operators with AND and OR.
 MAX_EXPRESSION, MAX_BRACKETS, MAX_OPERATORS = 2**17, 100, 2000
-MAX_COLUMNS, MAX_PARTS, MAX_PARTITIONS = 1600, 10_000, 100_000
+MAX_COLUMNS, MAX_PARTS, MAX_PARTITIONS, MAX_RULES = 1600, 10_000, 100_000, 100_000
 #: The most characters of a text that is no name (labels, CHECKs); and the most labels of a type.
 MAX_TEXT, MAX_LABELS = 2**20, 2**20
 

@@ -19,6 +19,7 @@ from privbench.errors import SchemaError
 from privbench.limits import (
     MAX_PARTITIONS,
     MAX_PARTS,
+    MAX_RULES,
     Bigint,
     Expression,
     Few,
@@ -96,6 +97,35 @@ class TableName:
 
 
 @dataclass(frozen=True, slots=True)
+class Rule:
+    """A fact that the rows of a table keep, as `privbench.rules` reads it from what states it.
+
+    The kind says which of the fields state the fact. Literals are texts, since only the family that
+    owns a type can compare them. Of an ``expression`` no more is known than its text.
+    """
+
+    kind: Literal[
+        "bounds", "values", "length", "pattern", "case", "order", "differs", "unique", "expression"
+    ]
+    columns: Few[Name]  # the columns; of an order the lesser one first; ``VALUE`` of a domain
+    source: Literal["check", "domain", "partition", "reference", "index", "name", "config"]
+    text: Expression  # what states it, in full
+    low: Text | None = None  # literals of the ends of bounds
+    high: Text | None = None
+    strict: bool = False  # whether ends are excluded; of an order, whether equal values are
+    values: Labels[Text] | None = None  # literals of all values that are allowed
+    shortest: Bigint = 0  # length of a text
+    longest: Bigint | None = None
+    pattern: Text | None = None  # a regular expression
+    fold: bool = False  # whether the case of letters does not count, of a pattern or in an index
+    case: Literal["upper", "lower"] | None = None  # the only case that letters have
+
+
+#: All rules of a table, or of a type.
+Facts = Annotated[tuple[Rule, ...], Field(max_length=MAX_RULES)]
+
+
+@dataclass(frozen=True, slots=True)
 class ColumnType:
     """The exact type of a column."""
 
@@ -114,6 +144,7 @@ class ColumnType:
     domain: TableName | None = None  # the domain's name where the column's type is a domain
     # CHECK expressions of the domain and of the domains beneath it.
     domain_checks: Few[Expression] = ()
+    rules: Facts = ()  # what these CHECKs state
     element: Name | None = None  # base name of an array's element type
     extension: Name | None = None  # the extension that owns the type
     # Types within: an array's element, a range's bound, the columns of a composite type.
@@ -246,6 +277,7 @@ class Table:
     # Leaf partitions of a partitioned table.
     partitions: Annotated[tuple[TableName, ...], Field(max_length=MAX_PARTITIONS)] = ()
     partition_key: Expression | None = None  # ``pg_get_partkeydef`` of a partitioned table
+    rules: Facts = ()  # what its CHECKs, indexes and names state; its columns' types have more
     # The table's comment; read for hints by `privbench.roles`, never released.
     comment: str | None = None
     # Columns of foreign keys that are left out because their target is left out; never released.
@@ -338,8 +370,9 @@ class Schema:
         """The JSON object of a model's header; comments are left out (P4).
 
         Whether the config declared a CHECK is left out too: the model's DDL has all as constraints.
+        Rules have only the fields that state something.
         """
-        data = asdict(self)
+        data: dict[str, Any] = _without_blanks(asdict(self))
         for table in data["tables"]:
             for name in ("comment", "loose", "periods"):
                 del table[name]
@@ -351,3 +384,15 @@ class Schema:
                 if not key["unique"]:  # as in models of versions that did not state it
                     del key["unique"]
         return data
+
+
+def _without_blanks(value: Any) -> Any:
+    """A JSON value, its rules without fields that state nothing, those of the config as CHECKs."""
+    if isinstance(value, dict):
+        if {"kind", "source", "text"} <= value.keys():
+            value = {name: item for name, item in value.items() if item not in (None, False)}
+            value["source"] = value["source"].replace("config", "check")
+        return {name: _without_blanks(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_without_blanks(item) for item in value]
+    return value

@@ -26,6 +26,7 @@ from privbench.encoding.bounds import Bounds, BoundsNeed
 from privbench.privacy.data import Attribute, Cells, Grid, Labels
 from privbench.privacy.recoding import Recoding
 from privbench.privacy.spec import PART
+from privbench.rules.facts import type_with_rules
 from privbench.schema import Column, ColumnType
 
 #: Codes of one attribute, as a synthesizer returns them: shape (rows,), any integer dtype.
@@ -376,10 +377,12 @@ def type_from_json(data: Mapping[str, Any]) -> ColumnType:
     """The type that `type_to_json` wrote; only its parts keep labels and CHECKs of domains."""
     known = {name: data[name] for name in _TYPE_FIELDS}
     parts = (
-        replace(
-            type_from_json(part),
-            labels=tuple(map(str, part["labels"])),
-            domain_checks=tuple(map(str, part["checks"])),
+        type_with_rules(
+            replace(
+                type_from_json(part),
+                labels=tuple(map(str, part["labels"])),
+                domain_checks=tuple(map(str, part["checks"])),
+            )
         )
         for part in data.get("parts", ())
     )

@@ -12,11 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privbench.config import ColumnConfig, Scalar
-from privbench.encoding.checks import Limits
-from privbench.encoding.column_names import suggested_range
 from privbench.encoding.scale import Points, Scale
 from privbench.errors import ConfigError
-from privbench.schema import Column
+from privbench.rules.named import suggested_range
+from privbench.schema import Column, Rule
 
 #: Numbers of rows, as multiples of the noise scale: with fewer rows than the first, a range is
 #: measured in few cells only; with as many as the second or more, in all cells.
@@ -131,7 +130,7 @@ class Range:
 
 
 def public_range(
-    table: str, column: Column, scale: Scale, config: ColumnConfig, limits: Sequence[Limits]
+    table: str, column: Column, scale: Scale, config: ColumnConfig, limits: Sequence[Rule]
 ) -> Range:
     """A column's range by CHECK constraints, the config and the type.
 
@@ -141,8 +140,8 @@ def public_range(
     lo, hi = scale.limits
     low_known = high_known = False
     for item in limits:
-        low = _end(scale, item.low, item.low_open, 1)
-        high = _end(scale, item.high, item.high_open, -1)
+        low = _end(scale, item.low, item.strict, 1)
+        high = _end(scale, item.high, item.strict, -1)
         if low is not None:
             lo, low_known = max(lo, low), True
         if high is not None:

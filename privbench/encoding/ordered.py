@@ -32,7 +32,6 @@ from privbench.encoding.base import (
     null_mask,
 )
 from privbench.encoding.bounds import Bounds, BoundsNeed, Range, default_range
-from privbench.encoding.column_names import DATES, suggested_dates, suggested_range
 from privbench.encoding.scale import (
     GREATEST,
     LEAST,
@@ -44,6 +43,7 @@ from privbench.encoding.scale import (
     scale_of,
 )
 from privbench.privacy.recoding import NAN, EdgesRecoding, Recoding
+from privbench.rules.named import DATES, suggested_dates, suggested_range
 
 
 @dataclass(frozen=True)

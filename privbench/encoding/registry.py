@@ -12,18 +12,14 @@ from privbench.encoding import datetimes, floats, numbers
 from privbench.encoding.base import Codec, ColumnReader, CoverageLine
 from privbench.encoding.bounds import literal, public_range
 from privbench.encoding.categories import LabelReader, ListCodec, labels_of, list_reader
-from privbench.encoding.checks import Limits, allowed, column_limits, length_limits, unread_checks
-from privbench.encoding.column_names import plain_name
 from privbench.encoding.keys.columns import (
     Role,
-    folded_uniques,
     index_room,
     kept_uniques,
     role_of,
     unkept_indexes,
 )
 from privbench.encoding.ordered import OrderedCodec, OrderedReader
-from privbench.encoding.patterns import is_understood
 from privbench.encoding.ranges import PointCodec, RangeCodec, parts_reader
 from privbench.encoding.scale import Scale, scale_of
 from privbench.encoding.surrogate_text import TEXT_BASES
@@ -38,7 +34,10 @@ from privbench.encoding.unmodelled import (
     skip_reader,
 )
 from privbench.errors import ConfigError, ModelError
-from privbench.schema import Column, Table
+from privbench.rules.facts import allowed, column_rules, folded_uniques, length_limits
+from privbench.rules.named import plain_name
+from privbench.rules.texts import unkept_checks
+from privbench.schema import Column, Rule, Table
 
 #: Modules that own a scale; importing them registers it.
 SCALE_FAMILIES = (numbers, floats, datetimes)
@@ -62,7 +61,7 @@ def reader(column: Column, table: Table, config: ColumnConfig, delta: float) -> 
         return skip_reader(table.key, column)
     if column.name in table.periods:
         return period_reader(table.key, column)
-    limits = column_limits(table, column)
+    limits = column_rules(table, column)
     scale = scale_of(column.type)
     _refuse_misfits(table, column, config, scale)
     listed = _listed(table, column, config, limits, scale)
@@ -118,7 +117,7 @@ def _listed(
     table: Table,
     column: Column,
     config: ColumnConfig,
-    limits: tuple[Limits, ...],
+    limits: tuple[Rule, ...],
     scale: Scale | None,
 ) -> ColumnReader | None:
     """A reader of a public list: the config's, else a CHECK's; None without one."""
@@ -155,7 +154,7 @@ def _sorted(scale: Scale, values: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(points[point] for point in sorted(points))
 
 
-def _valid(column: Column, value: str, limits: tuple[Limits, ...], scale: Scale | None) -> bool:
+def _valid(column: Column, value: str, limits: tuple[Rule, ...], scale: Scale | None) -> bool:
     """Whether a declared value is of the type, and no CHECK forbids it."""
     if scale is not None:
         try:
@@ -210,9 +209,7 @@ def unkept(table: Table) -> list[CoverageLine]:
     """Lines of the coverage map on rules that sampled rows may break until a load repairs them."""
     lines = []
     how = "not kept by construction: rows are repaired in the load"
-    for check in unread_checks(table):
-        if is_understood(check, table):
-            continue
+    for check in unkept_checks(table):
         where = ", ".join(check.columns)
         lines.append(CoverageLine(table.key, where, how, f"CHECK {check.name} is not understood"))
     for index in unkept_indexes(table):

@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from privbench.domain import Domain
-from privbench.encoding.column_names import packaged
 from privbench.privacy.recoding import EdgesRecoding
+from privbench.rules.named import packaged
 
 #: Base types of text.
 TEXT_BASES = ("text", "varchar", "bpchar", "name", "citext")
@@ -267,7 +267,7 @@ def _capitalise(flat: Bytes, layout: _Layout) -> Bytes:
 @lru_cache(maxsize=1)
 def words() -> tuple[str, ...]:
     """The package's own word list."""
-    return tuple(packaged("words")["words"])
+    return tuple(packaged("words", "privbench.encoding")["words"])
 
 
 def _prose(layout: _Layout, rng: np.random.Generator) -> Bytes:

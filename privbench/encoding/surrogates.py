@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from privbench.encoding.column_names import Semantic, packaged
 from privbench.encoding.uniqueness import number_texts
 from privbench.errors import ConfigError
+from privbench.rules.named import Semantic, packaged
 
 #: Blocks of equally frequent values, the most frequent first. A block is the number of its values
 #: and their total share of the rows without a label; 0 values means that every row has its own.

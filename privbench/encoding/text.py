@@ -14,7 +14,6 @@ from pydantic import AfterValidator, BeforeValidator
 
 from privbench.config import ColumnConfig
 from privbench.domain import Domain
-from privbench.encoding import column_names
 from privbench.encoding.base import (
     AnyCodes,
     CategoriesNeed,
@@ -31,7 +30,6 @@ from privbench.encoding.base import (
     within,
 )
 from privbench.encoding.categories import MAX_LABEL, label_piece, released_labels
-from privbench.encoding.checks import column_limits, length_limits
 from privbench.encoding.keys.columns import index_room
 from privbench.encoding.scale import int64_points
 from privbench.encoding.surrogate_text import (
@@ -59,6 +57,8 @@ from privbench.encoding.uniqueness import factorize, later_duplicates, replace_r
 from privbench.encoding.unmodelled import fill_reader
 from privbench.errors import ConfigError
 from privbench.privacy.recoding import NULL, EdgesRecoding, LabelsRecoding, Recoding
+from privbench.rules import named as names
+from privbench.rules.facts import column_rules, length_limits
 from privbench.schema import Column, Table
 
 #: Up to this share of a column, rows without a label are taken for noise if the released counts by
@@ -231,8 +231,8 @@ class TextReader(ColumnReader):
     def needs(self) -> tuple[Need, ...]:
         if not self.per_unit:
             return ()
-        kind = column_names.is_kind(self.title)
-        own = column_names.is_own(self.title) and not (kind or self.named)
+        kind = names.is_kind(self.title)
+        own = names.is_own(self.title) and not (kind or self.named)
         blank = ("",) if self.least == 0 else ()
         public = tuple(dict.fromkeys((*blank, *self.default_labels)))[:_PUBLIC]
         length = self.greatest
@@ -309,10 +309,10 @@ def text_reader(
     room = index_room(table, column.name)
     if room is not None:
         declared_length = min(declared_length or room, room)
-    least, greatest = length_limits(column_limits(table, column), declared_length)
+    least, greatest = length_limits(column_rules(table, column), declared_length)
     listed = config.kind == "categories" or (config.kind == "auto" and not unique)
     per_unit = config.per_unit if listed and delta > 0 else 0
-    title = column_names.plain_name(column.name, table)
+    title = names.plain_name(column.name, table)
     kind = _semantic(table, column, title, config)
     allowed = listed and not _spoken_of(table, column)
     labels, named = _public_labels(table, column, title, (least, greatest), allowed)
@@ -344,9 +344,9 @@ def _public_labels(
     if not allowed:
         return (), False
     least, greatest = lengths
-    suggested = column_names.suggested_labels(title, least, greatest, table=table.name.name)
+    suggested = names.suggested_labels(title, least, greatest, table=table.name.name)
     longest = MAX_LABEL if greatest is None else min(greatest, MAX_LABEL)
-    default = column_names.default_label(column, least, longest)
+    default = names.default_label(column, least, longest)
     # The DEFAULT is likely to be the most frequent value.
     first = () if default is None else (default,)
     return tuple(dict.fromkeys((*first, *suggested))), bool(suggested)
@@ -354,15 +354,13 @@ def _public_labels(
 
 def _semantic(
     table: Table, column: Column, title: str, config: ColumnConfig
-) -> column_names.Semantic | None:
+) -> names.Semantic | None:
     if config.faker is not None:
         return declared(config.faker, table=table.key, column=column.name)
     if config.kind != "auto":
         return None
     return (
-        column_names.by_name(column.name)
-        or column_names.by_name(title)
-        or column_names.of_table(title, table.name.name)
+        names.by_name(column.name) or names.by_name(title) or names.of_table(title, table.name.name)
     )
 
 

@@ -15,13 +15,13 @@ import pyarrow as pa
 
 from privbench.domain import Codes
 from privbench.encoding import Codec, KeyedTable, generate_keys
-from privbench.encoding.column_names import date_orders
-from privbench.encoding.keys.columns import folded_uniques, kept_uniques
-from privbench.encoding.patterns import column_pattern
+from privbench.encoding.keys.columns import kept_uniques
 from privbench.errors import ModelError
 from privbench.learning.synthetic import Parts, SyntheticDatabase, SyntheticTable, Window
 from privbench.pipeline.model import UNFIT, Model
 from privbench.rng import generator
+from privbench.rules.facts import folded_uniques, orders
+from privbench.rules.texts import column_pattern
 from privbench.schema import Table
 from privbench.synthesizers import get as find_synthesizer
 
@@ -171,7 +171,7 @@ def _whole(
         if key.ref_table == table.name
         for name in key.ref_columns
     }
-    wanted |= {name for pair in date_orders(table) for name in pair}
+    wanted |= {name for order in orders(table, named=True) for name in order.columns}
     codes, rows = drawn.tables[table.key].codes, drawn.tables[table.key].rows
     return {
         name: _decoded(table, codec, codes, generator(seed, "decode", table.key, name), rows)

@@ -21,7 +21,6 @@ from scipy.special import ndtri
 
 from privbench.encoding import Bounds, BoundsNeed, CategoriesNeed, Decimals, DecimalsNeed
 from privbench.encoding.base import Need, Released
-from privbench.encoding.column_names import DATES, date_orders
 from privbench.encoding.scale import scale_of
 from privbench.encoding.surrogates import KIND, Surrogates
 from privbench.learning.denoise import Floats
@@ -30,8 +29,10 @@ from privbench.learning.surrogates import surrogates
 from privbench.pipeline.domain_error import Law, Size, unnamed
 from privbench.pipeline.prepare import FitPlan
 from privbench.privacy import GRID, PART, Listed, Question, Result, Session
-from privbench.roles.names import snake
+from privbench.rules.facts import orders
+from privbench.rules.named import DATES
 from privbench.schema import Table
+from privbench.words import snake
 
 #: Values below zero count as present if their count is above this many standard deviations.
 _CLEAR = 2.0
@@ -260,7 +261,7 @@ def lend_ranges(
                 for name, bounds, _ in _columns(table, base, released)
                 if not bounds.released
             ]
-            pairs = list(date_orders(table)) if hidden else []
+            pairs = [order.columns for order in orders(table, named=True)]
             here = given[table.key]
             for name, old in hidden:
                 near = [item for item in here if any({name, item[0]} == {*pair} for pair in pairs)]

@@ -36,6 +36,7 @@ from privbench.limits import (
 )
 from privbench.privacy import Event, Guarantee, loss_within, rho_for
 from privbench.privacy.accountant import Level
+from privbench.rules.facts import with_rules
 from privbench.schema import Schema, Table
 
 #: Most bytes of the header.
@@ -197,6 +198,8 @@ def _check_schema(schema: Schema) -> None:
             _require(key.table == table.name, "a key is of another table", table)
             _require(len(key.columns) == len(key.ref_columns), "a key has lost columns", table)
             _require(target.issuperset(key.ref_columns), "a key refers to nothing", table)
+        ruled = with_rules(table) == table
+        _require(ruled, "the rules are not those of the CHECKs, indexes and names", table)
 
 
 def _check_tables(header: Header) -> None:

@@ -16,20 +16,20 @@ from psycopg import pq, sql
 
 from privbench.config import Config
 from privbench.errors import ConfigError
-from privbench.limits import expression
-from privbench.pgsql import Node, SqlError
-from privbench.pgsql.judge import NotAllowed, shown
-from privbench.pgsql.written import canonical, judged
+from privbench.pgsql import SqlError
+from privbench.pgsql.judge import NotAllowed
 from privbench.postgres.connect import Connection
 from privbench.postgres.failures import database_errors
 from privbench.postgres.statement import build
+from privbench.rules.declared import declared_check
+from privbench.rules.facts import with_rules
 from privbench.schema import Check, Schema, Table, TableName
 
 #: Names of the constraints that rules become: this prefix and a number.
 PREFIX = "privbench_rule_"
 
 
-def with_rules(connection: Connection, schema: Schema, config: Config) -> Schema:
+def with_declared(connection: Connection, schema: Schema, config: Config) -> Schema:
     """The schema with the config's rules as CHECKs; the source's server resolves their names."""
     rules: dict[TableName, list[str]] = defaultdict(list)
     for key, texts in config.rules.items():
@@ -46,10 +46,9 @@ def with_rules(connection: Connection, schema: Schema, config: Config) -> Schema
     taken = {check.name for table in schema for check in table.checks}
     names = (free for number in count(1) if (free := f"{PREFIX}{number}") not in taken)
     tables = (
-        replace(
-            table, checks=(*table.checks, *_checks(connection, table, names, rules[table.name]))
-        )
+        with_rules(replace(table, checks=(*table.checks, *checks))) if checks else table
         for table in schema
+        for checks in [tuple(_checks(connection, table, names, rules[table.name]))]
     )
     return replace(schema, tables=tuple(tables))
 
@@ -59,11 +58,8 @@ def _checks(
 ) -> Iterator[Check]:
     for text, name in zip(rules, names, strict=False):
         try:
-            judged(expression(text))
-            # The brackets keep readers of CHECKs from taking the first word for a keyword.
-            whole = expression(f"({canonical(text)})")
-            columns = _columns(judged(whole), table)
-            _resolve(connection, table, whole)
+            check = declared_check(text, name, table)
+            _resolve(connection, table, check.expression)
         except (NotAllowed, SqlError, ValueError) as error:
             raise ConfigError(
                 f"the rule {_line(text)!r} cannot be kept: {_line(str(error).rstrip('.'))}.",
@@ -71,7 +67,7 @@ def _checks(
                 remedy="A rule is a condition on the table's columns by PostgreSQL's own functions "
                 "and operators, as a CHECK is.",
             ) from None
-        yield Check(name, whole, columns, declared=True)
+        yield check
 
 
 def _resolve(connection: Connection, table: Table, text: str) -> None:
@@ -95,17 +91,6 @@ def _accepted(result: pq.abc.PGresult) -> None:
     if result.status not in (pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK):
         said = result.error_field(pq.DiagnosticField.MESSAGE_PRIMARY) or result.error_message
         raise NotAllowed(said.decode(errors="replace"))
-
-
-def _columns(tree: Node, table: Table) -> tuple[str, ...]:
-    """The columns that a rule reads, in the table's order; at least one, and nothing else."""
-    read = {node.names("fields") for node in tree.walk() if node.kind == "ColumnRef"}
-    known = [column.name for column in table.columns]
-    unknown = sorted(read - {(name,) for name in known})
-    if unknown or not read:
-        what = f"{shown(unknown[0])}, which is no column of the table" if unknown else "no column"
-        raise NotAllowed(f"it reads {what}")
-    return tuple(name for name in known if (name,) in read)
 
 
 def _line(text: str) -> str:

@@ -8,7 +8,7 @@ from functools import cached_property
 from privbench.config import Config
 from privbench.errors import ConfigError
 from privbench.pipeline.literals import literals
-from privbench.pipeline.rules import with_rules
+from privbench.pipeline.rules import with_declared
 from privbench.postgres.connect import OF_FILES, Connection, Identity, identity
 from privbench.postgres.ddl import Ddl, dump_ddl
 from privbench.postgres.introspect import check_access, introspect
@@ -79,6 +79,6 @@ def read_catalog(
     if access:
         check_access(connection, schema)
         refuse_computing(connection, [table.name for table in schema])
-    schema = with_rules(connection, schema, config)
+    schema = with_declared(connection, schema, config)
     known = identity(connection, config.database.identity)
     return Catalog(schema, known, dump_ddl(connection, schema) if dump else NO_DDL)

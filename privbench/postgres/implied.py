@@ -14,10 +14,8 @@ from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from privbench.rules.facts import BOUNDS, REFERENCE
 from privbench.schema import Check, ColumnType, ForeignKey, Table, TableName, literal, quoted
-
-#: Names of these CHECKs; the catalog has no constraints of these names.
-BOUNDS, _REFERENCE = "partition bounds", "type of a reference"
 
 _DATUM = re.compile(r"'((?:[^']|'')*)'|([^\s,()']+)")
 _RANGE = re.compile(r"FOR VALUES FROM \((?P<low>.*)\) TO \((?P<high>.*)\)\Z", re.DOTALL)
@@ -104,7 +102,7 @@ def _checks(table: Table, key: ForeignKey, parent: Table) -> Iterator[Check]:
     for ours, theirs in zip(key.columns, key.ref_columns, strict=True):
         text = _expression(quoted(theirs), table.column(ours).type, parent.column(theirs).type)
         if text is not None:
-            yield Check(_REFERENCE, text, (theirs,))
+            yield Check(REFERENCE, text, (theirs,))
 
 
 def _expression(name: str, child: ColumnType, parent: ColumnType) -> str | None:

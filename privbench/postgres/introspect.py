@@ -14,6 +14,7 @@ from privbench.postgres.locks import tell_held
 from privbench.postgres.patterns import Selection
 from privbench.postgres.types import Types
 from privbench.postgres.unfinished import refuse_unfinished
+from privbench.rules.facts import with_rules
 from privbench.schema import (
     Check,
     Column,
@@ -169,7 +170,7 @@ class _Reader:
             for oid in oids
         ]
         return Schema(
-            tables=tuple(sorted(narrowed(tables), key=lambda table: table.name)),
+            tables=tuple(sorted(map(with_rules, narrowed(tables)), key=lambda table: table.name)),
             sequences=tuple(sorted(sequences.values(), key=lambda sequence: sequence.name)),
             enums=self._enums(types, columns),
             extensions=tuple(r.name for r in catalog.ask(self.connection, catalog.EXTENSIONS, {})),

@@ -22,6 +22,7 @@ from privbench.postgres.packed import READS_PAGES, Pages
 from privbench.postgres.reading import ROWS, WAIT, reading
 from privbench.postgres.statement import source
 from privbench.postgres.stream import Expression, stream
+from privbench.rules.facts import with_rules
 from privbench.schema import Schema, Table, quoted
 
 #: Settings that leave only a sequential scan from the first page on, the one plan with a fixed
@@ -232,7 +233,8 @@ class Snapshot:
         with reading(conninfo.make_conninfo("", **resolved(self.connection))) as now:
             found = introspect(now, tables=[table.name for table in schema])
         for table in held:
-            stated = replace(table, checks=tuple(c for c in table.checks if not c.declared))
+            checks = tuple(check for check in table.checks if not check.declared)
+            stated = with_rules(replace(table, checks=checks))
             if table.name not in found or found.table(table.name) != stated:
                 raise SchemaError(
                     "the table was changed while it was about to be read.",

@@ -12,8 +12,8 @@ from enum import Enum
 from fnmatch import fnmatchcase
 
 from privbench.roles.facts import TableFacts, is_short
-from privbench.roles.names import listed, words
 from privbench.schema import Column
+from privbench.words import listed, words
 
 
 class Kind(Enum):

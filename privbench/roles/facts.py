@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
 
-from privbench.roles.names import listed, lists, noun, of_person, personal_kinds, stem, words
 from privbench.schema import Column, ForeignKey, Schema, Table
+from privbench.words import listed, lists, noun, of_person, personal_kinds, stem, words
 
 #: Codes of countries, currencies, airports and the like are shorter than this.
 _LONG = 5

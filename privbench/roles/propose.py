@@ -21,8 +21,8 @@ from privbench.roles.classes import (
     person_kind,
 )
 from privbench.roles.facts import KeyFacts, TableFacts, gather
-from privbench.roles.names import words
 from privbench.schema import Column, Schema, TableName
+from privbench.words import words
 
 _INDENT = "  "
 #: The role of look-up candidates.

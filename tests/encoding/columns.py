@@ -11,6 +11,7 @@ from privbench.encoding.keys.columns import role_of
 from privbench.encoding.registry import reader
 from privbench.postgres.staging import copy_rows
 from privbench.privacy.data import Cells, Grid
+from privbench.rules.facts import with_rules
 from privbench.schema import Check, Column, ColumnType, ForeignKey, Table, TableName, Unique
 
 INT2, INT4, INT8 = (
@@ -51,7 +52,7 @@ def col(name, type_=INT4, null=False, **more):
 def table(key, *columns, primary=(), uniques=(), keys=(), checks=(), **more):
     """A table; keys are triples of columns, parent and columns there."""
     name = TableName("public", key)
-    return Table(
+    plain = Table(
         name,
         tuple(replace(column, position=i + 1) for i, column in enumerate(columns)),
         primary_key=Unique(f"{key}_pk", tuple(primary), primary=True) if primary else None,
@@ -65,6 +66,7 @@ def table(key, *columns, primary=(), uniques=(), keys=(), checks=(), **more):
         ),
         **more,
     )
+    return with_rules(plain)
 
 
 def modelled(table):

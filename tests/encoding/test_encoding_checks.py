@@ -27,35 +27,33 @@ from sql_files import cases, sql_of
 
 from privbench.config import ColumnConfig
 from privbench.encoding.base import CategoriesNeed
-from privbench.encoding.checks import (
-    Order,
-    allowed,
-    column_limits,
-    column_orders,
-    unread_checks,
-)
 from privbench.encoding.keys.columns import role_of
 from privbench.encoding.registry import table_coverage
 from privbench.errors import ConfigError, SchemaError
+from privbench.rules.facts import allowed, column_rules, orders
 from privbench.schema import ColumnType, Index
 
 
-def checked(*checks):
-    item = table("t", col("c", null=True), checks=checks)
+def checked(*checks, others=""):
+    item = table("t", *(col(name, null=True) for name in ("c", *others)), checks=checks)
     return item.columns[0], item
 
 
-def told(limits):
-    """What differs from no limits at all, in words."""
-    parts = {part.name: (getattr(limits, part.name), part.default) for part in fields(limits)}
+def told(rule):
+    """What a rule says of a column, in words."""
+    parts = {part.name: (getattr(rule, part.name), part.default) for part in fields(rule)[4:]}
     return ", ".join(f"{name} {value}" for name, (value, none) in parts.items() if value != none)
+
+
+def unread(item):
+    return [rule.text for rule in item.rules if rule.kind == "expression"]
 
 
 @pytest.mark.parametrize(("limits", "text"), cases(__file__, "limits_of_checks"))
 def test_column_limits_of_simple_checks_are_read(limits, text):
     column, item = checked(text)
-    assert ("; ".join(map(told, column_limits(item, column))) or "none") == limits
-    assert limits == "none" or unread_checks(item) == ()
+    assert ("; ".join(map(told, column_rules(item, column))) or "none") == limits
+    assert limits == "none" or unread(item) == []
 
 
 #: sqlglot would read these for hours.
@@ -67,10 +65,10 @@ ENDLESS = [
 
 
 @pytest.mark.parametrize("text", [*sql_of(__file__, "unread_checks").splitlines(), *ENDLESS])
-def test_unread_checks_of_other_checks_reports_them(text):
+def test_checks_that_are_not_understood_are_rules_of_their_whole_text(text):
     column, item = checked(text)
-    assert column_limits(item, column) == ()
-    assert [check.expression for check in unread_checks(item)] == [text]
+    assert column_rules(item, column) == ()
+    assert unread(item) == [text]
     assert table_coverage(item, {}, 0.0)[-1].why == "CHECK k0 is not understood"
 
 
@@ -116,10 +114,10 @@ def test_bounds_beyond_every_number_are_the_ends(text, ends):
 
 
 def test_orders_and_mixed_conjunctions():
-    column, item = checked("((c > 0) AND (c <= d) AND (e IS NOT NULL))")
-    assert column_orders(item) == (Order("c", "d", False),)
-    assert unread_checks(item) == ()
-    assert allowed(column_limits(item, column)) is None
+    column, item = checked("((c > 0) AND (c <= d) AND (e IS NOT NULL))", others="de")
+    assert [(order.columns, order.strict) for order in orders(item)] == [(("c", "d"), False)]
+    assert unread(item) == []
+    assert allowed(column_rules(item, column)) is None
 
 
 @pytest.mark.parametrize(

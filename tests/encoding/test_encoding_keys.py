@@ -13,13 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privbench.config import ColumnConfig
-from privbench.encoding.keys.columns import folded_uniques, role_of, unkept_indexes
+from privbench.encoding.keys.columns import role_of, unkept_indexes
 from privbench.encoding.keys.generate import fill_keys, generate_keys, table_order
 from privbench.encoding.keys.placeholders import maker_of
 from privbench.encoding.keys.references import TableRows
 from privbench.encoding.registry import reader, table_coverage
 from privbench.errors import SchemaError
 from privbench.rng import generator
+from privbench.rules.facts import folded_uniques, type_with_rules, with_rules
 from privbench.schema import ColumnType, Index
 
 WORD = varchar(4)
@@ -311,7 +312,7 @@ def test_no_index_takes_more_than_its_length_and_its_keys_are_as_the_parser_says
     item = replace(item, indexes=(unique_index(keys),))
 
     def read():
-        assert [found.columns for found in folded_uniques(item)] == names
+        assert [found.columns for found in folded_uniques(with_rules(item))] == names
 
     bounded(read)
 
@@ -411,6 +412,7 @@ def test_made_keys_are_distinct_in_every_type():
         assert len(set(made.make(np.arange(200)).to_pylist())) == 200, type_.sql
     # An unread domain within a type is null.
     even = ColumnType("even", "int4", category="N", domain_checks=("((VALUE % 2) = 0)",))
+    even = type_with_rules(even)
     listed = ColumnType("even[]", "_even", category="A", parts=(even,))
     whole = ColumnType("pair", "pair", kind="c", category="C", parts=(even, even))
     assert maker_of(listed).make(np.arange(2)).to_pylist() == ["{NULL}", "{NULL}"]

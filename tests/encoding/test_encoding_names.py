@@ -10,9 +10,9 @@ from columns import FLOAT8, INT2, INT4, INTERVAL, TEXT, char, numeric, plan
 from privbench.config import ColumnConfig
 from privbench.encoding.base import CategoriesNeed
 from privbench.encoding.bounds import Bounds
-from privbench.encoding.column_names import by_name, packaged, suggested_labels, suggested_range
 from privbench.encoding.scale import scale_of
 from privbench.rng import generator
+from privbench.rules.named import by_name, packaged, suggested_labels, suggested_range
 from privbench.schema import Check
 
 TWO, NUMERIC = char(2), numeric(12, 2)

@@ -9,11 +9,11 @@ from sql_files import sql_of
 
 from privbench.encoding.keys.generate import fill_keys
 from privbench.encoding.keys.references import TableRows
-from privbench.encoding.patterns import MOST, Unknown, column_pattern, parse
 from privbench.encoding.registry import table_coverage, unkept
 from privbench.postgres.connect import connect
 from privbench.postgres.introspect import introspect
 from privbench.rng import generator
+from privbench.rules.texts import MOST, Unknown, column_pattern, parse
 from privbench.schema import Check
 
 PATTERNS = [*sql_of(__file__, "made_patterns.txt").splitlines(), ""]

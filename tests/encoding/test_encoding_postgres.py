@@ -16,6 +16,7 @@ from privbench.encoding.registry import codec_from_json, reader, table_coverage
 from privbench.postgres.introspect import introspect
 from privbench.postgres.snapshot import Snapshot
 from privbench.rng import generator
+from privbench.rules.facts import with_rules
 from privbench.schema import Check
 
 CANARY = "canary-7f3a91-secret"
@@ -123,7 +124,7 @@ NARROW = (
 def broken(table, rule):
     """The table, as if its catalog promised more than its rows keep."""
     if rule == "CHECK":
-        return replace(table, checks=NARROW)
+        return with_rules(replace(table, checks=NARROW))
     columns = table.columns
     if rule == "NOT NULL":
         texts = {"text", "varchar"}
@@ -137,7 +138,7 @@ def broken(table, rule):
             replace(c, type=replace(c.type, domain_checks=no if c.type.domain else ()))
             for c in columns
         ]
-    return replace(table, columns=tuple(columns))
+    return with_rules(replace(table, columns=tuple(columns)))
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])

@@ -3,7 +3,9 @@
 import tomllib
 from pathlib import Path
 
+import postgast
 import pytest
+import sqlglot
 from market import ask
 from sql_files import database_of, sql_of
 
@@ -11,6 +13,8 @@ from privbench import pipeline
 from privbench.config import Config
 from privbench.errors import ConfigError
 from privbench.pipeline import Model
+from privbench.pipeline.decode import decode
+from privbench.rules.parse import lowered, stated
 
 #: No row keeps any of the rules that one row alone can break, but a fifth the one on `net`.
 ROWS = sql_of(__file__, "rules_rows")
@@ -66,6 +70,17 @@ def test_rules_are_constraints_of_the_clone_and_take_other_names_in_its_clone(cl
     checked = pipeline.check(configured(rules, tmp_path), clone[0])
     names = [check.name for check in checked.plan.schema.table("event").checks if check.declared]
     assert names == [f"privbench_rule_{count + 1}", f"privbench_rule_{count + 2}"]
+
+
+def test_decode_of_a_model_reads_no_sql(clone, monkeypatch):
+    model = Model.load(clone[1])
+    stated.cache_clear()
+    lowered.cache_clear()
+    for module, name in ((sqlglot, "tokenize"), (sqlglot, "parse_one"), (postgast, "parse")):
+        monkeypatch.delattr(module, name)
+    for item in decode(model, seed=1):
+        assert item.rows == sum(batch.num_rows for batch in item.batches())
+    assert {rule.kind for table in model.schema for rule in table.rules} >= {"values", "pattern"}
 
 
 def test_check_of_rules_tells_how_columns_follow(source, tmp_path):

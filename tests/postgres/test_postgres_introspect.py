@@ -9,12 +9,12 @@ from plans import offered_by
 from psycopg import conninfo
 from sql_files import database_of, sql_of
 
-from privbench.encoding.checks import column_limits, unread_checks
 from privbench.errors import AccessDenied, SchemaError
 from privbench.postgres import binaries
 from privbench.postgres.connect import connect
-from privbench.postgres.implied import BOUNDS
 from privbench.postgres.introspect import check_access, introspect
+from privbench.rules.facts import BOUNDS, column_rules
+from privbench.rules.texts import unkept_checks
 from privbench.schema import TableName
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -204,11 +204,11 @@ def trees(make_database):
 )
 def test_column_limits_of_partitions_are_their_bounds(trees, table, column, low, high, values):
     found = trees[1].table(table)
-    limits = column_limits(found, found.column(column))
+    limits = column_rules(found, found.column(column))
     assert {item.low for item in limits} - {None} == {low} - {None}
     assert {item.high for item in limits} - {None} == {high} - {None}
     assert next((item.values for item in limits if item.values), None) == values
-    assert not unread_checks(found)
+    assert not unkept_checks(found)
 
 
 @pytest.mark.parametrize("table", ["rest", "expr", "hash", "none", "txts"])

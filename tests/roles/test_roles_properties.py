@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from privbench.config import Config
 from privbench.roles import propose, render, resolve
-from privbench.roles.names import noun, words
 from privbench.schema import Column, ColumnType, ForeignKey, Schema, Table, TableName, Unique
+from privbench.words import noun, words
 
 _NAMES = [
     "users", "customers", "orders", "order_items", "status", "accounts", "address", "employees",

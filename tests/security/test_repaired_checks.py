@@ -9,7 +9,7 @@ import postgast
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privbench.postgres.repair.rules import values
+from privbench.rules.values import values
 from privbench.schema import Column, ColumnType, Table, TableName
 
 #: What ends strings, names and comments, escapes, or is white space to some and a letter to others.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -16,12 +15,11 @@ from privbench.config import ColumnConfig
 from privbench.encoding.base import Codec
 from privbench.encoding.bounds import public_range
 from privbench.encoding.categories import ListCodec, labels_of
-from privbench.encoding.checks import allowed, column_limits, length_limits
 from privbench.encoding.ordered import OrderedCodec
 from privbench.encoding.scale import Scale, scale_of
 from privbench.encoding.surrogate_text import TEXT_BASES, digits
 from privbench.encoding.uniqueness import Indices
-from privbench.pgsql import Node, SqlError, statement
+from privbench.rules.facts import allowed, column_rules, folded_uniques, length_limits
 from privbench.schema import Column, Index, Table, Unique
 
 INTEGERS = ("int2", "int4", "int8")
@@ -111,7 +109,7 @@ def modelled_values(
     if isinstance(codec, ListCodec):
         grid = scale if codec.settled else None
         return ValueSpace(column, grid, 0, len(codec.values) - 1, codec.values)
-    limits = column_limits(table, column)
+    limits = column_rules(table, column)
     listed = () if scale is not None else allowed(limits) or labels_of(column.type)
     if listed:
         return ValueSpace(column, None, 0, len(listed) - 1, listed)
@@ -135,8 +133,6 @@ _WORDS = re.compile(r'"((?:[^"]|"")+)"|([A-Za-z_][A-Za-z0-9_$]*)')
 #: Bytes that one entry holds, and types beside texts and arrays that can be larger.
 _ROOM = 2400
 _WIDE = frozenset({"bytea", "varbit", "jsonb", "tsvector"})
-#: What the parser says of an index key, beside its column or expression, if it is in usual order.
-_ORDER = {"ordering": "SORTBY_DEFAULT", "nulls_ordering": "SORTBY_NULLS_DEFAULT"}
 
 
 def kept_uniques(table: Table) -> tuple[Unique, ...]:
@@ -146,25 +142,6 @@ def kept_uniques(table: Table) -> tuple[Unique, ...]:
     """
     partial = (index for index in table.indexes if _plain_partial(table, index))
     return table.unique_sets + tuple(Unique(index.name, index.columns) for index in partial)
-
-
-def folded_uniques(table: Table) -> tuple[Unique, ...]:
-    """UNIQUE indexes on ``lower(column)``: unique whatever the case of the letters.
-
-    Such an index may hold other columns too: ``(tenant, lower(mail))``. The case of those is
-    ignored as well, which is stricter than the index.
-
-    >>> from privbench.schema import Column, ColumnType, TableName
-    >>> text = "CREATE UNIQUE INDEX i ON public.t USING btree (lower(mail))"
-    >>> mail = Column("mail", 1, ColumnType("text", "text"))
-    >>> index = Index("i", text, unique=True, has_expressions=True)
-    >>> folded_uniques(Table(TableName("public", "t"), (mail,), indexes=(index,)))[0].columns
-    ('mail',)
-    """
-    known = {column.name for column in table.columns}
-    wanted = (index for index in table.indexes if index.unique and index.has_expressions)
-    found = ((index, _lowered(index.definition)) for index in wanted)
-    return tuple(Unique(index.name, names) for index, names in found if names and known >= {*names})
 
 
 def unkept_indexes(table: Table) -> tuple[Index, ...]:
@@ -211,29 +188,6 @@ def _names_in(text: str) -> set[str]:
 def _plain_partial(table: Table, index: Index) -> bool:
     plain = index.unique and index.predicate is not None and not index.has_expressions
     return plain and bool(index.columns) and not set(index.columns) <= table.key_columns
-
-
-@lru_cache(maxsize=1024)
-def _lowered(definition: str) -> tuple[str, ...]:
-    """Columns of an index on ``lower(column)``, alone or beside plain columns; else none."""
-    try:
-        keys = statement(definition).tree.nodes("indexParams")
-    except SqlError:
-        return ()
-    names = [key.get("name") or _lowered_column(key) for key in keys]
-    rest = [{k: v for k, v in key.fields.items() if k not in ("name", "expr")} for key in keys]
-    if None in names or any(each != _ORDER for each in rest) or all(k.get("name") for k in keys):
-        return ()
-    return tuple(map(str, names))
-
-
-def _lowered_column(key: Node) -> str | None:
-    """The column of ``lower(column)`` or ``lower((column)::text)``, or None."""
-    (call,) = key.nodes("expr")
-    args = call.nodes("args") if call.names("funcname") == ("lower",) else []
-    plain = [arg.nodes("arg")[0] if arg.kind == "TypeCast" else arg for arg in args]
-    words = plain[0].names("fields") if len(plain) == 1 else ()
-    return words[0] if len(words) == 1 else None
 
 
 #: Names of keys that are years, days, places: a filter on them has to find something.

@@ -9,9 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from privbench.encoding.base import Codec
-from privbench.encoding.checks import column_limits
 from privbench.encoding.keys.columns import (
-    folded_uniques,
     is_counted,
     is_discriminator,
     kept_uniques,
@@ -27,11 +25,12 @@ from privbench.encoding.keys.references import (
     remap,
 )
 from privbench.encoding.keys.repair import repair_orders, repair_uniques, separate_from_self
-from privbench.encoding.patterns import column_pattern
 from privbench.encoding.uniqueness import Indices, Mask, ranks
 from privbench.errors import SchemaError
 from privbench.privacy.units import Index, index_type
 from privbench.rng import generator
+from privbench.rules.facts import column_rules, folded_uniques
+from privbench.rules.texts import column_pattern
 from privbench.schema import Column, ForeignKey, Table, Unique
 
 #: Characters of a UUID as text.
@@ -165,7 +164,7 @@ def _holds_uuids(table: Table, column: Column) -> bool:
     """Whether a key gets UUIDs: a uuid, or a text of a UUID's length that no CHECK limits."""
     if column.type.base not in ("varchar", "bpchar") or column.type.length != _UUID_LENGTH:
         return column.type.base == "uuid"
-    return not column_limits(table, column) and column_pattern(table, column) is None
+    return not column_rules(table, column) and column_pattern(table, column) is None
 
 
 def _number(work: TableRows, column: Column, index: Index) -> bool:

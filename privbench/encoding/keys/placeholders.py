@@ -12,13 +12,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from privbench.encoding.base import Codec
-from privbench.encoding.checks import unread_checks
-from privbench.encoding.column_names import packaged
 from privbench.encoding.keys.columns import ValueSpace, modelled_values
-from privbench.encoding.patterns import column_pattern, is_understood
 from privbench.encoding.surrogate_text import BASE36, decimal, digits, fixed_width, joined, quoted
 from privbench.encoding.surrogates import made_semantic
 from privbench.rng import generator
+from privbench.rules.named import packaged
+from privbench.rules.texts import column_pattern, unkept_checks
 from privbench.schema import Column, ColumnType, Table, TableName
 
 Numbers = NDArray[np.int64]
@@ -61,7 +60,7 @@ def maker_of(type_: ColumnType) -> Maker | None:
         return None
     if type_.base in _MAKERS:
         return _MAKERS[type_.base](type_)
-    template = packaged("placeholders").get(type_.base)
+    template = packaged("placeholders", "privbench.encoding").get(type_.base)
     return None if template is None else _template(*template)
 
 
@@ -69,7 +68,7 @@ def part_maker(type_: ColumnType) -> Maker | None:
     """Like `maker_of`, for a type within another type, which may be a modelled type or a domain."""
     column = Column("value", 1, type_, not_null=True)
     table = Table(TableName("public", "value"), (column,))
-    if any(not is_understood(check, table) for check in unread_checks(table)):
+    if unkept_checks(table):
         # COPY checks a domain within a type, and NULL is the value most likely to pass.
         return Maker(lambda numbers: pa.nulls(len(numbers), pa.string()), 1)
     pattern = column_pattern(table, column)

@@ -10,8 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from privbench.encoding.base import Codec
-from privbench.encoding.checks import column_differences, column_orders
-from privbench.encoding.keys.columns import ValueSpace, folded_uniques
+from privbench.encoding.keys.columns import ValueSpace
 from privbench.encoding.keys.placeholders import value_space
 from privbench.encoding.uniqueness import (
     Indices,
@@ -23,6 +22,7 @@ from privbench.encoding.uniqueness import (
 )
 from privbench.forest import circle_heads
 from privbench.privacy.units import index_type
+from privbench.rules.facts import differences, folded_uniques, orders
 from privbench.schema import ForeignKey, Table, Unique
 
 
@@ -72,9 +72,9 @@ class TableRows:
     def may_not_be_own_parent(self, key: ForeignKey) -> bool:
         """Whether a CHECK forbids that a row refers to itself by a key of one column."""
         pair = (key.columns[0], key.ref_columns[0])
-        unlike = [*column_differences(self.table)]
-        unlike += [(item.low, item.high) for item in column_orders(self.table) if item.strict]
-        return len(key.columns) == 1 and bool({pair, pair[::-1]} & {*unlike})
+        unlike = {*differences(self.table)}
+        unlike |= {order.columns for order in orders(self.table) if order.strict}
+        return len(key.columns) == 1 and bool({pair, pair[::-1]} & unlike)
 
     def group(self, names: Sequence[str], *, fold: bool = False) -> Indices:
         """One integer for every distinct combination of some columns, with `fold` of any case."""

@@ -10,8 +10,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from privbench.encoding.checks import Order, column_differences, column_orders
-from privbench.encoding.column_names import date_orders
 from privbench.encoding.keys.columns import ValueSpace
 from privbench.encoding.keys.references import (
     NONE,
@@ -26,6 +24,7 @@ from privbench.encoding.keys.references import (
 from privbench.encoding.surrogate_text import TEXT_BASES
 from privbench.encoding.uniqueness import Indices, move_apart, number_texts, replace_rows
 from privbench.roles.facts import opposites
+from privbench.rules.facts import differences, orders
 from privbench.schema import ForeignKey, Table, Unique
 
 #: Largest shares of rows out of order: where names suggest either order, and where one.
@@ -63,12 +62,13 @@ def _pair(work: TableRows, low: str, high: str) -> _Pair | None:
 
 
 def order_dates_by_name(work: TableRows) -> None:
-    """Bring dates in the order that their columns' names suggest (`date_orders`).
+    """Bring dates in the order that their columns' names suggest (`rules.named`).
 
     An order is imposed only where few synthetic rows break it: at most 35 % where the names allow
     both orders (arrivals and departures), and at most 65 % where they suggest one.
     """
-    pairs = [pair for pair in date_orders(work.table) if set(pair) <= set(work.columns)]
+    pairs = [order.columns for order in orders(work.table, named=True)]
+    pairs = [pair for pair in pairs if set(pair) <= set(work.columns)]
     # All are decided before the first moves: values that have moved are no evidence.
     named = []
     for low, high in pairs:
@@ -80,7 +80,7 @@ def order_dates_by_name(work: TableRows) -> None:
         _redraw_gaps(work, low, high)
 
 
-def dependency_order(pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+def dependency_order(pairs: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
     """Pairs in an order in which a column has moved before another is brought in line with it.
 
     >>> dependency_order([("ship", "arrive"), ("order", "ship")])
@@ -179,17 +179,18 @@ def repair_orders(work: TableRows) -> None:
     Values are exchanged between rows as far as that does it, else swapped within the row.
     """
     order_dates_by_name(work)
-    for left, right in (*column_differences(work.table), *_opposites(work.table)):
+    for left, right in (*differences(work.table), *_opposites(work.table)):
         _separate(work, left, right)
-    orders = column_orders(work.table)
-    turn = dependency_order([(order.low, order.high) for order in orders])
-    for order in sorted(orders, key=lambda order: turn.index((order.low, order.high))):
-        if order.low in work.columns and order.high in work.columns:
+    demanded = orders(work.table)
+    turn = dependency_order([order.columns for order in demanded])
+    for order in sorted(demanded, key=lambda order: turn.index(order.columns)):
+        low, high = order.columns
+        if low in work.columns and high in work.columns:
             if order.strict:
-                _separate(work, order.low, order.high)
-            exchange_between_rows(work, order.low, order.high, strict=order.strict)
-            _swap(work, order)
-            _repair_order(work, order)
+                _separate(work, low, high)
+            exchange_between_rows(work, low, high, strict=order.strict)
+            _swap(work, low, high)
+            _repair_order(work, low, high, strict=order.strict)
 
 
 def _opposites(table: Table) -> list[tuple[str, str]]:
@@ -261,31 +262,31 @@ def separate_from_self(work: TableRows, key: ForeignKey) -> None:
         _redraw_parents(work, key, own)
 
 
-def _swap(work: TableRows, order: Order) -> None:
+def _swap(work: TableRows, low: str, high: str) -> None:
     """Swap two references to one parent that break a CHECK on their order."""
-    pair = _keys_of_one_parent(work, order.low, order.high)
-    low, high = work.columns[order.low], work.columns[order.high]
-    if pair is None or not (pa.types.is_integer(low.type) and low.type == high.type):
+    pair = _keys_of_one_parent(work, low, high)
+    left, right = work.columns[low], work.columns[high]
+    if pair is None or not (pa.types.is_integer(left.type) and left.type == right.type):
         return
     one, other = pair
-    wrong = pc.fill_null(pc.greater(low, high), False)
-    work.columns[order.low] = pc.if_else(wrong, high, low)
-    work.columns[order.high] = pc.if_else(wrong, low, high)
+    wrong = pc.fill_null(pc.greater(left, right), False)
+    work.columns[low] = pc.if_else(wrong, right, left)
+    work.columns[high] = pc.if_else(wrong, left, right)
     rows = np.asarray(wrong.to_numpy(zero_copy_only=False), dtype=np.bool_)
     first, second = work.parents[one.name], work.parents[other.name]
     work.parents[one.name] = np.where(rows, second, first)
     work.parents[other.name] = np.where(rows, first, second)
 
 
-def _repair_order(work: TableRows, order: Order) -> None:
-    low, high = work.space(order.low), work.space(order.high)
+def _repair_order(work: TableRows, lesser: str, greater: str, *, strict: bool) -> None:
+    low, high = work.space(lesser), work.space(greater)
     if low is None or high is None or low.scale is None or high.scale is None:
         return
     if low.scale != high.scale or low.values or high.values:
         return
-    left, right = work.columns[order.low], work.columns[order.high]
+    left, right = work.columns[lesser], work.columns[greater]
     small, big = low.to_points(left), high.to_points(right)
-    step = low.scale.step if order.strict else 0
+    step = low.scale.step if strict else 0
     first = np.clip(np.minimum(small, big), low.lo, min(low.hi, high.hi - step))
     second = np.clip(np.maximum(small, big), first + step, high.hi)
     wrong = finite(left) & finite(right) & (small + step > big)

@@ -18,8 +18,9 @@ from psycopg import sql
 
 from privbench.postgres.repair import rows
 from privbench.postgres.repair.rows import Rows
-from privbench.postgres.repair.rules import Rule, is_label
+from privbench.postgres.repair.target_checks import TargetCheck, is_label
 from privbench.postgres.statement import build, run
+from privbench.rules.values import values
 from privbench.schema import ForeignKey
 
 #: Candidates of one CHECK, and those of one statement.
@@ -52,15 +53,15 @@ class _Candidate:
     draw: int | None = None
 
 
-def try_candidates(clone: Rows, rule: Rule, near: Sequence[Rule]) -> None:
+def try_candidates(clone: Rows, check: TargetCheck, near: Sequence[TargetCheck]) -> None:
     """Let rows that break a rule take the cheapest candidate that PostgreSQL lets pass.
 
     ``near`` are the rules of the table that read its columns, the rule itself among them.
     """
-    trial = _Trial(rule, near)
+    trial = _Trial(check, near)
     run(clone.connection, trial.others())
     for items in trial.groups():
-        batches = rule.batches(clone, _BATCH)
+        batches = check.batches(clone, _BATCH)
         if not batches:
             break
         for blocks in batches:
@@ -84,13 +85,14 @@ def _try(clone: Rows, trial: _Trial, items: Sequence[_Candidate], blocks: tuple[
 class _Trial:
     """The candidates of one rule (see `try_candidates`), the cheapest first."""
 
-    def __init__(self, rule: Rule, near: Sequence[Rule]) -> None:
-        self._rule, self._near, self.table = rule, near, rule.table
+    def __init__(self, check: TargetCheck, near: Sequence[TargetCheck]) -> None:
+        self._check, self._near, self.table = check, near, check.table
         self._draws: list[sql.Composable] = []
+        self._values = values(self.table, check.text, check.spoken, check.value)
         found = self._rows()
-        for name in rule.columns or rule.unique:
+        for name in check.columns or check.unique:
             found += self._column(name)
-        for key in rule.references:
+        for key in check.references:
             found += self._reference(key)
         self.candidates = sorted(found, key=lambda item: item.cost)[:MOST]
 
@@ -102,13 +104,13 @@ class _Trial:
 
     def others(self) -> sql.Composed:
         """The statement that sets aside the rows to draw from, those that keep the rules first."""
-        rule = self._rule
-        keys = [name for key in rule.references for name in key.columns]
+        check = self._check
+        keys = [name for key in check.references for name in key.columns]
         near = rows.every(other.kept for other in self._near)
         listed = build(
             "(SELECT {}, ({near})::int + ({near} AND ({}) IS TRUE)::int AS {} FROM {}",
-            list(dict.fromkeys((*rule.columns, *keys))) or [rows.NULL],
-            *(rule.condition, _KEEPS, rows.among(rule.table, [rule.within])),
+            list(dict.fromkeys((*check.columns, *keys))) or [rows.NULL],
+            *(check.condition, _KEEPS, rows.among(check.table, [check.within])),
             near=near,
         )
         return build(
@@ -122,14 +124,15 @@ class _Trial:
 
     def _rows(self) -> list[_Candidate]:
         """All columns of another row at once; of one of its kind, if the rule concerns kinds."""
-        rule = self._rule
-        keys = [name for key in rule.references for name in key.columns]
-        whole = (*rule.columns, *keys)
-        rest = tuple(name for name in whole if name not in rule.labels)
+        check = self._check
+        keys = [name for key in check.references for name in key.columns]
+        whole = (*check.columns, *keys)
+        rest = tuple(name for name in whole if name not in check.labels)
         # Without a reference or a sum to keep, what a row that keeps the rule has fits together
         # better than other values: an order's status stays, its dates follow.
         draws = [(rest, _LAST), (whole, _LAST + 1)]
-        if not rule.computes and (rest != whole or not rule.references):
+        computed = any(item.equal and item.reads for item in self._values)
+        if not computed and (rest != whole or not check.references):
             draws.append((rest, _FIRST))
         found = [
             # In a rule of one column the row has a value, which another value replaces.
@@ -142,7 +145,7 @@ class _Trial:
 
     def _column(self, name: str) -> list[_Candidate]:
         """Changes of one column to try."""
-        rule, table = self._rule, self.table
+        check, table = self._check, self.table
         cost = _LABEL if is_label(table, name) else _PLAIN
         found = [
             _Candidate(
@@ -152,13 +155,13 @@ class _Trial:
                 if item.equal and item.reads
                 else cost + (_READ if item.reads else _MADE),
             )
-            for item in rule.values
+            for item in self._values
             # Values that follow from the old ones keep different rows different.
-            if item.column == name and (rule.columns or name in item.reads)
+            if item.column == name and (check.columns or name in item.reads)
         ]
         if not table.column(name).not_null:
             found.append(_Candidate({name: rows.NULL}, cost + _EMPTY))
-        return found + [self._draw((name,), cost, present=True)] * (_DRAWS if rule.columns else 0)
+        return found + [self._draw((name,), cost, present=True)] * (_DRAWS if check.columns else 0)
 
     def _reference(self, key: ForeignKey) -> list[_Candidate]:
         """Changes of one reference to try: another target, or NULL."""
@@ -187,7 +190,7 @@ class _Trial:
         """Try some candidates in all broken rows of some blocks at once."""
         table, near = self.table, self._near
         changed = dict.fromkeys(name for item in items for name in item.changes)
-        uses = {name for rule in near for name in rule.uses} | set(changed)
+        uses = {name for check in near for name in check.uses} | set(changed)
         plain = [column.name for column in table.columns if not column.generated]
         # Generated columns of a candidate are computed from all columns.
         made = [name for name in uses if name not in plain]
@@ -217,7 +220,7 @@ class _Trial:
             pick=_PICK,
             held=[*(build("({}) AS {}", o.broken, _before(i)) for i, o in enumerate(near)), *names],
             table=table.name,
-            bad=self._rule.broken,
+            bad=self._check.broken,
             **{
                 name: build("{}::tid", sql.Literal(f"({block},0)"))
                 for name, block in zip(("low", "high"), blocks, strict=True)
@@ -228,10 +231,10 @@ class _Trial:
             whole=whole,
             # No other rule may be broken that was kept before, but as a last resort.
             kept=rows.every(
-                build("({})", rule.kept)
-                if rule is self._rule
-                else build("({} OR {} >= {} OR {})", _before(place), _COST, _LAST, rule.kept)
-                for place, rule in enumerate(near)
+                build("({})", check.kept)
+                if check is self._check
+                else build("({} OR {} >= {} OR {})", _before(place), _COST, _LAST, check.kept)
+                for place, check in enumerate(near)
             ),
             cost=_COST,
             assignments=[build("{0} = chosen.{0}", name) for name in changed],

@@ -16,8 +16,8 @@ from psycopg import errors, sql
 from privbench.postgres.failures import database_errors
 from privbench.postgres.repair import rows
 from privbench.postgres.repair.candidates import try_candidates
-from privbench.postgres.repair.rows import Rows
-from privbench.postgres.repair.rules import Rule, find, guarded
+from privbench.postgres.repair.step import Step
+from privbench.postgres.repair.target_checks import TargetCheck, find, guarded
 from privbench.schema import Table
 
 #: Rounds over all CHECKs of a table: the repair of one may break another.
@@ -29,19 +29,20 @@ _RAISED = (psycopg.DataError, psycopg.IntegrityError, errors.RaiseException)
 MOST = 0.5
 
 
-class Checks:
+class Checks(Step):
     """All CHECKs that synthetic rows may break; ``loose`` names those that most rows break."""
 
-    def __init__(self, clone: Rows) -> None:
-        self._clone = clone
+    def find(self) -> None:
+        """Read them and set them aside."""
+        clone = self.clone
         self._breached: set[str] = set()
         self._serial = count()
-        self._made, rules = find(clone)
-        self._rules: dict[str, list[Rule]] = {}
-        for rule in rules:
-            self._rules.setdefault(rule.table.key, []).append(rule)
-        self._held: set[str] = set()
+        self._made, checks = find(clone)
+        self._checks: dict[str, list[TargetCheck]] = {}
+        for check in checks:
+            self._checks.setdefault(check.table.key, []).append(check)
         self.loose: set[str] = set()
+        clone.kept = lambda table: rows.every(check.kept for check in self._heeded(table))
         for place, (owner, name, _) in self._made.items():
             with database_errors("setting CHECK constraints aside", place):
                 clone.run("{} DROP CONSTRAINT {}", owner, name)
@@ -52,81 +53,70 @@ class Checks:
             kept = place not in self.loose or definition.endswith((" NOT VALID", "ENFORCED"))
             whole = rows.raw(definition + ("" if kept else " NOT VALID"))
             with database_errors(f"putting back the CHECK constraint {name!r}", place):
-                self._clone.run("{} ADD CONSTRAINT {} {}", owner, name, whole)
+                self.clone.run("{} ADD CONSTRAINT {} {}", owner, name, whole)
 
-    def breached(self) -> set[str]:
+    def broken(self) -> set[str]:
         """Tables in which some row breaks a CHECK, or makes it raise an error."""
         found = set()
-        for key, rules in self._rules.items():
+        for key, checks in self._checks.items():
             try:
-                with self._clone.attempt():
-                    broken = sql.SQL(" OR ").join(rule.broken for rule in rules)
+                with self.clone.attempt():
+                    broken = sql.SQL(" OR ").join(check.broken for check in checks)
                     asked = "SELECT EXISTS (SELECT FROM {} WHERE {})"
-                    if self._clone.first(asked, rules[0].table.name, broken)[0]:
+                    if self.clone.first(asked, checks[0].table.name, broken)[0]:
                         found.add(key)
             except _RAISED:
                 found.add(key)
         return found
 
-    def repair(self, among: Collection[str] | None = None) -> None:
-        """Repair the rows of some tables; None means all."""
-        for key, rules in self._rules.items():
-            if among is not None and key not in among:
+    def repair(self, touched: Collection[str] | None = None, *, last: bool = False) -> None:
+        for key, checks in self._checks.items():
+            if touched is not None and key not in touched:
                 continue
             with database_errors("repairing rows that break a CHECK constraint", key):
                 try:
-                    with self._clone.attempt():
-                        self._repair(rules)
+                    with self.clone.attempt():
+                        self._repair(checks)
                 except _RAISED:
-                    rules[:] = [guarded(self._clone, rule, next(self._serial)) for rule in rules]
-                    self._repair(rules)
+                    checks[:] = [guarded(self.clone, check, next(self._serial)) for check in checks]
+                    self._repair(checks)
 
-    def hold(self, table: Table, columns: Collection[str]) -> None:
-        """Let no later repair change these columns of a table, its references or UNIQUE columns.
-
-        A row may then have no change that keeps all CHECKs at once. For such rows one CHECK at a
-        time is repaired, even if that breaks another, which is repaired after it.
-        """
-        rules = self._rules.get(table.key, [])
-        rules[:] = [rule.without(columns) for rule in rules]
-        self._held.add(table.key)
-
-    def kept(self, table: Table) -> sql.Composable:
-        """Condition of the rows that keep every CHECK of a table."""
-        return rows.every(rule.kept for rule in self._heeded(table))
-
-    def _heeded(self, table: Table) -> list[Rule]:
-        """Rules that rows must keep; of a single partition, only once a row broke one."""
+    def _heeded(self, table: Table) -> list[TargetCheck]:
+        """CHECKs that rows must keep; of a single partition, only once a row broke one."""
         return [
-            rule
-            for rule in self._rules.get(table.key, ())
-            if rule.constraint not in self.loose
-            and (rule.within == rows.TRUE or rule.constraint in self._breached)
+            check
+            for check in self._checks.get(table.key, ())
+            if check.constraint not in self.loose
+            and (check.within == rows.TRUE or check.constraint in self._breached)
         ]
 
-    def _broken(self, rules: Iterable[Rule]) -> list[Rule]:
-        """The rules that some row breaks; `kept` includes them from now on."""
-        heeded = (rule for rule in rules if rule.constraint not in self.loose)
-        found = [rule for rule in heeded if rule.breaks(self._clone)]
-        self._breached.update(rule.constraint for rule in found)
+    def _broken(self, checks: Iterable[TargetCheck]) -> list[TargetCheck]:
+        """The CHECKs that some row breaks; `kept` includes them from now on."""
+        heeded = (check for check in checks if check.constraint not in self.loose)
+        found = [check for check in heeded if check.breaks(self.clone)]
+        self._breached.update(check.constraint for check in found)
         return found
 
-    def _repair(self, rules: Sequence[Rule]) -> None:
+    def _repair(self, checks: Sequence[TargetCheck]) -> None:
         for _ in range(ROUNDS):
-            broken = self._broken(rules)
+            broken = self._broken(checks)
             if not broken:
                 return
-            for rule in broken:
-                try_candidates(self._clone, rule, self._near(rule))
-                if rule.table.key in self._held:
-                    try_candidates(self._clone, rule, [rule])
-        for rule in self._broken(rules):
-            if rule.share(self._clone) > MOST:
-                self.loose.add(rule.constraint)
+            for check in broken:
+                fixed = self.clone.fixed[check.table.key]
+                free = check.without(fixed) if fixed else check
+                near = [free, *self._near(check)]
+                try_candidates(self.clone, free, near)
+                if fixed:
+                    # No change may keep all CHECKs at once: another is broken, and repaired next.
+                    try_candidates(self.clone, free, [free])
+        for check in self._broken(checks):
+            if check.share(self.clone) > MOST:
+                self.loose.add(check.constraint)
             else:
-                self._clone.delete(rule.table, rule.broken_rows)
+                self.clone.delete(check.table, check.broken_rows)
 
-    def _near(self, rule: Rule) -> list[Rule]:
-        """Rules that share columns with a rule, itself first."""
-        others = (o for o in self._heeded(rule.table) if o.constraint != rule.constraint)
-        return [rule, *(other for other in others if other.uses & rule.uses)]
+    def _near(self, check: TargetCheck) -> list[TargetCheck]:
+        """Other CHECKs that share columns with one."""
+        others = (o for o in self._heeded(check.table) if o.constraint != check.constraint)
+        return [other for other in others if other.uses & check.uses]

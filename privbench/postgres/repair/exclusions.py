@@ -12,18 +12,18 @@ are deleted.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import LiteralString
 
 from psycopg import errors, sql
-from sqlglot import expressions as exp
 
-from privbench.pgsql.expressions import expression_tree
 from privbench.postgres.failures import database_errors
 from privbench.postgres.repair import rows
 from privbench.postgres.repair.rows import Rows
+from privbench.postgres.repair.step import Step
 from privbench.postgres.statement import build, own_rows, run, source
+from privbench.rules.values import range_columns
 from privbench.schema import Table, TableName
 
 #: Moves that are tried, farther and farther: by up to 2 to the power of 0, …, 15 lengths, and
@@ -170,23 +170,6 @@ class Exclusion:
         return own_rows(self.place, whole=self.whole)
 
 
-def find_periods(clone: Rows) -> list[PeriodKey]:
-    """Find the PERIOD keys, those of a target before those that refer to it; see `uniques.find`."""
-    left = []
-    listed = clone.ask_all(_KEYS)
-    for table in clone.tables:
-        for name, schema, target, whole, *columns in listed[table.name]:
-            names = (tuple(some) for some in columns)
-            left.append(PeriodKey(table, name, TableName(schema, target), whole, *names))
-    done: list[PeriodKey] = []
-    while left:
-        # As far as there is no cycle.
-        waiting = {key.table.name for key in left if not key.is_self}
-        done += [key for key in left if key.target not in waiting - {key.table.name}] or left[:1]
-        left = [key for key in left if key not in done]
-    return done
-
-
 def _make_pieces(clone: Rows, key: PeriodKey) -> None:
     """Make the table of the targets' periods, numbered among those that agree on fixed columns."""
     given = [slot for _, slot in key.fixed]
@@ -209,54 +192,96 @@ def _make_pieces(clone: Rows, key: PeriodKey) -> None:
     clone.run("ANALYZE {}", _PIECES)
 
 
-def end_periods(clone: Rows, key: PeriodKey) -> None:
-    """Set references by a PERIOD key to NULL where no target has their period.
+class Exclusions(Step):
+    """EXCLUDE constraints and PERIOD keys, read in a rehearsal of them."""
 
-    Where no column of the key may be NULL, the rows are deleted.
-    """
-    bad = rows.rows_of(source(key.table), build("NOT {}", key.held(build("{}", key.table.name))))
-    free = [name for name in key.columns[:-1] if name not in key.table.key_columns]
-    ended = [name for name in free if not key.table.column(name).not_null]
-    with database_errors("ending references to periods that are gone", key.table.key):
-        _make_pieces(clone, key)
-        if ended:
-            clone.update(key.table, rows.nulls(ended), bad)
-        else:
-            clone.delete(key.table, bad)
+    def find(self) -> None:
+        """Find them; a period that refers by a PERIOD key is moved within its target's."""
+        clone = self.clone
+        self._periods = _periods(clone)
+        self._constraints: list[Exclusion] = []
+        listed = clone.ask_all(_EXCLUSIONS)
+        for table in clone.tables:
+            known = {column.name for column in table.columns}
+            alone = [key for key in self._periods if key.table == table]
+            for name, definition, expressions, operators, *own, whole in listed[table.name]:
+                columns = [range_columns(text, known) for text in expressions]
+                spans = (key for key in alone if (key.columns[-1],) in columns and not key.is_self)
+                key = next(spans, None)
+                moving = (
+                    key.moving() if key else _moving(table, zip(columns, operators, strict=True))
+                )
+                plain = _DEFERRED.sub("", definition)
+                item = Exclusion(table, TableName(*own), whole, name, plain, *moving, key)
+                self._constraints.append(item)
+                alone = [other for other in alone if other is not key]
+            for key in alone:
+                place = table.name, table.kind == "p", key.name, ""
+                self._constraints.append(Exclusion(table, *place, *key.moving(), key))
+
+    def broken(self) -> set[str]:
+        """All their tables, whose rows are put in one by one, and those that periods refer to."""
+        found = {item.table.key for item in self._constraints}
+        return found.union(self.targets, (key.table.key for key in self._periods))
+
+    @property
+    def targets(self) -> set[str]:
+        """Tables that periods refer to."""
+        return {str(key.target) for key in self._periods}
+
+    def repair(self, touched: Collection[str] | None = None, *, last: bool = False) -> None:
+        """Move rows that conflict or leave them out; PERIOD keys are only repaired for all."""
+        turns = {key: turn for turn, key in enumerate(self._periods, start=1)}
+        # Those without targets first, then targets of periods before what refers to them.
+        for item in sorted(self._constraints, key=lambda i: turns[i.key] if i.key else 0):
+            if touched is None or (item.key is None and item.table.key in touched):
+                with database_errors("repairing rows that exclude each other", item.table.key):
+                    _repair(self.clone, item)
+        for item in self._constraints:
+            self.clone.fixed[item.table.key] |= item.reads
+
+    def end(self) -> None:
+        """Set references by PERIOD keys to NULL where no target has their period.
+
+        Where no column of the key may be NULL, the rows are deleted.
+        """
+        for key in self._periods:
+            row = build("{}", key.table.name)
+            bad = rows.rows_of(source(key.table), build("NOT {}", key.held(row)))
+            free = [name for name in key.columns[:-1] if name not in key.table.key_columns]
+            ended = [name for name in free if not key.table.column(name).not_null]
+            with database_errors("ending references to periods that are gone", key.table.key):
+                _make_pieces(self.clone, key)
+                if ended:
+                    self.clone.update(key.table, rows.nulls(ended), bad)
+                else:
+                    self.clone.delete(key.table, bad)
 
 
-def find(clone: Rows, periods: Sequence[PeriodKey] = ()) -> list[Exclusion]:
-    """Find the constraints, in a database where they have been made on empty tables.
-
-    A period that refers by one of the PERIOD keys is moved within its target's.
-    """
-    found = []
-    listed = clone.ask_all(_EXCLUSIONS)
+def _periods(clone: Rows) -> list[PeriodKey]:
+    """Find the PERIOD keys, those of a target before those that refer to it."""
+    left = []
+    listed = clone.ask_all(_KEYS)
     for table in clone.tables:
-        alone = [key for key in periods if key.table == table]
-        for name, definition, expressions, operators, *own, whole in listed[table.name]:
-            columns = [_read(table, text) for text in expressions]
-            spans = (key for key in alone if (key.columns[-1],) in columns and not key.is_self)
-            key = next(spans, None)
-            moving = key.moving() if key else _moving(table, zip(columns, operators, strict=True))
-            plain = _DEFERRED.sub("", definition)
-            found.append(Exclusion(table, TableName(*own), whole, name, plain, *moving, key))
-            alone = [other for other in alone if other is not key]
-        for key in alone:
-            place = table.name, table.kind == "p", key.name, ""
-            found.append(Exclusion(table, *place, *key.moving(), key))
-    return found
+        for name, schema, target, whole, *columns in listed[table.name]:
+            names = (tuple(some) for some in columns)
+            left.append(PeriodKey(table, name, TableName(schema, target), whole, *names))
+    done: list[PeriodKey] = []
+    while left:
+        # As far as there is no cycle.
+        waiting = {key.table.name for key in left if not key.is_self}
+        done += [key for key in left if key.target not in waiting - {key.table.name}] or left[:1]
+        left = [key for key in left if key not in done]
+    return done
 
 
-def repair(clone: Rows, item: Exclusion) -> None:
-    """Move rows that conflict with others, or leave them out."""
-    with database_errors("repairing rows that exclude each other", item.table.key):
-        if item.key is not None:
-            _make_pieces(clone, item.key)
-        else:
-            _open(clone, item)
-        if item.key is not None or _conflicts(clone, item):
-            _insert_again(clone, item)
+def _repair(clone: Rows, item: Exclusion) -> None:
+    if item.key is not None:
+        _make_pieces(clone, item.key)
+    else:
+        _open(clone, item)
+    if item.key is not None or _conflicts(clone, item):
+        _insert_again(clone, item)
 
 
 def _open(clone: Rows, item: Exclusion) -> None:
@@ -337,22 +362,6 @@ def _moving(table: Table, elements: Iterable[tuple[tuple[str, ...], str]]) -> Mo
             if found is not None:
                 return found
     return (), rows.NOTHING
-
-
-def _read(table: Table, text: str) -> tuple[str, ...]:
-    """The column that an expression is, or the two ends of a range ``int4range(a, b)``."""
-    known = {column.name for column in table.columns}
-    # By itself, a column named like a statement would be read as that.
-    if text in known and text.isidentifier():
-        return (text,)
-    selected = expression_tree(f"SELECT {text}")
-    if selected is None or len(selected.expressions) != 1:
-        return ()
-    (tree,) = selected.expressions
-    ranged = isinstance(tree, exp.Anonymous) and tree.name.lower().endswith("range")
-    ends = tree.expressions[:2] if ranged else [tree]
-    names = tuple(item.name for item in ends if isinstance(item, exp.Column))
-    return names if len(names) == len(ends) and known.issuperset(names) else ()
 
 
 def _move(table: Table, names: tuple[str, ...], operator: str) -> Moving | None:

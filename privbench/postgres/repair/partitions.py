@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import LiteralString
 
 from psycopg import sql
 
 from privbench.postgres.failures import database_errors
 from privbench.postgres.repair import rows
-from privbench.postgres.repair.rows import Rows, columns_in
+from privbench.postgres.repair.rows import columns_in
+from privbench.postgres.repair.step import Step
 from privbench.postgres.statement import build
 from privbench.schema import Table, TableName
 
@@ -35,28 +36,45 @@ _HASH = re.compile(r"modulus (\d+), remainder (\d+)", re.IGNORECASE)
 #: Largest modulus that is made whole: beyond it, so many tables cost more than the rows are worth.
 _MODULUS = 4096
 
-#: Tables, their passing partitions, and the columns that decide on them and may change.
-Rests = list[tuple[Table, list[TableName], dict[str, str]]]
 
+class Partitions(Step):
+    """Rows that no partition takes."""
 
-def open_rests(clone: Rows) -> Rests:
-    """Give every partitioned table partitions for what it has none for."""
-    found = []
-    parted = [table for table in clone.tables if table.kind == "p"]
-    levels = clone.ask_all(_LEVELS, parted)
-    number = itertools.count()
-    for table in parted:
-        names, columns = [], {}
-        for schema, name, key, hashes in levels[table.name]:
-            for bound in [sql.SQL("DEFAULT")] if hashes is None else _missing(hashes):
-                names.append(TableName(table.name.schema, f"privbench rest {next(number)}"))
-                parent = TableName(schema, name)
-                clone.run("CREATE TABLE {} PARTITION OF {} {}", names[-1], parent, bound)
-            read = columns_in(table, key)
-            columns.update({c: c for c in read if rows.is_movable(table, c)})
-        if names:
-            found.append((table, names, columns))
-    return found
+    def find(self) -> None:
+        """Give every partitioned table partitions for what it has none for."""
+        clone = self.clone
+        # Tables, their passing partitions, and the columns that decide on them and may change.
+        self._rests: list[tuple[Table, list[TableName], dict[str, str]]] = []
+        parted = [table for table in clone.tables if table.kind == "p"]
+        levels = clone.ask_all(_LEVELS, parted)
+        number = itertools.count()
+        for table in parted:
+            names, columns = [], {}
+            for schema, name, key, hashes in levels[table.name]:
+                for bound in [sql.SQL("DEFAULT")] if hashes is None else _missing(hashes):
+                    names.append(TableName(table.name.schema, f"privbench rest {next(number)}"))
+                    parent = TableName(schema, name)
+                    clone.run("CREATE TABLE {} PARTITION OF {} {}", names[-1], parent, bound)
+                read = columns_in(table, key)
+                columns.update({c: c for c in read if rows.is_movable(table, c)})
+            if names:
+                self._rests.append((table, names, columns))
+
+    def broken(self) -> set[str]:
+        asked = "SELECT EXISTS (SELECT FROM {})"
+        rests = ((table, name) for table, names, _ in self._rests for name in names)
+        return {table.key for table, name in rests if self.clone.first(asked, name)[0]}
+
+    def repair(self, touched: Collection[str] | None = None, *, last: bool = False) -> None:
+        """Move the rows caught to where others lie, drop those that stay, and the partitions."""
+        for table, names, columns in self._rests:
+            bad = sql.SQL(" UNION ALL ").join(rows.rows_of(name, rows.TRUE) for name in names)
+            good = rows.among(table, [build("tableoid NOT IN (SELECT t FROM ({}) AS bad)", bad)])
+            with database_errors("moving rows that no partition takes", table.key):
+                self.clone.borrow(table, columns, bad, good)
+                self.clone.delete(table, bad)
+                for name in names:
+                    self.clone.run("DROP TABLE {}", name)
 
 
 def _missing(bounds: Iterable[str]) -> list[sql.Composable]:
@@ -68,21 +86,3 @@ def _missing(bounds: Iterable[str]) -> list[sql.Composable]:
         for left in range(modulus if modulus <= _MODULUS else 0)
         if all(left % size != taken for size, taken in parts)
     ]
-
-
-def fallen(clone: Rows, rests: Rests) -> set[str]:
-    """Tables of which no partition takes some rows."""
-    asked = "SELECT EXISTS (SELECT FROM {})"
-    return {t.key for t, names, _ in rests if any(clone.first(asked, n)[0] for n in names)}
-
-
-def close_rests(clone: Rows, rests: Rests) -> None:
-    """Move the rows caught to where others lie, drop what cannot be moved, drop the partitions."""
-    for table, names, columns in rests:
-        bad = sql.SQL(" UNION ALL ").join(rows.rows_of(name, rows.TRUE) for name in names)
-        good = rows.among(table, [build("tableoid NOT IN (SELECT t FROM ({}) AS bad)", bad)])
-        with database_errors("moving rows that no partition takes", table.key):
-            clone.borrow(table, columns, bad, good)
-            clone.delete(table, bad)
-            for name in names:
-                clone.run("DROP TABLE {}", name)

@@ -16,32 +16,56 @@ from privbench.forest import circle_heads
 from privbench.postgres.failures import database_errors
 from privbench.postgres.repair import rows
 from privbench.postgres.repair.rows import Rows
+from privbench.postgres.repair.step import Step
 from privbench.postgres.statement import build, own_rows, run, source
 from privbench.schema import ForeignKey, Table
 
 _NUMBERED = sql.Identifier("pg_temp", "privbench numbered")
 
 
-def end_dangling(clone: Rows) -> None:
-    """Repair every reference into tables that lost rows, and into those that lose rows by it."""
-    known = {table.key: table for table in clone.tables}
-    while clone.lost:
-        parent = min(clone.lost)
-        clone.lost.remove(parent)
-        for table in clone.tables:
-            for key in table.foreign_keys:
-                if str(key.ref_table) == parent and key.validated:
+class Circles(Step):
+    """References of a table to itself in a circle."""
+
+    def find(self) -> None:
+        pairs = ((table, key) for table in self.clone.tables for key in table.foreign_keys)
+        self._keys = [(table, key) for table, key in pairs if key.is_self and key.validated]
+
+    def broken(self) -> set[str]:
+        """None: as they were made, references have no circles."""
+        return set()
+
+    def repair(self, touched: Collection[str] | None = None, *, last: bool = False) -> None:
+        for table, key in self._keys:
+            if touched is None or table.key in touched:
+                with database_errors("ending circles of references", table.key):
+                    _end_circles(self.clone, table, key)
+
+
+class Dangling(Step):
+    """References to rows that are gone."""
+
+    def find(self) -> None:
+        self._keys = [
+            (table, key)
+            for table in self.clone.tables
+            for key in table.foreign_keys
+            if key.validated
+        ]
+
+    def broken(self) -> set[str]:
+        return set(self.clone.lost)
+
+    def repair(self, touched: Collection[str] | None = None, *, last: bool = False) -> None:
+        """Repair references into tables that lost rows, and into those that lose rows by it."""
+        clone = self.clone
+        known = {table.key: table for table in clone.tables}
+        while clone.lost:
+            parent = min(clone.lost)
+            clone.lost.remove(parent)
+            for table, key in self._keys:
+                if str(key.ref_table) == parent:
                     with database_errors("repairing references to rows that are gone", table.key):
                         _end(clone, table, key, known.get(parent))
-
-
-def end_circles(clone: Rows, touched: Collection[str]) -> None:
-    """End the circles in tables of which rows were changed."""
-    for table in clone.tables:
-        for key in table.foreign_keys if table.key in touched else ():
-            if key.is_self and key.validated:
-                with database_errors("ending circles of references", table.key):
-                    _end_circles(clone, table, key)
 
 
 def _ending(table: Table, key: ForeignKey) -> list[str]:

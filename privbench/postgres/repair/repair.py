@@ -8,9 +8,13 @@ from dataclasses import dataclass
 
 from privbench.postgres.failures import database_errors
 from privbench.postgres.load import Loader
-from privbench.postgres.repair import exclusions, partitions, references, uniques
 from privbench.postgres.repair.checks import Checks
+from privbench.postgres.repair.exclusions import Exclusions
+from privbench.postgres.repair.partitions import Partitions
+from privbench.postgres.repair.references import Circles, Dangling
 from privbench.postgres.repair.rows import Rows
+from privbench.postgres.repair.step import Step
+from privbench.postgres.repair.uniques import Uniques
 from privbench.rng import generator
 from privbench.schema import Table
 
@@ -50,14 +54,21 @@ class Repair:
         seed: int | None = None,
     ) -> None:
         self._seed = seed
-        self._clone = Rows(loader.connection, map(loader.table, tables), suspects)
+        self._clone = clone = Rows(loader.connection, map(loader.table, tables), suspects)
         with database_errors("reading the rules of the schema"):
             with loader.rehearsal():
-                self._uniques = uniques.find(self._clone)
-                self._periods = exclusions.find_periods(self._clone)
-                self._exclusions = exclusions.find(self._clone, self._periods)
-            self._rests = partitions.open_rests(self._clone)
-            self._checks = Checks(self._clone)
+                self._uniques, self._exclusions = Uniques(clone), Exclusions(clone)
+            self._partitions, self._checks = Partitions(clone), Checks(clone)
+            self._circles, self._dangling = Circles(clone), Dangling(clone)
+        #: All steps, in the order in which rows first pass them.
+        self.steps: tuple[Step, ...] = (
+            self._partitions,
+            self._checks,
+            self._circles,
+            self._uniques,
+            self._exclusions,
+            self._dangling,
+        )
 
     def missing(self, table: Table, count: int) -> None:
         """Note that rows of a table could not be copied: other rows may refer to them."""
@@ -66,8 +77,7 @@ class Repair:
     @property
     def placed(self) -> set[str]:
         """Tables whose rows are put in one by one, and those that their periods refer to."""
-        found = {item.table.key for item in self._exclusions}
-        return found.union(*({key.table.key, str(key.target)} for key in self._periods))
+        return self._exclusions.broken()
 
     def unsettled(self) -> set[str]:
         """Tables of which rows will change or go, and tables that they may take values from.
@@ -77,9 +87,7 @@ class Repair:
         """
         clone = self._clone
         with database_errors("looking for rows to repair"):
-            found = self.placed | clone.lost | self._checks.breached()
-            found |= {i.table.key for i in self._uniques if not i.plain and i.doubles(clone)}
-            found |= partitions.fallen(clone, self._rests)
+            found = set[str]().union(*(step.broken() for step in self.steps))
         kin = {
             table.key: {str(key.ref_table) for key in table.foreign_keys} for table in clone.tables
         }
@@ -95,17 +103,19 @@ class Repair:
             with database_errors("seeding the repairs"):
                 clone.run("SELECT pg_catalog.setseed({})", value)
         with clone.watch() as touched:
-            partitions.close_rests(clone, self._rests)
+            self._partitions.repair()
         clone.lost |= touched
-        for turn in range(ROUNDS + 1):
+        for _ in range(ROUNDS):
             self._check(touched, everywhere=True)
             with clone.watch() as parted:
-                self._part(touched, last=turn == ROUNDS)
-            if not parted and turn < ROUNDS:
-                self._part(touched, last=True)
+                self._uniques.repair(touched)
+            if not parted:
                 break
+        else:
+            self._check(touched, everywhere=True)
+        self._uniques.repair(touched, last=True)
         self._place()
-        clone.lost |= {str(key.target) for key in self._periods}
+        clone.lost |= self._exclusions.targets
         while clone.lost:
             self._end_dangling()
         self._checks.restore()
@@ -123,27 +133,14 @@ class Repair:
                 self._checks.repair(None if everywhere else touched)
             touched |= changed
             with self._clone.watch() as ended:
-                references.end_circles(self._clone, touched)
+                self._circles.repair(touched)
             if not ended:
                 break
 
-    def _part(self, suspects: Collection[str], *, last: bool) -> None:
-        """UNIQUE indexes."""
-        for index in self._uniques:
-            kept = self._checks.kept(index.table)
-            uniques.repair(self._clone, index, suspects, kept, last=last)
-
-    def _place(self, among: Collection[str] | None = None) -> None:
-        """Move rows to fit EXCLUDE constraints of some tables, or all of these and PERIOD keys."""
-        turns = {key: turn for turn, key in enumerate(self._periods, start=1)}
+    def _place(self, touched: Collection[str] | None = None) -> None:
+        """Move rows under EXCLUDE constraints of some tables, or under all of these and periods."""
         with self._clone.watch() as moved:
-            # Those without targets first, then targets of periods before what refers to them.
-            for item in sorted(self._exclusions, key=lambda i: turns[i.key] if i.key else 0):
-                if among is None or (item.key is None and item.table.key in among):
-                    exclusions.repair(self._clone, item)
-        for table in {item.table.key: item.table for item in self._exclusions}.values():
-            mine = (item for item in self._exclusions if item.table == table)
-            self._checks.hold(table, {name for item in mine for name in item.reads})
+            self._exclusions.repair(touched)
         # Rows that had to move may break a CHECK, and leave what refers to them behind.
         self._clone.lost |= moved
         self._check(moved)
@@ -151,11 +148,10 @@ class Repair:
     def _end_dangling(self) -> None:
         """End references to deleted rows; repair or delete rows that break another rule by that."""
         with self._clone.watch() as touched:
-            references.end_dangling(self._clone)
-            for key in self._periods:
-                exclusions.end_periods(self._clone, key)
+            self._dangling.repair()
+            self._exclusions.end()
         if touched:
             self._check(touched)
             self._place(touched)
         # Rows may no longer be unique since references of theirs are NULL, or other ones.
-        self._part(touched, last=True)
+        self._uniques.repair(touched, last=True)

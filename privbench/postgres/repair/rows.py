@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, LiteralString
 
@@ -43,6 +43,8 @@ class Rows:
         changed: How many rows were changed, by table.
         deleted: How many rows were deleted, by table.
         lost: Tables that lost rows to which references may still lead.
+        fixed: Columns that repairs of CHECKs may no longer change, by table: other rules read them.
+        kept: Condition of the rows that keep every CHECK of a table.
     """
 
     def __init__(
@@ -53,6 +55,8 @@ class Rows:
         self.changed: Counter[str] = Counter()
         self.deleted: Counter[str] = Counter()
         self.lost = set(lost)
+        self.fixed: defaultdict[str, set[str]] = defaultdict(set)
+        self.kept: Callable[[Table], sql.Composable] = lambda table: TRUE
 
     @cached_property
     def referred(self) -> frozenset[tuple[TableName, str]]:

@@ -17,6 +17,7 @@ from psycopg import sql
 from privbench.postgres.failures import database_errors
 from privbench.postgres.repair import rows
 from privbench.postgres.repair.rows import Rows, columns_in
+from privbench.postgres.repair.step import Step
 from privbench.postgres.statement import build, own_rows
 from privbench.schema import Table, TableName
 
@@ -55,76 +56,73 @@ class UniqueIndex:
     # Query of all rows but one of every key: ``t``, ``id`` and their number ``n``.
     surplus: sql.Composable
 
-    def doubles(self, clone: Rows) -> bool:
-        """Whether some rows have the same key."""
-        return bool(clone.first("SELECT EXISTS ({})", self.surplus)[0])
 
+class Uniques(Step):
+    """UNIQUE indexes, read in a rehearsal of them.
 
-def find(clone: Rows) -> list[UniqueIndex]:
-    """The UNIQUE indexes that are there, in a rehearsal of them."""
-    found = []
-    listed = clone.ask_all(_INDEXES)
-    for table in clone.tables:
-        hung = {name for target, name in clone.referred if target == table.name}
-        for predicate, nulls_equal, keys, risky, partition, *name, whole in listed[table.name]:
-            read = [column for key in keys for column in columns_in(table, key)]
-            columns = rows.bases(table, read)
-            computed = any(table.column(column).generated for column in read)
-            leaving = rows.bases(table, columns_in(table, predicate or ""))
-            texts = [c for c in columns if c not in hung and _is_text(table, c)]
-            free = [c for c in columns if c not in hung and rows.is_free(table, c)]
-            ended = [c for c in free if not (nulls_equal or table.column(c).not_null)]
-            inside = [rows.raw(predicate)] if predicate else []
-            if not nulls_equal:
-                inside += [build("({}) IS NOT NULL", rows.raw(key)) for key in keys]
-            # Only this partition is read: to read all of them for each one's index takes long.
-            surplus = build(
-                "SELECT t, id, n - 1 AS n FROM (SELECT tableoid AS t, ctid AS id,"
-                " row_number() OVER (PARTITION BY {keys}) AS n"
-                " FROM {place} WHERE {inside}) AS numbered WHERE n > 1",
-                place=own_rows(TableName(*name), whole=whole),
-                keys=[build("({})", rows.raw(key)) for key in keys],
-                inside=rows.every(inside),
-            )
-            outside = build("({}) IS NOT TRUE", rows.raw(predicate or "true"))
-            found.append(
-                UniqueIndex(
-                    table,
-                    tuple(c for c in leaving if c not in columns and rows.is_free(table, c)),
-                    rows.within(partition),
-                    outside if predicate else None,
-                    next(iter(texts), None),
-                    free[-1] if free and len(columns) > 1 else None,
-                    next(iter(ended), None),
-                    not (risky or computed or predicate) and partition is None,
-                    surplus,
-                )
-            )
-    return found
-
-
-def repair(
-    clone: Rows, index: UniqueIndex, suspects: Collection[str], kept: sql.Composable, *, last: bool
-) -> None:
-    """Make rows unique in an index.
-
-    ``kept`` is the condition of the rows that keep the table's CHECKs. Tables that are no suspects
-    still have the unique plain keys they were made with. With ``last`` rows that are not unique are
-    deleted at once.
+    Tables of which no row was changed still have the unique plain keys they were made with.
     """
-    if index.plain and index.table.key not in suspects:
-        return
-    with database_errors("repairing rows that are not unique", index.table.key):
-        if last:
-            clone.delete(index.table, index.surplus)
-        else:
-            _change(clone, index, kept)
+
+    def find(self) -> None:
+        self._indexes: list[UniqueIndex] = []
+        listed = self.clone.ask_all(_INDEXES)
+        for table in self.clone.tables:
+            hung = {name for target, name in self.clone.referred if target == table.name}
+            for predicate, nulls_equal, keys, risky, partition, *name, whole in listed[table.name]:
+                read = [column for key in keys for column in columns_in(table, key)]
+                columns = rows.bases(table, read)
+                computed = any(table.column(column).generated for column in read)
+                leaving = rows.bases(table, columns_in(table, predicate or ""))
+                texts = [c for c in columns if c not in hung and _is_text(table, c)]
+                free = [c for c in columns if c not in hung and rows.is_free(table, c)]
+                ended = [c for c in free if not (nulls_equal or table.column(c).not_null)]
+                inside = [rows.raw(predicate)] if predicate else []
+                if not nulls_equal:
+                    inside += [build("({}) IS NOT NULL", rows.raw(key)) for key in keys]
+                # Only this partition is read: to read all of them for each one's index takes long.
+                surplus = build(
+                    "SELECT t, id, n - 1 AS n FROM (SELECT tableoid AS t, ctid AS id,"
+                    " row_number() OVER (PARTITION BY {keys}) AS n"
+                    " FROM {place} WHERE {inside}) AS numbered WHERE n > 1",
+                    place=own_rows(TableName(*name), whole=whole),
+                    keys=[build("({})", rows.raw(key)) for key in keys],
+                    inside=rows.every(inside),
+                )
+                outside = build("({}) IS NOT TRUE", rows.raw(predicate or "true"))
+                self._indexes.append(
+                    UniqueIndex(
+                        table,
+                        tuple(c for c in leaving if c not in columns and rows.is_free(table, c)),
+                        rows.within(partition),
+                        outside if predicate else None,
+                        next(iter(texts), None),
+                        free[-1] if free and len(columns) > 1 else None,
+                        next(iter(ended), None),
+                        not (risky or computed or predicate) and partition is None,
+                        surplus,
+                    )
+                )
+
+    def broken(self) -> set[str]:
+        asked = "SELECT EXISTS ({})"
+        risky = (index for index in self._indexes if not index.plain)
+        return {i.table.key for i in risky if self.clone.first(asked, i.surplus)[0]}
+
+    def repair(self, touched: Collection[str] | None = None, *, last: bool = False) -> None:
+        for index in self._indexes:
+            if index.plain and touched is not None and index.table.key not in touched:
+                continue
+            with database_errors("repairing rows that are not unique", index.table.key):
+                if last:
+                    self.clone.delete(index.table, index.surplus)
+                else:
+                    _change(self.clone, index)
 
 
-def _change(clone: Rows, index: UniqueIndex, kept: sql.Composable) -> None:
+def _change(clone: Rows, index: UniqueIndex) -> None:
     table, surplus = index.table, index.surplus
     # Values of another partition might take the row there, or say nothing of its own.
-    lenders = [index.within, kept]
+    lenders = [index.within, clone.kept(table)]
     if index.outside is not None:
         leaving = {name: name for name in index.leaving}
         good = rows.among(table, [*lenders, index.outside])

@@ -4,9 +4,9 @@
 ((c >= 0) AND (c <= 120))
 --- low 1, high 5
 (c BETWEEN 1 AND 5)
---- low 0, low_open True
+--- low 0, strict True
 (c > (0)::numeric)
---- low 0, low_open True
+--- low 0, strict True
 ((0)::numeric < c)
 --- low -5
 (c >= '-5'::integer)
@@ -24,13 +24,13 @@
 ((c)::text = ANY ('{a,b}'::text[]))
 --- values ('1', '2')
 ((c = 1) OR (c = 2))
---- low 3, low_open True
+--- low 3, strict True
 ((c IS NULL) OR (c > 3))
---- max_length 20
+--- longest 20
 (char_length((c)::text) <= 20)
---- min_length 3
+--- shortest 3
 (length(c) > 2)
---- min_length 1
+--- shortest 1
 (c <> ''::text)
---- low 0, low_open True
+--- low 0, strict True
 CHECK (c > 0) NOT VALID

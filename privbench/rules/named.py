@@ -10,14 +10,14 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from privbench.roles.names import listed, noun, singular, snake
 from privbench.schema import Column, Table
+from privbench.words import listed, noun, singular, snake
 
 
 @cache
-def packaged(name: str) -> dict[str, Any]:
-    """The content of a JSON file in ``data``; callers must not change it."""
-    path = resources.files("privbench.encoding") / "data" / f"{name}.json"
+def packaged(name: str, package: str = "privbench.rules") -> dict[str, Any]:
+    """The content of a JSON file in a package's ``data``; callers must not change it."""
+    path = resources.files(package) / "data" / f"{name}.json"
     return dict(json.loads(path.read_text(encoding="utf-8")))
 
 

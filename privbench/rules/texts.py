@@ -20,17 +20,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from privbench.encoding.checks import (
-    Limits,
-    case_of,
-    column_limits,
-    conjuncts,
-    length_limits,
-    pattern_of,
-)
-from privbench.encoding.surrogate_text import joined
-from privbench.encoding.uniqueness import replace_rows
-from privbench.schema import Check, Column, Table
+from privbench.rules.facts import column_rules, length_limits
+from privbench.schema import Check, Column, Rule, Table
 
 #: How many copies beyond the least number an unbounded repetition gets at most.
 EXTRA = 8
@@ -89,8 +80,8 @@ def _one_of(alphabet: str) -> Node:
 def _in_turn(parts: Sequence[Node]) -> Node:
     return Node(
         sum(part.width for part in parts) + 1,
-        lambda n, extra, rng: joined(
-            pa.repeat("", n), *(part.make(n, extra, rng) for part in parts)
+        lambda n, extra, rng: pc.binary_join_element_wise(
+            pa.repeat("", n), *(part.make(n, extra, rng) for part in parts), ""
         ),
     )
 
@@ -114,7 +105,8 @@ def _repeated(part: Node, least: int, greatest: int | None) -> Node:
         made = pa.repeat("", rows)
         for turn in range(most(extra)):
             more = part.make(rows, extra, rng)
-            made = joined(made, pc.if_else(pa.array(turn < count), more, ""))
+            more = pc.if_else(pa.array(turn < count), more, "")
+            made = pc.binary_join_element_wise(made, more, "")
         return made
 
     return Node(max(most(EXTRA), 1) * part.width, make)
@@ -202,7 +194,7 @@ _ALPHABETS = (string.ascii_uppercase, string.ascii_lowercase, string.digits)
 _LONGEST_BOUND, _LONGER = 16, 6
 
 
-def span_patterns(limits: Iterable[Limits]) -> tuple[str, str, str] | None:
+def span_patterns(limits: Sequence[Rule]) -> tuple[str, str, str] | None:
     """Regular expressions of the texts between the bounds of some CHECKs; None if not understood.
 
     The first matches the texts that may stay, new texts are made from the second, and more texts
@@ -210,21 +202,18 @@ def span_patterns(limits: Iterable[Limits]) -> tuple[str, str, str] | None:
     length whose letters at each position are of one alphabet. Which texts lie beyond a single bound
     depends on the collation.
 
-    >>> span_patterns([Limits(low="A", high="F")])
+    >>> span_patterns([Rule("bounds", ("c",), "check", "", low="A", high="F")])
     ('^(?:[A-F]|[B-E].*|A.+|A|F)$', '^[A-F]$', '^[A-E][A-Z]{1,6}$')
-    >>> span_patterns([Limits(low="10"), Limits(high="59")])[1]
-    '^[1-5][0-9]$'
     """
-    result = list(limits)
-    low = max((item.low for item in result if item.low is not None), default=None)
-    high = min((item.high for item in result if item.high is not None), default=None)
-    if low is None or high is None or any(item.values is not None for item in result):
+    low = max((rule.low for rule in limits if rule.low is not None), default=None)
+    high = min((rule.high for rule in limits if rule.high is not None), default=None)
+    if low is None or high is None or any(rule.values is not None for rule in limits):
         return None
     sets = [_letters_beside(letter) for letter in low]
     alike = len(low) == len(high) and [_letters_beside(letter) for letter in high] == sets
     if not all(sets) or not alike or len(low) > _LONGEST_BOUND or not low < high:
         return None
-    open_ = any(item.low_open or item.high_open for item in result)
+    open_ = any(rule.strict for rule in limits)
     return _patterns_between(low, high, sets, open_)
 
 
@@ -282,10 +271,10 @@ class Pattern:
         if self.case is not None:
             return (pc.utf8_upper if self.case == "upper" else pc.utf8_lower)(texts)
         bad = pc.fill_null(pc.invert(self._matches(texts)), False)
-        rows = np.flatnonzero(bad.to_numpy(zero_copy_only=False))
-        if not len(rows):
+        rows = pc.sum(bad).as_py() or 0
+        if not rows:
             return texts
-        return replace_rows(texts.cast(pa.string()), rows, self.make(len(rows), rng))
+        return pc.replace_with_mask(texts.cast(pa.string()), bad, self.make(rows, rng))
 
     def make(self, rows: int, rng: np.random.Generator) -> pa.Array:
         """Texts that match, shape (rows,)."""
@@ -320,30 +309,27 @@ class Pattern:
 
 
 def column_pattern(table: Table, column: Column) -> Pattern | None:
-    """The first pattern, else the case, that a CHECK demands of a text column, or None.
+    """The first pattern, else the case, that a rule demands of a text column, or None.
 
     >>> from privbench.rng import generator
+    >>> from privbench.rules.facts import with_rules
     >>> from privbench.schema import ColumnType, TableName
     >>> zip_ = Column("zip", 1, ColumnType("text", "text", category="S"))
     >>> check = Check("c", "(zip ~ '^[0-9]{5}$'::text)")
-    >>> table = Table(TableName("public", "t"), (zip_,), checks=(check,))
+    >>> table = with_rules(Table(TableName("public", "t"), (zip_,), checks=(check,)))
     >>> len(column_pattern(table, zip_).make(1, generator(1))[0].as_py())
     5
     """
     if column.type.category != "S":
         return None
-    texts = [(check.expression, column.name) for check in table.checks]
-    texts += [(text, "VALUE") for text in column.type.domain_checks]
-    limits = column_limits(table, column)
+    limits = column_rules(table, column)
     _, greatest = length_limits(limits, column.type.length)
-    for expression, name in texts:
-        result = _pattern(expression, name, greatest)
+    for rule in column_rules(table, column, ("pattern",)):
+        result = _pattern(rule.pattern or "", rule.fold, greatest)
         if result is not None:
             return result
-    for expression, name in texts:
-        case = case_of(expression, name)
-        if case is not None:
-            return _cased(case, greatest)
+    for rule in column_rules(table, column, ("case",)):
+        return _cased(rule.case or "", greatest)
     found_spans = span_patterns(limits)
     if found_spans is None:
         return None
@@ -351,24 +337,36 @@ def column_pattern(table: Table, column: Column) -> Pattern | None:
     return Pattern(stays, False, parse(made), greatest, parse(more))
 
 
-def is_understood(check: Check, table: Table) -> bool:
-    """Whether a CHECK demands only one column's pattern or case, which the encoder satisfies."""
-    if len(check.columns) != 1:
-        return False
-    text, names = check.expression, (*check.columns, "VALUE")
-    if any(pattern_of(text, name, alone=True) and _pattern(text, name, None) for name in names):
-        return True
-    result = column_pattern(table, table.column(check.columns[0]))
-    case = None if result is None or len(conjuncts(text)) != 1 else result.case
-    return case is not None and case in {case_of(text, name) for name in names}
+def unkept_checks(table: Table) -> tuple[Check, ...]:
+    """CHECKs of a table and its domains of which rows may break some part.
+
+    What else they demand than their rules is unknown, or a pattern has no texts.
+    """
+    left, domains = {rule.text for rule in table.rules if rule.kind == "expression"}, []
+    for column in table.columns:
+        own = {rule.text for rule in column.type.rules if rule.kind == "expression"}
+        own |= {
+            rule.text
+            for rule in column_rules(table, column, ("pattern", "case"))
+            if not _is_kept(rule, table, column)
+        }
+        left |= own
+        name = str(column.type.domain or column.type.sql)
+        texts = (text for text in column.type.domain_checks if text in own)
+        domains += [Check(name, text, (column.name,)) for text in texts]
+    return (*(check for check in table.checks if check.expression in left), *domains)
+
+
+def _is_kept(rule: Rule, table: Table, column: Column) -> bool:
+    """Whether texts that match a pattern or keep a case are made for a column."""
+    if rule.pattern is not None:
+        return _pattern(rule.pattern, rule.fold, None) is not None
+    result = column_pattern(table, column)
+    return result is not None and result.case == rule.case
 
 
 @lru_cache(maxsize=1024)
-def _pattern(expression: str, name: str, length: int | None) -> Pattern | None:
-    result = pattern_of(expression, name)
-    if result is None:
-        return None
-    regex, fold = result
+def _pattern(regex: str, fold: bool, length: int | None) -> Pattern | None:
     try:
         return Pattern(regex, fold, parse(regex), length)
     except Unknown:

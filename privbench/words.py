@@ -25,7 +25,7 @@ def lists() -> dict[str, Any]:
 
 
 def _read(file: str) -> dict[str, Any]:
-    text = resources.files("privbench.roles").joinpath(file).read_text("utf-8")
+    text = resources.files("privbench").joinpath(file).read_text("utf-8")
     return tomllib.loads(text)
 
 

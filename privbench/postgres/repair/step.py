@@ -1,0 +1,33 @@
+"""The face of every step of a repair."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection
+
+from privbench.postgres.repair.rows import Rows
+
+
+class Step(ABC):
+    """One kind of rule that synthetic rows may break, in the tables of a load."""
+
+    def __init__(self, clone: Rows) -> None:
+        self.clone = clone
+        self.find()
+
+    @abstractmethod
+    def find(self) -> None:
+        """Read the rules in the target's catalog, and set aside what would refuse rows."""
+
+    @abstractmethod
+    def broken(self) -> set[str]:
+        """Tables of which some rows break a rule."""
+
+    @abstractmethod
+    def repair(self, touched: Collection[str] | None = None, *, last: bool = False) -> None:
+        """Change rows so that they keep the rules, or delete them.
+
+        Args:
+            touched: Tables of which rows were changed since they last kept the rules; None is all.
+            last: Whether rows that break a rule go, as there is no later turn to change them.
+        """

@@ -1,0 +1,113 @@
+"""The rules of a table: put together once, then asked by whatever makes or repairs rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from privbench.rules.named import date_orders
+from privbench.rules.parse import lowered, stated
+from privbench.schema import Column, ColumnType, Rule, Table, Unique
+
+#: Names of CHECKs that are no constraints, but follow from the rest of the schema.
+BOUNDS, REFERENCE = "partition bounds", "type of a reference"
+#: The column that the CHECK of a domain speaks of.
+VALUE = ("VALUE",)
+#: Kinds of rules that limit the values of a column by literals.
+LIMITS = ("bounds", "values", "length")
+
+
+def with_rules(table: Table) -> Table:
+    """The table with all rules that its parts state, and the domains of its columns.
+
+    >>> from privbench.schema import Check, TableName
+    >>> age = Column("age", 1, ColumnType("integer", "int4"))
+    >>> adults = Table(TableName("public", "t"), (age,), checks=(Check("c", "(age >= 18)"),))
+    >>> with_rules(adults).rules[0].low
+    '18'
+    """
+    columns = tuple(replace(item, type=type_with_rules(item.type)) for item in table.columns)
+    return replace(table, columns=columns, rules=tuple(_of_table(table)))
+
+
+def type_with_rules(type_: ColumnType) -> ColumnType:
+    """The type, and the types within it, with the rules of their domains."""
+    if not (type_.domain_checks or type_.parts or type_.rules):
+        return type_
+    rules = [rule for text in type_.domain_checks for rule in _of_check(text, "domain", VALUE)]
+    parts = tuple(map(type_with_rules, type_.parts))
+    return replace(type_, rules=tuple(rules), parts=parts)
+
+
+def _of_table(table: Table) -> Iterator[Rule]:
+    known = {column.name for column in table.columns}
+    for check in table.checks:
+        source = {BOUNDS: "partition", REFERENCE: "reference"}.get(check.name, "check")
+        source = "config" if check.declared else source
+        rules = _of_check(check.expression, source, check.columns)
+        yield from (rule for rule in rules if known.issuperset(rule.columns))
+    for index in table.indexes:
+        columns = lowered(index.definition) if index.unique and index.has_expressions else ()
+        if columns and known.issuperset(columns):
+            yield Rule("unique", columns, "index", index.definition, fold=True)
+    for low, high in date_orders(table):
+        yield Rule("order", (low, high), "name", f"{low} comes before {high}")
+
+
+def _of_check(text: str, source: Any, columns: tuple[str, ...]) -> Iterator[Rule]:
+    """The rules of a CHECK; the last is its whole expression if they are not all that it states."""
+    rules, whole = stated(text)
+    for rule in rules:
+        alone = len(columns) == 1 or rule.kind not in ("pattern", "case")
+        whole = whole and alone
+        names = tuple(map(str.upper, rule.columns)) if columns == VALUE else rule.columns
+        if columns != VALUE or names == VALUE:
+            yield replace(rule, columns=names, source=source, text=text)
+    if not whole:
+        yield Rule("expression", columns, source, text)
+
+
+def column_rules(table: Table, column: Column, kinds: Sequence[str] = LIMITS) -> tuple[Rule, ...]:
+    """The rules of some kinds on a single column, those of its domain last."""
+    own = [rule for rule in table.rules if rule.columns == (column.name,) and rule.kind in kinds]
+    return (*own, *(rule for rule in column.type.rules if rule.kind in kinds))
+
+
+def orders(table: Table, *, named: bool = False) -> tuple[Rule, ...]:
+    """Orders of two columns: those that CHECKs demand, or those that names suggest."""
+    found = (rule for rule in table.rules if rule.kind == "order")
+    return tuple(rule for rule in found if (rule.source == "name") == named)
+
+
+def differences(table: Table) -> tuple[tuple[str, ...], ...]:
+    """Pairs of columns that must differ."""
+    return tuple(rule.columns for rule in table.rules if rule.kind == "differs")
+
+
+def folded_uniques(table: Table) -> tuple[Unique, ...]:
+    """UNIQUE indexes on ``lower(column)``: unique whatever the case of the letters.
+
+    Such an index may hold other columns too: ``(tenant, lower(mail))``. The case of those is
+    ignored as well, which is stricter than the index.
+    """
+    names = {index.definition: index.name for index in table.indexes}
+    found = (rule for rule in table.rules if rule.kind == "unique")
+    return tuple(Unique(names[rule.text], rule.columns) for rule in found)
+
+
+def length_limits(limits: Sequence[Rule], declared: int | None) -> tuple[int, int | None]:
+    """The least and greatest length of a text by its rules and its declared length."""
+    tops = [rule.longest for rule in limits if rule.longest is not None]
+    if declared is not None:
+        tops.append(declared)
+    return max((rule.shortest for rule in limits), default=0), min(tops, default=None)
+
+
+def allowed(limits: Sequence[Rule]) -> tuple[str, ...] | None:
+    """The values that every list allows, in the first list's order; None without a list."""
+    lists = [rule.values for rule in limits if rule.values is not None]
+    if not lists:
+        return None
+    kept = [value for value in lists[0] if all(value in other for other in lists[1:])]
+    return tuple(dict.fromkeys(kept))

@@ -1,0 +1,170 @@
+"""Values to try in rows that break a CHECK, cut out of its text.
+
+``(gross = (net + tax))`` gives ``(net + tax)`` for ``gross``. PostgreSQL's parser judges each value
+(`privbench.pgsql.written`): it does no more than the CHECK and the columns' own expressions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice, product
+
+from sqlglot import expressions as exp
+
+from privbench.pgsql.expressions import bare, expression_tree
+from privbench.pgsql.written import computes
+from privbench.schema import Column, Table
+
+#: Values of one column that are tried at most: half as many end some lists of labels too soon.
+MOST = 16
+#: A CHECK with more characters than this is not searched for values to try, as that takes time with
+#: the square of its length. Lists of some hundred labels are shorter.
+_READ = 20_000
+_COMPARING = (
+    *(exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE),
+    *(exp.ArrayContainedBy, exp.ArrayContainsAll),
+)
+#: A step beyond an open bound, by category of the column's type.
+_STEPS = {"N": "1", "D": "interval '1 day'", "T": "interval '1 hour'"}
+#: Further values to try, by category or name of a column's type, for CHECKs of what no model holds,
+#: such as a length. Numbers and words come from the CHECK.
+_SHAPES = {
+    "A": ["array_fill({column}[1], ARRAY[{size}])"],
+    "N": ["{column} * {size}"],
+    "S": ["upper({column})", "left({column}, {size})", "rpad({column}, {size}, 'x')"],
+    "bytea": ["substring(sha256({column}) || repeat('x', {size})::bytea from 1 for {size})"],
+    "jsonb": ["'[]'", "jsonb_build_object({word}, {other})"],
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A value to try."""
+
+    column: str
+    text: str  # SQL of the value
+    reads: frozenset[str] = frozenset()  # columns that the value itself is computed from
+    equal: bool = False  # whether the CHECK says that the column equals it
+
+
+def values(
+    table: Table, text: str, columns: Collection[str], stands_for: str | None = None
+) -> list[Value]:
+    """Values to try in a row that breaks a CHECK, by column.
+
+    ``text`` is the CHECK as the target's catalog prints it. In a domain's CHECK, VALUE means the
+    column ``stands_for``.
+
+    >>> from privbench.schema import Column, ColumnType, TableName
+    >>> names = [Column(name, 1, ColumnType("integer", "int4", category="N")) for name in "abc"]
+    >>> table = Table(TableName("public", "t"), tuple(names))
+    >>> found = values(table, "((a = (b + c)) OR (a > 7))", ["a"])
+    >>> [item.text for item in found][:3]
+    ['(b + c)', '7', '(7) + 1']
+    >>> values(table, "((a % 1000003) = 2)", ["a"])[0].text
+    'a - a % 1000003 + 2'
+    """
+    tree = _parsed(text, stands_for)
+    compared = [*_multiples(tree, table), *_compared(tree, table)]
+    fillings = list(_fillings(tree))
+    sources = [text, *(column.default for column in table.columns if column.default)]
+    found: list[Value] = []
+    for name in columns:
+        made = [item for item in compared if item.column == name]
+        made += _of_column(table.column(name), fillings)
+        judged = (item for item in dict.fromkeys(made) if computes(item.text, sources))
+        found += islice(judged, MOST)
+    return found
+
+
+def _parsed(text: str, stands_for: str | None) -> exp.Expr:
+    """The tree of a CHECK, with a column in place of VALUE; NULL where sqlglot cannot read it."""
+    tree = expression_tree(text) if len(text) <= _READ else None
+    if tree is None:
+        return exp.null()
+    if stands_for is not None:
+        for column in tree.find_all(exp.Column):
+            column.set("this", exp.to_identifier(stands_for, quoted=True))
+    return tree
+
+
+def _fillings(tree: exp.Expr) -> Iterator[dict[str, str]]:
+    """Texts for ``{size}``, ``{word}`` and ``{other}``: numbers of the CHECK and its strings."""
+    literals = list(tree.find_all(exp.Literal, bfs=False))
+    sizes = [item.name for item in literals if item.is_int and 0 < int(item.name) < 10_000]
+    texts = [item.sql("postgres") for item in literals if item.is_string][:4]
+    pairs = [(one, other) for one in texts for other in (*texts, "'x'") if one != other]
+    for size, (word, other) in product(sizes[:4] or ["1"], pairs or [("'x'", "'x'")]):
+        yield {"size": size, "word": word, "other": other}
+
+
+def _of_column(column: Column, fillings: Sequence[dict[str, str]]) -> Iterator[Value]:
+    """The default, truth values, and shapes of a column's type."""
+    if column.default and column.sequence is None and not column.generated:
+        yield Value(column.name, column.default)
+    if column.type.base == "bool":
+        yield from (Value(column.name, text) for text in ("true", "false"))
+    shapes = [s for kind in (column.type.category, column.type.base) for s in _SHAPES.get(kind, ())]
+    quoted = exp.to_identifier(column.name, quoted=True).sql("postgres")
+    for shape, filling in product(shapes, fillings):
+        text = shape.format(column=quoted, **filling)
+        yield Value(column.name, text, frozenset({column.name}))
+
+
+def _compared(tree: exp.Expr, table: Table) -> Iterator[Value]:
+    """The other side of every comparison with a column; each item of a list."""
+    known = {column.name: column for column in table.columns}
+    for node in tree.find_all(*_COMPARING, bfs=False):
+        for mine, other, less in ((node.left, node.right, exp.LT), (node.right, node.left, exp.GT)):
+            side = bare(mine)
+            column = known.get(side.name) if isinstance(side, exp.Column) else None
+            if column is None:
+                continue
+            listed = bare(other.this) if isinstance(other, exp.Any) else None
+            items = listed.expressions if isinstance(listed, exp.Array) else [other]
+            for item in items:
+                value = item.sql("postgres")
+                named = {found.name for found in item.find_all(exp.Column)}
+                reads = frozenset(named.intersection(known))
+                equal = isinstance(node, exp.EQ) and listed is None
+                yield Value(column.name, value, reads, equal)
+                step = _STEPS.get(column.type.category)
+                if isinstance(node, (exp.LT, exp.GT)) and step:
+                    sign = "-" if isinstance(node, less) else "+"
+                    yield Value(column.name, f"({value}) {sign} {step}", reads)
+
+
+def _multiples(tree: exp.Expr, table: Table) -> Iterator[Value]:
+    """Where a column must leave a remainder, a value that does, made of the old one."""
+    unique = {name for item in table.unique_sets for name in item.columns}
+    known = {column.name for column in table.columns}
+    for node in tree.find_all(exp.EQ, bfs=False):
+        of, rest = bare(node.left), bare(node.right)
+        if not isinstance(of, exp.Mod) or not isinstance(rest, exp.Literal):
+            continue
+        column, factor = bare(of.this), bare(of.expression)
+        if isinstance(column, exp.Column) and column.name in known:
+            mine, by, left = (item.sql("postgres") for item in (column, factor, rest))
+            # Close by, or a multiple, so that different rows stay different.
+            moved = f"{mine} * {by}" if column.name in unique else f"{mine} - {mine} % {by}"
+            yield Value(column.name, f"{moved} + {left}", frozenset({column.name}), equal=True)
+
+
+def range_columns(text: str, known: Collection[str]) -> tuple[str, ...]:
+    """The column that an index expression is, or the two ends of a range ``int4range(a, b)``.
+
+    >>> range_columns("int4range(a, b, '[]')", "abc"), range_columns("a + b", "abc")
+    (('a', 'b'), ())
+    """
+    # By itself, a column named like a statement would be read as that.
+    if text in known and text.isidentifier():
+        return (text,)
+    selected = expression_tree(f"SELECT {text}")
+    if selected is None or len(selected.expressions) != 1:
+        return ()
+    (tree,) = selected.expressions
+    ranged = isinstance(tree, exp.Anonymous) and tree.name.lower().endswith("range")
+    ends = tree.expressions[:2] if ranged else [tree]
+    names = tuple(item.name for item in ends if isinstance(item, exp.Column))
+    return names if len(names) == len(ends) and {*known}.issuperset(names) else ()
