@@ -175,6 +175,11 @@ class Column:
     generated: Literal["", "s", "v"] = ""
     collation: Text | None = None
     sequence: TableName | None = None
+    # Found by a rehearsal of the schema's expressions where the type alone does not say how values
+    # are made: templates of literals (`privbench.encoding.placeholders`), of elements for an array;
+    # and the fewest elements.
+    templates: Few[Text] = ()
+    least: Annotated[int, Field(ge=0, le=1024)] = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,6 +385,10 @@ class Schema:
                 del key["equalities"]
             for check in table["checks"]:
                 check.pop("declared")
+            for column in table["columns"]:  # as in models of versions without a rehearsal
+                for name in ("templates", "least"):
+                    if not column[name]:
+                        del column[name]
             for key in table["foreign_keys"]:
                 if not key["unique"]:  # as in models of versions that did not state it
                     del key["unique"]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, LiteralString
 
@@ -14,7 +15,14 @@ from psycopg import sql
 
 from privbench.domain import Domain
 from privbench.encoding.base import Codec, Codes, ColumnReader, Rng, SettledReader, head, null_mask
-from privbench.encoding.keys.placeholders import array_texts, fill, filler_of, part_maker
+from privbench.encoding.keys.placeholders import (
+    array_texts,
+    fill,
+    filler_of,
+    is_array,
+    of_templates,
+    part_maker,
+)
 from privbench.encoding.scale import int64_points, scale_of
 from privbench.encoding.surrogate_text import (
     BASE36,
@@ -111,6 +119,9 @@ def fill_reader(
 
 def fallback_reader(table: str, column: Column) -> ColumnReader:
     """The reader of a column whose type is never modelled."""
+    if column.templates:
+        filled, why = f"templates:{json.dumps(column.templates)}", "by a rehearsal of the schema"
+        return fill_reader(table, column, filled, "valid placeholder, NULL rate only", why)
     filler = filler_of(column.type)
     if filler == "uuid":
         how, why = "random version-4 uuid, NULL rate only", "a uuid carries nothing to model"
@@ -196,13 +207,15 @@ _SIZES: dict[str, tuple[LiteralString, int]] = {
     "tsvector": ("pg_catalog.length({})::bigint", MAX_ELEMENTS),
 }
 
+_DOCUMENTS = ("json", "jsonb")
+
 #: Most bytes of a generated element of an array or tsvector, or of a bit; a character takes one.
 _BYTES = {"array": 32.0, "tsvector": 16.0, "varbit": 0.125}
 
 
 def size_kind(type_: ColumnType) -> str | None:
     """The measure of size of a type, a key of `_SIZES`; None if it has none."""
-    if type_.category == "A" and type_.parts and type_.base not in ("oidvector", "int2vector"):
+    if is_array(type_):
         return "array" if part_maker(type_.parts[0]) is not None else None
     return type_.base if type_.kind == "b" and type_.base in _SIZES else None
 
@@ -215,6 +228,7 @@ class SizedCodec(Codec):
 
     measure: str
     edges: tuple[int, ...]  # edges of the cells of sizes
+    templates: tuple[str, ...] = ()  # of documents, or of an array's elements (`Column.templates`)
 
     @property
     def domains(self) -> dict[str, Domain]:
@@ -229,7 +243,7 @@ class SizedCodec(Codec):
         inside = np.where(null, 0, np.minimum(cell, len(edges) - 2))
         sizes = rng.integers(edges[inside], edges[inside + 1], dtype=np.int64)
         sizes = np.minimum(np.where(null, 0, sizes), max(_MOST // max(len(sizes), 1), 1))
-        made = _sized(self.measure, self.type, sizes, rng)
+        made = _sized(self.measure, self.type, sizes, rng, self.templates)
         return pc.if_else(pa.array(null), pa.scalar(None, made.type), made)
 
 
@@ -252,24 +266,29 @@ def sized_reader(table: str, column: Column, room: int | None = None) -> ColumnR
 
     If an index limits the bytes of a value, ``room`` is that limit.
     """
-    measure = size_kind(column.type)
-    if measure is None:
+    listed = column.templates and is_array(column.type)
+    measure = "array" if listed else size_kind(column.type)
+    if measure is None or (column.templates and measure not in ("array", *_DOCUMENTS)):
         return None
     top = _SIZES[measure][1]
     if room is not None:
         top = max(min(top, int(room / _BYTES.get(measure, 1.0))), 1)
     if measure == "varbit":
         top = min(top, column.type.length or top)
-    codec = SizedCodec(*head(column), measure, length_edges(0, top))
+    edges = length_edges(min(column.least, top), top)
+    codec = SizedCodec(*head(column), measure, edges, column.templates)
     why = f"values of {column.type.sql} are never copied"
     return SizedReader(table, column, codec, "valid placeholder of measured size", why)
 
 
-def _sized(measure: str, type_: ColumnType, sizes: Sizes, rng: Rng) -> pa.Array:
+def _sized(
+    measure: str, type_: ColumnType, sizes: Sizes, rng: Rng, templates: Sequence[str] = ()
+) -> pa.Array:
     """Values of given sizes; a ValueError where no element of an array can be made."""
     match measure:
         case "array":
-            made = array_texts(type_.parts[0], rng.integers(2**20, size=len(sizes)), sizes)
+            numbers = rng.integers(2**20, size=len(sizes))
+            made = array_texts(type_.parts[0], numbers, sizes, templates)
             if made is None:
                 raise ValueError(f"no element of {type_.sql} can be made")
             return made
@@ -284,9 +303,20 @@ def _sized(measure: str, type_: ColumnType, sizes: Sizes, rng: Rng) -> pa.Array:
             flat = joined("'", digits(rng.integers(36**4, size=int(places[-1])), 4), "'")
             return pc.binary_join(pa.ListArray.from_arrays(pa.array(places, pa.int32()), flat), " ")
         case "json" | "jsonb":
+            if templates:
+                return _documents(templates, sizes, rng)
             long = joined('{"text": "', _words(sizes - 12, rng), '"}')
             return pc.if_else(pa.array(sizes >= 12), long, "{}")
     raise ValueError(f"no measure of size {measure!r}")
+
+
+def _documents(templates: Sequence[str], sizes: Sizes, rng: Rng) -> pa.Array:
+    """Documents of templates; objects that have to be larger get a further text."""
+    made = of_templates(templates).make(rng.integers(2**20, size=len(sizes)))
+    more = sizes - np.asarray(pc.utf8_length(made)) - 12
+    fits = (more > 0) & np.asarray(pc.match_substring_regex(made, r'^\{".*\}$'))
+    long = joined(pc.utf8_slice_codeunits(made, 0, -1), ', "text": "', _words(more, rng), '"}')
+    return pc.if_else(pa.array(fits), long, made)
 
 
 def _cut(sizes: Sizes, base: int, rng: Rng) -> pa.Array:

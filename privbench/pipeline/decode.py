@@ -15,14 +15,15 @@ import pyarrow as pa
 
 from privbench.domain import Codes
 from privbench.encoding import Codec, KeyedTable, generate_keys
-from privbench.encoding.keys.columns import kept_uniques
+from privbench.encoding.keys.columns import INTEGERS, kept_uniques
+from privbench.encoding.keys.key_types import in_key_type, with_key_types
 from privbench.errors import ModelError
 from privbench.learning.synthetic import Parts, SyntheticDatabase, SyntheticTable, Window
 from privbench.pipeline.model import UNFIT, Model
 from privbench.rng import generator
 from privbench.rules.facts import folded_uniques, orders
 from privbench.rules.texts import column_pattern
-from privbench.schema import Table
+from privbench.schema import ForeignKey, Table
 from privbench.synthesizers import get as find_synthesizer
 
 #: Rows that are decoded at a time.
@@ -88,7 +89,7 @@ def decode(model: Model, *, scale: float = 1.0, seed: int | None = None) -> list
     """
     fitted = find_synthesizer(model.synthesizer).load(model.state, model.arrays)
     drawn = fitted.sample(scale, seed)
-    tables = [model.schema.table(key) for key in sorted(model.tables)]
+    tables = with_key_types([model.schema.table(key) for key in sorted(model.tables)])
     codecs = {key: made.codecs for key, made in model.tables.items()}
     _check_drawn(tables, codecs, drawn, {key: t.num_rows for key, t in model.public.items()})
     minted = generate_keys(
@@ -97,20 +98,39 @@ def decode(model: Model, *, scale: float = 1.0, seed: int | None = None) -> list
         {t.key: drawn.tables[t.key].parents for t in tables},
         {t.key: drawn.tables[t.key].rows for t in tables},
         seed=seed,
-        codecs=codecs,
+        codecs={table.key: _of_own_type(table, codecs[table.key]) for table in tables},
         own={key: made.own for key, made in model.tables.items() if made.own is not None},
         # Values of a public table are texts, as the codecs of keys have them.
-        public_keys=lambda key: [
-            model.public[str(key.ref_table)][name].combine_chunks() for name in key.ref_columns
-        ],
+        public_keys=lambda key: _public_keys(model, key),
         references=False,
     )
+    by_key = {table.key: table for table in tables}
     return [
-        _private(table, minted[table.key], codecs[table.key], drawn.tables[table.key], seed)
+        _private(
+            by_key[table.key], minted[table.key], codecs[table.key], drawn.tables[table.key], seed
+        )
         if table.key in minted
         else _public(table, model.public[table.key])
         for table in model.schema
     ]
+
+
+def _public_keys(model: Model, key: ForeignKey) -> list[pa.Array]:
+    """The values of a public table that a key may take, in a type that the key's columns hold."""
+    child, parent = model.schema.table(key.table), model.schema.table(key.ref_table)
+    made = []
+    for ours, theirs in zip(key.columns, key.ref_columns, strict=True):
+        values = model.public[parent.key][theirs].combine_chunks()
+        mine, own = child.column(ours).type, parent.column(theirs).type
+        whole = mine.base in INTEGERS and own.base not in INTEGERS
+        made.append(in_key_type(values, own, mine) if whole else values)
+    return made
+
+
+def _of_own_type(table: Table, codecs: Mapping[str, Codec]) -> dict[str, Codec]:
+    """The codecs whose columns keep their type (`with_key_types`)."""
+    types = {column.name: column.type.base for column in table.columns}
+    return {name: codec for name, codec in codecs.items() if types[name] == codec.type.base}
 
 
 def _check_drawn(
@@ -174,7 +194,11 @@ def _whole(
     wanted |= {name for order in orders(table, named=True) for name in order.columns}
     codes, rows = drawn.tables[table.key].codes, drawn.tables[table.key].rows
     return {
-        name: _decoded(table, codec, codes, generator(seed, "decode", table.key, name), rows)
+        name: in_key_type(
+            _decoded(table, codec, codes, generator(seed, "decode", table.key, name), rows),
+            codec.type,
+            table.column(name).type,
+        )
         for name, codec in codecs.items()
         if name in wanted and not codec.omitted
     }

@@ -105,6 +105,9 @@ def _values(array: pa.Array, kind: ColumnType) -> NDArray[Any] | pa.Array:
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     if kind.base in _NUMBERS and kind.kind == "b":
+        if pa.types.is_decimal(array.type):
+            # Arrow's own cast may miss the nearest double.
+            array = array.cast(pa.string())
         held, stored, sent, zero = _NUMBERS[kind.base]
         numbers = array.cast(held).cast(stored).fill_null(0).to_numpy(zero_copy_only=False)
         return (numbers - numbers.dtype.type(zero)).astype(sent)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,6 +28,9 @@ _WIDE = 2**40
 #: Points lie on a grid with `_ACROSS` columns, at a distance (`_APART`) at which shapes around them
 #: do not touch.
 _ACROSS, _APART = 1000, 10
+#: The days of dates: twenty years from 2005 on. Degrees at which shapes lie on a map.
+_FIRST_DAY, _DAYS = 12_784, 7305
+_LONGITUDES, _LATITUDES = 351, 161
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +58,7 @@ def maker_of(type_: ColumnType) -> Maker | None:
         return _composite(type_)
     if type_.kind in "rm":
         return _range(type_)
-    if type_.category == "A" and type_.parts and type_.base not in ("oidvector", "int2vector"):
+    if is_array(type_):
         return _array(type_)
     if type_.kind != "b":
         return None
@@ -62,6 +66,19 @@ def maker_of(type_: ColumnType) -> Maker | None:
         return _MAKERS[type_.base](type_)
     template = packaged("placeholders", "privbench.encoding").get(type_.base)
     return None if template is None else _template(*template)
+
+
+def column_maker(column: Column) -> Maker | None:
+    """The maker of a column's values, or None: by its templates, else by its type."""
+    if column.templates and not is_array(column.type):
+        return of_templates(column.templates)
+    return maker_of(column.type)
+
+
+def is_array(type_: ColumnType) -> bool:
+    """Whether values of a type are array literals."""
+    plain = type_.base not in ("oidvector", "int2vector")
+    return type_.category == "A" and bool(type_.parts) and plain
 
 
 def part_maker(type_: ColumnType) -> Maker | None:
@@ -86,15 +103,17 @@ def part_maker(type_: ColumnType) -> Maker | None:
 def value_space(table: Table, column: Column, codec: Codec | None, rows: int) -> ValueSpace | None:
     """The values that a column can have, as `modelled_values`; also for types never modelled."""
     result = modelled_values(table, column, codec, rows)
-    made = maker_of(column.type) if result is None else None
+    made = column_maker(column) if result is None else None
     if result is not None or made is None:
         return result
     return ValueSpace(column, None, 0, made.room - 1, maker=made.make)
 
 
-def array_texts(element: ColumnType, numbers: Numbers, sizes: Numbers) -> pa.Array | None:
+def array_texts(
+    element: ColumnType, numbers: Numbers, sizes: Numbers, templates: Sequence[str] = ()
+) -> pa.Array | None:
     """Array literals of the given sizes, or None where no element can be made."""
-    made = part_maker(element)
+    made = of_templates(templates) if templates else part_maker(element)
     if made is None:
         return None
     places = np.concatenate([[0], np.cumsum(sizes)])
@@ -156,7 +175,18 @@ def _bits(type_: ColumnType) -> Maker:
 
 
 #: The parts of a template that are replaced by the number, see `_part`.
-_PART = re.compile(r"(#(?:\d+h|\d[bm]|[+xyXY])?)")
+_PART = re.compile(r"(#(?:\d+h|\d[bm]|[+xyXYdou])?)")
+
+
+def of_templates(texts: Sequence[str]) -> Maker:
+    """Literals of several templates in turn."""
+    makers = [_template(text, _WIDE) for text in texts]
+
+    def make(numbers: Numbers) -> pa.Array:
+        which, number = numbers % len(makers), numbers // len(makers)
+        return pc.choose(pa.array(which), *(maker.make(number) for maker in makers))
+
+    return Maker(make, 2**20)
 
 
 def _template(text: str, room: int) -> Maker:
@@ -175,7 +205,8 @@ def _part(text: str, numbers: Numbers) -> pa.Array:
 
     ``#`` is the number, ``#+`` the number plus one, ``#8h`` its eight hexadecimal digits. ``#2b``
     is its byte 2, ``#2m`` that byte in two hexadecimal digits. ``#x`` and ``#y`` are the
-    coordinates of a point, ``#X`` and ``#Y`` are greater than these by one.
+    coordinates of a point, ``#X`` and ``#Y`` are greater than these by one. ``#d`` is a date, and
+    ``#o`` and ``#u`` are whole degrees of longitude and latitude, short of the edges of a map.
     """
     match text[-1]:
         case "h":
@@ -188,14 +219,43 @@ def _part(text: str, numbers: Numbers) -> pa.Array:
             return decimal(numbers % _ACROSS * _APART + (text[-1] == "X"))
         case "y" | "Y":
             return decimal(numbers // _ACROSS * _APART + (text[-1] == "Y"))
+        case "d":
+            days = (_FIRST_DAY + numbers % _DAYS).astype(np.int32)
+            return pa.array(days, pa.date32()).cast(pa.string())
+        case "o":
+            return decimal(numbers % _LONGITUDES - _LONGITUDES // 2)
+        case "u":
+            return decimal(numbers // _LONGITUDES % _LATITUDES - _LATITUDES // 2)
     return decimal(numbers + (text == "#+"))
 
 
 def _vector(type_: ColumnType) -> Maker:
+    """Vectors of the declared dimensions; numbers of 16 bits distinguish fewer values."""
     dimensions = re.search(r"\((\d+)\)", type_.sql)
     size = int(dimensions[1]) if dimensions else 1
-    sparse = type_.base == "sparsevec"
-    return _template(f"{{1:#}}/{size}" if sparse else "[#" + ",1" * (size - 1) + "]", 2**20)
+    if type_.base == "sparsevec":
+        return _template(f"{{1:#}}/{size}", 2**20)
+    first, room = ("#e-3", 2**11) if type_.base == "halfvec" else ("#e-6", 2**20)
+    rest = [f"#{place % 3}be-2" for place in range(size - 1)]
+    return _template(f"[{','.join([first, *rest])}]", room)
+
+
+#: A shape in a type's modifier, with its further dimensions: ``geometry(PolygonZ,4326)``.
+_SHAPE = re.compile(r"\(([a-z]+?)(zm|z|m)?[,)]")
+#: Points of a shape around a place, in degrees.
+_CORNERS = {"P": "#o.1 #u.1", "Q": "#o.2 #u.1", "R": "#o.2 #u.2", "S": "#o.1 #u.2"}
+
+
+def _geometry(type_: ColumnType) -> Maker:
+    """Shapes of the type's modifier; PostGIS itself adds the reference system."""
+    found = _SHAPE.search(type_.sql.lower())
+    shape, more = (found[1], found[2] or "") if found else ("point", "")
+    known = packaged("shapes")
+    name = shape if shape in known else "point"
+    tail = " 1" * len(more)
+    text = re.sub("[PQRS]", lambda corner: _CORNERS[corner[0]] + tail, known[name])
+    text = text.replace("M", more.upper())
+    return _template(f"{name.upper()} {more.upper()}{text}", _LONGITUDES * _LATITUDES)
 
 
 _LETTERS = pa.array([chr(code) for code in range(33, 127) if chr(code) not in "\\"])
@@ -203,6 +263,7 @@ _LETTERS = pa.array([chr(code) for code in range(33, 127) if chr(code) not in "\
 _MAKERS: dict[str, Callable[[ColumnType], Maker]] = {
     **dict.fromkeys(("bit", "varbit"), _bits),
     **dict.fromkeys(("vector", "halfvec", "sparsevec"), _vector),
+    **dict.fromkeys(("geometry", "geography"), _geometry),
     "char": lambda _: _listed(_LETTERS),
 }
 
@@ -217,7 +278,8 @@ def filler_of(type_: ColumnType) -> str | None:
 def fill(filler: str, type_: ColumnType, rows: int, rng: np.random.Generator) -> pa.Array:
     """Valid values of a type.
 
-    The filler is one of `filler_of`, ``faker:<provider>``, ``text:<constant>`` or ``null``.
+    The filler is one of `filler_of`, ``faker:<provider>``, ``text:<constant>``, ``null`` or
+    ``templates:<list in JSON>``.
     """
     name, _, rest = filler.partition(":")
     if filler == "null":
@@ -229,6 +291,8 @@ def fill(filler: str, type_: ColumnType, rows: int, rng: np.random.Generator) ->
     if name == "text":
         return _constant(rest).make(np.zeros(rows, dtype=np.int64))
     made = maker_of(type_) if filler == "made" else None
+    if name == "templates":
+        made = of_templates([str(text) for text in json.loads(rest)])
     if made is None:
         raise ValueError(f"unknown placeholder {filler!r}")
     return made.make(rng.integers(min(made.room, 2**20), size=rows))

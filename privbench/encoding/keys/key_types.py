@@ -1,0 +1,113 @@
+"""Keys of another type than their targets: targets draw what the types of their references hold.
+
+An ``integer`` may refer to a ``numeric``, a ``date`` to a ``timestamp``. A row whose key is 1.5 or
+noon could never be referred to, so synthetic ones have 1 and midnight. Where a target has several
+references, or is a reference itself, the narrowest type of all of them counts. All of it follows
+from the schema alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from privbench.encoding.datetimes import DateScale, TimestampScale
+from privbench.encoding.numbers import IntegerScale, NumericScale
+from privbench.encoding.scale import scale_of
+from privbench.encoding.surrogate_text import TEXT_BASES
+from privbench.encoding.uniqueness import Indices
+from privbench.schema import ColumnType, Table
+
+#: Types of which a key may refer to those that follow, the narrowest first.
+_CHAINS = (
+    ("int2", "int4", "int8", "numeric", "float4", "float8"),
+    ("date", "timestamp", "timestamptz"),
+)
+
+
+def with_key_types(tables: Sequence[Table]) -> list[Table]:
+    """The tables, columns that keys refer to in the narrowest type of what refers to them."""
+    types = {(table.key, column.name): column.type for table in tables for column in table.columns}
+    pairs = [
+        ((table.key, ours), (str(key.ref_table), theirs))
+        for table in tables
+        for key in table.foreign_keys
+        for ours, theirs in zip(key.columns, key.ref_columns, strict=True)
+        if (str(key.ref_table), theirs) in types
+    ]
+    # As often as there are keys, for chains of references.
+    for _ in pairs:
+        before = dict(types)
+        for ours, theirs in pairs:
+            types[theirs] = _narrower(types[ours], types[theirs])
+        if types == before:
+            break
+    return [
+        replace(
+            table,
+            columns=tuple(replace(c, type=types[table.key, c.name]) for c in table.columns),
+        )
+        for table in tables
+    ]
+
+
+def _narrower(child: ColumnType, parent: ColumnType) -> ColumnType:
+    """The type of values that both types hold: the parent's, unless the child's is narrower.
+
+    >>> date, time = ColumnType("date", "date"), ColumnType("timestamp", "timestamp")
+    >>> _narrower(date, time).sql, _narrower(time, date).sql
+    ('date', 'date')
+    """
+    for chain in _CHAINS:
+        if child.base in chain and parent.base in chain:
+            below = chain.index(child.base) < chain.index(parent.base)
+            scales = child.scale is not None and child.scale < _scale(parent)
+            return child if below or (child.base == parent.base and scales) else parent
+    if child.base in TEXT_BASES and parent.base in TEXT_BASES:
+        tops = [item.length for item in (child, parent) if item.length is not None]
+        checks = tuple(dict.fromkeys((*parent.domain_checks, *child.domain_checks)))
+        return replace(parent, length=min(tops, default=None), domain_checks=checks)
+    return parent
+
+
+def _scale(type_: ColumnType) -> int:
+    return 2**15 if type_.scale is None else type_.scale
+
+
+def in_key_type(array: pa.Array, drawn: ColumnType, wanted: ColumnType) -> pa.Array:
+    """Values that were drawn for one type in the narrower type of `with_key_types`, rounded down.
+
+    >>> whole, double = ColumnType("integer", "int4"), ColumnType("double precision", "float8")
+    >>> in_key_type(pa.array([1.5, None]), double, whole).to_pylist()
+    [1, None]
+    """
+    scale = scale_of(wanted)
+    if drawn.base == wanted.base == "numeric" or drawn.base != wanted.base:
+        null = {"null": np.asarray(array.is_null().to_numpy(zero_copy_only=False), np.bool_)}
+        if isinstance(scale, (IntegerScale, NumericScale)):
+            return scale.build(_numbers(array, scale), null)
+        if isinstance(scale, (DateScale, TimestampScale)):
+            return scale.build(_times(array, drawn, scale), null)
+    return array
+
+
+def _numbers(array: pa.Array, scale: IntegerScale | NumericScale) -> Indices:
+    """Grid points of numbers; those that are none, or too large, become the nearest that is."""
+    digits = scale.digits if isinstance(scale, NumericScale) else 0
+    values = array.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)
+    points = np.floor(np.nan_to_num(values) * 10.0**digits)
+    low, high = (float(end) for end in scale.limits)
+    # The nearest double of the greatest point may lie above it.
+    inside: Indices = np.clip(points, max(low, -(2.0**62)), min(high, 2.0**62)).astype(np.int64)
+    return inside
+
+
+def _times(array: pa.Array, drawn: ColumnType, scale: DateScale | TimestampScale) -> Indices:
+    """Grid points of dates or times; infinities become the nearest time that is none."""
+    given = scale_of(drawn)
+    assert isinstance(given, (DateScale, TimestampScale))
+    points = np.clip(given.points_of(array), *given.limits)
+    return np.clip(points // (given.per_day // scale.per_day), *scale.limits)
