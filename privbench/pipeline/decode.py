@@ -172,6 +172,7 @@ def _whole(
         for name in key.ref_columns
     }
     wanted |= {name for pair in date_orders(table) for name in pair}
+    wanted |= {key.when[0] for key in table.foreign_keys if key.when is not None}
     codes, rows = drawn.tables[table.key].codes, drawn.tables[table.key].rows
     return {
         name: _decoded(table, codec, codes, generator(seed, "decode", table.key, name), rows)
