@@ -155,17 +155,60 @@ class ColumnConfig(_Section):
         return self
 
 
+class TargetConfig(_Section):
+    """The table that a reference leads to.
+
+    Attributes:
+        table: Its name.
+        columns: Its primary key or a UNIQUE set, in the order of the reference; none means the
+            primary key.
+    """
+
+    table: str
+    columns: list[str] = []
+
+
+class ReferenceConfig(_Section):
+    """A key that only the application knows: the database has no constraint for it.
+
+    Attributes:
+        columns: The columns that hold the key.
+        to: What they refer to.
+        type: A column that says to which of several tables the key of a row leads, in place of
+            ``to``; such a key does not own.
+        types: By the values of that column, what they stand for.
+        none: Values of a single column that refer to nothing, as 0 or ''; NULL always does.
+        reason: Why ``inspect`` proposed it; nothing else reads it.
+    """
+
+    columns: Annotated[list[str], Field(min_length=1)]
+    to: TargetConfig | None = None
+    type: str | None = None
+    types: dict[str, TargetConfig] = {}
+    none: list[str | int] = []
+    reason: str | None = None
+
+    @model_validator(mode="after")
+    def _has_a_target(self) -> Self:
+        if (self.to is None) == (self.type is None) or (self.type is None) != (not self.types):
+            raise ValueError("a reference has either 'to', or 'type' and 'types'")
+        if self.types and (len(self.columns) > 1 or self.none):
+            raise ValueError("a reference by 'types' has one column, and no 'none'")
+        return self
+
+
 class TableConfig(_Section):
     """One table's role.
 
     Attributes:
         role: Private, or public: COPIED VERBATIM.
-        own: Columns of the foreign key whose parent owns the rows; ``[]`` makes every row a root.
-            None leaves it to the proposal; a fit refuses that where there is a choice.
+        own: Columns of the foreign key or reference whose parent owns the rows; ``[]`` makes every
+            row a root. None leaves it to the proposal; a fit refuses that where there is a choice.
         bound: How a unit's rows are bounded: by weights or by truncation.
         tau: τ of the bound.
         weight: The table's share of the budget relative to the others.
         columns: Public knowledge of its columns.
+        references: Its keys for which the database has no constraint.
     """
 
     role: Role = "private"
@@ -174,6 +217,7 @@ class TableConfig(_Section):
     tau: Annotated[int, Field(ge=1, le=64)] = 2
     weight: Annotated[float, Field(gt=0)] = 1.0
     columns: dict[str, ColumnConfig] = {}
+    references: list[ReferenceConfig] = []
 
     @field_validator("own", mode="before")
     @classmethod
@@ -299,8 +343,13 @@ class Config(_Section):
 
     def dumps(self) -> str:
         """The config as TOML, defaults left out; a reader sees every character of its names."""
-        text = tomli_w.dumps(self.model_dump(exclude_defaults=True, exclude_none=True))
-        return toml_visible(text)
+        content = self.model_dump(exclude_defaults=True, exclude_none=True)
+        lines = []
+        for name, section in content.get("tables", {}).items():
+            for item in section.pop("references", ()):
+                lines += ["", f"[[tables.{_inline(name)}.references]]"]
+                lines += [f"{key} = {_inline(value)}" for key, value in item.items()]
+        return toml_visible(tomli_w.dumps(content) + "\n".join([*lines, ""]))
 
     def changed(self, section: str, **changes: Any) -> Self:
         """A copy with some fields of a section changed, validated again."""
@@ -314,6 +363,16 @@ class Config(_Section):
     def with_privacy(self, **changes: Any) -> Self:
         """A copy with some fields of ``[privacy]`` changed."""
         return self.changed("privacy", **changes)
+
+
+def _inline(value: Any) -> str:
+    """A value of TOML in one line."""
+    if isinstance(value, dict):
+        items = (f"{tomli_w.dumps({key: 0})[:-5]} = {_inline(held)}" for key, held in value.items())
+        return f"{{ {', '.join(items)} }}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_inline, value))}]"
+    return tomli_w.dumps({"x": value}).removeprefix("x = ").removesuffix("\n")
 
 
 def _explain(source: str, error: ValidationError) -> str:

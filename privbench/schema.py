@@ -207,7 +207,11 @@ class Equality:
 
 @dataclass(frozen=True, slots=True)
 class ForeignKey:
-    """A foreign key; ``columns[i]`` refers to ``ref_columns[i]``."""
+    """A foreign key; ``columns[i]`` refers to ``ref_columns[i]``.
+
+    A ``declared`` one is a reference of the config. Neither the source nor its clones have such a
+    constraint, so that rows of both may refer to nothing (`dangles`); it is never ``validated``.
+    """
 
     name: Name
     table: TableName
@@ -222,6 +226,10 @@ class ForeignKey:
     deferrable: bool = False
     validated: bool = True
     equalities: Few[Equality] = ()  # of each column; what reads rows needs them, never released
+    declared: bool = False
+    none: Few[Text] = ()  # values of a declared key's column that refer to nothing, as text
+    # A column of type names and one of them: of a declared key that rows of this type alone have.
+    when: tuple[Name, Text] | None = None
 
     @property
     def is_self(self) -> bool:
@@ -390,8 +398,9 @@ class Schema:
                     if not column[name]:
                         del column[name]
             for key in table["foreign_keys"]:
-                if not key["unique"]:  # as in models of versions that did not state it
-                    del key["unique"]
+                for name in ("unique", "declared", "none", "when"):
+                    if not key[name]:  # as in models of versions that did not state it
+                        del key[name]
         return data
 
 

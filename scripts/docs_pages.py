@@ -125,6 +125,8 @@ _SECTIONS = {
     "[synthesizer]": "SynthesizerConfig",
     '[tables."schema.table"]': "TableConfig",
     '[tables."schema.table".columns.name]': "ColumnConfig",
+    '[[tables."schema.table".references]]': "ReferenceConfig",
+    '[tables."schema.table".references.to]': "TargetConfig",
     '[source.tables."schema.table"]': "SourceTableConfig",
     '[[source.tables."schema.table".foreign_keys]]': "ForeignKeyConfig",
 }
@@ -152,6 +154,11 @@ own = []                        # every row is the root of a privacy unit
 
 [tables."public.order"]
 own = ["customer_id"]           # rows go with their customer; other keys are references
+
+[[tables."public.order".references]]      # a key for which the database has no constraint
+columns = ["shop_no"]
+to = { table = "public.shop", columns = ["shop_no"] }
+none = [0]                      # 0 means none, whatever the table has
 
 [tables."public.order".columns.status]
 kind = "categories"

@@ -242,6 +242,7 @@ def _accept(
     proposal accepts them too. Without config and ``--yes`` somebody has to be there to ask.
     """
     pipeline.require_identity(source, config)
+    pipeline.require_used(source, config)
     catalog = pipeline.look(source, config)
     if release.config_path is not None:
         # The file is its owner's declaration; --quiet may hide what it lets travel.
@@ -259,4 +260,7 @@ def _accept(
             "'privbench inspect SOURCE -o privbench.toml'.",
         )
         ask("Accept these roles, and these values as public?", refused)
+    if found.proposal.undeclared:
+        # How the server compares the proposed references was not read before.
+        catalog = pipeline.look(source, found.config)
     return found.config, catalog

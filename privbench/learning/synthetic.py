@@ -107,7 +107,8 @@ class SyntheticTable:
     rows: int
     # Codes per attribute, each of shape (rows,); `Parts` where they are drawn later.
     codes: Mapping[str, Codes] = field(default_factory=dict)
-    # Parents' row indices (private or public table) by foreign key, shape (rows,); −1 is NULL.
+    # Parents' row indices (private or public table) by foreign key, shape (rows,); −1 is NULL, −2 a
+    # value that no parent has.
     parents: dict[str, NDArray[np.signedinteger[Any]]] = field(default_factory=dict)
 
 

@@ -12,7 +12,7 @@ from .planning import PlanReport, parse_rows, plan
 from .progress import Reporter
 from .replaying import run
 from .sampling import sample
-from .source import Catalog, look, require_epsilon, require_identity
+from .source import Catalog, look, require_epsilon, require_identity, require_used
 from .workloads import capture, generate_workload, modelled, rebind
 
 __all__ = [
@@ -51,6 +51,7 @@ __all__ = [
     "render_losses",
     "require_epsilon",
     "require_identity",
+    "require_used",
     "require_writable",
     "run",
     "sample",

@@ -192,6 +192,7 @@ def _whole(
         for name in key.ref_columns
     }
     wanted |= {name for order in orders(table, named=True) for name in order.columns}
+    wanted |= {key.when[0] for key in table.foreign_keys if key.when is not None}
     codes, rows = drawn.tables[table.key].codes, drawn.tables[table.key].rows
     return {
         name: in_key_type(

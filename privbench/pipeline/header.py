@@ -196,6 +196,8 @@ def _check_schema(schema: Schema) -> None:
         for key in table.foreign_keys:
             target = columns.get(str(key.ref_table), set())
             _require(key.table == table.name, "a key is of another table", table)
+            named = key.when is None or key.when[0] in columns[table.key]
+            _require(named, "a key depends on an unknown column", table)
             _require(len(key.columns) == len(key.ref_columns), "a key has lost columns", table)
             _require(target.issuperset(key.ref_columns), "a key refers to nothing", table)
         ruled = with_rules(table) == table

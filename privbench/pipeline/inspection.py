@@ -12,7 +12,7 @@ from privbench.display import Lines, lines, paragraphs, table
 from privbench.encoding import CoverageLine, role_of
 from privbench.pipeline.literals import require_reviewed, seal
 from privbench.pipeline.prepare import FitPlan, prepare, require_decided
-from privbench.pipeline.source import Catalog, look
+from privbench.pipeline.source import Catalog, look, require_used
 from privbench.postgres.connect import Identity
 from privbench.schema import Schema, Table, TableName
 
@@ -57,10 +57,16 @@ def inspect(
     """
     config = base or Config()
     catalog = catalog or look(source, config, access=False, dump=False)
-    proposal = roles.propose(catalog.schema)
+    settled = {
+        str(TableName.parse(name))
+        for name, section in config.tables.items()
+        if "references" in section.model_fields_set
+    }
+    proposal = roles.propose(catalog.schema, settled)
     filled = proposal.to_config(config, "public" if lookups == "public" else "private")
     filled = _with_columns(filled, catalog.schema)
-    return Inspection(catalog.identity, proposal, prepare(catalog.schema, filled))
+    schema = roles.referenced(catalog.schema, filled)
+    return Inspection(catalog.identity, proposal, prepare(schema, filled))
 
 
 def _with_columns(config: Config, schema: Schema) -> Config:
@@ -120,6 +126,7 @@ class Check:
 
 def check(config: Config, source: str) -> Check:
     """Compare a config with the live schema; refuse what a fit would refuse."""
+    require_used(source, config)
     catalog = look(source, config)
     plan = prepare(catalog.schema, config)
     require_decided(plan)

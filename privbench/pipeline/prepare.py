@@ -210,4 +210,4 @@ def _key(
     public = settings[parent.key].role == "public"
     role: Literal["own", "ref", "public"] = "public" if public else "own" if own else "ref"
     nullable |= not key.validated
-    return KeySpec(key.name, table.key, parent.key, role, nullable, key.unique)
+    return KeySpec(key.name, table.key, parent.key, role, nullable, key.unique, key.declared)

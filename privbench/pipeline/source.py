@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from privbench import roles
 from privbench.config import Config
 from privbench.errors import ConfigError
 from privbench.pipeline.literals import literals
 from privbench.pipeline.rules import with_declared
 from privbench.postgres.connect import OF_FILES, Connection, Identity, identity
 from privbench.postgres.ddl import Ddl, dump_ddl
-from privbench.postgres.introspect import check_access, introspect
+from privbench.postgres.introspect import check_access, introspect, with_equalities
 from privbench.postgres.reading import reading
 from privbench.schema import Schema
 from privbench.sources import is_file, staged
@@ -44,6 +45,22 @@ def require_identity(source: str, config: Config) -> None:
         OF_FILES.required()
 
 
+def require_used(source: str, config: Config) -> None:
+    """Refuse facts of files for a source that is a PostgreSQL database, which does not read them.
+
+    Raises:
+        ConfigError: The config has some.
+    """
+    for name in config.source.tables if config.source and not is_file(source) else ():
+        raise ConfigError(
+            "[source.tables] is for sources that are files, and nothing of it is used for this "
+            "database.",
+            table=name,
+            remedy=f"Declare its keys as [[tables.{name!r}.references]], with columns and to; take "
+            "[source] out of the config.",
+        )
+
+
 def require_epsilon(config: Config) -> Config:
     """The config, if it gives ε; else a `ConfigError`."""
     if config.privacy.epsilon is None:
@@ -62,14 +79,16 @@ def look(source: str, config: Config, *, access: bool = True, dump: bool = True)
 def read_catalog(
     connection: Connection, config: Config, *, access: bool = True, dump: bool = False
 ) -> Catalog:
-    """Introspect the chosen schemas, with the config's rules as CHECKs; `dump` runs pg_dump too.
+    """Introspect the chosen schemas; `dump` runs pg_dump too.
+
+    The config's rules are CHECKs of the schema, and its references are keys.
 
     With `access`, also check that every table may be read and that reading it runs no function of
     users.
 
     Raises:
         AccessDenied: A right is missing; the error names the GRANT.
-        ConfigError: A rule of the config cannot become a CHECK.
+        ConfigError: A rule of the config cannot become a CHECK, or a reference a key.
         SchemaError: A named schema or table does not exist, or reading a table runs a function of
             users.
         UsageError: There is no pg_dump of the server's version.
@@ -79,6 +98,7 @@ def read_catalog(
     if access:
         check_access(connection, schema)
         refuse_computing(connection, [table.name for table in schema])
-    schema = with_declared(connection, schema, config)
+    schema = roles.referenced(with_declared(connection, schema, config), config)
+    schema = with_equalities(connection, schema)
     known = identity(connection, config.database.identity)
     return Catalog(schema, known, dump_ddl(connection, schema) if dump else NO_DDL)

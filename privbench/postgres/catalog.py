@@ -125,7 +125,8 @@ ORDER BY c.contypid, c.conname
 
 #: ``one_to_one``: some UNIQUE index of referring columns takes for equal what the constraint does,
 #: which compares by the referenced index's operator classes and the referenced columns' collations.
-FOREIGN_KEYS: LiteralString = """
+#: What is read of a key `c`, which has the columns of `pg_constraint`.
+_KEY: LiteralString = """
 SELECT c.conrelid::bigint AS relation, c.conname AS name, c.confrelid::bigint AS target,
   EXISTS (
     SELECT FROM pg_catalog.pg_index i
@@ -181,10 +182,71 @@ SELECT c.conrelid::bigint AS relation, c.conname AS name, c.confrelid::bigint AS
           AND d.classid = 'pg_catalog.pg_operator'::pg_catalog.regclass
         LEFT JOIN pg_catalog.pg_extension e ON e.oid = d.refobjid
         ORDER BY k.i) AS equalities
+"""
+
+FOREIGN_KEYS: LiteralString = f"""{_KEY}
 FROM pg_catalog.pg_constraint c
 WHERE c.contype = 'f' AND c.conparentid = 0 AND c.conrelid = ANY(%(relations)s::pg_catalog.oid[])
 ORDER BY c.conrelid, c.conname
 """
+
+#: A reference that has no constraint, as PostgreSQL would make one of it: with the primary key or
+#: UNIQUE index on the columns that are referred to, and the equality of that index between its type
+#: and the type of the referring column, or of a type that this becomes implicitly. Of columns that
+#: nothing compares, `equalities` lacks some.
+_REFERENCE: LiteralString = """
+WITH RECURSIVE down(type, base, next) AS (
+  SELECT y.oid, y.oid, y.typbasetype FROM pg_catalog.pg_type y
+  UNION ALL
+  SELECT down.type, y.oid, y.typbasetype
+  FROM down JOIN pg_catalog.pg_type y ON y.oid = down.next
+), ends AS (
+  SELECT w.side, t.oid, ARRAY(
+      SELECT a.attnum FROM pg_catalog.unnest(w.names) WITH ORDINALITY u(name, i)
+      JOIN pg_catalog.pg_attribute a ON a.attrelid = t.oid AND a.attname = u.name
+      ORDER BY u.i) AS attributes
+  FROM (VALUES
+    (1, %(schema)s, %(table)s, %(columns)s::pg_catalog.text[]),
+    (2, %(ref_schema)s, %(ref_table)s, %(ref_columns)s::pg_catalog.text[])
+  ) w(side, schema, name, names)
+  JOIN pg_catalog.pg_namespace n ON n.nspname = w.schema
+  JOIN pg_catalog.pg_class t ON t.relnamespace = n.oid AND t.relname = w.name
+), c AS (
+  SELECT ours.oid AS conrelid, %(name)s::pg_catalog.text AS conname, theirs.oid AS confrelid,
+    ours.attributes AS conkey, theirs.attributes AS confkey, i.indexrelid AS conindid,
+    'a' AS confdeltype, 'a' AS confupdtype, 's' AS confmatchtype,
+    false AS condeferrable, false AS convalidated,
+    ARRAY(
+      SELECT (
+        SELECT m.amopopr FROM pg_catalog.pg_amop m
+        WHERE m.amopfamily = o.opcfamily AND m.amopstrategy = 3 AND m.amoplefttype = o.opcintype
+          AND (m.amoprighttype = mine.base OR m.amoprighttype = o.opcintype
+            AND (mine.base = other.base OR EXISTS (
+              SELECT FROM pg_catalog.pg_cast s WHERE s.castsource = mine.base
+                AND s.casttarget = o.opcintype AND s.castcontext = 'i')))
+        ORDER BY m.amoprighttype <> mine.base LIMIT 1)
+      FROM ROWS FROM (pg_catalog.unnest(ours.attributes), pg_catalog.unnest(theirs.attributes))
+        WITH ORDINALITY k(n, r, i)
+      JOIN pg_catalog.pg_attribute a ON a.attrelid = ours.oid AND a.attnum = k.n
+      JOIN pg_catalog.pg_attribute p ON p.attrelid = theirs.oid AND p.attnum = k.r
+      JOIN down mine ON mine.type = a.atttypid AND mine.next = 0
+      JOIN down other ON other.type = p.atttypid AND other.next = 0
+      JOIN ROWS FROM (pg_catalog.unnest(i.indkey::smallint[]),
+        pg_catalog.unnest(i.indclass::pg_catalog.oid[])) x(n, ops) ON x.n = k.r
+      JOIN pg_catalog.pg_opclass o ON o.oid = x.ops
+      ORDER BY k.i) AS conpfeqop
+  FROM ends ours JOIN ends theirs ON ours.side = 1 AND theirs.side = 2
+  CROSS JOIN LATERAL (
+    SELECT x.* FROM pg_catalog.pg_index x
+    WHERE x.indrelid = theirs.oid AND x.indisunique AND x.indisvalid AND NOT x.indisexclusion
+      AND x.indpred IS NULL AND x.indexprs IS NULL
+      AND x.indnkeyatts = pg_catalog.cardinality(theirs.attributes)
+      AND ARRAY(SELECT k.n FROM pg_catalog.unnest(x.indkey::smallint[]) WITH ORDINALITY k(n, p)
+        WHERE k.p <= x.indnkeyatts) @> theirs.attributes
+    ORDER BY x.indisprimary DESC, x.indexrelid LIMIT 1) i
+)
+"""
+REFERENCE: LiteralString = f"{_REFERENCE}{_KEY}FROM c"
 
 CHECKS: LiteralString = """
 SELECT c.conrelid::bigint AS relation, c.conname AS name,

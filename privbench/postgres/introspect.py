@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any, LiteralString
 
-from privbench.errors import AccessDenied, SchemaError
+from privbench.errors import AccessDenied, ConfigError, SchemaError
 from privbench.postgres import catalog
 from privbench.postgres.connect import Connection
 from privbench.postgres.implied import bounds_check, narrowed
@@ -278,25 +279,12 @@ class _Reader:
                     deferrable=row.deferrable,
                     # Rows of other partitions need not satisfy a constraint of one partition.
                     validated=row.validated and row.relation not in self.roots,
-                    equalities=tuple(self._equality(row, item) for item in row.equalities),
+                    equalities=_equalities(self.names[row.relation], row),
                 )
                 found[source].setdefault((key.columns, key.ref_table, key.ref_columns), key)
             else:
                 self._loose[source].update(row.columns)
         return {oid: list(found[oid].values()) for oid in self.tables}
-
-    def _equality(self, key: Any, row: dict[str, Any]) -> Equality:
-        """How a foreign key compares two columns; refused if it is an operator of users."""
-        users = row.pop("users")
-        if users is not None:
-            raise SchemaError(
-                f"its foreign key {key.name} compares keys by a user-defined operator: {users}.",
-                table=str(self.names[key.relation]),
-                remedy="Leave the table out: whoever matches its keys runs a user's function.",
-            )
-        operator, *others = (row.pop(name) for name in ("operator", "collation", "hash"))
-        collation, hashed = (names and TableName(*names) for names in others)
-        return Equality(TableName(*operator), **row, collation=collation, hash=hashed)
 
     def _table(self, oid: int, indexes: Sequence[Any], **parts: Any) -> Table:
         row = self.tables[oid]
@@ -318,6 +306,63 @@ class _Reader:
             periods=tuple(sorted(self._periods[oid])),
             **parts,
         )
+
+
+def with_equalities(connection: Connection, schema: Schema) -> Schema:
+    """The schema, with how each declared key compares its columns, and whether it is one-to-one.
+
+    Raises:
+        ConfigError: PostgreSQL cannot compare the columns, as it would have to for a foreign key.
+        SchemaError: They are compared by an operator of users.
+    """
+    if not any(key.declared for table in schema for key in table.foreign_keys):
+        return schema
+    with catalog.bare_search_path(connection):
+        tables = (
+            replace(
+                table,
+                foreign_keys=tuple(_compared(connection, key) for key in table.foreign_keys),
+            )
+            for table in schema
+        )
+        return replace(schema, tables=tuple(tables))
+
+
+def _compared(connection: Connection, key: ForeignKey) -> ForeignKey:
+    if not key.declared:
+        return key
+    wanted = {
+        **{"name": key.name, "schema": key.table.schema, "table": key.table.name},
+        **{"ref_schema": key.ref_table.schema, "ref_table": key.ref_table.name},
+        **{"columns": key.columns, "ref_columns": key.ref_columns},
+    }
+    found = catalog.ask(connection, catalog.REFERENCE, wanted)
+    if not found or len(found[0].equalities) < len(key.columns):
+        raise ConfigError(
+            f"PostgreSQL has no equality of these columns and those of {key.ref_table} that they "
+            "refer to, and so would allow no foreign key.",
+            table=str(key.table),
+            column=", ".join(key.columns),
+            remedy="Refer to columns of the same types, or leave the reference out.",
+        )
+    return replace(key, unique=found[0].one_to_one, equalities=_equalities(key.table, found[0]))
+
+
+def _equalities(table: TableName, key: Any) -> tuple[Equality, ...]:
+    """How a key compares its columns; refused if it is by an operator of users."""
+    found = []
+    for row in key.equalities:
+        users = row.pop("users")
+        if users is not None:
+            raise SchemaError(
+                f"its foreign key {key.name} compares keys by a user-defined operator: {users}.",
+                table=str(table),
+                remedy="Leave the table out: whoever matches its keys runs a user's function.",
+            )
+        operator, *others = (row.pop(name) for name in ("operator", "collation", "hash"))
+        collation, hashed = (names and TableName(*names) for names in others)
+        found.append(Equality(TableName(*operator), **row, collation=collation, hash=hashed))
+    return tuple(found)
 
 
 def _by_relation(rows: Iterable[Any]) -> defaultdict[int, list[Any]]:

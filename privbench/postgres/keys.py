@@ -124,16 +124,31 @@ def key_expressions(
     keys: a key is then the place of the one parent row that it refers to.
     """
     child, parent = schema.table(key.table), schema.table(key.ref_table)
-    ours, theirs = [], []
+    ours = list[sql.Composable]()
+    theirs = list[sql.Composable]()
     columns = zip(key.columns, key.ref_columns, key.equalities, strict=True)
     for name, ref_name, equality in columns:
         left = _expression(child.column(name), equality, equality.child)
         right = _expression(parent.column(ref_name), equality, equality.parent)
         if left is None or right is None:
-            return [_place_of(schema, key)], [sql.SQL("pg_catalog.concat(tableoid, ctid)")]
+            ours, theirs = [_place_of(schema, key)], [sql.SQL("pg_catalog.concat(tableoid, ctid)")]
+            break
         ours.append(left)
         theirs.append(right)
+    # By the row alone, whatever targets there are, it is NULL where it refers to nothing.
+    if key.none:
+        text = _text_of(child.column(key.columns[0]))
+        none = [*map(sql.Literal, key.none)]
+        ours[0] = build("CASE WHEN NOT {} IN ({}) THEN {} END", text, none, ours[0])
+    if key.when is not None:
+        column, value = key.when
+        text = _text_of(child.column(column))
+        ours[0] = build("CASE WHEN {} = {} THEN {} END", text, sql.Literal(value), ours[0])
     return ours, theirs
+
+
+def _text_of(column: Column) -> sql.Composed:
+    return build(column.type.text_form, column.name)
 
 
 def _chunked(column: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:

@@ -138,7 +138,7 @@ def _table(table: Table, incoming: Mapping[str, int]) -> TableFacts:
     keys = [
         _key(table, key)
         for key in table.foreign_keys
-        if not key.is_self and str(key.ref_table) in incoming
+        if not key.is_self and str(key.ref_table) in incoming and key.when is None
     ]
     primary = table.primary_columns
     called = noun(table.name.name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -21,8 +21,9 @@ from privbench.roles.classes import (
     person_kind,
 )
 from privbench.roles.facts import KeyFacts, TableFacts, gather
-from privbench.schema import Column, Schema, TableName
-from privbench.words import words
+from privbench.roles.references import referenced
+from privbench.roles.undeclared import Undeclared, undeclared
+from privbench.schema import Schema, TableName
 
 _INDENT = "  "
 #: The role of look-up candidates.
@@ -53,16 +54,6 @@ class TableProposal:
 
 
 @dataclass(frozen=True)
-class UndeclaredKey:
-    """A column that looks like a foreign key but is not declared as one; only reported."""
-
-    table: str
-    column: str
-    parent: str  # the table that it seems to point to
-    reason: str  # why it seems so
-
-
-@dataclass(frozen=True)
 class Proposal:
     """Roles proposed from the catalog alone."""
 
@@ -70,7 +61,7 @@ class Proposal:
     # ``owner``, or ``row`` where no table seems to hold people, parties or organisations.
     unit: Literal["owner", "row"]
     # References that seem to be meant and are not declared.
-    undeclared: tuple[UndeclaredKey, ...] = ()
+    undeclared: tuple[Undeclared, ...] = ()
 
     @property
     def lookups(self) -> tuple[str, ...]:
@@ -121,6 +112,11 @@ class Proposal:
                 if "role" not in sections[name].model_fields_set
             }
             sections |= opened
+        for item in self.undeclared:
+            section = sections[item.table]
+            if section.role == "private":
+                more = {"references": [*section.references, item.config]}
+                sections[item.table] = section.model_copy(update=more)
         own = self._own(sections, unit)
         filled = {
             given.get(name, name): section
@@ -175,7 +171,7 @@ def render(proposal: Proposal, opened: frozenset[str] = frozenset()) -> Lines:
         for name, item in tables.items()
         if item.secretive
     ]
-    undeclared = [
+    implied = [
         f"{_short(item.table)}.{item.column} → {_short(item.parent)}: {item.reason}"
         for item in proposal.undeclared
     ]
@@ -186,7 +182,7 @@ def render(proposal: Proposal, opened: frozenset[str] = frozenset()) -> Lines:
         _block("May hold secrets: never copied but by a line of its own", secretive),
         _block("Tables that reach a second owner (one owns, the others are REF)", second),
         _block("A person's data in several units: ε does not hold per person", spread),
-        _block("References that are not declared (reported only)", undeclared),
+        _block("References without a constraint, by names and types (in the config)", implied),
     ]
     return paragraphs(*(lines(*section) for section in sections if section))
 
@@ -259,8 +255,6 @@ def _short(table: str) -> str:
 
 #: Kinds of tables that may hold part of a person's data although the person refers to them.
 _HOLDERS = frozenset({Kind.SATELLITE, Kind.PROXY, Kind.GUEST, Kind.SUBJECT})
-#: Names of columns that many tables have and that refer to no table.
-_TOO_COMMON = frozenset({"id", "name", "code"})
 
 
 @dataclass(frozen=True)
@@ -269,34 +263,42 @@ class _Findings:
     scores: Mapping[str, LookupScore]
     kinds: Mapping[str, Kind]
     places: Mapping[str, Place]
+    undeclared: Mapping[str, frozenset[tuple[str, ...]]]  # columns of such references by table
 
 
-def propose(schema: Schema) -> Proposal:
+def propose(schema: Schema, settled: Collection[str] = ()) -> Proposal:
     """Propose an owner, or none, for every table of a schema, whose comments are read for hints.
 
     Where no table seems to hold people, parties or organisations, the unit is ``row`` and nothing
-    owns anything.
+    owns anything. No references are proposed of tables that are ``settled``.
     """
-    tables = gather(schema)
+    found = undeclared(schema, settled)
+    sections = {table.key: [i.config for i in found if i.table == table.key] for table in schema}
+    more = {name: TableConfig(references=items) for name, items in sections.items()}
+    tables = gather(referenced(schema, Config(tables=more)))
     people = called_people(tables) | {
         name for name, facts in tables.items() if person_kind(facts) is not None
     }
     scores = lookup_scores(tables, people)
     kinds = classify(tables, scores)
-    found = _Findings(tables, scores, kinds, choose(tables, kinds))
+    keys = {name: frozenset(tuple(i.columns) for i in items) for name, items in sections.items()}
+    findings = _Findings(tables, scores, kinds, choose(tables, kinds), keys)
     has_people = any(kind in PERSON_LIKE for kind in kinds.values()) or any(
         "person" in facts.personal for facts in tables.values()
     )
     return Proposal(
-        {name: _table(found, facts, has_people) for name, facts in tables.items()},
+        {name: _table(findings, facts, has_people) for name, facts in tables.items()},
         "owner" if has_people else "row",
-        _undeclared_keys(tables),
+        found,
     )
 
 
 def _table(found: _Findings, facts: TableFacts, has_people: bool) -> TableProposal:
     place, score = found.places[facts.name], found.scores[facts.name]
     own = place.own if has_people else None
+    if own and own.key.columns in found.undeclared[facts.name]:
+        # A name alone makes an owner of people and of what is theirs.
+        own = own if found.kinds[place.root] in PERSON_LIKE else None
     return TableProposal(
         table=facts.name,
         kind=found.kinds[facts.name],
@@ -359,57 +361,3 @@ def _spread(found: _Findings, facts: TableFacts) -> tuple[str, ...]:
 def _holds_personal_data(found: _Findings, table: str) -> bool:
     kind, facts = found.kinds[table], found.tables[table]
     return kind in _HOLDERS or (kind in (Kind.THING, Kind.EVENT) and bool(facts.personal))
-
-
-def _undeclared_keys(tables: Mapping[str, TableFacts]) -> tuple[UndeclaredKey, ...]:
-    """Columns that seem to be references: their names are keys elsewhere, or name a table."""
-    siblings = _siblings(tables)
-    targets = _targets(tables)
-    return tuple(
-        found
-        for facts in tables.values()
-        for column in facts.table.columns
-        if (found := _undeclared_key(facts, column, siblings, targets)) is not None
-    )
-
-
-def _siblings(tables: Mapping[str, TableFacts]) -> dict[str, set[str]]:
-    """The tables that single-column foreign keys refer to, by the name of the key's column."""
-    found: dict[str, set[str]] = {}
-    for facts in tables.values():
-        for key in facts.keys:
-            if len(key.key.columns) == 1:
-                found.setdefault(key.key.columns[0].lower(), set()).add(key.parent)
-    return found
-
-
-def _targets(tables: Mapping[str, TableFacts]) -> dict[tuple[str, ...], tuple[str, Column]]:
-    """Tables with a primary key of one column, by the words of ``<table>_id``."""
-    found: dict[tuple[str, ...], tuple[str, Column]] = {}
-    for name, facts in tables.items():
-        if facts.key_column:
-            found.setdefault((*words(facts.table.name.name), "id"), (name, facts.key_column))
-    return found
-
-
-def _undeclared_key(
-    facts: TableFacts,
-    column: Column,
-    siblings: Mapping[str, set[str]],
-    targets: Mapping[tuple[str, ...], tuple[str, Column]],
-) -> UndeclaredKey | None:
-    is_key = column == facts.key_column or column.name in facts.table.key_columns
-    if is_key or column.name.lower() in _TOO_COMMON:
-        return None
-    same = siblings.get(column.name.lower(), set())
-    if len(same) == 1 and facts.name not in same:
-        reason = "a column of this name is a foreign key elsewhere"
-        return UndeclaredKey(facts.name, column.name, next(iter(same)), reason)
-    target = targets.get(words(column.name))
-    if target is None or target[0] == facts.name:
-        return None
-    if target[1].type.category != column.type.category:
-        return None
-    return UndeclaredKey(
-        facts.name, column.name, target[0], "called after the table, of a like type"
-    )

@@ -110,6 +110,9 @@ def _own(
         said = "'own' names columns that are not a foreign key of this table."
         known = "; ".join(", ".join(key.columns) for key in table.foreign_keys)
         remedy = f"Its foreign keys: {known}." if known else "It has no foreign key: set own = []."
+    elif key.when is not None:
+        said = "a reference whose target depends on a type owns nothing."
+        remedy = "Name a key with a single target, or set own = []."
     elif key.is_self:
         said = "the OWN key points to its own table; keys on cycles are REF."
         remedy = "Leave it out of 'own'."

@@ -62,12 +62,14 @@ class DatabaseModel:
                 "name": name,
                 "rows": law.rows,
                 "free": law.free,
+                **({"lost": law.lost} if law.lost else {}),
                 "columns": list(law.columns),
                 "cells": list(law.columns.values()),
                 "keys": [
                     {
                         part: getattr(key, part)
-                        for part in ("name", "parent", "role", "nullable", "unique")
+                        for part in ("name", "parent", "role", "nullable", "unique", "declared")
+                        if part != "declared" or key.declared
                     }
                     for key in law.keys
                 ],
@@ -111,18 +113,18 @@ class DatabaseModel:
 def _law(
     state: Mapping[str, Any], index: int, arrays: Mapping[str, NDArray[Any]], read: AttributeReader
 ) -> TableLaw:
-    rows, free = float(state["rows"]), float(state["free"])
+    rows, free, lost = (float(state.get(part, 0.0)) for part in ("rows", "free", "lost"))
     names = [str(name) for name in state["columns"]]
     columns = dict(zip(names, (int(count) for count in state["cells"]), strict=True))
     keys = []
     for key in state["keys"]:
         if key["role"] not in ("own", "ref", "public"):
             raise ModelError("a key in the model is damaged.")
-        flags = bool(key["nullable"]), bool(key["unique"])
+        flags = bool(key["nullable"]), bool(key["unique"]), bool(key.get("declared"))
         keys.append(
             KeySpec(str(key["name"]), str(state["name"]), str(key["parent"]), key["role"], *flags)
         )
-    if not 0 <= rows < 2**53 or not 0 <= free < 2**53 or len(columns) != len(names):
+    if not (0 <= rows < 2**53 and 0 <= lost <= free < 2**53) or len(columns) != len(names):
         raise ModelError("a table's size or columns in the model are damaged.")
     attributes = None
     if "attributes" in state:
@@ -133,7 +135,7 @@ def _law(
         if [*attributes.domains] != shown or sizes != [*columns.items()][: len(shown)]:
             raise ModelError("the attributes in the model do not fit their table.")
     model = TableModel.from_state(state, load(arrays, "table", index), len(names), attributes)
-    return TableLaw(rows, free, columns, tuple(keys), model)
+    return TableLaw(rows, free, columns, tuple(keys), model, lost)
 
 
 def _check(

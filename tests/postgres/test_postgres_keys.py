@@ -9,10 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sql_files import cases, sql_of
 
+from privbench.config import Config, ReferenceConfig, TableConfig, TargetConfig
 from privbench.errors import SchemaError
-from privbench.postgres.introspect import introspect
+from privbench.postgres.introspect import introspect, with_equalities
 from privbench.postgres.keys import DANGLING, NULL, key_expressions, match
 from privbench.postgres.snapshot import Snapshot
+from privbench.roles import referenced
 
 KINDS = {
     "int16": (pa.int16(), st.integers(-3, 3)),
@@ -145,6 +147,14 @@ def test_keys_are_matched_as_the_constraint_compares_them(name, each_server, mak
     ]
     assert got.tolist() == expected
     assert any(equal)
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("ALTER TABLE child DROP CONSTRAINT fk")
+        names = [name.strip() for name in columns.split(",")]
+        to = TargetConfig(table=str(key.ref_table), columns=names)
+        tables = {"child": TableConfig(references=[ReferenceConfig(columns=names, to=to)])}
+        plain = referenced(introspect(connection), Config(tables=tables))
+        (declared,) = with_equalities(connection, plain).table("child").foreign_keys
+    assert (declared.equalities, declared.unique) == (key.equalities, key.unique)
 
 
 @pytest.mark.parametrize(

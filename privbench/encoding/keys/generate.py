@@ -23,11 +23,12 @@ from privbench.encoding.keys.references import (
     redirect_dangling,
     refill_self_reference,
     remap,
+    settle_types,
 )
 from privbench.encoding.keys.repair import repair_orders, repair_uniques, separate_from_self
 from privbench.encoding.uniqueness import Indices, Mask, ranks
 from privbench.errors import SchemaError
-from privbench.privacy.units import Index, index_type
+from privbench.privacy.units import BOTTOM, Index, index_type
 from privbench.rng import generator
 from privbench.rules.facts import column_rules, folded_uniques
 from privbench.rules.texts import column_pattern
@@ -78,6 +79,7 @@ def fill_keys(
     """
     table = work.table
     work.fixed |= table.pinned_columns & set(work.columns)
+    settle_types(work)
     outer = [key for key in table.foreign_keys if not key.is_self and key.name not in deferred]
     for key in sorted(outer, key=lambda key: (key.name != work.own, -len(key.columns))):
         values = parent_keys(key)
@@ -118,6 +120,7 @@ def _fill_deferred_key(
     """Fill in a key that was deferred to break a cycle, now that its parent's rows exist."""
     work = TableRows(table, keyed.columns, {key.name: index}, rng, keyed.rows)
     work.fixed = set(table.key_columns) & set(keyed.columns)
+    settle_types(work)
     fill_reference(work, key, dict(zip(key.columns, parent_keys, strict=True)))
     sets = _unique_sets(table, work.columns)
     repair_uniques(work, [item for item in sets if set(item.columns) & set(key.columns)])
@@ -327,7 +330,7 @@ def _viable(tables: Sequence[Table], rows: Mapping[str, int]) -> dict[str, int]:
                 counts.get(str(key.ref_table), 1) == 0
                 and all(table.column(name).not_null for name in key.columns)
                 for key in table.foreign_keys
-                if not key.is_self
+                if not (key.is_self or key.declared)
             )
             if empty and counts[table.key]:
                 counts[table.key], changed = 0, True
@@ -342,7 +345,7 @@ def _index(
     if key.is_self or parent is None:
         return index
     least, most = int(index.min(initial=-1)), int(index.max(initial=-1))
-    if parent.keep.all() and least >= -1 and most < len(parent.keep):
+    if parent.keep.all() and least >= BOTTOM and most < len(parent.keep):
         return index
     return remap(np.where(index < len(parent.keep), index, -1), parent.keep)
 

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from privbench.encoding.base import Codec
 from privbench.encoding.keys.columns import ValueSpace
-from privbench.encoding.keys.placeholders import value_space
+from privbench.encoding.keys.placeholders import random_uuids, value_space
 from privbench.encoding.uniqueness import (
     Indices,
     Mask,
@@ -19,9 +19,10 @@ from privbench.encoding.uniqueness import (
     factorize,
     later_duplicates,
     ranks,
+    replace_rows,
 )
 from privbench.forest import circle_heads
-from privbench.privacy.units import index_type
+from privbench.privacy.units import BOTTOM, index_type
 from privbench.rules.facts import differences, folded_uniques, orders
 from privbench.schema import ForeignKey, Table, Unique
 
@@ -110,6 +111,38 @@ class TableRows:
         self.columns[space.column.name] = pc.if_else(pa.array(rows), new, old)
 
 
+def rows_of_type(work: TableRows, key: ForeignKey) -> Mask:
+    """Rows that a key with a type is of; all rows by any other key."""
+    if key.when is None or key.when[0] not in work.columns:
+        return np.ones(work.rows, dtype=np.bool_)
+    same = pc.equal(work.columns[key.when[0]].cast(pa.string()), key.when[1])
+    mask: Mask = np.asarray(same.fill_null(False).to_numpy(zero_copy_only=False), dtype=np.bool_)
+    return mask
+
+
+def settle_types(work: TableRows) -> None:
+    """Give targets to the rows of each type, where those of other types have them.
+
+    A model draws types and targets apart. Targets of rows of another type go to rows without one of
+    the key's type, those first that have one by another key: so as many rows refer as before.
+    """
+    groups: dict[tuple[str, ...], list[ForeignKey]] = {}
+    for key in work.table.foreign_keys:
+        if key.when is not None and key.name in work.parents:
+            groups.setdefault((key.when[0], *key.columns), []).append(key)
+    for keys in groups.values():
+        refers = np.logical_or.reduce([work.parents[key.name] >= 0 for key in keys])
+        for key in keys:
+            index, mine = work.parents[key.name].copy(), rows_of_type(work, key)
+            spare = work.rng.permutation(index[(index >= 0) & ~mine])
+            lacking = work.rng.permutation(np.flatnonzero(mine & (index < 0)))
+            lacking = lacking[np.argsort(~refers[lacking], kind="stable")]
+            both = min(len(spare), len(lacking))
+            index[lacking[:both]] = spare[:both]
+            index[~mine] = NONE
+            work.parents[key.name] = index
+
+
 def known(array: pa.Array) -> Mask:
     """Rows that are not NULL."""
     mask: Mask = np.asarray(array.is_valid().to_numpy(zero_copy_only=False), dtype=np.bool_)
@@ -138,7 +171,7 @@ def remap(parents: Indices, keep: Mask) -> Indices:
     table = np.full(len(keep) + 1, NONE, index_type(len(keep)))
     np.cumsum(keep, dtype=table.dtype, out=table[:-1])
     table[:-1] = np.where(keep, table[:-1] - 1, DANGLING)
-    result: Indices = table[np.maximum(parents, NONE)]
+    result: Indices = np.where(parents == BOTTOM, parents, table[np.maximum(parents, NONE)])
     return result
 
 
@@ -195,8 +228,11 @@ def one_to_one(table: Table, key: ForeignKey) -> bool:
 
 
 def nullable_columns(table: Table, key: ForeignKey) -> tuple[str, ...]:
-    """The key's columns that may be NULL so that it refers to nothing; under MATCH FULL, all."""
-    result = tuple(name for name in key.columns if not table.column(name).not_null)
+    """The key's columns that may be NULL so that it refers to nothing; under MATCH FULL, all.
+
+    So may the column of a declared reference that has values for that.
+    """
+    result = tuple(name for name in key.columns if not table.column(name).not_null or key.none)
     return () if key.match == "f" and len(result) < len(key.columns) else result
 
 
@@ -204,20 +240,62 @@ def take_key(work: TableRows, key: ForeignKey, columns: Sequence[str]) -> None:
     """Fill in some of a key's columns from the parent rows.
 
     A row without a reference has NULL where the column allows it (all columns under MATCH FULL),
-    and elsewhere the value of some parent that has one, of each in turn.
+    or else a value that refers to nothing by declaration, or else the value of some parent that has
+    one, of each in turn. A row whose parent is ⊥ has a value that no parent has. Rows of another
+    type than that of the key keep what they have; if they have nothing yet, it is such a value.
     """
     index, referred = work.parents[key.name], work.referred[key.name]
-    none = index < 0
+    none, lost = (index < 0) & (index != BOTTOM), index == BOTTOM
+    other = ~rows_of_type(work, key)
+    if key.when and key.when[0] in work.columns:
+        other &= known(work.columns[key.when[0]])
+    open_column = _open_column(work, key)
     for name in columns:
-        values = referred[name]
+        values, column = referred[name], work.table.column(name)
         filled = np.flatnonzero(known(values))
-        if not none.any():
-            places = pa.array(index)
-        elif work.table.column(name).not_null and len(filled):
-            places = pa.array(np.where(none, filled[np.arange(len(index)) % len(filled)], index))
-        else:
-            places = pa.array(np.where(none, 0, index), mask=none)
-        work.columns[name] = values.take(places)
+        if not (none.any() or lost.any()):
+            work.columns[name] = values.take(pa.array(index))
+            continue
+        given = lost | (none & (column.not_null | other)) if len(filled) else np.zeros_like(none)
+        spare = filled[np.arange(len(index)) % len(filled)] if len(filled) else np.zeros_like(index)
+        places = pa.array(np.where(given, spare, np.maximum(index, 0)), mask=(index < 0) & ~given)
+        made = values.take(places)
+        if key.none and column.not_null:
+            nothing = pa.array([key.none[0]] * int(none.sum()), pa.string()).cast(made.type)
+            made = replace_rows(made, np.flatnonzero(none), nothing)
+        if name == open_column:
+            made = replace_rows(made, np.flatnonzero(lost), _of_nobody(work, name, values, lost))
+        if key.when and name in work.columns and name in work.fixed:
+            made = _either(pa.array(rows_of_type(work, key)), made, work.columns[name])
+        work.columns[name] = made
+
+
+def _either(which: pa.Array, ones: pa.Array, others: pa.Array) -> pa.Array:
+    """Values of one of two columns of keys, which may be of different types."""
+    if ones.type != others.type:
+        whole = pa.types.is_integer(ones.type) and pa.types.is_integer(others.type)
+        common = pa.int64() if whole else pa.string()
+        ones, others = ones.cast(common), others.cast(common)
+    return pc.if_else(which, ones, others)
+
+
+def _open_column(work: TableRows, key: ForeignKey) -> str:
+    """The column of a key whose value decides that there is no such parent."""
+    return max(key.columns, key=lambda name: not _filled_by_others(work, key, name))
+
+
+def _of_nobody(work: TableRows, name: str, values: pa.Array, rows: Mask) -> pa.Array:
+    """Values of some rows that no parent has, each another one as long as there are so many."""
+    column, count = work.table.column(name), int(rows.sum())
+    space = work.space(name)
+    if column.type.base == "uuid" or space is None:
+        made = random_uuids(count, work.rng)
+    else:
+        made = space.nth(np.arange(min(space.capacity, len(values) + count)))
+    made = made.cast(values.type)
+    made = made.filter(pc.invert(pc.is_in(made, value_set=values)))
+    places = pa.array(np.arange(count) % max(len(made), 1))
+    return made.take(places) if len(made) else pa.nulls(count, values.type)
 
 
 def surviving_ancestors(index: Indices, alive: Mask) -> Indices:
@@ -252,7 +330,7 @@ def fill_reference(work: TableRows, key: ForeignKey, referred: dict[str, pa.Arra
     """
     work.referred[key.name] = referred
     count = len(next(iter(referred.values())))
-    shared = [name for name in key.columns if name in work.fixed]
+    shared = [name for name in key.columns if name in work.fixed and key.when is None]
     codes = [_joint(work.columns[name], referred[name]) for name in shared]
     groups = combine(codes, work.rows + count)
     mine, theirs = groups[: work.rows], groups[work.rows :]
@@ -269,6 +347,7 @@ def fill_reference(work: TableRows, key: ForeignKey, referred: dict[str, pa.Arra
     index = np.where(given >= count, DANGLING, given)
     index[null] = NONE
     free = _free(work, key, shared)
+    null |= (index == BOTTOM) | ~rows_of_type(work, key)
     wrong = (index == DANGLING) | ((index < 0) & (~null & (not free)))
     if shared or empty.any():
         seen = np.flatnonzero(index >= 0)
@@ -281,7 +360,7 @@ def fill_reference(work: TableRows, key: ForeignKey, referred: dict[str, pa.Arra
     if not free:
         work.alive &= (index >= 0) | null
     work.parents[key.name] = index
-    _fill(work, key, [name for name in key.columns if name not in work.fixed])
+    _fill(work, key, [name for name in key.columns if key.when or name not in work.fixed])
     work.fixed |= set(key.columns)
 
 
@@ -358,6 +437,6 @@ def redirect_dangling(work: TableRows, key: ForeignKey) -> None:
         # Of two rows that refer to each other, one that stays must not refer to itself.
         result = np.where((result == rows) & (index != rows), NONE, result)
     else:
-        result = np.where(result < 0, rows, result)
+        result = np.where((result < 0) & (result != BOTTOM), rows, result)
     work.parents[key.name] = result
     refill_self_reference(work, key)

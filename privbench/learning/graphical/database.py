@@ -95,6 +95,7 @@ class DatabaseFit:
         self.spec: DatabaseSpec = self.session.spec
         self.law = noise_law(self.session.accounting)
         self.sizes: dict[str, TableSize] = {}
+        self.lost: dict[str, float] = {}
         self.odds: dict[str, float] = {}
         self.variables: dict[str, list[Variable]] = {}
         self.laws: dict[str, TableLaw] = {}
@@ -143,7 +144,7 @@ class DatabaseFit:
             if odds > 0 or self.sizes[name].free > 0:
                 present.add(name)
         for name in set(self.laws) - needed(self.spec, present):
-            self.laws[name] = replace(self.laws[name], rows=0.0, free=0.0)
+            self.laws[name] = replace(self.laws[name], rows=0.0, free=0.0, lost=0.0)
 
     # sizes ---------------------------------------------------------------------------------------
 
@@ -176,13 +177,20 @@ class DatabaseFit:
         return found + [(clip, total - free, noise) for clip, total, noise in totals]
 
     def _free(self, table: str, answers: list[Answer]) -> float:
-        """Number of rows without an owner; each is a unit of one row, whose weight is 1/τ or 1."""
+        """Number of rows without an owner; each is a unit of one row, whose weight is 1/τ or 1.
+
+        By a declared key these are rows of NULL and rows whose owner is not there (`lost`).
+        """
         if len(answers) == 1:
             return 0.0
         noisy, sd = answers[1]
         bounded = self.spec.tables[table].bound == "truncation"
-        count = float(noisy[0]) * (1 if bounded else bound(self.spec, table))
-        return count if float(noisy[0]) > PRESENT * sd else 0.0
+        counts = [max(float(x), 0.0) for x in noisy[: len(noisy) - 1] if float(x) > PRESENT * sd]
+        each = 1 if bounded else bound(self.spec, table)
+        self.lost[table] = (
+            float(noisy[1]) * each if len(noisy) == 3 and noisy[1] > PRESENT * sd else 0.0
+        )
+        return sum(counts) * each
 
     def _units(self, table: str, histogram: Answer, free: float) -> UnitRows:
         units = self.sizes[self.spec.top(table)].rows
@@ -215,7 +223,8 @@ class DatabaseFit:
     def _fit_table(self, table: str) -> None:
         size, columns = self.sizes[table], self.columns[table]
         width = {name: [c.domain.size for c in held] for name, held in self.columns.items()}
-        self.people.start(table, size.owned, size.free)
+        lost = self.lost.get(table, 0.0)
+        self.people.start(table, size.owned, size.free, lost)
         pairs = self.budget.learns == "pairs"
         context = self.people.context(table, width, None if pairs else ())
         model = self._unchanged(table, context)
@@ -230,6 +239,7 @@ class DatabaseFit:
             {column.name: column.domain.size for column in columns},
             self.spec.tables[table].keys,
             model,
+            lost,
         )
 
     def _unchanged(self, table: str, context: Mapping[int, Codes]) -> TableModel | None:

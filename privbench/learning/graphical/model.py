@@ -28,7 +28,7 @@ from privbench.learning.graphical.sizes import MANY
 from privbench.learning.graphical.table_model import TableModel
 from privbench.learning.synthetic import NULL, Parts, SyntheticDatabase, SyntheticTable
 from privbench.privacy import KeySpec
-from privbench.privacy.units import index_type
+from privbench.privacy.units import BOTTOM, index_type
 from privbench.rng import generator
 
 #: Most rows of a synthetic database, so that eight numbers of each row fit into memory.
@@ -54,6 +54,7 @@ class TableLaw:
     columns: Mapping[str, int]  # cells of its own columns by name, in their order
     keys: tuple[KeySpec, ...]
     model: TableModel
+    lost: float = 0.0  # of the rows without an owner, those whose key is not NULL
 
     @property
     def own(self) -> KeySpec | None:
@@ -70,7 +71,8 @@ class Population:
     stream: Stream  # a generator for each purpose
     # Per table, cells of its own columns by name, in their order; filled as rows are drawn.
     codes: dict[str, Mapping[str, Codes]] = field(default_factory=dict)
-    # Per owned table, the row index of every row's owner; `NULL` for rows without one, the last.
+    # Per owned table, the row index of every row's owner; `NULL` or ⊥ for rows without one, the
+    # last.
     owners: dict[str, Ints | None] = field(default_factory=dict)
     # Per table, the unit of every row; the same numbers in all tables.
     units: dict[str, Ints] = field(default_factory=dict)
@@ -84,7 +86,7 @@ class Population:
         """Number of rows of a table that was started."""
         return len(self.units[table])
 
-    def start(self, table: str, rows: float, free: float) -> None:
+    def start(self, table: str, rows: float, free: float, lost: float = 0.0) -> None:
         """Make the rows of a table, after its owner's are finished; see `TableLaw`.
 
         Raises:
@@ -101,6 +103,7 @@ class Population:
             _require_room(self._next + int(degrees.sum()) + alone)
             held = np.repeat(np.arange(len(degrees), dtype=_INDEX), degrees)
             owners = np.append(held, np.full(alone, NULL, _INDEX))
+            owners[len(held) :][: round(lost * self.scale)] = BOTTOM
             count = len(owners)
         _require_room(self._next + count)
         units = np.arange(self._next, self._next + count, dtype=_INDEX)
@@ -249,7 +252,7 @@ def populate(
     parents = {key.parent for key in keys}
     owners = {key.parent for key in keys if key.role == "own"}
     for name, law in laws.items():
-        people.start(name, law.rows, law.free)
+        people.start(name, law.rows, law.free, law.lost)
         rows = people.rows(name)
         alone = name not in parents and all(key.role == "own" for key in law.keys)
         single = law.own is None and name not in owners
@@ -396,7 +399,7 @@ def _distinct(edges: Ints, targets: int, numbers: np.random.Generator) -> Ints:
     _, first = np.unique(edges[order], return_index=True)
     keeps = np.zeros(len(edges), bool)
     keeps[order[first]] = True
-    found = np.where(keeps & (edges >= 0), edges, NULL)
+    found = np.where((keeps & (edges >= 0)) | (edges == BOTTOM), edges, NULL)
     lost = np.flatnonzero((edges >= 0) & ~keeps)
     unused = numbers.permutation(np.setdiff1d(np.arange(targets), found))
     count = min(len(lost), len(unused))

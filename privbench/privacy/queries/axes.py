@@ -125,7 +125,9 @@ class Refers(Axis):
 
     With ``own`` there are three cells: 0 is NULL, 1 a reference into another unit or ⊥, 2 a
     reference into the row's own unit. When the target's unit is removed, the edge becomes ⊥ and the
-    code stays 1. If it became NULL instead, removing one hub could move any number of rows.
+    code stays 1. If it became NULL instead, removing one hub could move any number of rows. By an
+    OWN key, 1 is a row with a value but without an owner, which is the root of a unit, and 2 a row
+    that has one.
     """
 
     key: KeySpec

@@ -159,7 +159,8 @@ def draw(
         key
         for table in schema
         for key in table.foreign_keys
-        if key.ref_table in schema and (repeats or not key.is_self)
+        # The join along a key that leads to several tables would have to name the type.
+        if key.ref_table in schema and (repeats or not key.is_self) and key.when is None
     ]
     ends = {name for key in graph for name in (key.table, key.ref_table)}
     starts = [table for table in schema if joins == 0 or table.name in ends]

@@ -1,0 +1,140 @@
+"""References of the config: keys that only the application knows, as keys of the schema.
+
+A reference is a `ForeignKey` like any other in all that reads rows, is released or is generated. No
+constraint is made of it, and nothing rests on its rows having targets: a value without a target is
+what it is for a foreign key that rows violate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import count
+from uuid import UUID
+
+from privbench.config import Config, ReferenceConfig, TargetConfig
+from privbench.errors import ConfigError
+from privbench.limits import MAX_NAME
+from privbench.schema import ForeignKey, Schema, Table, TableName
+
+#: Bits of integers without their sign; and types of texts.
+_BITS = {"int2": 15, "int4": 31, "int8": 63}
+_TEXTS = frozenset({"text", "varchar", "bpchar"})
+
+
+def referenced(schema: Schema, config: Config) -> Schema:
+    """The schema, with those references of a config as keys that it does not have yet.
+
+    Raises:
+        ConfigError: A reference names what does not exist, leads to columns that are no key, stands
+            on a generated column, or is a foreign key of the database already.
+    """
+    given = {TableName.parse(name): item.references for name, item in config.tables.items()}
+    tables = (
+        _with_keys(schema, table, given[table.name]) if given.get(table.name) else table
+        for table in schema
+    )
+    return replace(schema, tables=tuple(tables))
+
+
+def _with_keys(schema: Schema, table: Table, references: Sequence[ReferenceConfig]) -> Table:
+    keys = [*table.foreign_keys]
+    for item in references:
+        for when, to in _targets(item):
+            target = _target(schema, table, item, to)
+            theirs = tuple(to.columns) or target.primary_columns
+            _check(table, item, target, theirs)
+            place = tuple(item.columns), target.name, theirs, when
+            same = [k for k in keys if (k.columns, k.ref_table, k.ref_columns, k.when) == place]
+            if any(not key.declared for key in same):
+                said = "the reference is a foreign key of the database already."
+                raise _refused(table, item, said, "Take it out of the config.")
+            if not same:
+                words = [*item.columns, *(when or ())[1:]]
+                keys.append(
+                    ForeignKey(
+                        next(_names(table, words, {key.name for key in keys})),
+                        *(table.name, *place[:3]),
+                        validated=False,
+                        declared=True,
+                        none=tuple(_none(table, item, value) for value in item.none),
+                        when=when,
+                    )
+                )
+    return replace(table, foreign_keys=tuple(sorted(keys, key=lambda key: key.name)))
+
+
+def _targets(item: ReferenceConfig) -> Iterator[tuple[tuple[str, str] | None, TargetConfig]]:
+    """What the key of a row leads to, by a column and its value where there are several tables."""
+    if item.to is not None:
+        yield None, item.to
+    for name, target in item.types.items():
+        yield (str(item.type), name), target
+
+
+def _names(table: Table, words: Sequence[str], taken: set[str]) -> Iterator[str]:
+    """Free names for a key; the first follows from the table and these words alone."""
+    whole = "_".join([table.name.name, *words]).encode()
+    for number in count(1):
+        end = "_reference" + (str(number) if number > 1 else "")
+        name = whole[: MAX_NAME - len(end)].decode(errors="ignore") + end
+        if name not in taken:
+            yield name
+
+
+def _target(schema: Schema, table: Table, item: ReferenceConfig, to: TargetConfig) -> Table:
+    name = TableName.parse(to.table)
+    if name in schema:
+        return schema.table(name)
+    said = f"the reference leads to {name}, and there is no such table (or it is excluded)."
+    raise _refused(table, item, said, "Take it out of the config, or include that table.")
+
+
+def _check(table: Table, item: ReferenceConfig, target: Table, theirs: Sequence[str]) -> None:
+    """Refuse a reference that cannot be a key."""
+    columns = {column.name: column for column in table.columns}
+    for name in [*item.columns, *([] if item.type is None else [item.type])]:
+        if name not in columns:
+            known = ", ".join(columns)
+            said = f"the reference names {name}, and there is no such column."
+            raise _refused(table, item, said, f"Columns: {known}.")
+        if columns[name].generated:
+            said, remedy = "a generated column cannot hold a reference.", "Take it out."
+            raise _refused(table, item, said, remedy)
+    sets = [unique.columns for unique in target.unique_sets]
+    if {*theirs} not in map(set, sets) or len(theirs) != len({*item.columns}):
+        raise _refused(
+            table,
+            item,
+            f"the reference leads to {target.key} ({', '.join(theirs)}), which is no primary key "
+            "or UNIQUE set of as many columns.",
+            f"Its keys: {'; '.join(', '.join(names) for names in sets)}."
+            if sets
+            else "Take it out of the config.",
+        )
+    if item.none and len(item.columns) > 1:
+        raise _refused(table, item, "'none' is for references of one column.", "Take it out.")
+
+
+def _none(table: Table, item: ReferenceConfig, value: str | int) -> str:
+    """A value that refers to nothing, as the server prints it; refused if it is no such value."""
+    kind = table.column(item.columns[0]).type
+    text = str(value)
+    try:
+        if kind.base in _BITS:
+            text = str(int(value))
+            fits = -1 <= int(value) >> _BITS[kind.base] <= 0
+        elif kind.base == "uuid":
+            text, fits = str(UUID(text)), True
+        else:
+            fits = kind.base in _TEXTS and (kind.length is None or len(text) <= kind.length)
+    except ValueError:
+        fits = False
+    if fits:
+        return text.rstrip(" ") if kind.base == "bpchar" else text
+    said = f"'none' has {value!r}, which no column of type {kind.sql} holds, or only as another."
+    raise _refused(table, item, said, "'none' has values of integers, texts and UUIDs.")
+
+
+def _refused(table: Table, item: ReferenceConfig, said: str, remedy: str) -> ConfigError:
+    return ConfigError(said, table=table.key, column=", ".join(item.columns), remedy=remedy)

@@ -1,0 +1,155 @@
+"""Columns that seem to be references and have no constraint, by names and types alone."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from privbench.config import ReferenceConfig, TargetConfig
+from privbench.schema import Column, Schema, Table
+from privbench.words import listed, noun, words
+
+#: Base types of keys that PostgreSQL compares by functions of its own.
+_KEYS = frozenset({"int2", "int4", "int8", "uuid", "text", "varchar", "bpchar", "numeric"})
+#: Most tables that are proposed as types of one reference: each costs a part of the budget.
+MOST_TYPES = 6
+#: Words of `keys.suffix` that may be those of another key than the primary one.
+_OF_ONE = frozenset({"no", "number", "code"})
+
+
+@dataclass(frozen=True)
+class Undeclared:
+    """A column that seems to refer to a key of another table."""
+
+    table: str
+    column: str
+    parent: str  # the table that it seems to refer to, or several
+    config: ReferenceConfig  # the reference as the config declares it
+
+    @property
+    def reason(self) -> str:
+        """Why it seems so."""
+        return self.config.reason or ""
+
+
+def undeclared(schema: Schema, settled: Collection[str] = ()) -> tuple[Undeclared, ...]:
+    """The columns that seem to be references, but not of tables that are ``settled``.
+
+    The type has to be that of the key, and the name has to say the table: it ends with the table's
+    words, or is the name of the primary key of one table alone, or of a foreign key elsewhere. A
+    table of another schema has to be named with its schema. Where several tables remain, none is.
+    """
+    found = []
+    for table in schema:
+        taken = {*table.key_columns, *table.loose, *table.periods}
+        for column in table.columns if table.key not in settled else ():
+            alone = table.primary_columns == (column.name,)
+            if alone or column.name in taken or column.generated or column.type.base not in _KEYS:
+                continue
+            target = _named(schema, table, column) or _alike(schema, table, column)
+            if target is not None:
+                parent, ref_column, reason = target
+                to = TargetConfig(table=parent, columns=[ref_column])
+                item = ReferenceConfig(columns=[column.name], to=to, reason=reason)
+                found.append(Undeclared(table.key, column.name, parent, item))
+            elif (typed := _typed(schema, table, column)) is not None:
+                parents = ", ".join(to.table for to in typed.types.values())
+                found.append(Undeclared(table.key, column.name, parents, typed))
+    return tuple(found)
+
+
+def _typed(schema: Schema, table: Table, column: Column) -> ReferenceConfig | None:
+    """A key beside a column of types, as frameworks make them: ``x_type`` and ``x_id``.
+
+    The types are the tables of the schema with a key ``id`` of the column's type, by the names that
+    classes of them have; none if there are many.
+    """
+    stem, _, end = column.name.rpartition("_")
+    beside = [other for other in table.columns if other.name == f"{stem}_type"]
+    if end != "id" or not beside or beside[0].type.base not in ("text", "varchar"):
+        return None
+    targets = [
+        target
+        for target in schema
+        if target.name.schema == table.name.schema
+        and target.primary_columns == ("id",)
+        and target.column("id").type.base == column.type.base
+        and f"{stem}_type" not in [other.name for other in target.columns]
+    ]
+    if not targets or len(targets) > MOST_TYPES:
+        return None
+    types = {
+        "".join(word.capitalize() for word in words(target.name.name)): TargetConfig(
+            table=target.key, columns=["id"]
+        )
+        for target in targets
+    }
+    reason = "stands beside a column of types; check their names"
+    return ReferenceConfig(columns=[column.name], type=f"{stem}_type", types=types, reason=reason)
+
+
+def _named(schema: Schema, table: Table, column: Column) -> tuple[str, str, str] | None:
+    """The key of the table whose words the column's name ends with; the longest name decides."""
+    suffix, whole = listed("keys", "suffix"), words(column.name)
+    stem = whole
+    while stem and stem[-1] in suffix:
+        stem = stem[:-1]
+    ending = whole[len(stem) :]
+    while stem and stem[0] in suffix:
+        stem, ending = stem[1:], (*ending, stem[0])
+    if not stem or not ending:
+        return None
+    named = [
+        (len(called), target)
+        for target in _near(schema, table, whole)
+        if (called := noun(target.name.name)) == stem[-len(called) :]
+        and not (target is table and called == stem)
+    ]
+    longest = max((length for length, _ in named), default=0)
+    targets = [target for length, target in named if length == longest]
+    name = _key_of(targets[0], column, ending) if len(targets) == 1 else None
+    if name is None:
+        return None
+    return targets[0].key, name, "called after the table, and of its key's type"
+
+
+def _key_of(target: Table, column: Column, ending: tuple[str, ...]) -> str | None:
+    """The key that a column's name means: of the same name or ending, else the primary key."""
+    single = [unique.columns[0] for unique in target.unique_sets if len(unique.columns) == 1]
+    meant = (words(column.name), ending)
+    chosen = [name for name in single if words(name) in meant]
+    if not _OF_ONE & {*ending}:
+        chosen += [name for name in single if target.primary_columns == (name,)]
+    kind = column.type.base
+    return next((name for name in chosen if target.column(name).type.base == kind), None)
+
+
+def _alike(schema: Schema, table: Table, column: Column) -> tuple[str, str, str] | None:
+    """The key that has the column's name, or to which foreign keys of that name lead."""
+    name = column.name.lower()
+    keys = {
+        (str(key.ref_table), key.ref_columns[0]): "a column of this name is a foreign key elsewhere"
+        for other in schema
+        for key in other.foreign_keys
+        if len(key.columns) == 1 and key.columns[0].lower() == name and len(words(name)) > 1
+    }
+    if not keys:
+        keys = {
+            (target.key, target.primary_columns[0]): "has the name and type of the table's key"
+            for target in schema
+            if len(words(name)) > 1 and [*map(str.lower, target.primary_columns)] == [name]
+        }
+    near = {target.key: target for target in _near(schema, table, words(name))}
+    if len(keys) != 1 or table.key in {key for key, _ in keys}:
+        return None
+    (((key, ref_column), reason),) = keys.items()
+    same = key in near and near[key].column(ref_column).type.base == column.type.base
+    return (key, ref_column, reason) if same else None
+
+
+def _near(schema: Schema, table: Table, whole: tuple[str, ...]) -> Iterator[Table]:
+    """The tables of the same schema, and of other schemas whose words are in the name."""
+    for target in schema:
+        away = target.name.schema
+        if away == table.name.schema or (words(away) and {*words(away)} <= {*whole}):
+            yield target

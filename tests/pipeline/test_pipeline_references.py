@@ -1,0 +1,272 @@
+"""References of the config: keys in every respect, but without a constraint, whatever rows do."""
+
+import market
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from sql_files import database_of, sql_of
+
+from privbench import pipeline
+from privbench.audit import recording
+from privbench.audit.checks import replay
+from privbench.config import Config
+from privbench.errors import ConfigError, SchemaError
+from privbench.pipeline import Model
+from privbench.pipeline.extract import extract
+from privbench.pipeline.prepare import prepare
+from privbench.pipeline.progress import Reporter
+from privbench.pipeline.source import read_catalog
+from privbench.postgres.keys import DANGLING, match
+from privbench.postgres.snapshot import Snapshot
+from privbench.privacy.stability import all_units, remove_unit
+from privbench.privacy.units import NONE
+
+TOML = sql_of(__file__, "references.toml")
+
+#: Rows with NULL, values that mean none, missing targets, duplicate targets, keys of other types.
+source = database_of(sql_of(__file__, "references"))
+
+
+def configured(folder, **given) -> Config:
+    given = {"epsilon": 200.0, "delta": 1e-6, **given}
+    return market.learner(market.config(folder, TOML, **given), "independent")
+
+
+@pytest.mark.parametrize(
+    "neighbours", ["add-remove", pytest.param("replace", marks=pytest.mark.slow)]
+)
+def test_replay_of_a_fit_on_rows_that_break_its_references_finds_nothing(
+    source, tmp_path, monkeypatch, neighbours
+):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    config = configured(tmp_path / "ledger", neighbours=neighbours)
+    with recording.bench(source, config, Reporter(), None) as bench:
+        assert {root for root, _ in all_units(bench.rows)} == {*bench.rows.spec.tables}
+        require_units_of_declared_owners(bench.rows, source)
+        found = replay(bench, Reporter(), most=3)
+    assert found.findings == []
+    assert {"fan-in", "target histogram"} & {row.kind for row in found.rows}
+    assert max(row.ratio for row in found.rows) > 0.9
+
+
+def require_units_of_declared_owners(rows, source):
+    """A row whose owner is missing, or has a key that several rows have, is a unit of its own."""
+    many, lost = market.ask(
+        source,
+        "SELECT count(*), count(*) FILTER (WHERE 1 <> (SELECT count(*) FROM person WHERE id = o"
+        '.person)) FROM "order" o',
+    )[0]
+    null, targets = market.ask(
+        source,
+        "SELECT count(*) FILTER (WHERE gift IS NULL OR gift = 0), count(*) FILTER (WHERE gift > 0"
+        " AND gift < 100) FROM line",
+    )[0]
+    edges = rows._parents(rows.spec.tables["public.order"].own)
+    assert (len(edges), int((edges < 0).sum())) == (many, lost)
+    assert rows._units.sizes("public.order").max() > 400
+    gift = rows._parents(rows.spec.tables["public.line"].key("line_gift_reference"))
+    assert int((gift == -1).sum()) == null
+    assert int((gift >= 0).sum()) == targets
+
+
+#: Units by a condition on their roots, with the other rows that go with them.
+UNITS = {
+    ("person", "id = 7"): [
+        'DELETE FROM line WHERE "order" IN (SELECT id FROM "order" WHERE person = 7)',
+        'DELETE FROM "order" WHERE person = 7',
+    ],
+    ("person", "id = 3 AND plan <> 'again'"): [],
+    ("product", "id IN (0, 30)"): [],
+    ("product", "id = 5"): [],
+    ("order", "id = 202"): ['DELETE FROM line WHERE "order" = 202'],
+}
+
+
+def read(dsn):
+    """The private rows of a database."""
+    with Snapshot(dsn) as snapshot:
+        schema = read_catalog(snapshot.connection, configured(None)).schema
+        return extract(snapshot, prepare(schema, configured(None)), Reporter()).database
+
+
+@pytest.fixture(scope="module")
+def neighbours(source, make_database):
+    """For every unit the key columns of its database and of that without it, made by SQL."""
+    found = []
+    for (table, which), more in UNITS.items():
+        dsn = make_database(sql_of(__file__, "references"))
+        market.execute(dsn, "SET session_replication_role = replica", *more)
+        market.execute(dsn, f'DELETE FROM "{table}" WHERE {which}')
+        found.append((table, which, dsn))
+    return found
+
+
+def moved(source, neighbours):
+    """Edges of rows that stay that are another after a unit has gone than the claims suppose."""
+    before, found = read(source), set()
+    for table, which, dsn in neighbours:
+        left, after = before, read(dsn)
+        roots = market.ask(source, f'SELECT {which} FROM "{table}"')
+        for row in reversed(np.flatnonzero(np.array(roots)[:, 0])):
+            left = remove_unit(left, f"public.{table}", int(row))
+        keys = [key for spec in before.spec.tables.values() for key in spec.keys]
+        same = [np.array_equal(left._parents(key), after._parents(key)) for key in keys]
+        found |= {(which, key.name) for key, held in zip(keys, same, strict=True) if not held}
+    return found
+
+
+def test_unit_that_goes_moves_no_edges_but_those_into_it(source, neighbours):
+    """The neighbour is made in the server, by deleting rows; of three rows of a key one goes."""
+    assert moved(source, neighbours) == set()
+
+
+def first_of_several(child, parent):
+    found = match(child, parent)
+    first = pc.index_in(pa.chunked_array(child[0]), value_set=pa.chunked_array(parent[0]))
+    return np.where(found == DANGLING, first.fill_null(DANGLING).to_numpy(), found)
+
+
+def null_without_parent(child, parent):
+    found = match(child, parent)
+    return np.where(found == DANGLING, NONE, found)
+
+
+@pytest.mark.parametrize(
+    ("mutant", "where"),
+    [
+        (first_of_several, ("id = 3 AND plan <> 'again'", "order_person_reference")),
+        (null_without_parent, ("id = 5", "line_gift_reference")),
+        (null_without_parent, ("id = 5", "line_about_id_Product_reference")),
+    ],
+)
+def test_mutants_of_matching_move_more(source, neighbours, monkeypatch, mutant, where):
+    monkeypatch.setattr("privbench.pipeline.extract.match", mutant)
+    assert where in moved(source, [item for item in neighbours if item[1] == where[0]])
+
+
+#: What is counted in source and clone, and the largest ratio of the two.
+COUNTED = {
+    'SELECT count(*) FROM "order"': 1.05,
+    'SELECT count(*) FROM "order" o JOIN person p ON p.id = o.person': 1.1,
+    'SELECT count(*) FROM "order" o LEFT JOIN person p ON p.id = person WHERE p.id IS NULL': 1.2,
+    'SELECT count(*) FROM line l JOIN "order" o ON o.id = l."order"': 1.1,
+    'SELECT count(*) FROM line l LEFT JOIN "order" o ON o.id = "order" WHERE o.id IS NULL': 1.2,
+    'SELECT count(*) FROM line l WHERE "order" IS NULL': 1.2,
+    "SELECT count(*) FROM line l WHERE product = ''": 1.2,
+    "SELECT count(*) FROM line l JOIN product p ON p.code = l.product": 1.1,
+    "SELECT count(*) FROM line l WHERE gift IS NULL OR gift = 0": 1.2,
+    "SELECT count(*) FROM line l JOIN product p ON p.id = l.gift": 1.2,
+    "SELECT count(*) FROM line l JOIN product p ON p.id = about_id AND about_type = 'Product'": 1.3,
+    "SELECT count(*) FROM line l JOIN person p ON p.id = about_id AND about_type = 'Person'": 1.3,
+    "SELECT count(*) FROM line WHERE about_type = 'Other' AND about_id IS NOT NULL": 1.3,
+    "SELECT count(*) FROM line WHERE about_id IS NULL": 1.2,
+}
+
+
+def test_clone_has_the_references_of_its_source_and_no_constraint_of_them(
+    source, make_database, tmp_path
+):
+    """Rows without an owner stay such rows: no person of the clone has the orders of nobody."""
+    path, some, target = tmp_path / "m.privbench", make_database(), make_database()
+    market.execute(some, sql_of(__file__, "references").partition("-- Owners")[0], MORE)
+    pipeline.fit(some, configured(tmp_path / "ledger"), path)
+    assert pipeline.load(path, target, seed=1).loose == ()
+    for asked, most in COUNTED.items():
+        true, made = market.one(some, asked), market.one(target, asked)
+        assert 1 / most <= (made / true) <= most, (asked, true, made)
+    assert market.one(target, "SELECT count(*) FROM pg_constraint WHERE contype = 'f'") == 0
+    keys = {key.name: key for table in Model.load(path).schema for key in table.foreign_keys}
+    assert all(key.declared and not key.validated for key in keys.values())
+    assert keys["line_gift_reference"].none == ("0", "-1")
+
+
+#: A fifth of the orders, and then of the lines, without an owner.
+MORE = """
+    INSERT INTO person SELECT g, 'plan ' || g % 3 FROM generate_series(61, 400) g;
+    INSERT INTO "order" SELECT 1000 + g, g % 400 + 1, 'x' FROM generate_series(1, 700) g;
+    INSERT INTO "order" SELECT 2000 + g, 7000 + g, 'lost' FROM generate_series(1, 200) g;
+    INSERT INTO line SELECT 1000 + g, 1001 + g % 700, CASE g % 4 WHEN 0 THEN '' ELSE 'p' || g % 20
+      END, CASE g % 5 WHEN 0 THEN NULL WHEN 1 THEN 0 ELSE 1 + g % 20 END, g % 7,
+      (ARRAY['Person', 'Product', 'Other', NULL])[1 + g % 4],
+      CASE WHEN g % 4 < 3 THEN 1 + g % 20 END
+    FROM generate_series(1, 1000) g;
+    INSERT INTO line SELECT 3000 + g, 90000 + g, 'p1', 3, 3 FROM generate_series(1, 250) g;
+    ALTER TABLE line ALTER "order" DROP NOT NULL;
+    INSERT INTO line SELECT 4000 + g, NULL, 'p1', 3, 3 FROM generate_series(1, 150) g
+"""
+
+
+@pytest.mark.parametrize(
+    ("toml", "said"),
+    [
+        ("columns = ['nobody']\nto = {table = 'person'}", "there is no such column"),
+        ("columns = ['person']\nto = {table = 'nobody'}", "there is no such table"),
+        ("columns = ['person']\nto = {table = 'person', columns = ['plan']}", "no primary key"),
+        ("columns = ['person', 'id']\nto = {table = 'person'}", "no primary key or UNIQUE set"),
+        ("columns = ['state']\nto = {table = 'person'}", "PostgreSQL has no equality"),
+        ("columns = ['person']\nto = {table = 'person'}\nnone = ['x']", "'none' has 'x'"),
+        ("columns = ['person']\nto = {table = 'person'}\nnone = [3000000000]", "'none' has"),
+        ("columns = ['person']\nto = {table = 'person'}\nown = true", "Extra inputs"),
+        ("columns = ['person']", "either 'to', or 'type' and 'types'"),
+        ("columns = ['person']\ntype = 'what'\ntypes = {A = {table = 'person'}}", "no such column"),
+        (
+            "columns = ['person']\ntype = 'state'\ntypes = {A = {table = 'person'}}",
+            "owns nothing",
+        ),
+    ],
+)
+def test_check_refuses_references_that_are_none(source, tmp_path, toml, said):
+    head, rest = TOML.split('[[tables."public.order".references]]\n')
+    rest = rest.partition("[tables")[2]
+    text = f'{head}[[tables."public.order".references]]\n{toml}\n[tables{rest}'
+    with pytest.raises((ConfigError, SchemaError), match=said):
+        pipeline.check(Config.loads(text), source)
+
+
+def test_check_refuses_what_it_does_not_use(source):
+    """Facts of files were ignored for a database, keys among them."""
+    files = (
+        "\n[[source.tables.'public.order'.foreign_keys]]\ncolumns = ['person']\ntable = 'person'"
+    )
+    with pytest.raises(ConfigError, match=r"sources that are files.*\[\[tables\.") as caught:
+        pipeline.check(Config.loads(TOML + files), source)
+    assert caught.value.table == "public.order"
+
+
+def test_check_refuses_a_reference_that_is_a_foreign_key_or_makes_rows_public(make_database):
+    dsn = make_database(
+        "CREATE TABLE a (id integer PRIMARY KEY); CREATE TABLE b (id integer PRIMARY KEY, a integer"
+        " REFERENCES a, c integer)"
+    )
+    said = {
+        "": ("a", "a foreign key of the database already"),
+        "role = 'public'": ("c", "this public table points to the private table public.a"),
+    }
+    for more, (column, words) in said.items():
+        toml = f"[tables.a]\nown = []\n[tables.b]\n{more}\n[[tables.b.references]]\n"
+        toml += f"columns = ['{column}']\nto = {{table = 'a'}}\n"
+        if more:
+            market.execute(dsn, "ALTER TABLE b DROP CONSTRAINT b_a_fkey")
+        with pytest.raises((ConfigError, SchemaError), match=words):
+            pipeline.check(Config.loads(toml), dsn)
+
+
+def test_proposed_references_are_sections_of_the_config(make_database):
+    """They are TOML that parses and is used, whatever the names; a section settles a table."""
+    dsn = make_database(
+        'CREATE TABLE "Customer" (id integer PRIMARY KEY, email text);'
+        ' CREATE TABLE "a.b""c" (id integer PRIMARY KEY, customer_id integer NOT NULL,'
+        " owner_type text, owner_id integer)"
+    )
+    config = pipeline.inspect(dsn).config
+    again = Config.loads(config.dumps())
+    assert again == config
+    (first, second) = again.tables['public."a.b""c"'].references
+    assert (first.columns, first.to.table) == (["customer_id"], 'public."Customer"')
+    assert [*second.types] == ["Customer"]
+    assert again.tables['public."a.b""c"'].own == ["customer_id"]
+    assert pipeline.check(again, dsn).undecided == ()
+    settled = Config.loads('[tables.\'public."a.b""c"\']\nreferences = []')
+    found = pipeline.inspect(dsn, base=settled).config
+    assert found.tables['public."a.b""c"'].references == []
