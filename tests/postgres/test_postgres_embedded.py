@@ -153,14 +153,12 @@ def _wait_for(condition):
     pytest.fail("nothing of the kind came about within a minute")
 
 
-@pytest.mark.parametrize("words", [["demo", "--out", "out"], ["audit", "{dsn}", "-o", "out"]])
+@pytest.mark.parametrize("words", [["demo", "--out", "out"]])
 def test_a_killed_command_leaves_no_server_and_no_rows(make_database, directory, tmp_path, words):
     dsn = make_database(TOWNS)
     directory.chmod(0o755)
     (tmp_path / "c.toml").write_text("[privacy]\nepsilon = 3.2\n")
     words = [word.format(dsn=dsn) for word in words]
-    if words[0] == "audit":
-        words += ["-c", "c.toml"]
     process = subprocess.Popen(
         [sys.executable, "-m", "privbench", *words],
         cwd=tmp_path,

@@ -200,7 +200,6 @@ def test_an_open_address_is_refused_before_anything_is_connected(address, truste
         "clone {dsn} {dsn} --epsilon 1 --yes --count-on {address}",
         "clone {dsn} {dsn} --epsilon 1 --yes --resumable --load-on {address}",
         "load {out}/none {dsn} --resumable --load-on {address}",
-        "audit {dsn} --epsilon 1 -c {out}/c.toml -o {out}/audit",
     ],
 )
 def test_commands_refuse_an_open_address_first(tmp_path, words):

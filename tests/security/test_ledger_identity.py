@@ -280,7 +280,7 @@ def test_what_a_database_says_of_itself_switches_no_ledger_off(make_table, tmp_p
     with pytest.raises(TargetError, match="has releases in the ledger"):
         pipeline.load(model, dsn, replace=True, ledger=str(tmp_path / "ledger"))
     made = pipeline.generate_workload(
-        model, "sam", PLAN, clone=dsn, ledger=str(tmp_path / "ledger")
+        model, "mscn", PLAN, clone=dsn, ledger=str(tmp_path / "ledger")
     )
     assert made.confidential
 

@@ -4,6 +4,7 @@ import market
 import numpy as np
 import pytest
 import test_model_fuzz as fuzz
+import test_model_header as headers
 import test_model_members as members
 import test_synthesizers_fit as fits
 from shops import begin, shop, table
@@ -109,3 +110,8 @@ def test_decode_of_changed_models_is_sound(honest, tmp_path, spoil, cases, seed)
 @pytest.mark.parametrize("number", [np.nan, np.inf, -1.0, 1e308])
 def test_sample_of_odd_weights_is_refused_or_sound(honest, tmp_path, number):
     members.test_sample_of_odd_weights_is_refused_or_sound(honest, tmp_path, NAME, number)
+
+
+@pytest.mark.parametrize("attack", headers.OF_ATTRIBUTES)
+def test_sample_of_what_a_header_may_not_say_is_refused(honest, tmp_path, attack):
+    headers.test_sample_of_what_a_header_may_not_say_is_refused(honest[NAME], tmp_path, attack)
