@@ -352,9 +352,19 @@ _MAY_PRINT = {
 }
 
 
-def _calls(path):
+@pytest.fixture(scope="module")
+def modules():
+    """The nodes of every module of the product, by its path; each is parsed once."""
+    root = Path(privbench.__file__).parent
+    return {
+        str(path.relative_to(root)): [*ast.walk(ast.parse(path.read_text()))]
+        for path in root.rglob("*.py")
+    }
+
+
+def _calls(nodes):
     """Places of a module where something is printed, or escaped by other means than the door."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes:
         if (
             isinstance(node, ast.Call)
             and isinstance(node.func, ast.Name)
@@ -368,14 +378,9 @@ def _calls(path):
             yield "rich"
 
 
-def test_nothing_but_the_console_prints():
+def test_nothing_but_the_console_prints(modules):
     """A new place that prints goes through `privbench.cli.console`, which escapes."""
-    root = Path(privbench.__file__).parent
-    printing = {
-        str(path.relative_to(root)): calls
-        for path in root.rglob("*.py")
-        if (calls := {*_calls(path)})
-    }
+    printing = {name: calls for name, nodes in modules.items() if (calls := {*_calls(nodes)})}
     assert printing == _MAY_PRINT
 
 
@@ -390,19 +395,14 @@ _DECLARING = {
 }
 
 
-def test_every_writer_of_texts_escapes_in_one_place():
+def test_every_writer_of_texts_escapes_in_one_place(modules):
     """Templates, JSON, TOML, XML and metrics are written where their syntax's escapes are."""
-    root = Path(privbench.__file__).parent
-    for path in root.rglob("*.py"):
-        name, tree = str(path.relative_to(root)), ast.parse(path.read_text())
+    for name, nodes in modules.items():
+        calls = [(node, ast.unparse(node.func)) for node in nodes if isinstance(node, ast.Call)]
         escaped = {
-            part
-            for node in ast.walk(tree)
-            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("_visible")
-            for part in ast.walk(node)
+            part for node, called in calls if called.endswith("_visible") for part in ast.walk(node)
         }
-        for node in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
-            called = ast.unparse(node.func)
+        for node, called in calls:
             for part, places in _DECLARING.items():
                 if called == part or (called.split(".")[-1] == part and "." not in part):
                     assert name in places, (name, called)

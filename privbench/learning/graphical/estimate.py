@@ -166,13 +166,15 @@ def cell_fits(noisy: Floats | float, expected: Floats, sd: float, misfit: float 
     ``misfit`` is the relative error, beside the noise, of the shape that predicts ``expected``.
     """
     # Computed in place, because laws of sizes are tried against millions of cells.
-    variance = np.square(misfit * expected)
+    variance = np.asarray(misfit * expected)
+    np.square(variance, out=variance)
     variance += sd * sd
-    found = np.square(noisy - expected)
+    found = np.asarray(noisy - expected)
+    np.square(found, out=found)
     found /= variance
-    found += np.log(variance)
+    found += np.log(variance, out=variance)
     found *= -0.5
-    return np.asarray(found)
+    return found
 
 
 def rake(table: Floats, rows: Floats, columns: Floats, sweeps: int = 12) -> Floats:

@@ -170,10 +170,14 @@ def rows_per_unit(
     # others 0.
     expected = amounts * shapes[:, None, :]
     empty = cell_fits(noisy[1:], np.zeros(len(middle)), sd)
-    fit = np.cumsum(cell_fits(noisy[1:], expected, sd) - empty, axis=2)
+    fit = cell_fits(noisy[1:], expected, sd)
+    fit -= empty
+    np.cumsum(fit, axis=2, out=fit)
     for most, total, noise in totals:
         guess = amounts * np.cumsum(shapes * np.minimum(middle, most), axis=1)[:, None, :]
-        fit += cell_fits(total, guess, noise) - cell_fits(total, np.zeros(1), noise)
+        of_total = cell_fits(total, guess, noise)
+        of_total -= cell_fits(total, np.zeros(1), noise)
+        fit += of_total
     held, rows = np.cumsum(shapes, axis=1), np.cumsum(shapes * middle, axis=1)
     beforehand = np.where(held > REACHED, prior[:, None], -np.inf)
     fit += beforehand[:, None, :]
