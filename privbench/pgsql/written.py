@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 
-from privbench.pgsql.judge import EXPRESSIONS, Name, NotAllowed, Scope, judge
+from privbench.pgsql.judge import EXPRESSIONS, Name, NotAllowed, Scope, judge, shown
 from privbench.pgsql.parser import Node, SqlError, statement, tokens
 
 _QUERIES = frozenset(
@@ -83,6 +83,26 @@ def canonical(text: str) -> str:
         made += written[at : token.start] + plain
         at = token.end
     return made
+
+
+def condition(text: str, known: Iterable[str]) -> tuple[str, tuple[str, ...]]:
+    """A rule of a config as `canonical` writes it, in brackets, and the columns that it reads.
+
+    At least one of the known columns is read, and no other.
+
+    Raises:
+        NotAllowed: It does more than compute, or reads something else.
+        SqlError: It cannot be written.
+    """
+    judged(text)
+    # The brackets keep readers of CHECKs from taking the first word for a keyword.
+    whole, known = f"({canonical(text)})", tuple(known)
+    read = {node.names("fields") for node in judged(whole).walk() if node.kind == "ColumnRef"}
+    unknown = sorted(read - {(column,) for column in known})
+    if unknown or not read:
+        what = f"{shown(unknown[0])}, which is no column of the table" if unknown else "no column"
+        raise NotAllowed(f"it reads {what}")
+    return whole, tuple(column for column in known if (column,) in read)
 
 
 @lru_cache(maxsize=4096)

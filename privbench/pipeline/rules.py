@@ -21,8 +21,7 @@ from privbench.pgsql.judge import NotAllowed
 from privbench.postgres.connect import Connection
 from privbench.postgres.failures import database_errors
 from privbench.postgres.statement import build
-from privbench.rules.declared import declared_check
-from privbench.rules.facts import with_rules
+from privbench.rules.facts import declared_check, with_rules
 from privbench.schema import Check, Schema, Table, TableName
 
 #: Names of the constraints that rules become: this prefix and a number.

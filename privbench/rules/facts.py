@@ -6,9 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from privbench.limits import expression
+from privbench.pgsql.written import condition
 from privbench.rules.named import date_orders
 from privbench.rules.parse import lowered, stated
-from privbench.schema import Column, ColumnType, Rule, Table, Unique
+from privbench.schema import Check, Column, ColumnType, Rule, Table, Unique
 
 #: Names of CHECKs that are no constraints, but follow from the rest of the schema.
 BOUNDS, REFERENCE = "partition bounds", "type of a reference"
@@ -19,14 +21,7 @@ LIMITS = ("bounds", "values", "length")
 
 
 def with_rules(table: Table) -> Table:
-    """The table with all rules that its parts state, and the domains of its columns.
-
-    >>> from privbench.schema import Check, TableName
-    >>> age = Column("age", 1, ColumnType("integer", "int4"))
-    >>> adults = Table(TableName("public", "t"), (age,), checks=(Check("c", "(age >= 18)"),))
-    >>> with_rules(adults).rules[0].low
-    '18'
-    """
+    """The table with all rules that its parts state, and the domains of its columns."""
     columns = tuple(replace(item, type=type_with_rules(item.type)) for item in table.columns)
     return replace(table, columns=columns, rules=tuple(_of_table(table)))
 
@@ -43,8 +38,8 @@ def type_with_rules(type_: ColumnType) -> ColumnType:
 def _of_table(table: Table) -> Iterator[Rule]:
     known = {column.name for column in table.columns}
     for check in table.checks:
-        source = {BOUNDS: "partition", REFERENCE: "reference"}.get(check.name, "check")
-        source = "config" if check.declared else source
+        implied = {BOUNDS: "partition", REFERENCE: "reference"}.get(check.name, "check")
+        source = "config" if check.declared else implied
         rules = _of_check(check.expression, source, check.columns)
         yield from (rule for rule in rules if known.issuperset(rule.columns))
     for index in table.indexes:
@@ -56,7 +51,7 @@ def _of_table(table: Table) -> Iterator[Rule]:
 
 
 def _of_check(text: str, source: Any, columns: tuple[str, ...]) -> Iterator[Rule]:
-    """The rules of a CHECK; the last is its whole expression if they are not all that it states."""
+    """The rules of a CHECK; the last is its whole expression if they are not all of it."""
     rules, whole = stated(text)
     for rule in rules:
         alone = len(columns) == 1 or rule.kind not in ("pattern", "case")
@@ -68,6 +63,12 @@ def _of_check(text: str, source: Any, columns: tuple[str, ...]) -> Iterator[Rule
         yield Rule("expression", columns, source, text)
 
 
+def declared_check(text: str, name: str, table: Table) -> Check:
+    """The CHECK that a rule of the config becomes; errors are those of `condition`."""
+    whole, columns = condition(expression(text), [column.name for column in table.columns])
+    return Check(name, expression(whole), columns, declared=True)
+
+
 def column_rules(table: Table, column: Column, kinds: Sequence[str] = LIMITS) -> tuple[Rule, ...]:
     """The rules of some kinds on a single column, those of its domain last."""
     own = [rule for rule in table.rules if rule.columns == (column.name,) and rule.kind in kinds]
@@ -75,7 +76,7 @@ def column_rules(table: Table, column: Column, kinds: Sequence[str] = LIMITS) ->
 
 
 def orders(table: Table, *, named: bool = False) -> tuple[Rule, ...]:
-    """Orders of two columns: those that CHECKs demand, or those that names suggest."""
+    """Orders of two columns, that CHECKs demand or names suggest."""
     found = (rule for rule in table.rules if rule.kind == "order")
     return tuple(rule for rule in found if (rule.source == "name") == named)
 

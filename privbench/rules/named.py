@@ -240,7 +240,7 @@ def _is_date(column: Column) -> bool:
 def _follows(before: str, after: str) -> bool:
     """Whether two names differ in one word only, by which the first date precedes the other."""
     head = _common(before, after)
-    tail = _common(before[::-1][: len(before) - head], after[::-1][: len(after) - head])
+    tail = _common(before[head:][::-1], after[head:][::-1])
     # Letters that both names share may belong to the words that differ ("created", "closed").
     return any(
         one.fullmatch(before[first : len(before) - last])

@@ -16,7 +16,7 @@ from privbench.schema import Rule
 
 #: Conjuncts of one CHECK that become rules, so that rules, which hold its text, stay small.
 MOST = 64
-#: Kinds of rules that the values of columns keep as they are made.
+#: Kinds that values keep as they are made.
 _KEPT = ("bounds", "values", "length", "order")
 
 
@@ -24,7 +24,7 @@ _KEPT = ("bounds", "values", "length", "order")
 def stated(expression: str) -> tuple[tuple[Rule, ...], bool]:
     """The rules that an expression states, and whether they are all that it states.
 
-    A pattern or a case is all of it only if nothing else is stated: the first one is kept.
+    A pattern or a case is all of it only if nothing else is stated.
 
     >>> (bounds, order), whole = stated("((a >= 18) AND (a < b))")
     >>> bounds.low, order.columns, whole

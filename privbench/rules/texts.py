@@ -309,17 +309,7 @@ class Pattern:
 
 
 def column_pattern(table: Table, column: Column) -> Pattern | None:
-    """The first pattern, else the case, that a rule demands of a text column, or None.
-
-    >>> from privbench.rng import generator
-    >>> from privbench.rules.facts import with_rules
-    >>> from privbench.schema import ColumnType, TableName
-    >>> zip_ = Column("zip", 1, ColumnType("text", "text", category="S"))
-    >>> check = Check("c", "(zip ~ '^[0-9]{5}$'::text)")
-    >>> table = with_rules(Table(TableName("public", "t"), (zip_,), checks=(check,)))
-    >>> len(column_pattern(table, zip_).make(1, generator(1))[0].as_py())
-    5
-    """
+    """The first pattern, else the case, that a rule demands of a text column, or None."""
     if column.type.category != "S":
         return None
     limits = column_rules(table, column)
@@ -340,29 +330,20 @@ def column_pattern(table: Table, column: Column) -> Pattern | None:
 def unkept_checks(table: Table) -> tuple[Check, ...]:
     """CHECKs of a table and its domains of which rows may break some part.
 
-    What else they demand than their rules is unknown, or a pattern has no texts.
+    More is demanded than is understood, a pattern has no texts, or a case stands beside a pattern.
     """
     left, domains = {rule.text for rule in table.rules if rule.kind == "expression"}, []
     for column in table.columns:
         own = {rule.text for rule in column.type.rules if rule.kind == "expression"}
-        own |= {
-            rule.text
-            for rule in column_rules(table, column, ("pattern", "case"))
-            if not _is_kept(rule, table, column)
-        }
+        patterns = column_rules(table, column, ("pattern",))
+        own |= {rule.text for rule in patterns if not _pattern(rule.pattern or "", rule.fold, None)}
+        if patterns:
+            own |= {rule.text for rule in column_rules(table, column, ("case",))}
         left |= own
         name = str(column.type.domain or column.type.sql)
         texts = (text for text in column.type.domain_checks if text in own)
         domains += [Check(name, text, (column.name,)) for text in texts]
     return (*(check for check in table.checks if check.expression in left), *domains)
-
-
-def _is_kept(rule: Rule, table: Table, column: Column) -> bool:
-    """Whether texts that match a pattern or keep a case are made for a column."""
-    if rule.pattern is not None:
-        return _pattern(rule.pattern, rule.fold, None) is not None
-    result = column_pattern(table, column)
-    return result is not None and result.case == rule.case
 
 
 @lru_cache(maxsize=1024)

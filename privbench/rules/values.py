@@ -6,9 +6,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from itertools import islice, product
+from itertools import islice
 
 from sqlglot import expressions as exp
 
@@ -27,15 +27,6 @@ _COMPARING = (
 )
 #: A step beyond an open bound, by category of the column's type.
 _STEPS = {"N": "1", "D": "interval '1 day'", "T": "interval '1 hour'"}
-#: Further values to try, by category or name of a column's type, for CHECKs of what no model holds,
-#: such as a length. Numbers and words come from the CHECK.
-_SHAPES = {
-    "A": ["array_fill({column}[1], ARRAY[{size}])"],
-    "N": ["{column} * {size}"],
-    "S": ["upper({column})", "left({column}, {size})", "rpad({column}, {size}, 'x')"],
-    "bytea": ["substring(sha256({column}) || repeat('x', {size})::bytea from 1 for {size})"],
-    "jsonb": ["'[]'", "jsonb_build_object({word}, {other})"],
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,17 +53,14 @@ def values(
     >>> found = values(table, "((a = (b + c)) OR (a > 7))", ["a"])
     >>> [item.text for item in found][:3]
     ['(b + c)', '7', '(7) + 1']
-    >>> values(table, "((a % 1000003) = 2)", ["a"])[0].text
-    'a - a % 1000003 + 2'
     """
     tree = _parsed(text, stands_for)
-    compared = [*_multiples(tree, table), *_compared(tree, table)]
-    fillings = list(_fillings(tree))
+    compared = list(_compared(tree, table))
     sources = [text, *(column.default for column in table.columns if column.default)]
     found: list[Value] = []
     for name in columns:
         made = [item for item in compared if item.column == name]
-        made += _of_column(table.column(name), fillings)
+        made += _of_column(table.column(name))
         judged = (item for item in dict.fromkeys(made) if computes(item.text, sources))
         found += islice(judged, MOST)
     return found
@@ -89,27 +77,12 @@ def _parsed(text: str, stands_for: str | None) -> exp.Expr:
     return tree
 
 
-def _fillings(tree: exp.Expr) -> Iterator[dict[str, str]]:
-    """Texts for ``{size}``, ``{word}`` and ``{other}``: numbers of the CHECK and its strings."""
-    literals = list(tree.find_all(exp.Literal, bfs=False))
-    sizes = [item.name for item in literals if item.is_int and 0 < int(item.name) < 10_000]
-    texts = [item.sql("postgres") for item in literals if item.is_string][:4]
-    pairs = [(one, other) for one in texts for other in (*texts, "'x'") if one != other]
-    for size, (word, other) in product(sizes[:4] or ["1"], pairs or [("'x'", "'x'")]):
-        yield {"size": size, "word": word, "other": other}
-
-
-def _of_column(column: Column, fillings: Sequence[dict[str, str]]) -> Iterator[Value]:
-    """The default, truth values, and shapes of a column's type."""
-    if column.default and column.sequence is None and not column.generated:
-        yield Value(column.name, column.default)
-    if column.type.base == "bool":
-        yield from (Value(column.name, text) for text in ("true", "false"))
-    shapes = [s for kind in (column.type.category, column.type.base) for s in _SHAPES.get(kind, ())]
-    quoted = exp.to_identifier(column.name, quoted=True).sql("postgres")
-    for shape, filling in product(shapes, fillings):
-        text = shape.format(column=quoted, **filling)
-        yield Value(column.name, text, frozenset({column.name}))
+def _of_column(column: Column) -> Iterator[Value]:
+    """The default, truth values, an empty list."""
+    plain = column.sequence is None and not column.generated
+    texts = [column.default] if column.default and plain else []
+    texts += {"bool": ["true", "false"], "jsonb": ["'[]'"]}.get(column.type.base, [])
+    yield from (Value(column.name, text) for text in texts)
 
 
 def _compared(tree: exp.Expr, table: Table) -> Iterator[Value]:
@@ -133,22 +106,6 @@ def _compared(tree: exp.Expr, table: Table) -> Iterator[Value]:
                 if isinstance(node, (exp.LT, exp.GT)) and step:
                     sign = "-" if isinstance(node, less) else "+"
                     yield Value(column.name, f"({value}) {sign} {step}", reads)
-
-
-def _multiples(tree: exp.Expr, table: Table) -> Iterator[Value]:
-    """Where a column must leave a remainder, a value that does, made of the old one."""
-    unique = {name for item in table.unique_sets for name in item.columns}
-    known = {column.name for column in table.columns}
-    for node in tree.find_all(exp.EQ, bfs=False):
-        of, rest = bare(node.left), bare(node.right)
-        if not isinstance(of, exp.Mod) or not isinstance(rest, exp.Literal):
-            continue
-        column, factor = bare(of.this), bare(of.expression)
-        if isinstance(column, exp.Column) and column.name in known:
-            mine, by, left = (item.sql("postgres") for item in (column, factor, rest))
-            # Close by, or a multiple, so that different rows stay different.
-            moved = f"{mine} * {by}" if column.name in unique else f"{mine} - {mine} % {by}"
-            yield Value(column.name, f"{moved} + {left}", frozenset({column.name}), equal=True)
 
 
 def range_columns(text: str, known: Collection[str]) -> tuple[str, ...]:

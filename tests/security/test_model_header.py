@@ -189,6 +189,18 @@ def test_sample_of_the_honest_model_works(model, tmp_path):
     assert len(pipeline.sample(forged, tmp_path / "out")) >= 6
 
 
+FALSE = [{"kind": "values", "columns": ["tier"], "source": "name", "text": "", "values": ["x"]}]
+
+
+@pytest.mark.parametrize("place", [CHECKS.replace("checks", "rules"), f"{TIER}/type/rules"])
+def test_load_of_rules_that_nothing_states_takes_those_that_are_stated(model, tmp_path, place):
+    """Attack: a rule that is none of the schema's. Door: header. What the CHECKs state counts."""
+    forged = model_files.forge(
+        model, tmp_path / "m", lambda parts, head: at(head, place).extend(FALSE)
+    )
+    assert Model.load(forged).schema == Model.load(model).schema
+
+
 METHODS = [
     "seed", "seed_instance", "add_provider", "__class__", "binary", "zip", "tar", "image", "json",
     "pystruct", "enum", "get_providers", "factories", "del_arguments", "random", "no_such",

@@ -18,8 +18,6 @@ SIGNS += ["\t", "\u00a0", "\u0085", "\u2028", "U&", "E", "e", "x", "0", "$$", "-
 SIGNS += ["\\'", "\\047", ") OR pg_read_file('x') --", "'; COMMIT; --", "' || lo_import('x')"]
 TEXTS = st.lists(st.sampled_from(SIGNS), max_size=8).map("".join)
 NAMES = TEXTS.map(lambda text: (text or "x")[:40])
-#: All that the repairs call by themselves on texts.
-CALLED = {"upper", "left", "rpad"}
 
 
 def printed(text):
@@ -66,5 +64,5 @@ def test_values_of_a_check_hold_its_strings_and_no_calls(one, other, name, secon
         strings, calls = held(statement)
         read += 1
         assert strings <= {one, other, "x"}
-        assert calls <= CALLED
-    assert read >= 4
+        assert calls == set()
+    assert read >= 1

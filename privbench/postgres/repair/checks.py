@@ -7,7 +7,7 @@ put back as NOT VALID, so that it holds for every row to come.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import count
 
 import psycopg
@@ -16,7 +16,7 @@ from psycopg import errors, sql
 from privbench.postgres.failures import database_errors
 from privbench.postgres.repair import rows
 from privbench.postgres.repair.candidates import try_candidates
-from privbench.postgres.repair.step import Step
+from privbench.postgres.repair.step import Step, Touched
 from privbench.postgres.repair.target_checks import TargetCheck, find, guarded
 from privbench.schema import Table
 
@@ -69,7 +69,7 @@ class Checks(Step):
                 found.add(key)
         return found
 
-    def repair(self, touched: Collection[str] | None = None, *, last: bool = False) -> None:
+    def repair(self, touched: Touched = None, *, last: bool = False) -> None:
         for key, checks in self._checks.items():
             if touched is not None and key not in touched:
                 continue

@@ -12,7 +12,7 @@ are deleted.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import LiteralString
 
@@ -21,7 +21,7 @@ from psycopg import errors, sql
 from privbench.postgres.failures import database_errors
 from privbench.postgres.repair import rows
 from privbench.postgres.repair.rows import Rows
-from privbench.postgres.repair.step import Step
+from privbench.postgres.repair.step import Step, Touched
 from privbench.postgres.statement import build, own_rows, run, source
 from privbench.rules.values import range_columns
 from privbench.schema import Table, TableName
@@ -229,7 +229,7 @@ class Exclusions(Step):
         """Tables that periods refer to."""
         return {str(key.target) for key in self._periods}
 
-    def repair(self, touched: Collection[str] | None = None, *, last: bool = False) -> None:
+    def repair(self, touched: Touched = None, *, last: bool = False) -> None:
         """Move rows that conflict or leave them out; PERIOD keys are only repaired for all."""
         turns = {key: turn for turn, key in enumerate(self._periods, start=1)}
         # Those without targets first, then targets of periods before what refers to them.

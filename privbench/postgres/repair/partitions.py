@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from typing import LiteralString
 
 from psycopg import sql
@@ -16,7 +16,7 @@ from psycopg import sql
 from privbench.postgres.failures import database_errors
 from privbench.postgres.repair import rows
 from privbench.postgres.repair.rows import columns_in
-from privbench.postgres.repair.step import Step
+from privbench.postgres.repair.step import Step, Touched
 from privbench.postgres.statement import build
 from privbench.schema import Table, TableName
 
@@ -65,7 +65,7 @@ class Partitions(Step):
         rests = ((table, name) for table, names, _ in self._rests for name in names)
         return {table.key for table, name in rests if self.clone.first(asked, name)[0]}
 
-    def repair(self, touched: Collection[str] | None = None, *, last: bool = False) -> None:
+    def repair(self, touched: Touched = None, *, last: bool = False) -> None:
         """Move the rows caught to where others lie, drop those that stay, and the partitions."""
         for table, names, columns in self._rests:
             bad = sql.SQL(" UNION ALL ").join(rows.rows_of(name, rows.TRUE) for name in names)

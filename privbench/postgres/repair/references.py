@@ -7,8 +7,6 @@ nothing, or to itself where it must refer to something.
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 import numpy as np
 from psycopg import sql
 
@@ -16,7 +14,7 @@ from privbench.forest import circle_heads
 from privbench.postgres.failures import database_errors
 from privbench.postgres.repair import rows
 from privbench.postgres.repair.rows import Rows
-from privbench.postgres.repair.step import Step
+from privbench.postgres.repair.step import Step, Touched
 from privbench.postgres.statement import build, own_rows, run, source
 from privbench.schema import ForeignKey, Table
 
@@ -27,16 +25,15 @@ class Circles(Step):
     """References of a table to itself in a circle."""
 
     def find(self) -> None:
-        pairs = ((table, key) for table in self.clone.tables for key in table.foreign_keys)
-        self._keys = [(table, key) for table, key in pairs if key.is_self and key.validated]
+        """Nothing: the tables state them."""
 
     def broken(self) -> set[str]:
         """None: as they were made, references have no circles."""
         return set()
 
-    def repair(self, touched: Collection[str] | None = None, *, last: bool = False) -> None:
-        for table, key in self._keys:
-            if touched is None or table.key in touched:
+    def repair(self, touched: Touched = None, *, last: bool = False) -> None:
+        for table, key in self.clone.references:
+            if key.is_self and (touched is None or table.key in touched):
                 with database_errors("ending circles of references", table.key):
                     _end_circles(self.clone, table, key)
 
@@ -45,24 +42,19 @@ class Dangling(Step):
     """References to rows that are gone."""
 
     def find(self) -> None:
-        self._keys = [
-            (table, key)
-            for table in self.clone.tables
-            for key in table.foreign_keys
-            if key.validated
-        ]
+        """Nothing: the tables state them."""
 
     def broken(self) -> set[str]:
         return set(self.clone.lost)
 
-    def repair(self, touched: Collection[str] | None = None, *, last: bool = False) -> None:
+    def repair(self, touched: Touched = None, *, last: bool = False) -> None:
         """Repair references into tables that lost rows, and into those that lose rows by it."""
         clone = self.clone
         known = {table.key: table for table in clone.tables}
         while clone.lost:
             parent = min(clone.lost)
             clone.lost.remove(parent)
-            for table, key in self._keys:
+            for table, key in clone.references:
                 if str(key.ref_table) == parent:
                     with database_errors("repairing references to rows that are gone", table.key):
                         _end(clone, table, key, known.get(parent))

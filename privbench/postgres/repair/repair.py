@@ -60,7 +60,7 @@ class Repair:
                 self._uniques, self._exclusions = Uniques(clone), Exclusions(clone)
             self._partitions, self._checks = Partitions(clone), Checks(clone)
             self._circles, self._dangling = Circles(clone), Dangling(clone)
-        #: All steps, in the order in which rows first pass them.
+        #: In the order in which rows first pass them.
         self.steps: tuple[Step, ...] = (
             self._partitions,
             self._checks,

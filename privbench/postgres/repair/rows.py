@@ -13,7 +13,7 @@ from psycopg import sql
 from privbench.pgsql import SqlError, tokens
 from privbench.postgres.connect import Connection
 from privbench.postgres.statement import Part, build, run
-from privbench.schema import Table, TableName
+from privbench.schema import ForeignKey, Table, TableName
 
 #: Rows that others borrow from at most: enough to be as varied as the rest of the table.
 _LENDERS = 100_000
@@ -63,6 +63,12 @@ class Rows:
         """Columns that foreign keys refer to."""
         keys = [key for table in self.tables for key in table.foreign_keys]
         return frozenset((key.ref_table, name) for key in keys for name in key.ref_columns)
+
+    @cached_property
+    def references(self) -> list[tuple[Table, ForeignKey]]:
+        """All foreign keys that rows have to keep."""
+        pairs = ((table, key) for table in self.tables for key in table.foreign_keys)
+        return [(table, key) for table, key in pairs if key.validated]
 
     def run(self, template: LiteralString, *parts: Part, **named: Part) -> int:
         """Run a statement of a template (see `build`); how many rows it made or changed."""

@@ -7,9 +7,12 @@ from collections.abc import Collection
 
 from privbench.postgres.repair.rows import Rows
 
+#: Tables of which rows were changed since they last kept the rules; None is all.
+Touched = Collection[str] | None
+
 
 class Step(ABC):
-    """One kind of rule that synthetic rows may break, in the tables of a load."""
+    """One kind of rule that synthetic rows may break."""
 
     def __init__(self, clone: Rows) -> None:
         self.clone = clone
@@ -24,10 +27,8 @@ class Step(ABC):
         """Tables of which some rows break a rule."""
 
     @abstractmethod
-    def repair(self, touched: Collection[str] | None = None, *, last: bool = False) -> None:
+    def repair(self, touched: Touched = None, *, last: bool = False) -> None:
         """Change rows so that they keep the rules, or delete them.
 
-        Args:
-            touched: Tables of which rows were changed since they last kept the rules; None is all.
-            last: Whether rows that break a rule go, as there is no later turn to change them.
+        With ``last`` those that break a rule go, as there is no later turn to change them.
         """

@@ -93,7 +93,7 @@ class TargetCheck:
     @property
     def broken(self) -> sql.Composable:
         """Condition of the table's rows that break it."""
-        return build("(NOT {} OR ({})) IS FALSE", self.within, self.condition)
+        return build("NOT ({})", self.kept)
 
     @property
     def broken_rows(self) -> sql.Composable:

@@ -8,7 +8,6 @@ becomes NULL if the index ignores NULL. Rows that are still not unique at last a
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import LiteralString
 
@@ -17,7 +16,7 @@ from psycopg import sql
 from privbench.postgres.failures import database_errors
 from privbench.postgres.repair import rows
 from privbench.postgres.repair.rows import Rows, columns_in
-from privbench.postgres.repair.step import Step
+from privbench.postgres.repair.step import Step, Touched
 from privbench.postgres.statement import build, own_rows
 from privbench.schema import Table, TableName
 
@@ -108,7 +107,7 @@ class Uniques(Step):
         risky = (index for index in self._indexes if not index.plain)
         return {i.table.key for i in risky if self.clone.first(asked, i.surplus)[0]}
 
-    def repair(self, touched: Collection[str] | None = None, *, last: bool = False) -> None:
+    def repair(self, touched: Touched = None, *, last: bool = False) -> None:
         for index in self._indexes:
             if index.plain and touched is not None and index.table.key not in touched:
                 continue

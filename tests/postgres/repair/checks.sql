@@ -44,30 +44,13 @@ INSERT INTO t VALUES ('ABC%') RETURNING 1
 
 -- case: a check that no row keeps is read for values
 CREATE TABLE t (net int NOT NULL, tax int NOT NULL, gross int NOT NULL, list jsonb NOT NULL,
-  three int[] NOT NULL, CHECK (gross = net + tax), CHECK (jsonb_typeof(list) = 'array'),
-  CHECK (array_length(three, 1) = 3));
--- rows: t (net, tax, gross, list, three)
-SELECT i, 1, -7, '{}', '{4,5}' FROM generate_series(0, 4) i
+  CHECK (gross = net + tax), CHECK (jsonb_typeof(list) = 'array'));
+-- rows: t (net, tax, gross, list)
+SELECT i, 1, -7, '{}' FROM generate_series(0, 4) i
 -- deleted: {}
 -- then:
 SELECT count(*), bool_and(gross = net + 1), count(DISTINCT net), max(net) FROM t
 --> 5, True, 5, 4
-
--- case: a check over a unique column keeps it unique
-CREATE TABLE t (a bigint NOT NULL UNIQUE CHECK (a % 1000 = 0));
--- rows: t (a)
-VALUES (1), (2), (3)
--- then:
-SELECT count(DISTINCT a), min(a % 1000), max(a % 1000) FROM t
---> 3, 0, 0
-
--- case: where a remainder is demanded, a value moves to one close by, a unique one to a multiple
-CREATE TABLE t (a bigint NOT NULL UNIQUE CHECK (a % 1000003 = 2), b bigint NOT NULL CHECK (b % 1000003 = 2));
--- rows: t (a, b)
-VALUES (1, 1), (2, 1000004), (3, 3000007)
--- then:
-SELECT count(DISTINCT a), bool_and(a % 1000003 = 2), min(b), max(b) FROM t
---> 3, True, 2, 2000008
 
 -- case: rows on which an expression fails do not stop the load
 CREATE FUNCTION small(int) RETURNS boolean IMMUTABLE LANGUAGE plpgsql AS
@@ -109,15 +92,6 @@ FROM generate_series(0, 79) i
 -- then:
 SELECT state, count(*), count(paid) FROM bill GROUP BY 1 ORDER BY 1
 --> 'open', 40, 0 | 'paid', 40, 40
-
--- case: documents have the fields that a check names
-CREATE TABLE t (a jsonb CHECK (a ? 'lang'), b jsonb CHECK (b ->> 'kind' IN ('x', 'y')), c jsonb);
--- rows: t (a, b, c)
-VALUES ('{}', '{}', '{}'), (NULL, NULL, NULL), ('{"text": "mibo"}', '{"text": "m"}', '{"text": ""}')
--- deleted: {}
--- then:
-SELECT count(*), count(a), count(b), count(c) FROM t
---> 3, 2, 2, 2
 
 -- case: a list that a check names is taken where no row keeps it
 CREATE TABLE t (days int[] NOT NULL CHECK (days <@ ARRAY[1, 2, 3] AND cardinality(days) > 0));
