@@ -143,7 +143,8 @@ class _Chooser:
         """
         if name in self.places:
             return self.places[name]
-        claims = [(self.place(key.parent).worth + self.score(key), key) for key in self._able(name)]
+        keys = [key for key in self.candidates[name] if self._allowed(name, key)]
+        claims = [(self.place(key.parent).worth + self.score(key), key) for key in keys]
         refused = tuple(key for _, key in claims if self._refused(name, key))
         # Of equal claims the first one owns: keys are in the order of their columns.
         claims = sorted((claim for claim in claims if claim[1] not in refused), key=lambda c: -c[0])
@@ -154,12 +155,8 @@ class _Chooser:
             self.places[name] = replace(self._root(name), near=refused)
         return self.places[name]
 
-    def _able(self, name: str) -> list[KeyFacts]:
-        keys = self.candidates[name]
-        return [key for key in keys if self._allowed(name, key, self.place(key.parent))]
-
-    def _allowed(self, name: str, key: KeyFacts, owner: Place) -> bool:
-        root, parent = self.kinds[owner.root], self.kinds[key.parent]
+    def _allowed(self, name: str, key: KeyFacts) -> bool:
+        root, parent = self.kinds[self.place(key.parent).root], self.kinds[key.parent]
         if self.score(key) < _LEAST_BY_ROOT.get(root, _LEAST):
             return False
         if self.kinds[name] is Kind.PROXY and root not in _PERSON_ROOTS:
@@ -170,6 +167,7 @@ class _Chooser:
 
     def _refused(self, name: str, key: KeyFacts) -> str | None:
         """Why an owner that is no person's cannot own a table with identifying columns, or None."""
+        # A key that was taken out of a cycle may lead to a table without a place yet.
         root = self.places[key.parent].root if key.parent in self.places else key.parent
         if key.is_primary or not self.tables[name].identifying:
             return None

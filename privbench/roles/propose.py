@@ -93,10 +93,6 @@ class Proposal:
         """Tables of versions of the schema and its models, without which a tool does not start."""
         return tuple(name for name, item in self.tables.items() if item.kind is Kind.VERSIONS)
 
-    def refers(self, table: str, parent: str) -> bool:
-        """Whether a table refers to another one."""
-        return parent in self.tables[table].parents
-
     def roots(self) -> tuple[str, ...]:
         """Tables without an owner."""
         return tuple(name for name, item in self.tables.items() if item.own is None)
@@ -284,7 +280,8 @@ def _lookups(proposal: Proposal, opened: frozenset[str]) -> list[str]:
     public = proposal.public()
     for name in names:
         found.append(_INDENT + _lookup(proposal.tables[name], public, opened))
-        if hanging := [_short(other) for other in proposal.tables if proposal.refers(other, name)]:
+        tables = proposal.tables.items()
+        if hanging := [_short(other) for other, item in tables if name in item.parents]:
             found.append(f"{_INDENT * 2}{', '.join(hanging)} refer to it")
     return found
 
