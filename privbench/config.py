@@ -63,6 +63,8 @@ class PrivacyConfig(_Section):
         unit: ``owner`` is database-level DP; ``row`` is table-level DP.
         seed: Seeds the noise: the fit is then stamped NOT PRIVATE.
         roles: ``declared`` in this file by its owner, or ``proposed`` by the tool and accepted.
+        sizes_shown: Whether the roles were chosen with the planner's estimates of sizes in sight;
+            ``inspect --sizes`` writes it, and the promise says it.
         ddl_reviewed: The digest that ``check`` printed for the values in the schema, once the owner
             has reviewed them; a schema with other values is refused.
     """
@@ -74,6 +76,7 @@ class PrivacyConfig(_Section):
     unit: Literal["owner", "row"] = "owner"
     seed: int | None = None
     roles: Literal["declared", "proposed"] = "declared"
+    sizes_shown: bool | None = None
     ddl_reviewed: str | None = None
 
     @model_validator(mode="after")

@@ -121,6 +121,15 @@ def ask(question: str, otherwise: UsageError) -> None:
         raise KeyboardInterrupt from None
 
 
+def choose(question: str, answers: Sequence[str]) -> int:
+    """The number of the answer that a user at a terminal chooses, the first by default."""
+    show(lines(question, *(f"  {number}: {text}" for number, text in enumerate(answers, 1))))
+    try:
+        return int(click.prompt("Number", 1, type=click.IntRange(1, len(answers)), err=True)) - 1
+    except click.Abort:
+        raise KeyboardInterrupt from None
+
+
 class LogReporter(Reporter):
     """Writes one log line for each stage, and during a long stage one every half minute.
 

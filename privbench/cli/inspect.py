@@ -40,12 +40,18 @@ summary_option = click.option(
 @choice_options
 @summary_option
 @lookups_option
+@click.option(
+    "--sizes",
+    is_flag=True,
+    help="Show estimates of sizes, CONFIDENTIAL; what is chosen by them, ε does not cover.",
+)
 def inspect(
     source: str,
     config_path: str | None,
     output: str | None,
     whole: bool,
     lookups: str,
+    sizes: bool,
     **chosen: Any,
 ) -> None:
     """Propose roles, domains and look-ups from the catalog; never reads rows.
@@ -57,7 +63,7 @@ def inspect(
       privbench inspect "service=prod" -o privbench.toml
     """
     base = read_config(config_path, **chosen)
-    found = pipeline.inspect(source, base=base, lookups=lookups)
+    found = pipeline.inspect(source, base=base, lookups=lookups, sizes=sizes)
     echo(found.render(whole=whole, width=width(sys.stdout)))
     if output:
         with file_errors(f"cannot write {output}"):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from privbench import pipeline
-from privbench.cli.console import LOG, ask, echo, show, width
+from privbench.cli.console import LOG, ask, choose, echo, show, width
 from privbench.cli.metrics import metrics_option, rows
 from privbench.cli.options import (
     ReleaseOptions,
@@ -32,7 +32,7 @@ from privbench.display import lines
 from privbench.errors import UsageError
 
 if TYPE_CHECKING:
-    from privbench.config import Config
+    from privbench.config import Config, TableConfig
 
 
 @click.command()
@@ -233,6 +233,18 @@ def demo(state: State, /, out: str, **given: Any) -> None:
     echo(pipeline.demo(out, reporter=state.reporter, **given))
 
 
+def _owners_in_doubt(found: pipeline.Inspection) -> dict[str, TableConfig]:
+    """The sections of tables of which the user wants another owner than the proposed one."""
+    sections = {}
+    for name, item in found.proposal.tables.items():
+        section = found.config.tables[name]
+        if item.doubts and section.role == "private" and section.own == list(item.own or ()):
+            columns, _ = item.choices[choose(*item.question())]
+            if columns != (item.own or ()):
+                sections[name] = section.model_copy(update={"own": list(columns)})
+    return sections
+
+
 def _accept(
     config: Config, source: str, release: ReleaseOptions
 ) -> tuple[Config, pipeline.Catalog]:
@@ -253,6 +265,10 @@ def _accept(
     show(found.render(whole=LOG.isEnabledFor(logging.DEBUG), width=width(sys.stderr)))
     if catalog.literals:
         show(pipeline.render_literals(catalog.literals))
+    if not release.yes and sys.stdin.isatty() and (chosen := _owners_in_doubt(found)):
+        config = config.model_copy(update={"tables": {**config.tables, **chosen}})
+        found = pipeline.inspect(source, base=config, lookups=release.lookups, catalog=catalog)
+        show(found.render(whole=False, width=width(sys.stderr)))
     if not release.yes:
         refused = UsageError(
             "roles are proposed but not accepted.",

@@ -206,7 +206,8 @@ def _open(draft: Draft) -> None:
         draft.reporter.say(f"counted with it: the ledger of {other.identity} in {other.directory}")
     cap = Cap(limits.cap_epsilon, limits.cap_delta, limits.max_epsilon_per_month)
     draft.reporter.spending = spending = Spending(ledger, cap, draft.accountant)
-    what = Fit(config_hash(draft), definition, _noise(config).private)
+    seen = bool(config.privacy.sizes_shown)
+    what = Fit(config_hash(draft), definition, _noise(config).private, seen)
     if draft.resume is None:
         draft.resume = _resumed(draft, ledger.unfinished(what, draft.accountant))
     release = ledger.open_release(
@@ -333,6 +334,7 @@ def finish(draft: Draft) -> Model:
     state, arrays = draft.fitted.to_state()
     privacy, spec = draft.config.privacy, draft.plan.spec
     promised, roles = draft.session.guarantee(), privacy.roles
+    sizes_shown = bool(privacy.sizes_shown)
     level = draft.release.level()
     # Events whose answers were lost in a crash are included, since they are paid for as well.
     events = tuple(draft.release.events)
@@ -343,6 +345,7 @@ def finish(draft: Draft) -> Model:
         events, promised, level = draft.since.composed(draft.release)
         earlier = draft.since.model.promise.roles
         roles = "proposed" if "proposed" in (roles, earlier) else roles
+        sizes_shown |= draft.since.model.promise.sizes_shown
     tables = {}
     for item in draft.plan.private:
         key, own = item.table.key, spec.tables[item.table.key].own
@@ -359,6 +362,7 @@ def finish(draft: Draft) -> Model:
             roots=tuple(sorted({root for name in spec.tables for root in spec.roots(name)})),
             private=draft.session.private,
             roles=roles,
+            sizes_shown=sizes_shown,
             rho=level.rho,
             conversion=level.delta,
         ),

@@ -63,6 +63,7 @@ class Promise:
     # Both are 0 in models of earlier versions.
     rho: Amount = 0.0
     conversion: Share = 0.0
+    sizes_shown: bool = False  # whether roles were chosen with estimates of sizes in sight
 
     @property
     def level(self) -> Level:
@@ -82,6 +83,8 @@ class Promise:
         delta = f", δ = {self.delta:g}" if self.delta else ""
         change = "added or removed" if self.neighbours == "add-remove" else "replaced"
         roles = " Roles were proposed by the tool and accepted." if self.roles == "proposed" else ""
+        if self.sizes_shown:
+            roles += " Roles were chosen with estimates of sizes in sight, which ε does not cover."
         return f"ε = {self.epsilon:g}{delta} ({self.accounting}). Unit: {unit}; {change}.{roles}"
 
     def require_sound(self, events: Sequence[Event]) -> Guarantee:

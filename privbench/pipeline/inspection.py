@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from itertools import groupby
 
 from privbench import roles
@@ -12,7 +13,7 @@ from privbench.display import Lines, lines, paragraphs, table
 from privbench.encoding import CoverageLine, role_of
 from privbench.pipeline.literals import require_reviewed, seal
 from privbench.pipeline.prepare import FitPlan, prepare, require_decided
-from privbench.pipeline.source import Catalog, look, require_used
+from privbench.pipeline.source import Catalog, estimated_sizes, look, require_used
 from privbench.postgres.connect import Identity
 from privbench.schema import Schema, Table, TableName
 
@@ -24,6 +25,8 @@ class Inspection:
     identity: Identity  # the database's identity for the ledger
     proposal: roles.Proposal  # proposed roles
     plan: FitPlan  # the plan that a fit would follow with them
+    # Rows of every table by the planner's estimate, which is confidential; only if asked for.
+    sizes: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def config(self) -> Config:
@@ -40,6 +43,7 @@ class Inspection:
             f"{_counted(schema)}. Identity: {self.identity}.",
             *([said] if loose else []),
             roles.render(self.proposal, public),
+            *([roles.render_sizes(self.proposal, self.sizes)] if self.sizes else []),
             render_coverage(self.plan.coverage(), whole=whole, width=width),
         )
 
@@ -50,12 +54,17 @@ def inspect(
     base: Config | None = None,
     lookups: str = "private",
     catalog: Catalog | None = None,
+    sizes: bool = False,
 ) -> Inspection:
     """Propose roles and domains from the catalog.
 
     What the base config decides stays. ``lookups="public"`` declares look-up candidates public.
+    With `sizes`, the planner's estimates are shown, too, and the config says that they were; the
+    proposal does not depend on them.
     """
     config = base or Config()
+    shown = estimated_sizes(source, config) if sizes else {}
+    config = config.with_privacy(sizes_shown=True) if sizes else config
     catalog = catalog or look(source, config, access=False, dump=False)
     settled = {
         str(TableName.parse(name))
@@ -66,7 +75,7 @@ def inspect(
     filled = proposal.to_config(config, "public" if lookups == "public" else "private")
     filled = _with_columns(filled, catalog.schema)
     schema = roles.referenced(catalog.schema, filled)
-    return Inspection(catalog.identity, proposal, prepare(schema, filled))
+    return Inspection(catalog.identity, proposal, prepare(schema, filled), shown)
 
 
 def _with_columns(config: Config, schema: Schema) -> Config:

@@ -10,11 +10,12 @@ from privbench.config import Config
 from privbench.errors import ConfigError
 from privbench.pipeline.literals import literals
 from privbench.pipeline.rules import with_declared
+from privbench.postgres import catalog
 from privbench.postgres.connect import OF_FILES, Connection, Identity, identity
 from privbench.postgres.ddl import Ddl, dump_ddl
 from privbench.postgres.introspect import check_access, introspect, with_equalities
 from privbench.postgres.reading import reading
-from privbench.schema import Schema
+from privbench.schema import Schema, TableName
 from privbench.sources import is_file, staged
 from privbench.workload.database import refuse_computing
 
@@ -34,6 +35,13 @@ class Catalog:
     def literals(self) -> tuple[str, ...]:
         """Statements of the DDL that hold values, cut to the lines that do."""
         return tuple(literals(self.ddl))
+
+
+def estimated_sizes(source: str, config: Config) -> dict[str, float]:
+    """The planner's estimate of every table's rows: CONFIDENTIAL, and of no use to a fit."""
+    with staged(source, config, rows=False) as here, reading(here) as connection:
+        found = catalog.ask(connection, catalog.SIZES, {})
+    return {str(TableName(row.schema, row.name)): row.rows for row in found}
 
 
 def require_identity(source: str, config: Config) -> None:

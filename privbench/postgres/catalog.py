@@ -310,6 +310,17 @@ WHERE c.relpersistence <> 't' AND n.nspname !~ '^pg_' AND n.nspname <> 'informat
 ORDER BY n.nspname, c.relname
 """
 
+#: The planner's estimates: statistics of rows without noise, shown to a person and never used.
+SIZES: LiteralString = """
+SELECT n.nspname AS schema, c.relname AS name,
+  (SELECT coalesce(sum(p.reltuples) FILTER (WHERE p.reltuples >= 0), 0)::float8
+    FROM pg_catalog.pg_class p
+    WHERE p.oid = c.oid OR p.oid IN (SELECT relid FROM pg_catalog.pg_partition_tree(c.oid)
+      WHERE isleaf)) AS rows
+FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p')
+"""
+
 EXTENSIONS: LiteralString = """
 SELECT extname AS name FROM pg_catalog.pg_extension WHERE extname <> 'plpgsql' ORDER BY extname
 """

@@ -71,6 +71,7 @@ class Fit:
     config_hash: str  # hash of the config and the schema
     definition: UnitDefinition  # the unit definition under which losses are counted
     private: bool = True  # False if the noise is seeded: the loss then counts as infinite
+    sizes_shown: bool = False  # whether roles were chosen with estimates of sizes in sight
 
 
 class Ledger:
@@ -483,8 +484,10 @@ def _base(path: str | Path | None) -> Path:
 
 def _header(fit: Fit, accountant: Accountant) -> Entry:
     levels = {"levels": list(accountant.terms.levels)} if accountant.accounting == "zcdp" else {}
+    sizes = {"sizes_shown": True} if fit.sizes_shown else {}
     return {
         **levels,
+        **sizes,
         "config_hash": fit.config_hash,
         "definition": fit.definition.to_json(),
         "private": fit.private,

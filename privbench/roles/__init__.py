@@ -6,8 +6,17 @@ and refuses roles that the privacy contract forbids.
 """
 
 from privbench.roles.classes import Kind
-from privbench.roles.propose import Proposal, propose, render
+from privbench.roles.propose import Proposal, propose, render, render_sizes
 from privbench.roles.references import referenced
 from privbench.roles.resolve import resolve, sections
 
-__all__ = ["Kind", "Proposal", "propose", "referenced", "render", "resolve", "sections"]
+__all__ = [
+    "Kind",
+    "Proposal",
+    "propose",
+    "referenced",
+    "render",
+    "render_sizes",
+    "resolve",
+    "sections",
+]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from privbench.roles.classes import (
     NEVER_OWN,
@@ -23,6 +23,8 @@ _LEAST_BY_ROOT = {
     **dict.fromkeys((Kind.ORG, Kind.FIGURE, Kind.GUEST), 1.0),
 }
 _LEAST = 2.6
+#: Claims that differ by less are in doubt.
+_NEAR = 1.0
 #: By how much a key's score falls with every step away from the person.
 _STEP = 0.5
 
@@ -35,6 +37,8 @@ class Place:
     root: str  # the root table of its tree
     worth: float  # how good an owner the table is in this place
     reasons: tuple[str, ...]  # why its OWN key was chosen, or why it has none
+    # Keys that could own it about as well, or, for a root, if its rows were no persons.
+    near: tuple[KeyFacts, ...] = ()
 
 
 def barred(
@@ -139,19 +143,20 @@ class _Chooser:
         """
         if name in self.places:
             return self.places[name]
-        best: tuple[float, KeyFacts] | None = None
-        for key in self.candidates[name]:
-            owner = self.place(key.parent)
-            worth = owner.worth + self.score(key)
-            if self._allowed(name, key, owner) and (best is None or worth > best[0]):
-                best = (worth, key)
-        self.places[name] = self._root(name) if best is None else self._owned(name, best[1])
+        keys = [key for key in self.candidates[name] if self._allowed(name, key)]
+        claims = [(self.place(key.parent).worth + self.score(key), key) for key in keys]
+        refused = tuple(key for _, key in claims if self._refused(name, key))
+        # Of equal claims the first one owns: keys are in the order of their columns.
+        claims = sorted((claim for claim in claims if claim[1] not in refused), key=lambda c: -c[0])
+        if claims:
+            near = tuple(key for worth, key in claims[1:] if worth > claims[0][0] - _NEAR)
+            self.places[name] = replace(self._owned(name, claims[0][1]), near=near)
+        else:
+            self.places[name] = replace(self._root(name), near=refused)
         return self.places[name]
 
-    def _allowed(self, name: str, key: KeyFacts, owner: Place) -> bool:
-        root, parent = self.kinds[owner.root], self.kinds[key.parent]
-        if self._refused(name, key):
-            return False
+    def _allowed(self, name: str, key: KeyFacts) -> bool:
+        root, parent = self.kinds[self.place(key.parent).root], self.kinds[key.parent]
         if self.score(key) < _LEAST_BY_ROOT.get(root, _LEAST):
             return False
         if self.kinds[name] is Kind.PROXY and root not in _PERSON_ROOTS:
@@ -162,6 +167,7 @@ class _Chooser:
 
     def _refused(self, name: str, key: KeyFacts) -> str | None:
         """Why an owner that is no person's cannot own a table with identifying columns, or None."""
+        # A key that was taken out of a cycle may lead to a table without a place yet.
         root = self.places[key.parent].root if key.parent in self.places else key.parent
         if key.is_primary or not self.tables[name].identifying:
             return None

@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 
 from privbench.roles.facts import TableFacts, is_short
 from privbench.schema import Column
-from privbench.words import listed, words
+from privbench.words import listed, personal_kinds, words
 
 
 class Kind(Enum):
@@ -143,29 +143,26 @@ def _catalogue(facts: TableFacts) -> str:
     It shows no person, no dated event, no text that somebody wrote and no document; its name is one
     of a catalogue, its key a code, or it has the shape of a look-up with a name.
     """
-    columns = [
-        column for column in facts.table.columns if column.name not in facts.table.key_columns
-    ]
-    last = {found[-1] for column in facts.attributes if (found := words(column.name))}
+    primary = [facts.table.column(name) for name in facts.table.primary_columns]
+    found = [words(column.name) for column in facts.attributes]
+    last = {name[-1] for name in found if name}
     if (
         not facts.incoming
         or (facts.keys and facts.head in listed("tables", "event"))
         or last & listed("columns", "free")
-        or any(column.type.base in _BLOBS for column in columns)
+        or any(column.type.base in _BLOBS for column in facts.table.columns)
         or any(column.type.category == "D" for column in facts.attributes)
+        or any(personal_kinds(column.name, column.type.category) for column in primary)
     ):
         return ""
-    money = {word for column in facts.attributes for word in words(column.name)}
     if facts.ends & listed("tables", "trade"):
-        return "" if money & listed("columns", "money") else "trade partner"
+        money = listed("columns", "money")
+        return "" if any(money & {*name} for name in found) else "trade partner"
     if any(facts.ends & listed("tables", name) for name in ("private", "proxy", "subject", "work")):
         return ""
     if facts.ends & (listed("tables", "catalogue") | listed("tables", "lookup")):
         return "catalogue"
-    primary = [facts.table.column(name) for name in facts.table.primary_columns]
-    codes = len(primary) > 1 or all(
-        column.type.category != "S" or is_short(column) for column in primary
-    )
+    codes = len(primary) > 1 or all(c.type.category != "S" or is_short(c) for c in primary)
     if facts.is_natural and codes and len(facts.attributes) <= _FEW:
         return "key of codes"
     plain = facts.ends & listed("tables", "structure") and len(facts.attributes) <= _PLAIN

@@ -45,12 +45,23 @@ class TableProposal:
     second_owners: tuple[str, ...] = ()  # a line per further person-like owner that its keys reach
     # A line per table that holds data of this table's people in privacy units of its own.
     spread: tuple[str, ...] = ()
+    # Columns and target of keys that could own it about as well; the owner of the data is asked.
+    doubts: tuple[tuple[tuple[str, ...], str], ...] = ()
     secretive: bool = False  # whether it may hold secrets, so that no flag makes it public
 
     @property
     def parents(self) -> frozenset[str]:
         """All other tables that the table refers to."""
         return frozenset(parent for _, parent in self.keys)
+
+    @property
+    def choices(self) -> tuple[tuple[tuple[str, ...], str | None], ...]:
+        """Columns and target of the keys that may own it, the proposed one first; () for a root."""
+        return ((self.own or (), self.owner), *self.doubts)
+
+    def question(self) -> tuple[str, list[str]]:
+        """What to ask of an owner in doubt, and the possible answers."""
+        return f"Who owns the rows of {self.table}?", [_choice(*item) for item in self.choices]
 
 
 @dataclass(frozen=True)
@@ -73,13 +84,15 @@ class Proposal:
         """Tables of versions of the schema and its models, without which a tool does not start."""
         return tuple(name for name, item in self.tables.items() if item.kind is Kind.VERSIONS)
 
-    def refers(self, table: str, parent: str) -> bool:
-        """Whether a table refers to another one."""
-        return parent in self.tables[table].parents
-
     def roots(self) -> tuple[str, ...]:
         """Tables without an owner."""
         return tuple(name for name, item in self.tables.items() if item.own is None)
+
+    def root(self, table: str) -> str:
+        """The table whose rows are the units of a table's rows."""
+        while (owner := self.tables[table].owner) is not None:
+            table = owner
+        return table
 
     def owned(self, table: str) -> tuple[str, ...]:
         """Tables that a table owns directly."""
@@ -166,6 +179,11 @@ def render(proposal: Proposal, opened: frozenset[str] = frozenset()) -> Lines:
     tables = {_short(name): item for name, item in proposal.tables.items()}
     second = [f"{name}: {line}" for name, item in tables.items() for line in item.second_owners]
     spread = [f"{name}: {line}" for name, item in tables.items() for line in item.spread]
+    doubts = [
+        f"{name}: {' or '.join(_choice(*choice) for choice in item.choices)}"
+        for name, item in tables.items()
+        if item.doubts
+    ]
     secretive = [
         f'{_short(name)}: tables.{toml_key(item.table)}.role = "public"'
         for name, item in tables.items()
@@ -180,11 +198,37 @@ def render(proposal: Proposal, opened: frozenset[str] = frozenset()) -> Lines:
         _forest(proposal),
         _lookups(proposal, opened),
         _block("May hold secrets: never copied but by a line of its own", secretive),
+        _block("Owners in doubt (asked about on a terminal; else as above)", doubts),
         _block("Tables that reach a second owner (one owns, the others are REF)", second),
         _block("A person's data in several units: ε does not hold per person", spread),
         _block("References without a constraint, by names and types (in the config)", implied),
     ]
     return paragraphs(*(lines(*section) for section in sections if section))
+
+
+def render_sizes(proposal: Proposal, sizes: Mapping[str, float]) -> Lines:
+    """Estimated rows of every table, and of how many units they are by each of its keys.
+
+    The numbers are for the owner's eyes: they are statistics of rows without noise.
+    """
+    rows = [("table", "rows", "units by the owner that is proposed, or by another key")]
+    for name, item in proposal.tables.items():
+        choices = [(columns, parent) for columns, parent in item.keys if parent in sizes]
+        choices.sort(key=lambda choice: choice[0] != item.own)
+        units = [
+            f"{'' if columns == item.own else 'or '}{sizes.get(proposal.root(parent), 0):,.0f} of "
+            f"{_short(proposal.root(parent))} by {', '.join(columns)}"
+            for columns, parent in choices
+            if proposal.tables[parent].kind is not Kind.LOOKUP
+        ]
+        own = [] if item.own else ["each row by itself"]
+        rows.append((_short(name), f"{sizes.get(name, 0):,.0f}", "; ".join(own + units)))
+    return lines(
+        "CONFIDENTIAL: sizes by the planner's estimates, statistics of rows without noise. Roles",
+        "that are chosen by them reveal something that ε does not cover; the config, the ledger",
+        "and the promise say that they were shown. No role is proposed by them:",
+        *table(rows, "1"),
+    )
 
 
 def _unit(proposal: Proposal) -> list[str]:
@@ -232,7 +276,8 @@ def _lookups(proposal: Proposal, opened: frozenset[str]) -> list[str]:
     public = proposal.public()
     for name in names:
         found.append(_INDENT + _lookup(proposal.tables[name], public, opened))
-        if hanging := [_short(other) for other in proposal.tables if proposal.refers(other, name)]:
+        tables = proposal.tables.items()
+        if hanging := [_short(other) for other, item in tables if name in item.parents]:
             found.append(f"{_INDENT * 2}{', '.join(hanging)} refer to it")
     return found
 
@@ -246,6 +291,11 @@ def _lookup(item: TableProposal, public: frozenset[str], opened: frozenset[str])
 
 def _block(title: str, found: list[str]) -> list[str]:
     return [f"{title}:", *(_INDENT + line for line in found)] if found else []
+
+
+def _choice(columns: tuple[str, ...], parent: str | None) -> str:
+    """An owner of a table's rows, as text."""
+    return f"{_short(parent)} by {', '.join(columns)}" if parent else "each row by itself"
 
 
 def _short(table: str) -> str:
@@ -307,6 +357,7 @@ def _table(found: _Findings, facts: TableFacts, has_people: bool) -> TablePropos
         keys=tuple((key.key.columns, key.parent) for key in facts.keys),
         reason=_reason(found, facts, own),
         lookup_reasons=score.reasons,
+        doubts=tuple((key.key.columns, key.parent) for key in place.near) if has_people else (),
         secretive=is_secretive(facts, found.kinds[facts.name]),
         second_owners=_second_owners(found, facts) if has_people else (),
         spread=_spread(found, facts) if has_people else (),

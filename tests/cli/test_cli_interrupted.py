@@ -257,6 +257,19 @@ def test_the_question_about_roles_can_be_left(source, tmp_path, typed, code, col
     assert (re.search(rb"\x1b\[[\d;]*3[0-7]m", said) is None) == bool(colours)
 
 
+def test_owners_in_doubt_are_asked_about(make_database, tmp_path):
+    source = make_database(
+        "CREATE TABLE box (id int PRIMARY KEY, width int);"
+        "CREATE TABLE visit (id int PRIMARY KEY, box_id int NOT NULL REFERENCES box"
+        " ON DELETE CASCADE, full_name text, phone text)"
+    )
+    words = ["fit", source, "--epsilon", "5", "-o", tmp_path / "m", "--ledger", tmp_path]
+    said = typed_at(words, "2\nn\n", 2, b"Number [1]", {"NO_COLOR": "1"})
+    assert b"1: each row by itself" in said
+    assert b"2: box by box_id" in said
+    assert b"Accept these roles" in said
+
+
 def typed_at(words, typed, code, question, colours):
     """Run a command at a terminal, and answer its question; what it says until it ends."""
     ours, theirs = pty.openpty()

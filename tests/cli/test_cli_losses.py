@@ -1,5 +1,7 @@
 """What is lost, --strict and --as-role, as users meet them."""
 
+import re
+
 import market
 import pytest
 from market import fail, run, succeed
@@ -87,3 +89,22 @@ def test_a_proposal_says_which_tables_are_look_ups_and_opens_them(make_database,
     assert "PRIVATE: labels" not in opened.stdout
     assert "+2; PUBLIC\n" in opened.stdout or "+1; PUBLIC\n" in opened.stdout
     assert 'role = "public"' in path.read_text(encoding="utf-8")
+
+
+def test_sizes_are_shown_on_demand_and_it_is_written_down_that_they_were(make_database, tmp_path):
+    source, plain, path = make_database(LOOK_UP), tmp_path / "p.toml", tmp_path / "c.toml"
+    market.execute(source, "INSERT INTO order_status VALUES ('a', 'open')")
+    market.execute(source, "INSERT INTO item SELECT i, 'a' FROM generate_series(1, 1379) i")
+    market.execute(source, "ANALYZE")
+    assert "1,379" not in succeed("inspect", source, "-o", plain).stdout
+    shown = succeed("inspect", source, "--sizes", "-o", path).stdout
+    assert re.search(r"CONFIDENTIAL(.*\n)+  item +1,379  each row by itself", shown)
+    # No role depends on them.
+    text = path.read_text(encoding="utf-8")
+    assert text.replace("sizes_shown = true\n", "") == plain.read_text(encoding="utf-8") != text
+    folder, fast = tmp_path / "l", ("--synthesizer", "independent")
+    words = ("-c", path, "--epsilon", 5, "-o", tmp_path / "m", "--ledger", folder, *fast)
+    fitted = succeed("fit", source, *words)
+    assert "with estimates of sizes in sight" in fitted.stdout
+    (ledger,) = folder.rglob("ledger.sqlite")
+    assert b"sizes_shown" in b"".join(file.read_bytes() for file in ledger.parent.iterdir())
