@@ -7,8 +7,10 @@ what it is for a foreign key that rows violate.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from hashlib import sha256
 from itertools import count
 from uuid import UUID
 
@@ -50,17 +52,12 @@ def _with_keys(schema: Schema, table: Table, references: Sequence[ReferenceConfi
                 said = "the reference is a foreign key of the database already."
                 raise _refused(table, item, said, "Take it out of the config.")
             if not same:
+                none = tuple(_none(table, item, value) for value in item.none)
+                apart = [theirs, none] if none or theirs != target.primary_columns else []
                 words = [*item.columns, *(when or ())[1:]]
-                keys.append(
-                    ForeignKey(
-                        next(_names(table, words, {key.name for key in keys})),
-                        *(table.name, *place[:3]),
-                        validated=False,
-                        declared=True,
-                        none=tuple(_none(table, item, value) for value in item.none),
-                        when=when,
-                    )
-                )
+                name = next(_names(table, words, apart, {key.name for key in keys}))
+                facts = {"validated": False, "declared": True, "none": none, "when": when}
+                keys.append(ForeignKey(name, table.name, *place[:3], **facts))
     return replace(table, foreign_keys=tuple(sorted(keys, key=lambda key: key.name)))
 
 
@@ -72,11 +69,20 @@ def _targets(item: ReferenceConfig) -> Iterator[tuple[tuple[str, str] | None, Ta
         yield (str(item.type), name), target
 
 
-def _names(table: Table, words: Sequence[str], taken: set[str]) -> Iterator[str]:
-    """Free names for a key; the first follows from the table and these words alone."""
+def _names(
+    table: Table, words: Sequence[str], apart: Sequence[object], taken: set[str]
+) -> Iterator[str]:
+    """Free names for a key; the first follows from the table, these words and ``apart`` alone.
+
+    The ledger knows an owner by the name of its key and its table. So keys that give rows other
+    owners, by other columns or other values that mean none, need other names.
+    """
     whole = "_".join([table.name.name, *words]).encode()
+    digest = sha256(json.dumps([*words, *apart]).encode()).hexdigest()[:8]
     for number in count(1):
         end = "_reference" + (str(number) if number > 1 else "")
+        if apart or len(whole) + len(end) > MAX_NAME:
+            end = f"_{digest}{end}"
         name = whole[: MAX_NAME - len(end)].decode(errors="ignore") + end
         if name not in taken:
             yield name
@@ -112,6 +118,8 @@ def _check(table: Table, item: ReferenceConfig, target: Table, theirs: Sequence[
             if sets
             else "Take it out of the config.",
         )
+    if any("\0" in name for name in item.types):
+        raise _refused(table, item, "a type has a name that no text holds.", "Take it out.")
     if item.none and len(item.columns) > 1:
         raise _refused(table, item, "'none' is for references of one column.", "Take it out.")
 
@@ -127,7 +135,8 @@ def _none(table: Table, item: ReferenceConfig, value: str | int) -> str:
         elif kind.base == "uuid":
             text, fits = str(UUID(text)), True
         else:
-            fits = kind.base in _TEXTS and (kind.length is None or len(text) <= kind.length)
+            fits = kind.base in _TEXTS and len(text) <= (kind.length or len(text))
+            fits &= "\0" not in text
     except ValueError:
         fits = False
     if fits:
