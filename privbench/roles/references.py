@@ -56,8 +56,8 @@ def _with_keys(schema: Schema, table: Table, references: Sequence[ReferenceConfi
                 apart = [theirs, none] if none or theirs != target.primary_columns else []
                 words = [*item.columns, *(when or ())[1:]]
                 name = next(_names(table, words, apart, {key.name for key in keys}))
-                facts = {"validated": False, "declared": True, "none": none, "when": when}
-                keys.append(ForeignKey(name, table.name, *place[:3], **facts))
+                key = ForeignKey(name, table.name, *place[:3], validated=False, declared=True)
+                keys.append(replace(key, none=none, when=when))
     return replace(table, foreign_keys=tuple(sorted(keys, key=lambda key: key.name)))
 
 
