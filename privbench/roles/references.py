@@ -41,6 +41,7 @@ def referenced(schema: Schema, config: Config) -> Schema:
 
 def _with_keys(schema: Schema, table: Table, references: Sequence[ReferenceConfig]) -> Table:
     keys = [*table.foreign_keys]
+    seen = set[tuple[object, ...]]()
     for item in references:
         for when, to in _targets(item):
             target = _target(schema, table, item, to)
@@ -48,9 +49,11 @@ def _with_keys(schema: Schema, table: Table, references: Sequence[ReferenceConfi
             _check(table, item, target, theirs)
             place = tuple(item.columns), target.name, theirs, when
             same = [k for k in keys if (k.columns, k.ref_table, k.ref_columns, k.when) == place]
-            if any(not key.declared for key in same):
-                said = "the reference is a foreign key of the database already."
+            if place in seen or any(not key.declared for key in same):
+                already = "declared" if place in seen else "a foreign key of the database"
+                said = f"the reference is {already} already."
                 raise _refused(table, item, said, "Take it out of the config.")
+            seen.add(place)
             if not same:
                 none = tuple(_none(table, item, value) for value in item.none)
                 apart = [theirs, none] if none or theirs != target.primary_columns else []

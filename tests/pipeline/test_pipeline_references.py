@@ -247,6 +247,11 @@ MORE = """
         ("columns = ['person']\nto = {table = 'person'}\nnone = [3000000000]", "'none' has"),
         ("columns = ['person']\nto = {table = 'person'}\nown = true", "Extra inputs"),
         ("columns = ['person']", "either 'to', or 'type' and 'types'"),
+        (
+            "columns = ['person']\nto = {table = 'person'}\n[[tables.'public.order'.references]]"
+            "\ncolumns = ['person']\nto = {table = 'person'}",
+            "declared already",
+        ),
         ("columns = ['person']\ntype = 'what'\ntypes = {A = {table = 'person'}}", "no such column"),
         (
             "columns = ['person']\ntype = 'state'\ntypes = {A = {table = 'person'}}",
