@@ -92,7 +92,7 @@ def _table(
                 kind = "primary key" if unique.primary else "unique"
                 yield kind, unique.name, count(connection, _duplicates(table, unique))
         for key in table.foreign_keys:
-            if has_key(clone, key) and not key.declared:
+            if has_key(clone, key) and key.validated:
                 dangling = _dangling(table, key, clone.table(key.ref_table))
                 yield "foreign key", key.name, count(connection, dangling)
         for constraint in table.checks:

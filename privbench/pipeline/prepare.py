@@ -210,4 +210,6 @@ def _key(
     public = settings[parent.key].role == "public"
     role: Literal["own", "ref", "public"] = "public" if public else "own" if own else "ref"
     nullable |= not key.validated
-    return KeySpec(key.name, table.key, parent.key, role, nullable, key.unique, key.declared)
+    # Rows of another partition than that of the key need not satisfy it; those of its own must.
+    loose = key.declared or not (key.validated or table.partitions)
+    return KeySpec(key.name, table.key, parent.key, role, nullable, key.unique, loose)

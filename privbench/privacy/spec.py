@@ -41,7 +41,7 @@ class KeySpec:
     # What constraints say; rows may violate them, so it serves plans, and no claim rests on it.
     nullable: bool = False  # whether a row may have no reference
     unique: bool = False  # whether at most one row refers to each parent row (one-to-one)
-    declared: bool = False  # whether there is no constraint, so that rows without a parent are made
+    loose: bool = False  # whether no constraint binds it: values without a parent are made as such
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,10 @@ what it is for a foreign key that rows violate.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from hashlib import sha256
 from itertools import count
 from uuid import UUID
 
@@ -39,6 +41,7 @@ def referenced(schema: Schema, config: Config) -> Schema:
 
 def _with_keys(schema: Schema, table: Table, references: Sequence[ReferenceConfig]) -> Table:
     keys = [*table.foreign_keys]
+    seen = set[tuple[object, ...]]()
     for item in references:
         for when, to in _targets(item):
             target = _target(schema, table, item, to)
@@ -46,21 +49,18 @@ def _with_keys(schema: Schema, table: Table, references: Sequence[ReferenceConfi
             _check(table, item, target, theirs)
             place = tuple(item.columns), target.name, theirs, when
             same = [k for k in keys if (k.columns, k.ref_table, k.ref_columns, k.when) == place]
-            if any(not key.declared for key in same):
-                said = "the reference is a foreign key of the database already."
+            if place in seen or any(not key.declared for key in same):
+                already = "declared" if place in seen else "a foreign key of the database"
+                said = f"the reference is {already} already."
                 raise _refused(table, item, said, "Take it out of the config.")
+            seen.add(place)
             if not same:
+                none = tuple(_none(table, item, value) for value in item.none)
+                apart = [theirs, none] if none or theirs != target.primary_columns else []
                 words = [*item.columns, *(when or ())[1:]]
-                keys.append(
-                    ForeignKey(
-                        next(_names(table, words, {key.name for key in keys})),
-                        *(table.name, *place[:3]),
-                        validated=False,
-                        declared=True,
-                        none=tuple(_none(table, item, value) for value in item.none),
-                        when=when,
-                    )
-                )
+                name = next(_names(table, words, apart, {key.name for key in keys}))
+                key = ForeignKey(name, table.name, *place[:3], validated=False, declared=True)
+                keys.append(replace(key, none=none, when=when))
     return replace(table, foreign_keys=tuple(sorted(keys, key=lambda key: key.name)))
 
 
@@ -72,11 +72,20 @@ def _targets(item: ReferenceConfig) -> Iterator[tuple[tuple[str, str] | None, Ta
         yield (str(item.type), name), target
 
 
-def _names(table: Table, words: Sequence[str], taken: set[str]) -> Iterator[str]:
-    """Free names for a key; the first follows from the table and these words alone."""
+def _names(
+    table: Table, words: Sequence[str], apart: Sequence[object], taken: set[str]
+) -> Iterator[str]:
+    """Free names for a key; the first follows from the table, these words and ``apart`` alone.
+
+    The ledger knows an owner by the name of its key and its table. So keys that give rows other
+    owners, by other columns or other values that mean none, need other names.
+    """
     whole = "_".join([table.name.name, *words]).encode()
+    digest = sha256(json.dumps([*words, *apart]).encode()).hexdigest()[:8]
     for number in count(1):
         end = "_reference" + (str(number) if number > 1 else "")
+        if apart or len(whole) + len(end) > MAX_NAME:
+            end = f"_{digest}{end}"
         name = whole[: MAX_NAME - len(end)].decode(errors="ignore") + end
         if name not in taken:
             yield name
@@ -112,6 +121,8 @@ def _check(table: Table, item: ReferenceConfig, target: Table, theirs: Sequence[
             if sets
             else "Take it out of the config.",
         )
+    if any("\0" in name for name in item.types):
+        raise _refused(table, item, "a type has a name that no text holds.", "Take it out.")
     if item.none and len(item.columns) > 1:
         raise _refused(table, item, "'none' is for references of one column.", "Take it out.")
 
@@ -127,7 +138,8 @@ def _none(table: Table, item: ReferenceConfig, value: str | int) -> str:
         elif kind.base == "uuid":
             text, fits = str(UUID(text)), True
         else:
-            fits = kind.base in _TEXTS and (kind.length is None or len(text) <= kind.length)
+            fits = kind.base in _TEXTS and len(text) <= (kind.length or len(text))
+            fits &= "\0" not in text
     except ValueError:
         fits = False
     if fits:

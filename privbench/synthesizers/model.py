@@ -68,8 +68,8 @@ class DatabaseModel:
                 "keys": [
                     {
                         part: getattr(key, part)
-                        for part in ("name", "parent", "role", "nullable", "unique", "declared")
-                        if part != "declared" or key.declared
+                        for part in ("name", "parent", "role", "nullable", "unique", "loose")
+                        if part != "loose" or key.loose
                     }
                     for key in law.keys
                 ],
@@ -120,7 +120,7 @@ def _law(
     for key in state["keys"]:
         if key["role"] not in ("own", "ref", "public"):
             raise ModelError("a key in the model is damaged.")
-        flags = bool(key["nullable"]), bool(key["unique"]), bool(key.get("declared"))
+        flags = bool(key["nullable"]), bool(key["unique"]), bool(key.get("loose"))
         keys.append(
             KeySpec(str(key["name"]), str(state["name"]), str(key["parent"]), key["role"], *flags)
         )

@@ -5,6 +5,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from psycopg import sql
 from sql_files import database_of, sql_of
 
 from privbench import pipeline
@@ -17,8 +18,9 @@ from privbench.pipeline.extract import extract
 from privbench.pipeline.prepare import prepare
 from privbench.pipeline.progress import Reporter
 from privbench.pipeline.source import read_catalog
-from privbench.postgres.keys import DANGLING, match
+from privbench.postgres.keys import DANGLING, key_expressions, match
 from privbench.postgres.snapshot import Snapshot
+from privbench.privacy import UnitDefinition
 from privbench.privacy.stability import all_units, remove_unit
 from privbench.privacy.units import NONE
 
@@ -65,7 +67,7 @@ def require_units_of_declared_owners(rows, source):
     edges = rows._parents(rows.spec.tables["public.order"].own)
     assert (len(edges), int((edges < 0).sum())) == (many, lost)
     assert rows._units.sizes("public.order").max() > 400
-    gift = rows._parents(rows.spec.tables["public.line"].key("line_gift_reference"))
+    gift = rows._parents(rows.spec.tables["public.line"].key("line_gift_4b107001_reference"))
     assert int((gift == -1).sum()) == null
     assert int((gift >= 0).sum()) == targets
 
@@ -132,16 +134,42 @@ def null_without_parent(child, parent):
     return np.where(found == DANGLING, NONE, found)
 
 
+def replaced_key(name, column, otherwise):
+    """Expressions of the keys, but by one key those that follow from which targets there are."""
+
+    def mutant(schema, key):
+        ours, theirs = key_expressions(schema, key)
+        if key.name == name:
+            ours = [sql.SQL(f"CASE WHEN {otherwise} THEN {column} END")]
+        return ours, theirs
+
+    return mutant
+
+
+NONE_UNLESS_THERE = replaced_key(
+    "line_gift_4b107001_reference",
+    "gift",
+    "gift > 0 OR EXISTS (SELECT FROM public.product p WHERE p.id = gift)",
+)
+ANY_TYPE = replaced_key(
+    "line_about_id_Person_reference",
+    "about_id",
+    "about_type = 'Person' OR NOT EXISTS (SELECT FROM public.product p WHERE p.id = about_id)",
+)
+
+
 @pytest.mark.parametrize(
-    ("mutant", "where"),
+    ("name", "mutant", "where"),
     [
-        (first_of_several, ("id = 3 AND plan <> 'again'", "order_person_reference")),
-        (null_without_parent, ("id = 5", "line_gift_reference")),
-        (null_without_parent, ("id = 5", "line_about_id_Product_reference")),
+        ("match", first_of_several, ("id = 3 AND plan <> 'again'", "order_person_reference")),
+        ("match", null_without_parent, ("id = 5", "line_about_id_Product_reference")),
+        ("key_expressions", NONE_UNLESS_THERE, ("id IN (0, 30)", "line_gift_4b107001_reference")),
+        ("key_expressions", ANY_TYPE, ("id = 5", "line_about_id_Person_reference")),
     ],
 )
-def test_mutants_of_matching_move_more(source, neighbours, monkeypatch, mutant, where):
-    monkeypatch.setattr("privbench.pipeline.extract.match", mutant)
+def test_mutants_of_matching_move_more(source, neighbours, monkeypatch, name, mutant, where):
+    """A key of several rows, one of none, a value that means none, and one of another type."""
+    monkeypatch.setattr(f"privbench.pipeline.extract.{name}", mutant)
     assert where in moved(source, [item for item in neighbours if item[1] == where[0]])
 
 
@@ -167,21 +195,30 @@ COUNTED = {
 def test_clone_has_the_references_of_its_source_and_no_constraint_of_them(
     source, make_database, tmp_path
 ):
-    """Rows without an owner stay such rows: no person of the clone has the orders of nobody."""
+    """Rows without an owner stay such rows: no person of the clone has the orders of nobody.
+
+    So do those of a key that is NOT VALID, whose constraint is in the clone.
+    """
     path, some, target = tmp_path / "m.privbench", make_database(), make_database()
     market.execute(some, sql_of(__file__, "references").partition("-- Owners")[0], MORE)
-    pipeline.fit(some, configured(tmp_path / "ledger"), path)
+    config = configured(tmp_path / "ledger")
+    line = config.tables["public.line"]
+    line = line.model_copy(update={"references": line.references[1:]})
+    config = config.model_copy(update={"tables": {**config.tables, "public.line": line}})
+    pipeline.fit(some, config, path)
     assert pipeline.load(path, target, seed=1).loose == ()
     for asked, most in COUNTED.items():
         true, made = market.one(some, asked), market.one(target, asked)
         assert 1 / most <= (made / true) <= most, (asked, true, made)
-    assert market.one(target, "SELECT count(*) FROM pg_constraint WHERE contype = 'f'") == 0
+    left = "SELECT conname, convalidated FROM pg_constraint WHERE contype = 'f'"
+    assert market.ask(target, left) == [("line_order_fkey", False)]
     keys = {key.name: key for table in Model.load(path).schema for key in table.foreign_keys}
-    assert all(key.declared and not key.validated for key in keys.values())
-    assert keys["line_gift_reference"].none == ("0", "-1")
+    assert not any(key.validated for key in keys.values())
+    assert {name for name, key in keys.items() if not key.declared} == {"line_order_fkey"}
+    assert keys["line_gift_4b107001_reference"].none == ("0", "-1")
 
 
-#: A fifth of the orders, and then of the lines, without an owner.
+#: A fifth of the orders, and then of the lines, without an owner; that of lines is a constraint.
 MORE = """
     INSERT INTO person SELECT g, 'plan ' || g % 3 FROM generate_series(61, 400) g;
     INSERT INTO "order" SELECT 1000 + g, g % 400 + 1, 'x' FROM generate_series(1, 700) g;
@@ -192,7 +229,8 @@ MORE = """
       CASE WHEN g % 4 < 3 THEN 1 + g % 20 END
     FROM generate_series(1, 1000) g;
     INSERT INTO line SELECT 3000 + g, 90000 + g, 'p1', 3, 3 FROM generate_series(1, 250) g;
-    ALTER TABLE line ALTER "order" DROP NOT NULL;
+    ALTER TABLE line ALTER "order" DROP NOT NULL,
+      ADD FOREIGN KEY ("order") REFERENCES "order" NOT VALID;
     INSERT INTO line SELECT 4000 + g, NULL, 'p1', 3, 3 FROM generate_series(1, 150) g
 """
 
@@ -209,6 +247,11 @@ MORE = """
         ("columns = ['person']\nto = {table = 'person'}\nnone = [3000000000]", "'none' has"),
         ("columns = ['person']\nto = {table = 'person'}\nown = true", "Extra inputs"),
         ("columns = ['person']", "either 'to', or 'type' and 'types'"),
+        (
+            "columns = ['person']\nto = {table = 'person'}\n[[tables.'public.order'.references]]"
+            "\ncolumns = ['person']\nto = {table = 'person'}",
+            "declared already",
+        ),
         ("columns = ['person']\ntype = 'what'\ntypes = {A = {table = 'person'}}", "no such column"),
         (
             "columns = ['person']\ntype = 'state'\ntypes = {A = {table = 'person'}}",
@@ -270,3 +313,15 @@ def test_proposed_references_are_sections_of_the_config(make_database):
     settled = Config.loads('[tables.\'public."a.b""c"\']\nreferences = []')
     found = pipeline.inspect(dsn, base=settled).config
     assert found.tables['public."a.b""c"'].references == []
+
+
+def test_references_that_give_rows_other_owners_make_other_unit_definitions(source):
+    """The ledger adds up losses of one definition alone."""
+    own = 'columns = ["person"]\nto = { table = "public.person" }\n'
+    others = ["", own + "none = [7]\n", own + 'none = ["7", 8]\n', own.replace("person", "id", 1)]
+    found = set()
+    for other in others:
+        toml = TOML.replace(own, other or own)
+        toml = toml.replace('own = ["person"]', 'own = ["id"]') if other == others[-1] else toml
+        found.add(UnitDefinition.of(pipeline.check(Config.loads(toml), source).plan.spec).id)
+    assert len(found) == len(others)

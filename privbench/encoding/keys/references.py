@@ -171,7 +171,8 @@ def remap(parents: Indices, keep: Mask) -> Indices:
     table = np.full(len(keep) + 1, NONE, index_type(len(keep)))
     np.cumsum(keep, dtype=table.dtype, out=table[:-1])
     table[:-1] = np.where(keep, table[:-1] - 1, DANGLING)
-    result: Indices = np.where(parents == BOTTOM, parents, table[np.maximum(parents, NONE)])
+    result: Indices = table[np.maximum(parents, NONE)]
+    result[parents == BOTTOM] = BOTTOM
     return result
 
 
@@ -347,7 +348,9 @@ def fill_reference(work: TableRows, key: ForeignKey, referred: dict[str, pa.Arra
     index = np.where(given >= count, DANGLING, given)
     index[null] = NONE
     free = _free(work, key, shared)
-    null |= (index == BOTTOM) | ~rows_of_type(work, key)
+    null |= index == BOTTOM
+    if key.when is not None:
+        null |= ~rows_of_type(work, key)
     wrong = (index == DANGLING) | ((index < 0) & (~null & (not free)))
     if shared or empty.any():
         seen = np.flatnonzero(index >= 0)

@@ -326,7 +326,7 @@ def size_questions(budget: Budget, table: str) -> list[Measurement]:
     found = [Measurement(histogram, amount * part, f"rows per unit of {table}")]
     if own is not None and own.nullable:
         label = f"rows of {table} without an owner"
-        axis = Refers(own, own=own.declared)
+        axis = Refers(own, own=own.loose)
         found.append(Measurement(Histogram(table, (axis,)), amount * free, label))
     return found
 
