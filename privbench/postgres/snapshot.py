@@ -221,7 +221,7 @@ class Snapshot:
         A snapshot does not fix the meaning of a statement: until its table is locked, a column can
         be replaced by one of a type whose casts run functions of users. Nor does it fix what plans
         rest on: keys, UNIQUE, NOT NULL and CHECKs. So everything that the catalog states of a table
-        must be as it was, but the rules of a config, which it does not have.
+        must be as it was, but the rules of a config and formats, which it does not have.
 
         Raises:
             SchemaError: A table was changed since the schema was read.
@@ -232,7 +232,11 @@ class Snapshot:
         with reading(conninfo.make_conninfo("", **resolved(self.connection))) as now:
             found = introspect(now, tables=[table.name for table in schema])
         for table in held:
-            stated = replace(table, checks=tuple(c for c in table.checks if not c.declared))
+            stated = replace(
+                table,
+                checks=tuple(c for c in table.checks if not c.declared),
+                columns=tuple(replace(c, templates=(), least=0) for c in table.columns),
+            )
             if table.name not in found or found.table(table.name) != stated:
                 raise SchemaError(
                     "the table was changed while it was about to be read.",
