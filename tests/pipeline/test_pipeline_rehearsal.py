@@ -92,6 +92,14 @@ INSERT INTO parted SELECT '{"type": "view"}' FROM generate_series(1, 300) i;
 INSERT INTO lists SELECT ARRAY['a', 'b'] FROM generate_series(1, 300) i;
 INSERT INTO cast_index SELECT i, i::text FROM generate_series(1, 300) i;
 """
+#: Keys of another type than their targets.
+KEYS = """
+CREATE TABLE stamp (k timestamp PRIMARY KEY); CREATE TABLE of_stamp (k date REFERENCES stamp);
+CREATE TABLE whole (k double precision PRIMARY KEY); CREATE TABLE of_whole (k int REFERENCES whole);
+INSERT INTO stamp SELECT '2020-01-01'::date + i FROM generate_series(1, 300) i;
+INSERT INTO of_stamp SELECT k FROM stamp;
+INSERT INTO whole SELECT i FROM generate_series(1, 300) i; INSERT INTO of_whole SELECT k FROM whole;
+"""
 DDL = ";\n".join(ddl for ddl, _ in TABLES.values()) + ";"
 
 
@@ -121,7 +129,7 @@ def rehearsed(source: str, target: str, config: Config | None = None):
 @pytest.fixture(scope="module")
 def source(make_database_on, server):
     """A database with all tables, which have rows."""
-    return make_database_on(server, keep=True, statements=DDL + ROWS)
+    return make_database_on(server, keep=True, statements=DDL + ROWS + KEYS)
 
 
 @pytest.fixture(scope="module")
@@ -160,7 +168,8 @@ class Broken(Reporter):
 def test_a_clone_has_its_rows_and_the_line_to_go_on_with_goes_on(source, make_database, tmp_path):
     config = Config.loads(
         f'[ledger]\npath = "{tmp_path}"\n[privacy]\nepsilon = 50\n[database]\nidentity = "forms"\n'
-        'tables = ["documents", "pieces", "spans", "parted*", "lists", "cast_index"]'
+        'tables = ["documents", "pieces", "spans", "parted*", "lists", "cast_index", "*stamp",'
+        '"*whole"]\n[tables."public.of_stamp"]\nown = []\n[tables."public.of_whole"]\nown = []'
     )
     target = make_database()
     with pytest.raises(RuntimeError, match="switched off") as broken:
@@ -170,6 +179,9 @@ def test_a_clone_has_its_rows_and_the_line_to_go_on_with_goes_on(source, make_da
     assert "left out" not in succeed(*words, "--strict").stdout
     for table in ("documents", "pieces", "parted", "lists", "cast_index"):
         assert asked(target, f"SELECT count(*) BETWEEN 200 AND 400 FROM {table}") == [(True,)]
+    for key in ("stamp", "whole"):
+        asked_of = f"SELECT count(*) BETWEEN 200 AND 400 FROM {key} JOIN of_{key} USING (k)"
+        assert asked(target, asked_of) == [(True,)]
     assert asked(target, "SELECT count(*) > 50 FROM spans") == [(True,)]
     assert asked(target, "SELECT count(*) FROM documents WHERE customer IS NULL") == [(0,)]
 
