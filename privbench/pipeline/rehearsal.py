@@ -39,14 +39,14 @@ from privbench.encoding.keys.columns import modelled_values
 from privbench.encoding.patterns import column_pattern, is_understood
 from privbench.encoding.placeholders import random_uuids, value_space
 from privbench.encoding.unmodelled import is_unknown, refuse_unknown
-from privbench.errors import DatabaseError, ModelError, UsageError
+from privbench.errors import DatabaseError, ModelError, PrivbenchError, UsageError
 from privbench.pipeline.progress import Reporter
 from privbench.pipeline.source import Catalog
 from privbench.postgres.connect import connect
 from privbench.postgres.ddl import Ddl
 from privbench.postgres.embedded import any_server
 from privbench.postgres.load import Loader
-from privbench.postgres.rehearsal import PASSED, Stored, Trial, stored
+from privbench.postgres.rehearsal import FALSE, PASSED, Stored, Trial, stored
 from privbench.postgres.repair.rows import Rows
 from privbench.postgres.statement import build, run
 from privbench.rng import generator
@@ -58,10 +58,10 @@ _ROWS = 16
 _AT_ONCE = 16
 #: Turns over all columns of an expression, as the format of one may need that of another.
 _TURNS = 3
-#: SQLSTATE of a text that is too long.
-_CUT = "22001"
+#: SQLSTATE of a text that is too long; and outcomes of rows that break a CHECK, of a domain too.
+_CUT, _BROKEN = "22001", (FALSE, "23514")
 #: An expression whose broken rows a load repairs needs this share of rows that pass.
-_ENOUGH = 0.5
+_ENOUGH = 0.25
 #: Most columns that one search looks at: the number of its trials grows with them.
 _COLUMNS = 12
 
@@ -190,6 +190,8 @@ class _Search:
         table = formatted(self._table, chosen)
         passes = self._passes(self._listed, chosen)
         failing = [i for i in self._listed if i.what in passes and self._fails(i, passes)]
+        # A load repairs such rows, or puts the CHECK back as NOT VALID and names it.
+        failing = [i for i in failing if not (i.is_check and self._states[i.what] in _BROKEN)]
         for column in table.columns:
             refuse_unknown(table.key, column)
         return table, [self._line(item) for item in failing]
@@ -267,9 +269,15 @@ class _Search:
         """The same for several choices, which PostgreSQL evaluates at once."""
         names = {name for item in some for name in item.columns}
         values: dict[str, list[str | None]] = {name: [] for name in names}
+        void = set[int]()
         for chosen in tried:
             changed = {name for choice in chosen for name in choice.columns}
-            here = self._values(formatted(self._table, chosen), names, changed)
+            try:
+                here = self._values(formatted(self._table, chosen), names, changed)
+            except (PrivbenchError, ValueError):
+                # A format that leaves a column no value beside its CHECKs.
+                here = {name: [None] * _ROWS for name in names}
+                void.add(len(values[next(iter(names))]) // _ROWS)
             for name, texts in here.items():
                 values[name] += texts
         cut = {name: self._too_long(name, texts) for name, texts in values.items()}
@@ -281,9 +289,12 @@ class _Search:
             # The cast of a trial cuts a text that COPY refuses.
             bad = set[int]().union(*(cut[name] for name in item.columns))
             outcomes = [_CUT if at in bad else text for at, text in enumerate(outcomes)]
+            good = (PASSED, FALSE) if item.lenient else (PASSED,)
+            taken = [text in good for text in outcomes]
             for at, passes in enumerate(found):
-                passes[item.what] = outcomes[at * _ROWS : (at + 1) * _ROWS].count(PASSED)
-            self._states[item.what] = next((s for s in outcomes if s != PASSED), PASSED)
+                some_taken = sum(taken[at * _ROWS : (at + 1) * _ROWS])
+                passes[item.what] = 0 if at in void else some_taken
+            self._states[item.what] = next((s for s in outcomes if s not in good), PASSED)
         return found
 
     def _too_long(self, name: str, texts: Sequence[str | None]) -> set[int]:
@@ -340,7 +351,11 @@ class _Search:
         """Whether a column may have a format: no reference, and nothing that the config says."""
         column = self._table.column(name)
         said = self._config.get(name, ColumnConfig())
-        return role_of(self._table, column) in ("modelled", "minted") and said == ColumnConfig()
+        if said != ColumnConfig() or role_of(self._table, column) not in ("modelled", "minted"):
+            return False
+        # A range would leave a key too few values.
+        unique = any(column.name in item.columns for item in self._table.unique_sets)
+        return not unique or column.type.category == "S"
 
     def _line(self, item: Stored) -> str:
         state = self._states.get(item.what, "")
