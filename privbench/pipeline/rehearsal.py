@@ -39,12 +39,13 @@ from privbench.encoding.keys.columns import modelled_values
 from privbench.encoding.patterns import column_pattern, is_understood
 from privbench.encoding.placeholders import random_uuids, value_space
 from privbench.encoding.unmodelled import is_unknown, refuse_unknown
-from privbench.errors import DatabaseError, ModelError, PrivbenchError, UsageError
+from privbench.errors import DatabaseError, PrivbenchError, SchemaError, UsageError
 from privbench.pipeline.progress import Reporter
 from privbench.pipeline.source import Catalog
 from privbench.postgres.connect import connect
 from privbench.postgres.ddl import Ddl
 from privbench.postgres.embedded import any_server
+from privbench.postgres.failures import database_errors
 from privbench.postgres.load import Loader
 from privbench.postgres.rehearsal import FALSE, PASSED, Stored, Trial, stored
 from privbench.postgres.repair.rows import Rows
@@ -119,12 +120,15 @@ def rehearse_apart(catalog: Catalog, config: Config, reporter: Reporter) -> Cata
         return replace(catalog, rehearsed=True)
     try:
         with reporter.stage("rehearse the schema"):
-            dsn = _scratch()
-            _extend(dsn, catalog.ddl)
+            with database_errors("preparing a rehearsal"):
+                dsn = _scratch()
+                _extend(dsn, catalog.ddl)
             found = Loader(dsn, catalog.schema, catalog.ddl, trust=False, as_role=_ROLE)
             with found as loader, loader.rehearsal():
                 return rehearse_expressions(loader, catalog, config)
-    except (UsageError, DatabaseError, ModelError) as error:
+    except SchemaError:
+        raise
+    except (UsageError, DatabaseError) as error:
         said = "expressions of the schema are not rehearsed, so that a load may leave some out"
         reporter.say(f"{said}: {error.message}")
         return catalog
@@ -274,7 +278,7 @@ class _Search:
             changed = {name for choice in chosen for name in choice.columns}
             try:
                 here = self._values(formatted(self._table, chosen), names, changed)
-            except (PrivbenchError, ValueError):
+            except (PrivbenchError, ValueError, pa.ArrowException):
                 # A format that leaves a column no value beside its CHECKs.
                 here = {name: [None] * _ROWS for name in names}
                 void.add(len(values[next(iter(names))]) // _ROWS)
