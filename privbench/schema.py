@@ -241,7 +241,8 @@ class ForeignKey:
 class Check:
     """A CHECK constraint; ``expression`` is what ``pg_get_expr`` prints.
 
-    A ``declared`` one is a rule of the config: the source has no such constraint, its clones do.
+    A ``declared`` one is no constraint of the source: a rule of the config, which its clones have,
+    or a format that a rehearsal found, which nobody has.
     """
 
     name: Name

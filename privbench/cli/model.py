@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -51,7 +52,7 @@ def fit(state: State, source: str, release: ReleaseOptions, output: str, force: 
     """
     config = release.config()
     pipeline.require_writable(output, overwrite=force)
-    config, catalog = _accept(config, source, release)
+    config, catalog = _accept(config, source, release, state, None)
     fitted = pipeline.fit(
         source,
         config,
@@ -151,7 +152,8 @@ def load(
     """
     report = pipeline.load(model, target, dry_run=dry_run, reporter=state.reporter, **given)
     state.samples += () if dry_run else rows(report)
-    echo("Nothing was written: --dry-run." if dry_run else report.render())
+    _alarm(report)
+    echo("Nothing was written: --dry-run." if dry_run else report.render(alarm=False))
     for line in report.losses if dry_run else ():
         echo(line)
     if strict:
@@ -194,7 +196,12 @@ def clone(
     if output is not None:
         pipeline.require_writable(output, overwrite=force)
     pipeline.check_target(source, target, replace=replace)
-    config, catalog = _accept(config, source, release)
+
+    def rehearse(catalog: pipeline.Catalog) -> pipeline.Catalog:
+        options = {"replace": replace, "as_role": given["as_role"], "strict": strict}
+        return pipeline.rehearse(source, target, catalog, config, **options)
+
+    config, catalog = _accept(config, source, release, state, rehearse)
     report = pipeline.clone(
         source,
         target,
@@ -209,7 +216,8 @@ def clone(
         **given,
     )
     state.samples += rows(report.loaded)
-    echo(report.render())
+    _alarm(report.loaded)
+    echo(report.render(alarm=False))
     if strict:
         report.loaded.require_whole()
 
@@ -245,17 +253,35 @@ def _owners_in_doubt(found: pipeline.Inspection) -> dict[str, TableConfig]:
     return sections
 
 
+def _alarm(report: pipeline.LoadReport) -> None:
+    """The first line, in red, on tables that came out empty."""
+    if report.alarm:
+        echo(report.alarm, fg="red")
+
+
 def _accept(
-    config: Config, source: str, release: ReleaseOptions
+    config: Config,
+    source: str,
+    release: ReleaseOptions,
+    state: State,
+    rehearse: Callable[[pipeline.Catalog], pipeline.Catalog] | None,
 ) -> tuple[Config, pipeline.Catalog]:
     """The config to fit with, without a file the accepted proposal; and the catalog it is for.
 
-    Values in the schema that would travel with the clone are shown in either case; accepting a
-    proposal accepts them too. Without config and ``--yes`` somebody has to be there to ask.
+    Values in the schema that would travel with the clone are shown in either case, and so is what
+    a rehearsal found; accepting a proposal accepts them too. Without config and ``--yes`` somebody
+    has to be there to ask.
     """
     pipeline.require_identity(source, config)
     pipeline.require_used(source, config)
     catalog = pipeline.look(source, config)
+    if rehearse is None:
+        catalog = pipeline.rehearse_apart(catalog, config, state.reporter)
+    else:
+        with state.reporter.stage("rehearse the schema"):
+            catalog = rehearse(catalog)
+    for line in catalog.findings:
+        state.reporter.warn(line)
     if release.config_path is not None:
         # The file is its owner's declaration; --quiet may hide what it lets travel.
         if catalog.literals:

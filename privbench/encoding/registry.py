@@ -84,7 +84,7 @@ def reader(column: Column, table: Table, config: ColumnConfig, delta: float) -> 
         filler = (constant_of(column) or "text:0").removeprefix("text:")
         return LabelReader(table.key, column, config.per_unit, filler)
     return (
-        parts_reader(table.key, column)
+        (None if column.templates else parts_reader(table.key, column))
         or sized_reader(table.key, column, index_room(table, column.name))
         or fallback_reader(table.key, column)
     )

@@ -130,16 +130,28 @@ def fallback_reader(table: str, column: Column) -> ColumnReader:
         why = f"{column.type.sql} is not modelled"
         return fill_reader(table, column, filler, "valid placeholder, NULL rate only", why)
     unknown = f"no valid value of type {column.type.sql} is known"
-    if not column.not_null:
-        return fill_reader(table, column, "null", "NULL", unknown, measured=False)
-    if column.default is not None:
+    if column.default is not None and column.not_null:
         return fill_reader(table, column, "default", "column default", unknown, measured=False)
-    raise SchemaError(
-        f"{unknown}, and the column is NOT NULL without a default.",
-        table=table,
-        column=column.name,
-        remedy="Give the column a DEFAULT, or exclude the table.",
-    )
+    return fill_reader(table, column, "null", "NULL", unknown, measured=False)
+
+
+def is_unknown(column: Column) -> bool:
+    """Whether no value of a column's type is known, so that a rehearsal has to find one."""
+    type_ = column.type
+    known = column.generated or column.templates or type_.kind != "b" or type_.category in "SB"
+    return not (known or scale_of(type_) or size_kind(type_) or filler_of(type_))
+
+
+def refuse_unknown(table: str, column: Column) -> None:
+    """Refuse a NOT NULL column without a default of a type of which no value is known."""
+    if is_unknown(column) and column.not_null and column.default is None:
+        raise SchemaError(
+            f"no valid value of type {column.type.sql} is known, and the column is NOT NULL "
+            "without a default.",
+            table=table,
+            column=column.name,
+            remedy="Give the column a DEFAULT, or exclude the table.",
+        )
 
 
 def skip_reader(table: str, column: Column) -> ColumnReader:

@@ -5,11 +5,12 @@ from .doctor import Diagnosis, Finding, doctor
 from .fit import fit
 from .header import Promise
 from .inspection import Check, Inspection, check, inspect, render_literals
-from .load import LoadReport, check_target, load
+from .load import LoadReport, check_target, load, rehearse
 from .losses import losses, render_losses
 from .model import Model, require_writable
 from .planning import PlanReport, parse_rows, plan
 from .progress import Reporter
+from .rehearsal import rehearse_apart
 from .replaying import run
 from .sampling import sample
 from .source import Catalog, look, require_epsilon, require_identity, require_used
@@ -47,6 +48,8 @@ __all__ = [
     "parse_rows",
     "plan",
     "rebind",
+    "rehearse",
+    "rehearse_apart",
     "render_literals",
     "render_losses",
     "require_epsilon",

@@ -39,10 +39,12 @@ class CloneReport:
     loaded: LoadReport  # what the target holds
     losses: Sequence[Loss] = ()  # losses of tables and columns, found from released numbers alone
 
-    def render(self) -> Lines:
-        """Plain text for people."""
+    def render(self, *, alarm: bool = True) -> Lines:
+        """Plain text for people; see `LoadReport.render`."""
         lost = render_losses(self.losses)
-        return lines(*filter(None, (self.loaded.render(), lost, self.promise.sentence())))
+        return lines(
+            *filter(None, (self.loaded.render(alarm=alarm), lost, self.promise.sentence()))
+        )
 
 
 def clone(
@@ -82,9 +84,20 @@ def clone(
         if output is None:
             stack.callback(shutil.rmtree, path.parent)
         with staged(source, config) as here:
-            with teller.stage("rehearse the schema"):
-                catalog = catalog or look(here, config)
-                rehearse(here, target, catalog, replace=replace, as_role=as_role, strict=strict)
+            catalog = catalog or look(here, config)
+            if not catalog.rehearsed:
+                with teller.stage("rehearse the schema"):
+                    catalog = rehearse(
+                        here,
+                        target,
+                        catalog,
+                        config,
+                        replace=replace,
+                        as_role=as_role,
+                        strict=strict,
+                    )
+                for line in catalog.findings:
+                    teller.warn(line)
             model = fit(
                 here, config, path, reporter=teller, resume=resume, catalog=catalog, since=since
             )

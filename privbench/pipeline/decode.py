@@ -12,9 +12,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from privbench.domain import Codes
 from privbench.encoding import Codec, KeyedTable, generate_keys
+from privbench.encoding.formats import FORMAT
 from privbench.encoding.keys.columns import INTEGERS, kept_uniques
 from privbench.encoding.keys.key_types import in_key_type, with_key_types
 from privbench.errors import ModelError
@@ -40,6 +42,7 @@ class CloneTable:
     columns: tuple[str, ...]  # columns to write; the others get their defaults
     rows: int
     dropped: int  # rows for which no valid key was left
+    drawn: int  # rows that the model drew
     public: bool  # whether it is copied verbatim
     torn: bool  # whether rows may refer to rows of this table that were dropped
     # Gives the named columns in chunks: of all rows, or of the rows of the part with that number.
@@ -212,7 +215,15 @@ def _decoded(
     held = {attribute: codes[attribute] for attribute in codec.domains}
     values = codec.decode(held, rng, rows)
     pattern = column_pattern(table, table.column(codec.column))
-    return values if pattern is None else pattern.replace_bad(values, rng)
+    if pattern is None:
+        return values
+    matching = pattern.replace_bad(values, rng)
+    found = any(c.name == FORMAT and codec.column in c.columns for c in table.checks)
+    if not (found and codec.listed):
+        return matching
+    # Labels were values of the source, so its expressions take them, whatever the format.
+    label = pc.is_in(values, value_set=pa.array(codec.listed, values.type))
+    return pc.if_else(label, values, matching.cast(values.type))
 
 
 def _private(
@@ -251,11 +262,14 @@ def _private(
         if column.name in minted.columns
         or (column.name in codecs and not codecs[column.name].omitted)
     )
-    return CloneTable(table, columns, minted.rows, minted.dropped, False, minted.torn, draw)
+    return CloneTable(
+        table, columns, minted.rows, minted.dropped, synthetic.rows, False, minted.torn, draw
+    )
 
 
 def _public(table: Table, rows: pa.Table) -> CloneTable:
     def draw(columns: Sequence[str], _: int | None) -> Iterator[pa.Table]:
         yield rows.select(columns)
 
-    return CloneTable(table, tuple(rows.column_names), rows.num_rows, 0, True, False, draw)
+    count = rows.num_rows
+    return CloneTable(table, tuple(rows.column_names), count, 0, count, True, False, draw)

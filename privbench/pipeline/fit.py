@@ -14,6 +14,7 @@ from typing import Any
 
 from privbench.config import Config
 from privbench.display import lines
+from privbench.encoding.unmodelled import refuse_unknown
 from privbench.errors import LedgerError, ModelError, PrivacyRefusal
 from privbench.pipeline.domains import Domains, release_domains, release_totals
 from privbench.pipeline.extract import Extract, extract
@@ -24,6 +25,7 @@ from privbench.pipeline.losses import render_losses, small_tables
 from privbench.pipeline.model import Model, require_writable
 from privbench.pipeline.prepare import FitPlan, prepare, require_decided
 from privbench.pipeline.progress import Reporter, Spending
+from privbench.pipeline.rehearsal import rehearse_apart
 from privbench.pipeline.since import Since
 from privbench.pipeline.source import Catalog, look, require_epsilon, require_identity
 from privbench.postgres.connect import identity as database_identity
@@ -142,10 +144,17 @@ def begin(
     for line in catalog.ddl.left_behind:
         reporter.warn(line)
     catalog.identity.required()
+    if dump and not catalog.rehearsed:
+        catalog = rehearse_apart(catalog, config, reporter)
+        for line in catalog.findings:
+            reporter.warn(line)
     if privacy.ddl_reviewed is not None:
         require_reviewed(config, catalog.literals)
     plan = prepare(catalog.schema, config)
     require_decided(plan)
+    for item in plan.private:
+        for column in item.table.columns:
+            refuse_unknown(item.table.key, column)
     with Snapshot(source) as snapshot:
         if not snapshot.all_text:
             _hold(snapshot, plan)

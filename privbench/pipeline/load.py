@@ -11,12 +11,14 @@ from pathlib import Path
 import pyarrow as pa
 
 from privbench import display
+from privbench.config import Config
 from privbench.errors import GateFailed, TargetError, UsageError
 from privbench.pipeline.accounts import ledgers_of
 from privbench.pipeline.decode import CloneTable, decode
 from privbench.pipeline.model import Model
 from privbench.pipeline.parts import Job, copy_parts
 from privbench.pipeline.progress import Reporter
+from privbench.pipeline.rehearsal import rehearse_expressions
 from privbench.pipeline.source import Catalog
 from privbench.postgres import target
 from privbench.postgres.load import Loader
@@ -42,20 +44,30 @@ class LoadReport:
     private: bool = True  # False when the model's noise was seeded: NOT PRIVATE (P24)
     # Rows per table that were changed so that they keep every rule.
     repaired: Mapping[str, int] = field(default_factory=dict)
+    # Tables for which the model drew rows, of which none is left, whatever the cause.
+    emptied: tuple[str, ...] = ()
 
-    def render(self) -> display.Lines:
-        """Plain text for people."""
+    def render(self, *, alarm: bool = True) -> display.Lines:
+        """Plain text for people; without ``alarm``, its first line on empty tables is left out."""
         rows = [(name, f"{count:,}", self._remark(name)) for name, count in self.rows.items()]
         total = sum(self.rows.values())
         seeded = [] if self.private else ["NOT PRIVATE: the noise of this clone was seeded."]
         head = f"{len(self.rows)} tables, {total:,} rows:"
-        return display.lines(*seeded, head, *display.table(rows, "1"), *self.losses)
+        first = [self.alarm] if self.alarm and alarm else []
+        lost = self.losses[bool(self.alarm) :]
+        return display.lines(*first, *seeded, head, *display.table(rows, "1"), *lost)
+
+    @property
+    def alarm(self) -> str:
+        """One line on tables that came out empty, which comes first; '' if there are none."""
+        listed = ", ".join(self.emptied)
+        return f"EMPTY, although rows were drawn for it: {listed}" if listed else ""
 
     @property
     def losses(self) -> list[str]:
         """Parts of the schema that the clone does not keep, a line each."""
         loose = [f"NOT VALID, since synthetic rows break it: CHECK {name}" for name in self.loose]
-        return [*loose, *self.lost]
+        return [*([self.alarm] if self.alarm else []), *loose, *self.lost]
 
     def require_whole(self) -> None:
         """Refuse a clone that does not keep everything of the schema; see `require_nothing`."""
@@ -156,6 +168,11 @@ def load(
         tuple(loader.lost),
         found.promise.private,
         repaired.changed,
+        tuple(
+            item.table.key
+            for item in tables
+            if item.drawn and item.rows <= lost.get(item.table.key, 0)
+        ),
     )
 
 
@@ -251,31 +268,36 @@ def rehearse(
     source: str,
     target_dsn: str,
     catalog: Catalog,
+    config: Config,
     *,
     replace: bool,
     as_role: str | None = None,
     strict: bool = False,
-) -> None:
+) -> Catalog:
     """Create the empty schema in the target and roll back; refuse now what a load would refuse.
 
     Missing extensions, rights and roles, and features that an older server lacks, are found here,
     before any budget is spent. With `strict`, any part of the schema that the target would lack is
-    refused as well. The options are those of `load`.
+    refused as well. The options are those of `load`. Returns the catalog with the formats that the
+    schema's expressions need (`rehearse_expressions`).
     """
-    with (
-        reading(source) as connection,
-        Loader(
-            target_dsn,
-            catalog.schema,
-            catalog.ddl,
-            replace=replace,
-            source=connection,
-            as_role=as_role,
-        ) as loader,
-        loader.rehearsal(),
-    ):
+    with contextlib.ExitStack() as stack:
+        one = None if is_file(source) else stack.enter_context(reading(source))
+        loader = stack.enter_context(
+            Loader(
+                target_dsn,
+                catalog.schema,
+                catalog.ddl,
+                replace=replace,
+                source=one,
+                as_role=as_role,
+            )
+        )
+        stack.enter_context(loader.rehearsal())
+        rehearsed = rehearse_expressions(loader, catalog, config)
         if strict:
-            require_nothing([*catalog.ddl.left_behind, *loader.lost])
+            require_nothing([*catalog.ddl.left_behind, *loader.lost, *rehearsed.findings])
+    return rehearsed
 
 
 def require_nothing(losses: Sequence[str]) -> None:

@@ -30,6 +30,10 @@ class Catalog:
     identity: Identity  # the database's identity for the ledger
     # The tables' DDL, which becomes part of the model; empty where pg_dump was not run.
     ddl: Ddl = NO_DDL
+    # Whether its expressions were rehearsed (`pipeline.rehearsal`): then columns have formats, and
+    # there is a line for each expression that no made value passes.
+    rehearsed: bool = False
+    findings: tuple[str, ...] = ()
 
     @cached_property
     def literals(self) -> tuple[str, ...]:

@@ -22,16 +22,13 @@ JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind = 'm' AND NOT c.relispopulated
 ORDER BY c.oid
 """
-#: Errors for which a view may stay empty, as synthetic rows can cause them: a value that cannot be
-#: computed, a unique index, a subquery of several rows, an index entry that is too long, a function
-#: that raises, or another view that stayed empty.
-_EMPTY = (
+#: Errors for which an index may be missing, as synthetic rows can cause them: a value that cannot
+#: be computed, an entry that is too long, a function or an extension that raises.
+UNFIT = (
     psycopg.DataError,
-    psycopg.IntegrityError,
-    errors.CardinalityViolation,
+    psycopg.InternalError,
     errors.ProgramLimitExceeded,
     errors.RaiseException,
-    errors.ObjectNotInPrerequisiteState,
 )
 #: The first server version in which a session can flush its statistics.
 _FLUSHES = 150_000
@@ -79,14 +76,24 @@ def fill_views(
 
 
 def _fill(connection: Connection, view: TableName) -> str | None:
-    """Fill one view; return None, or the reason why synthetic rows do not allow it."""
+    """Fill one view; return None, or the reason why the server refuses it.
+
+    Rows and schema can be the cause, even a view that its source itself cannot refresh any more.
+    """
     try:
         # Functions that the view calls may rely on the database's own path.
         with connection.transaction():
             run(connection, "SET LOCAL search_path TO DEFAULT")
             run(connection, build("REFRESH MATERIALIZED VIEW {}", view))
             run(connection, assignment("search_path", ""))
-    except _EMPTY as error:
+    except errors.ObjectNotInPrerequisiteState as error:
+        return describe(error)
+    except psycopg.OperationalError as error:
+        # The connection, the machine or its operator: of a longer value alone it is the rows.
+        if not isinstance(error, errors.ProgramLimitExceeded):
+            raise
+        return describe(error)
+    except psycopg.Error as error:
         return describe(error)
     return None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import LiteralString
 
@@ -11,6 +12,7 @@ import psycopg
 import pyarrow as pa
 
 from privbench.errors import DatabaseError, TargetError
+from privbench.pgsql.ddl import head
 from privbench.postgres import finishing, staging, target
 from privbench.postgres.connect import Connection, major_version, psql
 from privbench.postgres.ddl import Ddl
@@ -58,6 +60,17 @@ SELECT l.pid FROM pg_catalog.pg_locks l JOIN pg_catalog.pg_database d ON d.oid =
 WHERE l.locktype = 'advisory' AND l.granted AND d.datname = pg_catalog.current_database()
   AND l.classid::bigint = {} AND l.objid::bigint = {} AND l.objsubid = 1
 """
+
+
+_WORD = r'"(?:[^"]|"")+"|[\w$]+'
+_WORDS = re.compile(_WORD)
+#: Statements that make an index which rows may not fit, and statements that are of some index.
+_INDEX = re.compile(
+    rf"CREATE (?:UNIQUE )?INDEX (?P<name>{_WORD}) |"
+    rf"ALTER TABLE .*? ADD CONSTRAINT (?P<constraint>{_WORD}) EXCLUDE ",
+    re.DOTALL,
+)
+_OF_INDEX = re.compile(r"ALTER INDEX |CLUSTER ON |REPLICA IDENTITY USING INDEX ")
 
 
 class Loader(Filling):
@@ -240,7 +253,7 @@ class Loader(Filling):
         """
         self._progress("indexes and constraints", None)
         with self._making("indexes and constraints"):
-            self._constrain()
+            self._constrain(full=True)
         self._progress("sequences", None)
         finishing.move_sequences(self.connection, self._schema)
         views, empty = finishing.fill_views(self.connection, self._progress)
@@ -360,13 +373,36 @@ class Loader(Filling):
                     raise TargetError(f"the server broke off at {extension.text}: {said}") from None
                 self.lost.append(f"left out, since the server refuses it: {extension.text}: {said}")
 
-    def _constrain(self) -> None:
-        """Make indexes, constraints and triggers in order, foreign keys with more memory."""
+    def _constrain(self, *, full: bool = False) -> None:
+        """Make indexes, constraints and triggers in order, foreign keys with more memory.
+
+        If the tables are ``full``, an index on an expression or a range that some row does not fit
+        is left out, with what is said of it afterwards, rather than the load lost.
+        """
         texts = self._script.constraints
         first = next((at for at, text in enumerate(texts) if "FOREIGN KEY" in text), len(texts))
-        self._run_all(texts[:first])
+        gone = set[str]()
+        for text in texts[:first]:
+            made = _INDEX.match(text) if full else None
+            if made is not None:
+                gone |= self._make_index(text, made["name"] or made["constraint"])
+            elif not (gone and _OF_INDEX.search(text) and gone.intersection(_WORDS.findall(text))):
+                self._run_all([text])
         run(self.connection, _MEMORY)
         self._run_all(texts[first:])
+
+    def _make_index(self, text: str, name: str) -> set[str]:
+        """Make an index; if rows do not fit it, it is left out, and the set has its name."""
+        try:
+            with self.connection.transaction():
+                self._run_all([text])
+        except finishing.UNFIT as error:
+            if self.connection.closed:
+                raise
+            why = f"left out, since rows of the clone do not fit it: {head(text)}"
+            self.lost.append(f"{why}: {describe(error)}")
+            return {name}
+        return set()
 
     def _run_all(self, texts: Iterable[str]) -> None:
         for text in texts:

@@ -222,7 +222,7 @@ class Snapshot:
         A snapshot does not fix the meaning of a statement: until its table is locked, a column can
         be replaced by one of a type whose casts run functions of users. Nor does it fix what plans
         rest on: keys, UNIQUE, NOT NULL and CHECKs. So everything that the catalog states of a table
-        must be as it was, but the rules and references of a config, which it does not have.
+        must be as it was, but rules, references and formats, which it does not have.
 
         Raises:
             SchemaError: A table was changed since the schema was read.
@@ -233,9 +233,14 @@ class Snapshot:
         with reading(conninfo.make_conninfo("", **resolved(self.connection))) as now:
             found = introspect(now, tables=[table.name for table in schema])
         for table in held:
-            checks = tuple(check for check in table.checks if not check.declared)
             constraints = tuple(key for key in table.foreign_keys if not key.declared)
-            stated = with_rules(replace(table, checks=checks, foreign_keys=constraints))
+            stated = replace(
+                table,
+                checks=tuple(check for check in table.checks if not check.declared),
+                foreign_keys=constraints,
+                columns=tuple(replace(c, templates=(), least=0) for c in table.columns),
+            )
+            stated = with_rules(stated)
             if table.name not in found or found.table(table.name) != stated:
                 raise SchemaError(
                     "the table was changed while it was about to be read.",

@@ -22,6 +22,13 @@ from privbench.threads import ahead
 #: Rows of a table, with columns in the order of the COPY statement.
 Batches = Iterable[pa.RecordBatch | pa.Table]
 
+#: Errors of a row whose generated columns cannot be computed, or may not be what they are.
+_REFUSED = (
+    psycopg.DataError,
+    psycopg.IntegrityError,
+    psycopg.InternalError,
+    psycopg.errors.RaiseException,
+)
 _STAGE = sql.Identifier("pg_temp", "privbench stage")
 _TOGETHER: LiteralString = """
 INSERT INTO {table} ({columns}) OVERRIDING SYSTEM VALUE SELECT {columns} FROM {stage}
@@ -33,7 +40,8 @@ BEGIN
     BEGIN
       INSERT INTO {table} ({columns}) OVERRIDING SYSTEM VALUE
         SELECT {columns} FROM {stage} WHERE ctid = place;
-    EXCEPTION WHEN data_exception THEN NULL;
+    EXCEPTION WHEN data_exception OR integrity_constraint_violation OR raise_exception
+      OR internal_error THEN NULL;
     END;
   END LOOP;
 END
@@ -100,7 +108,7 @@ def copy(
     try:
         with connection.transaction():
             taken = run(connection, build(_TOGETHER, **parts)).rowcount
-    except psycopg.DataError:
+    except _REFUSED:
         body = build(_SINGLY, **parts).as_string(connection)
         run(connection, build("DO {}", sql.Literal(body)))
         row = run(connection, build("SELECT count(*) FROM {}", table)).fetchone()

@@ -313,3 +313,26 @@ def test_every_session_has_the_server_look_for_its_client(each_server, opened):
             "SELECT current_setting('client_connection_check_interval', true)"
         )
         assert shown.fetchone() == (("1s" if each_server.major >= 14 else None),)
+
+
+def test_what_rows_do_not_fit_is_left_out_and_named(make_database):
+    source = make_database(
+        "CREATE TABLE t (no text, lo int, hi int) PARTITION BY LIST (no);"
+        "CREATE TABLE t_1 PARTITION OF t DEFAULT; CREATE INDEX by_no ON t ((no::int));"
+        "ALTER TABLE t_1 ADD EXCLUDE USING gist (int4range(lo, hi) WITH &&);"
+        "CREATE INDEX kept ON t (hi);"
+        "CREATE FUNCTION gone() RETURNS int LANGUAGE plpgsql AS"
+        " $$ BEGIN RETURN (SELECT n FROM nowhere); END $$;"
+        "CREATE MATERIALIZED VIEW seen AS SELECT gone() WITH NO DATA"
+    )
+    copy = make_database()
+    rows = pa.table({"no": ["x", "1"], "lo": [5, 1], "hi": [4, 2]})
+    lost = load(copy, plan(source), rows={"public.t": rows}).lost
+    # What is of an index that is left out goes with it, without a line.
+    assert [line.split(": ")[1] for line in lost if line.startswith("left out, since rows")] == [
+        "ALTER TABLE ONLY public.t_1 ADD CONSTRAINT t_1_int4range_excl EXCLUDE USING gist",
+        "CREATE INDEX t_1_no_idx ON public.t_1 USING btree",
+    ]
+    assert any(line.startswith("the materialised view public.seen stays without") for line in lost)
+    assert ask(copy, "SELECT count(*) FROM t") == [(2,)]
+    assert ask(copy, "SELECT count(*) FROM pg_indexes WHERE indexname ~ 'kept|hi_idx'") == [(2,)]

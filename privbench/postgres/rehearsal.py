@@ -1,0 +1,237 @@
+"""Expressions that a target stores with its rows, and their evaluation on rows that are made up.
+
+`stored` lists, from the target's own catalog, what would be evaluated for every row of a load:
+generated columns, keys and conditions of indexes and EXCLUDE constraints, CHECKs, types with CHECKs
+or modifiers, and the partitions of a table. `Trial` lets PostgreSQL evaluate them on made-up rows,
+in the transaction of an empty schema that is rolled back. The rows are texts that become the
+columns' types within a temporary function, so that each row's error is its own.
+
+A schema may be hostile. The DDL was judged before it ran (`privbench.pgsql.ddl`): without trust it
+has no function of users, and its expressions only compute. They run as the role of the load, one
+statement each, under a time-out. No message of the server is shown, but its SQLSTATE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import LiteralString
+
+import psycopg
+from psycopg import errors, sql
+
+from privbench.postgres.repair import rows
+from privbench.postgres.repair.rows import Rows, columns_in
+from privbench.postgres.statement import build, run
+from privbench.schema import Column, ColumnType, Table
+
+#: Milliseconds that one expression may take on all rows of a trial.
+_PATIENCE = 5000
+#: Classes of SQLSTATE that say nothing of values: features, names, rights, resources, the system.
+_NO_VALUE = frozenset({"0A", "25", "28", "3D", "3F", "42", "53", "55", "57", "58"})
+_FILLED = ("json", "jsonb", "hstore")
+#: What a row gives that the expression takes, and one for which a condition is false.
+PASSED, FALSE = "", "false"
+_INDEXES: LiteralString = """
+SELECT wanted.schema, wanted.name, x.relname, i.indisexclusion,
+  pg_catalog.pg_get_expr(i.indpred, i.indrelid),
+  array(SELECT pg_catalog.pg_get_indexdef(i.indexrelid, k, false)
+        FROM pg_catalog.generate_series(1, i.indnkeyatts) k WHERE i.indkey[k - 1] = 0 ORDER BY k)
+FROM {parts}
+JOIN pg_catalog.pg_index i ON i.indrelid = own.oid
+JOIN pg_catalog.pg_class x ON x.oid = i.indexrelid
+WHERE i.indexprs IS NOT NULL
+  AND NOT EXISTS (SELECT FROM pg_catalog.pg_inherits h WHERE h.inhrelid = i.indexrelid)
+ORDER BY x.relname, x.oid
+"""
+_PARTITIONS: LiteralString = """
+SELECT wanted.schema, wanted.name, array(SELECT pg_catalog.pg_get_partition_constraintdef(t.relid)
+  FROM pg_catalog.pg_partition_tree(own.oid) t WHERE t.isleaf ORDER BY t.relid::text)
+FROM {parts}
+WHERE own.part IS NULL AND own.whole AND EXISTS (
+  SELECT FROM pg_catalog.pg_partition_tree(own.oid) t
+  JOIN pg_catalog.pg_partitioned_table p ON p.partrelid = t.relid WHERE p.partexprs IS NOT NULL)
+"""
+_CHECKS: LiteralString = """
+SELECT wanted.schema, wanted.name, k.conname, pg_catalog.pg_get_expr(k.conbin, k.conrelid)
+FROM {parts}
+JOIN pg_catalog.pg_constraint k ON k.conrelid = own.oid
+WHERE k.contype = 'c' AND own.part IS NULL
+ORDER BY k.conname
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """An expression that is evaluated for every row of a table."""
+
+    table: Table  # as the target's catalog states it
+    what: str  # for people: ``index by_number``
+    condition: sql.Composable  # SQL that is not FALSE for rows that the table takes
+    reads: tuple[str, ...]  # columns that it reads, generated ones among them
+    columns: tuple[str, ...]  # columns that rows have to give for it
+    text: str  # the expression, as the catalog prints it
+    # Whether a load repairs rows that break it, so that some may.
+    repaired: bool = False
+    # Whether only errors count, since a load makes it true of rows for which it is false.
+    lenient: bool = False
+    is_check: bool = False  # whether it is a CHECK of the table or of a domain that rows may break
+
+
+#: Names by table.
+Names = Mapping[str, Collection[str]]
+
+
+def stored(clone: Rows, checks: Names, unknown: Names) -> dict[str, list[Stored]]:
+    """The expressions of every table, by its key; of its CHECKs those that are named.
+
+    For columns that are ``unknown`` no value is known, so that one is to be found.
+    """
+    indexes, parts = clone.ask_all(_INDEXES), clone.ask_all(_PARTITIONS)
+    conditions = clone.ask_all(_CHECKS)
+    found: dict[str, list[Stored]] = {}
+    types = [column.type for table in clone.tables for column in table.columns]
+    inner = {part.domain for type_ in types for part in type_.parts}
+    for table in clone.tables:
+        lacking = unknown.get(table.key, ())
+        here = [
+            _typed(table, column, unknown=column.name in lacking)
+            for column in table.columns
+            if not column.generated
+            and (_is_limited(column.type) or column.type.extension or column.name in lacking)
+        ]
+        # CHECKs of domains are set aside in a load, but for those within another type.
+        here = [
+            replace(item, repaired=domain not in inner, is_check=domain not in inner)
+            if domain
+            else item
+            for item in here
+            for domain in [table.column(item.columns[0]).type.domain]
+        ]
+        here += [_generated(table, column) for column in table.columns if column.generated]
+        for name, excludes, predicate, keys in indexes[table.name]:
+            what = f"{'constraint' if excludes else 'index'} {name}"
+            whole = ", ".join(keys)
+            kept = build(
+                "CASE WHEN {} THEN pg_catalog.num_nulls({}) >= 0 ELSE true END",
+                rows.raw(predicate or "true"),
+                rows.raw(whole),
+            )
+            here.append(_stored(table, what, kept, f"{whole} {predicate or ''}"))
+        for name, text in conditions[table.name]:
+            if name in checks.get(table.key, ()):
+                kept = build("({})", rows.raw(text))
+                check = _stored(table, f"CHECK {name}", kept, text, repaired=True)
+                # A repair knows no values of documents and arrays, which are not modelled.
+                kinds = [table.column(column).type for column in check.columns]
+                filled = any(kind.category == "A" or kind.base in _FILLED for kind in kinds)
+                here.append(replace(check, lenient=not filled, is_check=True))
+        for (bounds,) in parts[table.name]:
+            text = " OR ".join(f"({bound})" for bound in bounds)
+            if bounds and None not in bounds:
+                kept = build("({}) IS TRUE", rows.raw(text))
+                here.append(_stored(table, "bounds of the partitions", kept, text, repaired=True))
+        found[table.key] = [item for item in here if item.columns]
+    return found
+
+
+def _stored(
+    table: Table, what: str, condition: sql.Composable, text: str, *, repaired: bool = False
+) -> Stored:
+    reads = tuple(columns_in(table, text))
+    columns = tuple(rows.bases(table, reads))
+    return Stored(table, what, condition, reads, columns, text, repaired)
+
+
+def _is_limited(type_: ColumnType) -> bool:
+    """Whether a type, or one within it, has a CHECK."""
+    return bool(type_.domain_checks) or any(map(_is_limited, type_.parts))
+
+
+def _typed(table: Table, column: Column, *, unknown: bool) -> Stored:
+    name = build("{}", column.name)
+    kept = build("{} IS NOT NULL" if unknown else "pg_catalog.num_nulls({}) >= 0", name)
+    what, text = f"type {column.type.sql} of {column.name}", " ".join(_checks_of(column.type))
+    return Stored(table, what, kept, (column.name,), (column.name,), text)
+
+
+def _checks_of(type_: ColumnType) -> list[str]:
+    return [*type_.domain_checks, *(text for part in type_.parts for text in _checks_of(part))]
+
+
+def _generated(table: Table, column: Column) -> Stored:
+    name = build("{}", column.name)
+    kept = build("{} IS NOT NULL" if column.not_null else "pg_catalog.num_nulls({}) >= 0", name)
+    text = column.default or ""
+    columns = tuple(columns_in(table, text))
+    return Stored(table, f"generated column {column.name}", kept, (column.name,), columns, text)
+
+
+class Trial:
+    """Evaluates stored expressions on made-up rows; see the module."""
+
+    def __init__(self, clone: Rows) -> None:
+        self._clone = clone
+        self._functions: dict[tuple[str, str], sql.Identifier] = {}
+        clone.run("SET LOCAL statement_timeout = {}", sql.Literal(_PATIENCE))
+
+    def outcomes(
+        self, item: Stored, values: Mapping[str, Sequence[str | None]]
+    ) -> list[str] | None:
+        """For each row `PASSED`, `FALSE` or the SQLSTATE of its error; None if it says nothing.
+
+        ``values`` has texts of all columns of the expression, equally many of each.
+        """
+        connection = self._clone.connection
+        try:
+            with connection.transaction():
+                function = self._function(item)
+                lists = [list(values[name]) for name in item.columns]
+                names = [sql.Identifier(f"c{place}") for place in range(len(lists))]
+                statement = build(
+                    "SELECT {}({}) FROM ROWS FROM ({}) WITH ORDINALITY AS made({}, n) ORDER BY n",
+                    function,
+                    names,
+                    [sql.SQL("pg_catalog.unnest(%s::pg_catalog.text[])")] * len(lists),
+                    names,
+                )
+                found = [str(row[0]) for row in run(connection, statement, lists)]
+        except psycopg.OperationalError as error:
+            if isinstance(error, errors.QueryCanceled):
+                return None
+            raise
+        except psycopg.Error:
+            return None
+        return None if found and all(state[:2] in _NO_VALUE for state in found) else found
+
+    def _function(self, item: Stored) -> sql.Identifier:
+        """The temporary function that evaluates an expression on one row."""
+        place = item.table.key, item.what
+        if place in self._functions:
+            return self._functions[place]
+        table = item.table
+        function = sql.Identifier("pg_temp", f"privbench trial {len(self._functions)}")
+        given = [
+            build("{}::{} AS {}", sql.SQL(f"${at}"), rows.raw(table.column(name).type.sql), name)
+            for at, name in enumerate(item.columns, start=1)
+        ]
+        row = build("(SELECT {}) AS {}", given, table.name.name)
+        made = [table.column(column) for column in item.reads if table.column(column).generated]
+        if made:
+            computed = [
+                build("({})::{} AS {}", rows.raw(c.default or "NULL"), rows.raw(c.type.sql), c.name)
+                for c in made
+            ]
+            row = build("(SELECT *, {} FROM {}) AS {}", computed, row, table.name.name)
+        body = build(
+            "#variable_conflict use_column\n"
+            "BEGIN RETURN (SELECT CASE WHEN ({}) IS FALSE THEN {} ELSE {} END FROM {});"
+            " EXCEPTION WHEN OTHERS THEN RETURN SQLSTATE; END",
+            *(item.condition, sql.Literal(FALSE), sql.Literal(PASSED), row),
+        )
+        types = [sql.SQL("pg_catalog.text")] * len(given)
+        made_as = "CREATE FUNCTION {}({}) RETURNS pg_catalog.text LANGUAGE plpgsql STABLE AS {}"
+        text = sql.Literal(body.as_string(self._clone.connection))
+        self._clone.run(made_as, function, types, text)
+        self._functions[place] = function
+        return function
