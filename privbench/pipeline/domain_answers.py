@@ -1,11 +1,12 @@
 """Lists, ranges and decimals of columns from released answers: post-processing, free of charge.
 
-Where noise has hidden a column's labels, it takes the labels of columns of the same name and type.
-Where it has hidden the range of a date column, that column takes the range of related dates: a
-discharge is near its admission, a last change near the last of other changes. That is a better
-guess than the years 2000 to 2030. Dates in years without events are sentinel values: 9999-12-31
-means "until now", 0001-01-01 that nothing is known. A sentinel value that most rows share reveals
-nothing about where other rows lie, so ranges of sentinel values are not passed on.
+Where noise has hidden a column's labels, or the range or decimals of its numbers, it takes those of
+columns of the same name and type. Where it has hidden the range of a date column, that column takes
+the range of related dates: a discharge is near its admission, a last change near the last of other
+changes. That is a better guess than the years 2000 to 2030. Dates in years without events are
+sentinel values: 9999-12-31 means "until now", 0001-01-01 that nothing is known. A sentinel value
+that most rows share reveals nothing about where other rows lie, so ranges of sentinel values are
+not passed on.
 """
 
 from __future__ import annotations
@@ -243,15 +244,16 @@ _TIMES = ("1800-01-01", "2100-01-01")
 def lend_ranges(
     tables: Iterable[Table], released: Found, limits: Mapping[tuple[str, str], Ends]
 ) -> dict[tuple[str, str], Released]:
-    """Fill in ranges of date columns that noise has hidden, by ranges of other date columns.
+    """Fill in ranges that noise has hidden, by ranges of other columns.
 
-    A hidden range becomes the hull of the ranges of the columns whose names say that their dates
+    A column of numbers takes the ranges and decimals of columns of the same name and type. A hidden
+    range of dates becomes the hull of the ranges of the columns whose names say that their dates
     come just before or after; else the hull of all ranges of its table; else that of all tables. It
     stays within the limits that CHECKs, config and type allow, and remains marked as hidden.
     The keys of all mappings are table and attribute.
     """
-    found = dict(released)
     tables = list(tables)
+    found = dict(released) | dict(_of_namesakes(tables, released, limits))
     for base in DATES:
         given = {table.key: _given(table, base, released) for table in tables}
         everywhere = [item for some in given.values() for item in some]
@@ -269,6 +271,38 @@ def lend_ranges(
                 if lent is not None:
                     found[table.key, name] = replace(old, lo=lent[0], hi=lent[1])
     return found
+
+
+def _of_namesakes(
+    tables: Iterable[Table], released: Found, limits: Mapping[tuple[str, str], Ends]
+) -> Iterator[tuple[tuple[str, str], Released]]:
+    """Ranges and decimals of columns of numbers that noise has hidden, by columns of one name."""
+    types = {
+        (table.key, column.name): column.type.sql
+        for table in tables
+        for column in table.columns
+        if column.type.base not in DATES
+    }
+    known: dict[tuple[str, str], list[tuple[str, Released]]] = {}
+    hidden = []
+    for (table, name), item in released.items():
+        kind = name, types.get((table, name.partition(PART)[0]), "")
+        if isinstance(item, Bounds | Decimals) and kind[1]:
+            if item.released if isinstance(item, Bounds) else item.count is not None:
+                known.setdefault(kind, []).append((table, item))
+            else:
+                hidden.append(((table, name), kind, item))
+    for place, kind, item in hidden:
+        some = known.get(kind, [])
+        if isinstance(item, Bounds):
+            lent = _hull([(t, b) for t, b in some if isinstance(b, Bounds)], limits.get(place))
+            if lent is not None:
+                # The numbers may be smaller than those of the same name: `milliseconds` of a stop
+                # and of a race.
+                yield place, replace(item, lo=min(item.lo, lent[0]), hi=max(lent[1], item.lo + 1))
+        elif some:
+            counts = (d.count for _, d in some if isinstance(d, Decimals))
+            yield place, Decimals(max(count for count in counts if count is not None))
 
 
 def _hull(some: list[tuple[str, Bounds]], limits: Ends | None) -> Ends | None:

@@ -5,9 +5,25 @@ import pytest
 
 from privbench.domain import Domain
 from privbench.learning.draw import draw
-from privbench.learning.graphical.estimate import associate, conditional, rake, shrink
+from privbench.learning.graphical.estimate import associate, conditional, lowered, rake, shrink
 from privbench.learning.graphical.one_way import one_way
 from privbench.learning.graphical.sizes import MANY, references_per_target, rows_per_unit, with_mean
+
+
+def test_what_clear_cells_leave_of_a_total_bounds_all_others_in_sum():
+    """An estimate of 2 in each of 49 cells: all of it is too much, or true."""
+    noise, estimate = np.random.default_rng(5).normal(0, 8, (40, 50)), np.full(50, 2.0)
+    estimate[0] = 900.0
+    sums = {}
+    for each in (0.0, 2.0):
+        exact = np.append(900.0, np.full(49, each))
+        found = [lowered(estimate, exact + part, 8.0, "gaussian", exact.sum()) for part in noise]
+        assert (np.array(found)[:, 0] == 900.0).all()
+        sums[each] = np.mean([counts[1:].sum() for counts in found])
+    assert sums[0.0] < 10.0
+    assert sums[2.0] > 80.0
+    # Where no cell is clear of the noise nothing is known of the others.
+    assert (lowered(estimate[1:], noise[0, 1:], 8.0, "gaussian", 0.0) == 2.0).all()
 
 
 @pytest.mark.parametrize("law", ["laplace", "gaussian"])
@@ -83,9 +99,15 @@ def test_the_noise_of_empty_cells_does_not_outweigh_a_single_value():
     """What a hundred shrunken cells hold is bounded where the sum is known."""
     domain, exact = Domain(120, ordered=True, core=(20, 100)), np.zeros(120)
     exact[50] = 600.0
-    known, unknown = (means(exact, 20.0, domain, s, 8)[:, 50].mean() for s in (600.0, None))
+    known, unknown = (means(exact, 20.0, domain, s)[:, 50].mean() for s in (600.0, None))
     # Without a sum, too, the value says nothing about its neighbours, so little is left to gain.
-    assert known > max(0.85, unknown + 0.01)
+    assert known > max(0.98, unknown)
+    # A boolean of one value, a list of labels, and one value that most rows share with NULL.
+    for domain in (Domain(2), Domain(60), Domain(60, ordered=True, core=(0, 40), nullable=True)):
+        exact = np.zeros(domain.size)
+        exact[[0, -1]] = 4000.0, 16_000.0
+        found = means(exact, 12.0, domain, 20_000.0)
+        assert found[:, 1:-1].sum(axis=1).mean() < 1e-3
 
 
 def test_one_way_keeps_rare_labels_neighbours_of_spikes_and_equal_counts():

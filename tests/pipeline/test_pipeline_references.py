@@ -5,12 +5,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from privbench.audit import recording
+from privbench.audit.checks import replay
 from psycopg import sql
 from sql_files import database_of, sql_of
 
 from privbench import pipeline
-from privbench.audit import recording
-from privbench.audit.checks import replay
 from privbench.config import Config
 from privbench.errors import ConfigError, SchemaError
 from privbench.pipeline import Model

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from privbench.learning.denoise import SURE, Noise
+from privbench.learning.denoise import CLEAR, SURE, Noise
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -45,6 +45,9 @@ POWER_SD = 4.0
 SWEEPS, CLOSE = 25, 0.01
 #: Most rounds of Newton's method for a known sum, and the relative error at which it stops.
 SUM_ROUNDS, CLOSE_SUM = 60, 1e-9
+#: Least number of rows that cells which noise may have made are expected to hold together. At a
+#: tenth: not measured.
+LEAST = 0.3
 #: Least cell of a fitted table, as a share of its sum.
 TINY = 1e-12
 
@@ -132,6 +135,30 @@ def _posterior(y: Floats, sd: Floats, m: Floats, step: float, law: Noise) -> tup
     beyond = (y > m * ratios[-1]) & (y > SURE * sd)
     variance = np.where(beyond, sd * sd, square - mean**2)
     return np.where(beyond, np.maximum(y, mean), mean), np.maximum(variance, 0.0)
+
+
+def lowered(
+    counts: Floats, noisy: Floats, sd: float | Floats, law: Noise, total: float | None = None
+) -> Floats:
+    """Counts whose cells that noise may have made hold together no more than there is evidence for.
+
+    A posterior mean of an empty cell is above 0, and a hundred of them outweigh what they are in
+    all. Their sum has two noisy measurements: what the cells clear of the noise (`CLEAR`) leave of
+    a known total, whose noise is about that of a cell, and the sum of their own noisy counts.
+    Beforehand it is log-uniform between `LEAST` and the sum of their ``counts``. Where no cell is
+    clear, nothing changes.
+    """
+    sds = np.broadcast_to(sd, noisy.shape)
+    clear = noisy > CLEAR[law] * sds
+    rest = float(counts[~clear].sum())
+    if not clear.any() or rest <= LEAST:
+        return counts
+    sums = np.geomspace(LEAST, rest, 200)
+    fit = -0.5 * (noisy[~clear].sum() - sums) ** 2 / max((sds[~clear] ** 2).sum(), TINY)
+    if total is not None:
+        spread = (sds[clear] ** 2).sum() + np.max(sds[clear]) ** 2
+        fit -= 0.5 * (total - noisy[clear].sum() - sums) ** 2 / max(spread, TINY)
+    return np.where(clear, counts, counts * (posterior(fit) @ sums / rest))
 
 
 def posterior(fit: Floats) -> Floats:
