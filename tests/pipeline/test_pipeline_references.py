@@ -5,8 +5,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from privbench.audit import recording
-from privbench.audit.checks import replay
 from psycopg import sql
 from sql_files import database_of, sql_of
 
@@ -21,7 +19,7 @@ from privbench.pipeline.source import read_catalog
 from privbench.postgres.keys import DANGLING, key_expressions, match
 from privbench.postgres.snapshot import Snapshot
 from privbench.privacy import UnitDefinition
-from privbench.privacy.stability import all_units, remove_unit
+from privbench.privacy.stability import remove_unit
 from privbench.privacy.units import NONE
 
 TOML = sql_of(__file__, "references.toml")
@@ -33,43 +31,6 @@ source = database_of(sql_of(__file__, "references"))
 def configured(folder, **given) -> Config:
     given = {"epsilon": 200.0, "delta": 1e-6, **given}
     return market.learner(market.config(folder, TOML, **given), "independent")
-
-
-@pytest.mark.parametrize(
-    "neighbours", ["add-remove", pytest.param("replace", marks=pytest.mark.slow)]
-)
-def test_replay_of_a_fit_on_rows_that_break_its_references_finds_nothing(
-    source, tmp_path, monkeypatch, neighbours
-):
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    config = configured(tmp_path / "ledger", neighbours=neighbours)
-    with recording.bench(source, config, Reporter(), None) as bench:
-        assert {root for root, _ in all_units(bench.rows)} == {*bench.rows.spec.tables}
-        require_units_of_declared_owners(bench.rows, source)
-        found = replay(bench, Reporter(), most=3)
-    assert found.findings == []
-    assert {"fan-in", "target histogram"} & {row.kind for row in found.rows}
-    assert max(row.ratio for row in found.rows) > 0.9
-
-
-def require_units_of_declared_owners(rows, source):
-    """A row whose owner is missing, or has a key that several rows have, is a unit of its own."""
-    many, lost = market.ask(
-        source,
-        "SELECT count(*), count(*) FILTER (WHERE 1 <> (SELECT count(*) FROM person WHERE id = o"
-        '.person)) FROM "order" o',
-    )[0]
-    null, targets = market.ask(
-        source,
-        "SELECT count(*) FILTER (WHERE gift IS NULL OR gift = 0), count(*) FILTER (WHERE gift > 0"
-        " AND gift < 100) FROM line",
-    )[0]
-    edges = rows._parents(rows.spec.tables["public.order"].own)
-    assert (len(edges), int((edges < 0).sum())) == (many, lost)
-    assert rows._units.sizes("public.order").max() > 400
-    gift = rows._parents(rows.spec.tables["public.line"].key("line_gift_4b107001_reference"))
-    assert int((gift == -1).sum()) == null
-    assert int((gift >= 0).sum()) == targets
 
 
 #: Units by a condition on their roots, with the other rows that go with them.
