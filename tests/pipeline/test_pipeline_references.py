@@ -149,7 +149,7 @@ COUNTED = {
     "SELECT count(*) FROM line l JOIN product p ON p.id = about_id AND about_type = 'Product'": 1.3,
     "SELECT count(*) FROM line l JOIN person p ON p.id = about_id AND about_type = 'Person'": 1.3,
     "SELECT count(*) FROM line WHERE about_type = 'Other' AND about_id IS NOT NULL": 1.3,
-    "SELECT count(*) FROM line WHERE about_id IS NULL": 1.2,
+    "SELECT count(*) FROM line WHERE about_id IS NULL": 1.3,
 }
 
 
