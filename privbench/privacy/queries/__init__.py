@@ -12,6 +12,7 @@ from privbench.privacy.queries.axes import (
     Whole,
 )
 from privbench.privacy.queries.claims import Joint
+from privbench.privacy.queries.degrees import CrossMoment, Degree
 from privbench.privacy.queries.features import Features, Latent
 from privbench.privacy.queries.histogram import (
     GridHistogram,
@@ -33,6 +34,8 @@ __all__ = [
     "Children",
     "ClippedGradients",
     "Column",
+    "CrossMoment",
+    "Degree",
     "DependenceScores",
     "FanIn",
     "Features",
