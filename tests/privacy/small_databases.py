@@ -200,6 +200,18 @@ def _of_parent(spec: DatabaseSpec, name: str, rng: np.random.Generator) -> Itera
         yield q.Histogram.of(spec, key.table, ("c0", q.Owner(key, group)))
     if len(own) > 1:
         yield q.Histogram.of(spec, name, tuple(q.Children(key, (0, 1, 2, 5)) for key in own))
+    keys = [
+        key
+        for table in spec.tables.values()
+        for key in table.keys
+        if key.parent == name and key.role != "public"
+    ]
+    if keys:
+        held = [tuple(q.Degree(key, clip) for key in keys[:2]) for clip in (1, 2)]
+        held += [(q.Degree(key, 3),) * 2 for key in keys[-2:]]
+        held += [(q.Degree(keys[0], 40), q.Degree(keys[-1], 1)), (q.Degree(keys[-1], 2),)]
+        held += [(q.Degree(keys[0], 5, outside=True), q.Degree(keys[-1], 3, outside=True))]
+        yield from (q.CrossMoment(name, degrees) for degrees in held)
     inner = WithCodes(name, "c0", tuple(np.flatnonzero(rng.integers(0, 2, 3)).tolist()))
     for key in own:
         yield q.Histogram.of(spec, name, ("c2", q.Children(key, (0, 1, 2))), inner)

@@ -371,6 +371,112 @@ def test_a_reference_is_charged_to_both_ends() -> None:
     assert caught(SourceOnly(key), database) == {"roots"}
 
 
+# cross moments of degrees -------------------------------------------------------------------------
+
+
+def stars(*clips: int, source: str = "posts") -> Any:
+    """Makes a moment of the first keys into a table, one for each clip."""
+
+    def made(d: PrivateDatabase) -> q.CrossMoment:
+        every = (key for table in d.spec.tables.values() for key in table.keys)
+        keys = [key for key in every if key.parent == source]
+        pairs = zip(keys, clips, strict=True)
+        return q.CrossMoment(source, tuple(q.Degree(key, clip) for key, clip in pairs))
+
+    return made
+
+
+def threads() -> PrivateDatabase:
+    """One user with 6 posts of 5 comments and 4 votes each, and one with a post of one each."""
+    owners = {"posts": [0] * 6 + [1]}
+    owners["comments"] = [post for post in range(6) for _ in range(5)] + [6]
+    owners["votes"] = [post for post in range(6) for _ in range(4)] + [6]
+    parents = {"posts": "users", "comments": "posts", "votes": "posts"}
+    keys = {name: KeySpec("own", name, parent, "own") for name, parent in parents.items()}
+    held = {name: (len(owners[name]), {}, {key: owners[name]}) for name, key in keys.items()}
+    return of_tables(users=(2, {}), **held)
+
+
+class Unclipped(q.CrossMoment):
+    """Products of degrees as they are, over the product of the clips."""
+
+    def products(self, data: PrivateDatabase) -> Integers:
+        rows = data._rows(self.source)
+        found = np.ones(rows, np.int64)
+        for degree in self.degrees:
+            edges = data._parents(degree.key)
+            found = found * np.bincount(edges[edges >= 0], minlength=rows)
+        return found
+
+    def evaluate(self, data: PrivateDatabase) -> Integers:
+        weights = data._units.weights(self.source).astype(np.int64)
+        return np.array([int((weights * self.products(data) // self._clips).sum())])
+
+
+mutants.of(threads, stars(2, 2), "l1", "l2")(Unclipped)
+
+
+@mutants.of(threads, stars(2, 2), "l1", "l2")
+class ClippedAfterTheSum(Unclipped):
+    """The sum over a table is clipped, instead of the degrees of each row."""
+
+    def evaluate(self, data: PrivateDatabase) -> Integers:
+        whole = int(self.products(data).sum())
+        most = 2 * self._clips * data._rows(self.source)
+        return np.array([GRID * min(whole, most) // self._clips])
+
+
+@mutants.of(threads, stars(5, 4), "l1", "l2")
+class WithoutWeights(Unclipped):
+    """Every row of a deeper parent counts 1, however many its unit has."""
+
+    def evaluate(self, data: PrivateDatabase) -> Integers:
+        products = np.minimum(self.products(data), self._clips)
+        return np.array([GRID * int(products.sum()) // self._clips])
+
+
+def both_ends() -> PrivateDatabase:
+    """Five rows that refer to one user by two keys each."""
+    keys = [KeySpec(name, "trips", "users", "ref", nullable=True) for name in ("start", "end")]
+    return of_tables(trips=(5, {}, dict.fromkeys(keys, [0] * 5)), users=(9, {}))
+
+
+def both_ends_of_many() -> PrivateDatabase:
+    """A person has a trip from each of 16 places back to it, as four others have."""
+    keys = [KeySpec(name, "trips", "places", "ref", nullable=True) for name in ("start", "end")]
+    own = KeySpec("own", "trips", "people", "own")
+    places = [place for place in range(16) for _ in range(5)]
+    people = [0 if trip % 5 == 0 else trip for trip in range(80)]
+    edges = {own: people, **dict.fromkeys(keys, places)}
+    return of_tables(people=(80, {}), trips=(80, {}, edges), places=(16, {}))
+
+
+@mutants.of(both_ends_of_many, stars(5, 5, source="places"), "l1", "l2")
+class OneKeyOfTwo(q.CrossMoment):
+    """The claim of a unit with edges of one key, where its rows have edges of both."""
+
+    def _moved(self, spec: DatabaseSpec, root: str) -> int:
+        return super()._moved(spec, root) // (1 if root == "places" else 2)
+
+
+@mutants.of(both_ends, stars(5, 5, source="users"), "roots")
+class OneTreeOfTwo(q.CrossMoment):
+    """References are charged to the parents' tree alone."""
+
+    def roots(self, spec: DatabaseSpec) -> frozenset[str]:
+        return spec.roots(self.source)
+
+
+@mutants.of(both_ends, stars(5, 5, source="users"), "l1", "l2")
+class EdgesOfDuplicates(Unclipped):
+    """An edge counts in every parent row that has its key: here all users have the same one."""
+
+    def products(self, data: PrivateDatabase) -> Integers:
+        edges = [int((data._parents(degree.key) >= 0).sum()) for degree in self.degrees]
+        each = math.prod(min(number, 5) for number in edges)
+        return np.full(data._rows("users"), each, np.int64)
+
+
 # the rest ----------------------------------------------------------------------------------------
 
 

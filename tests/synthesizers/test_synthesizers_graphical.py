@@ -57,6 +57,29 @@ def test_effects_between_owners_and_what_they_own_are_kept(accounting, begin):
     assert abs(state[other == 0].mean() - state[other == 3].mean()) < 0.06
 
 
+@pytest.mark.parametrize("accounting", ["pure", "zcdp"])
+def test_degrees_of_one_owner_go_together_as_they_did(accounting, begin):
+    """Few owners have rows in either of two tables, and those who have many have many of both."""
+    owners, g = 5000, np.random.default_rng(1)
+    shared, edges, tables = g.standard_normal(owners), {}, {}
+    for name in ("visits", "orders"):
+        logs = 0.95 * shared + np.sqrt(1 - 0.95**2) * g.standard_normal(owners)
+        degrees = np.where(logs > 1.3, g.poisson(np.exp(2.5 * (logs - 1.0))), 0)
+        held = edges[name] = np.repeat(np.arange(owners), degrees)
+        bits = {"state": (np.arange(len(held)) % 2, BIT)}
+        tables[name] = len(held), bits, {KeySpec("owner", name, "people", "own"): held}
+    tables["people"] = owners, {"x": (np.arange(owners) % 4, Domain(4))}, {}
+    model = fit(begin(private_database(tables), 3.2, accounting))
+    made = {name: table.parents.get("owner") for name, table in model.sample(1.0, 3).tables.items()}
+    found = []
+    for held in (edges, made):
+        one, other = (np.bincount(held[name], minlength=owners + 200) for name in edges)
+        cosine = (one * other).sum() / np.sqrt(float((one**2).sum()) * float((other**2).sum()))
+        found.append((cosine, ((one > 0) & (other > 0)).sum()))
+    ratios = np.log(np.array(found[1]) / np.array(found[0]))
+    assert (np.abs(ratios) < (0.35, 0.3)).all(), ratios
+
+
 # damaged models ----------------------------------------------------------------------------------
 
 
@@ -123,6 +146,10 @@ FAULTS = {
     "shares that sum to 2": _array("reference/0/fan-in", lambda array: 2 * array),
     "ends that do not rise": _array("reference/0/ends0", lambda array: 0 * array),
     "an infinite factor": _array("reference/0/logs0", _first(np.inf)),
+    "a correlation above 1": _array("table/2/degrees/sizes", _first(2.0)),
+    "degrees that are joined twice": _array("table/2/degrees/columns", lambda array: 0 * array),
+    "degrees beyond the table": _array("table/2/degrees/columns", lambda array: array + 99),
+    "no matrix of correlations": lambda head, held: held.pop("table/2/degrees/presences"),
     "an array that is missing": lambda head, held: held.pop("table/0/0/shares"),
 }
 

@@ -179,3 +179,21 @@ def test_numbers_that_are_counted_in_full_come_out_as_they_were_counted(sample):
     off = np.median(found, axis=0) / MEANS
     assert 0.75 < off[0] < 1.5
     assert 0.8 < off[2] < 1.12
+
+
+# tails --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("power", [1.5, 2.0])
+def test_the_tail_of_a_degree_goes_on_as_its_clear_buckets_end(sample, power):
+    """The body of rows per unit is not that of a power law, whose squares are in its tail."""
+    users = 20_000
+    numbers = np.floor(3 * np.random.default_rng(5).pareto(power, users)).astype(int)
+    numbers = np.minimum(numbers, 2_000)
+    owners = {"posts": np.repeat(np.arange(users), numbers)}
+    data = tables({"users": users}, owners, {"posts": (under("posts", "users"),)})
+    off = []
+    for seed in (1, 2, 3):
+        made = sample(data, 1.0, seed)["posts"].parents["posts_users"]
+        off.append(np.log((np.bincount(made) ** 2).sum() / (numbers**2).sum()))
+    assert abs(np.median(off)) < 0.4, off

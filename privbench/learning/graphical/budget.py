@@ -10,16 +10,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from math import log, sqrt
 from typing import Literal
 
 from privbench.learning.answers import by_norms
-from privbench.learning.graphical.columns import Column, shown, varies
+from privbench.learning.graphical.columns import (
+    Column,
+    children,
+    shown,
+    varies,
+)
 from privbench.learning.graphical.estimate import Floats
+from privbench.learning.graphical.joint_degrees import Clips
 from privbench.learning.graphical.sizes import MANY, ONE, contributed
 from privbench.privacy import MARGIN, Accounting, DatabaseSpec, KeySpec, Measurement, noise_sd
 from privbench.privacy.queries import (
     Axis,
+    CrossMoment,
+    Degree,
     FanIn,
     Histogram,
     NormedHistogram,
@@ -33,6 +42,8 @@ from privbench.privacy.queries.references import KEPT
 #: 5 %. References get the share times R / (R + T), where R references touch the tree and T is its
 #: number of tables; half as much again: no difference beyond scatter.
 SIZES, REFERENCES = 0.15, 0.4
+#: Share of a tree's amount for each moment of two degrees, and most for all of them.
+MOMENT, MOMENTS = 0.02, 0.1
 #: Share of one-way marginals ("one-ways") in the budget of one-ways and pairs. At .24: 2-way
 #: divergence of coded Adult .044 for .040.
 ONE_WAYS = 0.25 / (0.25 + 0.48)
@@ -73,6 +84,8 @@ TARGETS, SOME_COLUMNS = 0.6, 4
 TESTS = 0.05
 
 
+#: OWN keys of two degrees of one table.
+DegreeKeys = tuple[KeySpec, KeySpec]
 #: How a table's columns are learned: ``pairs``: by one-ways and pairs; ``columns``: by one-ways;
 #: ``attributes``: attributes by a learner of their own, which gets the budget of their one-ways and
 #: pairs, and all other columns by one-ways.
@@ -138,6 +151,8 @@ class Budget:
     one_ways: dict[tuple[str, str], float] = field(init=False, default_factory=dict)
     pairs: dict[str, PairBudget] = field(init=False, default_factory=dict)
     references: dict[tuple[str, str], float] = field(init=False, default_factory=dict)
+    # Amount for each moment of two degrees, by their keys.
+    moments: dict[DegreeKeys, float] = field(init=False, default_factory=dict)
     # Amount per table whose attributes have a learner of their own.
     attributes: dict[str, float] = field(init=False, default_factory=dict)
 
@@ -181,8 +196,16 @@ class Budget:
             )
         for top, keys in touching.items():
             # If the other end of a reference can pay less than this one, this one keeps the rest.
-            rest = self.total[top] * (1.0 - self._sizes_share(top))
+            rest = self.total[top] * (1.0 - self._sizes_share(top)) - self._divide_moments(top)
             self._divide_tree(top, rest - sum(self.references[k.table, k.name] for k in keys))
+
+    def _divide_moments(self, top: str) -> float:
+        """Divide a part of a tree's amount among moments of degrees, and return it."""
+        pairs = [keys for table in self.tree(top) for keys in degree_pairs(self.spec, table)]
+        count = sum(len(moments(keys)) for keys in pairs)
+        each = self.total[top] * min(MOMENT, MOMENTS / max(count, 1))
+        self.moments |= dict.fromkeys(pairs, each)
+        return each * count
 
     def _divide_tree(self, top: str, rest: float) -> None:
         """Divide the part of a tree's amount that remains after sizes and references."""
@@ -352,6 +375,24 @@ def one_way_questions(
         label = f"one-way of {table}.{shown(column.name)}"
         found.append((column, Measurement(query, amount, label)))
     return found
+
+
+def degree_pairs(spec: DatabaseSpec, table: str) -> list[DegreeKeys]:
+    """All pairs of OWN keys that lead to a table."""
+    return list(combinations(children(spec, table), 2))
+
+
+def moments(keys: DegreeKeys, clips: Clips = (1, 1)) -> list[Clips]:
+    """The clips of the moments of two degrees: presence is measured, too."""
+    return [(1, 1), clips]
+
+
+def moment_question(budget: Budget, keys: DegreeKeys, clips: Clips) -> Measurement:
+    """Σ min(d₁, c₁)·min(d₂, c₂) over the rows of a table to which two keys lead."""
+    table, pairs = keys[0].parent, zip(keys, clips, strict=True)
+    held = tuple(Degree(key, clip) for key, clip in pairs)
+    label = f"degrees of {table} together"
+    return Measurement(CrossMoment(table, held), budget.moments[keys], label)
 
 
 def targets_part(columns: int) -> float:

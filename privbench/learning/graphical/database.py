@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import combinations
 from math import hypot, log
 
 import numpy as np
@@ -15,11 +16,14 @@ from privbench.learning.denoise import CLEAR, PRESENT, noise_law
 from privbench.learning.graphical import herding
 from privbench.learning.graphical.budget import (
     Budget,
+    DegreeKeys,
     PairBudget,
     TableSize,
     clipped_question,
     fan_in_question,
     guessed_sizes,
+    moment_question,
+    moments,
     one_way_questions,
     size_questions,
     star_of,
@@ -37,6 +41,12 @@ from privbench.learning.graphical.columns import (
     shares_of,
 )
 from privbench.learning.graphical.estimate import Floats, cell_fits
+from privbench.learning.graphical.joint_degrees import (
+    Clips,
+    DegreeLaw,
+    DegreePair,
+    JointDegrees,
+)
 from privbench.learning.graphical.model import Population, TableLaw
 from privbench.learning.graphical.one_way import measured_one_ways, one_way
 from privbench.learning.graphical.references import (
@@ -278,15 +288,44 @@ class DatabaseFit:
             for place, column in enumerate(self.columns[table])
             if amount is None or column.kind != "attribute"
         )
+        degrees = self._joint_degrees(table, {one.column: one.shares for one in factors})
         if amount is None or self.learner is None:
-            return TableModel(factors)
-        return TableModel(factors, self.learner(table, amount, self.sizes[table].weight))
+            return TableModel(factors, degrees=degrees)
+        return TableModel(factors, self.learner(table, amount, self.sizes[table].weight), degrees)
+
+    def _joint_degrees(self, table: str, shares: Mapping[int, Floats]) -> JointDegrees | None:
+        """What joins the degrees of a table, if it has several, from their shares by place."""
+        columns, keys = self.columns[table], children(self.spec, table)
+        places = [place for place, column in enumerate(columns) if column.kind == "degree"]
+        if len(places) < 2:
+            return None
+        laws = [DegreeLaw.of(columns[place].buckets, shares[place]) for place in places]
+        joint = np.array([np.eye(len(places))] * 2)
+        for i, j in combinations(range(len(places)), 2):
+            pair = DegreePair(laws[i], laws[j])
+            clips = pair.clips(partial(self._moment_noise, (keys[i], keys[j])))
+            noisy, sd = self._moments((keys[i], keys[j]), clips)
+            joint[:, i, j] = joint[:, j, i] = pair.joined(noisy, clips, sd, self.law)
+        return JointDegrees(tuple(places), *joint)
+
+    def _moment_noise(self, keys: DegreeKeys, clips: Clips) -> float:
+        """Standard deviation of the noise of a moment, as a share of the table's weight."""
+        question = moment_question(self.budget, keys, clips)
+        sd = self.session.noise_scale(question.query, question.amount)
+        return sd / self.sizes[keys[0].parent].weight
+
+    def _moments(self, keys: DegreeKeys, clips: Clips) -> tuple[Floats, float]:
+        """Noisy moments of two degrees and their noise, as shares of the table's weight."""
+        asked = [moment_question(self.budget, keys, each) for each in moments(keys, clips)]
+        noisy = np.concatenate([found for found, _ in measured(self.session, asked)])
+        return noisy / self.sizes[keys[0].parent].weight, self._moment_noise(keys, clips)
 
     def _in_pairs(self, table: str, context: Mapping[int, Codes]) -> TableModel:
         """A graphical model of all columns, given the context."""
         floor = self._floor(table)
         own = [Variable.of(c, self._shares(table, c), floor) for c in self.columns[table]]
-        learner = self._learner(table, context, self._weights(table), own)
+        degrees = self._joint_degrees(table, {at: one.shares for at, one in enumerate(own)})
+        learner = self._learner(table, context, self._weights(table), own, degrees=degrees)
         learner.learn()
         unspent, top = self._improve(table, learner), self.spec.top(table)
         self.unspent[top] = self.unspent.get(top, 0.0) + unspent
@@ -343,6 +382,7 @@ class DatabaseFit:
         weights: Floats,
         own: list[Variable],
         old: Mapping[int, Codes] | None = None,
+        degrees: JointDegrees | None = None,
     ) -> PairLearner:
         """A learner of pairs on released one-ways; ``old`` are rows of an earlier model to test."""
         columns, floor = self.columns[table], self._floor(table)
@@ -361,6 +401,7 @@ class DatabaseFit:
             partial(self.budget.marginal, table),
             star_of(self.budget.target, table, columns),
             old,
+            degrees,
         )
 
     def _measure_one_ways(self, table: str, factor: float) -> None:

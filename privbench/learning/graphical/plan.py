@@ -12,6 +12,8 @@ from privbench.learning.graphical.budget import (
     clipped_question,
     fan_in_question,
     guessed_sizes,
+    moment_question,
+    moments,
     one_way_questions,
     size_questions,
 )
@@ -44,6 +46,9 @@ def planned(
     public = {key.parent: public_rows.get(key.parent) or 1 for key in keys}
     columns = {name: columns_of(spec, name, public) for name in spec.tables}
     budget.divide(guessed_sizes(spec, totals), columns)
+    yield from (
+        moment_question(budget, keys, clips) for keys in budget.moments for clips in moments(keys)
+    )
     flat = {name: [_flat(column) for column in held if pairs] for name, held in columns.items()}
     for name in spec.order():
         if spec.tables[name].own is not None:

@@ -29,6 +29,7 @@ from privbench.learning.graphical.candidates import (
 )
 from privbench.learning.graphical.columns import LEVELS, Variable
 from privbench.learning.graphical.estimate import COUNTED, Floats, associate, lowered, rake, shrink
+from privbench.learning.graphical.joint_degrees import JointDegrees
 from privbench.learning.graphical.table_model import Pair, Rows, estimate
 from privbench.learning.graphical.tilting import Marginal
 from privbench.privacy import GRID, Measurement, Session
@@ -87,6 +88,7 @@ class PairLearner:
     star: Sequence[Ends] = ()
     # Cells of own columns by place, from an earlier model that is to be tested (`differs`).
     old: Mapping[int, Codes] | None = None
+    degrees: JointDegrees | None = None  # joins degrees, whose pairs are no candidates then
 
     def __post_init__(self) -> None:
         self.found: list[Measured] = []
@@ -109,8 +111,10 @@ class PairLearner:
             return
         if budget.star:
             self._measure_star()
+        joined = set(self.degrees.columns) if self.degrees else set()
         for number in range(ROUNDS):
             every = candidates(self.variables, self.rows.own, number)
+            every = [candidate for candidate in every if not joined.issuperset(candidate.ends)]
             chosen = self._select(every, -(-left // (ROUNDS - number)))
             if not chosen:
                 break
@@ -145,7 +149,7 @@ class PairLearner:
         pairs = [self._pair(item) for item in self.found]
         self.round += 1
         generator = self.stream("estimate", self.round)
-        self.model, codes = estimate(self.variables, pairs, self.rows, generator)
+        self.model, codes = estimate(self.variables, pairs, self.rows, generator, self.degrees)
         self._take(codes)
 
     def _take(self, codes: dict[int, Codes]) -> None:

@@ -19,6 +19,7 @@ from privbench.errors import ModelError
 from privbench.learning.draw import choose, draw
 from privbench.learning.graphical.columns import Variable
 from privbench.learning.graphical.estimate import COUNTED, Floats, Ints, conditional, rake
+from privbench.learning.graphical.joint_degrees import JointDegrees
 from privbench.learning.graphical.tilting import MOST, Tilt
 
 #: Most columns that a factor is conditioned on. Four or six: no change on coded Adult.
@@ -113,6 +114,8 @@ class TableModel:
     attributes: AttributeModel | None = None
     # Multipliers of the law, which rows that are herded follow, and no others.
     tilts: tuple[Tilt, ...] = ()
+    # What joins the degrees, if there are several; they are exchanged once all of them are drawn.
+    degrees: JointDegrees | None = None
 
     def sample(
         self, context: Mapping[int, Codes], rows: int, generator: np.random.Generator
@@ -122,8 +125,12 @@ class TableModel:
         if self.attributes is not None:
             drawn = self.attributes.sample(rows, generator)
             codes |= {place: drawn[name] for place, name in enumerate(self.attributes.domains)}
+        left = set(self.degrees.columns) if self.degrees else set()
         for factor in self.factors:
             codes[factor.column] = factor.draw(codes, rows, generator)
+            if left == {factor.column} and self.degrees:
+                codes = self.degrees.joined(codes, generator)
+            left.discard(factor.column)
         return {place: held for place, held in codes.items() if place not in context}
 
     def parts(self) -> tuple[Self, Self]:
@@ -153,6 +160,8 @@ class TableModel:
             arrays[f"tilt{number}/multipliers"] = tilt.multipliers
             for place, groups in enumerate(tilt.groups):
                 arrays[f"tilt{number}/groups{place}"] = groups
+        if self.degrees:
+            arrays |= {f"degrees/{name}": array for name, array in self.degrees.to_arrays().items()}
         return {"factors": factors, "tilts": tilts}, arrays
 
     @classmethod
@@ -188,7 +197,12 @@ class TableModel:
         if seen:
             raise ModelError("a table in the model lacks the factor of a column.")
         tilts = [_tilt(item, arrays, n, own) for n, item in enumerate(state["tilts"])]
-        return cls(tuple(factors), attributes, tuple(tilts))
+        parts = ((name.partition("/"), array) for name, array in arrays.items())
+        held = {part: array for (first, _, part), array in parts if first == "degrees"}
+        degrees = JointDegrees.from_arrays(held) if held else None
+        if degrees and not set(degrees.columns) <= set(range(own)):
+            raise ModelError("degrees in the model are no columns.")
+        return cls(tuple(factors), attributes, tuple(tilts), degrees)
 
     def check(self, cells: Sequence[int]) -> None:
         """Refuse factors that do not fit the cells of own columns and context.
@@ -251,12 +265,17 @@ class Rows:
 
 
 def estimate(
-    variables: Sequence[Variable], pairs: Sequence[Pair], rows: Rows, generator: np.random.Generator
+    variables: Sequence[Variable],
+    pairs: Sequence[Pair],
+    rows: Rows,
+    generator: np.random.Generator,
+    degrees: JointDegrees | None = None,
 ) -> tuple[TableModel, dict[int, Codes]]:
     """The model of greatest entropy, factor by factor, and synthetic rows of it: cells by place.
 
     The next column is always the one whose pairs with the columns chosen so far have the largest
     gap. A pair whose table would make a factor too large is taken at a coarser level, or left out.
+    Degrees that are joined come first.
     The rows have the cells of own columns and context.
     """
     count = len(rows.weights)
@@ -271,15 +290,18 @@ def estimate(
         placed = sum(pair.gap for pair in of[column] if pair.seen_from(column)[0] in codes)
         return placed, sum(pair.gap for pair in of[column])
 
+    first = list(degrees.columns) if degrees else []
     while todo:
-        column = max(todo, key=gain)
+        column = first.pop(0) if first else max(todo, key=gain)
         todo.remove(column)
         near = [pair for pair in of[column] if pair.seen_from(column)[0] in codes]
         near.sort(key=lambda pair: -pair.gap)
         factor = _factor(column, near, variables, codes, rows.weights)
         codes[column] = factor.draw(codes, count, generator)
         factors.append(factor)
-    return TableModel(tuple(factors)), codes
+        if degrees and column == degrees.columns[-1]:
+            codes = degrees.joined(codes, generator)
+    return TableModel(tuple(factors), degrees=degrees), codes
 
 
 def _factor(

@@ -13,6 +13,7 @@ from privbench.privacy.queries.axes import (
 )
 from privbench.privacy.queries.claims import Joint
 from privbench.privacy.queries.counting import RowSubset
+from privbench.privacy.queries.degrees import CrossMoment, Degree
 from privbench.privacy.queries.histogram import (
     GridHistogram,
     Histogram,
@@ -29,6 +30,8 @@ __all__ = [
     "Axis",
     "Children",
     "Column",
+    "CrossMoment",
+    "Degree",
     "DependenceScores",
     "FanIn",
     "GridHistogram",

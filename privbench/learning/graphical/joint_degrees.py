@@ -1,0 +1,222 @@
+"""Degrees that go together: how many rows of several tables meet in one parent row.
+
+See "Degrees together" in ``docs/method.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from privbench.domain import Codes
+from privbench.errors import ModelError
+from privbench.learning.denoise import Noise
+from privbench.learning.graphical.estimate import TINY, Floats, log_likelihood, posterior
+from privbench.learning.graphical.sizes import Buckets
+
+#: Correlations that are considered, as inverse hyperbolic tangents (Fisher's z).
+GRID = np.linspace(-2.6, 2.6, 27)
+#: Prior standard deviation of z of a correlation of sizes, around that of presences; and of that of
+#: presences, around independence at first, and then around that of sizes.
+SIZE_SD, PRESENCE_SD = 1.0, 0.5
+#: Relative error that the copula is allowed where noise is small.
+INEXACT = 0.02
+#: Parts of the parents with children that may lie beyond a clip.
+BEYOND = (0.5, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002)
+#: Share of the logarithm of what a clip leaves out by which the copula's extrapolation may be off:
+#: .16 to .19 for Poisson degrees of a shared log-normal factor, clipped at 8 to 24.
+EXTRAPOLATED = 0.2
+#: Rows of a simulation of two degrees.
+ROWS = 2**12
+#: Least eigenvalue of a matrix of correlations.
+LEAST = 0.02
+
+#: Clips of two degrees.
+Clips = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JointDegrees:
+    """The law that joins the degrees of one table; each keeps its own law.
+
+    Every degree has a normal score. Scores have correlations `sizes`; those of a linear map of
+    them, which decides who has any children at all, have correlations `presences`.
+    """
+
+    columns: tuple[int, ...]  # places of the degrees among the table's own columns
+    sizes: Floats  # shape (degrees, degrees)
+    presences: Floats  # shape (degrees, degrees)
+
+    def joined(
+        self, codes: Mapping[int, Codes], generator: np.random.Generator
+    ) -> dict[int, Codes]:
+        """Cells of all rows, by place, in which the cells of every degree are exchanged.
+
+        Correlations that degrees have already, by columns on which they depend, count.
+        """
+        held = [codes[place] for place in self.columns]
+        if len(held[0]) <= len(held):
+            return dict(codes)
+        scores = np.array([_scores(column, generator) for column in held])
+        root = np.linalg.inv(np.linalg.cholesky(definite(np.corrcoef(scores))))
+        sizes, presences = (
+            np.linalg.cholesky(definite(wanted)) @ root @ scores
+            for wanted in (self.sizes, self.presences)
+        )
+        moved = map(_placed, held, sizes, presences)
+        return {**codes, **dict(zip(self.columns, moved, strict=True))}
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Arrays that `from_arrays` reads back."""
+        columns = np.array(self.columns, np.int64)
+        return {"columns": columns, "sizes": self.sizes, "presences": self.presences}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """The law that `to_arrays` wrote.
+
+        Raises:
+            ModelError: Damaged or hostile input.
+        """
+        columns, *both = (arrays[name] for name in ("columns", "sizes", "presences"))
+        sound = columns.ndim == 1 and columns.dtype == np.int64 and len(np.unique(columns)) > 1
+        for held in both:
+            sound = sound and held.dtype == np.float64 and held.shape == (columns.size,) * 2
+            sound = sound and bool((np.abs(held) <= 1.0).all() and (held == held.T).all())
+        if not sound or len(np.unique(columns)) < columns.size:
+            raise ModelError("correlations of degrees in the model are damaged.")
+        return cls(tuple(columns.tolist()), *both)
+
+
+def _scores(codes: Codes, generator: np.random.Generator) -> Floats:
+    """Normal scores of rows by their cells, equal ones in random order."""
+    order = generator.permutation(len(codes))
+    order = order[np.argsort(codes[order], kind="stable")]
+    found = np.empty(len(codes))
+    found[order] = ndtri((np.arange(len(codes)) + 0.5) / len(codes))
+    return found
+
+
+def _placed(codes: NDArray[Any], sizes: Floats, presences: Floats) -> NDArray[Any]:
+    """The same cells in other rows: those above 0 go to the rows of largest presence, by size."""
+    none = int((codes == 0).sum())
+    found = np.zeros_like(codes)
+    if none < len(codes):
+        rows = np.argpartition(presences, none)[none:]
+        found[rows[np.argsort(sizes[rows])]] = np.sort(codes)[none:]
+    return found
+
+
+def definite(correlations: Floats) -> Floats:
+    """The matrix with positive eigenvalues and a diagonal of ones."""
+    values, vectors = np.linalg.eigh(correlations)
+    found = (vectors * np.maximum(values, LEAST)) @ vectors.T
+    scale = np.sqrt(np.diag(found))
+    return np.asarray(found / np.outer(scale, scale))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DegreeLaw:
+    """The released law of one degree."""
+
+    shares: Floats  # share of parents per bucket, in the order of their counts; the first has none
+    means: Floats  # mean count per bucket
+
+    @classmethod
+    def of(cls, buckets: Buckets, shares: Floats) -> Self:
+        """The law of a degree, from shares of buckets."""
+        return cls(shares, buckets.means(shares))
+
+    def clips(self) -> set[int]:
+        """Counts beyond which parts of the parents with children lie (`BEYOND`)."""
+        above = self.shares[::-1].cumsum()[::-1]
+        parts = np.array(BEYOND)[:, None] * max(float(above[1]), TINY)
+        last = len(above) - 1 - (above > parts)[:, ::-1].argmax(axis=1)
+        return {max(round(mean), 1) for mean in self.means[last].tolist()}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DegreePair:
+    """Two degrees of the rows of one table."""
+
+    one: DegreeLaw
+    other: DegreeLaw
+
+    def clips(self, noise: Callable[[Clips], float]) -> Clips:
+        """Clips of least error of log Σ d₁·d₂, given the moment's noise as a share of the parents.
+
+        A larger clip leaves less to the copula and has more noise.
+        """
+        options = list(product(self.one.clips(), self.other.clips()))
+        every: list[tuple[float, float]] = [(np.inf, np.inf), *options]
+        low, middle, high = (self._means(every, rho, rho) for rho in (0.2, 0.5, 0.8))
+        told = (high - low) / max(float(np.log(high[0] / low[0])), TINY)
+        errors = [
+            np.hypot(
+                noise(clips) * clips[0] * clips[1] / max(float(told[place]), TINY),
+                EXTRAPOLATED * np.log(middle[0] / middle[place]),
+            )
+            for place, clips in enumerate(options, 1)
+        ]
+        return options[int(np.argmin(errors))]
+
+    def moments(self, clips: Clips, presence: float | None = None) -> Floats:
+        """The moment as a share of the parents, at every correlation in `GRID`.
+
+        The correlation of presences is the same, or else ``presence``.
+        """
+        each = ((rho, rho if presence is None else presence) for rho in np.tanh(GRID))
+        means = [self._means([clips], *both)[0] for both in each]
+        return np.array(means) / (clips[0] * clips[1])
+
+    def joined(self, noisy: Floats, clips: Clips, sd: float, law: Noise) -> tuple[float, float]:
+        """The correlations of sizes and of presences, from the moments at 1 × 1 and ``clips``."""
+        there, size = noisy.tolist()
+        both = self.moments((1, 1))
+        start = _correlation(there, sd, law, both, 0.0, SIZE_SD)
+        found = _correlation(size, sd, law, self.moments(clips), start, SIZE_SD)
+        presence = _correlation(there, sd, law, both, found, PRESENCE_SD)
+        means = self.moments(clips, presence)
+        return _correlation(size, sd, law, means, presence, SIZE_SD), presence
+
+    def _means(self, clips: Sequence[tuple[float, float]], rho: float, presence: float) -> Floats:
+        """Means of min(d₁, c₁)·min(d₂, c₂) over rows, for correlations of sizes and presences."""
+        uniform = (np.arange(ROWS) + 0.5) / ROWS
+        score, free = ndtri(uniform), ndtri((np.arange(ROWS) * 0.6180339887498949 + 0.5) % 1.0)
+        one, other = (
+            np.searchsorted(np.cumsum(law.shares)[:-1], uniform, side="right")
+            for law in (self.one, self.other)
+        )
+        size, there = (part * score + np.sqrt(1.0 - part**2) * free for part in (rho, presence))
+        moved = _placed(other, size, there)
+        first, second = self.one.means[one], self.other.means[moved]
+        found = (np.minimum(first, c) @ np.minimum(second, d) for c, d in clips)
+        return np.array([float(each) / ROWS for each in found])
+
+
+def _correlation(
+    noisy: float,
+    sd: float,
+    law: Noise,
+    means: Floats,
+    around: float,
+    spread: float,
+) -> float:
+    """The posterior mean of a correlation, by a moment that has these means over `GRID`.
+
+    Beforehand it is as likely as not ``around``, and else normal about it.
+    """
+    middle = float(np.arctanh(around))
+    means = np.append(means, np.interp(middle, GRID, means))
+    normal = np.exp(-0.5 * ((GRID - middle) / spread) ** 2)
+    prior = np.append(normal / normal.sum(), 1.0)
+    error = np.hypot(sd, INEXACT * means)
+    likely = log_likelihood(noisy - means, error, law) - np.log(error)
+    weight = posterior(likely + np.log(prior))
+    return float(np.tanh(weight @ np.append(GRID, middle)))
