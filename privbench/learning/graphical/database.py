@@ -291,7 +291,9 @@ class DatabaseFit:
         degrees = self._joint_degrees(table, {one.column: one.shares for one in factors})
         if amount is None or self.learner is None:
             return TableModel(factors, degrees=degrees)
-        return TableModel(factors, self.learner(table, amount, self.sizes[table].weight), degrees)
+        return TableModel(
+            factors, self.learner(table, amount, self.sizes[table].weight), degrees=degrees
+        )
 
     def _joint_degrees(self, table: str, shares: Mapping[int, Floats]) -> JointDegrees | None:
         """What joins the degrees of a table, if it has several, from their shares by place."""
