@@ -25,8 +25,8 @@ SWEEPS = 15
 _STEPS = 8
 #: Rows of the pool on which multipliers are found, for every row of the table. Four: the same.
 POOL = 2
-#: Largest log multiplier of a cell. Coded Adult's largest is below 3.
-MOST = 20.0
+#: Largest log multiplier of a cell. Those of coded Adult are below .7.
+MOST = 3.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,7 +68,8 @@ def tilts_for(
 
     Block ascent on the dual of the ridge problem: in turn, each marginal's log multipliers l move
     by d, where the pool has h in a cell, the noisy count is y, its noise σ, and
-    h·exp(d) + σ²·`STRENGTH`·(l + d) = y.
+    h·exp(d) + σ²·`STRENGTH`·(l + d) = y. A cell without rows in the pool keeps its l: nothing in
+    the pool says how likely it is, and the one row of a larger pool in it would outweigh all others.
     """
     tilts = [
         Tilt(marginal.columns, marginal.groups, np.zeros(marginal.counts.shape))
@@ -87,7 +88,7 @@ def tilts_for(
                 slope = np.maximum(grown + ridge, 1e-12)
                 excess = grown + ridge * (logs + moved) - noisy
                 moved -= np.clip(excess / slope, -1.0, 1.0)
-            moved = np.clip(logs + moved, -MOST, MOST) - logs
+            moved = np.where(have > 0, np.clip(logs + moved, -MOST, MOST) - logs, 0.0)
             tilt.multipliers[...] += moved.reshape(tilt.multipliers.shape)
             weights *= np.exp(moved)[at]
     return tuple(tilts)
