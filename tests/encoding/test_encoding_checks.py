@@ -29,9 +29,10 @@ from privbench.config import ColumnConfig
 from privbench.encoding.base import CategoriesNeed
 from privbench.encoding.keys.columns import role_of
 from privbench.encoding.registry import table_coverage
+from privbench.encoding.unmodelled import refuse_unknown
 from privbench.errors import ConfigError, SchemaError
 from privbench.rules.facts import allowed, column_rules, orders
-from privbench.schema import ColumnType, Index
+from privbench.schema import Column, ColumnType, Index
 
 
 def checked(*checks, others=""):
@@ -177,8 +178,9 @@ def test_plan_of_misfits_is_refused(type_, config, message):
 def test_unknown_types():
     strange = ColumnType("strange", "strange")
     assert plan(strange).describe()[0] == "NULL"
+    needed = Column("c", 1, strange, not_null=True)
     with pytest.raises(SchemaError, match=r"public\.t\.c: .*DEFAULT"):
-        plan(strange, null=False)
+        refuse_unknown("public.t", needed)
     assert plan(strange, null=False, default="x()").finish({}).omitted
 
 

@@ -7,6 +7,7 @@ from sql_files import cases
 
 from privbench.encoding.bounds import Bounds
 from privbench.pipeline.domain_answers import lend_ranges
+from privbench.rules.facts import with_rules
 from privbench.schema import Column, ColumnType, Table, TableName
 
 TYPES = {
@@ -30,7 +31,7 @@ def read(text):
             ranges[place] = Bounds(int(low), int(high), cells=16, released=not hidden)
             if ends[0]:
                 limits[place] = tuple(map(int, ends))
-        tables.append(Table(TableName("public", name), tuple(columns)))
+        tables.append(with_rules(Table(TableName("public", name), tuple(columns))))
     return tables, ranges, limits
 
 

@@ -14,7 +14,7 @@ from sql_files import cases, database_of, sql_of
 from privbench import pipeline
 from privbench.config import Config
 from privbench.errors import ConfigError
-from privbench.pipeline.rules import with_rules
+from privbench.pipeline.rules import with_declared
 from privbench.postgres.introspect import introspect
 from privbench.postgres.reading import reading
 
@@ -57,7 +57,7 @@ def catalog(source):
 @pytest.mark.parametrize("rule", HOSTILE, ids=lambda rule: rule[:40].replace("\0", "NUL"))
 def test_with_rules_of_a_hostile_rule_is_one_line_of_error(catalog, tmp_path, rule):
     with pytest.raises(ConfigError, match=HOSTILE[rule]) as refused:
-        with_rules(*catalog, config(tmp_path, "a >= 0", rule))
+        with_declared(*catalog, config(tmp_path, "a >= 0", rule))
     said = str(refused.value)
     assert re.match(r"public\.t: the rule ['\"].*['\"] cannot be kept: ", said)
     assert "\n" not in said
