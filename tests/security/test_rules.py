@@ -92,6 +92,7 @@ def test_load_of_a_strangers_rule_runs_no_code(make_database, forge, fitted_rule
         made = f"CHECK ({forged})".encode()
         parts["ddl/pre.sql"] = parts["ddl/pre.sql"].replace(b"CHECK (a >= 0)", made)
         header["schema"]["tables"][0]["checks"][-1]["expression"] = f"({forged})"
+        header["schema"]["tables"][0]["rules"] = []
         header["config"]["rules"]["t"] = [forged]
 
     target = make_database()

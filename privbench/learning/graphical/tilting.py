@@ -68,8 +68,8 @@ def tilts_for(
 
     Block ascent on the dual of the ridge problem: in turn, each marginal's log multipliers l move
     by d, where the pool has h in a cell, the noisy count is y, its noise σ, and
-    h·exp(d) + σ²·`STRENGTH`·(l + d) = y. A cell without rows in the pool keeps its l: nothing in
-    the pool says how likely it is, and the one row of a larger pool in it would outweigh all others.
+    h·exp(d) + σ²·`STRENGTH`·(l + d) = y. A cell without rows in the pool keeps its l: nothing
+    says how likely it is, and the one row of a larger pool in it would outweigh all others.
     """
     tilts = [
         Tilt(marginal.columns, marginal.groups, np.zeros(marginal.counts.shape))
