@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 
 from privbench.roles.facts import TableFacts, is_short
 from privbench.schema import Column
-from privbench.words import listed, personal_kinds, words
+from privbench.words import listed, of_person, personal_kinds, words
 
 
 class Kind(Enum):
@@ -89,6 +89,15 @@ def lookup_scores(
 
     A catalogue points to other look-ups alone: what points to a person or an event is none.
     """
+    theirs = {
+        key.parent
+        for name, facts in tables.items()
+        if name in people or facts.identifying
+        for key in facts.keys
+        # Of a row that one person at most refers to, it is that person's.
+        if any({*unique.columns} <= {*key.key.columns} for unique in facts.table.unique_sets)
+    }
+    people |= theirs
     scores = {name: _lookup_score(facts, people) for name, facts in tables.items()}
     while outside := [
         name
@@ -126,9 +135,17 @@ def _of_people(facts: TableFacts, people: frozenset[str]) -> bool:
         or facts.is_junction
         or facts.name in people
         or listed_else
-        or bool(facts.ends & listed("tables", "secretive"))
+        or bool(facts.ends & (listed("tables", "secretive") | listed("tables", "own")))
+        or any(_tells_persons(column) for column in facts.attributes)
         or any(key.parent in people or key.to_person for key in facts.keys)
     )
+
+
+def _tells_persons(column: Column) -> bool:
+    """Whether a column's text is a person (``seller``), or the number of a single thing."""
+    found = words(column.name)
+    single = {*found} & listed("columns", "single")
+    return column.type.category == "S" and (of_person(found) or bool(single))
 
 
 def is_secretive(facts: TableFacts, kind: Kind) -> bool:
