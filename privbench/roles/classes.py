@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 
 from privbench.roles.facts import TableFacts, is_short
 from privbench.schema import Column
-from privbench.words import listed, of_person, personal_kinds, words
+from privbench.words import listed, personal_kinds, words
 
 
 class Kind(Enum):
@@ -145,7 +145,8 @@ def _tells_persons(column: Column) -> bool:
     """Whether a column's text is a person (``seller``), or the number of a single thing."""
     found = words(column.name)
     single = {*found} & listed("columns", "single")
-    return column.type.category == "S" and (of_person(found) or bool(single))
+    people = {*found[-1:]} & (listed("tables", "subject") | listed("tables", "work"))
+    return column.type.category == "S" and bool(people or single)
 
 
 def is_secretive(facts: TableFacts, kind: Kind) -> bool:
@@ -180,7 +181,10 @@ def _catalogue(facts: TableFacts) -> str:
     if facts.ends & (listed("tables", "catalogue") | listed("tables", "lookup")):
         return "catalogue"
     codes = len(primary) > 1 or all(c.type.category != "S" or is_short(c) for c in primary)
-    if facts.is_natural and codes and len(facts.attributes) <= _FEW:
+    rest = [column for column in facts.attributes if column not in primary]
+    # Several codes may be a place (ward and bed), of which texts tell who is there.
+    told = len(primary) > 1 and (len(rest) > 1 or any(c.type.category != "N" for c in rest))
+    if facts.is_natural and codes and not told and len(facts.attributes) <= _FEW:
         return "key of codes"
     plain = facts.ends & listed("tables", "structure") and len(facts.attributes) <= _PLAIN
     return "plain list" if plain and last & listed("columns", "label") else ""
