@@ -30,7 +30,7 @@ from privbench.cli.options import (
     target_options,
 )
 from privbench.display import lines
-from privbench.errors import UsageError
+from privbench.errors import SchemaError, UsageError
 
 if TYPE_CHECKING:
     from privbench.config import Config, TableConfig
@@ -304,5 +304,9 @@ def _accept(
         ask("Accept these roles, and these values as public?", refused)
     if found.proposal.undeclared:
         # How the server compares the proposed references was not read before.
-        catalog = pipeline.look(source, found.config)
+        shown, catalog = catalog.ddl, pipeline.look(source, found.config)
+        if catalog.ddl != shown:
+            raise SchemaError(
+                "the schema was changed since it was shown.", remedy="Run the command again."
+            )
     return found.config, catalog

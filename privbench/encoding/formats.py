@@ -257,6 +257,14 @@ def formatted(table: Table, chosen: Mapping[Choice, Sequence[Format]]) -> Table:
     )
 
 
+def without_formats(table: Table) -> Table:
+    """The table as the catalog states it: one that is copied has values of its own."""
+    columns = tuple(replace(column, templates=(), least=0) for column in table.columns)
+    checks = tuple(c for c in table.checks if not (c.declared and c.name == FORMAT))
+    plain = replace(table, columns=columns, checks=checks)
+    return table if plain == table else with_rules(plain)
+
+
 def _documents(column: Column, leaves: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
     """Templates of documents with some keys, each with the values that it may have, in turn."""
     many = min(max((len(values) for values in leaves.values()), default=1), _TEMPLATES)

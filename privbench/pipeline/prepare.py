@@ -6,7 +6,7 @@ Everything that can be refused is refused here, before any budget is spent.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -22,6 +22,7 @@ from privbench.encoding import (
     table_coverage,
 )
 from privbench.encoding.base import Need
+from privbench.encoding.formats import without_formats
 from privbench.errors import ConfigError, SchemaError
 from privbench.privacy import PART, DatabaseSpec, KeySpec, Relation, TableSpec
 from privbench.schema import ForeignKey, Schema, Table
@@ -103,8 +104,11 @@ def item_of(table: str, need: Need) -> str:
 
 def prepare(schema: Schema, config: Config) -> FitPlan:
     """Settle roles and readers; tables without ``own`` are roots (see `require_decided`)."""
-    owners = roles.resolve(schema, config)
     settings = roles.sections(schema, config)
+    # Formats may have been chosen before a table was declared public.
+    tables = (without_formats(t) if settings[t.key].role == "public" else t for t in schema)
+    schema = replace(schema, tables=tuple(tables))
+    owners = roles.resolve(schema, config)
     plans = {
         table.key: _table(schema, table, settings, owners.get(table.key), config.privacy.delta)
         for table in schema

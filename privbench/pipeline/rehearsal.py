@@ -30,6 +30,7 @@ import psycopg
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from privbench import roles
 from privbench.config import ColumnConfig, Config, TableConfig
 from privbench.encoding import BoundsNeed, CategoriesNeed, ColumnReader, Decimals, reader, role_of
 from privbench.encoding.base import Released
@@ -86,7 +87,8 @@ def rehearse_expressions(loader: Loader, catalog: Catalog, config: Config) -> Ca
         SchemaError: A NOT NULL column has a type of which no value is known, and none was found.
     """
     schema = catalog.schema
-    private = [t for t in schema if config.tables.get(t.key, TableConfig()).role != "public"]
+    sections = roles.sections(schema, config)
+    private = [t for t in schema if sections[t.key].role != "public"]
     clone = Rows(loader.connection, map(loader.table, private))
     checks = {
         t.key: {c.name for c in unkept_checks(t)}
@@ -97,8 +99,7 @@ def rehearse_expressions(loader: Loader, catalog: Catalog, config: Config) -> Ca
     listed = stored(clone, checks, unknown)
     trial, tables, lines = Trial(clone), {t.key: t for t in schema}, []
     for table in private:
-        section = config.tables.get(table.key, TableConfig())
-        search = _Search(trial, table, section, config.privacy.delta, listed[table.key])
+        search = _Search(trial, table, sections[table.key], config.privacy.delta, listed[table.key])
         tables[table.key], found = search.run()
         lines += found
     return replace(

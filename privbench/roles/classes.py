@@ -89,6 +89,15 @@ def lookup_scores(
 
     A catalogue points to other look-ups alone: what points to a person or an event is none.
     """
+    theirs = {
+        key.parent
+        for name, facts in tables.items()
+        if name in people or facts.identifying
+        for key in facts.keys
+        # Of a row that one person at most refers to, it is that person's.
+        if any({*unique.columns} <= {*key.key.columns} for unique in facts.table.unique_sets)
+    }
+    people |= theirs
     scores = {name: _lookup_score(facts, people) for name, facts in tables.items()}
     while outside := [
         name
@@ -126,9 +135,18 @@ def _of_people(facts: TableFacts, people: frozenset[str]) -> bool:
         or facts.is_junction
         or facts.name in people
         or listed_else
-        or bool(facts.ends & listed("tables", "secretive"))
+        or bool(facts.ends & (listed("tables", "secretive") | listed("tables", "own")))
+        or any(_tells_persons(column) for column in facts.attributes)
         or any(key.parent in people or key.to_person for key in facts.keys)
     )
+
+
+def _tells_persons(column: Column) -> bool:
+    """Whether a column's text is a person (``seller``), or the number of a single thing."""
+    found = words(column.name)
+    single = {*found} & listed("columns", "single")
+    people = {*found[-1:]} & (listed("tables", "subject") | listed("tables", "work"))
+    return column.type.category == "S" and bool(people or single)
 
 
 def is_secretive(facts: TableFacts, kind: Kind) -> bool:
@@ -163,7 +181,10 @@ def _catalogue(facts: TableFacts) -> str:
     if facts.ends & (listed("tables", "catalogue") | listed("tables", "lookup")):
         return "catalogue"
     codes = len(primary) > 1 or all(c.type.category != "S" or is_short(c) for c in primary)
-    if facts.is_natural and codes and len(facts.attributes) <= _FEW:
+    rest = [column for column in facts.attributes if column not in primary]
+    # Several codes may be a place (ward and bed), of which texts tell who is there.
+    told = len(primary) > 1 and (len(rest) > 1 or any(c.type.category != "N" for c in rest))
+    if facts.is_natural and codes and not told and len(facts.attributes) <= _FEW:
         return "key of codes"
     plain = facts.ends & listed("tables", "structure") and len(facts.attributes) <= _PLAIN
     return "plain list" if plain and last & listed("columns", "label") else ""

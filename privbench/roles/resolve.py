@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 
 from privbench.config import Config, TableConfig
@@ -102,7 +102,8 @@ def _own(
     columns = sections[table.key].own
     if not columns:
         return None
-    key = next((key for key in table.foreign_keys if set(key.columns) == set(columns)), None)
+    keys = [key for key in table.foreign_keys if set(key.columns) == set(columns)]
+    key = keys[0] if keys else None
     parent = str(key.ref_table) if key else ""
     if unit == "row":
         said, remedy = "unit = 'row' has no OWN keys.", 'Set own = [], or unit = "owner".'
@@ -113,6 +114,9 @@ def _own(
     elif key.when is not None:
         said = "a reference whose target depends on a type owns nothing."
         remedy = "Name a key with a single target, or set own = []."
+    elif len(keys) > 1 and any(other.declared for other in keys):
+        said = f"'own' names columns of several references, to {_targets(keys)}."
+        remedy = "Leave all but one of these references out of the config, or set own = []."
     elif key.is_self:
         said = "the OWN key points to its own table; keys on cycles are REF."
         remedy = "Leave it out of 'own'."
@@ -125,6 +129,11 @@ def _own(
     else:
         return key
     raise SchemaError(said, table=table.key, column=", ".join(columns), remedy=remedy)
+
+
+def _targets(keys: Sequence[ForeignKey]) -> str:
+    """What keys refer to, as text."""
+    return " and ".join(f"{key.ref_table} ({', '.join(key.ref_columns)})" for key in keys)
 
 
 def _check_acyclic(keys: Mapping[str, ForeignKey | None]) -> None:

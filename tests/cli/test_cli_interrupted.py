@@ -400,3 +400,16 @@ def test_a_fit_that_lost_too_much_to_be_resumed_names_the_way_out(source, fittin
     succeed(*way_out)
     succeed(*fit)
     assert [state for state, _ in releases(asked)] == ["closed"] * 2
+
+
+def test_what_was_accepted_is_the_schema_that_was_shown(make_database, tmp_path, monkeypatch):
+    """How references compare is read after the consent; a new label, unseen, is refused."""
+    dsn = make_database(
+        "CREATE TYPE plan AS ENUM ('a'); CREATE TABLE customer (id int PRIMARY KEY, email text);"
+        " CREATE TABLE visit (id int PRIMARY KEY, customer_id int, plan plan)"
+    )
+    change = "ALTER TYPE plan ADD VALUE 'the secret plan'"
+    monkeypatch.setattr("privbench.cli.model.ask", lambda *_: market.execute(dsn, change))
+    words = ["fit", dsn, "--epsilon", "3", "-o", tmp_path / "m", "--ledger", tmp_path / "l"]
+    fail(2, "the schema was changed since it was shown", *words)
+    assert not (tmp_path / "m").exists()

@@ -218,6 +218,11 @@ MORE = """
             "columns = ['person']\ntype = 'state'\ntypes = {A = {table = 'person'}}",
             "owns nothing",
         ),
+        (
+            "columns = ['person']\nto = {table = 'person'}\n[[tables.'public.order'.references]]"
+            "\ncolumns = ['person']\nto = {table = 'product'}",
+            "several references, to public.person",
+        ),
     ],
 )
 def test_check_refuses_references_that_are_none(source, tmp_path, toml, said):

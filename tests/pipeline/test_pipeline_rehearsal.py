@@ -253,6 +253,28 @@ def test_a_fit_rehearses_apart_and_runs_no_function_of_the_source(make_database)
     assert "not rehearsed" in said[0]
 
 
+def test_look_ups_that_are_opened_later_keep_their_rows(make_database, tmp_path):
+    """They are copied as they are, whatever formats a rehearsal chose for them before that."""
+    source, target = make_database(LOOKUP), make_database()
+    words = ["clone", source, target, "--epsilon", "9", "--yes", "--ledger", str(tmp_path / "l")]
+    succeed(*words, "--lookups", "public")
+    assert asked(target, "TABLE genres") == asked(source, "TABLE genres")
+    config = tmp_path / "c.toml"
+    config.write_text('[tables.genres]\nrole = "public"\n[tables.people]\nown = []\n')
+    succeed(*words, "--replace", "--config", config)
+    assert asked(target, "TABLE genres") == asked(source, "TABLE genres")
+
+
+#: A look-up with an expression that texts as drawn do not pass.
+LOOKUP = """
+CREATE TABLE genres (id int PRIMARY KEY, name text NOT NULL, rank text NOT NULL);
+CREATE INDEX ON genres ((rank::int));
+CREATE TABLE people (id int PRIMARY KEY, email text, genre_id int REFERENCES genres);
+INSERT INTO genres SELECT i, 'g' || i, i::text FROM generate_series(1, 9) i;
+INSERT INTO people SELECT i, 'a' || i, 1 + i % 9 FROM generate_series(1, 200) i;
+"""
+
+
 def test_an_expression_that_takes_long_is_no_finding(make_database, monkeypatch):
     monkeypatch.setattr("privbench.postgres.rehearsal._PATIENCE", 50)
     source = make_database(

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import shutil
 import stat
 import subprocess
 from dataclasses import replace
@@ -12,7 +13,7 @@ import psycopg
 import pyarrow.parquet as papq
 import pytest
 import yaml
-from bundles import start
+from bundles import change_facts, render, start
 from sql_files import sql_of
 
 from privbench.errors import GateFailed, ModelError, PrivacyRefusal, UsageError
@@ -86,6 +87,17 @@ def test_its_texts_say_what_the_certificate_says(original, model):
     service = yaml.safe_load((original / "compose.yaml").read_text())["services"]["benchmark"]
     assert all(port.startswith("127.0.0.1:") for port in service["ports"])
     assert "trust" not in json.dumps(service)
+
+
+def test_its_texts_say_that_sizes_were_in_sight(original, tmp_path):
+    """The schema's roles may follow from estimates, which are statistics of rows without noise."""
+    folder = shutil.copytree(original, tmp_path / "b")
+    said = "Estimates of the tables' sizes were in sight; what such a choice reveals, ε does not"
+    assert said not in (folder / "certificate.md").read_text()
+    change_facts(folder / "certificate.json", lambda data: data["promise"].update(sizes_shown=True))
+    render(folder)
+    for name in ("certificate.md", "deployment.yaml"):
+        assert said in (folder / name).read_text()
 
 
 def test_metadata_name_every_file_of_rows_with_its_digest(original):

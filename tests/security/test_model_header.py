@@ -5,6 +5,7 @@ Each test names the attack, its door, and what stops it. Nothing here gets as fa
 
 import json
 import resource
+from contextlib import suppress
 
 import model_files
 import numpy as np
@@ -13,10 +14,12 @@ from bounded import bounded
 from sql_files import cases
 
 from privbench import pipeline
+from privbench.encoding.keys.placeholders import fill
 from privbench.encoding.surrogates import declared, made_semantic, providers
 from privbench.errors import ConfigError, ModelError, UsageError
 from privbench.limits import TYPE
 from privbench.pipeline import Model
+from privbench.schema import ColumnType
 
 EVIL = "x'); COPY (SELECT 1) TO PROGRAM 'touch /tmp/owned'; --"
 TYPES = [
@@ -220,6 +223,15 @@ def test_load_of_a_provider_that_is_any_method_is_refused(model, tmp_path, field
             Model.load(model_files.write(tmp_path / "m", parts, head))
         with pytest.raises(ValueError, match="no such provider"):
             made_semantic(provider, 1, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("template", ["#999999999h", "x" * 100_000])
+def test_templates_of_a_stranger_make_short_values(template):
+    """Attack: a load that does not end. Door: header. Each row has a template with its number."""
+    column = ColumnType("jsonb", "jsonb", category="U")
+    with suppress(ValueError):
+        made = fill(f"templates:{json.dumps([template])}", column, 2, np.random.default_rng(0))
+        assert max(map(len, made.to_pylist())) < 100
 
 
 def test_made_semantic_of_every_provider_makes_text():

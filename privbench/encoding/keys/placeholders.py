@@ -175,11 +175,15 @@ def _bits(type_: ColumnType) -> Maker:
 
 
 #: The parts of a template that are replaced by the number, see `_part`.
-_PART = re.compile(r"(#(?:\d+h|\d[bm]|[+xyXYdou])?)")
+_PART = re.compile(r"(#(?:\d{1,2}h|\d[bm]|[+xyXYdou])?)")
+#: Most characters of a template: every row has one of a column's, and strangers make models.
+_MOST_TEXT = 2**16
 
 
 def of_templates(texts: Sequence[str]) -> Maker:
-    """Literals of several templates in turn."""
+    """Literals of several templates in turn; a ValueError where one is too long."""
+    if not texts or max(map(len, texts)) > _MOST_TEXT:
+        raise ValueError("there are no templates, or too long ones")
     makers = [_template(text, _WIDE) for text in texts]
 
     def make(numbers: Numbers) -> pa.Array:
