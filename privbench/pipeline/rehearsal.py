@@ -62,6 +62,8 @@ _AT_ONCE = 16
 _TURNS = 3
 #: SQLSTATE of a text that is too long; and outcomes of rows that break a CHECK, of a domain too.
 _CUT, _BROKEN = "22001", (FALSE, "23514")
+#: Of a number, and of a time, that is out of range.
+_LARGE, _LATE = "22003", "22008"
 #: An expression whose broken rows a load repairs needs this share of rows that pass.
 _ENOUGH = 0.25
 #: Most columns that one search looks at: the number of its trials grows with them.
@@ -302,13 +304,25 @@ class _Search:
             # The cast of a trial cuts a text that COPY refuses.
             bad = set[int]().union(*(cut[name] for name in item.columns))
             outcomes = [_CUT if at in bad else text for at, text in enumerate(outcomes)]
-            good = (PASSED, FALSE) if item.lenient else (PASSED,)
+            good = self._good(item)
             taken = [text in good for text in outcomes]
             for at, passes in enumerate(found):
                 some_taken = sum(taken[at * _ROWS : (at + 1) * _ROWS])
                 passes[item.what] = 0 if at in void else some_taken
             self._states[item.what] = next((s for s in outcomes if s not in good), PASSED)
         return found
+
+    def _good(self, item: Stored) -> set[str]:
+        """Outcomes that do not speak against values.
+
+        The ends of a range that is yet to be measured lie far beyond the rows. So results that are
+        too large say nothing where numbers and times alone are read.
+        """
+        good = {PASSED, FALSE} if item.lenient else {PASSED}
+        kinds = {self._table.column(name).type.category for name in item.columns}
+        if kinds <= {"N", "D"}:
+            good |= {_LARGE, _LATE} if "D" in kinds else {_LARGE}
+        return good
 
     def _too_long(self, name: str, texts: Sequence[str | None]) -> set[int]:
         """Rows whose text is longer than the column's type allows."""
