@@ -17,7 +17,7 @@ from typing import Any
 
 from privbench.encoding.categories import labels_of
 from privbench.encoding.datetimes import DateScale, TimestampScale
-from privbench.encoding.keys.placeholders import is_array
+from privbench.encoding.keys.placeholders import MAX_TEMPLATES, is_array
 from privbench.encoding.scale import Scale, scale_of
 from privbench.encoding.surrogate_text import TEXT_BASES
 from privbench.pgsql import SqlError, tokens
@@ -28,14 +28,14 @@ from privbench.schema import Check, Column, Table, literal, quoted
 
 #: Name of the CHECKs that hold formats; the catalog has no constraint of this name.
 FORMAT = "format by rehearsal"
-#: Most constants of expressions that are tried, and templates of one column.
-_CONSTANTS, _TEMPLATES = 32, 64
+#: Most constants of expressions that are tried, and characters of each.
+_CONSTANTS, _LONGEST = 32, 1000
 #: Most constants of expressions that are tried as separators of a text.
 _MARKS = 6
 #: How many formats of a number, the first ones, have one end alone.
 _OPEN = 2
-#: How deep documents are nested at most.
-_DEPTH = 3
+#: How deep documents are nested at most, and the values of one that is nested in all its keys.
+_DEPTH, _LEAVES = 3, 256
 _NUMBER = re.compile(r"\d{1,9}(?:\.\d{1,6})?\Z")
 _YEAR = re.compile(r"(?:19|20)\d\d\Z")
 _KEY = re.compile(r"[^\W\d][\w -]{0,62}\Z")
@@ -111,7 +111,8 @@ def _constants(texts: Iterable[str]) -> list[str]:
                 found.update(dict.fromkeys([plain, *parts]))
             elif word.kind in ("ICONST", "FCONST"):
                 found[word.text] = None
-    return [text for text in islice(found, _CONSTANTS) if text and "#" not in text]
+    short = (text for text in found if 0 < len(text) <= _LONGEST and "#" not in text)
+    return list(islice(short, _CONSTANTS))
 
 
 def _formats(table: Table, column: Column, constants: Sequence[str]) -> Iterator[Format]:
@@ -267,11 +268,14 @@ def without_formats(table: Table) -> Table:
 
 def _documents(column: Column, leaves: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
     """Templates of documents with some keys, each with the values that it may have, in turn."""
-    many = min(max((len(values) for values in leaves.values()), default=1), _TEMPLATES)
+    many = min(max((len(values) for values in leaves.values()), default=1), MAX_TEMPLATES)
     made = []
     for turn in range(many):
         here = {key: values[turn % len(values)] for key, values in leaves.items()}
-        made.append(_document(here, column.type.base, 0))
+        objects = sum(leaf == _OBJECT for leaf in here.values())
+        # Of many keys that are objects each would have all the others, at every depth.
+        deep = (d for d in range(2, _DEPTH + 1) if len(here) * objects**d > _LEAVES)
+        made.append(_document(here, column.type.base, _DEPTH + 1 - next(deep, _DEPTH + 1)))
     return tuple(dict.fromkeys(made))
 
 
