@@ -250,7 +250,7 @@ def _geometry(type_: ColumnType) -> Maker:
     """Shapes of the type's modifier; PostGIS itself adds the reference system."""
     found = _SHAPE.search(type_.sql.lower())
     shape, more = (found[1], found[2] or "") if found else ("point", "")
-    known = packaged("shapes")
+    known = packaged("shapes", "privbench.encoding")
     name = shape if shape in known else "point"
     tail = " 1" * len(more)
     text = re.sub("[PQRS]", lambda corner: _CORNERS[corner[0]] + tail, known[name])
