@@ -13,7 +13,7 @@ statement each, under a time-out. No message of the server is shown, but its SQL
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import LiteralString
 
@@ -23,7 +23,7 @@ from psycopg import errors, sql
 from privbench.postgres.repair import rows
 from privbench.postgres.repair.rows import Rows, columns_in
 from privbench.postgres.statement import build, run
-from privbench.schema import Column, ColumnType, Table
+from privbench.schema import Column, ColumnType, Table, TableName
 
 #: Milliseconds that one expression may take on all rows of a trial.
 _PATIENCE = 5000
@@ -78,37 +78,23 @@ class Stored:
     is_check: bool = False  # whether it is a CHECK of the table or of a domain that rows may break
 
 
-#: Names by table.
-Names = Mapping[str, Collection[str]]
+def stored(clone: Rows, is_unknown: Callable[[Column], bool]) -> dict[str, list[Stored]]:
+    """The expressions of every table, by its key.
 
-
-def stored(clone: Rows, checks: Names, unknown: Names) -> dict[str, list[Stored]]:
-    """The expressions of every table, by its key; of its CHECKs those that are named.
-
-    For columns that are ``unknown`` no value is known, so that one is to be found.
+    For columns that are unknown no value is known, so that one is to be found.
     """
-    indexes, parts = clone.ask_all(_INDEXES), clone.ask_all(_PARTITIONS)
-    conditions = clone.ask_all(_CHECKS)
+    indexes, partitions = clone.ask_all(_INDEXES), clone.ask_all(_PARTITIONS)
+    checks = clone.ask_all(_CHECKS)
     found: dict[str, list[Stored]] = {}
     types = [column.type for table in clone.tables for column in table.columns]
     inner = {part.domain for type_ in types for part in type_.parts}
     for table in clone.tables:
-        lacking = unknown.get(table.key, ())
         here = [
-            _typed(table, column, unknown=column.name in lacking)
+            _generated(table, column)
+            if column.generated
+            else _typed(table, column, inner, unknown=is_unknown(column))
             for column in table.columns
-            if not column.generated
-            and (_is_limited(column.type) or column.type.extension or column.name in lacking)
         ]
-        # CHECKs of domains are set aside in a load, but for those within another type.
-        here = [
-            replace(item, repaired=domain not in inner, is_check=domain not in inner)
-            if domain
-            else item
-            for item in here
-            for domain in [table.column(item.columns[0]).type.domain]
-        ]
-        here += [_generated(table, column) for column in table.columns if column.generated]
         for name, excludes, predicate, keys in indexes[table.name]:
             what = f"{'constraint' if excludes else 'index'} {name}"
             whole = ", ".join(keys)
@@ -118,41 +104,47 @@ def stored(clone: Rows, checks: Names, unknown: Names) -> dict[str, list[Stored]
                 rows.raw(whole),
             )
             here.append(_stored(table, what, kept, f"{whole} {predicate or ''}"))
-        for name, text in conditions[table.name]:
-            if name in checks.get(table.key, ()):
-                kept = build("({})", rows.raw(text))
-                check = _stored(table, f"CHECK {name}", kept, text, repaired=True)
-                # A repair knows no values of documents and arrays, which are not modelled.
-                kinds = [table.column(column).type for column in check.columns]
-                filled = any(kind.category == "A" or kind.base in _FILLED for kind in kinds)
-                here.append(replace(check, lenient=not filled, is_check=True))
-        for (bounds,) in parts[table.name]:
+        for name, text in checks[table.name]:
+            check = _stored(table, f"CHECK {name}", build("({})", rows.raw(text)), text)
+            # A repair knows no values of documents and arrays, which are not modelled.
+            kinds = [table.column(column).type for column in check.columns]
+            filled = any(kind.category == "A" or kind.base in _FILLED for kind in kinds)
+            here.append(replace(check, repaired=True, lenient=not filled, is_check=True))
+        for (bounds,) in partitions[table.name]:
             text = " OR ".join(f"({bound})" for bound in bounds)
             if bounds and None not in bounds:
                 kept = build("({}) IS TRUE", rows.raw(text))
-                here.append(_stored(table, "bounds of the partitions", kept, text, repaired=True))
+                item = _stored(table, "bounds of the partitions", kept, text)
+                here.append(replace(item, repaired=True))
         found[table.key] = [item for item in here if item.columns]
     return found
 
 
-def _stored(
-    table: Table, what: str, condition: sql.Composable, text: str, *, repaired: bool = False
-) -> Stored:
+def _stored(table: Table, what: str, condition: sql.Composable, text: str) -> Stored:
     reads = tuple(columns_in(table, text))
-    columns = tuple(rows.bases(table, reads))
-    return Stored(table, what, condition, reads, columns, text, repaired)
+    return Stored(table, what, condition, reads, tuple(rows.bases(table, reads)), text)
 
 
-def _is_limited(type_: ColumnType) -> bool:
-    """Whether a type, or one within it, has a CHECK."""
-    return bool(type_.domain_checks) or any(map(_is_limited, type_.parts))
-
-
-def _typed(table: Table, column: Column, *, unknown: bool) -> Stored:
-    name = build("{}", column.name)
+def _typed(
+    table: Table, column: Column, inner: Collection[TableName | None], *, unknown: bool
+) -> Stored:
+    """The type of a column, of which nothing is read if it has no CHECK and no modifier."""
+    type_, name = column.type, build("{}", column.name)
     kept = build("{} IS NOT NULL" if unknown else "pg_catalog.num_nulls({}) >= 0", name)
-    what, text = f"type {column.type.sql} of {column.name}", " ".join(_checks_of(column.type))
-    return Stored(table, what, kept, (column.name,), (column.name,), text)
+    checks = _checks_of(type_)
+    columns = (column.name,) if checks or type_.extension or unknown else ()
+    # CHECKs of domains are set aside in a load, but for those within another type.
+    aside = type_.domain is not None and type_.domain not in inner
+    return Stored(
+        table,
+        f"type {type_.sql} of {column.name}",
+        kept,
+        columns,
+        columns,
+        " ".join(checks),
+        repaired=aside,
+        is_check=aside,
+    )
 
 
 def _checks_of(type_: ColumnType) -> list[str]:
@@ -211,11 +203,16 @@ class Trial:
             return self._functions[place]
         table = item.table
         function = sql.Identifier("pg_temp", f"privbench trial {len(self._functions)}")
+        # A variable takes what COPY takes; a cast would cut a text that is too long.
+        variables = [sql.SQL(f"given{at}") for at in range(len(item.columns))]
         given = [
-            build("{}::{} AS {}", sql.SQL(f"${at}"), rows.raw(table.column(name).type.sql), name)
-            for at, name in enumerate(item.columns, start=1)
+            build(
+                "{} {} := {};", variable, rows.raw(table.column(name).type.sql), sql.SQL(f"${at}")
+            )
+            for at, (variable, name) in enumerate(zip(variables, item.columns, strict=True), 1)
         ]
-        row = build("(SELECT {}) AS {}", given, table.name.name)
+        named = [build("{} AS {}", *pair) for pair in zip(variables, item.columns, strict=True)]
+        row = build("(SELECT {}) AS {}", named, table.name.name)
         made = [table.column(column) for column in item.reads if table.column(column).generated]
         if made:
             computed = [
@@ -225,9 +222,10 @@ class Trial:
             row = build("(SELECT *, {} FROM {}) AS {}", computed, row, table.name.name)
         body = build(
             "#variable_conflict use_column\n"
-            "BEGIN RETURN (SELECT CASE WHEN ({}) IS FALSE THEN {} ELSE {} END FROM {});"
+            "BEGIN DECLARE {} BEGIN"
+            " RETURN (SELECT CASE WHEN ({}) IS FALSE THEN {} ELSE {} END FROM {}); END;"
             " EXCEPTION WHEN OTHERS THEN RETURN SQLSTATE; END",
-            *(item.condition, sql.Literal(FALSE), sql.Literal(PASSED), row),
+            *(sql.Composed(given), item.condition, sql.Literal(FALSE), sql.Literal(PASSED), row),
         )
         types = [sql.SQL("pg_catalog.text")] * len(given)
         made_as = "CREATE FUNCTION {}({}) RETURNS pg_catalog.text LANGUAGE plpgsql STABLE AS {}"
