@@ -29,7 +29,7 @@ from privbench.cli.options import (
     synthesizer_option,
     target_options,
 )
-from privbench.display import lines
+from privbench.display import Lines, lines
 from privbench.errors import UsageError
 
 if TYPE_CHECKING:
@@ -152,8 +152,10 @@ def load(
     """
     report = pipeline.load(model, target, dry_run=dry_run, reporter=state.reporter, **given)
     state.samples += () if dry_run else rows(report)
-    _alarm(report)
-    echo("Nothing was written: --dry-run." if dry_run else report.render(alarm=False))
+    if dry_run:
+        echo("Nothing was written: --dry-run.")
+    else:
+        _show_report(report.render(), report.alarm)
     for line in report.losses if dry_run else ():
         echo(line)
     if strict:
@@ -216,8 +218,7 @@ def clone(
         **given,
     )
     state.samples += rows(report.loaded)
-    _alarm(report.loaded)
-    echo(report.render(alarm=False))
+    _show_report(report.render(), report.loaded.alarm)
     if strict:
         report.loaded.require_whole()
 
@@ -253,10 +254,12 @@ def _owners_in_doubt(found: pipeline.Inspection) -> dict[str, TableConfig]:
     return sections
 
 
-def _alarm(report: pipeline.LoadReport) -> None:
-    """The first line, in red, on tables that came out empty."""
-    if report.alarm:
-        echo(report.alarm, fg="red")
+def _show_report(text: str, alarm: str) -> None:
+    """A report, of which a first line on tables that came out empty is red."""
+    if alarm:
+        first, _, text = text.partition("\n")
+        echo(Lines(first), fg="red")
+    echo(Lines(text))
 
 
 def _accept(
