@@ -171,7 +171,7 @@ def load(
         tuple(
             item.table.key
             for item in tables
-            if item.drawn and item.rows <= lost.get(item.table.key, 0)
+            if item.rows + item.dropped and item.rows <= lost.get(item.table.key, 0)
         ),
     )
 

@@ -129,8 +129,7 @@ def _typed(
     table: Table, column: Column, inner: Collection[TableName | None], *, unknown: bool
 ) -> Stored:
     """The type of a column, of which nothing is read if it has no CHECK and no modifier."""
-    type_, name = column.type, build("{}", column.name)
-    kept = build("{} IS NOT NULL" if unknown else "pg_catalog.num_nulls({}) >= 0", name)
+    type_ = column.type
     checks = _checks_of(type_)
     columns = (column.name,) if checks or type_.extension or unknown else ()
     # CHECKs of domains are set aside in a load, but for those within another type.
@@ -138,7 +137,7 @@ def _typed(
     return Stored(
         table,
         f"type {type_.sql} of {column.name}",
-        kept,
+        _computed(column, needed=unknown),
         columns,
         columns,
         " ".join(checks),
@@ -152,11 +151,22 @@ def _checks_of(type_: ColumnType) -> list[str]:
 
 
 def _generated(table: Table, column: Column) -> Stored:
-    name = build("{}", column.name)
-    kept = build("{} IS NOT NULL" if column.not_null else "pg_catalog.num_nulls({}) >= 0", name)
-    text = column.default or ""
+    kept, text = _computed(column, needed=column.not_null), column.default or ""
     columns = tuple(columns_in(table, text))
     return Stored(table, f"generated column {column.name}", kept, (column.name,), columns, text)
+
+
+def _computed(column: Column, *, needed: bool) -> sql.Composable:
+    """The condition that a column can be computed, or has a value where one is needed."""
+    return build("{} IS NOT NULL" if needed else "pg_catalog.num_nulls({}) >= 0", column.name)
+
+
+def _variable(column: Column, place: int) -> sql.Composable:
+    """The declaration of a variable for a column's value, which a function is given as a text."""
+    type_, given = rows.raw(column.type.sql), sql.SQL(f"${place}")
+    # A cast would cut a text that is too long, which COPY refuses, and so does an assignment.
+    value = given if column.type.length is not None else build("{}::{}", given, type_)
+    return build("{} {} := {};", column.name, type_, value)
 
 
 class Trial:
@@ -203,16 +213,10 @@ class Trial:
             return self._functions[place]
         table = item.table
         function = sql.Identifier("pg_temp", f"privbench trial {len(self._functions)}")
-        # A variable takes what COPY takes; a cast would cut a text that is too long.
-        variables = [sql.SQL(f"given{at}") for at in range(len(item.columns))]
         given = [
-            build(
-                "{} {} := {};", variable, rows.raw(table.column(name).type.sql), sql.SQL(f"${at}")
-            )
-            for at, (variable, name) in enumerate(zip(variables, item.columns, strict=True), 1)
+            _variable(table.column(name), place) for place, name in enumerate(item.columns, start=1)
         ]
-        named = [build("{} AS {}", *pair) for pair in zip(variables, item.columns, strict=True)]
-        row = build("(SELECT {}) AS {}", named, table.name.name)
+        row = build("(SELECT {}) AS {}", list(map(sql.Identifier, item.columns)), table.name.name)
         made = [table.column(column) for column in item.reads if table.column(column).generated]
         if made:
             computed = [
@@ -227,9 +231,9 @@ class Trial:
             " EXCEPTION WHEN OTHERS THEN RETURN SQLSTATE; END",
             *(sql.Composed(given), item.condition, sql.Literal(FALSE), sql.Literal(PASSED), row),
         )
-        types = [sql.SQL("pg_catalog.text")] * len(given)
         made_as = "CREATE FUNCTION {}({}) RETURNS pg_catalog.text LANGUAGE plpgsql STABLE AS {}"
-        text = sql.Literal(body.as_string(self._clone.connection))
-        self._clone.run(made_as, function, types, text)
+        texts = [sql.SQL("pg_catalog.text")] * len(given)
+        code = sql.Literal(body.as_string(self._clone.connection))
+        self._clone.run(made_as, function, texts, code)
         self._functions[place] = function
         return function
