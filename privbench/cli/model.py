@@ -29,7 +29,7 @@ from privbench.cli.options import (
     synthesizer_option,
     target_options,
 )
-from privbench.display import Lines, lines
+from privbench.display import lines
 from privbench.errors import UsageError
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ def load(
     if dry_run:
         echo("Nothing was written: --dry-run.")
     else:
-        _show_report(report.render(), report.alarm)
+        echo(report.render(), alarm=bool(report.alarm))
     for line in report.losses if dry_run else ():
         echo(line)
     if strict:
@@ -218,7 +218,7 @@ def clone(
         **given,
     )
     state.samples += rows(report.loaded)
-    _show_report(report.render(), report.loaded.alarm)
+    echo(report.render(), alarm=bool(report.loaded.alarm))
     if strict:
         report.loaded.require_whole()
 
@@ -252,14 +252,6 @@ def _owners_in_doubt(found: pipeline.Inspection) -> dict[str, TableConfig]:
             if columns != (item.own or ()):
                 sections[name] = section.model_copy(update={"own": list(columns)})
     return sections
-
-
-def _show_report(text: str, alarm: str) -> None:
-    """A report, of which a first line on tables that came out empty is red."""
-    if alarm:
-        first, _, text = text.partition("\n")
-        echo(Lines(first), fg="red")
-    echo(Lines(text))
 
 
 def _accept(
