@@ -36,7 +36,8 @@ def load(group: str, name: str) -> object:
         raise ConfigError(f"{packages} both name {name!r}.", remedy="Remove one of them.")
     try:
         found: object = points[0].load()
-    except (ImportError, AttributeError) as error:
+    except (Exception, SystemExit) as error:
+        # A module of others may end in any way.
         raise ConfigError(
             f"{name!r} cannot be loaded: {type(error).__name__}.",
             remedy=f"Install {_package(points[0])} again, or remove it.",

@@ -83,7 +83,11 @@ def test_a_model_of_a_synthesizer_that_is_not_installed_is_refused(chain, tmp_pa
 
 def test_two_packages_of_one_name_and_one_that_cannot_be_imported_are_said(chain):
     _install(chain, "other", {"privbench.synthesizers": {"chain": "other:It", "odd": "nowhere:It"}})
+    (chain / "ends.py").write_text("raise SystemExit(0)")
+    _install(chain, "ending", {"privbench.synthesizers": {"ends": "ends:It"}})
     with pytest.raises(ConfigError, match="other and privbench-chain both name 'chain'"):
         plugins.load(plugins.SYNTHESIZERS, "chain")
     with pytest.raises(ConfigError, match=r"'odd' cannot be loaded.*Install other again"):
         synthesizers.get("odd")
+    with pytest.raises(ConfigError, match="'ends' cannot be loaded: SystemExit"):
+        synthesizers.get("ends")

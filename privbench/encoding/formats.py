@@ -18,7 +18,7 @@ from typing import Any
 
 from privbench.encoding.categories import labels_of
 from privbench.encoding.datetimes import DateScale, TimestampScale
-from privbench.encoding.keys.placeholders import is_array
+from privbench.encoding.keys.placeholders import MAX_TEMPLATES, is_array
 from privbench.encoding.scale import Scale, scale_of
 from privbench.encoding.surrogate_text import TEXT_BASES
 from privbench.pgsql import SqlError, tokens
@@ -29,13 +29,14 @@ from privbench.schema import Check, Column, Table, literal, quoted
 
 #: Name of the CHECKs that hold formats; the catalog has no constraint of this name.
 FORMAT = "format by rehearsal"
-#: Most constants of expressions that are tried, those that are tried as separators of a text, and
-#: the length of these.
-_CONSTANTS, _MARKS, _LONGEST = 32, 6, 8
+#: Most constants of expressions that are tried, and characters of each.
+_CONSTANTS, _LONGEST = 32, 1000
+#: Most constants that are tried as separators of a text, and characters of each.
+_MARKS, _SHORT = 6, 8
 #: How many formats of a number, the first ones, have one end alone.
 _OPEN = 2
-#: How deep documents are nested at most.
-_DEPTH = 3
+#: How deep documents are nested at most, and the values of one that is nested in all its keys.
+_DEPTH, _LEAVES = 3, 256
 #: A document's value that has all its other keys; and a text that is a number and a truth value.
 _OBJECT, _USUAL = "{}", '"1"'
 _NUMBER = re.compile(r"\d+(?:\.\d+)?\Z")
@@ -98,7 +99,8 @@ def _constants(texts: Iterable[str]) -> list[str]:
                 found.update(dict.fromkeys([plain, *parts]))
             elif word.kind in ("ICONST", "FCONST"):
                 found[word.text] = None
-    return [text for text in islice(found, _CONSTANTS) if text and "#" not in text]
+    short = (text for text in found if 0 < len(text) <= _LONGEST and "#" not in text)
+    return list(islice(short, _CONSTANTS))
 
 
 def _formats(table: Table, column: Column, constants: Sequence[str]) -> Iterator[str]:
@@ -120,7 +122,7 @@ def _formats(table: Table, column: Column, constants: Sequence[str]) -> Iterator
 
 def _patterns(known: Mapping[str, Any], constants: Sequence[str]) -> Iterator[str]:
     """Patterns of texts, with marks among the constants as separators or beginnings."""
-    short = (text for text in constants if len(text) <= _LONGEST and not _NUMBER.match(text))
+    short = (text for text in constants if len(text) <= _SHORT and not _NUMBER.match(text))
     marks = [re.escape(text) for text in islice(short, _MARKS)]
     yield from (form.replace("@", mark) for mark in marks for form in known["separated"])
     yield from known["texts"]
@@ -220,9 +222,16 @@ def _condition(column: Column, choice: Choice, formats: Sequence[str]) -> str:
 
 def _documents(column: Column, leaves: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
     """Templates of documents with some keys, each with the values that it may have, in turn."""
-    turns = range(max(map(len, leaves.values())))
-    rows = ({key: texts[turn % len(texts)] for key, texts in leaves.items()} for turn in turns)
-    return tuple(dict.fromkeys(_document(row, column.type.base, _DEPTH) for row in rows))
+    turns = range(min(max(map(len, leaves.values())), MAX_TEMPLATES))
+    rows = [{key: texts[turn % len(texts)] for key, texts in leaves.items()} for turn in turns]
+    return tuple(dict.fromkeys(_document(row, column.type.base, _depth(row)) for row in rows))
+
+
+def _depth(leaves: Mapping[str, str]) -> int:
+    """How deep a document is nested: of many keys that are objects each has all the others."""
+    objects = sum(leaf == _OBJECT for leaf in leaves.values())
+    deep = (at for at in range(2, _DEPTH + 1) if len(leaves) * objects**at > _LEAVES)
+    return next(deep, _DEPTH + 1) - 1
 
 
 def _document(leaves: Mapping[str, str], base: str, depth: int) -> str:

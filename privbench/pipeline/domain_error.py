@@ -72,7 +72,12 @@ class Noise:
         return math.sqrt(2) / sd if self.accounting == "pure" else 0.5 / sd**2
 
     def margin(self, delta: float, values: int) -> float:
-        """How many standard deviations a threshold lies above what one unit adds."""
+        """How many standard deviations a threshold lies above what one unit adds.
+
+        Infinitely many if no δ is left for it.
+        """
+        if not delta:
+            return math.inf
         if self.accounting == "pure":
             return max(math.log(values / (2 * delta)), 1.0) / math.sqrt(2)
         return max(-float(ndtri(delta / values)), 1.0)

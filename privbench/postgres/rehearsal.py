@@ -13,6 +13,7 @@ statement each, under a time-out. No message of the server is shown, but its SQL
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import LiteralString
@@ -25,8 +26,8 @@ from privbench.postgres.repair.rows import Rows, columns_in
 from privbench.postgres.statement import build, run
 from privbench.schema import Column, ColumnType, Table, TableName
 
-#: Milliseconds that one expression may take on all rows of a trial.
-_PATIENCE = 5000
+#: Milliseconds that one expression may take on all rows of a trial, and seconds that all may take.
+_PATIENCE, _WHOLE = 5000, 60.0
 #: Classes of SQLSTATE that say nothing of values: features, names, rights, resources, the system.
 _NO_VALUE = frozenset({"0A", "25", "28", "3D", "3F", "42", "53", "55", "57", "58"})
 _FILLED = ("json", "jsonb", "hstore")
@@ -175,16 +176,27 @@ class Trial:
     def __init__(self, clone: Rows) -> None:
         self._clone = clone
         self._functions: dict[tuple[str, str], sql.Identifier] = {}
+        self._late = set[tuple[str, str]]()  # expressions that took too long
+        self._left = _WHOLE
         clone.run("SET LOCAL statement_timeout = {}", sql.Literal(_PATIENCE))
+
+    @property
+    def over(self) -> bool:
+        """Whether all expressions together took too long, so that none is asked any more."""
+        return self._left <= 0
 
     def outcomes(
         self, item: Stored, values: Mapping[str, Sequence[str | None]]
     ) -> list[str] | None:
         """For each row `PASSED`, `FALSE` or the SQLSTATE of its error; None if it says nothing.
 
-        ``values`` has texts of all columns of the expression, equally many of each.
+        ``values`` has texts of all columns of the expression, equally many of each. An expression
+        that took too long once is not asked again, and none is once all of them took too long.
         """
-        connection = self._clone.connection
+        connection, place = self._clone.connection, (item.table.key, item.what)
+        if place in self._late or self.over:
+            return None
+        begun = time.monotonic()
         try:
             with connection.transaction():
                 function = self._function(item)
@@ -198,12 +210,15 @@ class Trial:
                     names,
                 )
                 found = [str(row[0]) for row in run(connection, statement, lists)]
-        except psycopg.OperationalError as error:
+        except psycopg.Error as error:
+            # Limits of the server, as of a function's arguments, are operational errors too.
+            if connection.closed:
+                raise
             if isinstance(error, errors.QueryCanceled):
-                return None
-            raise
-        except psycopg.Error:
+                self._late.add(place)
             return None
+        finally:
+            self._left -= time.monotonic() - begun
         return None if found and all(state[:2] in _NO_VALUE for state in found) else found
 
     def _function(self, item: Stored) -> sql.Identifier:

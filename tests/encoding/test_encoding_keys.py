@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from privbench.config import ColumnConfig
 from privbench.encoding.keys.columns import role_of, unkept_indexes
 from privbench.encoding.keys.generate import fill_keys, generate_keys, table_order
-from privbench.encoding.keys.placeholders import maker_of
+from privbench.encoding.keys.placeholders import maker_of, of_templates
 from privbench.encoding.keys.references import TableRows
 from privbench.encoding.registry import reader, table_coverage
 from privbench.errors import SchemaError
@@ -24,6 +24,21 @@ from privbench.rules.facts import folded_uniques, type_with_rules, with_rules
 from privbench.schema import ColumnType, Index
 
 WORD = varchar(4)
+
+
+@pytest.mark.parametrize(
+    "texts", [[], ["#"] * 65, ["x" * 2**17], ["# " * 2**12]], ids=["none", "many", "long", "parts"]
+)
+def test_templates_of_a_stranger_that_fill_the_memory_are_refused(texts):
+    with pytest.raises(ValueError, match=r"templates? "):
+        of_templates(texts)
+
+
+def test_templates_take_turns():
+    numbers = np.array([5, 0, 1, 2, 3, 4])
+    assert of_templates(["a#", "b", "c#"]).make(numbers).to_pylist() == [
+        *("c1", "a0", "b", "c0", "a1", "b")
+    ]
 
 
 def rows_of(columns, names):

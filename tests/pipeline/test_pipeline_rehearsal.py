@@ -10,11 +10,12 @@ from market import succeed
 
 from privbench import pipeline
 from privbench.config import Config
+from privbench.encoding.formats import Choice, formatted
 from privbench.errors import SchemaError
 from privbench.pipeline.load import LoadReport, rehearse
 from privbench.pipeline.progress import Reporter
 from privbench.pipeline.rehearsal import rehearse_apart
-from privbench.schema import Schema
+from privbench.schema import Column, ColumnType, Schema, Table, TableName
 
 #: Tables, each with the formats that its expressions need, as patterns of what the schema states.
 TABLES = {
@@ -39,6 +40,13 @@ TABLES = {
         "CREATE TABLE divided (a int NOT NULL, b int NOT NULL,"
         " each numeric GENERATED ALWAYS AS (a::numeric / b) STORED)",
         ["\"b\" >= '1'"],
+    ),
+    # Products of what a range may hold before it is measured are too large; those of rows are not.
+    "products": (
+        "CREATE TABLE products (qty int NOT NULL, price int NOT NULL, part int NOT NULL,"
+        " total int GENERATED ALWAYS AS (qty * price) STORED,"
+        " rate numeric(5,2) GENERATED ALWAYS AS (100.0 * part / nullif(qty, 0)) STORED)",
+        [r"\A\w+ 0 \n(.* 0 \n)*\w+ 0 \Z"],
     ),
     "spans": (
         "CREATE TABLE spans (lo int NOT NULL, hi int NOT NULL,"
@@ -75,6 +83,12 @@ TABLES = {
         "CREATE TABLE domains (at place NOT NULL, a amount NOT NULL, others place[] NOT NULL)",
         [r'"city": "w#"', '"zip": #', r'"a" ~ .*\[0-9\]'],
     ),
+    # A function of PostgreSQL has 100 arguments at most, so nothing is known of what it takes.
+    "wide": (
+        f"CREATE TABLE wide ({', '.join(f'c{n} int' for n in range(101))},"
+        f" g int GENERATED ALWAYS AS ({' + '.join(f'c{n}' for n in range(101))}) STORED)",
+        [],
+    ),
     "called": (
         "CREATE FUNCTION day(t text) RETURNS date LANGUAGE sql IMMUTABLE AS"
         " $$ SELECT to_date(t, 'DD.MM.YYYY') $$;"
@@ -100,6 +114,7 @@ INSERT INTO stamp SELECT '2020-01-01'::date + i FROM generate_series(1, 300) i;
 INSERT INTO of_stamp SELECT k FROM stamp;
 INSERT INTO whole SELECT i FROM generate_series(1, 300) i; INSERT INTO of_whole SELECT k FROM whole;
 """
+JSONB = ColumnType("jsonb", "jsonb", "jsonb", "b", "U")
 DDL = ";\n".join(ddl for ddl, _ in TABLES.values()) + ";"
 
 
@@ -263,3 +278,26 @@ def test_an_expression_that_takes_long_is_no_finding(make_database, monkeypatch)
         "CREATE TABLE t (a text NOT NULL); CREATE INDEX ON t (slow(a))"
     )
     assert rehearsed(source, make_database()).findings == ()
+
+
+def test_a_rehearsal_has_an_end_and_keeps_what_it_found_until_then(make_database, monkeypatch):
+    monkeypatch.setattr("privbench.postgres.rehearsal._WHOLE", -1.0)
+    source = make_database(
+        "CREATE TABLE t (a text NOT NULL, b int GENERATED ALWAYS AS (a::int) STORED)"
+    )
+    found = rehearsed(source, make_database())
+    assert found.findings == ()
+    assert "~" not in formats(found.schema, "t")
+
+
+def test_documents_whose_keys_are_all_objects_are_small_enough_to_try():
+    keys = [f"key{n}" for n in range(30)]
+    columns = (Column("d", 1, JSONB),)
+    of_keys = [
+        (Choice(("d",), ("{}",), keys=(key, *(other for other in keys if other != key))), ("{}",))
+        for key in keys
+    ]
+    made = formatted(Table(TableName("public", "t"), columns), dict(of_keys))
+    (text,) = made.columns[0].templates
+    assert len(text) < 2**15
+    assert '"key0": {"key1": ' in text

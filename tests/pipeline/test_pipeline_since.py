@@ -108,6 +108,13 @@ def test_domains_of_every_kind_of_column_are_taken_over(make_database, tmp_path)
     pipeline.load(tmp_path / "new", make_database())
 
 
+def test_a_pure_release_leaves_no_list_to_the_next_one(source, tmp_path):
+    config = market.config(tmp_path / "ledger", epsilon=200.0, accounting="pure")
+    pipeline.fit(source, config, tmp_path / "old")
+    made = pipeline.fit(source, config, tmp_path / "new", since=tmp_path / "old")
+    assert 200.0 < made.promise.epsilon <= 400.0
+
+
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_table_that_changed_is_learned_anew(make_database, old, tmp_path, change):
     source, target = library(make_database()), make_database()

@@ -25,6 +25,8 @@ Numbers = NDArray[np.int64]
 
 #: The `room` of makers whose values have no limit of their own.
 _WIDE = 2**40
+#: The most templates of one column.
+MAX_TEMPLATES = 64
 #: Points lie on a grid with `_ACROSS` columns, at a distance (`_APART`) at which shapes around them
 #: do not touch.
 _ACROSS, _APART = 1000, 10
@@ -179,12 +181,23 @@ _PART = re.compile(r"(#(?:\d+h|\d[bm]|[+xyXYdou])?)")
 
 
 def of_templates(texts: Sequence[str]) -> Maker:
-    """Literals of several templates in turn."""
+    """Literals of several templates in turn.
+
+    They may be those of a stranger's model: a ValueError is raised if there is none, or too many,
+    or one that is too long.
+    """
+    if not 0 < len(texts) <= MAX_TEMPLATES or max(map(len, texts)) > 2**16:
+        raise ValueError("templates are too many or too long")
+    if max(len(_PART.findall(text)) for text in texts) > 2**11:
+        raise ValueError("a template has too many parts")
     makers = [_template(text, _WIDE) for text in texts]
 
     def make(numbers: Numbers) -> pa.Array:
         which, number = numbers % len(makers), numbers // len(makers)
-        return pc.choose(pa.array(which), *(maker.make(number) for maker in makers))
+        # Each makes its own rows alone, as all rows of all templates would fill the memory.
+        made = [maker.make(number[which == at]) for at, maker in enumerate(makers)]
+        places = np.argsort(np.argsort(which, kind="stable"), kind="stable")
+        return pa.concat_arrays(made).take(pa.array(places))
 
     return Maker(make, 2**20)
 
