@@ -88,9 +88,22 @@ def configure(log_format: str, verbosity: int) -> None:
     LOG.propagate = False
 
 
-def echo(text: str, *, err: bool = False, fg: str | None = None, color: bool | None = None) -> None:
-    """Print a line, or `privbench.display.Lines`, in the way of `click.secho`."""
+def echo(
+    text: str,
+    *,
+    err: bool = False,
+    fg: str | None = None,
+    color: bool | None = None,
+    alarm: bool = False,
+) -> None:
+    """Print a line, or `privbench.display.Lines`, in the way of `click.secho`.
+
+    The first line of an alarm is red.
+    """
     shown = visible(text)
+    if alarm:
+        first, *others = shown.split("\n", 1)
+        shown = "\n".join([click.style(first, "red"), *others])
     click.echo(click.style(shown, fg) if fg else shown, err=err, color=color)
 
 

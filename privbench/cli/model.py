@@ -152,8 +152,10 @@ def load(
     """
     report = pipeline.load(model, target, dry_run=dry_run, reporter=state.reporter, **given)
     state.samples += () if dry_run else rows(report)
-    _alarm(report)
-    echo("Nothing was written: --dry-run." if dry_run else report.render(alarm=False))
+    if dry_run:
+        echo("Nothing was written: --dry-run.")
+    else:
+        echo(report.render(), alarm=bool(report.alarm))
     for line in report.losses if dry_run else ():
         echo(line)
     if strict:
@@ -216,8 +218,7 @@ def clone(
         **given,
     )
     state.samples += rows(report.loaded)
-    _alarm(report.loaded)
-    echo(report.render(alarm=False))
+    echo(report.render(), alarm=bool(report.loaded.alarm))
     if strict:
         report.loaded.require_whole()
 
@@ -251,12 +252,6 @@ def _owners_in_doubt(found: pipeline.Inspection) -> dict[str, TableConfig]:
             if columns != (item.own or ()):
                 sections[name] = section.model_copy(update={"own": list(columns)})
     return sections
-
-
-def _alarm(report: pipeline.LoadReport) -> None:
-    """The first line, in red, on tables that came out empty."""
-    if report.alarm:
-        echo(report.alarm, fg="red")
 
 
 def _accept(

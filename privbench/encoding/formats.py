@@ -1,9 +1,9 @@
 """Formats that a column may have, in the order in which a rehearsal tries them.
 
-Each is a condition that encoders keep by construction, as if the schema had it as a CHECK, or
-templates of literals where a type is not modelled. The lists are JSON in ``data/formats.json``,
-broad formats first. Constants of the expressions that read a column add to them: separators, keys
-of documents, ends of ranges, and values by themselves.
+A format is a pattern of a text, a condition, a value, or a template of literals where a type is not
+modelled. Patterns, conditions and values become CHECKs, which encoders keep by construction. The
+lists are JSON in ``data/formats.json``, broad formats first. Constants of the expressions that read
+a column add to them: separators, keys of documents, ends of ranges, and values by themselves.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import combinations, islice
 from typing import Any
 
 from privbench.encoding.categories import labels_of
@@ -30,68 +31,55 @@ from privbench.schema import Check, Column, Table, literal, quoted
 FORMAT = "format by rehearsal"
 #: Most constants of expressions that are tried, and characters of each.
 _CONSTANTS, _LONGEST = 32, 1000
-#: Most constants of expressions that are tried as separators of a text.
-_MARKS = 6
+#: Most constants that are tried as separators of a text, and characters of each.
+_MARKS, _SHORT = 6, 8
 #: How many formats of a number, the first ones, have one end alone.
 _OPEN = 2
 #: How deep documents are nested at most, and the values of one that is nested in all its keys.
 _DEPTH, _LEAVES = 3, 256
-_NUMBER = re.compile(r"\d{1,9}(?:\.\d{1,6})?\Z")
+#: A document's value that has all its other keys; and a text that is a number and a truth value.
+_OBJECT, _USUAL = "{}", '"1"'
+_NUMBER = re.compile(r"\d+(?:\.\d+)?\Z")
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _YEAR = re.compile(r"(?:19|20)\d\d\Z")
 _KEY = re.compile(r"[^\W\d][\w -]{0,62}\Z")
 #: Types of documents with keys.
 _KEYED = ("json", "jsonb", "hstore")
 
 
-def _known() -> dict[str, Any]:
-    return packaged("formats", "privbench.encoding")
-
-
-@dataclass(frozen=True, slots=True)
-class Format:
-    """One format of a column, or an order of two; by default none, as the type alone says."""
-
-    condition: str = ""  # SQL of a CHECK
-    columns: tuple[str, ...] = ()  # columns of the CHECK
-    value: str | None = None  # the only value that the condition allows
-    templates: tuple[str, ...] = ()
-    least: int = 0  # fewest elements of an array
-    leaf: tuple[str, str] | None = None  # a key of a document, and the JSON of its value
-    # Whether it is one value of an expression's constants, beside which others may be allowed.
-    constant: bool = False
-
-
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Formats of which a rehearsal chooses one; all are of the same columns."""
+    """Formats of which a rehearsal chooses one, or several of those that are single values."""
 
     columns: tuple[str, ...]
-    formats: tuple[Format, ...]
-    keys: tuple[str, ...] = ()  # all keys of the document, where the formats are of one of them
-    # Whether one of them is chosen only if some expression then takes every row. By chance an order
-    # moves values of any two columns to where more rows pass.
-    settles: bool = False
+    formats: tuple[str, ...]
+    values: frozenset[str] = frozenset()  # those of the formats that are single values
+    # The key of a document whose value the formats are, and the document's other keys.
+    keys: tuple[str, ...] = ()
 
     @property
-    def absent(self) -> Format:
-        """The format of a document that lacks the key."""
-        assert self.formats[0].leaf is not None
-        return Format(leaf=(self.formats[0].leaf[0], ""))
+    def options(self) -> tuple[str, ...]:
+        """The formats, and of a document's key first that it is absent."""
+        return ("", *self.formats) if self.keys else self.formats
 
 
 def choices(table: Table, names: Sequence[str], texts: Iterable[str]) -> list[Choice]:
     """What a rehearsal may choose for some columns, which expressions with these texts read."""
     constants = _constants(texts)
-    found, first = [], []
+    found: list[Choice] = []
+    first: list[Choice] = []
     for name in names:
         column = table.column(name)
+        if allowed(column_rules(table, column)) is not None:
+            continue
         if column.type.base in _KEYED:
-            found += list(_of_keys(column, constants))
-        formats = tuple(dict.fromkeys(_formats(table, column, constants)))
+            found += _of_keys(column, constants)
+        values = _values(column, constants)
+        formats = tuple(dict.fromkeys((*_formats(table, column, constants), *values)))
         if formats:
-            found.append(Choice((name,), formats))
+            found.append(Choice((name,), formats, frozenset(values)))
             if column.type.category == "N":
-                first.append(Choice((name,), formats[:_OPEN], settles=True))
+                first.append(Choice((name,), formats[:_OPEN]))
     # First what takes least from columns: a bound at one end, else an order of two.
     return [*first, *_orders(table, names), *found]
 
@@ -115,144 +103,110 @@ def _constants(texts: Iterable[str]) -> list[str]:
     return list(islice(short, _CONSTANTS))
 
 
-def _formats(table: Table, column: Column, constants: Sequence[str]) -> Iterator[Format]:
-    scale, type_ = scale_of(column.type), column.type
-    if allowed(column_rules(table, column)) is not None:
-        return
-    if type_.base in TEXT_BASES:
+def _formats(table: Table, column: Column, constants: Sequence[str]) -> Iterator[str]:
+    known, scale = packaged("formats", "privbench.encoding"), scale_of(column.type)
+    if column.type.base in TEXT_BASES:
         if column_pattern(table, column) is None:
-            yield from _texts(column, constants)
-    elif labels := labels_of(type_):
-        yield from (_value(column, label) for label in labels)
+            yield from _patterns(known, constants)
     elif scale is not None:
-        yield from _ranges(column, scale, constants)
-    elif is_array(type_):
-        yield from (Format(least=least) for least in (1, 2, 3, 5))
-        yield from (Format(templates=(t,), least=3) for t in _known()["elements"])
-    elif type_.base in _KEYED[:2]:
-        yield from (Format(templates=(text,)) for text in _known()["documents"])
-    else:
-        yield from (Format(templates=(text,)) for text in _known()["literals"])
+        ranges = [*known["ranges"].get(column.type.category, [])]
+        if column.type.category == "N" and not scale.whole:
+            # Shares and rates are below one.
+            ranges.insert(1, ["0.01", None])
+        for low, high in (*ranges, *_between(scale, constants)):
+            ends = ((">=", low), ("<=", high))
+            parts = [f"({quoted(column.name)} {sign} {literal(end)})" for sign, end in ends if end]
+            yield " AND ".join(parts)
+    elif is_array(column.type):
+        yield from known["arrays"]
+    elif not labels_of(column.type):
+        yield from known["documents" if column.type.base in _KEYED[:2] else "literals"]
 
 
-def _texts(column: Column, constants: Sequence[str]) -> Iterator[Format]:
-    known = _known()
-    short = (text for text in constants if len(text) <= 8 and not _NUMBER.match(text))
+def _patterns(known: Mapping[str, Any], constants: Sequence[str]) -> Iterator[str]:
+    """Patterns of texts, with marks among the constants as separators or beginnings."""
+    short = (text for text in constants if len(text) <= _SHORT and not _NUMBER.match(text))
     marks = [re.escape(text) for text in islice(short, _MARKS)]
-    separated, beginning = (
-        [form.replace("@", mark) for mark in marks for form in known[kind]]
-        for kind in ("separated", "beginning")
-    )
+    yield from (form.replace("@", mark) for mark in marks for form in known["separated"])
+    yield from known["texts"]
+    yield from (form.replace("@", mark) for mark in marks for form in known["beginning"])
     keys = [text for text in constants if _KEY.match(text)]
     pairs = ", ".join(f'"{re.escape(key)}": [0-9]{{1,6}}' for key in keys)
-    for form in (*separated, *known["texts"], *beginning, *([f"[{{]{pairs}[}}]"] if keys else [])):
-        yield Format(_matching(column, form), (column.name,))
-    yield from (_value(column, text) for text in constants)
+    if pairs:
+        yield f"[{{]{pairs}[}}]"
 
 
-def _matching(column: Column, form: str) -> str:
-    """The condition that a column matches a regular expression as a whole."""
-    return f"({quoted(column.name)} ~ {literal(f'^({form})$')}::text)"
-
-
-def _value(column: Column, text: str) -> Format:
-    return Format(_listed(column, [text]), (column.name,), value=text, constant=True)
-
-
-def _listed(column: Column, values: Iterable[str]) -> str:
-    """The condition that a column has one of some values."""
+def _values(column: Column, constants: Sequence[str]) -> tuple[str, ...]:
+    """Formats that are single values."""
+    scale = scale_of(column.type)
     if column.type.base in TEXT_BASES:
-        # A pattern, since texts that were released as labels may be others.
-        return _matching(column, "|".join(map(re.escape, values)))
-    plain = column.type.category in "NB"
-    items = ", ".join(value if plain else literal(value) for value in values)
-    return f"({quoted(column.name)} IN ({items}))"
+        # Patterns, since texts that were released as labels may be others.
+        return tuple(map(re.escape, constants))
+    if scale is not None and scale.whole:
+        return (*(text for text in constants if text.isdigit()), *map(str, range(10)))
+    return tuple(labels_of(column.type) or ())
 
 
-def _ranges(column: Column, scale: Scale, constants: Sequence[str]) -> Iterator[Format]:
-    """Ranges of numbers and times, and small numbers by themselves."""
+def _between(scale: Scale, constants: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The range from the least to the greatest constant; of a year all its days count."""
     calendar = isinstance(scale, (DateScale, TimestampScale))
-    points = sorted((point, text) for text in constants if (point := _point(scale, text, calendar)))
-    ends = [points[0][1], points[-1][1]] if points else []
-    if calendar:
-        years = sorted(text for text in constants if _YEAR.match(text))
-        ends = ends or ([f"{years[0]}-01-01", f"{years[-1]}-12-31"] if years else [])
-        listed = [*_known()["times"]]
-    elif column.type.category == "N":
-        listed = [*_known()["numbers"]]
-    else:
-        listed = [["0", None]]
-    name = quoted(column.name)
-    for low, high in listed + ([ends] if len({*ends}) == 2 else []):
-        signs = ((">=", low), ("<=", high))
-        parts = [f"({name} {sign} {literal(end)})" for sign, end in signs if end is not None]
-        yield Format(" AND ".join(parts), (column.name,))
-    if scale.whole:
-        small = [*(text for text in constants if text.isdigit()), *map(str, range(10))]
-        yield from (_value(column, text) for text in dict.fromkeys(small))
-
-
-def _point(scale: Scale, text: str, calendar: bool) -> int | None:
-    if not (re.match(r"\d{4}-\d\d-\d\d", text) if calendar else _NUMBER.match(text)):
-        return None
-    try:
-        return scale.parse(text)
-    except ValueError:
-        return None
+    years = [text for text in constants if _YEAR.match(text)]
+    ends = [f"{year}-{day}" for year in years for day in ("01-01", "12-31")]
+    points = []
+    for text in (*constants, *ends):
+        with suppress(ValueError):
+            if (_DATE if calendar else _NUMBER).match(text):
+                points.append((scale.parse(text), text))
+    if len(points) > 1:
+        yield min(points)[1], max(points)[1]
 
 
 def _orders(table: Table, names: Sequence[str]) -> Iterator[Choice]:
     """Orders of two columns of one type, as the ends of a range have."""
-    for at, one in enumerate(names):
-        for other in names[at + 1 :]:
-            scale = scale_of(table.column(one).type)
-            if scale is None or scale != scale_of(table.column(other).type):
-                continue
-            pairs = [(one, sign, other) for sign in ("<=", "<", ">=", ">")]
-            made = (f"({quoted(a)} {sign} {quoted(b)})" for a, sign, b in pairs)
-            both = (one, other)
-            yield Choice(both, tuple(Format(text, both) for text in made), settles=True)
+    for pair in combinations(names, 2):
+        one, other = (scale_of(table.column(name).type) for name in pair)
+        if one is not None and one == other:
+            low, high = map(quoted, pair)
+            yield Choice(pair, tuple(f"({low} {sign} {high})" for sign in ("<=", "<", ">=", ">")))
 
 
 def _of_keys(column: Column, constants: Sequence[str]) -> Iterator[Choice]:
     """The value of every key that a document may need to have."""
-    texts = [text for text in constants if not _NUMBER.match(text)]
-    leaves = [*_known()["leaves"], _OBJECT]
-    keys = tuple(text for text in constants if _KEY.match(text))
+    leaves = packaged("formats", "privbench.encoding")["leaves"]
+    values = [json.dumps(text) for text in constants if not _NUMBER.match(text)]
+    keys = [text for text in constants if _KEY.match(text)]
     for key in keys:
-        plain = [Format(leaf=(key, leaf)) for leaf in leaves]
-        own = [Format(leaf=(key, json.dumps(text)), constant=True) for text in texts]
-        yield Choice((column.name,), (*plain, *own), keys)
+        formats = tuple(dict.fromkeys((*leaves, _OBJECT, *values)))
+        others = [other for other in keys if other != key]
+        yield Choice((column.name,), formats, frozenset(values), (key, *others))
 
 
-#: A document's value that has all its keys, with the values that they have; and a text that is a
-#: number and a truth value too.
-_OBJECT, _USUAL = "{}", '"1"'
-
-
-def formatted(table: Table, chosen: Mapping[Choice, Sequence[Format]]) -> Table:
-    """The table with chosen formats, one or several alternatives of each choice.
+def formatted(table: Table, chosen: Mapping[Choice, Sequence[str]]) -> Table:
+    """The table with chosen formats, one or several values of each choice.
 
     Conditions come before the table's own CHECKs. Where some keys of a document are chosen, its
     other keys have a text that most types take.
     """
     checks: list[Check] = []
-    leaves: dict[str, dict[str, list[str]]] = {}
+    documents: dict[str, dict[str, Sequence[str]]] = {}
     columns = {column.name: column for column in table.columns}
     for choice, formats in chosen.items():
-        first, name = formats[0], choice.columns[0]
-        if first.leaf is not None:
-            here = leaves.setdefault(name, {key: [_USUAL] for key in choice.keys})
-            here[first.leaf[0]] = [item.leaf[1] for item in formats if item.leaf]
-        elif first.condition:
-            values = [item.value for item in formats if item.value is not None]
-            text = _listed(columns[name], values) if values else first.condition
+        name = choice.columns[0]
+        column = columns[name]
+        if choice.keys:
+            leaves = documents.setdefault(name, dict.fromkeys(choice.keys, (_USUAL,)))
+            leaves[choice.keys[0]] = formats
+        elif is_array(column.type):
+            least, _, template = formats[0].partition(" ")
+            templates = (template,) if template else ()
+            columns[name] = replace(column, templates=templates, least=int(least))
+        elif scale_of(column.type) or labels_of(column.type) or column.type.base in TEXT_BASES:
+            text = _condition(column, choice, formats)
             checks.append(Check(FORMAT, text, choice.columns, declared=True))
         else:
-            templates = tuple(text for item in formats for text in item.templates)
-            columns[name] = replace(columns[name], templates=templates, least=first.least)
-    for name, made in leaves.items():
-        columns[name] = replace(columns[name], templates=_documents(columns[name], made))
+            columns[name] = replace(column, templates=tuple(formats))
+    for name, leaves in documents.items():
+        columns[name] = replace(columns[name], templates=_documents(columns[name], leaves))
     return with_rules(
         replace(table, columns=tuple(columns.values()), checks=(*checks, *table.checks))
     )
@@ -266,31 +220,39 @@ def without_formats(table: Table) -> Table:
     return table if plain == table else with_rules(plain)
 
 
+def _condition(column: Column, choice: Choice, formats: Sequence[str]) -> str:
+    if column.type.base in TEXT_BASES:
+        pattern = f"^({'|'.join(formats)})$"
+        return f"({quoted(column.name)} ~ {literal(pattern)}::text)"
+    if formats[0] not in choice.values:
+        return formats[0]
+    plain = column.type.category in "NB"
+    items = ", ".join(value if plain else literal(value) for value in formats)
+    return f"({quoted(column.name)} IN ({items}))"
+
+
 def _documents(column: Column, leaves: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
     """Templates of documents with some keys, each with the values that it may have, in turn."""
-    many = min(max((len(values) for values in leaves.values()), default=1), MAX_TEMPLATES)
-    made = []
-    for turn in range(many):
-        here = {key: values[turn % len(values)] for key, values in leaves.items()}
-        objects = sum(leaf == _OBJECT for leaf in here.values())
-        # Of many keys that are objects each would have all the others, at every depth.
-        deep = (d for d in range(2, _DEPTH + 1) if len(here) * objects**d > _LEAVES)
-        made.append(_document(here, column.type.base, _DEPTH + 1 - next(deep, _DEPTH + 1)))
-    return tuple(dict.fromkeys(made))
+    turns = range(min(max(map(len, leaves.values())), MAX_TEMPLATES))
+    rows = [{key: texts[turn % len(texts)] for key, texts in leaves.items()} for turn in turns]
+    return tuple(dict.fromkeys(_document(row, column.type.base, _depth(row)) for row in rows))
+
+
+def _depth(leaves: Mapping[str, str]) -> int:
+    """How deep a document is nested: of many keys that are objects each has all the others."""
+    objects = sum(leaf == _OBJECT for leaf in leaves.values())
+    deep = (at for at in range(2, _DEPTH + 1) if len(leaves) * objects**at > _LEAVES)
+    return next(deep, _DEPTH + 1) - 1
 
 
 def _document(leaves: Mapping[str, str], base: str, depth: int) -> str:
     """One document; values that are objects have the other keys."""
-    parts = []
+    arrow, start, end = ("=>", "", "") if base == "hstore" else (": ", "{", "}")
+    pairs = []
     for key, leaf in leaves.items():
-        if not leaf:
-            continue
-        if leaf == _OBJECT:
-            others = {name: value for name, value in leaves.items() if name != key}
-            leaf = _document(others, base, depth + 1) if depth < _DEPTH else "{}"
-        if base == "hstore":
-            plain = leaf if leaf.startswith('"') else json.dumps(leaf)
-            parts.append(f"{json.dumps(key)}=>{plain}")
-        else:
-            parts.append(f"{json.dumps(key)}: {leaf}")
-    return ", ".join(parts) if base == "hstore" else f"{{{', '.join(parts)}}}"
+        if leaf == _OBJECT and depth:
+            others = {other: text for other, text in leaves.items() if other != key}
+            leaf = _document(others, base, depth - 1)
+        if leaf:
+            pairs.append(f"{json.dumps(key)}{arrow}{leaf}")
+    return f"{start}{', '.join(pairs)}{end}"

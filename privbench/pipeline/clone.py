@@ -39,12 +39,10 @@ class CloneReport:
     loaded: LoadReport  # what the target holds
     losses: Sequence[Loss] = ()  # losses of tables and columns, found from released numbers alone
 
-    def render(self, *, alarm: bool = True) -> Lines:
-        """Plain text for people; see `LoadReport.render`."""
+    def render(self) -> Lines:
+        """Plain text for people."""
         lost = render_losses(self.losses)
-        return lines(
-            *filter(None, (self.loaded.render(alarm=alarm), lost, self.promise.sentence()))
-        )
+        return lines(*filter(None, (self.loaded.render(), lost, self.promise.sentence())))
 
 
 def clone(

@@ -42,7 +42,6 @@ class CloneTable:
     columns: tuple[str, ...]  # columns to write; the others get their defaults
     rows: int
     dropped: int  # rows for which no valid key was left
-    drawn: int  # rows that the model drew
     public: bool  # whether it is copied verbatim
     torn: bool  # whether rows may refer to rows of this table that were dropped
     # Gives the named columns in chunks: of all rows, or of the rows of the part with that number.
@@ -262,14 +261,11 @@ def _private(
         if column.name in minted.columns
         or (column.name in codecs and not codecs[column.name].omitted)
     )
-    return CloneTable(
-        table, columns, minted.rows, minted.dropped, synthetic.rows, False, minted.torn, draw
-    )
+    return CloneTable(table, columns, minted.rows, minted.dropped, False, minted.torn, draw)
 
 
 def _public(table: Table, rows: pa.Table) -> CloneTable:
     def draw(columns: Sequence[str], _: int | None) -> Iterator[pa.Table]:
         yield rows.select(columns)
 
-    count = rows.num_rows
-    return CloneTable(table, tuple(rows.column_names), count, 0, count, True, False, draw)
+    return CloneTable(table, tuple(rows.column_names), rows.num_rows, 0, True, False, draw)

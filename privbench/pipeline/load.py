@@ -47,14 +47,14 @@ class LoadReport:
     # Tables for which the model drew rows, of which none is left, whatever the cause.
     emptied: tuple[str, ...] = ()
 
-    def render(self, *, alarm: bool = True) -> display.Lines:
-        """Plain text for people; without ``alarm``, its first line on empty tables is left out."""
+    def render(self) -> display.Lines:
+        """Plain text for people; the first line is the alarm, if there is one."""
         rows = [(name, f"{count:,}", self._remark(name)) for name, count in self.rows.items()]
         total = sum(self.rows.values())
         seeded = [] if self.private else ["NOT PRIVATE: the noise of this clone was seeded."]
         head = f"{len(self.rows)} tables, {total:,} rows:"
-        first = [self.alarm] if self.alarm and alarm else []
-        lost = self.losses[bool(self.alarm) :]
+        known = bool(self.alarm)
+        first, lost = self.losses[:known], self.losses[known:]
         return display.lines(*first, *seeded, head, *display.table(rows, "1"), *lost)
 
     @property
@@ -67,7 +67,7 @@ class LoadReport:
     def losses(self) -> list[str]:
         """Parts of the schema that the clone does not keep, a line each."""
         loose = [f"NOT VALID, since synthetic rows break it: CHECK {name}" for name in self.loose]
-        return [*([self.alarm] if self.alarm else []), *loose, *self.lost]
+        return [*filter(None, [self.alarm]), *loose, *self.lost]
 
     def require_whole(self) -> None:
         """Refuse a clone that does not keep everything of the schema; see `require_nothing`."""
@@ -171,7 +171,7 @@ def load(
         tuple(
             item.table.key
             for item in tables
-            if item.drawn and item.rows <= lost.get(item.table.key, 0)
+            if item.rows + item.dropped and item.rows <= lost.get(item.table.key, 0)
         ),
     )
 
@@ -281,23 +281,22 @@ def rehearse(
     refused as well. The options are those of `load`. Returns the catalog with the formats that the
     schema's expressions need (`rehearse_expressions`).
     """
-    with contextlib.ExitStack() as stack:
-        one = None if is_file(source) else stack.enter_context(reading(source))
-        loader = stack.enter_context(
-            Loader(
-                target_dsn,
-                catalog.schema,
-                catalog.ddl,
-                replace=replace,
-                source=one,
-                as_role=as_role,
-            )
-        )
-        stack.enter_context(loader.rehearsal())
+    with (
+        contextlib.nullcontext() if is_file(source) else reading(source) as connection,
+        Loader(
+            target_dsn,
+            catalog.schema,
+            catalog.ddl,
+            replace=replace,
+            source=connection,
+            as_role=as_role,
+        ) as loader,
+        loader.rehearsal(),
+    ):
         rehearsed = rehearse_expressions(loader, catalog, config)
         if strict:
             require_nothing([*catalog.ddl.left_behind, *loader.lost, *rehearsed.findings])
-    return rehearsed
+        return rehearsed
 
 
 def require_nothing(losses: Sequence[str]) -> None:

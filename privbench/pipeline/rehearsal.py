@@ -20,7 +20,6 @@ no format passes is named, and the load leaves it out.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -35,9 +34,9 @@ from privbench import roles
 from privbench.config import ColumnConfig, Config, TableConfig
 from privbench.encoding import BoundsNeed, CategoriesNeed, ColumnReader, Decimals, reader, role_of
 from privbench.encoding.base import Released
-from privbench.encoding.formats import Choice, Format, choices, formatted
-from privbench.encoding.keys.columns import modelled_values
-from privbench.encoding.keys.placeholders import random_uuids, value_space
+from privbench.encoding.formats import Choice, choices, formatted
+from privbench.encoding.keys.placeholders import value_space
+from privbench.encoding.scale import Scale, scale_of
 from privbench.encoding.unmodelled import is_unknown, refuse_unknown
 from privbench.errors import DatabaseError, PrivbenchError, SchemaError, UsageError
 from privbench.pipeline.progress import Reporter
@@ -53,30 +52,25 @@ from privbench.postgres.statement import build, run
 from privbench.rng import generator
 from privbench.rules.facts import orders
 from privbench.rules.texts import column_pattern, unkept_checks
-from privbench.schema import Schema, Table
+from privbench.schema import Check, Column, Schema, Table
 
 #: Surrogate rows of a table.
 _ROWS = 16
-#: Formats of one column that one statement tries.
-_AT_ONCE = 16
 #: Turns over all columns of an expression, as the format of one may need that of another.
 _TURNS = 3
-#: SQLSTATE of a text that is too long; and outcomes of rows that break a CHECK, of a domain too.
-_CUT, _BROKEN = "22001", (FALSE, "23514")
+#: Outcomes of rows that break a CHECK, of a domain too.
+_BROKEN = (FALSE, "23514")
 #: Of a number, and of a time, that is out of range.
 _LARGE, _LATE = "22003", "22008"
 #: An expression whose broken rows a load repairs needs this share of rows that pass.
 _ENOUGH = 0.25
 #: Most columns that one search looks at: the number of its trials grows with them.
 _COLUMNS = 12
-
-#: A cast to another type than a text.
-_CAST = re.compile(r"::(?!text|char|bpchar|varchar|citext)")
 #: The role, and the database, of a server of our own.
 _ROLE = "rehearsal"
 
 #: Chosen formats, each with its alternatives; and how many rows each expression takes.
-_Chosen = dict[Choice, tuple[Format, ...]]
+_Chosen = dict[Choice, tuple[str, ...]]
 _Passes = dict[str, int]
 
 
@@ -93,13 +87,7 @@ def rehearse_expressions(loader: Loader, catalog: Catalog, config: Config) -> Ca
     sections = roles.sections(schema, config)
     private = [t for t in schema if sections[t.key].role != "public"]
     clone = Rows(loader.connection, map(loader.table, private))
-    checks = {
-        t.key: {c.name for c in unkept_checks(t)}
-        | {c.name for c in t.checks if _CAST.search(c.expression)}
-        for t in private
-    }
-    unknown = {t.key: {c.name for c in t.columns if is_unknown(c)} for t in private}
-    listed = stored(clone, checks, unknown)
+    listed = stored(clone, is_unknown)
     trial, tables, lines = Trial(clone), {t.key: t for t in schema}, []
     for table in private:
         search = _Search(trial, table, sections[table.key], config.privacy.delta, listed[table.key])
@@ -187,10 +175,11 @@ class _Search:
         delta: float,
         listed: Sequence[Stored],
     ) -> None:
-        self._trial, self._table = trial, table
+        self._trial, self._table, self._listed = trial, table, listed
         self._config, self._delta = section.columns, delta
-        self._listed, self._plain = listed, dict[str, list[str | None]]()
+        # Of each expression what the last row gave that it did not take.
         self._states: dict[str, str] = {}
+        self._arrays: dict[tuple[Column, tuple[Check, ...]], pa.Array] = {}
 
     def run(self) -> tuple[Table, list[str]]:
         """The table with its formats, and a line for every expression that keeps failing."""
@@ -200,12 +189,12 @@ class _Search:
             if any(self._fails(item, passes) for item in group):
                 chosen |= self._choose(group)
         table = formatted(self._table, chosen)
+        for column in table.columns:
+            refuse_unknown(table.key, column)
         passes = self._passes(self._listed, chosen)
         failing = [i for i in self._listed if i.what in passes and self._fails(i, passes)]
         # A load repairs such rows, or puts the CHECK back as NOT VALID and names it.
         failing = [i for i in failing if not (i.is_check and self._states[i.what] in _BROKEN)]
-        for column in table.columns:
-            refuse_unknown(table.key, column)
         return table, [self._line(item) for item in failing]
 
     def _fails(self, item: Stored, passes: _Passes) -> bool:
@@ -223,37 +212,31 @@ class _Search:
                 if self._trial.over:
                     return chosen
                 some = [item for item in group if set(choice.columns) & set(item.columns)]
-                passes = self._passes(some, chosen)
-                if any(count < _ROWS for count in passes.values()):
-                    self._improve(choice, some, chosen, passes)
+                self._improve(choice, some, chosen)
             if chosen == before:
                 break
         self._widen(group, chosen, offered)
         return chosen
 
-    def _improve(
-        self, choice: Choice, some: Sequence[Stored], chosen: _Chosen, before: _Passes
-    ) -> None:
+    def _improve(self, choice: Choice, some: Sequence[Stored], chosen: _Chosen) -> None:
         """Choose the first of the formats with which most rows pass, if it is better than now.
 
-        Some formats have to be all that an expression of their columns was lacking (`settles`).
+        By chance an order of two columns moves values to where more rows pass, so it has to be all
+        that an expression of both was lacking.
         """
+        before = self._passes(some, chosen)
         best = sum(before.values())
         read = [item.what for item in some if {*item.columns} >= {*choice.columns}]
-        for first in range(0, len(choice.formats), _AT_ONCE):
-            few = choice.formats[first : first + _AT_ONCE]
-            tried = [{**chosen, choice: (item,)} for item in few]
-            for item, passes in zip(few, self._all_passes(some, tried), strict=True):
-                settled = any(
-                    before.get(what, _ROWS) < passes.get(what, 0) == _ROWS for what in read
-                )
-                if (count := sum(passes.values())) > best and (settled or not choice.settles):
-                    best, chosen[choice] = count, (item,)
+        for item in choice.formats:
             if best == _ROWS * len(some):
                 break
+            passes = self._passes(some, {**chosen, choice: (item,)})
+            settled = any(before.get(what, _ROWS) < passes.get(what, 0) == _ROWS for what in read)
+            if sum(passes.values()) > best and (settled or len(choice.columns) == 1):
+                best, chosen[choice] = sum(passes.values()), (item,)
 
     def _widen(self, group: Sequence[Stored], chosen: _Chosen, offered: Sequence[Choice]) -> None:
-        """Drop formats that nothing needs; allow all values, and more values of keys, that pass."""
+        """Drop formats that nothing needs; allow all single values, or other keys, that pass."""
         whole = self._passes(group, chosen)
         if self._trial.over:
             return
@@ -261,57 +244,41 @@ class _Search:
             others = {other: formats for other, formats in chosen.items() if other != choice}
             if self._passes(group, others) == whole:
                 del chosen[choice]
-        keyed = {choice.columns for choice in chosen if choice.keys}
+        documents = {choice.columns for choice in chosen if choice.keys}
         for choice in offered:
-            if choice not in chosen and (not choice.keys or choice.columns not in keyed):
+            keyed = choice.keys and choice.columns in documents
+            if not keyed and not choice.values.intersection(chosen.get(choice, ())):
                 continue
-            first = chosen.get(choice, choice.formats)[0]
-            if not choice.keys and first.value is None:
-                continue
-            alike = [f for f in choice.formats if choice.keys or f.value is not None]
-            alike = [*([choice.absent] if choice.keys else []), *alike]
-            passed = self._all_passes(group, [{**chosen, choice: (item,)} for item in alike])
-            good = [item for item, passes in zip(alike, passed, strict=True) if passes == whole]
-            if choice.keys and not (good and good[0].constant):
-                good = good[:1]
+            good: list[str] = []
+            for item in choice.options:
+                if good and item not in choice.values:
+                    continue
+                if self._passes(group, {**chosen, choice: (item,)}) == whole:
+                    good.append(item)
+                if good and good[0] not in choice.values:
+                    break
             if good:
-                chosen[choice] = tuple(item for item in good if item.constant == good[0].constant)
+                chosen[choice] = tuple(good)
 
     def _passes(self, some: Sequence[Stored], chosen: _Chosen) -> _Passes:
-        """How many surrogate rows each expression takes; none for one that says nothing."""
-        return self._all_passes(some, [chosen])[0]
-
-    def _all_passes(self, some: Sequence[Stored], tried: Sequence[_Chosen]) -> list[_Passes]:
-        """The same for several choices, which PostgreSQL evaluates at once."""
-        names = {name for item in some for name in item.columns}
-        values: dict[str, list[str | None]] = {name: [] for name in names}
-        void = set[int]()
-        for chosen in tried:
-            changed = {name for choice in chosen for name in choice.columns}
-            try:
-                here = self._values(formatted(self._table, chosen), names, changed)
-            except (PrivbenchError, ValueError, pa.ArrowException):
-                # A format that leaves a column no value beside its CHECKs.
-                here = {name: [None] * _ROWS for name in names}
-                void.add(len(values[next(iter(names))]) // _ROWS)
-            for name, texts in here.items():
-                values[name] += texts
-        cut = {name: self._too_long(name, texts) for name, texts in values.items()}
-        found: list[_Passes] = [{} for _ in tried]
-        for item in some if tried else ():
+        """How many surrogate rows each expression takes; nothing of one that says nothing."""
+        try:
+            values = self._values(
+                formatted(self._table, chosen), {name for item in some for name in item.columns}
+            )
+        except (PrivbenchError, ValueError, pa.ArrowException):
+            # A format that leaves a column no value beside its CHECKs.
+            return dict.fromkeys((item.what for item in some), 0)
+        passes: _Passes = {}
+        for item in some:
             outcomes = self._trial.outcomes(item, values)
             if outcomes is None:
                 continue
-            # The cast of a trial cuts a text that COPY refuses.
-            bad = set[int]().union(*(cut[name] for name in item.columns))
-            outcomes = [_CUT if at in bad else text for at, text in enumerate(outcomes)]
             good = self._good(item)
-            taken = [text in good for text in outcomes]
-            for at, passes in enumerate(found):
-                some_taken = sum(taken[at * _ROWS : (at + 1) * _ROWS])
-                passes[item.what] = 0 if at in void else some_taken
-            self._states[item.what] = next((s for s in outcomes if s not in good), PASSED)
-        return found
+            bad = [state for state in outcomes if state not in good]
+            passes[item.what] = _ROWS - len(bad)
+            self._states[item.what] = bad[0] if bad else PASSED
+        return passes
 
     def _good(self, item: Stored) -> set[str]:
         """Outcomes that do not speak against values.
@@ -325,43 +292,33 @@ class _Search:
             good |= {_LARGE, _LATE} if "D" in kinds else {_LARGE}
         return good
 
-    def _too_long(self, name: str, texts: Sequence[str | None]) -> set[int]:
-        """Rows whose text is longer than the column's type allows."""
-        type_ = self._table.column(name).type
-        most = type_.length if type_.category == "S" else None
-        return {at for at, text in enumerate(texts) if most is not None and len(text or "") > most}
-
-    def _values(
-        self, table: Table, names: set[str], changed: set[str]
-    ) -> dict[str, list[str | None]]:
-        """Texts of surrogate values, those of one row in the order that CHECKs demand."""
-        pairs = [order.columns for order in orders(table)]
-        tied = {name for pair in pairs for name in pair}
-        for name in names - tied - changed:
-            if name not in self._plain:
-                self._plain[name] = _texts(self._array(table, name))
-        arrays = {n: self._array(table, n) for n in names & (tied | changed)}
-        for low, high in pairs:
-            if low in arrays and high in arrays:
-                _order(table, arrays, low, high)
-        made = {name: _texts(array) for name, array in arrays.items()}
-        return {name: made[name] if name in made else self._plain[name] for name in names}
+    def _values(self, table: Table, names: set[str]) -> dict[str, list[str | None]]:
+        """Literals of surrogate rows, two values of one row in the order that CHECKs demand."""
+        arrays = {name: self._array(table, name) for name in names}
+        for low, high in (order.columns for order in orders(table)):
+            scale = scale_of(table.column(low).type)
+            if low in arrays and high in arrays and scale == scale_of(table.column(high).type):
+                arrays[low], arrays[high] = _ordered(scale, arrays[low], arrays[high])
+        return {name: array.cast(pa.string()).to_pylist() for name, array in arrays.items()}
 
     def _array(self, table: Table, name: str) -> pa.Array:
         column = table.column(name)
-        rng = generator(0, "rehearsal", table.key, name)
-        numbers = np.arange(_ROWS)
-        if role_of(table, column) != "modelled":
-            pattern = column_pattern(table, column)
-            if pattern is not None:
-                made = pattern.distinct(_ROWS, rng)
-                return made.take(pa.array(numbers % max(len(made), 1)))
-            if column.type.base == "uuid":
-                return random_uuids(_ROWS, rng)
+        # The same values as long as the column has the same formats.
+        about = column, tuple(check for check in table.checks if name in check.columns)
+        if about not in self._arrays:
+            self._arrays[about] = self._draw(table, column)
+        return self._arrays[about]
+
+    def _draw(self, table: Table, column: Column) -> pa.Array:
+        """Surrogate values as a load draws them."""
+        pattern = column_pattern(table, column)
+        if role_of(table, column) != "modelled" and pattern is None:
             space = value_space(table, column, None, _ROWS)
-            none = pa.nulls(_ROWS, pa.string())
-            return none if space is None else space.nth(numbers % max(space.capacity, 1))
-        plan = reader(column, table, self._config.get(name, ColumnConfig()), self._delta)
+            if space is not None:
+                return space.nth(np.arange(_ROWS) % max(space.capacity, 1))
+        rng = generator(0, "rehearsal", table.key, column.name)
+        settings = self._config.get(column.name, ColumnConfig())
+        plan = reader(column, table, settings, self._delta)
         codec = plan.finish(_released(plan))
         codes = {}
         for key, domain in codec.domains.items():
@@ -372,7 +329,6 @@ class _Search:
             drawn[at % _ROWS], drawn[(at + 1) % _ROWS] = 0, domain.values - 1
             codes[key] = drawn.astype(domain.dtype)
         values = codec.decode(codes, rng, _ROWS)
-        pattern = column_pattern(table, column)
         return values if pattern is None else pattern.replace_bad(values, rng)
 
     def _is_free(self, name: str) -> bool:
@@ -419,25 +375,11 @@ def _released(plan: ColumnReader) -> dict[str, Released]:
     return found
 
 
-def _order(table: Table, arrays: dict[str, pa.Array], low: str, high: str) -> None:
-    """Exchange two values of a row where the first is greater."""
-    spaces = [modelled_values(table, table.column(name), None, _ROWS) for name in (low, high)]
-    one, other = spaces
-    if one is None or other is None or one.scale is None or one.scale != other.scale:
-        return
-    left, right = one.to_points(arrays[low]), other.to_points(arrays[high])
-    both = pc.and_(arrays[low].is_valid(), arrays[high].is_valid())
-    swap = pc.and_(pa.array(left > right), both)
-    texts = [arrays[name].cast(pa.string()) for name in (low, high)]
-    arrays[low] = pc.if_else(swap, texts[1], texts[0])
-    arrays[high] = pc.if_else(swap, texts[0], texts[1])
-
-
-def _texts(array: pa.Array) -> list[str | None]:
-    """The literals of an array."""
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
-    if pa.types.is_binary(array.type):
-        return [None if value is None else f"\\x{value.hex()}" for value in array.to_pylist()]
-    texts: list[str | None] = array.cast(pa.string()).to_pylist()
-    return texts
+def _ordered(scale: Scale | None, low: pa.Array, high: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """The values of two columns, those of a row exchanged where the first is greater."""
+    if scale is None:
+        return low, high
+    both = pc.and_(low.is_valid(), high.is_valid())
+    swap = pc.and_(pa.array(scale.points_of(low) > scale.points_of(high)), both)
+    one, other = low.cast(pa.string()), high.cast(pa.string())
+    return pc.if_else(swap, other, one), pc.if_else(swap, one, other)

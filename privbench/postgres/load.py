@@ -10,6 +10,7 @@ from typing import LiteralString
 
 import psycopg
 import pyarrow as pa
+from psycopg import errors
 
 from privbench.errors import DatabaseError, TargetError
 from privbench.pgsql.ddl import head
@@ -62,15 +63,12 @@ WHERE l.locktype = 'advisory' AND l.granted AND d.datname = pg_catalog.current_d
 """
 
 
-_WORD = r'"(?:[^"]|"")+"|[\w$]+'
-_WORDS = re.compile(_WORD)
-#: Statements that make an index which rows may not fit, and statements that are of some index.
-_INDEX = re.compile(
-    rf"CREATE (?:UNIQUE )?INDEX (?P<name>{_WORD}) |"
-    rf"ALTER TABLE .*? ADD CONSTRAINT (?P<constraint>{_WORD}) EXCLUDE ",
+#: Statements that make an index which rows may not fit, or that are of some index.
+_OF_INDEX = re.compile(
+    r"CREATE (?:UNIQUE )?INDEX |ALTER INDEX |"
+    r"ALTER TABLE .*? (?:EXCLUDE|CLUSTER ON|REPLICA IDENTITY USING INDEX) ",
     re.DOTALL,
 )
-_OF_INDEX = re.compile(r"ALTER INDEX |CLUSTER ON |REPLICA IDENTITY USING INDEX ")
 
 
 class Loader(Filling):
@@ -381,28 +379,26 @@ class Loader(Filling):
         """
         texts = self._script.constraints
         first = next((at for at, text in enumerate(texts) if "FOREIGN KEY" in text), len(texts))
-        gone = set[str]()
         for text in texts[:first]:
-            made = _INDEX.match(text) if full else None
-            if made is not None:
-                gone |= self._make_index(text, made["name"] or made["constraint"])
-            elif not (gone and _OF_INDEX.search(text) and gone.intersection(_WORDS.findall(text))):
+            if full and _OF_INDEX.match(text):
+                self._make_index(text)
+            else:
                 self._run_all([text])
         run(self.connection, _MEMORY)
         self._run_all(texts[first:])
 
-    def _make_index(self, text: str, name: str) -> set[str]:
-        """Make an index; if rows do not fit it, it is left out, and the set has its name."""
+    def _make_index(self, text: str) -> None:
+        """Run a statement of an index, which is left out and named if rows do not fit it."""
         try:
             with self.connection.transaction():
                 self._run_all([text])
         except finishing.UNFIT as error:
-            if self.connection.closed:
-                raise
             why = f"left out, since rows of the clone do not fit it: {head(text)}"
             self.lost.append(f"{why}: {describe(error)}")
-            return {name}
-        return set()
+        except (errors.UndefinedObject, errors.UndefinedTable):
+            # What is said of an index that was left out goes with it.
+            if text.startswith("CREATE") or " EXCLUDE " in text:
+                raise
 
     def _run_all(self, texts: Iterable[str]) -> None:
         for text in texts:

@@ -14,7 +14,7 @@ statement each, under a time-out. No message of the server is shown, but its SQL
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import LiteralString
 
@@ -24,7 +24,7 @@ from psycopg import errors, sql
 from privbench.postgres.repair import rows
 from privbench.postgres.repair.rows import Rows, columns_in
 from privbench.postgres.statement import build, run
-from privbench.schema import Column, ColumnType, Table
+from privbench.schema import Column, ColumnType, Table, TableName
 
 #: Milliseconds that one expression may take on all rows of a trial, and seconds that all may take.
 _PATIENCE, _WHOLE = 5000, 60.0
@@ -79,37 +79,23 @@ class Stored:
     is_check: bool = False  # whether it is a CHECK of the table or of a domain that rows may break
 
 
-#: Names by table.
-Names = Mapping[str, Collection[str]]
+def stored(clone: Rows, is_unknown: Callable[[Column], bool]) -> dict[str, list[Stored]]:
+    """The expressions of every table, by its key.
 
-
-def stored(clone: Rows, checks: Names, unknown: Names) -> dict[str, list[Stored]]:
-    """The expressions of every table, by its key; of its CHECKs those that are named.
-
-    For columns that are ``unknown`` no value is known, so that one is to be found.
+    For columns that are unknown no value is known, so that one is to be found.
     """
-    indexes, parts = clone.ask_all(_INDEXES), clone.ask_all(_PARTITIONS)
-    conditions = clone.ask_all(_CHECKS)
+    indexes, partitions = clone.ask_all(_INDEXES), clone.ask_all(_PARTITIONS)
+    checks = clone.ask_all(_CHECKS)
     found: dict[str, list[Stored]] = {}
     types = [column.type for table in clone.tables for column in table.columns]
     inner = {part.domain for type_ in types for part in type_.parts}
     for table in clone.tables:
-        lacking = unknown.get(table.key, ())
         here = [
-            _typed(table, column, unknown=column.name in lacking)
+            _generated(table, column)
+            if column.generated
+            else _typed(table, column, inner, unknown=is_unknown(column))
             for column in table.columns
-            if not column.generated
-            and (_is_limited(column.type) or column.type.extension or column.name in lacking)
         ]
-        # CHECKs of domains are set aside in a load, but for those within another type.
-        here = [
-            replace(item, repaired=domain not in inner, is_check=domain not in inner)
-            if domain
-            else item
-            for item in here
-            for domain in [table.column(item.columns[0]).type.domain]
-        ]
-        here += [_generated(table, column) for column in table.columns if column.generated]
         for name, excludes, predicate, keys in indexes[table.name]:
             what = f"{'constraint' if excludes else 'index'} {name}"
             whole = ", ".join(keys)
@@ -119,41 +105,46 @@ def stored(clone: Rows, checks: Names, unknown: Names) -> dict[str, list[Stored]
                 rows.raw(whole),
             )
             here.append(_stored(table, what, kept, f"{whole} {predicate or ''}"))
-        for name, text in conditions[table.name]:
-            if name in checks.get(table.key, ()):
-                kept = build("({})", rows.raw(text))
-                check = _stored(table, f"CHECK {name}", kept, text, repaired=True)
-                # A repair knows no values of documents and arrays, which are not modelled.
-                kinds = [table.column(column).type for column in check.columns]
-                filled = any(kind.category == "A" or kind.base in _FILLED for kind in kinds)
-                here.append(replace(check, lenient=not filled, is_check=True))
-        for (bounds,) in parts[table.name]:
+        for name, text in checks[table.name]:
+            check = _stored(table, f"CHECK {name}", build("({})", rows.raw(text)), text)
+            # A repair knows no values of documents and arrays, which are not modelled.
+            kinds = [table.column(column).type for column in check.columns]
+            filled = any(kind.category == "A" or kind.base in _FILLED for kind in kinds)
+            here.append(replace(check, repaired=True, lenient=not filled, is_check=True))
+        for (bounds,) in partitions[table.name]:
             text = " OR ".join(f"({bound})" for bound in bounds)
             if bounds and None not in bounds:
                 kept = build("({}) IS TRUE", rows.raw(text))
-                here.append(_stored(table, "bounds of the partitions", kept, text, repaired=True))
+                item = _stored(table, "bounds of the partitions", kept, text)
+                here.append(replace(item, repaired=True))
         found[table.key] = [item for item in here if item.columns]
     return found
 
 
-def _stored(
-    table: Table, what: str, condition: sql.Composable, text: str, *, repaired: bool = False
-) -> Stored:
+def _stored(table: Table, what: str, condition: sql.Composable, text: str) -> Stored:
     reads = tuple(columns_in(table, text))
-    columns = tuple(rows.bases(table, reads))
-    return Stored(table, what, condition, reads, columns, text, repaired)
+    return Stored(table, what, condition, reads, tuple(rows.bases(table, reads)), text)
 
 
-def _is_limited(type_: ColumnType) -> bool:
-    """Whether a type, or one within it, has a CHECK."""
-    return bool(type_.domain_checks) or any(map(_is_limited, type_.parts))
-
-
-def _typed(table: Table, column: Column, *, unknown: bool) -> Stored:
-    name = build("{}", column.name)
-    kept = build("{} IS NOT NULL" if unknown else "pg_catalog.num_nulls({}) >= 0", name)
-    what, text = f"type {column.type.sql} of {column.name}", " ".join(_checks_of(column.type))
-    return Stored(table, what, kept, (column.name,), (column.name,), text)
+def _typed(
+    table: Table, column: Column, inner: Collection[TableName | None], *, unknown: bool
+) -> Stored:
+    """The type of a column, of which nothing is read if it has no CHECK and no modifier."""
+    type_ = column.type
+    checks = _checks_of(type_)
+    columns = (column.name,) if checks or type_.extension or unknown else ()
+    # CHECKs of domains are set aside in a load, but for those within another type.
+    aside = type_.domain is not None and type_.domain not in inner
+    return Stored(
+        table,
+        f"type {type_.sql} of {column.name}",
+        _computed(column, needed=unknown),
+        columns,
+        columns,
+        " ".join(checks),
+        repaired=aside,
+        is_check=aside,
+    )
 
 
 def _checks_of(type_: ColumnType) -> list[str]:
@@ -161,11 +152,22 @@ def _checks_of(type_: ColumnType) -> list[str]:
 
 
 def _generated(table: Table, column: Column) -> Stored:
-    name = build("{}", column.name)
-    kept = build("{} IS NOT NULL" if column.not_null else "pg_catalog.num_nulls({}) >= 0", name)
-    text = column.default or ""
+    kept, text = _computed(column, needed=column.not_null), column.default or ""
     columns = tuple(columns_in(table, text))
     return Stored(table, f"generated column {column.name}", kept, (column.name,), columns, text)
+
+
+def _computed(column: Column, *, needed: bool) -> sql.Composable:
+    """The condition that a column can be computed, or has a value where one is needed."""
+    return build("{} IS NOT NULL" if needed else "pg_catalog.num_nulls({}) >= 0", column.name)
+
+
+def _variable(column: Column, place: int) -> sql.Composable:
+    """The declaration of a variable for a column's value, which a function is given as a text."""
+    type_, given = rows.raw(column.type.sql), sql.SQL(f"${place}")
+    # A cast would cut a text that is too long, which COPY refuses, and so does an assignment.
+    value = given if column.type.length is not None else build("{}::{}", given, type_)
+    return build("{} {} := {};", column.name, type_, value)
 
 
 class Trial:
@@ -227,10 +229,9 @@ class Trial:
         table = item.table
         function = sql.Identifier("pg_temp", f"privbench trial {len(self._functions)}")
         given = [
-            build("{}::{} AS {}", sql.SQL(f"${at}"), rows.raw(table.column(name).type.sql), name)
-            for at, name in enumerate(item.columns, start=1)
+            _variable(table.column(name), place) for place, name in enumerate(item.columns, start=1)
         ]
-        row = build("(SELECT {}) AS {}", given, table.name.name)
+        row = build("(SELECT {}) AS {}", list(map(sql.Identifier, item.columns)), table.name.name)
         made = [table.column(column) for column in item.reads if table.column(column).generated]
         if made:
             computed = [
@@ -240,13 +241,14 @@ class Trial:
             row = build("(SELECT *, {} FROM {}) AS {}", computed, row, table.name.name)
         body = build(
             "#variable_conflict use_column\n"
-            "BEGIN RETURN (SELECT CASE WHEN ({}) IS FALSE THEN {} ELSE {} END FROM {});"
+            "BEGIN DECLARE {} BEGIN"
+            " RETURN (SELECT CASE WHEN ({}) IS FALSE THEN {} ELSE {} END FROM {}); END;"
             " EXCEPTION WHEN OTHERS THEN RETURN SQLSTATE; END",
-            *(item.condition, sql.Literal(FALSE), sql.Literal(PASSED), row),
+            *(sql.Composed(given), item.condition, sql.Literal(FALSE), sql.Literal(PASSED), row),
         )
-        types = [sql.SQL("pg_catalog.text")] * len(given)
         made_as = "CREATE FUNCTION {}({}) RETURNS pg_catalog.text LANGUAGE plpgsql STABLE AS {}"
-        text = sql.Literal(body.as_string(self._clone.connection))
-        self._clone.run(made_as, function, types, text)
+        texts = [sql.SQL("pg_catalog.text")] * len(given)
+        code = sql.Literal(body.as_string(self._clone.connection))
+        self._clone.run(made_as, function, texts, code)
         self._functions[place] = function
         return function

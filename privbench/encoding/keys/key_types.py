@@ -18,7 +18,6 @@ from privbench.encoding.datetimes import DateScale, TimestampScale
 from privbench.encoding.numbers import IntegerScale, NumericScale
 from privbench.encoding.scale import scale_of
 from privbench.encoding.surrogate_text import TEXT_BASES
-from privbench.encoding.uniqueness import Indices
 from privbench.schema import ColumnType, Table
 
 #: Types of which a key may refer to those that follow, the narrowest first.
@@ -26,6 +25,7 @@ _CHAINS = (
     ("int2", "int4", "int8", "numeric", "float4", "float8"),
     ("date", "timestamp", "timestamptz"),
 )
+_TIMES = (DateScale, TimestampScale)
 
 
 def with_key_types(tables: Sequence[Table]) -> list[Table]:
@@ -63,9 +63,7 @@ def _narrower(child: ColumnType, parent: ColumnType) -> ColumnType:
     """
     for chain in _CHAINS:
         if child.base in chain and parent.base in chain:
-            below = chain.index(child.base) < chain.index(parent.base)
-            scales = child.scale is not None and child.scale < _scale(parent)
-            return child if below or (child.base == parent.base and scales) else parent
+            return min(parent, child, key=lambda item: (chain.index(item.base), _scale(item)))
     if child.base in TEXT_BASES and parent.base in TEXT_BASES:
         tops = [item.length for item in (child, parent) if item.length is not None]
         checks = tuple(dict.fromkeys((*parent.domain_checks, *child.domain_checks)))
@@ -84,30 +82,20 @@ def in_key_type(array: pa.Array, drawn: ColumnType, wanted: ColumnType) -> pa.Ar
     >>> in_key_type(pa.array([1.5, None]), double, whole).to_pylist()
     [1, None]
     """
-    scale = scale_of(wanted)
-    if drawn.base == wanted.base == "numeric" or drawn.base != wanted.base:
-        null = {"null": np.asarray(array.is_null().to_numpy(zero_copy_only=False), np.bool_)}
-        if isinstance(scale, (IntegerScale, NumericScale)):
-            return scale.build(_numbers(array, scale), null)
-        if isinstance(scale, (DateScale, TimestampScale)):
-            return scale.build(_times(array, drawn, scale), null)
-    return array
-
-
-def _numbers(array: pa.Array, scale: IntegerScale | NumericScale) -> Indices:
-    """Grid points of numbers; those that are none, or too large, become the nearest that is."""
-    digits = scale.digits if isinstance(scale, NumericScale) else 0
-    values = array.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)
-    points = np.floor(np.nan_to_num(values) * 10.0**digits)
-    low, high = (float(end) for end in scale.limits)
-    # The nearest double of the greatest point may lie above it.
-    inside: Indices = np.clip(points, max(low, -(2.0**62)), min(high, 2.0**62)).astype(np.int64)
-    return inside
-
-
-def _times(array: pa.Array, drawn: ColumnType, scale: DateScale | TimestampScale) -> Indices:
-    """Grid points of dates or times; infinities become the nearest time that is none."""
-    given = scale_of(drawn)
-    assert isinstance(given, (DateScale, TimestampScale))
-    points = np.clip(given.points_of(array), *given.limits)
-    return np.clip(points // (given.per_day // scale.per_day), *scale.limits)
+    scale, given = scale_of(wanted), scale_of(drawn)
+    if drawn == wanted:
+        return array
+    if isinstance(scale, _TIMES) and isinstance(given, _TIMES):
+        # Infinities become the nearest time that is none.
+        inside = np.clip(given.points_of(array), *given.limits)
+        points = inside // (given.per_day // scale.per_day)
+    elif isinstance(scale, (IntegerScale, NumericScale)):
+        digits = scale.digits if isinstance(scale, NumericScale) else 0
+        values = array.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)
+        # The nearest double of the greatest point may lie above it.
+        numbers = np.clip(np.floor(np.nan_to_num(values) * 10.0**digits), -(2.0**62), 2.0**62)
+        points = numbers.astype(np.int64)
+    else:
+        return array
+    null = np.asarray(array.is_null().to_numpy(zero_copy_only=False), np.bool_)
+    return scale.build(np.clip(points, *scale.limits), {"null": null})

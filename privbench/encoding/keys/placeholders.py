@@ -262,10 +262,14 @@ _CORNERS = {"P": "#o.1 #u.1", "Q": "#o.2 #u.1", "R": "#o.2 #u.2", "S": "#o.1 #u.
 
 
 def _geometry(type_: ColumnType) -> Maker:
-    """Shapes of the type's modifier; PostGIS itself adds the reference system."""
+    """Shapes of the type's modifier; PostGIS itself adds the reference system.
+
+    >>> _geometry(ColumnType("geometry(PointZ,4326)", "geometry")).make(np.arange(1)).to_pylist()
+    ['POINT Z(-175.1 -80.1 1)']
+    """
     found = _SHAPE.search(type_.sql.lower())
     shape, more = (found[1], found[2] or "") if found else ("point", "")
-    known = packaged("shapes")
+    known = packaged("shapes", "privbench.encoding")
     name = shape if shape in known else "point"
     tail = " 1" * len(more)
     text = re.sub("[PQRS]", lambda corner: _CORNERS[corner[0]] + tail, known[name])
