@@ -180,6 +180,8 @@ def _ranges(column: Column, scale: Scale, constants: Sequence[str]) -> Iterator[
         listed = [*_known()["times"]]
     elif column.type.category == "N":
         listed = [*_known()["numbers"]]
+        # Shares and rates are below one.
+        listed[1:1] = [] if scale.whole else [["0.01", None]]
     else:
         listed = [["0", None]]
     name = quoted(column.name)
