@@ -41,6 +41,11 @@ TABLES = {
         " each numeric GENERATED ALWAYS AS (a::numeric / b) STORED)",
         ["\"b\" >= '1'"],
     ),
+    "shares": (
+        "CREATE TABLE shares (w numeric(6,4) NOT NULL,"
+        " each numeric GENERATED ALWAYS AS (1 / w) STORED)",
+        ["\"w\" >= '0.01'"],
+    ),
     # Products of what a range may hold before it is measured are too large; those of rows are not.
     "products": (
         "CREATE TABLE products (qty int NOT NULL, price int NOT NULL, part int NOT NULL,"
