@@ -194,7 +194,7 @@ class _Search:
         passes = self._passes(self._listed, chosen)
         failing = [i for i in self._listed if i.what in passes and self._fails(i, passes)]
         # A load repairs such rows, or puts the CHECK back as NOT VALID and names it.
-        failing = [i for i in failing if not (i.is_check and self._states[i.what] in _BROKEN)]
+        failing = [i for i in failing if not (i.is_check and self._states.get(i.what) in _BROKEN)]
         return table, [self._line(item) for item in failing]
 
     def _fails(self, item: Stored, passes: _Passes) -> bool:

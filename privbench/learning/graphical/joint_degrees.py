@@ -178,7 +178,7 @@ class DegreePair:
         options = list(product(self.one.clips(), self.other.clips()))
         every: list[tuple[float, float]] = [(np.inf, np.inf), *options]
         low, middle, high = (self._means(every, rho, rho) for rho in (0.2, 0.5, 0.8))
-        told = (high - low) / max(float(np.log(high[0] / low[0])), TINY)
+        told = (high - low) / max(float(np.log(max(high[0], TINY) / max(low[0], TINY))), TINY)
         errors = [
             np.hypot(
                 noise(clips) * clips[0] * clips[1] / max(float(told[place]), TINY),
