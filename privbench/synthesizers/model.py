@@ -145,7 +145,6 @@ def _check(
 ) -> None:
     """Refuse parts that do not fit each other; owners stand before what they own."""
     above: dict[str, list[int]] = {}
-    drawn: dict[str, list[str]] = {name: [] for name in laws}  # fan-ins that are drawn before
     for name, law in laws.items():
         context: list[int] = []
         if law.own is not None:
@@ -164,8 +163,7 @@ def _check(
             elif key.role == "ref":
                 _require(scope in (2, 3) and key.parent in laws, name)
                 _require((name, key.name) in references, name)
-                references[name, key.name].check(laws[key.parent].columns, drawn[key.parent])
-                drawn[key.parent].append(degree_name(key))
+                references[name, key.name].check(laws[key.parent].columns)
 
 
 def _require(condition: bool, table: str) -> None:

@@ -8,7 +8,6 @@ measurements.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -19,8 +18,6 @@ from privbench.learning.answers import by_norms
 from privbench.learning.graphical.columns import (
     Column,
     children,
-    may_stay_inside,
-    references_to,
     shown,
     varies,
 )
@@ -45,12 +42,8 @@ from privbench.privacy.queries.references import KEPT
 #: 5 %. References get the share times R / (R + T), where R references touch the tree and T is its
 #: number of tables; half as much again: no difference beyond scatter.
 SIZES, REFERENCES = 0.15, 0.4
-#: Share of a tree's amount for each moment of two degrees, and most for all between OWN keys, and
-#: for all with a REF key.
+#: Share of a tree's amount for each moment of two degrees, and most for all of them.
 MOMENT, MOMENTS = 0.02, 0.1
-#: Moments with a REF key are measured of tables of at least this weight, in standard deviations of
-#: their noise at clips of `KEPT`. With less, hardly any is useful (`joint_degrees.USEFUL`).
-MANY_TARGETS = 70.0
 #: Share of one-way marginals ("one-ways") in the budget of one-ways and pairs. At .24: 2-way
 #: divergence of coded Adult .044 for .040.
 ONE_WAYS = 0.25 / (0.25 + 0.48)
@@ -91,7 +84,7 @@ TARGETS, SOME_COLUMNS = 0.6, 4
 TESTS = 0.05
 
 
-#: Keys of two degrees of one table; if one is a REF key, the second is.
+#: OWN keys of two degrees of one table.
 DegreeKeys = tuple[KeySpec, KeySpec]
 #: How a table's columns are learned: ``pairs``: by one-ways and pairs; ``columns``: by one-ways;
 #: ``attributes``: attributes by a learner of their own, which gets the budget of their one-ways and
@@ -201,38 +194,18 @@ class Budget:
                 self.total[top] * REFERENCES / (len(touching[top]) + len(self.tree(top)))
                 for top in self._tops(key)
             )
-        moments = self._divide_moments()
         for top, keys in touching.items():
             # If the other end of a reference can pay less than this one, this one keeps the rest.
-            rest = self.total[top] * (1.0 - self._sizes_share(top)) - moments[top]
+            rest = self.total[top] * (1.0 - self._sizes_share(top)) - self._divide_moments(top)
             self._divide_tree(top, rest - sum(self.references[k.table, k.name] for k in keys))
 
-    def _divide_moments(self) -> dict[str, float]:
-        """Divide a part of the amounts among moments of degrees; returns that of every tree.
-
-        Moments with a REF key are left out if their noise would be too large.
-        """
-        trees = dict[DegreeKeys, set[str]]()
-        for keys in (keys for table in self.spec.tables for keys in degree_pairs(self.spec, table)):
-            moved = {keys[0].parent, *(key.table for key in keys if key.role == "ref")}
-            trees[keys] = {self.spec.top(table) for table in moved}
-            self.moments[keys] = MOMENT * min(self.total[top] for top in trees[keys])
-            query = moment_question(self, keys, (KEPT, KEPT)).query
-            sd = noise_sd(query, self.spec, self.moments[keys], self.accounting)
-            if keys[1].role == "ref" and self.sizes[keys[0].parent].weight < MANY_TARGETS * sd:
-                del trees[keys]
-        each = [(keys, top) for keys, tops in trees.items() for top in tops]
-        counts, spent = Counter[tuple[str, str]](), dict.fromkeys(self.total, 0.0)
-        for keys, top in each:
-            counts[top, keys[1].role] += len(moments(keys))
-        parts = {place: min(MOMENT, MOMENTS / count) for place, count in counts.items()}
-        self.moments = {
-            keys: min(self.total[top] * parts[top, keys[1].role] for top in tops)
-            for keys, tops in trees.items()
-        }
-        for keys, top in each:
-            spent[top] += self.moments[keys] * len(moments(keys))
-        return spent
+    def _divide_moments(self, top: str) -> float:
+        """Divide a part of a tree's amount among moments of degrees, and return it."""
+        pairs = [keys for table in self.tree(top) for keys in degree_pairs(self.spec, table)]
+        count = sum(len(moments(keys)) for keys in pairs)
+        each = self.total[top] * min(MOMENT, MOMENTS / max(count, 1))
+        self.moments |= dict.fromkeys(pairs, each)
+        return each * count
 
     def _divide_tree(self, top: str, rest: float) -> None:
         """Divide the part of a tree's amount that remains after sizes and references."""
@@ -405,19 +378,19 @@ def one_way_questions(
 
 
 def degree_pairs(spec: DatabaseSpec, table: str) -> list[DegreeKeys]:
-    """All pairs of keys that lead to a table."""
-    return list(combinations([*children(spec, table), *references_to(spec, table)], 2))
+    """All pairs of OWN keys that lead to a table."""
+    return list(combinations(children(spec, table), 2))
 
 
 def moments(keys: DegreeKeys, clips: Clips = (1, 1)) -> list[Clips]:
-    """The clips of the moments of two degrees: of OWN keys presence is measured, too."""
-    return [(1, 1), clips] if keys[1].role == "own" else [clips]
+    """The clips of the moments of two degrees: presence is measured, too."""
+    return [(1, 1), clips]
 
 
 def moment_question(budget: Budget, keys: DegreeKeys, clips: Clips) -> Measurement:
     """Σ min(d₁, c₁)·min(d₂, c₂) over the rows of a table to which two keys lead."""
-    pairs, table = zip(keys, clips, strict=True), keys[0].parent
-    held = tuple(Degree(key, clip, may_stay_inside(budget.spec, key)) for key, clip in pairs)
+    table, pairs = keys[0].parent, zip(keys, clips, strict=True)
+    held = tuple(Degree(key, clip) for key, clip in pairs)
     label = f"degrees of {table} together"
     return Measurement(CrossMoment(table, held), budget.moments[keys], label)
 

@@ -66,8 +66,8 @@ class Column:
 
 
 def degree_name(key: KeySpec) -> str:
-    """Name of the degree of an OWN key, or of the fan-in of a REF key."""
-    return f"{HIDDEN}{'#' if key.role == 'own' else '<'}{key.table}.{key.name}"
+    """Name of the degree of an OWN key."""
+    return f"{HIDDEN}#{key.table}.{key.name}"
 
 
 def scope_name(key: str) -> str:
@@ -84,12 +84,6 @@ def children(spec: DatabaseSpec, table: str) -> list[KeySpec]:
     """OWN keys into a table, in the order of the tables that have them."""
     owns = (item.own for item in spec.tables.values())
     return [key for key in owns if key is not None and key.parent == table]
-
-
-def references_to(spec: DatabaseSpec, table: str) -> list[KeySpec]:
-    """REF keys into a table, in the order in which their targets are drawn."""
-    keys = (key for name in spec.order() for key in spec.tables[name].keys)
-    return [key for key in keys if key.role == "ref" and key.parent == table]
 
 
 def may_stay_inside(spec: DatabaseSpec, key: KeySpec) -> bool:

@@ -20,7 +20,6 @@ from privbench.learning.graphical.budget import (
     PairBudget,
     TableSize,
     clipped_question,
-    degree_pairs,
     fan_in_question,
     guessed_sizes,
     moment_question,
@@ -36,7 +35,6 @@ from privbench.learning.graphical.columns import (
     children,
     columns_above,
     columns_of,
-    degree_name,
     may_stay_inside,
     needed,
     scope_name,
@@ -44,13 +42,10 @@ from privbench.learning.graphical.columns import (
 )
 from privbench.learning.graphical.estimate import Floats, cell_fits
 from privbench.learning.graphical.joint_degrees import (
-    FAN_IN_SD,
     Clips,
     DegreeLaw,
     DegreePair,
     JointDegrees,
-    correlation,
-    scores_of,
 )
 from privbench.learning.graphical.model import Population, TableLaw
 from privbench.learning.graphical.one_way import measured_one_ways, one_way
@@ -135,13 +130,14 @@ class DatabaseFit:
         self.people = Population(keys, scale, lambda *labels: generator(0, "fit", *labels))
         for name in self.spec.order():
             self._fit_table(name)
-        self.references: dict[tuple[str, str], ReferenceLaw] = {}
-        for key in (key for name in self.spec.order() for key in self.spec.tables[name].keys):
-            if key.role == "ref":
-                law = self._together(key, self._fit_reference(key))
-                self.references[key.table, key.name] = law
+        references = {
+            (name, key.name): self._fit_reference(key)
+            for name, table in self.spec.tables.items()
+            for key in table.keys
+            if key.role == "ref"
+        }
         self._empty()
-        return self.references
+        return references
 
     def _empty(self) -> None:
         """Give no rows to tables that, by all that was released, may be empty.
@@ -494,41 +490,6 @@ class DatabaseFit:
             found.append(Variable.of(column, shares, floor, path))
             place += 1
         return found
-
-    def _together(self, key: KeySpec, law: ReferenceLaw) -> ReferenceLaw:
-        """The law of a reference, with correlations of its fan-in with degrees and other fan-ins.
-
-        Its targets are drawn, so that other fan-ins can be correlated with it.
-        """
-        numbers = partial(self.people.stream, "together", key.table, key.name)
-        scores = self.people.draw_fan_in(key, law, numbers())
-        found, mine = dict[str, float](), self._degree_law(key, law)
-        for keys in degree_pairs(self.spec, key.parent):
-            if keys[1] != key or keys not in self.budget.moments or not len(scores):
-                continue
-            pair = DegreePair(self._degree_law(keys[0]), mine)
-            clips = pair.clips(partial(self._moment_noise, keys))
-            if pair.useful(clips, self._moment_noise(keys, clips)):
-                noisy, sd = self._moments(keys, clips)
-                name, random = degree_name(keys[0]), numbers(keys[0].table, keys[0].name)
-                other = self.people.of_targets(key)[name]
-                before = np.corrcoef(scores_of(scores, random), scores_of(other, random))[0, 1]
-                told = float(noisy[0]), sd, self.law, pair.moments(clips)
-                around = float(np.clip(before, -0.95, 0.95))
-                found[name] = correlation(*told, around, FAN_IN_SD)
-        if found:
-            law = replace(law, beside=tuple(found), correlations=np.array([*found.values()]))
-            self.people.draw_fan_in(key, law, numbers())
-        return law
-
-    def _degree_law(self, key: KeySpec, law: ReferenceLaw | None = None) -> DegreeLaw:
-        """The law of a degree of synthetic rows, or of a kept fan-in, of which ``law`` is known."""
-        if key.role == "ref":
-            law = law or self.references[key.table, key.name]
-            return DegreeLaw.of(MANY, law.fan_in, self.sizes[key.table].kept)
-        buckets, codes = ONE if key.unique else MANY, self.people.codes[key.parent]
-        weights = self._weights(key.parent)
-        return DegreeLaw.of(buckets, shares_of(codes[degree_name(key)], weights, buckets.size))
 
     # references ----------------------------------------------------------------------------------
 

@@ -25,11 +25,6 @@ GRID = np.linspace(-2.6, 2.6, 27)
 #: Prior standard deviation of z of a correlation of sizes, around that of presences; and of that of
 #: presences, around independence at first, and then around that of sizes.
 SIZE_SD, PRESENCE_SD = 1.0, 0.5
-#: The same of a correlation with a fan-in, around what the columns of its targets make of it.
-FAN_IN_SD = 0.7
-#: A moment with a fan-in is measured if its noise is at most this part of what a correlation of .8
-#: adds to it.
-USEFUL = 0.15
 #: Relative error that the copula is allowed where noise is small.
 INEXACT = 0.02
 #: Parts of the parents with children that may lie beyond a clip.
@@ -68,7 +63,7 @@ class JointDegrees:
         held = [codes[place] for place in self.columns]
         if len(held[0]) <= len(held):
             return dict(codes)
-        scores = np.array([scores_of(column, generator) for column in held])
+        scores = np.array([_scores(column, generator) for column in held])
         root = np.linalg.inv(np.linalg.cholesky(definite(np.corrcoef(scores))))
         sizes, presences = (
             np.linalg.cholesky(definite(wanted)) @ root @ scores
@@ -99,30 +94,13 @@ class JointDegrees:
         return cls(tuple(columns.tolist()), *both)
 
 
-def scores_of(codes: Codes | Floats, generator: np.random.Generator) -> Floats:
+def _scores(codes: Codes, generator: np.random.Generator) -> Floats:
     """Normal scores of rows by their cells, equal ones in random order."""
     order = generator.permutation(len(codes))
     order = order[np.argsort(codes[order], kind="stable")]
     found = np.empty(len(codes))
     found[order] = ndtri((np.arange(len(codes)) + 0.5) / len(codes))
     return found
-
-
-def following(
-    own: Floats, others: Floats, correlations: Floats, generator: np.random.Generator
-) -> Floats:
-    """Normal scores that have correlations with those of others, and else follow ``own``.
-
-    ``others`` has the shape (others, rows).
-    """
-    known = np.array([scores_of(other, generator) for other in others])
-    slopes = np.linalg.solve(definite(np.corrcoef(known, own)[:-1, :-1]), correlations)
-    explained = float(slopes @ correlations)
-    slopes *= (min(explained, 1.0 - LEAST) / max(explained, TINY)) ** 0.5
-    rest = scores_of(own, generator)
-    rest = rest - np.linalg.lstsq(known.T, rest, rcond=None)[0] @ known
-    share = (max(1.0 - explained, LEAST)) ** 0.5
-    return np.asarray(slopes @ known + share / max(float(rest.std()), TINY) * rest)
 
 
 def _placed(codes: NDArray[Any], sizes: Floats, presences: Floats) -> NDArray[Any]:
@@ -151,9 +129,9 @@ class DegreeLaw:
     means: Floats  # mean count per bucket
 
     @classmethod
-    def of(cls, buckets: Buckets, shares: Floats, kept: float = 1.0) -> Self:
-        """The law of a degree of which the part ``kept`` counts, from shares of buckets."""
-        return cls(shares, kept * buckets.means(shares))
+    def of(cls, buckets: Buckets, shares: Floats) -> Self:
+        """The law of a degree, from shares of buckets."""
+        return cls(shares, buckets.means(shares))
 
     def clips(self) -> set[int]:
         """Counts beyond which parts of the parents with children lie (`BEYOND`)."""
@@ -197,20 +175,15 @@ class DegreePair:
         means = [self._means([clips], *both)[0] for both in each]
         return np.array(means) / (clips[0] * clips[1])
 
-    def useful(self, clips: Clips, sd: float) -> bool:
-        """Whether noise of ``sd`` leaves enough of what the moment says."""
-        none, much = (self._means([clips], rho, rho)[0] for rho in (0.0, 0.8))
-        return bool(sd * clips[0] * clips[1] < USEFUL * (much - none))
-
     def joined(self, noisy: Floats, clips: Clips, sd: float, law: Noise) -> tuple[float, float]:
         """The correlations of sizes and of presences, from the moments at 1 × 1 and ``clips``."""
         there, size = noisy.tolist()
         both = self.moments((1, 1))
-        start = correlation(there, sd, law, both, 0.0, SIZE_SD)
-        found = correlation(size, sd, law, self.moments(clips), start, SIZE_SD)
-        presence = correlation(there, sd, law, both, found, PRESENCE_SD)
+        start = _correlation(there, sd, law, both, 0.0, SIZE_SD)
+        found = _correlation(size, sd, law, self.moments(clips), start, SIZE_SD)
+        presence = _correlation(there, sd, law, both, found, PRESENCE_SD)
         means = self.moments(clips, presence)
-        return correlation(size, sd, law, means, presence, SIZE_SD), presence
+        return _correlation(size, sd, law, means, presence, SIZE_SD), presence
 
     def _means(self, clips: Sequence[tuple[float, float]], rho: float, presence: float) -> Floats:
         """Means of min(d₁, c₁)·min(d₂, c₂) over rows, for correlations of sizes and presences."""
@@ -227,7 +200,7 @@ class DegreePair:
         return np.array([float(each) / ROWS for each in found])
 
 
-def correlation(
+def _correlation(
     noisy: float,
     sd: float,
     law: Noise,

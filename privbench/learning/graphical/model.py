@@ -10,7 +10,6 @@ from math import inf
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privbench.domain import Codes
 from privbench.errors import ModelError
@@ -23,7 +22,7 @@ from privbench.learning.graphical.columns import (
     degree_name,
     scope_name,
 )
-from privbench.learning.graphical.estimate import Floats, Ints
+from privbench.learning.graphical.estimate import Ints
 from privbench.learning.graphical.references import ReferenceLaw
 from privbench.learning.graphical.sizes import MANY
 from privbench.learning.graphical.table_model import TableModel
@@ -77,9 +76,6 @@ class Population:
     owners: dict[str, Ints | None] = field(default_factory=dict)
     # Per table, the unit of every row; the same numbers in all tables.
     units: dict[str, Ints] = field(default_factory=dict)
-    # Per table, scores of its rows by every fan-in (`ReferenceLaw.scores`); filled as edges are
-    # drawn.
-    fan_ins: dict[str, dict[str, Floats]] = field(default_factory=dict)
     _next: int = 0
 
     def own(self, table: str) -> KeySpec | None:
@@ -175,16 +171,6 @@ class Population:
                 owners = owners[above] if len(owners) else np.full(len(edges), NULL)
             edges = owners
         return found
-
-    def draw_fan_in(self, key: KeySpec, law: ReferenceLaw, numbers: np.random.Generator) -> Floats:
-        """Scores of the targets of a REF key, which are kept in `fan_ins`."""
-        scores = law.scores(self.of_targets(key), self.rows(key.parent), numbers)
-        self.fan_ins.setdefault(key.parent, {})[degree_name(key)] = scores
-        return scores
-
-    def of_targets(self, key: KeySpec) -> dict[str, NDArray[Any]]:
-        """Cells of the targets of a REF key, and their scores by the fan-ins drawn so far."""
-        return {**self.codes[key.parent], **self.fan_ins.get(key.parent, {})}
 
     def in_unit(self, table: str) -> Ints:
         """Rows of the table in the unit of every row."""
@@ -379,9 +365,9 @@ def _attached(
     edges[inside] = _within(rows[inside], targets, numbers)
     wanted = (scope != NULL_SCOPE) | (not key.nullable)
     rest = np.flatnonzero(wanted & (edges == NULL))
-    scores = people.draw_fan_in(key, law, numbers)
     if len(rest):
-        popularity = law.popularity(scores)
+        codes = people.codes[key.parent]
+        popularity = law.popularity(codes, numbers.exponential(size=len(targets)))
         steps = np.cumsum(popularity if popularity.any() else np.ones(len(targets)))
         at = (np.arange(len(rest)) + numbers.random()) / len(rest) * steps[-1]
         found = np.minimum(np.searchsorted(steps, at, side="right"), len(targets) - 1)

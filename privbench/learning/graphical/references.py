@@ -5,8 +5,8 @@ See "References between private tables" in ``docs/method.md``.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 from math import prod
 from typing import Any, Self
@@ -29,7 +29,6 @@ from privbench.learning.graphical.estimate import (
     posterior,
     shrink,
 )
-from privbench.learning.graphical.joint_degrees import following
 from privbench.learning.graphical.sizes import MANY
 from privbench.learning.information import uncertainty_coefficient
 from privbench.privacy import DatabaseSpec, KeySpec, Measurement
@@ -95,30 +94,14 @@ class ReferenceLaw:
     bins: tuple[Bins, ...] = ()  # for every factor, bins of targets with the same factor
     logs: tuple[Floats, ...] = ()  # for each of them, the logarithm of the factor of every bin
 
-    # Degrees and other fan-ins of the targets, by name, with which the fan-in goes together.
-    beside: tuple[str, ...] = ()
-    correlations: Floats = field(default_factory=lambda: np.zeros(0))  # of the normal scores
-
-    def scores(
-        self, codes: Mapping[str, NDArray[Any]], targets: int, numbers: np.random.Generator
-    ) -> Floats:
-        """A score of every target; those of the largest have the most references.
-
-        ``codes`` are the targets' cells, and the scores of fan-ins that were drawn before.
-        """
-        found: Floats = -np.log(numbers.exponential(size=targets))
+    def popularity(self, codes: Mapping[str, Codes], numbers: Floats) -> Ints:
+        """Number of references of every target, up to a factor, from exponential numbers."""
+        logs = np.zeros(len(numbers))
         for bins, held in zip(self.bins, self.logs, strict=True):
-            found += held[bins.of(codes)]
-        if not self.beside or targets <= len(self.beside) + 1:
-            return found
-        others = np.array([codes[name] for name in self.beside], np.float64)
-        return following(found, others, self.correlations, numbers)
-
-    def popularity(self, scores: Floats) -> Ints:
-        """Number of references of every target, up to a factor, by its score."""
-        counts = numbers_of(self.fan_in, len(scores))
-        found = np.zeros(len(scores), np.int64)
-        found[_least(-scores, len(counts))] = counts
+            logs += held[bins.of(codes)]
+        counts = numbers_of(self.fan_in, len(numbers))
+        found = np.zeros(len(numbers), np.int64)
+        found[_least(np.log(numbers) - logs, len(counts))] = counts
         return found
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -127,10 +110,7 @@ class ReferenceLaw:
         for place, (bins, logs) in enumerate(zip(self.bins, self.logs, strict=True)):
             arrays |= {f"ends{place}": bins.ends, f"logs{place}": logs}
             arrays |= {f"scores{place}.{at}": held for at, held in enumerate(bins.scores)}
-        state: dict[str, Any] = {"columns": [list(bins.columns) for bins in self.bins]}
-        if self.beside:
-            state["beside"], arrays["correlations"] = list(self.beside), self.correlations
-        return state, arrays
+        return {"columns": [list(bins.columns) for bins in self.bins]}, arrays
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
@@ -151,20 +131,16 @@ class ReferenceLaw:
             _require(factors[-1].shape == (found[-1].size,))
         _require(fan_in.shape == (MANY.size,) and fan_in >= 0)
         _require(abs(float(fan_in.sum()) - 1.0) < 1e-6)
-        beside = tuple(str(name) for name in state.get("beside", ()))
-        correlations = arrays["correlations"] if beside else np.zeros(0)
-        _require(correlations.shape == (len(beside),) and np.abs(correlations) <= 1.0)
-        for array in (fan_in, correlations, *factors):
+        for array in (fan_in, *factors):
             _require(array.dtype == np.float64 and np.abs(array) < 100.0)
-        return cls(fan_in, tuple(found), tuple(factors), beside, correlations)
+        return cls(fan_in, tuple(found), tuple(factors))
 
-    def check(self, cells: Mapping[str, int], drawn: Collection[str]) -> None:
-        """Refuse what does not fit the target's columns and the fan-ins that are drawn before.
+    def check(self, cells: Mapping[str, int]) -> None:
+        """Refuse scores that do not fit the target's columns.
 
         Raises:
-            ModelError: A column or fan-in that is not there, or another number of cells.
+            ModelError: A column that is not there, or another number of cells.
         """
-        _require(all(name in cells or name in drawn for name in self.beside))
         for bins in self.bins:
             for name, scores in zip(bins.columns, bins.scores, strict=True):
                 _require(cells.get(name) == len(scores))
