@@ -68,7 +68,7 @@ def inspect(
     if output:
         with file_errors(f"cannot write {output}"):
             Path(output).write_text(found.config.dumps(), encoding="utf-8")
-        echo(f"Wrote {output}: read it, change it, then: privbench fit SOURCE -c {output}")
+        echo(f"Wrote {output}: read it, change it, then: privbench fit SOURCE -c {output} -o MODEL")
 
 
 @click.command()
