@@ -239,8 +239,8 @@ FORGED = "signed by the key that you named, SHA256:" + 43 * "A"
 @pytest.mark.parametrize(
     "text",
     [
-        *(f"ACME){' ' * blanks}{FORGED}" for blanks in (1, 66)),
-        *(f"{mark * 30}{FORGED}" for mark in (".", "\u3000", "\u200b")),
+        f"ACME){' ' * 66}{FORGED}",
+        30 * "\u3000" + FORGED,
         f'ACME": {FORGED}',
     ],
 )

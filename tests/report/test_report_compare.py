@@ -95,7 +95,7 @@ def test_gates_decide(document, folder):
     assert (integrity.name, integrity.tests, integrity.failures) == ("integrity", 13, 0)
 
 
-@pytest.mark.parametrize("after", [0, 3])
+@pytest.mark.parametrize("after", [pytest.param(0, marks=pytest.mark.slow), 3])
 def test_a_comparison_that_was_broken_off_goes_on(
     library, library_clone, loans, tmp_path, monkeypatch, after
 ):

@@ -258,7 +258,7 @@ def total(folder, name, dsn=""):
     "statement",
     [
         "ALTER DATABASE {0} SET privbench.staged = 'on'",
-        "ALTER DATABASE {0} SET privbench.staged TO on",
+        pytest.param("ALTER DATABASE {0} SET privbench.staged TO on", marks=pytest.mark.slow),
         "ALTER ROLE CURRENT_USER IN DATABASE {0} SET privbench.staged = 'on'",
         "ALTER DATABASE {0} SET application_name = 'privbench'",
         "COMMENT ON DATABASE {0} IS 'privbench.staged'",

@@ -73,7 +73,12 @@ def hostile(make_database):
     return make
 
 
-@pytest.mark.parametrize("path", sorted({said.split(": ")[0] for said in ATTACKS}))
+PATHS = sorted({said.split(": ")[0] for said in ATTACKS})
+
+
+@pytest.mark.parametrize(
+    "path", [PATHS[0], *(pytest.param(path, marks=pytest.mark.slow) for path in PATHS[1:])]
+)
 def test_commands_run_nothing(path, hostile, tmp_path):
     """Door: the source's catalog, names, types, casts and settings.
 
