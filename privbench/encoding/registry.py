@@ -34,7 +34,7 @@ from privbench.encoding.unmodelled import (
     skip_reader,
 )
 from privbench.errors import ConfigError, ModelError
-from privbench.rules.facts import allowed, column_rules, folded_uniques, length_limits
+from privbench.rules.facts import allowed, column_rules, length_limits
 from privbench.rules.named import plain_name
 from privbench.rules.texts import unkept_checks
 from privbench.schema import Column, Rule, Table
@@ -92,8 +92,7 @@ def reader(column: Column, table: Table, config: ColumnConfig, delta: float) -> 
 
 def _unique(table: Table, column: Column) -> bool:
     """Whether no two rows share a value of a column."""
-    sets = kept_uniques(table) + folded_uniques(table)
-    return any(item.columns == (column.name,) for item in sets)
+    return any(item.columns == (column.name,) for item in kept_uniques(table))
 
 
 def _refuse_misfits(table: Table, column: Column, config: ColumnConfig, scale: Any) -> None:

@@ -23,7 +23,7 @@ from privbench.errors import ModelError
 from privbench.learning.synthetic import Parts, SyntheticDatabase, SyntheticTable, Window
 from privbench.pipeline.model import UNFIT, Model
 from privbench.rng import generator
-from privbench.rules.facts import folded_uniques, orders
+from privbench.rules.facts import orders
 from privbench.rules.texts import column_pattern
 from privbench.schema import ForeignKey, Table
 from privbench.synthesizers import get as find_synthesizer
@@ -183,8 +183,7 @@ def _whole(
     seed: int | None,
 ) -> dict[str, pa.Array]:
     """The decoded columns that have to be complete: those of keys, orders and UNIQUE sets."""
-    sets = kept_uniques(table) + folded_uniques(table)
-    wanted = {name for item in sets for name in item.columns}
+    wanted = {name for item in kept_uniques(table) for name in item.columns}
     wanted |= {name for check in table.checks if len(check.columns) > 1 for name in check.columns}
     wanted |= {
         name

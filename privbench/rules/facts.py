@@ -43,7 +43,8 @@ def _of_table(table: Table) -> Iterator[Rule]:
         rules = _of_check(check.expression, source, check.columns)
         yield from (rule for rule in rules if known.issuperset(rule.columns))
     for index in table.indexes:
-        columns = lowered(index.definition) if index.unique and index.has_expressions else ()
+        whole = index.unique and index.has_expressions and index.predicate is None
+        columns = lowered(index.definition) if whole else ()
         if columns and known.issuperset(columns):
             yield Rule("unique", columns, "index", index.definition, fold=True)
     for low, high in date_orders(table):

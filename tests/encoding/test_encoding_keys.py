@@ -298,16 +298,16 @@ def test_generate_keys_numbers_all_rows_or_those_of_their_parent(type_, default,
 
 def unique_index(keys):
     text = f"CREATE UNIQUE INDEX i ON public.t USING btree ({keys})"
-    return Index("i", text, unique=True, has_expressions=True)
+    where = "(e <> '')" if " WHERE (" in keys else None
+    return Index("i", text, unique=True, has_expressions=True, predicate=where)
 
 
 _LINES = " WHERE" * 40 + "\n"
 
 
 @pytest.mark.parametrize(("keys", "names"), [
-    (f"lower(e)) WHERE (e <> '{_LINES}'", [("e",)]),
-    (f"lower(e)) INCLUDE (id) NULLS NOT DISTINCT WITH (fillfactor='70') WHERE (e <> '{_LINES}'",
-     [("e",)]),
+    (f"lower(e)) WHERE (e <> '{_LINES}'", []),
+    ("lower(e)) INCLUDE (id) NULLS NOT DISTINCT WITH (fillfactor='70'", [("e",)]),
     ("lower(e)" + ", tenant" * 50_000, []),
     ("lower(e)" + ', ","' * 50_000, []),
     ("lower(" * 5000 + "e" + ")" * 5000, []),

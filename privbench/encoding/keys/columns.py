@@ -136,12 +136,11 @@ _WIDE = frozenset({"bytea", "varbit", "jsonb", "tsvector"})
 
 
 def kept_uniques(table: Table) -> tuple[Unique, ...]:
-    """UNIQUE sets to keep: the table's own, and what indexes add to them.
+    """UNIQUE sets to keep: the table's own, and what indexes on ``lower(column)`` add to them.
 
-    A partial index over plain columns, one of them no key, is kept as if it were whole.
+    A partial index is none: it says nothing of the rows that it does not cover.
     """
-    partial = (index for index in table.indexes if _plain_partial(table, index))
-    return table.unique_sets + tuple(Unique(index.name, index.columns) for index in partial)
+    return table.unique_sets + folded_uniques(table)
 
 
 def unkept_indexes(table: Table) -> tuple[Index, ...]:
@@ -153,7 +152,6 @@ def unkept_indexes(table: Table) -> tuple[Index, ...]:
         if index.unique
         and (index.has_expressions or index.predicate is not None)
         and index.name not in folded
-        and not _plain_partial(table, index)
     )
 
 
@@ -183,11 +181,6 @@ def index_room(table: Table, name: str) -> int | None:
 def _names_in(text: str) -> set[str]:
     """All words of an expression or a definition that may be names."""
     return {(a or b).replace('""', '"') for a, b in _WORDS.findall(text)}
-
-
-def _plain_partial(table: Table, index: Index) -> bool:
-    plain = index.unique and index.predicate is not None and not index.has_expressions
-    return plain and bool(index.columns) and not set(index.columns) <= table.key_columns
 
 
 #: Names of keys that are years, days, places: a filter on them has to find something.

@@ -30,7 +30,7 @@ from privbench.encoding.uniqueness import Indices, Mask, ranks
 from privbench.errors import SchemaError
 from privbench.privacy.units import BOTTOM, Index, index_type
 from privbench.rng import generator
-from privbench.rules.facts import column_rules, folded_uniques
+from privbench.rules.facts import column_rules
 from privbench.rules.texts import column_pattern
 from privbench.schema import Column, ForeignKey, Table, Unique
 
@@ -134,8 +134,7 @@ def _fill_deferred_key(
 
 def _unique_sets(table: Table, columns: Collection[str]) -> list[Unique]:
     """UNIQUE sets whose columns are all filled in (generated ones are PostgreSQL's business)."""
-    sets = kept_uniques(table) + folded_uniques(table)
-    return [item for item in sets if set(item.columns) <= set(columns)]
+    return [item for item in kept_uniques(table) if set(item.columns) <= set(columns)]
 
 
 def _generate_keys(work: TableRows, wanted: Collection[str]) -> None:

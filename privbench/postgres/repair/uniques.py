@@ -1,9 +1,10 @@
 """UNIQUE indexes that keys by construction do not cover: of expressions, of parts of the rows.
 
-Of rows with the same key all but one are changed, in the first way that is possible. In an index
-with a predicate they take the predicate's columns from a row outside it; else a text of the key
-gets a number, one of the key's several columns takes its value from another row, or a column
-becomes NULL if the index ignores NULL. Rows that are still not unique at last are deleted.
+Of rows with the same key all but one are changed, in the first way that is possible. A text that is
+the whole key gets a number. In an index with a predicate rows take the predicate's columns from a
+row outside it; else a text of the key gets a number, one of the key's several columns takes its
+value from another row, or a column becomes NULL if the index ignores NULL. Rows that are still not
+unique at last are deleted.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ from privbench.postgres.statement import build, own_rows
 from privbench.schema import Table, TableName
 
 _TEXTS = ("text", "varchar", "citext")
+_NUMBERED: LiteralString = (
+    "pg_catalog.regexp_replace(broken.{}::text, '(?=@|$)', '-' || bad.n || (random() * 1e6)::int)"
+)
 #: UNIQUE indexes, and whether one has an expression or a collation that takes different texts for
 #: equal: keys that were made unique may be equal there.
 _INDEXES: LiteralString = """
@@ -49,6 +53,7 @@ class UniqueIndex:
     within: sql.Composable  # condition of the rows of its partition
     outside: sql.Composable | None  # condition of those that are not in it; None if all are
     text: str | None  # a free text in its key, or None
+    length: int | None  # the greatest length of that text, or None
     drawn: str | None  # a free column of a key of several, or None
     ended: str | None  # a free column without a value of which a row is not in it, or None
     plain: bool  # whether keys by construction cover it
@@ -71,7 +76,9 @@ class Uniques(Step):
                 read = [column for key in keys for column in columns_in(table, key)]
                 columns = rows.bases(table, read)
                 computed = any(table.column(column).generated for column in read)
-                leaving = rows.bases(table, columns_in(table, predicate or ""))
+                decided = rows.bases(table, columns_in(table, predicate or ""))
+                leaving = [c for c in decided if rows.is_free(table, c)]
+                others = [c for c in leaving if c not in columns]
                 texts = [c for c in columns if c not in hung and _is_text(table, c)]
                 free = [c for c in columns if c not in hung and rows.is_free(table, c)]
                 ended = [c for c in free if not (nulls_equal or table.column(c).not_null)]
@@ -88,13 +95,15 @@ class Uniques(Step):
                     inside=rows.every(inside),
                 )
                 outside = build("({}) IS NOT TRUE", rows.raw(predicate or "true"))
+                counted = texts == columns  # a text is the whole key
                 self._indexes.append(
                     UniqueIndex(
                         table,
-                        tuple(c for c in leaving if c not in columns and rows.is_free(table, c)),
+                        () if counted else tuple(others or leaving),
                         rows.within(partition),
                         outside if predicate else None,
                         next(iter(texts), None),
+                        table.column(texts[0]).type.length if texts else None,
                         free[-1] if free and len(columns) > 1 else None,
                         next(iter(ended), None),
                         not (risky or computed or predicate) and partition is None,
@@ -129,8 +138,11 @@ def _change(clone: Rows, index: UniqueIndex) -> None:
             return
     if index.text is not None:
         # A number drawn anew is unlike any that other rows of the index may hold already.
-        new = "{0} = broken.{0}::text || '-' || bad.n || (random() * 1e6)::int"
-        clone.update(table, build(new, index.text), surplus)
+        # It stands before the @ of an e-mail address.
+        new = build(_NUMBERED, index.text)
+        if index.length is not None:
+            new = build("pg_catalog.right({}, {})", new, index.length)
+        clone.update(table, build("{} = {}", index.text, new), surplus)
     elif index.drawn is not None:
         drawn = {index.drawn: index.drawn}
         clone.borrow(table, drawn, surplus, rows.among(table, lenders))
@@ -139,7 +151,7 @@ def _change(clone: Rows, index: UniqueIndex) -> None:
 
 
 def _is_text(table: Table, name: str) -> bool:
-    """Whether a column is a text that may get longer."""
+    """Whether a column is a text that may get a number."""
     type_ = table.column(name).type
-    plain = type_.domain is None and type_.base in _TEXTS and type_.length is None
+    plain = type_.domain is None and type_.base in _TEXTS
     return plain and rows.is_movable(table, name)

@@ -14,6 +14,24 @@ SELECT i, i % 4, i < 30, CASE WHEN i % 5 > 0 THEN 'K' || i % 7 END,
 SELECT count(*), count(*) FILTER (WHERE active) FROM t
 --> 40, 4
 
+-- case: a partial index says nothing of the rows that it does not cover
+CREATE TABLE t (
+  id int PRIMARY KEY, slug varchar(6) NOT NULL, mail text NOT NULL, gone date, rank int NOT NULL
+);
+CREATE UNIQUE INDEX slug_once ON t (slug) WHERE slug <> '';
+CREATE UNIQUE INDEX mail_once ON t (mail) WHERE gone IS NULL;
+CREATE UNIQUE INDEX rank_once ON t (rank) WHERE rank > 0;
+-- rows: t (id, slug, mail, gone, rank)
+SELECT i, CASE WHEN i % 4 = 0 THEN 'slugs' ELSE '' END, 'same@x.example',
+  CASE WHEN i % 2 = 0 THEN '2024-01-01' END, i % 4 FROM generate_series(0, 39) i
+-- deleted: {}
+-- then:
+SELECT count(*), count(*) FILTER (WHERE slug = ''), count(gone),
+  count(*) FILTER (WHERE mail = 'same@x.example' AND gone IS NOT NULL),
+  count(*) FILTER (WHERE mail ~ '^same(-[0-9]+)?@x.example$'), count(*) FILTER (WHERE rank = 0)
+FROM t
+--> 40, 30, 20, 20, 40, 37
+
 -- case: rows go where a unique index leaves no way out
 CREATE TABLE t (id int PRIMARY KEY, n int NOT NULL, boss int REFERENCES t);
 CREATE UNIQUE INDEX odd ON t (abs(n));
