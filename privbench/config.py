@@ -212,6 +212,8 @@ class TableConfig(_Section):
         weight: The table's share of the budget relative to the others.
         columns: Public knowledge of its columns.
         references: Its keys for which the database has no constraint.
+        natural: Whether the values of its primary key are released as labels of the columns that
+            refer to it, and come back in the clone: for private look-ups by a readable code.
     """
 
     role: Role = "private"
@@ -221,6 +223,7 @@ class TableConfig(_Section):
     weight: Annotated[float, Field(gt=0)] = 1.0
     columns: dict[str, ColumnConfig] = {}
     references: list[ReferenceConfig] = []
+    natural: bool = False
 
     @field_validator("own", mode="before")
     @classmethod

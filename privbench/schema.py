@@ -228,6 +228,7 @@ class ForeignKey:
     equalities: Few[Equality] = ()  # of each column; what reads rows needs them, never released
     declared: bool = False
     none: Few[Text] = ()  # values of a declared key's column that refer to nothing, as text
+    natural: bool = False  # whether its column holds labels: a value of its row, no reference
     # A column of type names and one of them: of a declared key that rows of this type alone have.
     when: tuple[Name, Text] | None = None
 
@@ -333,6 +334,11 @@ class Table:
     def key_columns(self) -> frozenset[str]:
         """Columns that stand in a foreign key."""
         return frozenset(name for key in self.foreign_keys for name in key.columns)
+
+    @property
+    def natural_columns(self) -> frozenset[str]:
+        """Columns that refer to a look-up and hold labels (`ForeignKey.natural`)."""
+        return frozenset(key.columns[0] for key in self.foreign_keys if key.natural)
 
     @property
     def pinned_columns(self) -> frozenset[str]:

@@ -67,6 +67,8 @@ def reader(column: Column, table: Table, config: ColumnConfig, delta: float) -> 
     listed = _listed(table, column, config, limits, scale)
     if listed is not None:
         return listed
+    if column.name in table.natural_columns:
+        return LabelReader(table.key, column, config.per_unit if delta > 0 else 0, None)
     if labels := labels_of(column.type):
         why = "boolean" if column.type.base == "bool" else "labels of the enum type"
         return list_reader(table.key, column, labels, why, ordered=True)

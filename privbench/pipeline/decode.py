@@ -21,6 +21,7 @@ from privbench.encoding.keys.columns import INTEGERS, kept_uniques
 from privbench.encoding.keys.key_types import in_key_type, with_key_types
 from privbench.errors import ModelError
 from privbench.learning.synthetic import Parts, SyntheticDatabase, SyntheticTable, Window
+from privbench.pipeline.lookups import key_values, labels_of_lookups, with_labels
 from privbench.pipeline.model import UNFIT, Model
 from privbench.rng import generator
 from privbench.rules.facts import orders
@@ -93,10 +94,20 @@ def decode(model: Model, *, scale: float = 1.0, seed: int | None = None) -> list
     drawn = fitted.sample(scale, seed)
     tables = with_key_types([model.schema.table(key) for key in sorted(model.tables)])
     codecs = {key: made.codecs for key, made in model.tables.items()}
+    labels = labels_of_lookups(tables, codecs)
+    drawn = with_labels(tables, codecs, drawn, labels, seed)
     _check_drawn(tables, codecs, drawn, {key: t.num_rows for key, t in model.public.items()})
     minted = generate_keys(
         tables,
-        {t.key: _whole(t, tables, codecs[t.key], drawn, seed) for t in tables},
+        {
+            t.key: _whole(t, tables, codecs[t.key], drawn, seed)
+            | (
+                {t.primary_columns[0]: key_values(labels[t.key], drawn.tables[t.key].rows)}
+                if t.key in labels
+                else {}
+            )
+            for t in tables
+        },
         {t.key: drawn.tables[t.key].parents for t in tables},
         {t.key: drawn.tables[t.key].rows for t in tables},
         seed=seed,
@@ -202,7 +213,7 @@ def _whole(
             table.column(name).type,
         )
         for name, codec in codecs.items()
-        if name in wanted and not codec.omitted
+        if name in wanted - table.natural_columns and not codec.omitted
     }
 
 

@@ -117,8 +117,10 @@ def extract(
 
 
 def _keys(plan: FitPlan, item: TablePlan) -> Iterator[tuple[ForeignKey, Expressions, Expressions]]:
-    """Every foreign key with what to select of child and parent, so that equal keys are equal."""
+    """Every reference with what to select of child and parent, so that equal keys are equal."""
     for number, key in enumerate(item.table.foreign_keys):
+        if key.natural:
+            continue
         sides = zip(("child", "parent"), key_expressions(plan.schema, key), strict=True)
         child, parent = (
             {f"{side} {item.table.key}/{number}/{i}": part for i, part in enumerate(parts)}

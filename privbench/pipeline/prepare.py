@@ -35,7 +35,7 @@ class TablePlan:
     table: Table
     section: TableConfig  # its section of the config
     making: dict[str, Role]  # how each column's values come about
-    keys: tuple[KeySpec, ...]  # foreign keys, with their roles
+    keys: tuple[KeySpec, ...]  # foreign keys that are references, with their roles
     readers: Mapping[str, ColumnReader]  # of the modelled columns
 
     @property
@@ -109,6 +109,7 @@ def prepare(schema: Schema, config: Config) -> FitPlan:
     tables = (without_formats(t) if settings[t.key].role == "public" else t for t in schema)
     schema = replace(schema, tables=tuple(tables))
     owners = roles.resolve(schema, config)
+    schema = roles.with_natural_keys(schema, settings, owners)
     plans = {
         table.key: _table(schema, table, settings, owners.get(table.key), config.privacy.delta)
         for table in schema
@@ -175,7 +176,9 @@ def _table(
     # Of several keys on the same columns the first one owns.
     owners = [key for key in table.foreign_keys if own and {*key.columns} == {*own}]
     keys = tuple(
-        _key(schema, table, key, key in owners[:1], settings) for key in table.foreign_keys
+        _key(schema, table, key, key in owners[:1], settings)
+        for key in table.foreign_keys
+        if not key.natural
     )
     return TablePlan(table, section, making, keys, readers)
 

@@ -186,7 +186,7 @@ def _rules(item: TablePlan) -> tuple[Any, ...]:
     """The facts of a table that decide who owns its rows, and which may exist."""
     table, spec = item.table, replace(item.spec(), weight=1.0)
     keys = [
-        (key.name, key.columns, key.ref_columns, key.declared, key.none, key.when)
+        (key.name, key.columns, key.ref_columns, key.declared, key.none, key.when, key.natural)
         for key in table.foreign_keys
     ]
     uniques = {unique.columns for unique in table.unique_sets}

@@ -233,7 +233,9 @@ class Snapshot:
         with reading(conninfo.make_conninfo("", **resolved(self.connection))) as now:
             found = introspect(now, tables=[table.name for table in schema])
         for table in held:
-            constraints = tuple(key for key in table.foreign_keys if not key.declared)
+            constraints = tuple(
+                replace(key, natural=False) for key in table.foreign_keys if not key.declared
+            )
             stated = replace(
                 table,
                 checks=tuple(check for check in table.checks if not check.declared),

@@ -6,6 +6,7 @@ and refuses roles that the privacy contract forbids.
 """
 
 from privbench.roles.classes import Kind
+from privbench.roles.natural import with_natural_keys
 from privbench.roles.propose import Proposal, propose, render, render_sizes
 from privbench.roles.references import referenced
 from privbench.roles.resolve import resolve, sections
@@ -19,4 +20,5 @@ __all__ = [
     "render_sizes",
     "resolve",
     "sections",
+    "with_natural_keys",
 ]

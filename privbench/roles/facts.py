@@ -14,6 +14,9 @@ _LONG = 5
 #: Kinds of personal columns that count in a composite primary key, and elsewhere.
 _KEYED = frozenset({"person"})
 _ALL = frozenset(lists()["personal"])
+#: Types of readable keys, and the characters of a UUID as text, which nobody reads.
+_TEXTS = frozenset({"text", "varchar", "bpchar"})
+_UUID_LENGTH = 36
 
 
 @dataclass(frozen=True)
@@ -240,4 +243,37 @@ def _key(table: Table, key: ForeignKey) -> KeyFacts:
         to_person=len(key.columns) == 1 and of_person(stem(key.columns[0])),
         paired=False,
         owner=named or bool(set(own_words) & listed("keys", "owner")),
+    )
+
+
+def is_readable(table: Table) -> bool:
+    """Whether the primary key is one column of text, no reference, and no name of a person."""
+    if len(table.primary_columns) != 1:
+        return False
+    (column,) = (table.column(name) for name in table.primary_columns)
+    personal = personal_kinds(column.name, column.type.category) & _ALL
+    return (
+        column.type.base in _TEXTS
+        and column.type.length != _UUID_LENGTH
+        and column.name not in table.key_columns
+        and not column.generated
+        and column.default is None
+        and not personal
+    )
+
+
+def refers_by_label(table: Table, key: ForeignKey, target: Table) -> bool:
+    """Whether a validated key is one column of text, of no other key, that many rows may share.
+
+    Values of a declared reference may have no target, so that they name no row of the look-up.
+    """
+    if key.is_self or not key.validated or key.ref_columns != target.primary_columns:
+        return False
+    (name,) = key.columns
+    column = table.column(name)
+    return (
+        column.type.base in _TEXTS
+        and not column.generated
+        and not any(unique.columns == (name,) for unique in table.unique_sets)
+        and sum(name in other.columns for other in table.foreign_keys) == 1
     )

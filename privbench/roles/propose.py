@@ -20,7 +20,7 @@ from privbench.roles.classes import (
     lookup_scores,
     person_kind,
 )
-from privbench.roles.facts import KeyFacts, TableFacts, gather
+from privbench.roles.facts import KeyFacts, TableFacts, gather, is_readable, refers_by_label
 from privbench.roles.references import referenced
 from privbench.roles.undeclared import Undeclared, undeclared
 from privbench.schema import Schema, TableName
@@ -47,6 +47,8 @@ class TableProposal:
     spread: tuple[str, ...] = ()
     # Columns and target of keys that could own it about as well; the owner of the data is asked.
     doubts: tuple[tuple[tuple[str, ...], str], ...] = ()
+    # Of a look-up with a readable key: columns of other tables whose values of it may be released.
+    natural: tuple[str, ...] = ()
     secretive: bool = False  # whether it may hold secrets, so that no flag makes it public
 
     @property
@@ -131,6 +133,16 @@ class Proposal:
                 more = {"references": [*section.references, item.config]}
                 sections[item.table] = section.model_copy(update=more)
         own = self._own(sections, unit)
+        owners = {self._owner(name, tuple(columns)) for name, columns in own.items()}
+        sections |= {
+            name: sections[name].model_copy(update={"natural": True})
+            for name, item in self.tables.items()
+            if item.natural
+            and sections[name].role == "private"
+            and "natural" not in sections[name].model_fields_set
+            and not own[name]
+            and name not in owners
+        }
         filled = {
             given.get(name, name): section
             if section.role == "public"
@@ -276,6 +288,9 @@ def _lookups(proposal: Proposal, opened: frozenset[str]) -> list[str]:
     public = proposal.public()
     for name in names:
         found.append(_INDENT + _lookup(proposal.tables[name], public, opened))
+        values = ", ".join(proposal.tables[name].natural)
+        if values and name not in opened:
+            found.append(f"{_INDENT * 2}natural key: values of {values} may be released")
         tables = proposal.tables.items()
         if hanging := [_short(other) for other, item in tables if name in item.parents]:
             found.append(f"{_INDENT * 2}{', '.join(hanging)} refer to it")
@@ -358,9 +373,22 @@ def _table(found: _Findings, facts: TableFacts, has_people: bool) -> TablePropos
         reason=_reason(found, facts, own),
         lookup_reasons=score.reasons,
         doubts=tuple((key.key.columns, key.parent) for key in place.near) if has_people else (),
+        natural=_natural(found, facts),
         secretive=is_secretive(facts, found.kinds[facts.name]),
         second_owners=_second_owners(found, facts) if has_people else (),
         spread=_spread(found, facts) if has_people else (),
+    )
+
+
+def _natural(found: _Findings, facts: TableFacts) -> tuple[str, ...]:
+    """Columns that refer to a look-up with a readable key, whose values may be released."""
+    if found.kinds[facts.name] is not Kind.LOOKUP or not is_readable(facts.table):
+        return ()
+    return tuple(
+        f"{_short(other.name)}.{key.key.columns[0]}"
+        for other in found.tables.values()
+        for key in other.keys
+        if key.parent == facts.name and refers_by_label(other.table, key.key, facts.table)
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from privbench.encoding.base import Codec
 from privbench.encoding.keys.columns import (
@@ -140,7 +141,10 @@ def _unique_sets(table: Table, columns: Collection[str]) -> list[Unique]:
 def _generate_keys(work: TableRows, wanted: Collection[str]) -> None:
     """Values of all columns that are neither modelled nor refer to others."""
     for column in work.table.columns:
-        made = role_of(work.table, column) == "minted" or column.name in wanted
+        minted = role_of(work.table, column) == "minted"
+        # Keys of a look-up's first rows are labels, which its other keys must not repeat.
+        labels = work.columns.pop(column.name, None) if minted else None
+        made = minted or column.name in wanted
         if column.name in work.columns or not made:
             continue
         if _holds_uuids(work.table, column):
@@ -153,6 +157,10 @@ def _generate_keys(work: TableRows, wanted: Collection[str]) -> None:
             np.subtract(number, 1, out=number)
             if _number(work, column, number):
                 work.distinct.add(column.name)
+        if labels is not None:
+            values = work.columns[column.name]
+            work.columns[column.name] = pc.coalesce(labels.cast(values.type), values)
+            work.distinct.discard(column.name)
 
 
 def _counts_all(work: TableRows, column: Column) -> bool:

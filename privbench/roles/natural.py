@@ -1,0 +1,89 @@
+"""Natural keys of private look-ups: the values of the columns that refer to them are released.
+
+A currency or the state of an order is a fact about the row that has it. So a column that refers to
+a look-up by a readable key is a column of labels like any other, and no reference: which rows the
+look-up has is never read for it, and a row keeps its value if the look-up's row goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from privbench.config import TableConfig
+from privbench.errors import ConfigError
+from privbench.roles.classes import PERSON_LIKE
+from privbench.roles.facts import is_readable, refers_by_label
+from privbench.roles.propose import propose
+from privbench.schema import Schema, Table
+
+_REMEDY = "Take 'natural' out of its section: its keys are then surrogates."
+
+
+def with_natural_keys(
+    schema: Schema,
+    sections: Mapping[str, TableConfig],
+    owners: Mapping[str, tuple[str, ...] | None],
+) -> Schema:
+    """The schema, with the keys marked whose columns hold labels; `owners` has all OWN columns.
+
+    A key whose column the config skips, or which the database has not validated, stays a reference.
+
+    Raises:
+        ConfigError: A table has no natural key, or one that may not be released.
+    """
+    lookups = {name for name, section in sections.items() if section.natural}
+    if not lookups:
+        return schema
+    kinds = {name: item.kind for name, item in propose(schema).tables.items()}
+    for name in sorted(lookups):
+        table = schema.table(name)
+        owned = [
+            other.key
+            for other in schema
+            for key in other.foreign_keys
+            if key.ref_table == table.name and {*key.columns} == {*(owners[other.key] or ())}
+        ]
+        said = _refusal(table, sections[name], owners[name], owned)
+        if said is None and kinds[name] in PERSON_LIKE:
+            said = f"it seems to hold people or organisations ({kinds[name].label})."
+        if said is not None:
+            raise ConfigError(f"'natural' cannot stand here: {said}", table=name, remedy=_REMEDY)
+    marked = (
+        replace(
+            table,
+            foreign_keys=tuple(
+                replace(key, natural=True)
+                if str(key.ref_table) in lookups
+                and sections[table.key].role == "private"
+                and not _skipped(sections[table.key], key.columns)
+                and refers_by_label(table, key, schema.table(key.ref_table))
+                else key
+                for key in table.foreign_keys
+            ),
+        )
+        for table in schema
+    )
+    return replace(schema, tables=tuple(marked))
+
+
+def _refusal(
+    table: Table, section: TableConfig, own: Sequence[str] | None, owned: Sequence[str]
+) -> str | None:
+    """Why the values of a table's key may not be released, or None."""
+    if section.role == "public":
+        return "a public table is copied verbatim, with its keys."
+    if own:
+        return f"its rows are owned through {', '.join(own)}."
+    if owned:
+        return f"it owns rows of {', '.join(owned)}."
+    if not is_readable(table):
+        return (
+            "its primary key is not one column of text without a reference, or says who somebody "
+            "is."
+        )
+    return None
+
+
+def _skipped(section: TableConfig, columns: Sequence[str]) -> bool:
+    return any(name in section.columns and section.columns[name].kind == "skip" for name in columns)
