@@ -6,8 +6,11 @@ Everything in it is public knowledge by contract: the adversary may know the who
 from __future__ import annotations
 
 import json
+import re
 import tomllib
+from collections.abc import Iterable
 from datetime import date, time
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -27,6 +30,52 @@ from privbench.errors import ConfigError
 
 Role = Literal["private", "public"]
 Scalar = str | int | float | bool
+#: Types of the scalars that documents hold.
+PathType = Literal["text", "boolean", "bigint", "numeric", "date", "timestamp", "timestamptz"]
+
+#: The most paths of one column of documents, and the most steps and characters of a path's keys.
+MAX_PATHS, MAX_STEPS, MAX_KEY = 64, 4, 64
+_STEP = re.compile(r'"(?:[^"\\]|\\.)*"|[^."\\]+')
+
+
+def path_steps(text: str) -> tuple[str, ...]:
+    """The keys of a path in a document; one with dots or quotes stands in quotes, as in JSON.
+
+    Raises a ValueError for a text that is no path, or one that is too long or deep.
+
+    >>> path_steps("user.name"), path_steps('"a.b".c')
+    (('user', 'name'), ('a.b', 'c'))
+    """
+    found = _STEP.findall(text)
+    steps = tuple(json.loads(step) if step[0] == '"' else step for step in found)
+    if ".".join(found) != text or not 0 < len(steps) <= MAX_STEPS:
+        raise ValueError(f"{text!r} is not a path of at most {MAX_STEPS} keys")
+    for step in steps:
+        if not 0 < len(step) <= MAX_KEY or not step.isprintable():
+            raise ValueError(f"a key of {text!r} is longer than {MAX_KEY} letters, or none")
+        if step.removeprefix("-").isdigit():
+            raise ValueError(f"{text!r} names a place in an array, not a key of an object")
+    return steps
+
+
+def path_text(steps: Iterable[str]) -> str:
+    """The path that `path_steps` reads."""
+    return ".".join(
+        json.dumps(step, ensure_ascii=False) if re.search(r'[."\\]', step) else step
+        for step in steps
+    )
+
+
+def require_paths(texts: Iterable[str]) -> None:
+    """Refuse too many paths, and one that leads to a scalar and into it (ValueError)."""
+    found = sorted(map(path_steps, texts))
+    if len(found) > MAX_PATHS:
+        raise ValueError(f"more than {MAX_PATHS} paths")
+    for one, other in pairwise(found):
+        if other[: len(one)] == one:
+            raise ValueError(
+                f"the paths {path_text(one)} and {path_text(other)} exclude each other"
+            )
 
 
 class _Section(BaseModel):
@@ -131,6 +180,9 @@ class ColumnConfig(_Section):
         bins: Number of equal bins for metrics, released ranges and public ones of over 256 steps.
         per_unit: In how many distinct values of a released list one privacy unit counts.
         faker: Kind of surrogate text: one of the list of providers, as email or city.
+        paths: Keys of a document whose scalars are modelled, and their types; a list is one of
+            texts. ``user.name`` is a key of an object within another. A value that is not of the
+            type counts as absent.
     """
 
     kind: Literal["auto", "categories", "range", "text", "skip"] = "auto"
@@ -140,6 +192,19 @@ class ColumnConfig(_Section):
     bins: Annotated[int, Field(ge=1, le=65536)] | None = None
     per_unit: Annotated[int, Field(ge=1, le=64)] = 64
     faker: str | None = None
+    paths: dict[str, PathType] = {}
+
+    @field_validator("paths", mode="before")
+    @classmethod
+    def _listed_are_texts(cls, value: Any) -> Any:
+        """A list of paths are paths of texts."""
+        return dict.fromkeys(map(str, value), "text") if isinstance(value, list) else value
+
+    @field_validator("paths")
+    @classmethod
+    def _are_paths(cls, value: dict[str, PathType]) -> dict[str, PathType]:
+        require_paths(value)
+        return value
 
     @field_validator("min", "max", mode="before")
     @classmethod
@@ -155,6 +220,8 @@ class ColumnConfig(_Section):
             raise ValueError("values is empty")
         if self.kind == "range" and (self.min is None or self.max is None):
             raise ValueError("kind 'range' needs min and max")
+        if self.paths and self.kind != "auto":
+            raise ValueError(f"kind {self.kind!r} takes no paths")
         return self
 
 

@@ -311,7 +311,7 @@ class Codec(ABC):
 def _jsonable(value: Any) -> Any:
     if isinstance(value, Codec):
         return value.to_json()
-    return list(value) if isinstance(value, tuple) else value
+    return [_jsonable(item) for item in value] if isinstance(value, tuple) else value
 
 
 #: Fields that every codec has.

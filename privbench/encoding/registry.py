@@ -12,6 +12,7 @@ from privbench.encoding import datetimes, floats, numbers
 from privbench.encoding.base import Codec, ColumnReader, CoverageLine
 from privbench.encoding.bounds import literal, public_range
 from privbench.encoding.categories import LabelReader, ListCodec, labels_of, list_reader
+from privbench.encoding.documents import DOCUMENTS, DocumentCodec, document_reader
 from privbench.encoding.keys.columns import (
     Role,
     index_room,
@@ -44,7 +45,16 @@ SCALE_FAMILIES = (numbers, floats, datetimes)
 
 _CODECS: dict[str, type[Codec]] = {
     codec.kind: codec
-    for codec in (OrderedCodec, ListCodec, TextCodec, FillCodec, SizedCodec, RangeCodec, PointCodec)
+    for codec in (
+        OrderedCodec,
+        ListCodec,
+        TextCodec,
+        FillCodec,
+        SizedCodec,
+        RangeCodec,
+        PointCodec,
+        DocumentCodec,
+    )
 }
 
 
@@ -85,6 +95,8 @@ def reader(column: Column, table: Table, config: ColumnConfig, delta: float) -> 
             raise no_delta(table.key, column)
         filler = (constant_of(column) or "text:0").removeprefix("text:")
         return LabelReader(table.key, column, config.per_unit, filler)
+    if config.paths:
+        return document_reader(table.key, column, config, delta)
     return (
         (None if column.templates else parts_reader(table.key, column))
         or sized_reader(table.key, column, index_room(table, column.name))
@@ -102,7 +114,9 @@ def _refuse_misfits(table: Table, column: Column, config: ColumnConfig, scale: A
     text = column.type.base in TEXT_BASES
     listable = text or scale is not None or bool(labels_of(column.type))
     fits = {"range": scale is not None, "text": text, "categories": listable, "values": listable}
+    fits["paths"] = column.type.base in DOCUMENTS
     declared: str = "values" if config.values is not None else config.kind
+    declared = "paths" if config.paths else declared
     if fits.get(declared, True) and config.faker is not None:
         declared, fits = "faker", {"faker": text}
     if not fits.get(declared, True):

@@ -15,6 +15,7 @@ from privbench.pipeline.literals import require_reviewed, seal
 from privbench.pipeline.prepare import FitPlan, prepare, require_decided
 from privbench.pipeline.source import Catalog, estimated_sizes, look, require_used
 from privbench.postgres.connect import Identity
+from privbench.rules.documents import named_paths
 from privbench.schema import Schema, Table, TableName
 
 
@@ -94,9 +95,11 @@ def _with_columns(config: Config, schema: Schema) -> Config:
 
 def _from_catalog(table: Table) -> dict[str, ColumnConfig]:
     """Config of modelled columns, as far as the catalog states more than their types."""
+    found = {name: ColumnConfig(kind="skip") for name in table.loose}
+    found = {n: ColumnConfig(paths=paths) for n, paths in named_paths(table).items()} | found
     return {
-        name: ColumnConfig(kind="skip")
-        for name in table.loose
+        name: item
+        for name, item in found.items()
         if role_of(table, table.column(name)) == "modelled"
     }
 

@@ -334,7 +334,8 @@ class _Search:
     def _is_free(self, name: str) -> bool:
         """Whether a column may have a format: no reference, and nothing that the config says."""
         column = self._table.column(name)
-        said = self._config.get(name, ColumnConfig())
+        # Paths say nothing of a document's other keys.
+        said = self._config.get(name, ColumnConfig()).model_copy(update={"paths": {}})
         if said != ColumnConfig() or role_of(self._table, column) not in ("modelled", "minted"):
             return False
         # A range would leave a key too few values.

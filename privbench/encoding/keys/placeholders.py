@@ -177,7 +177,7 @@ def _bits(type_: ColumnType) -> Maker:
 
 
 #: The parts of a template that are replaced by the number, see `_part`.
-_PART = re.compile(r"(#(?:\d{1,2}h|\d[bm]|[+xyXYdou])?)")
+TEMPLATE_PART = re.compile(r"(#(?:\d{1,2}h|\d[bm]|[+xyXYdou])?)")
 #: Most characters of a template: every row has one of a column's, and strangers make models.
 _MOST_TEXT = 2**16
 
@@ -190,7 +190,7 @@ def of_templates(texts: Sequence[str]) -> Maker:
     """
     if not 0 < len(texts) <= MAX_TEMPLATES or max(map(len, texts)) > _MOST_TEXT:
         raise ValueError("templates are too many or too long")
-    if max(len(_PART.findall(text)) for text in texts) > 2**11:
+    if max(len(TEMPLATE_PART.findall(text)) for text in texts) > 2**11:
         raise ValueError("a template has too many parts")
     makers = [_template(text, _WIDE) for text in texts]
 
@@ -206,7 +206,7 @@ def of_templates(texts: Sequence[str]) -> Maker:
 
 def _template(text: str, room: int) -> Maker:
     """Literals that a template describes, such as ``POINT(# 0)``."""
-    pieces = _PART.split(text)
+    pieces = TEMPLATE_PART.split(text)
 
     def make(numbers: Numbers) -> pa.Array:
         made = [_part(piece, numbers) if piece.startswith("#") else piece for piece in pieces]

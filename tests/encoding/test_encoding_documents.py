@@ -1,0 +1,149 @@
+"""Documents by their paths: no row makes a cast fail, and documents come back."""
+
+import json
+
+import psycopg
+import pyarrow as pa
+import pytest
+from columns import codes_of, release
+from psycopg import sql
+
+from privbench.config import Config
+from privbench.encoding.registry import codec_from_json, reader
+from privbench.errors import ConfigError, ModelError
+from privbench.postgres.introspect import introspect
+from privbench.rng import generator
+from privbench.rules.documents import named_paths
+
+PATHS = {
+    "type": "text",
+    '"say \\"a\'b\\"".é': "text",
+    "__proto__.a.b.c": "text",
+    "ok": "boolean",
+    "n": "bigint",
+    "amount": "numeric",
+    "day": "date",
+    "at": "timestamptz",
+}
+#: Of all but the first two documents no path has a scalar of its type.
+ROWS = [
+    '{"type": "a", "ok": true, "n": 3, "amount": 2.5, "day": "2024-02-29", "at": "2024-01-01"}',
+    '{"say \\"a\'b\\"": {"é": "x"}, "__proto__": {"a": {"b": {"c": "deep"}}}, "type": "b"}',
+    '{"type": {"a": 1}, "ok": "maybe", "n": 1e30, "amount": "NaN", "day": "2023-02-29"}',
+    '{"n": 99999999999999999999999, "amount": 1e400, "day": "0000-01-01", "at": "infinity"}',
+    '{"n": 1.5, "amount": "x", "day": "2024-02-30", "at": "2024-01-01T25:00"}',
+    '{"day": "20240101", "at": "2024-01-01 10:00:60", "ok": 1, "type": [1]}',
+    "[1, 2]", '"text"', "null", "7", "{}",
+]  # fmt: skip
+#: A `json` that no function of PostgreSQL can decode.
+BROKEN = ['{"type": "\\u0000"}', '{"type": "\\ud800"}']
+
+
+@pytest.fixture(scope="module")
+def connection(server, make_database):
+    with psycopg.connect(make_database(), autocommit=True) as connection:
+        connection.execute("CREATE TABLE jsonbs (d jsonb)")
+        connection.execute("CREATE TABLE jsons (d json NOT NULL)")
+        yield connection
+
+
+def plan_of(connection, table):
+    table = introspect(connection).table(table)
+    config = Config.model_validate({"tables": {"t": {"columns": {"d": {"paths": PATHS}}}}})
+    return reader(table.column("d"), table, config.tables["t"].columns["d"], 1e-9)
+
+
+@pytest.mark.parametrize("base", ["json", "jsonb"])
+def test_any_document_is_read_and_comes_back_with_its_scalars(connection, base):
+    plan = plan_of(connection, f"{base}s")
+    rows = [*ROWS, *(BROKEN if base == "json" else [None])]
+    selected = plan.select(sql.SQL("x::{}").format(sql.SQL(base)))
+    found = connection.execute(
+        sql.SQL("SELECT {} FROM unnest({}::text[]) AS x").format(
+            sql.SQL(", ").join(text for text, _ in selected), sql.Literal(rows)
+        )
+    ).fetchall()
+    given = zip(selected, zip(*found, strict=True), strict=True)
+    # Numbers and times arrive as whole or float numbers, texts as texts.
+    batch = {alias: pa.array(list(values)) for (_, alias), values in given}
+    batch = {k: v.cast(pa.string()) if pa.types.is_null(v.type) else v for k, v in batch.items()}
+    rng = generator(0, base)
+    texts = dict.fromkeys((n for n in plan.attributes if "::" not in n), ("a", "b", "deep", "x"))
+    codec = plan.finish(release(plan, rng, **texts))
+    assert codec_from_json(json.loads(json.dumps(codec.to_json()))).to_json() == codec.to_json()
+    made = codec.decode(codes_of(codec, plan.collect([plan.read(batch)])), rng)
+    connection.execute("SELECT v::jsonb FROM unnest(%s::text[]) AS v", [made.to_pylist()])
+    first, second, *others = [json.loads(text) if text else None for text in made.to_pylist()]
+    assert (first["type"], first["ok"]) == ("a", True)
+    assert {*first} == {"type", "ok", "n", "amount", "day", "at"}
+    assert (type(first["n"]), type(first["day"])) == (int, str)
+    assert second == {
+        'say "a\'b"': {"é": "x"}, "__proto__": {"a": {"b": {"c": "deep"}}}, "type": "b"
+    }  # fmt: skip
+    assert [item or {} for item in others] == [{}] * len(others)
+    assert (others[-1] is None) == (base == "jsonb")
+
+
+@pytest.mark.parametrize(
+    ("paths", "said"),
+    [
+        (["a", "a.b"], "exclude each other"),
+        (["a", '"a"'], "exclude each other"),
+        (["a.b.c.d.e"], "at most 4 keys"),
+        (["a..b"], "at most 4 keys"),
+        (["items.0"], "a place in an array"),
+        (["x" * 65], "longer than 64"),
+        (['"\\u001f"'], "longer than 64"),
+        ([f"p{i}" for i in range(65)], "more than 64"),
+        ({"a": "xml"}, "Input should be"),
+    ],
+)
+def test_paths_that_cannot_be_are_refused(paths, said):
+    with pytest.raises(ConfigError, match=said):
+        Config.loads(f"[tables.t.columns.d]\npaths = {toml(paths)}")
+
+
+def toml(paths):
+    if isinstance(paths, list):
+        return json.dumps(paths)
+    return "{" + ", ".join(f'"{key}" = "{value}"' for key, value in paths.items()) + "}"
+
+
+def test_a_model_with_other_parts_is_refused(connection):
+    plan = plan_of(connection, "jsonbs")
+    data = json.loads(json.dumps(plan.finish(release(plan, generator(0))).to_json()))
+    for wrong in (
+        {"paths": [*data["paths"][1:], "another"]},
+        {"paths": ["a", "a.b", *data["paths"][2:]]},
+        {"parts": data["parts"][1:]},
+        {"parts": [{**data["parts"][0], "codec": "document"}, *data["parts"][1:]]},
+    ):
+        with pytest.raises(ModelError):
+            codec_from_json(data | wrong)
+
+
+def test_the_schema_names_paths(make_database):
+    with psycopg.connect(make_database(), autocommit=True) as connection:
+        connection.execute("""
+            CREATE TYPE mood AS ENUM ('a');
+            CREATE FUNCTION public.jsonb_extract_path_text(jsonb, integer) RETURNS text
+              IMMUTABLE LANGUAGE sql AS $$ SELECT 'x' $$;
+            CREATE TABLE t (
+              d jsonb, e json, plain text,
+              total numeric GENERATED ALWAYS AS ((d ->> 'total')::numeric(10, 2)) STORED,
+              who bigint GENERATED ALWAYS AS ((d #>> '{user,"the id"}')::bigint) STORED,
+              name text GENERATED ALWAYS AS (lower((d -> 'user') ->> 'name')) STORED,
+              CHECK ((d ->> 'total') IS NOT NULL AND d ? 'other'),
+              CHECK (((d ->> 'is')::boolean) AND jsonb_extract_path_text(d, 'x.y', 'z') <> ''),
+              CHECK ((d ->> 'mood')::mood = 'a' AND d ->> 0 <> '' AND d ->> plain <> ''),
+              CHECK (d ->> 'user' <> '' AND public.jsonb_extract_path_text(d, 1) = 'x'));
+            CREATE INDEX ON t ((e ->> 'kind'));
+        """)
+        found = named_paths(introspect(connection).table("t"))
+    assert found == {
+        "d": {
+            "total": "numeric", "user.the id": "bigint", "user.name": "text",
+            "is": "boolean", '"x.y".z': "text",
+        },
+        "e": {"kind": "text"},
+    }  # fmt: skip
