@@ -165,14 +165,12 @@ def list_reader(
 class LabelReader(ColumnReader):
     """Reads a column without a grid or text shape whose categories are to be released under δ."""
 
-    per_unit: int = 1  # how many distinct values one unit may propose; 0: none is released
-    # Makes valid values where nothing is released and NULL is not allowed; None for labels of a
-    # look-up, whose rows have values.
-    filler: str | None = ""
+    per_unit: int = 1  # how many distinct values one unit may propose
+    filler: str = ""  # makes valid values where nothing is released and NULL is not allowed
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        return (CategoriesNeed(self.name, self.per_unit),) if self.per_unit else ()
+        return (CategoriesNeed(self.name, self.per_unit),)
 
     def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
         text = sql.SQL(self.column.type.text_form).format(identifier)
@@ -187,13 +185,10 @@ class LabelReader(ColumnReader):
         return True
 
     def finish(self, released: Mapping[str, Released]) -> Codec:
-        values = released_labels(released, self.name) if self.per_unit else ()
-        values = values if values or self.filler is None else (self.filler,)
+        values = released_labels(released, self.name) or (self.filler,)
         return ListCodec(*self.head, values, False, True, False)
 
     def describe(self) -> tuple[str, str]:
-        if self.filler is None:
-            return "labels of a look-up, released list", "used by enough units, under δ"
         return "categories, released list", "used by enough units, under δ"
 
 

@@ -24,7 +24,7 @@ from privbench.encoding.ordered import OrderedCodec, OrderedReader
 from privbench.encoding.ranges import PointCodec, RangeCodec, parts_reader
 from privbench.encoding.scale import Scale, scale_of
 from privbench.encoding.surrogate_text import TEXT_BASES
-from privbench.encoding.text import TextCodec, no_delta, text_reader
+from privbench.encoding.text import LookupReader, TextCodec, no_delta, text_reader
 from privbench.encoding.unmodelled import (
     FillCodec,
     SizedCodec,
@@ -78,7 +78,7 @@ def reader(column: Column, table: Table, config: ColumnConfig, delta: float) -> 
     if listed is not None:
         return listed
     if column.name in table.natural_columns:
-        return LabelReader(table.key, column, config.per_unit if delta > 0 else 0, None)
+        return LookupReader(table.key, column, config.per_unit if delta > 0 else 0)
     if labels := labels_of(column.type):
         why = "boolean" if column.type.base == "bool" else "labels of the enum type"
         return list_reader(table.key, column, labels, why, ordered=True)

@@ -29,7 +29,7 @@ from privbench.encoding.base import (
     null_mask,
     within,
 )
-from privbench.encoding.categories import MAX_LABEL, label_piece, released_labels
+from privbench.encoding.categories import MAX_LABEL, LabelReader, label_piece, released_labels
 from privbench.encoding.keys.columns import index_room
 from privbench.encoding.scale import int64_points
 from privbench.encoding.surrogate_text import (
@@ -191,6 +191,27 @@ def _present(codes: AnyCodes, cells: int, chosen: NDArray[np.int64], rng: Rng) -
     if len(lost):
         result[lost] = codes[rng.choice(known, len(lost))] if len(known) else 0
     return result
+
+
+@dataclass(frozen=True)
+class LookupReader(LabelReader):
+    """Reads a column that refers to a look-up by a readable key, as labels (`ForeignKey.natural`).
+
+    It selects the referring column alone, and nothing of the look-up. So what a row holds is a map
+    of that row, and removing any row of the look-up moves no row of it: the label stays. A query on
+    the column is charged to the units of the referring table, as of any other column.
+    """
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return super().needs if self.per_unit else ()
+
+    def finish(self, released: Mapping[str, Released]) -> Codec:
+        labels = released_labels(released, self.name) if self.per_unit else ()
+        return TextCodec(*self.head, labels, None, None)
+
+    def describe(self) -> tuple[str, str]:
+        return "labels of a look-up, released list", "natural key; used by enough units, under δ"
 
 
 #: Most default labels that are counted where no list can be released (δ = 0).

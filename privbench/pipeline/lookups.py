@@ -14,6 +14,9 @@ import pyarrow as pa
 
 from privbench.domain import Codes
 from privbench.encoding import Codec
+from privbench.encoding.surrogates import Surrogates, times
+from privbench.encoding.text import TextCodec
+from privbench.encoding.uniqueness import Indices
 from privbench.learning.synthetic import NULL, SyntheticDatabase, SyntheticTable
 from privbench.rng import generator
 from privbench.schema import ForeignKey, Table
@@ -50,13 +53,18 @@ def with_labels(
         made[name] = _extended(made[name], max(len(names), 1), codecs[name], rng)
     for key in _natural_keys(tables):
         child, target = made[str(key.table)], str(key.ref_table)
-        rng = generator(seed, "labels", str(key.table), key.name)
+        codec = codecs[str(key.table)][key.columns[0]]
         codes = child.codes.get(key.columns[0])
         places = {label: place for place, label in enumerate(labels[target])}
-        known = [places[label] for label in _listed(codecs, key)]
-        rows = _targets(codes, known, child.rows, len(places), made[target].rows, rng)
+        rows = _targets(
+            np.full(child.rows, len(codec.listed or ())) if codes is None else codes,
+            np.array([places[label] for label in codec.listed or ()], np.int64),
+            np.arange(len(places), made[target].rows),
+            codec.surrogates if isinstance(codec, TextCodec) else None,
+            generator(seed, "labels", str(key.table), key.name),
+        )
         if codes is not None:
-            domain = codecs[str(key.table)][key.columns[0]].domains[key.columns[0]]
+            domain = codec.domains[key.columns[0]]
             if domain.null_code is not None:
                 rows[codes == domain.null_code] = NULL
         made[str(key.table)] = replace(child, parents={**child.parents, key.name: rows})
@@ -97,21 +105,26 @@ def _extended(
 
 
 def _targets(
-    codes: Codes | None,
-    known: Sequence[int],
-    rows: int,
-    labels: int,
-    targets: int,
+    codes: Codes | Indices,
+    known: Indices,
+    others: Indices,
+    law: Surrogates | None,
     rng: np.random.Generator,
-) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """The look-up's row of every row, from the code of its label."""
-    code = np.full(rows, len(known)) if codes is None else codes.astype(np.int64)
-    result = np.append(np.array(known, np.int64), 0)[np.minimum(code, len(known))]
-    other, named = np.flatnonzero(code >= len(known)), np.flatnonzero(code < len(known))
-    few = len(other) < _NOISE * rows
-    if len(named) and (few or targets == labels):
+) -> Indices:
+    """The look-up's row of every row: ``known`` by the code of its label, else one of ``others``.
+
+    Where the frequencies of values without a label were released, the targets have them.
+    """
+    other, named = np.flatnonzero(codes >= len(known)), np.flatnonzero(codes < len(known))
+    result = np.zeros(len(codes), np.int64)
+    result[named] = known[codes[named]]
+    if len(named) and (len(other) < _NOISE * len(codes) or not len(others)):
         result[other] = rng.choice(result[named], len(other))
-    else:
-        first = labels if targets > labels else 0
-        result[other] = rng.integers(first, targets, size=len(other))
+        return result
+    others = rng.permutation(others if len(others) else np.arange(max(len(known), 1)))
+    value = rng.integers(len(others), size=len(other))
+    if law and len(other):
+        count = times(law, len(other))
+        value = rng.permutation(np.repeat(np.arange(len(count)), count)) % len(others)
+    result[other] = others[value]
     return result

@@ -282,15 +282,15 @@ def _lookups(proposal: Proposal, opened: frozenset[str]) -> list[str]:
             noun, kept = "1 table looks like a look-up", "It is"
         found = [
             f"{noun} ({listed}). {kept} PRIVATE: labels will",
-            "be synthetic and filters on them will not match. If nothing in such a table is",
-            "confidential, use --lookups public (COPIED VERBATIM).",
+            "be synthetic and filters on them will not match, but for natural keys. If nothing in",
+            "such a table is confidential, use --lookups public (COPIED VERBATIM).",
         ]
     public = proposal.public()
     for name in names:
         found.append(_INDENT + _lookup(proposal.tables[name], public, opened))
         values = ", ".join(proposal.tables[name].natural)
         if values and name not in opened:
-            found.append(f"{_INDENT * 2}natural key: values of {values} may be released")
+            found.append(f"{_INDENT * 2}natural = true: values of {values} may be released")
         tables = proposal.tables.items()
         if hanging := [_short(other) for other, item in tables if name in item.parents]:
             found.append(f"{_INDENT * 2}{', '.join(hanging)} refer to it")
