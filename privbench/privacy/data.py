@@ -183,7 +183,8 @@ class PrivateDatabase(_Private):
 
     The attributes of ``spec`` are replaced by those of the tables' `Cells`. ``ranks`` are random
     ranks that were drawn before; they are given for a neighbouring database, whose remaining units
-    keep their ranks. A SchemaError says what does not fit the spec: a table, a key or a row index.
+    keep their ranks, and ``remainders`` for one that keeps parts of a unit (`Units`). A SchemaError
+    says what does not fit the spec: a table, a key or a row index.
     """
 
     __slots__ = ("_cache", "_recodings", "_spec", "_tables", "_units", "counter")
@@ -193,6 +194,7 @@ class PrivateDatabase(_Private):
         spec: DatabaseSpec,
         tables: Mapping[str, PrivateTable],
         ranks: Mapping[str, Index] | None = None,
+        remainders: Mapping[str, Index] | None = None,
     ) -> None:
         if set(spec.tables) != set(tables):
             raise SchemaError("the spec and the extracted tables differ.")
@@ -214,6 +216,7 @@ class PrivateDatabase(_Private):
                 if key.role == "own"
             },
             ranks,
+            remainders,
         )
 
     @property

@@ -66,39 +66,60 @@ class UnitDefinition:
         owners = tuple(sorted((str(k), str(v)) for k, v in data["owners"].items()))
         return cls(data["neighbours"], owners, tuple(data["public"]))
 
-    def covers(self, other: UnitDefinition) -> bool:
-        """Whether a unit of ``other``, cut down to this definition's tables, is a unit here.
+    def parts(self, other: UnitDefinition) -> int | None:
+        """How many steps of this definition's units a unit of ``other`` takes, or None.
 
-        It is, if both definitions give every table that they share the same owner, and no table
-        that is private in ``other`` was public here. Proof: join the two forests. They agree on
-        the tables that they share, and each is closed upwards (an owner of one of its tables is one
-        of its tables), so a unit of the joined forest, restricted to this definition's tables, is
-        exactly one of this definition's units, or empty. Removing the larger unit therefore removes
-        at most one unit here, and a loss stated for units here holds for it.
+        One step removes or adds a unit here. Where both definitions give every table that they
+        share the same owner, it is one. Where some of the OWN keys here are none in ``other``, its
+        units are finer, and it is two, if this definition is of add/remove. Elsewhere there is
+        no bound, nor where a table that is private in ``other`` was public here.
+
+        *Proof.* Join the forests: that of ``other``, and on tables that it lacks the one here. Each
+        is closed upwards (an owner of one of its tables is one of its tables), so a path from a row
+        up to its root in the joined forest, as far as it is in tables of this definition, is part
+        of its path here: a unit u of the joined forest, restricted to these tables, lies within one
+        unit U here. Where no key is missing it is U or empty, and going is one step. Else u goes
+        and its remainder R = U − u stays. Edges into u are marked ⊥, OWN edges among them, and rows
+        with such an edge stay in their unit, so that R is one unit (`Units.identity`). Removing U
+        from D, and R from D without u, gives the same database: two steps. Every claim is one for
+        all databases with marks, so it holds in both.
+
+        Under replace the second step would change the number of units of a root table, which is
+        public there: finer units have no bound then. ∎
         """
-        mine, theirs = dict(self.owners), dict(other.owners)
-        agree = all(mine[table] == theirs[table] for table in mine.keys() & theirs.keys())
-        return agree and not theirs.keys() & set(self.public)
+        differ = self._other_owners(other)
+        if dict(other.owners).keys() & set(self.public) or differ - {""}:
+            return None
+        finer = 2 if differ else 1
+        if self.neighbours == "replace":
+            return 1 if (finer, other.neighbours) == (1, "replace") else None
+        return finer * (2 if other.neighbours == "replace" else 1)
+
+    def refines(self, other: UnitDefinition) -> bool:
+        """Whether every unit lies within one of ``other``, and some are only parts of theirs."""
+        return bool(other._other_owners(self)) and other.parts(self) is not None
+
+    def _other_owners(self, other: UnitDefinition) -> set[str]:
+        """The owners in ``other`` of the tables of both that have another one here."""
+        mine = dict(self.owners)
+        return {own for table, own in other.owners if mine.get(table, own) != own}
 
     def counted(self, loss: Guarantee, other: UnitDefinition) -> Guarantee:
         """A loss that was stated under this definition, converted for units of ``other``.
 
-        If this definition covers the other and the neighbours are the same, the loss is unchanged.
-        A loss under add/remove counts twice for replace, since one unit is removed and another
-        added; for δ the group bound is (1 + e^ε)·δ. In every other case it is infinite: a guarantee
-        for smaller units says nothing about larger ones.
+        A unit of ``other`` takes k steps of units here (`parts`), and replace of one that is
+        counted under add/remove is a removal and an addition. For k steps the loss is that of a
+        group: k·ε, and δ·(1 + e^ε + … + e^((k−1)ε)) (Dwork and Roth 2014, Theorem 2.2 and its
+        proof). Where no number of steps is known, it is infinite: a guarantee for smaller units
+        says nothing about larger ones.
         """
-        if not self.covers(other):
-            return INFINITE
-        if self.neighbours == other.neighbours:
+        steps = self.parts(other)
+        if steps == 1:
             return loss
-        if self.neighbours == "replace":
+        if steps is None or (loss.delta and loss.epsilon * steps > 700.0):
             return INFINITE
-        if loss.delta == 0.0:
-            return Guarantee(2.0 * loss.epsilon)
-        if loss.epsilon > 700.0:
-            return INFINITE
-        return Guarantee(2.0 * loss.epsilon, min(1.0, (1.0 + math.exp(loss.epsilon)) * loss.delta))
+        growth = sum(math.exp(step * loss.epsilon) for step in range(steps)) if loss.delta else 0.0
+        return Guarantee(steps * loss.epsilon, min(1.0, growth * loss.delta))
 
 
 #: Fields of an opening that a resumed release need not share; all others describe the fit.
@@ -272,10 +293,15 @@ class Standing:
         """Refuse a release that takes any unit definition's total past the cap: a BudgetExceeded.
 
         A release counts in the month in which it was opened, even if it is resumed later: what it
-        may spend was reserved then.
+        may spend was reserved then. Definitions that the release's own refines are left: whoever
+        makes units finer gives up the promise to the larger ones, whose total is infinite from then
+        on, so that they have no further release under a cap.
         """
-        limit, month = self.cap.stricter(cap), self._account(release_id).opened[:7]
+        account = self._account(release_id)
+        limit, month = self.cap.stricter(cap), account.opened[:7]
         for definition in self.definitions():
+            if account.definition.refines(definition):
+                continue
             total, recent = self.total(definition), self.total(definition, month)
             infinite = self._infinite(definition)
             _require("total epsilon", total.epsilon, limit.epsilon, infinite)

@@ -145,9 +145,12 @@ class Units:
 
     ``owners`` has, for every table with an OWN key, the row index of each row's owner. ``ranks``
     were drawn before; they are given for a neighbouring database, whose units keep their ranks.
+    ``remainders`` has the unit number of rows without an owner where that is not their own: a row
+    whose owner alone was removed stays in its unit. No rows of a source are so, but claims hold for
+    them, so that finer units have a bound, too (`privbench.privacy.standing.UnitDefinition.parts`).
     """
 
-    __slots__ = ("_known", "_offsets", "_owners", "_rows", "_spec", "keys")
+    __slots__ = ("_known", "_offsets", "_owners", "_remainders", "_rows", "_spec", "keys")
 
     def __init__(
         self,
@@ -155,6 +158,7 @@ class Units:
         rows: Mapping[str, int],
         owners: Mapping[str, Index],
         ranks: Mapping[str, Index] | None = None,
+        remainders: Mapping[str, Index] | None = None,
     ) -> None:
         # Draws the uniform numbers that rank the rows of a table: from the system's entropy, except
         # in a fit whose noise is seeded.
@@ -162,6 +166,7 @@ class Units:
         self._spec = spec
         self._rows = dict(rows)
         self._owners = dict(owners)
+        self._remainders = dict(remainders or {})
         self._known: dict[tuple[str, str], Any] = {
             ("ranks", table): drawn for table, drawn in (ranks or {}).items()
         }
@@ -181,7 +186,7 @@ class Units:
         """Unit number of every row, the same numbers in all tables; shape (rows,)."""
         rows, start = self._rows[table], self._offsets[table]
         kind = index_type(sum(self._rows.values()))
-        itself = np.arange(start, start + rows, dtype=kind)
+        itself = self._remainders.get(table, np.arange(start, start + rows, dtype=kind))
         own = self._spec.tables[table].own
         if own is None or self._rows[own.parent] == 0:
             return itself

@@ -56,7 +56,8 @@ def _with_keys(schema: Schema, table: Table, references: Sequence[ReferenceConfi
             seen.add(place)
             if not same:
                 none = tuple(_none(table, item, value) for value in item.none)
-                apart = [theirs, none] if none or theirs != target.primary_columns else []
+                plain = not none and theirs == target.primary_columns and len(item.columns) == 1
+                apart = [] if plain else [theirs, none]
                 words = [*item.columns, *(when or ())[1:]]
                 name = next(_names(table, words, apart, {key.name for key in keys}))
                 key = ForeignKey(name, table.name, *place[:3], validated=False, declared=True)

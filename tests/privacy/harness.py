@@ -3,22 +3,28 @@
 It must find nothing of a sound query, and how a mutant breaks its claim.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeVar
+
+import numpy as np
 
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.query import Query
 from privbench.privacy.recoding import Recoding
+from privbench.privacy.spec import DatabaseSpec, TableSpec
 from privbench.privacy.stability import (
     SLACK,
     Statistic,
     Unit,
+    _restrict,
     all_units,
     judge,
     neighbour_pairs,
+    remove_unit,
     telling_units,
 )
+from privbench.privacy.units import BOTTOM, Units
 
 Kind = TypeVar("Kind", bound=type[Any])
 
@@ -97,6 +103,24 @@ def check(
     return report
 
 
+def broken(
+    queries: Sequence[Query],
+    root: str,
+    first: PrivateDatabase,
+    second: PrivateDatabase,
+    recodings: Sequence[tuple[str, str, Recoding]] = (),
+) -> set[tuple[str, str]]:
+    """Claims that do not hold between two databases, by the kind of query and the reason."""
+    spec = _recoded(first, recodings).spec
+    sides = (_statistics(queries, side, recodings) for side in (first, second))
+    return {
+        (query.kind, reason)
+        for query, before, after in zip(queries, *sides, strict=True)
+        for reason, ratio in judge(query, spec, root, before, after)
+        if ratio > 1 + (SLACK if reason == "l2" else 0)
+    }
+
+
 def _recoded(
     database: PrivateDatabase, recodings: Sequence[tuple[str, str, Recoding]]
 ) -> PrivateDatabase:
@@ -120,6 +144,57 @@ def _statistic(query: Query, raw: PrivateDatabase, settled: PrivateDatabase) -> 
     counter = getattr(query, "evaluate_labels", None)
     found: Statistic = query.evaluate(side) if counter is None else counter(side)
     return found
+
+
+def remainder(
+    database: PrivateDatabase, freed: Collection[str], table: str, row: int, *, kept: bool = True
+) -> tuple[Unit, PrivateDatabase, PrivateDatabase]:
+    """A unit of which a finer one goes: its root, the database without it, and with its remainder.
+
+    Units are finer where the OWN keys of the tables ``freed`` own nothing; the one that goes is
+    that of a row. Rows of the remainder whose owner went stay in its unit; unless they are ``kept``
+    there, each is one of its own, as a mutant has it.
+    """
+    units, spec = database._units, database.spec
+    sizes = {name: database._rows(name) for name in spec.tables}
+    free = {name: freed_of(item) if name in freed else item for name, item in spec.tables.items()}
+    owners = {name: item.own for name, item in free.items() if item.own is not None}
+    finer = Units(
+        DatabaseSpec(free, spec.relation),
+        sizes,
+        {name: database._parents(key) for name, key in owners.items()},
+    )
+    gone, whole = int(finer.identity(table)[row]), int(units.identity(table)[row])
+    names = sorted(sizes)
+    stays = {name: finer.identity(name) != gone for name in names}
+    rest = [stays[name] & (units.identity(name) == whole) for name in names]
+    # The remainder is numbered by its root, if that stays, else by its first row.
+    start = {name: sum(sizes[other] for other in names[:k]) for k, name in enumerate(names)}
+    of_rest = np.concatenate(rest)
+    first = whole if of_rest[whole] else int(of_rest.argmax())
+    number = int(np.concatenate([stays[name] for name in names])[:first].sum())
+    tables = {name: _restrict(database, name, stays) for name in names}
+    marked, end = {}, 0
+    for name in names:
+        itself = np.arange(end, end + stays[name].sum())
+        end += len(itself)
+        own = spec.tables[name].own
+        if own is not None and kept:
+            lost = database._parents(own)[stays[name]] >= 0
+            lost &= tables[name]._parents[own.name] == BOTTOM
+            marked[name] = np.where(lost, number, itself)
+    ranks = {name: units.ranks(name)[stays[name]].copy() for name in names}
+    for name, mask in zip(names, rest, strict=True):
+        ranks[name][mask[stays[name]]] = np.arange(mask.sum())
+    root = next(name for name in names if 0 <= whole - start[name] < sizes[name])
+    without = remove_unit(database, root, whole - start[root])
+    return (root, whole - start[root]), without, PrivateDatabase(spec, tables, ranks, marked)
+
+
+def freed_of(table: TableSpec) -> TableSpec:
+    """A table whose rows nothing owns."""
+    keys = (replace(key, role="ref") if key.role == "own" else key for key in table.keys)
+    return replace(table, keys=tuple(keys))
 
 
 def caught(query: Query, database: PrivateDatabase, **given: Any) -> set[str]:

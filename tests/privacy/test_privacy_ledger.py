@@ -30,6 +30,7 @@ from privbench.privacy import (
 OWNER = UnitDefinition.of(CHAIN)
 ROW = UnitDefinition.of(ROWS)
 REPLACE = UnitDefinition.of(DatabaseSpec(CHAIN.tables, Relation(neighbours="replace")))
+ROW_REPLACE = UnitDefinition.of(DatabaseSpec(ROWS.tables, Relation("replace", "row")))
 
 
 @pytest.fixture
@@ -169,12 +170,26 @@ def test_show_of_other_units_counts_what_they_are_promised(ledger):
     assert "Infinity" in json.dumps(ledger.show())
 
 
-@pytest.mark.parametrize(("first", "second"), [(ROW, OWNER), (OWNER, ROW)])
+@pytest.mark.parametrize(("first", "second"), [(ROW, OWNER), (OWNER, REPLACE), (REPLACE, ROW)])
 def test_a_capped_ledger_refuses_a_mixture_of_units(ledger, first, second):
     ledger.set_cap(Cap(100.0))
     spend(ledger, 0.1, definition=first)
     with pytest.raises(BudgetExceeded, match="promises its units nothing"):
         spend(ledger, 0.1, definition=second)
+
+
+def test_finer_units_count_earlier_losses_twice_under_a_cap(ledger):
+    """Their definition is left for good: the larger units are promised nothing any more."""
+    ledger.set_cap(Cap(1.25))
+    spend(ledger, 0.5)
+    with pytest.raises(BudgetExceeded, match=r"would be 1\.5, over the cap"):
+        spend(ledger, 0.5, definition=ROW)
+    spend(ledger, 0.25, definition=ROW)
+    assert total(ledger, ROW).epsilon == 1.25
+    ledger.set_cap(Cap(100.0))
+    with pytest.raises(BudgetExceeded, match="promises its units nothing"):
+        spend(ledger, 0.1)
+    spend(ledger, 0.25, definition=ROW)
 
 
 FLAT = {"t": TableSpec("t", {})}
@@ -193,6 +208,10 @@ NOTHING = Guarantee(math.inf, 1.0)
         (OWNER, REPLACE, Guarantee(1.0, (1 + math.exp(0.5)) * 1e-9)),
         (REPLACE, OWNER, NOTHING),
         (ROW, OWNER, NOTHING),
+        (OWNER, ROW, Guarantee(1.0, (1 + math.exp(0.5)) * 1e-9)),
+        (OWNER, ROW_REPLACE, Guarantee(2.0, sum(map(math.exp, (0, 0.5, 1, 1.5))) * 1e-9)),
+        (REPLACE, ROW, NOTHING),
+        (REPLACE, ROW_REPLACE, NOTHING),
         (OWNER, OTHER, NOTHING),
         (OTHER, OWNER, NOTHING),
         (PUBLISHED, OWNER, NOTHING),

@@ -7,9 +7,10 @@ from typing import Literal
 import pytest
 from sql_files import cases
 
-from privbench.config import Config
+from privbench.config import Config, ReferenceConfig, TableConfig, TargetConfig
 from privbench.errors import PrivbenchError, SchemaError
 from privbench.roles import propose, resolve
+from privbench.roles.references import referenced
 from privbench.schema import Schema
 
 Read = Callable[[str], Schema]
@@ -117,3 +118,15 @@ notes: id pk; user_id ! -> users cascade
     # Without people, rows are units.
     found = propose(read("sensor: id pk\nsample: id pk; sensor_id ! -> sensor cascade"))
     assert found.to_config(Config()).privacy.unit == "row"
+
+
+def test_columns_whose_names_run_together_make_other_keys(read):
+    """The ledger knows an owner by the name of its key: other columns are another definition."""
+    schema = read("p: x pk; y pk; email text\nt: id pk; a !; b_c !; a_b !; c !")
+    names = set()
+    for columns in (["a", "b_c"], ["a_b", "c"]):
+        item = ReferenceConfig(columns=columns, to=TargetConfig(table="public.p"))
+        config = Config(tables={"public.t": TableConfig(references=[item])})
+        (key,) = referenced(schema, config).table("public.t").foreign_keys
+        names.add(key.name)
+    assert len(names) == 2
