@@ -28,7 +28,7 @@ from privbench.learning.graphical.candidates import (
     score_query,
 )
 from privbench.learning.graphical.columns import LEVELS, Variable
-from privbench.learning.graphical.estimate import COUNTED, Floats, associate, lowered, rake, shrink
+from privbench.learning.graphical.estimate import COUNTED, Floats, associate, rake, shrink
 from privbench.learning.graphical.joint_degrees import JointDegrees
 from privbench.learning.graphical.table_model import Pair, Rows, estimate
 from privbench.learning.graphical.tilting import Marginal
@@ -322,25 +322,9 @@ class PairLearner:
                 shrunk = shrink(noisy, sd, prediction, self.law)
                 gap = float(np.abs(shrunk - prediction).sum()) / 2
                 guess = self._associated(candidate, noisy, sd, prediction)
-                counts = self._shrunk(candidate, noisy, sd, guess)
+                counts = shrink(noisy, sd, guess, self.law)
                 self.found.append(Measured(candidate, noisy, sd, guess, counts, gap))
         return hits
-
-    def _shrunk(self, candidate: Candidate, noisy: Floats, sd: float, prediction: Floats) -> Floats:
-        """Posterior means; empty cells hold what the released margins leave for them."""
-        counts = shrink(noisy, sd, prediction, self.law)
-        rows, columns = (
-            (self.variables[at].mass(candidate.level) * self.weight).tolist()
-            for at in candidate.ends
-        )
-        by_rows, by_columns = (
-            [lowered(line, seen, sd, self.law, whole) for line, seen, whole in lines]
-            for lines in (
-                zip(counts, noisy, rows, strict=True),
-                zip(counts.T, noisy.T, columns, strict=True),
-            )
-        )
-        return np.minimum(np.array(by_rows), np.array(by_columns).T)
 
     def _associated(
         self, candidate: Candidate, noisy: Floats, sd: float, prediction: Floats
@@ -402,9 +386,9 @@ class PairLearner:
         """Combine two measurements of a pair to one."""
         if new.level == old.candidate.level:
             noisy, sd = joined((old.noisy, old.sd), (noisy, sd))
-            counts = self._shrunk(new, noisy, sd, old.prediction)
+            counts = shrink(noisy, sd, old.prediction, self.law)
             return replace(old, noisy=noisy, sd=sd, counts=counts)
         prediction = self._associated(new, noisy, sd, self._predict(new))
-        counts = self._shrunk(new, noisy, sd, prediction)
+        counts = shrink(noisy, sd, prediction, self.law)
         gap = float(np.abs(counts - prediction).sum()) / 2
         return Measured(new, noisy, sd, prediction, counts, max(gap, old.gap))
