@@ -178,7 +178,8 @@ class Rounds:
         found = {}
         for name, amount in _spread(wanted, LAWS * self.budget, self.noise).items():
             table, need = self.plan.lists[name]
-            query = RankedCounts(table, need.source, sizes[table].clip)
+            clip, votes = _counted(need, sizes[table])
+            query = RankedCounts(table, need.source, clip, votes=votes)
             found[name] = Measurement(query, amount, f"ranked counts {table}.{need.source}")
         return found
 
@@ -203,8 +204,10 @@ class Rounds:
                 continue
             amount = given[name]
             if isinstance(need, CategoriesNeed):
-                norm, clip = NORMS[self.noise.accounting], sizes[table].clip
-                query = LabelCounts(table, need.source, clip, norm, need.public, need.per_unit)
+                norm, (clip, votes) = NORMS[self.noise.accounting], _counted(need, sizes[table])
+                query = LabelCounts(
+                    table, need.source, clip, norm, need.public, need.per_unit, votes=votes
+                )
                 label = f"categories {table}.{column}"
                 found[name] = [(need, Labels(query, amount, label, deltas[table]))]
             else:
@@ -256,6 +259,17 @@ class Rounds:
             error = min(math.sqrt(self.noise.deviation(each) / sizes[name].weight), 1.0)
             parts.append((roots, count * power / 2 * error / amount))
         return root_sums(parts)
+
+
+def _counted(need: CategoriesNeed, size: Size) -> tuple[int, bool]:
+    """How the values of a list count: C, and whether every value of a unit has one vote.
+
+    A list of texts is chosen by votes: by rows, units with many rows hardly count for a label that
+    few of these have. How many rows a label has is told by the column's one-way marginal. A list of
+    numbers or times counts rows, since it is subtracted from a histogram that does
+    (`domain_answers.Answer.without`), and votes may be fewer.
+    """
+    return (size.clip, False) if need.grid else (1, True)
 
 
 def is_public(spec: DatabaseSpec, table: str) -> bool:

@@ -126,6 +126,19 @@ def test_a_few_units_do_not_raise_the_noise_of_all(accounting):
 
 
 @pytest.mark.parametrize("accounting", ["pure", "zcdp"])
+def test_texts_are_listed_by_votes_and_grid_points_by_rows(accounting):
+    """In a table of 500 rows a unit, where rows abound, so that C is above 1 for points."""
+    plan = planned({"a": [], "b": [MAKE["l"]("kind"), MAKE["g"]("price")]}, owned("b"))
+    turn = rounds(plan, {"a": 20_000.0, "b": 1e7}, 3.2, accounting)
+    sizes = turn.sizes({"b": (20_000.0, 3.0)})
+    laws = turn.laws(sizes)
+    found = turn.last(sizes, {name: believed(plan.lists[name][1], 20_000.0) for name in laws})
+    for name, votes in (("b\x1fkind", True), ("b\x1fprice", False)):
+        for query in (laws[name].query, found[name][0][1].query):
+            assert (query.votes, query.clip == 1) == (votes, votes)
+
+
+@pytest.mark.parametrize("accounting", ["pure", "zcdp"])
 @pytest.mark.parametrize("values", [1, 64])
 def test_thresholds_are_those_of_the_mechanism(accounting, values):
     """The rules take the continuous limit of what OpenDP states."""

@@ -141,10 +141,11 @@ def _of_table(spec: DatabaseSpec, name: str, rng: np.random.Generator) -> Iterat
     yield q.NormedGridHistogram(name, "g", q.PublicArray([-5, 0, 1, 7, 30]), 2)
     for names in (("c0",), ("c1", ("c2", BINS))):
         yield q.NormedHistogram(name, q.Histogram.of(spec, name, names).axes)
-    yield from (q.LabelCounts(name, "l"), q.LabelCounts(name, "l", norm="l1", most=3))
+    yield q.LabelCounts(name, "l", votes=True)
+    yield q.LabelCounts(name, "l", norm="l1", most=3, votes=True)
     yield q.LabelCounts(name, "l", 2, public=("b", "no such", ""), most=3)
     yield q.LabelCounts(name, "g", 3, "l1", ("1", "2"), 2)
-    yield from (q.RankedCounts(name, "l"), q.RankedCounts(name, "g", 4))
+    yield from (q.RankedCounts(name, "l", votes=True), q.RankedCounts(name, "g", 4))
     yield from _scores(spec, name, rng)
     yield from _subsets(spec, name, rng)
     for key in spec.tables[name].keys:

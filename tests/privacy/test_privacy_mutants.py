@@ -648,9 +648,9 @@ class RowsOfLabels(q.LabelCounts):
         return np.zeros(self.shape, np.int64), found
 
 
-@mutants.of(shared_labels, lambda d: q.LabelCounts("posts", "l"), "l2")
+@mutants.of(shared_labels, lambda d: q.LabelCounts("posts", "l", votes=True), "l2")
 class NormalisedApart(q.LabelCounts):
-    """A unit's values are normalised one by one, so that each weighs 1."""
+    """A unit's votes are normalised one by one, so that each weighs 1."""
 
     def evaluate_labels(self, data: PrivateDatabase) -> tuple[Integers, dict[str, int]]:
         held, found = data._raw(self.source, self.attribute), dict[str, int]()
@@ -700,12 +700,26 @@ def test_a_root_that_is_rounded_down(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "l2" in caught(query, shared_labels())
 
 
-@mutants.of(shared_labels, lambda d: q.RankedCounts("posts", "l"), "l1", "l2")
+@mutants.of(
+    shared_labels,
+    lambda d: q.LabelCounts("posts", "l", norm="l1", public=("x", "y", "z"), votes=True),
+    "l1",
+)
+class RootsForSums(q.LabelCounts):
+    """A unit's k votes weigh 1/√k under noise that is scaled to their sum."""
+
+    def evaluate_labels(self, data: PrivateDatabase) -> tuple[Integers, dict[str, int]]:
+        query = q.LabelCounts("posts", "l", public=("x", "y", "z"), votes=True)
+        return query.evaluate_labels(data)
+
+
+@mutants.of(shared_labels, lambda d: q.RankedCounts("posts", "l", votes=True), "l1", "l2")
 class BlocksOfL2(q.RankedCounts):
-    """Sums over blocks of weights of norm 1 in L2: a unit's rare values fall into one block."""
+    """Sums over blocks of votes of norm 1 in L2: a unit's rare values fall into one block."""
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
-        cells = q.LabelCounts("posts", "l", public=("x", "y", "z")).evaluate_labels(data)[0]
+        query = q.LabelCounts("posts", "l", public=("x", "y", "z"), votes=True)
+        cells = query.evaluate_labels(data)[0]
         falling = np.sort(cells[1:])[::-1]
         return np.append([0, falling[0], falling[1:].sum()], np.zeros(BLOCKS - 2, np.int64))
 

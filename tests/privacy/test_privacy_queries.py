@@ -342,6 +342,8 @@ def by_hand(database: PrivateDatabase, name: str, query: q.LabelCounts) -> dict[
             of_unit[words[code]] = of_unit.get(words[code], 0) + 1
     found: dict[str, float] = {}
     for of_unit in rows.values():
+        if query.votes and not alone:
+            of_unit = dict.fromkeys(of_unit, 1)
         power = 1 if query.norm == "l1" else 2
         size = sum(h**power for h in of_unit.values()) ** (1 / power)
         size = query.clip if alone else max(size, query.clip)
@@ -350,12 +352,18 @@ def by_hand(database: PrivateDatabase, name: str, query: q.LabelCounts) -> dict[
     return found
 
 
-@given(spec=specs(), seed=SEED, clip=st.integers(1, 4), norm=st.sampled_from(["l1", "l2"]))
+@given(
+    spec=specs(),
+    seed=SEED,
+    clip=st.integers(1, 4),
+    norm=st.sampled_from(["l1", "l2"]),
+    votes=st.booleans(),
+)
 @QUICK
-def test_units_count_by_their_rows_at_norm_one(spec, seed, clip, norm):
+def test_units_count_by_their_rows_or_votes_at_norm_one(spec, seed, clip, norm, votes):
     database = fill(spec, 15, seed)
     for name in spec.tables:
-        query = q.LabelCounts(name, "l", clip, norm, ("b", "no such"))
+        query = q.LabelCounts(name, "l", clip, norm, ("b", "no such"), votes=votes)
         cells, counts = query.evaluate_labels(database)
         wanted = by_hand(database, name, query)
         # Roots are rounded up to 16 fractional bits, so that weights are a little too small.
@@ -368,13 +376,15 @@ def test_units_count_by_their_rows_at_norm_one(spec, seed, clip, norm):
         assert all(count < 2**21 for word, count in counts.items() if word not in left)
 
 
-@given(spec=specs(), seed=SEED, clip=st.integers(1, 3))
+@given(spec=specs(), seed=SEED, clip=st.integers(1, 3), votes=st.booleans())
 @QUICK
-def test_ranked_counts_are_those_of_values(spec: DatabaseSpec, seed: int, clip: int) -> None:
+def test_ranked_counts_are_those_of_values(
+    spec: DatabaseSpec, seed: int, clip: int, votes: bool
+) -> None:
     database = fill(spec, 15, seed)
     for name in spec.tables:
-        ranked = q.RankedCounts(name, "l", clip).evaluate(database)
-        wanted = by_hand(database, name, q.LabelCounts(name, "l", clip, "l1"))
+        ranked = q.RankedCounts(name, "l", clip, votes=votes).evaluate(database)
+        wanted = by_hand(database, name, q.LabelCounts(name, "l", clip, "l1", votes=votes))
         falling = np.sort([GRID * x for x in wanted.values()])[::-1]
         assert ranked[1] == pytest.approx(sum(falling[:1]), abs=64)
         assert ranked[2] == pytest.approx(sum(falling[1:2]), abs=64)
@@ -394,6 +404,20 @@ def test_values_of_one_unit_alone_are_never_counted_and_nulls_where_it_has_one_r
     assert q.LabelCounts("posts", "l").evaluate_labels(owned)[0].tolist() == [0]
     # The unit of a row with a value and one without counts in full for the value.
     assert q.RankedCounts("posts", "l").evaluate(owned)[:2].tolist() == [0, 2 * GRID]
+
+
+def test_a_vote_counts_for_a_label_that_few_rows_of_heavy_units_hold() -> None:
+    words = Labels(np.tile([0] * 19 + [1], 100), ["common", "rare"])
+    rows = two_tables(np.repeat(np.arange(100), 20).tolist(), l=words)
+    for norm, votes, least, most in (
+        ("l2", True, 70, 70), ("l1", True, 50, 50), ("l2", False, 4, 5), ("l1", False, 4, 4),
+    ):  # fmt: skip
+        query = q.LabelCounts("posts", "l", norm=norm, public=("rare",), votes=votes)
+        assert least <= query.evaluate_labels(rows)[0][1] // GRID <= most
+    # One vote a label and unit is lighter than a whole unit, so no list names one unit's labels.
+    alone = Labels(np.array([0, 1, 1]), ["x", "y"])
+    mine = two_tables([0, 0, 0], l=alone)
+    assert q.LabelCounts("posts", "l", votes=True).evaluate_labels(mine)[1] == {}
 
 
 def test_which_of_a_units_values_count_is_random() -> None:

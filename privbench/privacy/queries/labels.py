@@ -7,10 +7,12 @@ the unit adds w_v to the count X_v of every value, where
     w_v = ⌊GRID · h_v / max(‖h‖, C)⌋.
 
 C is a public or released number, and ‖h‖ is the norm of (h_v) by which the noise is scaled: the
-root of the sum of squares for Gaussian noise, the sum for Laplace noise. If several rows of a unit
-count, NULL is not counted as a value, since it would take most of the weight of many units. If one
-row counts (`single`), NULL is counted; of further rows, should a unit have them against a UNIQUE,
-none counts but the first by rank. A unit adds the same whoever else is in the database,
+root of the sum of squares for Gaussian noise, the sum for Laplace noise. If the unit votes
+(``votes``), h_v is 1 for each of its k values that count, whatever the number of their rows; so
+with C = 1 a vote weighs 1/√k for Gaussian noise, and 1/k for Laplace noise. If several rows of a
+unit count, NULL is not counted as a value, since it would take most of the weight of many units. If
+one row counts (`single`), NULL is counted; of further rows, should a unit have them against a
+UNIQUE, none counts but the first by rank. A unit adds the same whoever else is in the database,
 since h and the random choices follow from its own rows alone; and (w_v) has a norm of GRID at most,
 as rounding goes down. Values are merged into public cells before h is normalised, so that this
 holds for any disjoint cells.
@@ -19,7 +21,7 @@ holds for any disjoint cells.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, NoReturn
 
 import numpy as np
@@ -57,6 +59,7 @@ class _Weighted(RawQuery):
     """Weighted counts of values; see the module's docstring."""
 
     clip: int = 1  # C, at least 1
+    votes: bool = field(default=False, kw_only=True)  # whether a value counts once per unit
     unit = GRID
 
     def __post_init__(self) -> None:
@@ -117,6 +120,8 @@ class _Weighted(RawQuery):
         if large.any():
             chosen = _first_cells(unit, pairs, pair[large], ranks[large], most)
             unit, pairs, counts = unit[chosen], pairs[chosen], counts[chosen]
+        if self.votes:
+            counts = np.ones_like(counts)
         np.add.at(found, pairs % found.size, _weights(unit, counts, norm, self.clip))
 
 
@@ -172,7 +177,7 @@ def _first_cells(
 
 
 def _weights(unit: NDArray[np.int64], rows: Integers, norm: Norm, clip: int) -> Integers:
-    """The weight w of every pair, from its unit and its number of rows."""
+    """The weight w of every pair, from its unit and its h: its number of rows, or 1 for a vote."""
     if norm == "l1":
         sums = np.bincount(unit, rows).astype(np.int64)
         return np.asarray(GRID * rows // np.maximum(sums, clip)[unit])
@@ -204,7 +209,9 @@ class LabelCounts(_Weighted):
     norm: L1 = L2 = L∞ = GRID. L0 = t. Where one row of a unit counts, t = 1. Replace: both units'
     weights are at least 0 and have an L2 norm of at most GRID under either norm, so L2 = √2·GRID
     (‖v − u‖² ≤ ‖u‖² + ‖v‖²); L1 and L0 double, L∞ stays. The threshold is that of a stability
-    mechanism (`privbench.privacy.mechanisms`).
+    mechanism (`privbench.privacy.mechanisms`) for any such weights, so it holds for votes too. It
+    lies one unit and a quantile of the largest of t noises above zero; that k votes weigh less than
+    one unit each could lower it by less than one unit, which is little beside the quantile.
     """
 
     norm: Norm = "l2"  # the norm that bounds what a unit adds, and by which the noise is scaled
@@ -258,7 +265,7 @@ class RankedCounts(_Weighted):
     """Weight of a column's most frequent values, by blocks of ranks.
 
     The query needs no δ and releases no value. It shows whether a list of values is worth its
-    budget, and how often the values occur that no list names.
+    budget, and how often the values occur that no list names; by votes, in how many units they do.
 
     Statistic, shape (1 + `BLOCKS`,): X of NULL; then X of all other values in descending order,
     padded with zeros, summed over blocks of ranks: 1, 2, 3–4, 5–8, …, and all that is left.
@@ -266,11 +273,11 @@ class RankedCounts(_Weighted):
     Sensitivity: a unit's weights have an L1 norm of GRID at most, so removing a unit moves the
     vector of all X by GRID at most in L1. Sorting brings no two vectors further apart in L1, nor do
     sums over disjoint blocks. So the sensitivity is GRID in L1, hence in L2 and L∞. (With weights
-    of norm 1 in L2, a unit's k rare values of 1/√k each could all fall into one block, and move it
-    by √k.) Replace: no X rises when a unit goes, so that none of the sorted ones does; the blocks
-    move by −a, and by b when the other unit comes, where a and b have no negative entry and sums of
-    GRID at most. So b − a has norms of 2·GRID in L1, √2·GRID in L2 (‖b − a‖² ≤ ‖a‖² + ‖b‖²) and
-    GRID in L∞.
+    of norm 1 in L2, a unit's k votes of 1/√k each could all fall into one block, and move it by √k.
+    So votes weigh 1/k here under either accounting.) Replace: no X rises when a unit goes, so that
+    none of the sorted ones does; the blocks move by −a, and by b when the other unit comes, where a
+    and b have no negative entry and sums of GRID at most. So b − a has norms of 2·GRID in L1,
+    √2·GRID in L2 (‖b − a‖² ≤ ‖a‖² + ‖b‖²) and GRID in L∞.
     Source: Hay, Rastogi, Miklau and Suciu 2010, unattributed histograms.
     """
 
