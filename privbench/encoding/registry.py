@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from privbench.config import ColumnConfig
 from privbench.encoding import datetimes, floats, numbers
+from privbench.encoding.arrays import ArrayCodec, array_reader
 from privbench.encoding.base import Codec, ColumnReader, CoverageLine
 from privbench.encoding.bounds import literal, public_range
 from privbench.encoding.categories import LabelReader, ListCodec, labels_of, list_reader
@@ -44,7 +45,16 @@ SCALE_FAMILIES = (numbers, floats, datetimes)
 
 _CODECS: dict[str, type[Codec]] = {
     codec.kind: codec
-    for codec in (OrderedCodec, ListCodec, TextCodec, FillCodec, SizedCodec, RangeCodec, PointCodec)
+    for codec in (
+        OrderedCodec,
+        ListCodec,
+        TextCodec,
+        FillCodec,
+        SizedCodec,
+        ArrayCodec,
+        RangeCodec,
+        PointCodec,
+    )
 }
 
 
@@ -83,9 +93,12 @@ def reader(column: Column, table: Table, config: ColumnConfig, delta: float) -> 
             raise no_delta(table.key, column)
         filler = (constant_of(column) or "text:0").removeprefix("text:")
         return LabelReader(table.key, column, config.per_unit, filler)
+    room = index_room(table, column.name)
+    per_unit = config.per_unit if delta > 0 and config.kind == "auto" and room is None else 0
     return (
-        (None if column.templates else parts_reader(table.key, column))
-        or sized_reader(table.key, column, index_room(table, column.name))
+        array_reader(table.key, column, per_unit)
+        or (None if column.templates else parts_reader(table.key, column))
+        or sized_reader(table.key, column, room)
         or fallback_reader(table.key, column)
     )
 
