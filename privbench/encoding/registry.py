@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from privbench.config import ColumnConfig
 from privbench.encoding import datetimes, floats, numbers
+from privbench.encoding.arrays import ArrayCodec, array_reader
 from privbench.encoding.base import Codec, ColumnReader, CoverageLine
 from privbench.encoding.bounds import literal, public_range
 from privbench.encoding.categories import LabelReader, ListCodec, labels_of, list_reader
@@ -51,6 +52,7 @@ _CODECS: dict[str, type[Codec]] = {
         TextCodec,
         FillCodec,
         SizedCodec,
+        ArrayCodec,
         RangeCodec,
         PointCodec,
         DocumentCodec,
@@ -97,9 +99,12 @@ def reader(column: Column, table: Table, config: ColumnConfig, delta: float) -> 
         return LabelReader(table.key, column, config.per_unit, filler)
     if config.paths:
         return document_reader(table.key, column, config, delta)
+    room = index_room(table, column.name)
+    per_unit = config.per_unit if delta > 0 and config.kind == "auto" and room is None else 0
     return (
-        (None if column.templates else parts_reader(table.key, column))
-        or sized_reader(table.key, column, index_room(table, column.name))
+        array_reader(table.key, column, per_unit)
+        or (None if column.templates else parts_reader(table.key, column))
+        or sized_reader(table.key, column, room)
         or fallback_reader(table.key, column)
     )
 

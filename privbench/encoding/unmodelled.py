@@ -14,7 +14,16 @@ from numpy.typing import NDArray
 from psycopg import sql
 
 from privbench.domain import Domain
-from privbench.encoding.base import Codec, Codes, ColumnReader, Rng, SettledReader, head, null_mask
+from privbench.encoding.base import (
+    AnyCodes,
+    Codec,
+    Codes,
+    ColumnReader,
+    Rng,
+    SettledReader,
+    head,
+    null_mask,
+)
 from privbench.encoding.keys.placeholders import (
     array_texts,
     fill,
@@ -249,12 +258,7 @@ class SizedCodec(Codec):
         return {self.column: replace(cells, filler=True)}
 
     def decode(self, codes: Codes, rng: Rng, rows: int | None = None) -> pa.Array:
-        cell = codes[self.column].astype(np.int64)
-        null = null_mask(codes[self.column], self.domains[self.column])
-        edges = np.array(self.edges, dtype=np.int64)
-        inside = np.where(null, 0, np.minimum(cell, len(edges) - 2))
-        sizes = rng.integers(edges[inside], edges[inside + 1], dtype=np.int64)
-        sizes = np.minimum(np.where(null, 0, sizes), max(_MOST // max(len(sizes), 1), 1))
+        sizes, null = drawn_sizes(codes[self.column], self.domains[self.column], self.edges, rng)
         made = _sized(self.measure, self.type, sizes, rng, self.templates)
         return pc.if_else(pa.array(null), pa.scalar(None, made.type), made)
 
@@ -271,6 +275,18 @@ class SizedReader(SettledReader):
     def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
         cells = length_cells(self.codec.edges, self.nullable)
         return {self.name: cells.apply(int64_points(batch[self.alias()]))}
+
+
+def drawn_sizes(
+    cells: AnyCodes, domain: Domain, sides: tuple[int, ...], rng: Rng
+) -> tuple[Sizes, NDArray[np.bool_]]:
+    """The size of every row, drawn within its cell of the given edges, and a mask of NULL."""
+    null = null_mask(cells, domain)
+    edges = np.array(sides, dtype=np.int64)
+    inside = np.where(null, 0, np.minimum(cells.astype(np.int64), len(edges) - 2))
+    sizes = rng.integers(edges[inside], edges[inside + 1], dtype=np.int64)
+    most = max(_MOST // max(len(sizes), 1), 1)
+    return np.minimum(np.where(null, 0, sizes), most), null
 
 
 def sized_reader(table: str, column: Column, room: int | None = None) -> ColumnReader | None:

@@ -9,6 +9,7 @@ from privbench.encoding.base import Decimals, DecimalsNeed
 from privbench.encoding.bounds import Bounds, BoundsNeed
 from privbench.encoding.keys.columns import role_of
 from privbench.encoding.registry import reader
+from privbench.encoding.scale import scale_of
 from privbench.postgres.staging import copy_rows
 from privbench.privacy.data import Cells, Grid
 from privbench.rules.facts import with_rules
@@ -93,6 +94,8 @@ def release(plan, rng, **given):
             answers[need.attribute] = Decimals(rng.choice([None, *need.choices]))
         elif need.grid:
             answers[need.attribute] = tuple(str(point) for point in rng.integers(-1000, 1000, 3))
+        elif any(scale_of(part) for part in plan.column.type.parts):
+            answers[need.attribute] = ("-3", "17")
         else:
             answers[need.attribute] = ("a,c", 'a"b')
     return answers

@@ -162,6 +162,12 @@ def sizes(codec, codes, found):
             assert codec.edges[code] <= size < codec.edges[code + 1]
 
 
+def elements(codec, codes, found):
+    for code, size, value in zip(codes["c"], codes["c\x1flength"], found, strict=True):
+        if value is not None and size and code < 2:
+            assert value.startswith(('{"a,c"', '{"a\\"b"')[code])
+
+
 def nothing(codec, codes, found):
     assert set(found) <= {None}
 
@@ -172,6 +178,7 @@ def ranged(low, high, **more):
 
 MOOD = ColumnType("mood", "mood", kind="e", category="E", labels=("sad", "ok", "glad"))
 SHORT = varchar(12)
+TAGS = ColumnType("text[]", "_text", category="A", parts=(TEXT,))
 OIDS = ColumnType("oid[]", "_oid", category="A", parts=(ColumnType("oid", "oid"),))
 
 null = st.none()
@@ -235,6 +242,7 @@ CASES = {
     "bytea": Case(ColumnType("bytea", "bytea"), st.integers(0, 70_000), not_null=True,
         check=bytes_),
     "array": Case(OIDS, amounts, check=sizes),
+    "array labels": Case(TAGS, strings, pa.string(), delta=1e-6, check=elements),
     "tsvector": Case(ColumnType("tsvector", "tsvector"), amounts),
     "unknown": Case(ColumnType("strange", "strange"), presence, check=nothing),
     "skipped": Case(INT4, presence, config=ColumnConfig(kind="skip"), not_null=True),

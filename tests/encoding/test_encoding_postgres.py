@@ -11,7 +11,9 @@ from psycopg import sql
 from sql_files import sql_of
 
 from privbench.config import ColumnConfig
+from privbench.encoding.arrays import ArrayCodec
 from privbench.encoding.base import DecimalsNeed
+from privbench.encoding.categories import LONG
 from privbench.encoding.registry import codec_from_json, reader, table_coverage
 from privbench.postgres.introspect import introspect
 from privbench.postgres.snapshot import Snapshot
@@ -109,6 +111,56 @@ def test_decode_of_any_code_is_a_value_the_server_takes(dsn, table, seed):
             assert np.array_equal(decoded.is_null().to_numpy(zero_copy_only=False), expected)
         columns[plan.name] = decoded
     load(dsn, table, columns)
+
+
+ARRAYS = {
+    "int4[]": {"'{}'": {None}, "NULL": {None}, "'{7,NULL}'": {"7", None},
+        "array(SELECT generate_series(1, 1000))": {str(n) for n in range(1, 1001)},
+        "'{{1,2},{3,4}}'": {"1", "2", "3", "4"}, "'[5:6]={8,9}'": {"8", "9"}},
+    "bool[]": {"'{t,f}'": {"true", "false"}},
+    "date[]": {"'{2001-02-03,infinity}'": {"2001-02-03", "infinity"}},
+    "box[]": {"'{(1,1),(0,0)}'": {"(1,1),(0,0)"}},
+    "pair[]": {"""'{"(1,x)","(2,)"}'""": {"(1,x)", "(2,)"}},
+    "text[]": {"array['a\"', '{,', repeat('x', 500)]": {'a"', "{,", LONG}},
+}  # fmt: skip
+
+
+def test_read_of_arrays_takes_one_random_element_of_each(each_server, make_database_on):
+    columns = ", ".join(f"c{n} {kind}" for n, kind in enumerate(ARRAYS))
+    made = [
+        f"INSERT INTO t (c{n}) SELECT {value} FROM generate_series(1, 30)"
+        for n, values in enumerate(ARRAYS.values())
+        for value in values
+    ]
+    types = ["CREATE TYPE pair AS (a int, b text)", f"CREATE TABLE t ({columns})"]
+    dsn = make_database_on(each_server, statements=";".join([*types, *made]))
+    with psycopg.connect(dsn) as connection:
+        table = introspect(connection, schemas=["public"]).tables[0]
+    readers = plans(table, 1e-6, {})
+    data, start = read(dsn, table, readers), 0
+    for plan, values in zip(readers, ARRAYS.values(), strict=True):
+        held = data[plan.name][plan.name]
+        words = [*held._labels.to_pylist(), None]
+        for allowed in values.values():
+            found = {words[code] for code in held._codes[start : start + 30]}
+            start += 30
+            assert found <= allowed
+            assert len(found) == len(allowed) or len(found) > 15
+
+
+def test_decode_of_arrays_keeps_the_law_of_elements_by_length(table):
+    codec = ArrayCodec("c", table.column("arr").type, True, (0, 1, 2, 3), ("10", "20", "30", "40"))
+    rows = np.arange(9000)
+    size = rows % 3
+    given = np.where(size == 1, rows % 2, np.where(rows % 5 < 4, 2 + rows // 3 % 2, 5))
+    codes = {"c": np.where(size == 0, 5, given), "c\x1flength": size}
+    found = codec.decode(codes, generator(1)).to_pylist()
+    assert {value for value, n in zip(found, size, strict=True) if n == 0} == {"{}"}
+    ones = [value for value, n in zip(found, size, strict=True) if n == 1]
+    assert {ones.count('{"10"}') / 3000, ones.count('{"20"}') / 3000} == {0.5}
+    twos = [value for value, n in zip(found, size, strict=True) if n == 2]
+    assert set(twos) <= {f'{{"{a}","{b}"}}' for a in (30, 40) for b in (30, 40)}
+    assert sum(twos.count(f'{{"{a}","{a}"}}') for a in (30, 40)) < 60
 
 
 NARROW = (
