@@ -12,7 +12,7 @@ from privbench.encoding import datetimes, floats, numbers
 from privbench.encoding.base import Codec, ColumnReader, CoverageLine
 from privbench.encoding.bounds import literal, public_range
 from privbench.encoding.categories import LabelReader, ListCodec, labels_of, list_reader
-from privbench.encoding.documents import DOCUMENTS, DocumentCodec, document_reader
+from privbench.encoding.documents import DocumentCodec, document_reader
 from privbench.encoding.keys.columns import (
     Role,
     index_room,
@@ -26,6 +26,7 @@ from privbench.encoding.scale import Scale, scale_of
 from privbench.encoding.surrogate_text import TEXT_BASES
 from privbench.encoding.text import TextCodec, no_delta, text_reader
 from privbench.encoding.unmodelled import (
+    DOCUMENTS,
     FillCodec,
     SizedCodec,
     constant_of,
