@@ -258,6 +258,10 @@ class Codec(ABC):
         only for a column without attributes. Values within a cell are drawn with ``rng``.
         """
 
+    def with_surrogates(self, laws: Mapping[str, Any]) -> Codec:
+        """The codec that knows how often values without a label occur, by attribute."""
+        return self
+
     @property
     def listed(self) -> tuple[str, ...] | None:
         """The values that the first codes stand for: a declared list, or released labels."""

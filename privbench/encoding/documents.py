@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, Any, ClassVar
 
@@ -44,9 +44,6 @@ from privbench.encoding.unmodelled import FillCodec, fill_reader
 from privbench.privacy.recoding import Recoding
 from privbench.rules import named as names
 from privbench.schema import Column, ColumnType, TableName
-
-#: Types of documents.
-DOCUMENTS = ("json", "jsonb")
 
 _TYPES: dict[PathType, ColumnType] = {
     "text": ColumnType("text", "text", category="S"),
@@ -207,6 +204,9 @@ class DocumentCodec(Codec):
     @property
     def recodings(self) -> dict[str, Recoding]:
         return {name: r for part in self.parts for name, r in part.recodings.items()}
+
+    def with_surrogates(self, laws: Mapping[str, Any]) -> Codec:
+        return replace(self, parts=tuple(part.with_surrogates(laws) for part in self.parts))
 
     def decode(self, codes: Codes, rng: Rng, rows: int | None = None) -> pa.Array:
         """Documents with the scalars that are not NULL; objects without any are left out."""

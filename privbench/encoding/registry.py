@@ -13,7 +13,7 @@ from privbench.encoding.arrays import ArrayCodec, array_reader
 from privbench.encoding.base import Codec, ColumnReader, CoverageLine
 from privbench.encoding.bounds import literal, public_range
 from privbench.encoding.categories import LabelReader, ListCodec, labels_of, list_reader
-from privbench.encoding.documents import DOCUMENTS, DocumentCodec, document_reader
+from privbench.encoding.documents import DocumentCodec, document_reader
 from privbench.encoding.keys.columns import (
     Role,
     index_room,
@@ -27,6 +27,7 @@ from privbench.encoding.scale import Scale, scale_of
 from privbench.encoding.surrogate_text import TEXT_BASES
 from privbench.encoding.text import LookupReader, TextCodec, no_delta, text_reader
 from privbench.encoding.unmodelled import (
+    DOCUMENTS,
     FillCodec,
     SizedCodec,
     constant_of,

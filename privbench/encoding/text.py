@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -96,6 +96,9 @@ class TextCodec(Codec):
             result[attribute(self.column, "length")] = lengths
             result[attribute(self.column, "shape")] = shape_domain(self.nullable)
         return result
+
+    def with_surrogates(self, laws: Mapping[str, Surrogates | None]) -> TextCodec:
+        return replace(self, surrogates=laws.get(self.column))
 
     @property
     def listed(self) -> tuple[str, ...] | None:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from psycopg import sql
 
+from privbench.display import toml_key
 from privbench.domain import Domain
 from privbench.encoding.base import (
     AnyCodes,
@@ -228,7 +229,8 @@ _SIZES: dict[str, tuple[LiteralString, int]] = {
     "tsvector": ("pg_catalog.length({})::bigint", MAX_ELEMENTS),
 }
 
-_DOCUMENTS = ("json", "jsonb")
+#: Types of documents.
+DOCUMENTS = ("json", "jsonb")
 
 #: Most bytes of a generated element of an array or tsvector, or of a bit; a character takes one.
 _BYTES = {"array": 32.0, "tsvector": 16.0, "varbit": 0.125}
@@ -296,7 +298,7 @@ def sized_reader(table: str, column: Column, room: int | None = None) -> ColumnR
     """
     listed = column.templates and is_array(column.type)
     measure = "array" if listed else size_kind(column.type)
-    if measure is None or (column.templates and measure not in ("array", *_DOCUMENTS)):
+    if measure is None or (column.templates and measure not in ("array", *DOCUMENTS)):
         return None
     top = _SIZES[measure][1]
     if room is not None:
@@ -306,6 +308,9 @@ def sized_reader(table: str, column: Column, room: int | None = None) -> ColumnR
     edges = length_edges(min(column.least, top), top)
     codec = SizedCodec(*head(column), measure, edges, column.templates)
     why = f"values of {column.type.sql} are never copied"
+    if measure in DOCUMENTS:
+        place = f"tables.{toml_key(table)}.columns.{toml_key(column.name)}"
+        why = f'no path is declared: {place}.paths = ["…"]'
     return SizedReader(table, column, codec, "valid placeholder of measured size", why)
 
 

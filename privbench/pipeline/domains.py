@@ -8,7 +8,7 @@ with their counts, ranges and decimals. Each gets the budget that `domain_budget
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from privbench.encoding.base import Released
 from privbench.encoding.ordered import OrderedReader
 from privbench.encoding.scale import LINEAR
 from privbench.encoding.surrogates import Surrogates
-from privbench.encoding.text import TextCodec
 from privbench.learning.answers import joined
 from privbench.pipeline.domain_answers import (
     Answer,
@@ -173,9 +172,8 @@ def _codecs(
             codec = reader.finish(
                 {need.attribute: released[table, need.attribute] for need in reader.needs}
             )
-            if isinstance(codec, TextCodec):
-                codec = replace(codec, surrogates=rest.get((table, name)))
-            codecs[table][name] = codec
+            laws = {need.attribute: rest.get((table, need.attribute)) for need in reader.needs}
+            codecs[table][name] = codec.with_surrogates(laws)
     recode(session, plan, codecs)
     return codecs
 

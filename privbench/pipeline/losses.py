@@ -23,6 +23,7 @@ from privbench.encoding import (
 )
 from privbench.encoding.ordered import OrderedCodec
 from privbench.encoding.text import TextCodec
+from privbench.encoding.unmodelled import DOCUMENTS, SizedReader
 from privbench.pipeline.foreseen import least_sizes
 from privbench.pipeline.model import Model
 from privbench.pipeline.prepare import FitPlan, prepare
@@ -69,7 +70,8 @@ def losses(model: Model) -> list[Loss]:
     # no values: the columns of both are not listed.
     done = {i.place for i in tables if i.what == EMPTY or 'role = "public"' in i.remedy}
     noise = {event.label: event.scale / event.unit for event in model.events}
-    return [*tables, *_columns(plan, codecs, fitted.units, noise, done)]
+    unread = [item for item in placeholders(plan) if item.place.rpartition(".")[0] not in done]
+    return [*tables, *_columns(plan, codecs, fitted.units, noise, done), *unread]
 
 
 def _latest(events: Sequence[Event]) -> list[Event]:
@@ -99,6 +101,16 @@ def small_tables(
             remedy = _larger(plan, proposal, name, more)
             found.append(Loss(name, EMPTY if held < 0.5 else size, remedy))
     return found
+
+
+def placeholders(plan: FitPlan) -> Iterator[Loss]:
+    """Columns of documents of which no path is declared, so that only their size is measured."""
+    for item in plan.private:
+        for name, reader in item.readers.items():
+            if isinstance(reader, SizedReader) and reader.codec.measure in DOCUMENTS:
+                _, why = reader.describe()
+                place = f"{item.table.key}.{name}"
+                yield Loss(place, "documents without their keys", why.partition(": ")[2])
 
 
 def render_losses(found: Sequence[Loss], most: int = 25) -> display.Lines:

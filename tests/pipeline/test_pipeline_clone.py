@@ -260,3 +260,30 @@ def test_fit_after_extract_needs_no_source(server, make_database, tmp_path, name
     target = make_database()
     assert pipeline.load(tmp_path / "m", target).rows["public.customer"] > 20
     whole(target)
+
+
+def test_clone_keeps_the_scalars_of_documents_that_the_schema_names(make_database, tmp_path):
+    """Generated columns come of them; documents without paths are named beforehand."""
+    source = make_database(
+        "CREATE TABLE event (id integer PRIMARY KEY, d jsonb NOT NULL, plain json,"
+        " kind text GENERATED ALWAYS AS (d ->> 'kind') STORED,"
+        " big boolean GENERATED ALWAYS AS ((d #>> '{sum,net}')::numeric > 500) STORED,"
+        " CHECK (jsonb_array_length(d -> 'lines') > 0));"
+        "INSERT INTO event (id, d) SELECT i, jsonb_build_object('kind', CASE i % 4 WHEN 0 THEN 'in'"
+        " ELSE 'out' END, 'sum', jsonb_build_object('net', i % 1000), 'lines', '[1]'::jsonb)"
+        " FROM generate_series(1, 4000) i"
+    )
+    config = pipeline.inspect(source, base=market.config(tmp_path, "", epsilon=8)).config
+    assert config.tables["public.event"].columns["d"].paths == {
+        "kind": "text",
+        "sum.net": "numeric",
+    }
+    (loss,) = pipeline.plan(config, source).losses
+    assert loss.remedy == 'tables."public.event".columns."plain".paths = ["…"]'
+    pipeline.clone(source, target := make_database(), config)
+    with psycopg.connect(target) as clone:
+        found = dict(clone.execute("SELECT kind, count(*) FROM event GROUP BY 1").fetchall())
+        (big,) = clone.execute("SELECT count(*) FROM event WHERE big").fetchone()
+    assert found["in"] == pytest.approx(1000, rel=0.1)
+    assert found["out"] == pytest.approx(3000, rel=0.1)
+    assert big == pytest.approx(2000, rel=0.15)
