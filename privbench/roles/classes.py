@@ -137,15 +137,29 @@ def _of_people(facts: TableFacts, people: frozenset[str]) -> bool:
         or listed_else
         or bool(facts.ends & (listed("tables", "secretive") | listed("tables", "own")))
         or any(_tells_persons(column) for column in facts.attributes)
+        or _tells_places(facts)
+        or (facts.head == "code" and not _nouns_of_people().isdisjoint(facts.noun))
         or any(key.parent in people or key.to_person for key in facts.keys)
     )
+
+
+def _tells_places(facts: TableFacts) -> bool:
+    """Whether columns say where a thing is, who answers for it or what it rents for."""
+    if facts.ends & (listed("tables", "geography") | listed("tables", "trade")):
+        return False
+    apart = listed("columns", "apart")
+    return any(apart & {*words(column.name)} for column in facts.attributes)
+
+
+def _nouns_of_people() -> frozenset[str]:
+    return listed("tables", "subject") | listed("tables", "work")
 
 
 def _tells_persons(column: Column) -> bool:
     """Whether a column's text is a person (``seller``), or the number of a single thing."""
     found = words(column.name)
     single = {*found} & listed("columns", "single")
-    people = {*found[-1:]} & (listed("tables", "subject") | listed("tables", "work"))
+    people = {*found[-1:]} & _nouns_of_people()
     return column.type.category == "S" and bool(people or single)
 
 
@@ -353,4 +367,4 @@ def _extends_person(facts: TableFacts, kinds: Mapping[str, Kind]) -> bool:
 
 
 def _named_after_people(facts: TableFacts) -> bool:
-    return facts.head in listed("tables", "subject") | listed("tables", "work")
+    return facts.head in _nouns_of_people()
