@@ -22,6 +22,9 @@ def test_what_clear_cells_leave_of_a_total_bounds_all_others_in_sum():
         sums[each] = np.mean([counts[1:].sum() for counts in found])
     assert sums[0.0] < 10.0
     assert sums[2.0] > 80.0
+    # What the total shows to be there is not lowered, though no cell of it is clear.
+    exact = np.append(900.0, np.full(49, 12.0))
+    assert (lowered(exact, exact, 8.0, "gaussian", exact.sum()) == exact).all()
     # Where no cell is clear of the noise nothing is known of the others.
     assert (lowered(estimate[1:], noise[0, 1:], 8.0, "gaussian", 0.0) == 2.0).all()
 

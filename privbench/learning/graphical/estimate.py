@@ -11,7 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from privbench.learning.denoise import CLEAR, SURE, Noise
+from privbench.learning.answers import joined
+from privbench.learning.denoise import CLEAR, PRESENT, SURE, Noise
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -146,18 +147,22 @@ def lowered(
     all. Their sum has two noisy measurements: what the cells clear of the noise (`CLEAR`) leave of
     a known total, whose noise is about that of a cell, and the sum of their own noisy counts.
     Beforehand it is log-uniform between `LEAST` and the sum of their ``counts``. Where no cell is
-    clear, nothing changes.
+    clear, or the measurements show that others hold rows (`PRESENT`), nothing changes.
     """
     sds = np.broadcast_to(sd, noisy.shape)
     clear = noisy > CLEAR[law] * sds
     rest = float(counts[~clear].sum())
     if not clear.any() or rest <= LEAST:
         return counts
-    sums = np.geomspace(LEAST, rest, 200)
-    fit = -0.5 * (noisy[~clear].sum() - sums) ** 2 / max((sds[~clear] ** 2).sum(), TINY)
+    seen, spread = noisy[~clear].sum(keepdims=True), float(np.linalg.norm(sds[~clear]))
     if total is not None:
-        spread = (sds[clear] ** 2).sum() + np.max(sds[clear]) ** 2
-        fit -= 0.5 * (total - noisy[clear].sum() - sums) ** 2 / max(spread, TINY)
+        noise = np.append(sds[clear], np.max(sds[clear]))
+        left = total - noisy[clear].sum(keepdims=True), float(np.linalg.norm(noise))
+        seen, spread = joined((seen, spread), left)
+    if seen[0] > PRESENT * spread:
+        return counts
+    sums = np.geomspace(LEAST, rest, 200)
+    fit = -0.5 * (seen - sums) ** 2 / max(spread * spread, TINY)
     return np.where(clear, counts, counts * (posterior(fit) @ sums / rest))
 
 
