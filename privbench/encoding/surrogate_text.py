@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from privbench.domain import Domain
+from privbench.encoding.text_formats import FORMATS, formatted, has_template
 from privbench.privacy.recoding import EdgesRecoding
 from privbench.rules.named import packaged
 
@@ -70,13 +71,8 @@ def quoted(texts: pa.Array) -> pa.Array:
     return joined('"', pc.replace_substring(escaped, '"', '\\"'), '"')
 
 
-#: Shape classes with their patterns (RE2); the first that matches counts, `other` takes the rest.
-PATTERNS: tuple[tuple[str, str], ...] = (
-    ("digits", r"^[0-9]+$"),
-    ("decimal", r"^[+-]?[0-9]*[.,][0-9]+$"),
-    ("email", r"^[^@\s]+@[^@\s]+\.[^@\s]+$"),
-    ("url", r"^(?:[a-z]+://|www\.)\S+$"),
-    ("hex", r"^(?:0x)?(?:[0-9a-f]{8,}|[0-9A-F]{8,})$"),
+#: Shapes of words with their patterns (RE2); `other` takes the rest.
+_WORDS: tuple[tuple[str, str], ...] = (
     ("lower", r"^[\p{Ll}]+$"),
     ("capitalised", r"^[\p{Lu}][\p{Ll}]+$"),
     ("upper", r"^[\p{Lu}]+$"),
@@ -84,13 +80,20 @@ PATTERNS: tuple[tuple[str, str], ...] = (
     ("title", r"^[\p{Lu}][\p{L}.'&-]*(?: [\p{Lu}0-9&][\p{L}.'&-]*)+$"),
     ("sentence", r"\S\s+\S"),
 )
+#: How many shapes are of words, `other` among them; the formats follow.
+_PLAIN = len(_WORDS) + 1
+#: Names of the shapes, by code.
+SHAPES: tuple[str, ...] = (*(name for name, _ in (*_WORDS, ("other", ""), *FORMATS)),)
+#: Codes and patterns of the shapes, in the order in which they are tried: the first counts.
+PATTERNS: tuple[tuple[int, str], ...] = (
+    *((_PLAIN + place, pattern) for place, (_, pattern) in enumerate(FORMATS)),
+    *((place, pattern) for place, (_, pattern) in enumerate(_WORDS)),
+)
 #: The same patterns for ASCII texts: Unicode's classes of letters take milliseconds to compile.
 _ASCII = tuple(
-    (name, pattern.replace(r"\p{Lu}", "A-Z").replace(r"\p{Ll}", "a-z").replace(r"\p{L}", "A-Za-z"))
-    for name, pattern in PATTERNS
+    (code, pattern.replace(r"\p{Lu}", "A-Z").replace(r"\p{Ll}", "a-z").replace(r"\p{L}", "A-Za-z"))
+    for code, pattern in PATTERNS
 )
-#: Names of the classes, by code.
-SHAPES: tuple[str, ...] = (*(name for name, _ in PATTERNS), "other")
 
 
 #: The greatest length that is measured and made; longer texts count as of this length. Noise may
@@ -124,9 +127,26 @@ def length_cells(edges: tuple[int, ...], nullable: bool, default: int = 0) -> Ed
 
 
 def shape_domain(nullable: bool) -> Domain:
-    """The domain of shape classes; numbers, addresses and hashes count only if clear of noise."""
-    core = SHAPES.index("lower"), len(SHAPES)
-    return Domain(len(SHAPES), nullable=nullable, core=core, filler=True)
+    """The domain of shapes; formats count only if surely no noise: one wrong date ends a query."""
+    return Domain(_PLAIN, specials=SHAPES[_PLAIN:], nullable=nullable, filler=True)
+
+
+def is_format(shapes: NDArray[Any]) -> NDArray[np.bool_]:
+    """Whether shapes are those of formats, and not of words."""
+    return shapes >= _PLAIN
+
+
+def settled(shapes: NDArray[np.int64], least: float, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Shapes without those of words if these are a smaller share than ``least``.
+
+    So few are what the noise of their cells leaves, and one word among numbers ends a query.
+    """
+    words = np.flatnonzero(~is_format(shapes))
+    if not 0 < len(words) < least * len(shapes):
+        return shapes
+    result = shapes.copy()
+    result[words] = rng.choice(shapes[is_format(shapes)], len(words))
+    return result
 
 
 def length_domain(edges: tuple[int, ...], nullable: bool, labelled: bool) -> Domain:
@@ -137,8 +157,8 @@ def length_domain(edges: tuple[int, ...], nullable: bool, labelled: bool) -> Dom
 def shapes(text: pa.Array) -> NDArray[np.uint8]:
     """The shape class of every string; arbitrary for NULL.
 
-    >>> [SHAPES[code] for code in shapes(pa.array(["12", "Ann Lee", "a@b.org", "hello", ""]))]
-    ['digits', 'title', 'email', 'lower', 'other']
+    >>> [SHAPES[code] for code in shapes(pa.array(["12", "Ann Lee", "2024-02-29", "hello", ""]))]
+    ['digits', 'title', 'iso date', 'lower', 'other']
     """
     encoded = text.dictionary_encode()
     places = encoded.indices.fill_null(len(encoded.dictionary)).to_numpy(zero_copy_only=False)
@@ -148,10 +168,10 @@ def shapes(text: pa.Array) -> NDArray[np.uint8]:
 
 def _distinct(text: pa.Array) -> NDArray[np.uint8]:
     """The shape classes of distinct strings, with one more entry for NULL."""
-    codes = np.full(len(text) + 1, len(PATTERNS), dtype=np.uint8)
+    codes = np.full(len(text) + 1, SHAPES.index("other"), dtype=np.uint8)
     left = np.arange(len(text))
     plain = pc.all(pc.string_is_ascii(text), min_count=0).as_py()
-    for code, (_, pattern) in enumerate(_ASCII if plain else PATTERNS):
+    for code, pattern in _ASCII if plain else PATTERNS:
         if not len(left):
             break
         match = pc.match_substring_regex(text, pattern).to_numpy(zero_copy_only=False)
@@ -173,7 +193,6 @@ def _letters(text: str) -> Bytes:
     return np.frombuffer(text.encode("ascii"), dtype=np.uint8)
 
 
-_DIGITS = _letters("0123456789")
 _HEX = _letters("0123456789abcdef")
 _UPPER_DIGITS = _letters("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
 _CONSONANTS = _letters("bcdfghjklmnprstvwz")
@@ -205,11 +224,15 @@ class _Layout:
 
 
 def made_text(shapes: NDArray[Any], lengths: Lengths, rng: np.random.Generator) -> pa.Array:
-    """One generated ASCII string for every row."""
+    """One generated ASCII string for every row; those of a format may have another length."""
     parts: list[pa.Array] = []
     rows: list[NDArray[np.int64]] = []
     for code, name in enumerate(SHAPES):
         chosen = np.flatnonzero(shapes == code)
+        if len(chosen) and has_template(name):
+            parts.append(formatted(name, lengths[chosen], rng))
+            rows.append(chosen)
+            continue
         for block in _blocks(chosen, lengths):
             layout = _Layout(lengths[block])
             parts.append(strings(layout.starts, _MAKERS[name](layout, rng)))
@@ -233,14 +256,6 @@ def _blocks(rows: NDArray[np.int64], lengths: Lengths) -> list[NDArray[np.int64]
 
 def _random(alphabet: Bytes, layout: _Layout, rng: np.random.Generator) -> Bytes:
     return alphabet[rng.integers(len(alphabet), size=layout.total, dtype=np.uint8)]
-
-
-def _decimal(layout: _Layout, rng: np.random.Generator) -> Bytes:
-    flat = _random(_DIGITS, layout, rng)
-    rows = np.flatnonzero(layout.lengths >= 3)
-    place = np.maximum(layout.lengths[rows] - 3, 1)
-    layout.put(flat, rows, place, _letters("."))
-    return flat
 
 
 def _code(layout: _Layout, rng: np.random.Generator) -> Bytes:
@@ -317,8 +332,6 @@ def _url(layout: _Layout, rng: np.random.Generator) -> Bytes:
 
 
 _MAKERS: dict[str, Callable[[_Layout, np.random.Generator], Bytes]] = {
-    "digits": lambda layout, rng: _random(_DIGITS, layout, rng),
-    "decimal": _decimal,
     "email": _email,
     "url": _url,
     "hex": lambda layout, rng: _random(_HEX, layout, rng),

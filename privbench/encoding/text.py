@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 from psycopg import sql
 from pydantic import AfterValidator, BeforeValidator
@@ -36,10 +37,12 @@ from privbench.encoding.surrogate_text import (
     MAX_LENGTH,
     SHAPES,
     WORD,
+    is_format,
     length_cells,
     length_domain,
     length_edges,
     made_text,
+    settled,
     shape_domain,
     shapes,
 )
@@ -159,9 +162,10 @@ class TextCodec(Codec):
         edges = np.array(self.lengths, dtype=np.int64)
         cell = _present(codes[attribute(self.column, "length")], len(edges) - 1, chosen, rng)
         shape = _present(codes[attribute(self.column, "shape")], len(SHAPES), chosen, rng)
+        shape = settled(shape, _NOISE, rng)
         lengths = np.minimum(rng.integers(edges[cell], edges[cell + 1], dtype=np.int64), MAX_LENGTH)
         if count is None or value is None:
-            return made_text(shape, lengths, rng)
+            return self._fitting(shape, lengths, rng)
         order = np.lexsort((rng.random(rows), lengths, shape))
         middle = order[np.cumsum(count) - count // 2 - 1]
         made, taken = self._distinct(shape[middle], lengths[middle], rng), np.empty(rows, np.int64)
@@ -172,17 +176,28 @@ class TextCodec(Codec):
         self, shapes: NDArray[np.int64], lengths: NDArray[np.int64], rng: Rng
     ) -> pa.Array:
         """One text for each pair of shape and length; all differ as far as the lengths allow."""
-        made = made_text(shapes, lengths, rng)
+        made = self._fitting(shapes, lengths, rng)
         for first in (True, False, False):
             keys = factorize(pa.concat_arrays([pa.array(self.labels or (), made.type), made]))
             again = np.flatnonzero(later_duplicates(keys, np.ones(len(keys), np.bool_)))
             again = again[again >= len(keys) - len(made)] - (len(keys) - len(made))
             if not len(again):
                 break
-            shape = shapes[again] if first else np.full(len(again), SHAPES.index("code"))
-            new = made_text(shape, lengths[again], rng).cast(made.type)
+            # A text of a format stays one, even if it has to be made twice.
+            shape = np.where(first | is_format(shapes[again]), shapes[again], SHAPES.index("code"))
+            new = self._fitting(shape, lengths[again], rng).cast(made.type)
             made = replace_rows(made, again, new)
         return made
+
+    def _fitting(self, shapes: NDArray[np.int64], lengths: NDArray[np.int64], rng: Rng) -> pa.Array:
+        """Texts of some shapes; plain words where a format does not fit the column's length."""
+        made = made_text(shapes, lengths, rng)
+        sizes = pc.utf8_length(made).to_numpy(zero_copy_only=False)
+        assert self.lengths is not None
+        bad = np.flatnonzero((sizes < self.lengths[0]) | (sizes >= self.lengths[-1]))
+        words = np.full(len(bad), SHAPES.index("lower"))
+        new = made_text(words, lengths[bad], rng).cast(made.type)
+        return replace_rows(made, bad, new) if len(bad) else made
 
 
 def _present(codes: AnyCodes, cells: int, chosen: NDArray[np.int64], rng: Rng) -> NDArray[np.int64]:

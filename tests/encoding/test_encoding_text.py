@@ -1,6 +1,8 @@
 """Text: shapes and lengths, and how often surrogate values occur."""
 
+import json
 from collections import Counter
+from datetime import datetime
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 
 from privbench.encoding import codec_from_json
 from privbench.encoding.base import attribute
-from privbench.encoding.surrogate_text import PATTERNS, SHAPES, made_text, shape_domain, shapes
+from privbench.encoding.surrogate_text import SHAPES, made_text, shape_domain, shapes
 from privbench.encoding.surrogates import (
     Surrogates,
     made_distinct,
@@ -24,27 +26,77 @@ from privbench.rng import generator
 EDGES = tuple(range(13))
 
 
-def test_shapes_cover_their_names_and_made_text_has_them():
-    samples = {
-        "digits": "0123", "decimal": "-1.50", "email": "a.b@c.de", "url": "https://x.y/z",
-        "hex": "deadbeef01", "lower": "straße", "capitalised": "Émile", "upper": "ABC",
-        "code": "AB-12/3", "title": "Ann Marie Lee", "sentence": "hello, big world", "other": "a_b",
-    }  # fmt: skip
-    assert set(samples) == set(SHAPES)
-    assert len(PATTERNS) + 1 == len(SHAPES)
-    codes = shapes(pa.array([*samples.values(), None]))[:-1]
-    assert [SHAPES[code] for code in codes] == list(samples)
+WORDS = {
+    "lower": "straße", "capitalised": "Émile", "upper": "ABC", "code": "AB-12/3",
+    "title": "Ann Marie Lee", "sentence": "hello, big world", "other": "a_b",
+}  # fmt: skip
+TEXTS = {
+    "19800412": "iso date basic", "2022-03": "iso month", "2021-W05": "iso week",
+    "2024-02-29": "iso date", "2024-01-31T10:00:00Z": "iso timestamp",
+    "2024-01-31 10:00:00.5": "sql timestamp", "07:30": "time of day",
+    "31.12.2024": "date with dots",
+    "01/02/2024": "date with slashes, either order", "01/31/2024": "date with slashes, month first",
+    "31/01/2024": "date with slashes, day first", "1700000000": "unix seconds",
+    "1700000000000": "unix milliseconds", "00037": "leading zeros", "42": "digits",
+    "-7": "signed integer",
+    "45.5": "tenths", "45.50": "hundredths", "0.125": "decimal", "-1.50": "signed decimal",
+    "12,50": "decimal comma", "1,234.50": "thousands with decimals", "12%": "percent",
+    "$9.99": "currency before", "9.99 EUR": "currency code", "deadbeef01": "hex",
+    "c1a6cac5-8e39-420a-9698-fb0cc79e9940": "uuid", "01HGMCT81GWMGKWDSZJ02M45ZP": "ulid",
+    "192.168.0.1": "ip address", "v1.2.0": "version with v", "a.b@c.de": "email",
+    "https://x.y/z": "url", "https://x.y/z?a=b": "url with query", "+49 30 100001": "phone",
+    "INV-2021-00001": "number of a year", "CUST-000017": "upper prefix and digits",
+    '{"theme": "dark", "n": 1}': "json object", '["a", "b"]': "json array", "[1, 2]":
+    "json array of numbers", "{a,b}": "postgres array", "1,2,3": "list of integers",
+    "vip,new": "list with commas", "/usr/share": "absolute path", "report.pdf": "file name",
+}  # fmt: skip
+
+
+def test_texts_have_the_first_format_that_they_match_and_made_ones_have_the_same():
+    texts = {**TEXTS, **{text: name for name, text in WORDS.items()}}
+    codes = shapes(pa.array([*texts, None]))[:-1]
+    assert [SHAPES[code] for code in codes] == list(texts.values())
     # Made text has the shape asked for.
     kinds = np.repeat(np.arange(len(SHAPES)), 50)
-    text = made_text(kinds, np.full(len(kinds), 24), generator(2))
+    text = made_text(kinds, np.full(len(kinds), 12), generator(2))
     same = shapes(text) == kinds
     by_kind = {name: float(same[kinds == i].mean()) for i, name in enumerate(SHAPES)}
-    by_kind.pop("other")
-    assert min(by_kind.values()) > 0.9, by_kind
+    by_kind = {name: share for name, share in by_kind.items() if share < 0.9}
+    assert set(by_kind) <= {
+        "other",
+        "thousands",
+        "thousands with decimals",
+        "prefix and digits",
+        "digits",
+    }
     # Shapes that noise hides are words and no numbers or addresses.
-    first, end = shape_domain(False).core
-    assert {"lower", "title", "sentence"} <= {*SHAPES[first:end]}
-    assert not {"digits", "decimal", "email", "url", "hex"} & {*SHAPES[first:end]}
+    domain = shape_domain(False)
+    assert (*WORDS, *domain.specials) == SHAPES
+    assert domain.values == len(WORDS)
+
+
+def test_made_texts_of_formats_can_be_cast_and_few_words_among_them_are_noise():
+    shape, length = attribute("c", "shape"), attribute("c", "length")
+    codec = TextCodec("c", TEXT, False, None, tuple(range(30)), None)
+    read = {
+        "iso date basic": lambda text: datetime.strptime(text, "%Y%m%d"),
+        "date with slashes, day first": lambda text: datetime.strptime(text, "%d/%m/%Y"),
+        "iso timestamp": datetime.fromisoformat, "iso week": lambda text: text.index("W"),
+        "digits": lambda text: int(text) < 2**31, "percent": lambda text: int(text.rstrip("%")),
+        "tenths": float, "scientific": float, "json object": json.loads, "json array": json.loads,
+    }  # fmt: skip
+    for name, cast in read.items():
+        kinds = np.full(300, SHAPES.index(name))
+        kinds[:10] = SHAPES.index("lower")
+        codes = {length: generator(1).integers(1, 11, 300), shape: kinds}
+        for text in codec.decode(codes, generator(1)).to_pylist():
+            cast(text)
+    # A format that does not fit the length makes words.
+    short = TextCodec("c", TEXT, False, None, tuple(range(6)), None)
+    made = short.decode(
+        {length: np.full(9, 4), shape: np.full(9, SHAPES.index("uuid"))}, generator(1)
+    )
+    assert {len(text) for text in made.to_pylist()} == {4}
 
 
 @settings(max_examples=40, deadline=None)
@@ -57,7 +109,9 @@ def test_shapes_of_ascii_are_those_of_all_letters(texts):
 
 
 @settings(max_examples=50, deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 11), st.integers(0, 300))), st.integers(0, 2**32))
+@given(
+    st.lists(st.tuples(st.integers(0, len(WORDS) - 1), st.integers(0, 300))), st.integers(0, 2**32)
+)
 def test_made_text_of_a_length_has_it(pairs, seed):
     kinds, lengths = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
     text = made_text(kinds, lengths, generator(seed)).to_pylist()

@@ -1,0 +1,99 @@
+"""Public formats of texts: dates, numbers, codes, addresses, lists; and texts made in them.
+
+The list is ``data/text_formats.json``: a name, the pattern (RE2) of the texts that have the format,
+and how texts are made in it. It follows public standards: dates, weeks and times of ISO 8601 and
+the usual national spellings, timestamps of SQL and POSIX, UUID (RFC 4122), URI (RFC 3986), e-mail
+addresses (RFC 5322), IPv4 (RFC 791) and MAC addresses (IEEE 802), JSON (RFC 8259), telephone
+numbers (E.123), currencies (ISO 4217), versions (Semantic Versioning), hashes (RFC 1321, FIPS
+180), ULID, and arrays of PostgreSQL. A text has the first format whose pattern it matches: a public
+map of its own value.
+
+A template after ``date:`` is one of strftime; ``days 1-12`` behind it are the first and last day of
+the month, and ``#`` in it is a number. Other templates are regular expressions, in which ``{*}``
+stands for as many characters as the length of the text leaves. An empty one stands for a maker of
+`surrogate_text`.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from privbench.rules.named import packaged
+from privbench.rules.texts import Node, parse
+
+#: Names of the formats with their patterns, in the order in which they are tried.
+FORMATS: tuple[tuple[str, str], ...] = tuple(
+    (name, pattern)
+    for name, pattern, _ in packaged("text_formats", "privbench.encoding")["formats"]
+)
+_TEMPLATES: dict[str, str] = {
+    name: template
+    for name, _, template in packaged("text_formats", "privbench.encoding")["formats"]
+    if template
+}
+#: Years of dates of which no range is released: those of the other default dates.
+_YEARS = (2000, 2030)
+#: The most characters that a template's free part gets.
+_FREE = 128
+#: Lengths of the greatest int4 and int8: digits of these lengths begin with 1, so that they fit.
+_GREATEST = (10, 19)
+
+Ints = NDArray[np.int64]
+
+
+def has_template(name: str) -> bool:
+    """Whether texts of a shape are made from a template."""
+    return name in _TEMPLATES
+
+
+def formatted(name: str, lengths: Ints, rng: np.random.Generator) -> pa.Array:
+    """Texts of a format that has a template, of about these lengths."""
+    template = _TEMPLATES[name]
+    if template.startswith("date:"):
+        return _dates(template.removeprefix("date:"), len(lengths), rng)
+    if "{*}" not in template:
+        return _tree(template).make(len(lengths), 0, rng)
+    least = len(_tree(template.replace("{*}", "{0}")).make(1, 0, rng)[0].as_py())
+    free = np.clip(lengths - least, 0, _FREE)
+    order, parts = np.argsort(free, kind="stable"), []
+    for size in np.unique(free).tolist():
+        wide = template.replace("{*}", f"{{{size}}}")
+        if name == "digits" and least + size in _GREATEST:
+            wide = f"1[0-9]{{{size - 1}}}"
+        parts.append(_tree(wide).make(int((free == size).sum()), 0, rng))
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    return pa.concat_arrays([part.cast(pa.string()) for part in parts]).take(pa.array(place))
+
+
+@lru_cache(maxsize=1024)
+def _tree(template: str) -> Node:
+    return parse(template)
+
+
+def _dates(template: str, rows: int, rng: np.random.Generator) -> pa.Array:
+    """Random dates and times of a day in a spelling."""
+    spelling, _, days = template.partition(" days ")
+    first, last = map(int, (days or "1-31").split("-"))
+    year = rng.integers(*_YEARS, size=rows)
+    month = ((year - 1970) * 12 + rng.integers(12, size=rows)).astype("datetime64[M]")
+    start = month.astype("datetime64[D]")
+    length = ((month + 1).astype("datetime64[D]") - start).astype(np.int64)
+    day = first - 1 + np.floor(rng.random(rows) * (np.minimum(length, last) - first + 1))
+    second = rng.integers(86_400, size=rows).astype("timedelta64[s]")
+    moment = (start + day.astype("timedelta64[D]")).astype("datetime64[s]") + second
+    if spelling.startswith("%s"):
+        made = pa.array(moment.astype(np.int64)).cast(pa.string())
+        return pc.binary_join_element_wise(made, spelling[2:], "")
+    # Arrow prints fractions of a second unless the type has none.
+    made = pc.strftime(pa.array(moment, pa.timestamp("s")), format=spelling)
+    if "#" not in spelling:
+        return made
+    number = pa.array(rng.integers(10**6, 2 * 10**6, size=rows)).cast(pa.string())
+    number = pc.utf8_slice_codeunits(number, 1)
+    return pc.binary_join_element_wise(pc.replace_substring(made, "#", ""), number, "")
