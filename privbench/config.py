@@ -60,10 +60,7 @@ def path_steps(text: str) -> tuple[str, ...]:
 
 def path_text(steps: Iterable[str]) -> str:
     """The path that `path_steps` reads."""
-    return ".".join(
-        json.dumps(step, ensure_ascii=False) if re.search(r'[."\\]', step) else step
-        for step in steps
-    )
+    return ".".join(json.dumps(step) if re.search(r'[."\\]', step) else step for step in steps)
 
 
 def require_paths(texts: Iterable[str]) -> None:

@@ -405,7 +405,7 @@ class Schema:
                     if not column[name]:
                         del column[name]
             for key in table["foreign_keys"]:
-                for name in ("unique", "declared", "none", "when"):
+                for name in ("unique", "declared", "none", "natural", "when"):
                     if not key[name]:  # as in models of versions that did not state it
                         del key[name]
         return data

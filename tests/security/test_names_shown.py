@@ -410,7 +410,8 @@ def test_every_writer_of_texts_escapes_in_one_place(modules):
                 word.arg == "ensure_ascii" and ast.unparse(word.value) == "False"
                 for word in node.keywords
             )
-            # A model's header is for programs alone.
-            assert not raw or node in escaped or name == "pipeline/model.py", (name, node.lineno)
+            # A model's header is for programs alone, and documents are rows.
+            unseen = name in ("pipeline/model.py", "encoding/documents.py")
+            assert not raw or node in escaped or unseen, (name, node.lineno)
             if called.endswith("Environment"):
                 assert "finalize" in {word.arg for word in node.keywords}
