@@ -5,10 +5,10 @@ from privbench.encoding.base import (
     Codec,
     ColumnReader,
     CoverageLine,
-    Decimals,
-    DecimalsNeed,
     Need,
     Released,
+    Step,
+    StepNeed,
 )
 from privbench.encoding.bounds import Bounds, BoundsNeed
 from privbench.encoding.keys.columns import Role, role_of
@@ -22,12 +22,12 @@ __all__ = [
     "Codec",
     "ColumnReader",
     "CoverageLine",
-    "Decimals",
-    "DecimalsNeed",
     "KeyedTable",
     "Need",
     "Released",
     "Role",
+    "Step",
+    "StepNeed",
     "codec_from_json",
     "generate_keys",
     "reader",

@@ -49,20 +49,24 @@ DEFAULT_DECIMALS = 2
 
 
 @dataclass(frozen=True)
-class DecimalsNeed:
-    """How many decimals an attribute's values have, to release before its cells are made.
+class StepNeed:
+    """The step of which an attribute's values are multiples, to release before its cells are made.
 
-    The query is one histogram over few public cells: one cell for zero and one for each number of
-    decimals. It is the query of bounds (`GridHistogram`), with the same sensitivity. A row's number
-    of decimals follows from that row's value alone, so that a row adds its weight to one cell at
-    most.
+    Steps of numbers are numbers of decimals, those of times are years, months, weeks, days, hours
+    and so on. The query is one histogram over few public cells: one cell for zero and one for each
+    step. It is the query of bounds (`GridHistogram`), with the same sensitivity. A row counts for
+    the coarsest step that its value is a multiple of, which follows from that value alone, so that
+    a row adds its weight to one cell at most.
     """
 
-    # A `Grid` of small integers (see `Scale.count_decimals`), for this release alone.
+    # A `Grid` of small integers (see `Scale.steps_of`), for this release alone.
     attribute: str
-    # Numbers of decimals to distinguish, ascending; the last is for numbers on no decimal grid.
+    # Steps to distinguish, the coarsest first; the last is for all other values.
     choices: range = range(MORE + 1)
-    default: int = DEFAULT_DECIMALS  # the number to take where nothing but zeros is found
+    default: int = DEFAULT_DECIMALS  # the step to take where nothing but zeros is found
+    # For every step, the shares of its multiples that count for each step; () where the shares of
+    # steps are not kept.
+    chances: tuple[tuple[float, ...], ...] = ()
 
     @property
     def candidates(self) -> NDArray[np.int64]:
@@ -70,12 +74,14 @@ class DecimalsNeed:
 
 
 @dataclass(frozen=True, slots=True)
-class Decimals:
-    """Released: the number of decimals that is enough for nearly all values."""
+class Step:
+    """Released: the step of which nearly all values are multiples."""
 
-    # One of the need's choices, of which the last stands for numbers on no decimal grid; None where
-    # the signal is below the noise. −2 means multiples of 100.
-    count: int | None = None
+    # One of the need's choices, of which the last stands for values on no grid; None where the
+    # signal is below the noise. For numbers, −2 means multiples of 100.
+    choice: int | None = None
+    # Shares of the values that are drawn among the multiples of each step, with the sum 1; or ().
+    law: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +105,9 @@ class CategoriesNeed:
         return self.grid or self.attribute
 
 
-Need = BoundsNeed | DecimalsNeed | CategoriesNeed
-#: The result of one release: bounds, a number of decimals, or a sorted list of categories.
-Released = Bounds | Decimals | tuple[str, ...]
+Need = BoundsNeed | StepNeed | CategoriesNeed
+#: The result of one release: bounds, a step, or a sorted list of categories.
+Released = Bounds | Step | tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

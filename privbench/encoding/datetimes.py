@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import ClassVar, Literal
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import pyarrow as pa
@@ -16,11 +17,13 @@ from psycopg import sql
 
 from privbench.encoding.scale import (
     LINEAR,
+    Lattice,
     Mask,
+    Multiples,
     Points,
     Scale,
     Spacing,
-    counted,
+    SteppedScale,
     int64_points,
     integer_array,
     log_grid,
@@ -79,7 +82,190 @@ def _since_1970(text: str, unit: Literal["D", "us"]) -> int:
     return int(np.datetime64(text, unit).astype(np.int64))
 
 
-class _Calendar(Scale):
+@dataclass(frozen=True, slots=True)
+class _Months:
+    """The first days of every so many months since 1970."""
+
+    months: int
+    per_day: int  # grid points per day
+
+    @property
+    def size(self) -> float:
+        """The mean distance of neighbours."""
+        return self.months * self.per_day * 365.2425 / 12
+
+    def count(self, points: Any) -> Any:
+        """The number of the first one that is not below each point."""
+        days = -(-np.asarray(points, dtype=np.int64) // self.per_day)
+        months = days.astype("M8[D]").astype("M8[M]")
+        later = months.astype("M8[D]").astype(np.int64) < days
+        return -(-(months.astype(np.int64) + later) // self.months)
+
+    def at(self, numbers: Any) -> Any:
+        """The points of these numbers."""
+        days = (np.asarray(numbers, dtype=np.int64) * self.months).astype("M8[M]").astype("M8[D]")
+        return days.astype(np.int64) * self.per_day
+
+
+@dataclass(frozen=True, kw_only=True)
+class _TimedScale(SteppedScale):
+    """The common part of dates, timestamps and times of day: years to seconds.
+
+    With released shares of steps, as many values are drawn among the multiples of each step as it
+    has, where their cells hold one.
+    """
+
+    multiple: int | None = None  # place of the released step among `steps`
+    law: tuple[float, ...] = ()  # released shares of the values drawn on each step, or ()
+
+    @property
+    @abstractmethod
+    def steps(self) -> tuple[Lattice, ...]:
+        """Steps that are told apart, the coarsest first; the last one has all values of the type.
+
+        Each has all points of those before it, but Mondays need not be first days of months.
+        """
+
+    @property
+    def step_choices(self) -> range:
+        return range(len(self.steps))
+
+    @property
+    def lattice(self) -> Lattice | None:
+        return None if self.multiple is None else self.steps[self.multiple]
+
+    @property
+    def chances(self) -> tuple[tuple[float, ...], ...]:
+        return _chances(replace(self, multiple=None, law=()))
+
+    def with_step(self, step: int | None, law: tuple[float, ...] = ()) -> Self:
+        if step not in (None, *self.step_choices):
+            raise ValueError("values of this type have no such step")
+        fits = len(law) == len(self.steps) and min(law) >= 0 and abs(sum(law) - 1) < 1e-6
+        if law and not fits:
+            raise ValueError("the shares of the steps must have the sum 1")
+        return replace(self, multiple=step, law=law)
+
+    def steps_of(self, points: Points) -> Points:
+        result = points.copy()
+        left = np.flatnonzero((points > NEG_INF) & (points < POS_INF))
+        last = len(self.steps) - 1
+        result[left] = last
+        for place in reversed(range(last)):
+            step, rest = self.steps[place], points[left]
+            on = left[step.at(step.count(rest)) == rest]
+            result[on] = place
+            left = left if step == _mondays(self._day) else on
+        return result
+
+    @property
+    def _day(self) -> int:
+        """Grid points per day."""
+        return _DAY
+
+    def draw(self, lows: Points, highs: Points, rng: np.random.Generator) -> Points:
+        if not self.law:
+            return self._draw_freely(lows, highs, rng)
+        parts = self._mixture(lows, highs)
+        chosen = rng.random(len(lows)) * sum(weights for _, weights in parts)
+        drawn, left, least = lows.copy(), np.ones(len(lows), np.bool_), np.zeros(len(lows))
+        for step, weights in parts:
+            least = least + weights
+            rows = np.flatnonzero(left & (chosen < least))
+            first, end = step.count(lows[rows]), step.count(highs[rows])
+            drawn[rows] = step.at(rng.integers(first, np.maximum(end, first + 1), dtype=np.int64))
+            left[rows] = False
+        return drawn
+
+    def _mixture(self, lows: Points, highs: Points) -> list[tuple[Lattice, NDArray[np.float64]]]:
+        """Steps, and for every cell the weight of each: its share times its part within the cell.
+
+        A cell that has a multiple of no step with a share takes the coarsest one of which it has.
+        """
+        found, none = [], np.ones(len(lows), np.bool_)
+        for share, step in zip(self.law, self.steps, strict=True):
+            if share > 0:
+                counts = step.count(highs) - step.count(lows)
+                found.append((step, share * step.size * counts.astype(np.float64)))
+                none &= counts <= 0
+        for step in self.steps if none.any() else ():
+            held = none & (step.count(highs) > step.count(lows))
+            found.append((step, held.astype(np.float64)))
+            none &= ~held
+        return found
+
+    def _draw_freely(self, lows: Points, highs: Points, rng: np.random.Generator) -> Points:
+        """Points without regard to shares of steps: multiples of the released step, if any."""
+        drawn = rng.integers(lows, highs, dtype=np.int64)
+        for step in self._usual_steps:
+            first, last = step.count(lows), step.count(highs)
+            whole = step.at(rng.integers(first, np.maximum(last, first + 1), dtype=np.int64))
+            drawn = np.where(last > first, whole, drawn)
+        return drawn
+
+    @property
+    def _usual_steps(self) -> tuple[Lattice, ...]:
+        """Steps of values where no shares are released, the coarsest last."""
+        return (self.steps[-1],) if self.lattice is None else (self.steps[-1], self.lattice)
+
+    def mass(self, low: Points, high: Points, lows: Points, highs: Points) -> NDArray[np.float64]:
+        if not self.law:
+            return self._free_mass(low, high, lows, highs)
+        result = np.zeros(len(lows))
+        for step, weights in self._mixture(lows, highs):
+            whole = step.count(highs) - step.count(lows)
+            result += weights * (step.count(high) - step.count(low)) / np.maximum(whole, 1)
+        return result
+
+    def _free_mass(
+        self, low: Points, high: Points, lows: Points, highs: Points
+    ) -> NDArray[np.float64]:
+        """The part of each cell that `_draw_freely` draws in ``[low, high)``."""
+        result = (high - low) / np.maximum(highs - lows, 1)
+        for step in self._usual_steps:
+            whole = step.count(highs) - step.count(lows)
+            part = (step.count(high) - step.count(low)) / np.maximum(whole, 1)
+            result = np.where(whole > 0, part, result)
+        return np.asarray(result, np.float64)
+
+
+def _mondays(per_day: int) -> Multiples:
+    return Multiples(7 * per_day, 4 * per_day)
+
+
+def _calendar(per_day: int) -> tuple[Lattice, ...]:
+    """First days of years and of months, Mondays, and days."""
+    return _Months(12, per_day), _Months(1, per_day), _mondays(per_day), Multiples(per_day)
+
+
+#: Seconds of the steps of a clock: hour, half, quarter, five minutes, minute and second.
+_CLOCK_STEPS = (3600, 1800, 900, 300, 60, 1)
+#: Two periods of days in which the points of steps are counted: 28 years, in which the calendar
+#: repeats; and, for steps within the day, one that begins no week, month or year.
+_CYCLE, _PLAIN = ("2000-01-01", "2028-01-01"), ("2000-01-04", "2000-01-05")
+
+
+@lru_cache(maxsize=32)
+def _chances(scale: _TimedScale) -> tuple[tuple[float, ...], ...]:
+    """The value of `Scale.chances`, counted over public points."""
+    result = list[tuple[float, ...]]()
+    for place, step in enumerate(scale.steps):
+        counts = np.zeros(len(scale.steps))
+        within_day = isinstance(step, Multiples) and step.size < scale._day
+        if within_day and step == Multiples(scale.step) != Multiples(1_000_000):
+            seconds = scale.step / 1_000_000
+            counts += seconds * np.array(result[-1])
+            counts[place] = 1 - seconds
+        else:
+            ends = [days(text) * scale._day for text in (_PLAIN if within_day else _CYCLE)]
+            first, end = step.count(np.array(ends)).tolist()
+            found = scale.steps_of(step.at(np.arange(first, end)))
+            counts += np.bincount(found, minlength=len(counts))
+        result.append(tuple((counts / counts.sum()).tolist()))
+    return tuple(result)
+
+
+class _Calendar(_TimedScale):
     """The common part of dates and timestamps, which may be infinite."""
 
     specials: ClassVar[tuple[str, ...]] = ("-inf", "inf")
@@ -189,6 +375,14 @@ class DateScale(_Calendar):
 
     per_day: ClassVar[int] = 1
 
+    @property
+    def steps(self) -> tuple[Lattice, ...]:
+        return _calendar(1)
+
+    @property
+    def _day(self) -> int:
+        return 1
+
     def _point(self, identifier: sql.Composable) -> sql.Composable:
         return sql.SQL("({} - '1970-01-01'::pg_catalog.date)::bigint").format(identifier)
 
@@ -197,7 +391,7 @@ class DateScale(_Calendar):
 
 
 @dataclass(frozen=True)
-class Clock(Scale):
+class Clock(_TimedScale):
     """Common part of times and timestamps: microseconds, mostly on whole seconds."""
 
     zoned: bool = False  # whether the type has a time zone
@@ -207,18 +401,19 @@ class Clock(Scale):
     def step(self) -> int:
         return int(10 ** (6 - self.precision))
 
-    def draw(self, lows: Points, highs: Points, rng: np.random.Generator) -> Points:
-        """Draw whole seconds where the cell holds one, else points of the type's own precision."""
-        drawn = rng.integers(lows, highs, dtype=np.int64)
-        for step in (self.step, 1_000_000):
-            first, last = -(-lows // step), -(-highs // step)
-            whole = rng.integers(first, np.maximum(last, first + 1), dtype=np.int64) * step
-            drawn = np.where(last > first, whole, drawn)
-        return drawn
+    @property
+    def steps(self) -> tuple[Lattice, ...]:
+        within = tuple(Multiples(seconds * 1_000_000) for seconds in _CLOCK_STEPS)
+        return within if self.step == 1_000_000 else (*within, Multiples(self.step))
 
-    def mass(self, low: Points, high: Points, lows: Points, highs: Points) -> NDArray[np.float64]:
-        second = -(-highs // 1_000_000) > -(-lows // 1_000_000)
-        return counted(np.where(second, 1_000_000, self.step), low, high, lows, highs)
+    @property
+    def _usual_steps(self) -> tuple[Lattice, ...]:
+        """Whole seconds where a cell holds one, else points of the type's own precision."""
+        return (
+            (*super()._usual_steps, Multiples(1_000_000))
+            if self.multiple is None
+            else super()._usual_steps
+        )
 
 
 def _epoch(identifier: sql.Composable) -> sql.Composable:
@@ -232,6 +427,10 @@ class TimestampScale(Clock, _Calendar):
     """timestamp and timestamptz, in microseconds (UTC)."""
 
     per_day: ClassVar[int] = _DAY
+
+    @property
+    def steps(self) -> tuple[Lattice, ...]:
+        return *_calendar(_DAY), *super().steps
 
     def _point(self, identifier: sql.Composable) -> sql.Composable:
         return _epoch(identifier)

@@ -139,7 +139,7 @@ class FloatScale(Scale):
     specials: ClassVar[tuple[str, ...]] = ("nan", "-inf", "inf")
     octaves: ClassVar[bool] = True
     fractions: ClassVar[bool] = True
-    decimal_choices: ClassVar[range] = range(MORE + 1)
+    step_choices: ClassVar[range] = range(MORE + 1)
 
     # ``float4``, ``float8`` or ``numeric``. The last is unconstrained: it is read as a float and
     # written as a decimal number, and infinities count as the largest numbers.
@@ -151,12 +151,14 @@ class FloatScale(Scale):
         """The grid of numbers with the released number of decimals; None without one."""
         return None if self.decimals is None else DecimalGrid(self.decimals, self.base == "float4")
 
-    def with_decimals(self, decimals: int) -> FloatScale:
-        scale = replace(self, decimals=decimals)
+    def with_step(self, step: int | None, law: tuple[float, ...] = ()) -> FloatScale:
+        if law:
+            raise ValueError("shares of decimals are not kept")
+        scale = replace(self, decimals=step)
         scale.decimal_grid  # noqa: B018  (refuses other numbers)
         return scale
 
-    def count_decimals(self, points: Points) -> Points:
+    def steps_of(self, points: Points) -> Points:
         result = points.copy()
         real = (points > NEG_INF) & (points < POS_INF)
         result[real] = decimals_of(value(points[real]), single=self.base == "float4")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import ClassVar, Self
@@ -16,11 +16,11 @@ from privbench.encoding.base import ZERO
 from privbench.encoding.scale import (
     GREATEST,
     LEAST,
-    LINEAR,
     Mask,
+    Multiples,
     Points,
     Scale,
-    Spacing,
+    SteppedScale,
     grid_number,
     int64_points,
     integer_array,
@@ -84,7 +84,7 @@ _BARE = str.maketrans("", "", "$,")
 
 
 @dataclass(frozen=True)
-class NumericScale(Scale):
+class NumericScale(SteppedScale):
     """numeric(p, s) on a grid of 10^-step, at most 18 digits."""
 
     specials: ClassVar[tuple[str, ...]] = ("nan",)
@@ -106,24 +106,28 @@ class NumericScale(Scale):
         return min(self.scale, max(_DIGITS - (self.precision - self.scale), _DECIMALS))
 
     @property
-    def decimal_choices(self) -> range | None:
+    def step_choices(self) -> range | None:
         """From −3 at the least (multiples of 1000) to all decimals; None for whole numbers."""
         least = max(1 - (self.precision - self.scale), -_TENS)
         return range(least, self.digits + 1) if self.scale > 0 and least < self.digits else None
 
-    def with_decimals(self, decimals: int) -> Self:
-        if decimals not in (self.decimal_choices or ()):
-            raise ValueError("values of this type have no such decimals")
-        return replace(self, decimals=decimals)
+    def with_step(self, step: int | None, law: tuple[float, ...] = ()) -> Self:
+        if step not in (self.step_choices or ()) or law:
+            raise ValueError("values of this type have no such step")
+        return replace(self, decimals=step)
 
-    def count_decimals(self, points: Points) -> Points:
-        assert self.decimal_choices is not None
-        return trailing_zeros(points, self.digits, self.decimal_choices)
+    def steps_of(self, points: Points) -> Points:
+        assert self.step_choices is not None
+        return trailing_zeros(points, self.digits, self.step_choices)
 
     @property
     def step(self) -> int:
         """The number of grid points of which all values are multiples."""
         return 1 if self.decimals is None else int(10 ** (self.digits - self.decimals))
+
+    @property
+    def lattice(self) -> Multiples:
+        return Multiples(self.step)
 
     def has_value(self, lo: int, hi: int) -> bool:
         return (self.first_aligned(lo) or self.step) < hi
@@ -137,31 +141,6 @@ class NumericScale(Scale):
         rest = end <= first
         points[rest] = super().draw(lows[rest], highs[rest], rng)
         return points
-
-    def edges(self, lo: int, hi: int, spacing: Spacing) -> list[int]:
-        low, high = self._counted(lo), self._counted(hi)
-        inner = sorted({self._counted(edge) for edge in spacing.inner})
-        return self._points(super().edges(low, max(high, low + 1), replace(spacing, inner=inner)))
-
-    def tails(self, lo: int, hi: int, cells: int = LINEAR) -> tuple[list[int], list[int]]:
-        below, above = super().tails(self._counted(lo), self._counted(hi), cells)
-        return self._points(below), self._points(above)
-
-    def aligned(self, lo: int, hi: int) -> tuple[int, int]:
-        return lo // self.step * self.step, self.first_aligned(hi)
-
-    def first_aligned(self, lo: int) -> int:
-        return self._counted(lo) * self.step
-
-    def holds_one_value(self, low: int, high: int) -> bool:
-        return self._counted(high) - self._counted(low) == 1
-
-    def _counted(self, point: int) -> int:
-        """The number of the first multiple that is not below a point."""
-        return -(-point // self.step)
-
-    def _points(self, counted: Sequence[int]) -> list[int]:
-        return [place * self.step for place in counted]
 
     @property
     def limits(self) -> tuple[int, int]:

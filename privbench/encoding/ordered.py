@@ -21,13 +21,13 @@ from privbench.encoding.base import (
     Codec,
     Codes,
     ColumnReader,
-    Decimals,
-    DecimalsNeed,
     Floats,
     Need,
     Released,
     Rng,
     Spans,
+    Step,
+    StepNeed,
     attribute,
     null_mask,
 )
@@ -55,16 +55,19 @@ class OrderedCodec(Codec):
     recoding: EdgesRecoding  # the cells
     settled: bool  # whether the cells were public before the fit
     limits: tuple[int, int]  # public least and greatest grid point, inclusive
-    # The released number of decimals of drawn values; None for any number of decimals.
-    decimals: int | None = None
+    # The released step of drawn values, of numbers their decimals; None for any value of the type.
+    step: int | None = None
+    # Released shares of the values that are multiples of each step; () where they are not kept.
+    law: tuple[float, ...] = ()
 
     @property
     def scale(self) -> Scale:
-        """The type's grid, with the released decimals."""
+        """The type's grid, with the released step."""
         scale = scale_of(self.type)
         if scale is None:
             raise ValueError(f"type {self.type.sql} has no grid")
-        return scale if self.decimals is None else scale.with_decimals(self.decimals)
+        known = self.step is not None or self.law
+        return scale.with_step(self.step, self.law) if known else scale
 
     @property
     def domains(self) -> dict[str, Domain]:
@@ -150,7 +153,7 @@ class OrderedCodec(Codec):
                 raise ValueError("a core must have two ends")
         recoding = EdgesRecoding(edges, tuple(data["specials"]), bool(data["nullable"]), core)
         codec = super().from_json({**data, "recoding": recoding})
-        codec.scale  # noqa: B018  (refuses decimals that the type does not have)
+        codec.scale  # noqa: B018  (refuses steps that the type does not have)
         return codec
 
 
@@ -176,28 +179,34 @@ class OrderedReader(ColumnReader):
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """The column, and perhaps its numbers of decimals, which are released but not modelled."""
-        return (self.name, self._decimals) if self._counted else (self.name,)
+        """The column, and perhaps its values' steps, which are released but not modelled."""
+        return (self.name, self._steps) if self._counted else (self.name,)
 
     @property
-    def _decimals(self) -> str:
-        return attribute(self.name, "decimals")
+    def _steps(self) -> str:
+        return attribute(self.name, "step")
 
     @property
     def _counted(self) -> bool:
-        """Whether decimals are released: not for public ranges, whose cells are settled."""
-        return self.scale.decimal_choices is not None and not self.range.settled
+        """Whether steps are released: not for public ranges, whose cells are settled.
+
+        Times of day have a public range, of which each cell holds many values.
+        """
+        settled = self.range.settled and self.scale.open_range
+        return self.scale.step_choices is not None and not settled
 
     @cached_property
     def needs(self) -> tuple[Need, ...]:
-        """Bounds, decimals and shared values, unless the range is public; made once for a fit."""
-        if self.range.settled:
-            return ()
-        choices = self.scale.decimal_choices
-        if choices is None:
-            return (self._bounds, *self._shared)
-        most = DEFAULT_DECIMALS if self.scale.fractions else choices[-1]
-        return (self._bounds, DecimalsNeed(self._decimals, choices, most), *self._shared)
+        """Bounds, step and shared values, unless the range is public; made once for a fit."""
+        step = (self._step,) if self._counted else ()
+        return step if self.range.settled else (self._bounds, *step, *self._shared)
+
+    @property
+    def _step(self) -> StepNeed:
+        choices = self.scale.step_choices
+        assert choices is not None
+        default = DEFAULT_DECIMALS if self.scale.fractions else choices[-1]
+        return StepNeed(self._steps, choices, default, self.scale.chances)
 
     @property
     def _shared(self) -> tuple[CategoriesNeed, ...]:
@@ -250,45 +259,43 @@ class OrderedReader(ColumnReader):
 
     def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
         points = self.scale.read(batch[self.alias()])
-        if self.range.settled:
-            return {self.name: self._recoding.apply(points)}
-        if self._counted:
-            return {self.name: points, self._decimals: self.scale.count_decimals(points)}
-        return {self.name: points}
+        steps = {self._steps: self.scale.steps_of(points)} if self._counted else {}
+        return {self.name: self._recoding.apply(points) if self.range.settled else points, **steps}
 
     @property
     def cells(self) -> dict[str, Domain]:
         return {self.name: self._recoding.domain} if self.range.settled else {}
 
     def finish(self, released: Mapping[str, Released]) -> OrderedCodec:
-        decimals = None
+        step, result = None, released.get(self._steps)
         if self.range.settled:
             recoding = self._recoding
         else:
             bounds = released[self.name]
             assert isinstance(bounds, Bounds)
-            decimals = self._decimals_to_draw(bounds, released.get(self._decimals))
+            step = self._step_to_draw(bounds, result)
             (shared,) = self._shared or (None,)
             values = released.get(shared.attribute, ()) if shared else ()
             assert isinstance(values, tuple)
-            recoding = self._released_recoding(bounds, decimals, tuple(map(int, values)))
+            recoding = self._released_recoding(bounds, step, tuple(map(int, values)))
         limits = (self.range.lo, self.range.hi)
-        return OrderedCodec(*self.head, recoding, self.range.settled, limits, decimals)
+        law = result.law if isinstance(result, Step) else ()
+        return OrderedCodec(*self.head, recoding, self.range.settled, limits, step, law)
 
-    def _decimals_to_draw(self, bounds: Bounds, result: Released | None) -> int | None:
-        """Number of decimals of drawn values; None where any value of the type may be drawn."""
-        choices = self.scale.decimal_choices
-        if choices is None or not isinstance(result, Decimals):
+    def _step_to_draw(self, bounds: Bounds, result: Released | None) -> int | None:
+        """The step of drawn values; None where any value of the type may be drawn."""
+        choices = self.scale.step_choices
+        if choices is None or not isinstance(result, Step):
             return None
-        if result.count is None:
-            # Noise hides how many decimals the values have.
+        if result.choice is None:
+            # Noise hides the step.
             return DEFAULT_DECIMALS if self.scale.fractions and not bounds.released else None
-        if result.count == choices[-1]:
+        if result.choice == choices[-1]:
             return None
-        # If the range holds no number with so few decimals, its values have more of them.
-        scale = self.scale.with_decimals(result.count)
+        # If the range holds no multiple of the step, its values have a finer one.
+        scale = self.scale.with_step(result.choice)
         held = scale.first_aligned(self.range.lo) <= self.range.hi
-        return result.count if held and scale.has_value(bounds.lo, bounds.hi) else None
+        return result.choice if held and scale.has_value(bounds.lo, bounds.hi) else None
 
     @cached_property
     def _recoding(self) -> EdgesRecoding:
@@ -296,23 +303,23 @@ class OrderedReader(ColumnReader):
         lo, end, specials = self.range.lo, self.range.hi + 1, self.range.specials
         return public_cells(self.scale, lo, end, self.bins, specials, nullable=self.nullable)
 
-    def _scales(self, bounds: Bounds, decimals: int | None) -> tuple[Scale, Scale, Scale]:
+    def _scales(self, bounds: Bounds, step: int | None) -> tuple[Scale, Scale, Scale]:
         """The grids of values, of cells within the bounds, and of cells beyond the bounds."""
-        if decimals is None:
+        if step is None:
             return self.scale, self.scale, self.scale
-        scale = self.scale.with_decimals(decimals)
+        scale = self.scale.with_step(step)
         if bounds.released or not self.scale.fractions:
             return scale, scale, scale
         # A default range is cut at whole numbers, and does not show which decimals lie beyond it.
-        whole = self.scale.with_decimals(0)
+        whole = self.scale.with_step(0)
         many = len(whole.edges(bounds.lo, bounds.hi, Spacing(cells=bounds.cells or LINEAR)))
         return scale, whole if many > _WHOLES else scale, self.scale
 
     def _released_recoding(
-        self, bounds: Bounds, decimals: int | None, values: tuple[int, ...] = ()
+        self, bounds: Bounds, step: int | None, values: tuple[int, ...] = ()
     ) -> EdgesRecoding:
         """Cells of a released range, with growing cells, `below` and `above` on its two sides."""
-        scale, cells_of, beyond = self._scales(bounds, decimals)
+        scale, cells_of, beyond = self._scales(bounds, step)
         first, end = cells_of.first_aligned(self.range.lo), self.range.hi + 1
         first = min(first, end - 1)
         lo = min(max(min(bounds.lo, bounds.hi), first), end - 1)
@@ -352,8 +359,10 @@ class OrderedReader(ColumnReader):
     def describe(self) -> tuple[str, str]:
         kind = f"{self.column.type.sql} on a public grid"
         if self.range.settled:
-            return f"{kind}, public range", "declared in the config, a CHECK or by the type"
-        how = f"{kind}, bounds {'and decimals ' if self._counted else ''}released"
+            how = f"{kind}, public range{', step released' if self._counted else ''}"
+            return how, "declared in the config, a CHECK or by the type"
+        word = "step" if self.scale.chances else "decimals"
+        how = f"{kind}, bounds {f'and {word} ' if self._counted else ''}released"
         if self._shared:
             how += ", and, exactly and under δ, values that many units share"
         least, most = self.scale.limits

@@ -257,7 +257,7 @@ class RangeCodec(Codec):
         if _SIZES[base] is _REAL:
             low = _floats(scale.build(start, {}))
             high = low + _floats(_scale(_REAL).build(size, {}))
-            parts = (self.lower.decimals, self.size.decimals)
+            parts = (self.lower.step, self.size.step)
             if None not in parts:
                 # A sum of doubles may have more decimals than either of them, so it is rounded; a
                 # large sum may round to below the lower bound.

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from functools import lru_cache
-from typing import ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -71,12 +71,17 @@ class Scale(ABC):
         return False
 
     @property
-    def decimal_choices(self) -> range | None:
-        """Numbers of decimals that a release distinguishes, ascending; None without a release.
+    def step_choices(self) -> range | None:
+        """Steps that a release distinguishes, the coarsest first; None without a release.
 
-        The last one stands for values that do not share a number of decimals.
+        Steps of numbers are numbers of decimals. The last step stands for all other values.
         """
         return None
+
+    @property
+    def chances(self) -> tuple[tuple[float, ...], ...]:
+        """For every step, the shares of its multiples that are multiples of a coarser one."""
+        return ()
 
     @property
     def default_range(self) -> tuple[str, str]:
@@ -157,16 +162,16 @@ class Scale(ABC):
             edges |= set(grown[:: min(coarser, 4)])
         return sorted(edges)
 
-    def with_decimals(self, decimals: int) -> Scale:
-        """The same grid for values of so many decimals (scales with `decimal_choices`)."""
-        raise ValueError("values of this type have no decimals to release")
+    def with_step(self, step: int | None, law: tuple[float, ...] = ()) -> Scale:
+        """The same grid for multiples of one of the `step_choices`, or of steps by their shares."""
+        raise ValueError("values of this type have no step to release")
 
-    def count_decimals(self, points: Points) -> Points:
-        """How many decimals each value has, `ZERO` for 0; sentinels stay."""
-        raise ValueError("values of this type have no decimals to release")
+    def steps_of(self, points: Points) -> Points:
+        """The coarsest step that each value is a multiple of, `ZERO` for 0; sentinels stay."""
+        raise ValueError("values of this type have no step to release")
 
     def has_value(self, lo: int, hi: int) -> bool:
-        """Whether a value other than zero may lie in ``[lo, hi)``, with the released decimals."""
+        """Whether a value other than zero may lie in ``[lo, hi)``, with the released step."""
         return True
 
     def aligned(self, lo: int, hi: int) -> tuple[int, int]:
@@ -218,6 +223,84 @@ class Scale(ABC):
             above = _growing(max((hi - lo) // 12, 1), 2**0.5, LONG_TAILS, each)
             below = above if lo < 0 else below
         return [lo - step for step in reversed(below)], [hi + step for step in above]
+
+
+@dataclass(frozen=True, slots=True)
+class Multiples:
+    """The points that lie a multiple of `size` from `first`: days, hours, Mondays."""
+
+    size: int
+    first: int = 0
+
+    def count(self, points: Any) -> Any:
+        """The number of the first multiple that is not below each point."""
+        return -(-(points - self.first) // self.size)
+
+    def at(self, numbers: Any) -> Any:
+        """The multiples of these numbers."""
+        return numbers * self.size + self.first
+
+
+class Lattice(Protocol):
+    """Points that are numbered in their order; its functions take one integer or an array."""
+
+    @property
+    def size(self) -> float:
+        """The mean distance of neighbours."""
+
+    def count(self, points: Any) -> Any:
+        """The number of the first one that is not below each point."""
+
+    def at(self, numbers: Any) -> Any:
+        """The points of these numbers."""
+
+
+class SteppedScale(Scale):
+    """A scale whose cells begin at multiples of a released step."""
+
+    @property
+    @abstractmethod
+    def lattice(self) -> Lattice | None:
+        """The multiples of the released step; None without one."""
+
+    def has_value(self, lo: int, hi: int) -> bool:
+        return self.first_aligned(lo) < hi
+
+    def edges(self, lo: int, hi: int, spacing: Spacing) -> list[int]:
+        if self.lattice is None:
+            return super().edges(lo, hi, spacing)
+        low, high = self._counted(lo), self._counted(hi)
+        inner = sorted({self._counted(edge) for edge in spacing.inner})
+        return self._points(super().edges(low, max(high, low + 1), replace(spacing, inner=inner)))
+
+    def tails(self, lo: int, hi: int, cells: int = LINEAR) -> tuple[list[int], list[int]]:
+        if self.lattice is None:
+            return super().tails(lo, hi, cells)
+        below, above = super().tails(self._counted(lo), self._counted(hi), cells)
+        return self._points(below), self._points(above)
+
+    def aligned(self, lo: int, hi: int) -> tuple[int, int]:
+        first = self.first_aligned(lo)
+        if first > lo:
+            (first,) = self._points([self._counted(lo) - 1])
+        return first, self.first_aligned(hi)
+
+    def first_aligned(self, lo: int) -> int:
+        return lo if self.lattice is None else self._points([self._counted(lo)])[0]
+
+    def holds_one_value(self, low: int, high: int) -> bool:
+        if self.lattice is None:
+            return super().holds_one_value(low, high)
+        return self._counted(high) - self._counted(low) == 1
+
+    def _counted(self, point: int) -> int:
+        """The number of the first multiple that is not below a point."""
+        assert self.lattice is not None
+        return int(self.lattice.count(point))
+
+    def _points(self, counted: Sequence[int]) -> list[int]:
+        assert self.lattice is not None
+        return [int(self.lattice.at(number)) for number in counted]
 
 
 def _growing(width: int, factor: float, cells: int, each: int) -> list[int]:

@@ -1,4 +1,4 @@
-"""The range and the decimals of a column, from noisy histograms: post-processing without cost."""
+"""The range and the step of a column, from noisy histograms: post-processing without cost."""
 
 from __future__ import annotations
 
@@ -136,18 +136,42 @@ def cut(
     return pieces
 
 
-def find_decimals(noisy: Floats, sd: float, default: int) -> int | None:
-    """The place in ``noisy`` of the least number of decimals such that next to no rows have more.
+def find_law(noisy: Floats, sd: float, chances: Floats) -> tuple[float, ...]:
+    """Shares of values that are drawn at random among the multiples of each step; () if hidden.
 
-    ``noisy``, of shape (cells,), counts zeros, then numbers with ever more decimals; the last cell
-    is for numbers with more decimals than are distinguished, which lie on no lattice. ``default``
+    ``noisy`` is as for `find_step`, ``chances`` of shape (steps, steps): row j holds the shares of
+    the multiples of step j that count for each step. From the finest step on, as many rows are
+    taken to lie at random on its multiples as its own count shows, and those of them that count for
+    coarser steps are subtracted there. What remains must be clear of the noise and of chance.
+
+    >>> chances = np.array([[1.0, 0.0], [0.25, 0.75]])
+    >>> find_law(np.array([0.0, 700.0, 300.0]), 1.0, chances)
+    (0.6, 0.4)
+    >>> find_law(np.array([0.0, 260.0, 740.0]), 1.0, chances)
+    (0.0, 1.0)
+    """
+    counts, weights, taken = noisy[1:].copy(), np.zeros(len(noisy) - 1), np.zeros(len(noisy) - 1)
+    for place in reversed(range(len(counts))):
+        held = counts[place] - taken[place]
+        if held > SURE * np.sqrt(sd**2 + taken[place]):
+            weights[place] = held / chances[place, place]
+            taken += weights[place] * chances[place]
+    total = weights.sum()
+    return tuple((weights / total).tolist()) if total > 0 else ()
+
+
+def find_step(noisy: Floats, sd: float, default: int) -> int | None:
+    """The place in ``noisy`` of the coarsest step such that next to no rows need a finer one.
+
+    ``noisy``, of shape (cells,), counts zeros, then values of ever finer steps (numbers with ever
+    more decimals); the last cell is for values that lie on no lattice. ``default``
     is returned if only zeros stand out of the noise, and None if nothing does.
 
-    >>> find_decimals(np.array([50.0, 900.0, 30.0, 2.0, 1.0]), 1.0, 2)
+    >>> find_step(np.array([50.0, 900.0, 30.0, 2.0, 1.0]), 1.0, 2)
     1
-    >>> find_decimals(np.array([50.0, 20.0, 0.0, 0.0, 900.0]), 1.0, 2)
+    >>> find_step(np.array([50.0, 20.0, 0.0, 0.0, 900.0]), 1.0, 2)
     3
-    >>> find_decimals(np.array([0.5, 2.0, -1.0, 1.0, 0.0]), 1.0, 2)
+    >>> find_step(np.array([0.5, 2.0, -1.0, 1.0, 0.0]), 1.0, 2)
     """
     counts, cells = noisy[1:], np.arange(1, len(noisy))
     sums = np.cumsum(counts)

@@ -1,4 +1,4 @@
-"""Lists, ranges and decimals of columns from released answers: post-processing, free of charge.
+"""Lists, ranges and steps of columns from released answers: post-processing, free of charge.
 
 Where noise has hidden a column's labels, or the range or decimals of its numbers, it takes those of
 columns of the same name and type. Where it has hidden the range of a date column, that column takes
@@ -20,12 +20,19 @@ from typing import cast
 import numpy as np
 from scipy.special import ndtri
 
-from privbench.encoding import Bounds, BoundsNeed, CategoriesNeed, Decimals, DecimalsNeed
+from privbench.encoding import Bounds, BoundsNeed, CategoriesNeed, Step, StepNeed
 from privbench.encoding.base import Need, Released
 from privbench.encoding.scale import scale_of
 from privbench.encoding.surrogates import KIND, Surrogates
 from privbench.learning.denoise import Floats
-from privbench.learning.ranges import cut, find_decimals, find_range, find_within, within_likely
+from privbench.learning.ranges import (
+    cut,
+    find_law,
+    find_range,
+    find_step,
+    find_within,
+    within_likely,
+)
 from privbench.learning.surrogates import surrogates
 from privbench.pipeline.domain_error import Law, Size, unnamed
 from privbench.pipeline.prepare import FitPlan
@@ -138,27 +145,29 @@ class Answer:
 
 
 def settled(
-    need: BoundsNeed | DecimalsNeed, answers: list[Answer], cells: int, shared: Answer | None = None
+    need: BoundsNeed | StepNeed, answers: list[Answer], cells: int, shared: Answer | None = None
 ) -> Released:
-    """A range or a number of decimals, from the answers to the questions about it, if any.
+    """A range or a step, from the answers to the questions about it, if any.
 
     Values that many units share (the list `shared`) get cells of their own, and the range is that
     of all other values: most rows of a column may hold ``9999-12-31`` while the other dates lie
     within a few years.
     """
-    if isinstance(need, DecimalsNeed):
-        return decimals(need, answers)
+    if isinstance(need, StepNeed):
+        return step(need, answers)
     others = [answer.without(shared) for answer in answers] if shared is not None else []
     return bounds(others, cells) or bounds(answers, cells) or replace(need.default, cells=cells)
 
 
-def decimals(need: DecimalsNeed, answers: list[Answer]) -> Decimals:
-    """The number of decimals that suffices for nearly all values; None where noise hides it."""
+def step(need: StepNeed, answers: list[Answer]) -> Step:
+    """The step of which nearly all values are multiples; without one where noise hides it."""
     if not answers:
-        return Decimals(None)
+        return Step(None)
     default = need.choices.index(need.default)
-    place = find_decimals(answers[0].noisy, answers[0].sd, default)
-    return Decimals(None if place is None else need.choices[place])
+    noisy, sd = answers[0].noisy, answers[0].sd
+    place = find_step(noisy, sd, default)
+    law = find_law(noisy, sd, np.array(need.chances)) if need.chances else ()
+    return Step(None if place is None else need.choices[place], law)
 
 
 def bounds(answers: list[Answer], cells: int) -> Bounds | None:
@@ -287,8 +296,8 @@ def _of_namesakes(
     hidden = []
     for (table, name), item in released.items():
         kind = name, types.get((table, name.partition(PART)[0]), "")
-        if isinstance(item, Bounds | Decimals) and kind[1]:
-            if item.released if isinstance(item, Bounds) else item.count is not None:
+        if isinstance(item, Bounds | Step) and kind[1]:
+            if item.released if isinstance(item, Bounds) else item.choice is not None:
                 known.setdefault(kind, []).append((table, item))
             else:
                 hidden.append(((table, name), kind, item))
@@ -301,8 +310,8 @@ def _of_namesakes(
                 # and of a race.
                 yield place, replace(item, lo=min(item.lo, lent[0]), hi=max(lent[1], item.lo + 1))
         elif some:
-            counts = (d.count for _, d in some if isinstance(d, Decimals))
-            yield place, Decimals(max(count for count in counts if count is not None))
+            choices = (step.choice for _, step in some if isinstance(step, Step))
+            yield place, Step(max(choice for choice in choices if choice is not None))
 
 
 def _hull(some: list[tuple[str, Bounds]], limits: Ends | None) -> Ends | None:

@@ -15,7 +15,7 @@ W the weight of its units, and σ the noise of an event that gets an amount ρ (
   never decides.
 * For a range: log R − 1 if W < 8 σ, a quarter of that at 16 σ, a fortieth at 40 σ, and about half
   of the latter from 640 σ on, where the ends of the range are certain. If the column's name
-  suggests a range, and for a number of decimals, it is a third of this.
+  suggests a range, and for a step, it is a third of this.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from privbench.encoding import BoundsNeed, CategoriesNeed, DecimalsNeed
+from privbench.encoding import BoundsNeed, CategoriesNeed, StepNeed
 from privbench.learning.denoise import falling
 from privbench.privacy import Accounting
 from privbench.privacy.queries.labels import BLOCKS, block_ends
@@ -143,10 +143,10 @@ def list_loss(need: CategoriesNeed, law: Law, size: Size, margin: float, sd: Flo
     return np.asarray((_NAMED if need.grid else 1.0) * (share * error).sum(axis=1), np.float64)
 
 
-def range_loss(need: BoundsNeed | DecimalsNeed, size: Size, sd: Floats) -> Floats:
-    """The expected error of a range, or of a number of decimals, at every noise."""
+def range_loss(need: BoundsNeed | StepNeed, size: Size, sd: Floats) -> Floats:
+    """The expected error of a range, or of a step, at every noise."""
     lost = max(math.log(max(size.rows, 1.0)) - 1.0, 0.5)
-    if isinstance(need, DecimalsNeed) or need.named:
+    if isinstance(need, StepNeed) or need.named:
         lost /= 3
     scales = size.weight / np.minimum(sd, 1e12)
     return np.asarray(lost * np.interp(scales, _SCALES, _ERRORS), np.float64)

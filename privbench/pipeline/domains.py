@@ -2,7 +2,7 @@
 
 They are made in rounds, each of which depends only on earlier ones: first the numbers of units that
 have rows in owned tables; then the law by rank of every column that may have labels; then lists
-with their counts, ranges and decimals. Each gets the budget that `domain_budget` gives it.
+with their counts, ranges and steps. Each gets the budget that `domain_budget` gives it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privbench.encoding import CategoriesNeed, Codec, DecimalsNeed
+from privbench.encoding import CategoriesNeed, Codec, StepNeed
 from privbench.encoding.base import Released
 from privbench.encoding.ordered import OrderedReader
 from privbench.encoding.scale import LINEAR
@@ -186,7 +186,7 @@ def recode(session: Session, plan: FitPlan, codecs: Codecs) -> None:
             for attribute, recoding in codecs[table][name].recodings.items():
                 session.recode(table, attribute, recoding)
             for need in reader.needs:
-                if isinstance(need, DecimalsNeed):
+                if isinstance(need, StepNeed):
                     session.let_go(table, need.attribute)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from privbench.config import PrivacyConfig
-from privbench.encoding import Bounds, BoundsNeed, Decimals, DecimalsNeed, Released
+from privbench.encoding import Bounds, BoundsNeed, Released, Step, StepNeed
 from privbench.pipeline.domain_budget import Rounds, is_public, total_amounts
 from privbench.pipeline.domain_error import Noise, believed
 from privbench.pipeline.prepare import FitPlan
@@ -127,8 +127,8 @@ def settled(plan: FitPlan) -> DatabaseSpec:
                     guess[need.attribute] = Bounds(
                         int(need.candidates[quarter]), int(need.candidates[3 * quarter])
                     )
-                elif isinstance(need, DecimalsNeed):
-                    guess[need.attribute] = Decimals(need.default)
+                elif isinstance(need, StepNeed):
+                    guess[need.attribute] = Step(need.default)
                 elif need.grid is None:
                     guess[need.attribute] = tuple(f"value {i}" for i in range(20))
             domains.update(reader.finish(guess).domains)
@@ -197,14 +197,17 @@ def _others(plan: FitPlan) -> list[frozenset[str]]:
 
     The events are: a total of every table, and a second total of every root table, but none where
     the number of rows is public; two marginals
-    for every attribute, one alone and one with another attribute; every key; every range and number
-    of decimals that a column needs; the law by rank of every list; and, for every table in which a
+    for every attribute, one alone and one with another attribute; every key; every range and step
+    that a column needs; the law by rank of every list; and, for every table in which a
     unit may have many rows, the number of units that have rows.
     """
     found = []
     for item in plan.private:
         table = item.table.key
-        attributes = sum(len(reader.attributes) for reader in item.readers.values())
+        attributes = sum(
+            len(reader.attributes) - sum(isinstance(need, StepNeed) for need in reader.needs)
+            for reader in item.readers.values()
+        )
         second = plan.spec.tables[table].own is None
         totals = 0 if is_public(plan.spec, table) else 1 + second
         count = totals + attributes + max(attributes - 1, 0) + len(item.keys)

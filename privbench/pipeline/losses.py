@@ -17,9 +17,9 @@ from privbench.encoding import (
     CategoriesNeed,
     Codec,
     ColumnReader,
-    Decimals,
-    DecimalsNeed,
     Released,
+    Step,
+    StepNeed,
 )
 from privbench.encoding.ordered import OrderedCodec
 from privbench.encoding.text import TextCodec
@@ -200,8 +200,8 @@ def _is_default(reader: ColumnReader, codec: OrderedCodec) -> bool:
     for need in reader.needs:
         if isinstance(need, BoundsNeed):
             defaults[need.attribute] = need.default
-        elif isinstance(need, DecimalsNeed):
-            defaults[need.attribute] = Decimals(codec.decimals)
+        elif isinstance(need, StepNeed):
+            defaults[need.attribute] = Step(codec.step)
     same = reader.finish(defaults) if defaults else codec
     if codec.settled or not isinstance(same, OrderedCodec) or same is codec:
         return False

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from privbench.config import ColumnConfig
-from privbench.encoding.base import Decimals, DecimalsNeed
+from privbench.encoding.base import Step, StepNeed
 from privbench.encoding.bounds import Bounds, BoundsNeed
 from privbench.encoding.keys.columns import role_of
 from privbench.encoding.registry import reader
@@ -90,8 +90,8 @@ def release(plan, rng, **given):
         elif isinstance(need, BoundsNeed):
             low, high = sorted(int(point) for point in rng.choice(need.candidates, 2))
             answers[need.attribute] = Bounds(low, high)
-        elif isinstance(need, DecimalsNeed):
-            answers[need.attribute] = Decimals(rng.choice([None, *need.choices]))
+        elif isinstance(need, StepNeed):
+            answers[need.attribute] = Step(rng.choice([None, *need.choices]))
         elif need.grid:
             answers[need.attribute] = tuple(str(point) for point in rng.integers(-1000, 1000, 3))
         elif any(scale_of(part) for part in plan.column.type.parts):

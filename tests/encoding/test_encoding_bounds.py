@@ -21,7 +21,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from privbench.config import ColumnConfig
-from privbench.encoding import Bounds, BoundsNeed, CategoriesNeed, Decimals
+from privbench.encoding import Bounds, BoundsNeed, CategoriesNeed, Step
 from privbench.encoding.registry import codec_from_json
 from privbench.encoding.scale import scale_of
 from privbench.rng import generator
@@ -70,7 +70,7 @@ def released(readers, points, decimals=None):
     """Bounds of the middle of the candidates, decimals, and some shared points."""
     third = len(readers.needs[0].candidates) // 3
     middle = Bounds(*readers.needs[0].candidates[[third, 2 * third]].tolist())
-    parts = {"decimals": Decimals(decimals), "values": tuple(sorted(map(str, points)))}
+    parts = {"step": Step(decimals), "values": tuple(sorted(map(str, points)))}
     return release(readers, None, c=middle, **{f"c\x1f{name}": a for name, a in parts.items()})
 
 
@@ -186,8 +186,6 @@ def test_finish_of_a_range_without_numbers_of_few_decimals_has_cells(type_, low,
     """A range that is declared in other units than the values have."""
     found = plan(type_, config=ColumnConfig(min=low, max=high))
     bounds = found.needs[0].default
-    codec = found.finish(
-        {need.attribute: Decimals(decimals) for need in found.needs} | {"c": bounds}
-    )
+    codec = found.finish({need.attribute: Step(decimals) for need in found.needs} | {"c": bounds})
     values = codec.decode({"c": np.zeros(9, np.int64)}, generator(1)).cast(pa.float64()).to_numpy()
     assert ((low <= values + 1e-6) & (values <= high + 1e-6)).all()

@@ -1,5 +1,8 @@
 """Dates and times: the order that names tell, and intervals on a real server."""
 
+import json
+from dataclasses import replace
+
 import numpy as np
 import psycopg
 import pyarrow as pa
@@ -8,10 +11,14 @@ from columns import DATE, INT4, STAMPZ, col, table
 from psycopg import sql
 
 from privbench.config import ColumnConfig
+from privbench.encoding.base import StepNeed
 from privbench.encoding.bounds import Bounds
 from privbench.encoding.keys.generate import fill_keys
 from privbench.encoding.keys.references import TableRows
+from privbench.encoding.ordered import OrderedReader
 from privbench.encoding.registry import codec_from_json, reader
+from privbench.errors import ModelError
+from privbench.pipeline.domain_answers import Answer, settled
 from privbench.postgres.introspect import introspect
 from privbench.postgres.snapshot import Snapshot
 from privbench.rng import generator
@@ -158,3 +165,65 @@ def test_decode_of_every_kind_of_interval_gives_it_back(make_database, type_):
         connection.cursor().executemany("INSERT INTO made VALUES (%s)", [(v,) for v in found])
         lost = connection.execute("SELECT c FROM t EXCEPT ALL SELECT c FROM made").fetchall()
     assert not lost, found
+
+
+TIME = replace(STAMPZ, sql="time without time zone", base="time")
+
+
+def grains(rng, kind, rows):
+    """Microseconds or days of one grain, in 2020 to 2022."""
+    base = 18_262 + rng.integers(0, 1096, rows)
+    day = np.array(base).astype("M8[D]")
+    return {
+        "midnight": base * 86_400 * 10**6,
+        "quarter": (base * 96 + rng.integers(0, 96, rows)) * 900 * 10**6,
+        "any": base * 86_400 * 10**6 + rng.integers(0, 86_400 * 10**6, rows),
+        "day": base,
+        "month": day.astype("M8[M]").astype("M8[D]").astype(np.int64),
+        "monday": (base + 3) // 7 * 7 - 3,
+        "hour of day": rng.integers(0, 24, rows) * 3600 * 10**6,
+        "second of day": rng.integers(0, 86_400, rows) * 10**6,
+    }[kind]
+
+
+@pytest.mark.parametrize(
+    ("type_", "mixed", "step"),
+    [
+        (STAMPZ, {"midnight": 0.99, "any": 0.01}, 3), (STAMPZ, {"any": 1.0}, None),
+        (STAMPZ, {"midnight": 0.6, "quarter": 0.4}, 6), (DATE, {"month": 1.0}, 1),
+        (DATE, {"monday": 1.0}, 2), (DATE, {"month": 0.5, "day": 0.5}, None),
+        (TIME, {"hour of day": 0.8, "second of day": 0.2}, None),
+    ],
+)  # fmt: skip
+def test_values_keep_the_shares_of_their_steps(type_, mixed, step):
+    rng, rows = np.random.default_rng(1), 20_000
+    sent = np.concatenate([grains(rng, kind, int(rows * s)) for kind, s in mixed.items()])
+    found = reader(col("c", type_), table("t", col("c", type_)), ColumnConfig(), 0.0)
+    assert isinstance(found, OrderedReader)
+    need = next(need for need in found.needs if isinstance(need, StepNeed))
+    steps = found.scale.steps_of(sent)
+    cells = np.searchsorted(need.candidates, steps, side="right")
+    noisy = np.bincount(cells, minlength=len(need.choices) + 1) + rng.normal(
+        0, 3, len(need.choices) + 1
+    )
+    bounds = Bounds(int(sent.min()), int(sent.max()) + 1)
+    codec = found.finish(
+        {"c": bounds, need.attribute: settled(need, [Answer(need, noisy, 3.0)], 128)}
+    )
+    assert codec.step == step
+    data = json.loads(json.dumps(codec.to_json()))
+    assert codec_from_json(data) == codec
+    codes = codec.recoding.apply(sent)
+    drawn = codec.scale.points_of(codec.decode({"c": codes}, rng))
+    np.testing.assert_array_equal(codec.recoding.apply(drawn), codes)
+    shares = [
+        np.bincount(found.scale.steps_of(p), minlength=len(need.choices)) for p in (sent, drawn)
+    ]
+    np.testing.assert_allclose(*(share / len(sent) for share in shares), atol=0.02)
+    for law in (
+        [1.0],
+        [-1.0] + [2.0] + [0.0] * (len(codec.law) - 2),
+        [float("nan")] * len(codec.law),
+    ):
+        with pytest.raises(ModelError):
+            codec_from_json({**data, "law": law})

@@ -12,7 +12,7 @@ from columns import DATE, FLOAT4, FLOAT8, INT4, MONEY, NUMERIC, numeric, plan, t
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from privbench.encoding.base import MORE, MOST, ZERO, Decimals
+from privbench.encoding.base import MORE, MOST, ZERO, Step
 from privbench.encoding.bounds import Bounds
 from privbench.encoding.floats import value
 from privbench.encoding.keys.generate import fill_keys
@@ -35,13 +35,13 @@ def codec_of(found, low, high, count, **more):
     bounds, *rest = found.needs
     lo, hi = (found.scale.parse(str(end)) for end in (low, high))
     released = {bounds.attribute: Bounds(lo, hi, **more)}
-    return found.finish(released | {need.attribute: Decimals(count) for need in rest})
+    return found.finish(released | {need.attribute: Step(count) for need in rest})
 
 
 def counted(type_, sent):
     """Numbers of decimals as a reader counts them."""
     array = pa.array(sent, pa.float64() if type_ in FLOATS else pa.int64(), from_pandas=False)
-    return plan(type_).read({"c1": array})["c\x1fdecimals"].tolist()
+    return plan(type_).read({"c1": array})["c\x1fstep"].tolist()
 
 
 def as_stored(type_, numbers):
@@ -71,7 +71,7 @@ def test_decimals_of_numeric_are_those_without_zeros_at_the_end(type_, base, zer
     scale = plan(type_).scale
     point = int(np.clip(base * 10**zeros, *scale.limits))
     exponent = Decimal(point).scaleb(-scale.digits).normalize().as_tuple().exponent
-    expected = max(-exponent, scale.decimal_choices[0]) if point else ZERO
+    expected = max(-exponent, scale.step_choices[0]) if point else ZERO
     assert counted(type_, [point]) == [expected]
 
 
@@ -81,11 +81,11 @@ def test_decimals_of_null_are_none_and_of_an_unseen_range_two():
     assert counted(PRICE, [None, NAN, 290]) == [NULL, NAN, 1]
     # An unseen range has two decimals and enough cells.
     codec = codec_of(plan(FLOAT8), 0, 100, None, released=False)
-    assert codec.decimals == 2
+    assert codec.step == 2
     first, end = codec.recoding.core
     edges = value(np.array(codec.recoding.edges[first : end + 1]))
     assert edges[:102].tolist() == [0.0, 0.01, *range(1, 101)]
-    assert codec_of(plan(FLOAT8), 0, 100, None).decimals is None
+    assert codec_of(plan(FLOAT8), 0, 100, None).step is None
     first, end = codec_of(plan(FLOAT8), 0, 1, None, released=False).recoding.core
     assert end - first >= 16
 
@@ -95,7 +95,7 @@ def test_decimals_of_null_are_none_and_of_an_unseen_range_two():
     [
         (PRICE, range(-3, 3)), (MONEY, range(-3, 3)), (numeric(3, 2), range(3)),
         (numeric(38, 20), range(-3, 7)), (numeric(1, 1), None), (numeric(8, -2), None),
-        (FLOAT8, range(MORE + 1)), (INT4, None), (DATE, None),
+        (FLOAT8, range(MORE + 1)), (INT4, None), (DATE, range(4)),
     ],
 )  # fmt: skip
 def test_decimals_are_released_where_a_type_has_any(type_, choices):
@@ -138,13 +138,13 @@ def test_decode_of_numeric_keeps_multiples_and_cells(type_, data, low, high, cel
     lo, hi = sorted(int(np.clip(end, *found.scale.limits)) for end in (low, high))
     inner = data.draw(st.lists(st.integers(lo, hi), max_size=30).map(lambda x: tuple(sorted(x))))
     released = Bounds(lo, hi, cells=cells, inner=inner, released=seen)
-    codec = found.finish({bounds.attribute: released, need.attribute: Decimals(count)})
+    codec = found.finish({bounds.attribute: released, need.attribute: Step(count)})
     assert all(a < b for a, b in itertools.pairwise(codec.recoding.edges))
     codes, points = every_cell(codec, seed)
     lows, highs = codec.cells()
     real = (points > NEG_INF) & (points < POS_INF)
     assert ((points >= lows[codes]) & (points < highs[codes]))[real].all()
-    unit = 1 if codec.decimals is None else 10 ** (codec.scale.digits - count)
+    unit = 1 if codec.step is None else 10 ** (codec.scale.digits - count)
     assert (points[codes < codec.recoding.domain.values] % unit == 0).all()
 
 
@@ -187,7 +187,7 @@ def test_finish_of_floats_gives_zero_a_cell(type_, count, low, high, cells):
 def test_shares_of_a_literal_are_those_of_what_is_drawn(count, literal, low, high):
     found = plan(PRICE)
     bounds, need = found.needs
-    codec = found.finish({bounds.attribute: Bounds(low, high), need.attribute: Decimals(count)})
+    codec = found.finish({bounds.attribute: Bounds(low, high), need.attribute: Step(count)})
     result = codec.shares([(literal, literal + 1)], null=False)
     unit = codec.scale.step
     lows, highs = (ends[: codec.recoding.domain.values] for ends in codec.cells())
@@ -204,12 +204,12 @@ def test_codec_from_json_of_wrong_decimals_is_refused(type_, count, wrong):
     codec = codec_of(plan(type_), 0, 25_000, count)
     data = json.loads(json.dumps(codec.to_json()))
     assert codec_from_json(data) == codec
-    older = {name: item for name, item in data.items() if name != "decimals"}
-    assert codec_from_json(older).decimals is None
+    older = {name: item for name, item in data.items() if name != "step"}
+    assert codec_from_json(older).step is None
     for item in wrong:
         with pytest.raises(ModelError):
-            codec_from_json({**data, "decimals": item})
-    with pytest.raises(ModelError, match="decimals"):
+            codec_from_json({**data, "step": item})
+    with pytest.raises(ModelError, match="step"):
         codec_from_json({**data, "type": {**data["type"], "sql": "integer", "base": "int4"}})
 
 

@@ -11,7 +11,7 @@ from columns import DATE, codes_of, plan, release
 from psycopg import sql
 
 from privbench.config import ColumnConfig
-from privbench.encoding.base import Decimals
+from privbench.encoding.base import Step
 from privbench.encoding.bounds import Bounds
 from privbench.encoding.ranges import PointCodec, RangeCodec
 from privbench.encoding.registry import codec_from_json, reader
@@ -91,10 +91,10 @@ def test_decode_of_every_kind_of_range_gives_it_back(connection, kind):
     exact, wide, open_, begun = CASES[kind]
     texts = [text for text in (*exact, open_, begun, "(,)", "empty") if text is not None]
     plan = plan_of(connection, kind, "n")
-    modelled = [name for name in plan.attributes if not name.endswith("decimals")]
+    modelled = [name for name in plan.attributes if not name.endswith("step")]
     assert modelled == ["n\x1fkind", "n\x1flower", "n\x1fsize"]
     assert [need.attribute for need in plan.needs] == list(plan.attributes)[1:]
-    fine = {name: Bounds(-1, 60) if name in modelled else Decimals() for name in plan.attributes}
+    fine = {name: Bounds(-1, 60) if name in modelled else Step() for name in plan.attributes}
     made = made_of(connection, plan, again(plan.finish(fine), RangeCodec), texts)
     pairs = connection.execute(
         "SELECT a::text, a IS NOT DISTINCT FROM b, lower_inf(a) = lower_inf(b)"
@@ -153,7 +153,7 @@ def test_decode_of_points_is_near_where_they_were(connection):
     scale = plan.parts[0].scale
     bounds = Bounds(scale.parse("-180"), scale.parse("180"))
     codec = again(
-        plan.finish({n: Decimals() if "decimals" in n else bounds for n in plan.attributes}),
+        plan.finish({n: Step() if "step" in n else bounds for n in plan.attributes}),
         PointCodec,
     )
     texts = ["(13.4,52.5)", "(-95.25,29.75)", None, "(NaN,Infinity)", "(0,0)"]
@@ -170,7 +170,7 @@ def test_decode_of_large_numbers_keeps_bounds_in_order(connection):
     plan = plan_of(connection, "numrange", "n")
     start = scale_of(ColumnType("numeric", "numeric", category="N")).parse("6.6068e34")
     found = {name: Bounds(0, 1) for name in plan.attributes} | {
-        name: Decimals(5) for name in plan.attributes if name.endswith("decimals")
+        name: Step(5) for name in plan.attributes if name.endswith("step")
     }
     codec = plan.finish(found | {"n\x1flower": Bounds(start, start + 1)})
     codes = {name: np.zeros(1, np.int64) for name in codec.domains}

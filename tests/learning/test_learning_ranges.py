@@ -10,7 +10,7 @@ from privbench.encoding import Bounds, BoundsNeed
 from privbench.encoding.scale import scale_of
 from privbench.encoding.surrogate_text import WORD, length_cells, length_edges
 from privbench.learning.graphical.one_way import one_way
-from privbench.learning.ranges import cut, find_decimals, find_range, within_likely
+from privbench.learning.ranges import cut, find_range, find_step, within_likely
 from privbench.pipeline.domain_answers import Answer, bounds
 from privbench.rng import generator
 from privbench.schema import ColumnType
@@ -190,7 +190,7 @@ def test_edges_of_a_domain_fit_its_cells():
 def test_numbers_beyond_all_decimals_are_never_whole():
     """Noise may make less than nothing of all rows together."""
     noisy = np.array([0.0, -20, -15, -10, -12, -14, -8, -9, 80])
-    assert find_decimals(noisy, 14.1, 2) == 7
+    assert find_step(noisy, 14.1, 2) == 7
 
 
 # Bins of the cells of a column.

@@ -33,9 +33,9 @@ def test_fit_asks_for_decimals_as_planned(source, tmp_path, neighbours):
     config = configured(tmp_path / "ledger", neighbours=neighbours)
     fitted = fit(source, config)
     with pytest.raises(Exception, match="no such attribute"):
-        fitted.after._raw("public.game", f"points{PART}decimals")
-    steps = {s.event.label: s for s in fitted.trace if s.event.label.startswith("decimals")}
-    assert sorted(steps) == sorted(f"decimals public.{name}" for name in ASKED)
+        fitted.after._raw("public.game", f"points{PART}step")
+    steps = {s.event.label: s for s in fitted.trace if s.event.label.startswith("step")}
+    assert sorted(steps) == sorted(f"step public.{name}" for name in ASKED)
     rows = {"public.player": UNITS, "public.game": UNITS * GAMES}
     planned = {event.label: event for event in plan(config, source, rows).events}
     for label, step in steps.items():
