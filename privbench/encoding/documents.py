@@ -59,7 +59,8 @@ _DATE = (
     "|(0[13578]|1[02])-31)|([0-9]{2}(0[48]|[2468][048]|[13579][26])"
     "|([02468][048]|[13579][26])00)-02-29)"
 )
-_TIME = "([T ]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.][0-9]{1,9})?)?)?"
+_TIME = "[T ]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.][0-9]{1,9})?)?"
+#: It stands behind a time alone: of a day by itself, PostgreSQL takes no zone with a minus.
 _ZONE = "(Z|[+-](0[0-9]|1[0-4])(:?[0-5][0-9])?)?"
 #: Texts that PostgreSQL surely takes for a value of the type; only these are cast.
 _VALID: dict[str, str] = {
@@ -67,9 +68,15 @@ _VALID: dict[str, str] = {
     "bigint": "-?[0-9]{1,18}",
     "numeric": "-?[0-9]{1,30}([.][0-9]{1,30})?([eE][+-]?[0-9]{1,2})?",
     "date": _DATE,
-    "timestamp": _DATE + _TIME,
-    "timestamptz": _DATE + _TIME + _ZONE,
+    "timestamp": f"{_DATE}({_TIME})?",
+    "timestamptz": f"{_DATE}({_TIME}{_ZONE})?",
 }
+#: More characters than any of these texts has: what is longer is not looked at.
+_LONGEST = 80
+#: A `json` of more bytes, or with more objects and arrays than this, has no parts: PostgreSQL can
+#: match no text of 256 MB, and a document that is nested as deeply as its stack allows when it is
+#: stored needs more than that when a query reads it.
+_MOST_BYTES, _MOST_NESTED = 2**24, 2**12
 #: What JSON takes for a number, and texts of dates and times: no infinite ones.
 _PLAIN = {"N": r"^-?\d+(\.\d+)?([eE][+-]?\d+)?$", "D": r"^\d"}
 #: Escapes that PostgreSQL stores in a `json`, and cannot decode.
@@ -136,7 +143,8 @@ class DocumentReader(PartsReader):
 
 def part_name(column: str, path: str, base: str) -> str:
     """The attribute of a path's scalar; columns of one name and path share ranges by type."""
-    return attribute(column, path if base == "text" else f"{path}::{base}")
+    name = attribute(column, path)
+    return name if base == "text" else attribute(name, f"::{base}")
 
 
 def _expression(
@@ -146,10 +154,14 @@ def _expression(
     if base == "json":
         # Only `jsonb` refuses escapes that cannot be decoded when it is stored.
         known = sql.SQL(
-            "(CASE WHEN {0}::pg_catalog.text !~ CASE pg_catalog.getdatabaseencoding()"
+            "(CASE WHEN pg_catalog.octet_length({0}::pg_catalog.text) > {3} THEN NULL"
+            " WHEN pg_catalog.length({0}::pg_catalog.text) - pg_catalog.length("
+            "pg_catalog.translate({0}::pg_catalog.text, '[{{', '')) > {4} THEN NULL"
+            " WHEN {0}::pg_catalog.text !~ CASE pg_catalog.getdatabaseencoding()"
             " WHEN 'UTF8' THEN {1} ELSE {2} END THEN {0} END)"
         )
-        identifier = known.format(identifier, sql.Literal(_UNDECODED), sql.Literal(r"\\u"))
+        texts = map(sql.Literal, (_UNDECODED, r"\\u", _MOST_BYTES, _MOST_NESTED))
+        identifier = known.format(identifier, *texts)
     steps = sql.SQL(", ").join(map(sql.Literal, path_steps(path)))
     text = sql.SQL(
         f"CASE WHEN pg_catalog.{base}_typeof(pg_catalog.{base}_extract_path({{0}}, {{1}}))"
@@ -159,8 +171,8 @@ def _expression(
     if type_ == "text":
         return sql.SQL("({})").format(text)
     valid = sql.Literal(f"^({_VALID[type_]})$")
-    cast = sql.SQL("(CASE WHEN ({0}) ~ {1} THEN ({0})::{2} END)")
-    return cast.format(text, valid, sql.SQL(_TYPES[type_].sql))
+    cast = sql.SQL("(CASE WHEN pg_catalog.left({0}, {3}) ~ {1} THEN ({0})::{2} END)")
+    return cast.format(text, valid, sql.SQL(_TYPES[type_].sql), sql.Literal(_LONGEST))
 
 
 _PARTS: dict[str, type[Codec]] = {

@@ -24,6 +24,7 @@ PATHS = {
     "amount": "numeric",
     "day": "date",
     "at": "timestamptz",
+    "n::int8": "text",
 }
 #: Of all but the first two documents no path has a scalar of its type.
 ROWS = [
@@ -33,6 +34,7 @@ ROWS = [
     '{"n": 99999999999999999999999, "amount": 1e400, "day": "0000-01-01", "at": "infinity"}',
     '{"n": 1.5, "amount": "x", "day": "2024-02-30", "at": "2024-01-01T25:00"}',
     '{"day": "20240101", "at": "2024-01-01 10:00:60", "ok": 1, "type": [1]}',
+    '{"at": "2024-01-01-05:30", "day": "2024-01-01-05"}', '{"at": "2024-01-01T10:00+15"}',
     "[1, 2]", '"text"', "null", "7", "{}",
 ]  # fmt: skip
 #: A `json` that no function of PostgreSQL can decode.
@@ -68,7 +70,9 @@ def test_any_document_is_read_and_comes_back_with_its_scalars(connection, base):
     batch = {alias: pa.array(list(values)) for (_, alias), values in given}
     batch = {k: v.cast(pa.string()) if pa.types.is_null(v.type) else v for k, v in batch.items()}
     rng = generator(0, base)
-    texts = dict.fromkeys((n for n in plan.attributes if "::" not in n), ("a", "b", "deep", "x"))
+    texts = dict.fromkeys(
+        (n for n in plan.attributes if "\x1f::" not in n), ("a", "b", "deep", "x")
+    )
     codec = plan.finish(release(plan, rng, **texts))
     assert codec_from_json(json.loads(json.dumps(codec.to_json()))).to_json() == codec.to_json()
     made = codec.decode(codes_of(codec, plan.collect([plan.read(batch)])), rng)
@@ -82,6 +86,26 @@ def test_any_document_is_read_and_comes_back_with_its_scalars(connection, base):
     }  # fmt: skip
     assert [item or {} for item in others] == [{}] * len(others)
     assert (others[-1] is None) == (base == "jsonb")
+
+
+@pytest.mark.parametrize("parts", [("[", "", "]"), ('{"a":', "1", "}")])
+def test_the_deepest_document_that_can_be_stored_is_read(connection, parts):
+    before, within, after = parts
+    with connection.transaction(force_rollback=True):
+        low, high = 100, 100_000
+        while high - low > 1:
+            depth = (low + high) // 2
+            made = before * depth + within + after * depth
+            try:
+                with connection.transaction():
+                    connection.execute("INSERT INTO jsons VALUES (%s)", [made])
+                low = depth
+            except psycopg.errors.StatementTooComplex:
+                high = depth
+        texts = [text for text, _ in plan_of(connection, "jsons").select(sql.Identifier("d"))]
+        query = sql.SQL("COPY (SELECT {} FROM public.jsons) TO STDOUT")
+        with connection.cursor().copy(query.format(sql.SQL(", ").join(texts))) as rows:
+            assert {field for row in rows.rows() for field in row} == {None}
 
 
 @pytest.mark.parametrize(
@@ -116,6 +140,7 @@ def test_a_model_with_other_parts_is_refused(connection):
         {"paths": [*data["paths"][1:], "another"]},
         {"paths": ["a", "a.b", *data["paths"][2:]]},
         {"parts": data["parts"][1:]},
+        {"parts": [data["parts"][-1], *data["parts"][1:]]},
         {"parts": [{**data["parts"][0], "codec": "document"}, *data["parts"][1:]]},
     ):
         with pytest.raises(ModelError):
