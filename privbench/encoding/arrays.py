@@ -55,8 +55,11 @@ _RANDOM = (
     "('x' || pg_catalog.left(pg_catalog.gen_random_uuid()::pg_catalog.text, 8))"
     "::pg_catalog.bit(32)::bigint"
 )
+#: PostgreSQL cannot print a value whose text is longer than a gigabyte, and a nested one may take
+#: many times its size. No element of more than a megabyte is printed: it is too long for a label.
 _ELEMENT = (
-    "(SELECT pg_catalog.left(FORM, {1}) FROM (SELECT pg_catalog.unnest({0}) AS v"
+    "(SELECT CASE WHEN pg_catalog.pg_column_size(e.v) > 1048576 THEN pg_catalog.repeat('?', {1})"
+    " ELSE pg_catalog.left(FORM, {1}) END FROM (SELECT pg_catalog.unnest({0}) AS v"
     " OFFSET RANDOM % GREATEST(pg_catalog.cardinality({0}), 1) LIMIT 1) AS e)"
 )
 
