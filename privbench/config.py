@@ -35,6 +35,8 @@ PathType = Literal["text", "boolean", "bigint", "numeric", "date", "timestamp", 
 
 #: The most paths of one column of documents, and the most steps and characters of a path's keys.
 MAX_PATHS, MAX_STEPS, MAX_KEY = 64, 4, 64
+#: The most characters of a path: each of a key may be written as two escapes of six.
+_MAX_PATH = MAX_STEPS * (12 * MAX_KEY + 3)
 _STEP = re.compile(r'"(?:[^"\\]|\\.)*"|[^."\\]+')
 
 
@@ -46,6 +48,8 @@ def path_steps(text: str) -> tuple[str, ...]:
     >>> path_steps("user.name"), path_steps('"a.b".c')
     (('user', 'name'), ('a.b', 'c'))
     """
+    if len(text) > _MAX_PATH:
+        raise ValueError(f"a path is longer than {_MAX_PATH} characters")
     found = _STEP.findall(text)
     steps = tuple(json.loads(step) if step[0] == '"' else step for step in found)
     if ".".join(found) != text or not 0 < len(steps) <= MAX_STEPS:
@@ -65,9 +69,10 @@ def path_text(steps: Iterable[str]) -> str:
 
 def require_paths(texts: Iterable[str]) -> None:
     """Refuse too many paths, and one that leads to a scalar and into it (ValueError)."""
-    found = sorted(map(path_steps, texts))
-    if len(found) > MAX_PATHS:
+    texts = list(texts)
+    if len(texts) > MAX_PATHS:
         raise ValueError(f"more than {MAX_PATHS} paths")
+    found = sorted(map(path_steps, texts))
     for one, other in pairwise(found):
         if other[: len(one)] == one:
             raise ValueError(

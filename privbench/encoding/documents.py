@@ -34,7 +34,7 @@ from privbench.encoding.base import (
 )
 from privbench.encoding.bounds import public_range
 from privbench.encoding.categories import ListCodec, list_reader
-from privbench.encoding.keys.placeholders import MAX_TEMPLATES, TEMPLATE_PART, of_templates
+from privbench.encoding.keys.placeholders import TEMPLATE_PART, of_templates
 from privbench.encoding.ordered import OrderedCodec, OrderedReader
 from privbench.encoding.ranges import PartsReader
 from privbench.encoding.scale import scale_of
@@ -81,7 +81,8 @@ _MOST_BYTES, _MOST_NESTED = 2**24, 2**12
 _PLAIN = {"N": r"^-?\d+(\.\d+)?([eE][+-]?\d+)?$", "D": r"^\d"}
 #: Escapes that PostgreSQL stores in a `json`, and cannot decode.
 _UNDECODED = r"\\u(0000|[dD][89a-fA-F])"
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+#: A string of JSON; one that does not end takes the rest, so that no other is looked for there.
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"?')
 #: Stands before a part of a template that is replaced by a number, where it is no part of a text.
 _BARE = "\x00"
 
@@ -202,8 +203,8 @@ class DocumentCodec(Codec):
             raise ValueError("the parts of a document are not those of its paths")
         if any(isinstance(p, FillCodec) and not p.filler.startswith("faker:") for p in self.parts):
             raise ValueError("a part of a document has no texts")
-        if len(self.templates) > MAX_TEMPLATES:
-            raise ValueError("a document has too many templates")
+        if self.templates:
+            of_templates(self.templates)
 
     def _typed(self) -> list[tuple[str, str]]:
         return [(p, part.type.base) for p, part in zip(self.paths, self.parts, strict=False)]

@@ -1,10 +1,13 @@
 """Documents by their paths: no row makes a cast fail, and documents come back."""
 
 import json
+from dataclasses import replace
 
+import numpy as np
 import psycopg
 import pyarrow as pa
 import pytest
+from bounded import bounded
 from columns import codes_of, release
 from psycopg import sql
 
@@ -117,6 +120,7 @@ def test_the_deepest_document_that_can_be_stored_is_read(connection, parts):
         (["a..b"], "at most 4 keys"),
         (["items.0"], "a place in an array"),
         (["x" * 65], "longer than 64"),
+        (['"' + '\\"' * 2**20], "longer than 3084"),
         (['"\\u001f"'], "longer than 64"),
         ([f"p{i}" for i in range(65)], "more than 64"),
         ({"a": "xml"}, "Input should be"),
@@ -139,12 +143,25 @@ def test_a_model_with_other_parts_is_refused(connection):
     for wrong in (
         {"paths": [*data["paths"][1:], "another"]},
         {"paths": ["a", "a.b", *data["paths"][2:]]},
+        {"paths": ['"' + '\\"' * 2**20, *data["paths"][1:]]},
+        {"templates": ['"' + '\\"' * 2**15]},
+        {"templates": ["{}"] * 65},
         {"parts": data["parts"][1:]},
         {"parts": [data["parts"][-1], *data["parts"][1:]]},
         {"parts": [{**data["parts"][0], "codec": "document"}, *data["parts"][1:]]},
     ):
         with pytest.raises(ModelError):
             codec_from_json(data | wrong)
+
+
+def test_a_template_is_read_in_one_pass(connection):
+    """Attack: a text that does not end, which a naive pattern tries from each of its quotes."""
+    plan = plan_of(connection, "jsonbs")
+    codec = plan.finish(release(plan, generator(0)))
+    texts = ('"' + '\\"' * (2**15 - 1), '"\\' * 2**15)
+    hostile = replace(codec, templates=texts)
+    codes = {name: np.zeros(2, domain.dtype) for name, domain in codec.domains.items()}
+    bounded(lambda: hostile.decode(codes, generator(0)), seconds=5)
 
 
 def test_the_schema_names_paths(make_database):
