@@ -35,7 +35,7 @@ def with_natural_keys(
     lookups = {name for name, section in sections.items() if section.natural}
     if not lookups:
         return schema
-    kinds = {name: item.kind for name, item in propose(schema).tables.items()}
+    proposed = propose(schema).tables
     for name in sorted(lookups):
         table = schema.table(name)
         owned = [
@@ -45,8 +45,11 @@ def with_natural_keys(
             if key.ref_table == table.name and {*key.columns} == {*(owners[other.key] or ())}
         ]
         said = _refusal(table, sections[name], owners[name], owned)
-        if said is None and kinds[name] in PERSON_LIKE:
-            said = f"it seems to hold people or organisations ({kinds[name].label})."
+        kind = proposed[name].kind
+        if said is None and kind in PERSON_LIKE:
+            said = f"it seems to hold people or organisations ({kind.label})."
+        if said is None and proposed[name].secretive:
+            said = f"its keys may be secrets ({kind.label})."
         if said is not None:
             raise ConfigError(f"'natural' cannot stand here: {said}", table=name, remedy=_REMEDY)
     marked = (

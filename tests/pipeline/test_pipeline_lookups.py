@@ -155,6 +155,7 @@ REFUSED = {
     "customer": ("", "not one column of text"),
     "person": ("CREATE TABLE person (code text PRIMARY KEY, name text)", "people"),
     "entry": ("CREATE TABLE entry (email text PRIMARY KEY)", "says who somebody is"),
+    "session": ("CREATE TABLE session (token text PRIMARY KEY)", "may be secrets"),
     "shop": (
         "CREATE TABLE shop (shop_code text PRIMARY KEY, town text);"
         " CREATE TABLE sale (id integer PRIMARY KEY, shop_code text NOT NULL REFERENCES shop)",
