@@ -43,7 +43,7 @@ from privbench.schema import Schema, Table
 MAX_HEADER = 32 * 2**20
 
 #: Name and version of the format of a model file.
-VERSION = "privbench-model", 7
+VERSION = "privbench-model", 8
 
 
 @dataclass(frozen=True)
