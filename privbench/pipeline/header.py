@@ -132,7 +132,7 @@ class Header(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
 
     format: Literal["privbench-model"]
-    version: Literal[7]
+    version: Literal[8]
     promise: Promise
     schema_: Schema = Field(alias="schema")
     config: dict[str, JsonValue]
