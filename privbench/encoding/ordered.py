@@ -42,7 +42,7 @@ from privbench.encoding.scale import (
     Spacing,
     scale_of,
 )
-from privbench.privacy.recoding import NAN, EdgesRecoding, Recoding
+from privbench.privacy.recoding import NAN, NULL, EdgesRecoding, Recoding
 from privbench.rules.named import DATES, suggested_dates, suggested_range
 
 
@@ -259,7 +259,12 @@ class OrderedReader(ColumnReader):
 
     def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
         points = self.scale.read(batch[self.alias()])
-        steps = {self._steps: self.scale.steps_of(points)} if self._counted else {}
+        steps = {}
+        if self._counted:
+            outside = (points < self.range.lo) | (points > self.range.hi)
+            # Points outside a public range may arrive as others (`known`), and have no step.
+            inside = np.where(outside & self.range.settled, NULL, points)
+            steps = {self._steps: self.scale.steps_of(inside)}
         return {self.name: self._recoding.apply(points) if self.range.settled else points, **steps}
 
     @property
