@@ -173,6 +173,7 @@ def _table(
         for column in table.columns
         if making[column.name] == "modelled"
     }
+    _require_apart(table, readers)
     # Of several keys on the same columns the first one owns.
     owners = [key for key in table.foreign_keys if own and {*key.columns} == {*own}]
     keys = tuple(
@@ -181,6 +182,21 @@ def _table(
         if not key.natural
     )
     return TablePlan(table, section, making, keys, readers)
+
+
+def _require_apart(table: Table, readers: Mapping[str, ColumnReader]) -> None:
+    """Refuse a column that is called as a part of another one."""
+    taken = dict[str, str]()
+    for name, item in readers.items():
+        for part in item.attributes:
+            if part in taken:
+                raise SchemaError(
+                    f"its name is that of a part of the column {taken[part]}.",
+                    table=table.key,
+                    column=name,
+                    remedy='Rename it, or use kind = "skip".',
+                )
+            taken[part] = name
 
 
 def _key(

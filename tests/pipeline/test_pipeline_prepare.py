@@ -51,6 +51,14 @@ def test_prepare_of_a_key_unique_in_the_whole_table_keeps_it(make_database):
     assert plan.spec.ancestors("public.post") == ("public.account",)
 
 
+def test_prepare_of_a_column_called_as_a_part_of_another_is_refused(make_database):
+    dsn = make_database('CREATE TABLE t (d jsonb, "d\x1fa" text)')
+    for options in ("kind = 'skip'", "paths = ['b']"):
+        plan_of(dsn, Config.loads(f"[tables.'public.t'.columns.d]\n{options}"))
+    with pytest.raises(SchemaError, match="a part of the column d"):
+        plan_of(dsn, Config.loads("[tables.'public.t'.columns.d]\npaths = ['a']"))
+
+
 SHOP = """
 CREATE TABLE customer (id int PRIMARY KEY, referrer int REFERENCES customer);
 CREATE TABLE purchase (id int PRIMARY KEY, customer int NOT NULL REFERENCES customer);
