@@ -105,8 +105,9 @@ class Rule:
     """
 
     kind: Literal[
-        "bounds", "values", "length", "pattern", "case", "order", "differs", "unique", "expression"
-    ]
+        "bounds", "values", "length", "size", "pattern", "case", "order", "differs", "unique",
+        "expression",
+    ]  # fmt: skip
     columns: Few[Name]  # the columns; of an order the lesser one first; ``VALUE`` of a domain
     source: Literal["check", "domain", "partition", "reference", "index", "name", "config"]
     text: Expression  # what states it, in full
@@ -114,7 +115,7 @@ class Rule:
     high: Text | None = None
     strict: bool = False  # whether ends are excluded; of an order, whether equal values are
     values: Labels[Text] | None = None  # literals of all values that are allowed
-    shortest: Bigint = 0  # length of a text
+    shortest: Bigint = 0  # length of a text, or size of another value
     longest: Bigint | None = None
     pattern: Text | None = None  # a regular expression
     fold: bool = False  # whether the case of letters does not count, of a pattern or in an index

@@ -39,8 +39,8 @@ from privbench.encoding.base import (
 from privbench.encoding.categories import MAX_LABEL, label_piece, labels_of, released_labels
 from privbench.encoding.keys.placeholders import is_array, part_maker
 from privbench.encoding.scale import int64_points, scale_of
-from privbench.encoding.surrogate_text import joined, length_cells, length_edges, quoted
-from privbench.encoding.unmodelled import MAX_ELEMENTS, drawn_sizes
+from privbench.encoding.surrogate_text import joined, length_cells, quoted
+from privbench.encoding.unmodelled import MAX_ELEMENTS, drawn_sizes, limited_edges
 from privbench.privacy.recoding import EdgesRecoding, LabelsRecoding, Recoding
 from privbench.schema import Column
 
@@ -163,6 +163,7 @@ class ArrayReader(ColumnReader):
     """Reads every array's length, and one of its elements as a possible label."""
 
     per_unit: int = 1  # distinct elements that one unit may propose
+    sizes: tuple[int, int | None] = (0, None)  # least and greatest length that rules allow
 
     @property
     def attributes(self) -> tuple[str, ...]:
@@ -198,9 +199,7 @@ class ArrayReader(ColumnReader):
 
     @property
     def _lengths(self) -> EdgesRecoding:
-        return length_cells(
-            length_edges(min(self.column.least, MAX_ELEMENTS), MAX_ELEMENTS), self.nullable
-        )
+        return length_cells(limited_edges(self.column, self.sizes, MAX_ELEMENTS), self.nullable)
 
     def finish(self, released: Mapping[str, Released]) -> Codec:
         return ArrayCodec(*self.head, self._lengths.edges, released_labels(released, self.name))
@@ -212,10 +211,15 @@ class ArrayReader(ColumnReader):
         )
 
 
-def array_reader(table: str, column: Column, per_unit: int) -> ArrayReader | None:
-    """The reader of an array whose elements can be released as labels, else None."""
+def array_reader(
+    table: str, column: Column, per_unit: int, sizes: tuple[int, int | None]
+) -> ArrayReader | None:
+    """The reader of an array whose elements can be released as labels, else None.
+
+    ``sizes`` are the least and greatest number of elements that rules of the schema allow.
+    """
     if not per_unit or column.templates or not is_array(column.type):
         return None
     if part_maker(column.type.parts[0]) is None:
         return None
-    return ArrayReader(table, column, per_unit)
+    return ArrayReader(table, column, per_unit, sizes)

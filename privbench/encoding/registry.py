@@ -37,7 +37,7 @@ from privbench.encoding.unmodelled import (
     skip_reader,
 )
 from privbench.errors import ConfigError, ModelError
-from privbench.rules.facts import allowed, column_rules, length_limits
+from privbench.rules.facts import SIZES, allowed, column_rules, length_limits
 from privbench.rules.named import plain_name
 from privbench.rules.texts import unkept_checks
 from privbench.schema import Column, Rule, Table
@@ -101,11 +101,12 @@ def reader(column: Column, table: Table, config: ColumnConfig, delta: float) -> 
     if config.paths:
         return document_reader(table.key, column, config, delta)
     room = index_room(table, column.name)
+    sizes = length_limits(column_rules(table, column, SIZES), None)
     per_unit = config.per_unit if delta > 0 and config.kind == "auto" and room is None else 0
     return (
-        array_reader(table.key, column, per_unit)
+        array_reader(table.key, column, per_unit, sizes)
         or (None if column.templates else parts_reader(table.key, column))
-        or sized_reader(table.key, column, room)
+        or sized_reader(table.key, column, sizes, room)
         or fallback_reader(table.key, column)
     )
 

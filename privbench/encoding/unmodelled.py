@@ -291,10 +291,20 @@ def drawn_sizes(
     return np.minimum(np.where(null, 0, sizes), most), null
 
 
-def sized_reader(table: str, column: Column, room: int | None = None) -> ColumnReader | None:
+def limited_edges(column: Column, sizes: tuple[int, int | None], top: int) -> tuple[int, ...]:
+    """Public cells of sizes that rules of the schema, a column's template and ``top`` allow."""
+    least, most = sizes
+    top = top if most is None else min(top, most)
+    return length_edges(min(max(column.least, least), top), top)
+
+
+def sized_reader(
+    table: str, column: Column, sizes: tuple[int, int | None], room: int | None = None
+) -> ColumnReader | None:
     """The reader of a type whose size is measured, or None for other types.
 
-    If an index limits the bytes of a value, ``room`` is that limit.
+    ``sizes`` are the least and greatest size that rules of the schema allow. If an index limits the
+    bytes of a value, ``room`` is that limit.
     """
     listed = column.templates and is_array(column.type)
     measure = "array" if listed else size_kind(column.type)
@@ -305,7 +315,7 @@ def sized_reader(table: str, column: Column, room: int | None = None) -> ColumnR
         top = max(min(top, int(room / _BYTES.get(measure, 1.0))), 1)
     if measure == "varbit":
         top = min(top, column.type.length or top)
-    edges = length_edges(min(column.least, top), top)
+    edges = limited_edges(column, sizes, top)
     codec = SizedCodec(*head(column), measure, edges, column.templates)
     why = f"values of {column.type.sql} are never copied"
     if measure in DOCUMENTS:

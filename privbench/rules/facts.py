@@ -18,6 +18,8 @@ BOUNDS, REFERENCE = "partition bounds", "type of a reference"
 VALUE = ("VALUE",)
 #: Kinds of rules that limit the values of a column by literals.
 LIMITS = ("bounds", "values", "length")
+#: Kinds of rules that limit how large a value is.
+SIZES = ("length", "size")
 
 
 def with_rules(table: Table) -> Table:
@@ -99,7 +101,7 @@ def folded_uniques(table: Table) -> tuple[Unique, ...]:
 
 
 def length_limits(limits: Sequence[Rule], declared: int | None) -> tuple[int, int | None]:
-    """The least and greatest length of a text by its rules and its declared length."""
+    """The least and greatest length or size of a value by its rules and its declared length."""
     tops = [rule.longest for rule in limits if rule.longest is not None]
     if declared is not None:
         tops.append(declared)

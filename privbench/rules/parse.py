@@ -125,6 +125,9 @@ def _compared(tree: exp.Binary) -> Rule | None:
     name, other, value = _column(left), _column(right), _text(right)
     if isinstance(bare(left), exp.Length):
         return _length(bare(left), kind, value)
+    if (sized := _sized(bare(left))) is not None:
+        ends = _ends(kind, value)
+        return None if ends is None else _rule("size", _column(sized), **ends)
     if kind is exp.EQ:
         listed = _array(right.this) if isinstance(right, exp.Any) else None
         values = listed or (None if value is None else (value,))
@@ -139,13 +142,29 @@ def _compared(tree: exp.Binary) -> Rule | None:
 def _length(tree: exp.Expr, kind: type[exp.Expr], value: str | None) -> Rule | None:
     plain = _untrimmed(tree.this)
     trimmed = plain is not bare(tree.this)
-    least = kind in (exp.GT, exp.GTE)
-    if value is None or not re.fullmatch("[0-9]{1,18}", value) or (trimmed and not least):
+    ends = _ends(kind, value)
+    if ends is None or (trimmed and kind not in (exp.GT, exp.GTE)):
+        return None
+    return _rule("length", _column(plain), **ends)
+
+
+def _sized(tree: exp.Expr) -> exp.Expr | None:
+    """What a call counts the bytes, bits or elements of; None for other expressions."""
+    if isinstance(tree, exp.Anonymous) and len(tree.expressions) == 1:
+        named = str(tree.this).lower() in ("octet_length", "cardinality")
+        return tree.expressions[0] if named else None
+    if isinstance(tree, exp.ArraySize):
+        return tree.this if _text(tree.expression) == "1" else None
+    return tree.this if isinstance(tree, exp.BitLength) else None
+
+
+def _ends(kind: type[exp.Expr], value: str | None) -> dict[str, int] | None:
+    """The least and greatest number that a comparison with a literal allows; None for others."""
+    if value is None or not re.fullmatch("[0-9]{1,18}", value):
         return None
     number = int(value)
     ends = {} if kind in (exp.LT, exp.LTE) else {"shortest": number + (kind is exp.GT)}
-    ends |= {} if least else {"longest": number - (kind is exp.LT)}
-    return _rule("length", _column(plain), **ends)
+    return ends | ({} if kind in (exp.GT, exp.GTE) else {"longest": number - (kind is exp.LT)})
 
 
 def _cased(*sides: exp.Expr) -> Rule | None:

@@ -211,6 +211,20 @@ def test_plan_of_labels_follows_config_and_delta():
     ]
 
 
+@pytest.mark.parametrize(
+    ("type_", "check", "edges"),
+    [
+        (ColumnType("bytea", "bytea"), "octet_length(c) = 4", (4, 5)),
+        (ColumnType("bytea", "bytea"), "(c IS NULL) OR (length(c) <= 1)", (0, 1, 2)),
+        (ColumnType("bit varying", "varbit"), "bit_length(c) > 2 AND bit_length(c) < 5", (3, 4, 5)),
+        (ColumnType("integer[]", "_int4", category="A", parts=(INT4,)),
+         "cardinality(c) >= 2 AND array_length(c, 1) <= 3", (2, 3, 4)),
+    ],
+)  # fmt: skip
+def test_plan_of_a_sized_value_keeps_the_sizes_that_checks_allow(type_, check, edges):
+    assert plan(type_, check).codec.edges == edges
+
+
 @pytest.mark.parametrize(("method", "greatest"), [("btree", 2400), ("gin", None)])
 def test_plan_of_indexed_text_stays_within_an_entry(method, greatest):
     index = Index("i", f"CREATE INDEX i ON public.t USING {method} (c)", columns=("c",))
