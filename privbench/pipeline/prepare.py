@@ -17,6 +17,7 @@ from privbench.encoding import (
     ColumnReader,
     CoverageLine,
     Role,
+    calendar,
     reader,
     role_of,
     table_coverage,
@@ -235,4 +236,5 @@ def _key(
     nullable |= not key.validated
     # Rows of another partition than that of the key need not satisfy it; those of its own must.
     loose = key.declared or not (key.validated or table.partitions)
-    return KeySpec(key.name, table.key, parent.key, role, nullable, key.unique, loose)
+    ordered = public and calendar(parent) is not None
+    return KeySpec(key.name, table.key, parent.key, role, nullable, key.unique, loose, ordered)
