@@ -73,6 +73,8 @@ def test_what_is_proposed(case, read):
     if said["implied"]:
         implied = [f"{_short(i.table)}.{i.column}: {_short(i.parent)}" for i in proposal.undeclared]
         assert sorted(implied) == sorted(said["implied"])
+    for name, columns in (line.split(": ") for line in said["natural"]):
+        assert [*map(_short, tables[name].natural)] == columns.split("; ")
     for name, answers in (line.split(": ") for line in said["doubt"]):
         assert tables[name].question()[1] == answers.split("; ")
     text = render(proposal)
