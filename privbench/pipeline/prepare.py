@@ -27,6 +27,7 @@ from privbench.encoding.formats import without_formats
 from privbench.errors import ConfigError, SchemaError
 from privbench.privacy import PART, DatabaseSpec, KeySpec, Relation, TableSpec
 from privbench.schema import ForeignKey, Schema, Table
+from privbench.words import own_words
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,8 @@ def prepare(schema: Schema, config: Config) -> FitPlan:
     tables = (without_formats(t) if settings[t.key].role == "public" else t for t in schema)
     schema = replace(schema, tables=tuple(tables))
     owners = roles.resolve(schema, config)
-    schema = roles.with_natural_keys(schema, settings, owners)
+    with own_words(config.words):
+        schema = roles.with_natural_keys(schema, settings, owners)
     plans = {
         table.key: _table(schema, table, settings, owners.get(table.key), config.privacy.delta)
         for table in schema
