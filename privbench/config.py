@@ -378,11 +378,17 @@ class SourceConfig(_Section):
     tables: dict[str, SourceTableConfig] = {}
 
 
+#: One word of a name, without blanks, digits and underscores.
+Word = Annotated[str, Field(pattern=r"^[^\W\d_]{2,60}$")]
+
+
 class Config(_Section):
     r"""The whole file.
 
     Attributes:
         rules: SQL conditions on columns of one table that every row of the clone keeps.
+        words: Words of yours in names of tables and columns, by the word of the lists as which
+            roles are proposed for them: ``person = ["azubi", "azubis"]``.
 
     >>> Config.loads('[privacy]\nepsilon = 3.2').privacy.epsilon
     3.2
@@ -395,6 +401,7 @@ class Config(_Section):
     synthesizer: SynthesizerConfig = SynthesizerConfig()
     tables: dict[str, TableConfig] = {}
     rules: dict[str, Annotated[list[str], Field(max_length=1000)]] = {}
+    words: Annotated[dict[str, list[Word]], Field(max_length=1000)] = {}
     source: SourceConfig | None = None
 
     @classmethod

@@ -1,6 +1,7 @@
 """Names of tables and columns as words: split, made singular, looked up in ``words.toml``.
 
-Words of other languages are read as English ones by ``languages.toml``.
+Words of other languages are read as English ones by ``languages.toml``, and so are those of a
+config's ``[words]`` (`own_words`).
 """
 
 from __future__ import annotations
@@ -8,14 +9,37 @@ from __future__ import annotations
 import re
 import tomllib
 import unicodedata
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from difflib import get_close_matches
+from functools import cache, wraps
 from importlib import resources
-from typing import Any
+from typing import Any, TypeVar
+
+from privbench.errors import ConfigError
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _LETTERS = re.compile(r"[^\W\d_]+")
+#: Words of the user, each with the English ones that it is read as.
+_OWN: ContextVar[tuple[tuple[str, tuple[str, ...]], ...]] = ContextVar("own words", default=())
+_Read = TypeVar("_Read")
 #: Glued words shorter than this are left whole.
 _LEAST_GLUED = 5
+
+
+def _cached(read: Callable[..., _Read]) -> Callable[..., _Read]:
+    """Remember what a function reads in names, apart for every choice of `own_words`."""
+
+    @cache
+    def known(_: object, *names: str) -> _Read:
+        return read(*names)
+
+    @wraps(read)
+    def found(*names: str) -> _Read:
+        return known(_OWN.get(), *names)
+
+    return found
 
 
 @cache
@@ -54,20 +78,59 @@ def _plain(word: str) -> str:
     return "".join(letter for letter in letters if not unicodedata.combining(letter))
 
 
-@cache
+def _spellings(word: str) -> set[str]:
+    return {_plain(word), _plain(word.translate(_TWO_LETTERS))}
+
+
+@contextmanager
+def own_words(given: Mapping[str, Sequence[str]]) -> Iterator[None]:
+    """Read words of the user as words of the lists, by which they are given, for a while.
+
+    They outrank all others: an English word, too, may mean something else in a house.
+
+    >>> with own_words({"person": ["Azubi", "azubis"], "created": ["angelegt"]}):
+    ...     words("Azubis"), words("angelegt_von")
+    (('person',), ('created', 'by'))
+
+    Raises:
+        ConfigError: The lists do not have a word as which others are to be read.
+    """
+    found = {}
+    for meaning, written in given.items():
+        read = tuple(meaning.lower().split())
+        if not read or not {*read} <= _english():
+            near = get_close_matches(meaning.lower(), _english(), n=1)
+            raise ConfigError(
+                f"[words] reads words as {meaning!r}, which is in none of the lists.",
+                remedy=f"Did you mean {near[0]}?" if near else "See docs/roles.md.",
+            )
+        for word in written:
+            for spelling in _spellings(word.lower()):
+                found[spelling] = found[singular(spelling)] = read
+    token = _OWN.set(tuple(sorted(found.items())))
+    try:
+        yield
+    finally:
+        _OWN.reset(token)
+
+
+@_cached
 def _foreign() -> dict[str, tuple[str, ...]]:
-    """The English words of those of other languages; English words are never among them."""
+    """The English words of those of other languages and of the user's own words.
+
+    English words are never among those of languages.
+    """
     english = _english()
     found = {}
     for language in _read("languages.toml").values():
         for meaning, written in language.items():
             for word in written:
-                for spelling in {_plain(word), _plain(word.translate(_TWO_LETTERS))} - english:
+                for spelling in _spellings(word) - english:
                     found[spelling] = tuple(meaning.split())
-    return found
+    return found | dict(_OWN.get())
 
 
-@cache
+@_cached
 def _vocabulary() -> frozenset[str]:
     """Every word that glued names are split into."""
     return _english() | _foreign().keys()
@@ -86,7 +149,7 @@ def _english() -> frozenset[str]:
     return frozenset(word for word in found if word.isalpha() and len(word) > 1)
 
 
-@cache
+@_cached
 def words(name: str) -> tuple[str, ...]:
     """The singular, lower-case words of a name.
 
@@ -162,7 +225,7 @@ def noun(name: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-@cache
+@_cached
 def personal_kinds(name: str, category: str) -> frozenset[str]:
     """Kinds of personal data that a column's name and type category suggest.
 

@@ -167,11 +167,19 @@ values = ["open", "paid", "shipped"]
 [tables."public.country"]
 role = "public"                 # COPIED VERBATIM
 
+[words]
+person = ["azubi", "azubis"]    # what an azubi owns is proposed as a person's
+
 [rules]
 "public.order" = ["shipped >= ordered", "status <> 'paid' OR amount > 0"]
 ```"""
 
 _RULES = """\
+## `[words]`
+
+Words of yours in names of tables and columns, for the proposal of roles: by an English word of the
+[lists](roles.md#words-of-your-own), the words that are read as it.
+
 ## `[rules]`
 
 By table, a list of SQL conditions on its columns that every row of the clone keeps, as if each were

@@ -11,7 +11,7 @@ from privbench.encoding.base import (
     StepNeed,
 )
 from privbench.encoding.bounds import Bounds, BoundsNeed
-from privbench.encoding.keys.columns import Role, role_of
+from privbench.encoding.keys.columns import Role, calendar, role_of
 from privbench.encoding.keys.generate import KeyedTable, generate_keys
 from privbench.encoding.registry import codec_from_json, reader, table_coverage, unkept
 
@@ -28,6 +28,7 @@ __all__ = [
     "Role",
     "Step",
     "StepNeed",
+    "calendar",
     "codec_from_json",
     "generate_keys",
     "reader",

@@ -16,6 +16,7 @@ import pyarrow as pa
 from psycopg import sql
 
 from privbench.domain import Known
+from privbench.encoding import calendar
 from privbench.encoding.base import ColumnReader
 from privbench.errors import SchemaError
 from privbench.pipeline.archive import MAX_EMPTY_ROWS
@@ -255,6 +256,8 @@ def _read_public(snapshot: Snapshot, item: TablePlan, keys: Expressions) -> _Raw
         # `archive.read_table` would refuse a model with so many rows.
         said = f"the public table has more than {MAX_EMPTY_ROWS:,} rows without a column."
         raise SchemaError(said, table=item.table.key, remedy="Exclude it under [database].")
+    if days := calendar(item.table):
+        whole = whole.sort_by(f"p{days.position}")
     verbatim = whole.select([f"p{column.position}" for column in columns])
     verbatim = verbatim.rename_columns([column.name for column in columns])
     return _Raw(whole.num_rows, {}, {name: whole[name] for name in keys}, verbatim)

@@ -17,6 +17,7 @@ from privbench.pipeline.source import Catalog, estimated_sizes, look, require_us
 from privbench.postgres.connect import Identity
 from privbench.rules.documents import named_paths
 from privbench.schema import Schema, Table, TableName
+from privbench.words import own_words
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,8 @@ def inspect(
         for name, section in config.tables.items()
         if "references" in section.model_fields_set
     }
-    proposal = roles.propose(catalog.schema, settled)
+    with own_words(config.words):
+        proposal = roles.propose(catalog.schema, settled)
     filled = proposal.to_config(config, "public" if lookups == "public" else "private")
     filled = _with_columns(filled, catalog.schema)
     schema = roles.referenced(catalog.schema, filled)

@@ -31,6 +31,7 @@ from privbench.privacy import Event
 from privbench.roles import Proposal, propose
 from privbench.roles.classes import PERSON_LIKE, Kind
 from privbench.synthesizers import get as find_synthesizer
+from privbench.words import own_words
 
 #: The largest ε that is advised.
 MOST_EPSILON = 10.0
@@ -92,7 +93,9 @@ def small_tables(
     plan: FitPlan, units: Mapping[str, float], least: Mapping[str, float]
 ) -> list[Loss]:
     """Tables whose released or expected number of units is 0 or below their least useful size."""
-    proposal, found = propose(plan.schema), []
+    found = []
+    with own_words(plan.config.words):
+        proposal = propose(plan.schema)
     for name, held in units.items():
         enough = least.get(name, 0.0)
         if held < max(enough, 0.5):

@@ -17,6 +17,7 @@ from privbench.encoding import (
     ColumnReader,
     CoverageLine,
     Role,
+    calendar,
     reader,
     role_of,
     table_coverage,
@@ -26,6 +27,7 @@ from privbench.encoding.formats import without_formats
 from privbench.errors import ConfigError, SchemaError
 from privbench.privacy import PART, DatabaseSpec, KeySpec, Relation, TableSpec
 from privbench.schema import ForeignKey, Schema, Table
+from privbench.words import own_words
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,8 @@ def prepare(schema: Schema, config: Config) -> FitPlan:
     tables = (without_formats(t) if settings[t.key].role == "public" else t for t in schema)
     schema = replace(schema, tables=tuple(tables))
     owners = roles.resolve(schema, config)
-    schema = roles.with_natural_keys(schema, settings, owners)
+    with own_words(config.words):
+        schema = roles.with_natural_keys(schema, settings, owners)
     plans = {
         table.key: _table(schema, table, settings, owners.get(table.key), config.privacy.delta)
         for table in schema
@@ -235,4 +238,5 @@ def _key(
     nullable |= not key.validated
     # Rows of another partition than that of the key need not satisfy it; those of its own must.
     loose = key.declared or not (key.validated or table.partitions)
-    return KeySpec(key.name, table.key, parent.key, role, nullable, key.unique, loose)
+    ordered = public and calendar(parent) is not None
+    return KeySpec(key.name, table.key, parent.key, role, nullable, key.unique, loose, ordered)

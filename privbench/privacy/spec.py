@@ -42,6 +42,7 @@ class KeySpec:
     nullable: bool = False  # whether a row may have no reference
     unique: bool = False  # whether at most one row refers to each parent row (one-to-one)
     loose: bool = False  # whether no constraint binds it: values without a parent are made as such
+    ordered: bool = False  # whether the rows of its public parent follow one another in time
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,6 +59,8 @@ NEVER_OWN = frozenset({Kind.LOOKUP, Kind.VERSIONS, Kind.INFRA})
 _CODED = frozenset({Kind.THING, Kind.PLAIN, Kind.STRUCTURE})
 
 
+#: Kinds of tables that may be short lists of names without being public.
+NAMED_BY_USERS = frozenset({Kind.THING, Kind.PLAIN, Kind.STRUCTURE})
 #: The least score of a look-up candidate.
 LEAST = 5
 _SHORT_TYPES = frozenset({"int2", "char"})
@@ -80,6 +82,7 @@ class LookupScore:
     reasons: tuple[str, ...]  # reasons of the score, with points: ``listed name +3``
     proposed: bool  # whether the table is a candidate
     listed: bool = True  # whether its points suffice, without its being a catalogue
+    shaped: bool = False  # whether they suffice whatever it is called, and no person shows
 
 
 def lookup_scores(
@@ -113,14 +116,16 @@ def lookup_scores(
 def _lookup_score(facts: TableFacts, people: frozenset[str]) -> LookupScore:
     found = [*_by_names(facts), *_links(facts), *_shape(facts)]
     evidence = _EVIDENCE & {reason for reason, _ in found}
-    enough = bool(evidence) and sum(points for _, points in found) >= LEAST
+    shaped = sum(points for _, points in found) >= LEAST
+    enough = bool(evidence) and shaped
     referred = bool(facts.incoming or evidence - {"short key"})
     reasons = [f"{reason} {points:+d}" for reason, points in found]
     points_do, catalogue = enough and referred, _catalogue(facts)
     if catalogue and not points_do:
         reasons.insert(0, catalogue)
-    proposed = (bool(catalogue) or points_do) and not _of_people(facts, people)
-    return LookupScore(tuple(reasons), proposed, points_do)
+    private = _of_people(facts, people)
+    proposed = (bool(catalogue) or points_do) and not private
+    return LookupScore(tuple(reasons), proposed, points_do, shaped and not private)
 
 
 def _of_people(facts: TableFacts, people: frozenset[str]) -> bool:

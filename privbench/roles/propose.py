@@ -10,6 +10,7 @@ from privbench.config import Config, TableConfig
 from privbench.display import Lines, lines, paragraphs, table, toml_key
 from privbench.roles.choose import Place, choose, rivals
 from privbench.roles.classes import (
+    NAMED_BY_USERS,
     PEOPLE,
     PERSON_LIKE,
     Kind,
@@ -201,6 +202,11 @@ def render(proposal: Proposal, opened: frozenset[str] = frozenset()) -> Lines:
         for name, item in tables.items()
         if item.secretive
     ]
+    natural = [
+        f"{_short(name)}: natural = true: values of {', '.join(item.natural)} may be released"
+        for name, item in proposal.tables.items()
+        if item.natural and item.kind is not Kind.LOOKUP
+    ]
     implied = [
         f"{_short(item.table)}.{item.column} → {_short(item.parent)}: {item.reason}"
         for item in proposal.undeclared
@@ -210,6 +216,7 @@ def render(proposal: Proposal, opened: frozenset[str] = frozenset()) -> Lines:
         _forest(proposal),
         _lookups(proposal, opened),
         _block("May hold secrets: never copied but by a line of its own", secretive),
+        _block("Keys that are names (private; only their values are kept)", natural),
         _block("Owners in doubt (asked about on a terminal; else as above)", doubts),
         _block("Tables that reach a second owner (one owns, the others are REF)", second),
         _block("A person's data in several units: ε does not hold per person", spread),
@@ -381,8 +388,15 @@ def _table(found: _Findings, facts: TableFacts, has_people: bool) -> TablePropos
 
 
 def _natural(found: _Findings, facts: TableFacts) -> tuple[str, ...]:
-    """Columns that refer to a look-up with a readable key, whose values may be released."""
-    if found.kinds[facts.name] is not Kind.LOOKUP or not is_readable(facts.table):
+    """Columns that refer to a look-up with a readable key, whose values may be released.
+
+    What has the shape of a look-up, but is named by those who use the house, counts as one here:
+    nothing is copied, and a value is released where many units hold it.
+    """
+    kind, owners = found.kinds[facts.name], [place.own for place in found.places.values()]
+    apart = not found.places[facts.name].own and facts.name not in (o.parent for o in owners if o)
+    shaped = found.scores[facts.name].shaped and kind in NAMED_BY_USERS and apart
+    if not (kind is Kind.LOOKUP or shaped) or not is_readable(facts.table):
         return ()
     return tuple(
         f"{_short(other.name)}.{key.key.columns[0]}"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from privbench.config import ReferenceConfig, TargetConfig
 from privbench.schema import Column, Schema, Table
-from privbench.words import listed, noun, words
+from privbench.words import listed, noun, of_person, words
 
 #: Base types of keys that PostgreSQL compares by functions of its own.
 _KEYS = frozenset({"int2", "int4", "int8", "uuid", "text", "varchar", "bpchar", "numeric"})
@@ -37,9 +37,11 @@ def undeclared(schema: Schema, settled: Collection[str] = ()) -> tuple[Undeclare
 
     The type has to be that of the key, and the name has to say the table: it ends with the table's
     words, or is the name of the primary key of one table alone, or of a foreign key elsewhere. A
-    table of another schema has to be named with its schema. Where several tables remain, none is.
+    table of another schema has to be named with its schema. Or it has to say that a person owns the
+    row or acts (`_person`). Where several tables remain, none is.
     """
     found = []
+    people = [table for table in schema if of_person(noun(table.name.name))]
     for table in schema:
         taken = {*table.key_columns, *table.loose, *table.periods}
         for column in table.columns if table.key not in settled else ():
@@ -47,12 +49,14 @@ def undeclared(schema: Schema, settled: Collection[str] = ()) -> tuple[Undeclare
             if alone or column.name in taken or column.generated or column.type.base not in _KEYS:
                 continue
             target = _named(schema, table, column) or _alike(schema, table, column)
+            typed = None if target else _typed(schema, table, column)
+            target = target if target or typed else _person(schema, people, table, column)
             if target is not None:
                 parent, ref_column, reason = target
                 to = TargetConfig(table=parent, columns=[ref_column])
                 item = ReferenceConfig(columns=[column.name], to=to, reason=reason)
                 found.append(Undeclared(table.key, column.name, parent, item))
-            elif (typed := _typed(schema, table, column)) is not None:
+            elif typed is not None:
                 parents = ", ".join(to.table for to in typed.types.values())
                 found.append(Undeclared(table.key, column.name, parents, typed))
     return tuple(found)
@@ -145,6 +149,31 @@ def _alike(schema: Schema, table: Table, column: Column) -> tuple[str, str, str]
     (((key, ref_column), reason),) = keys.items()
     same = key in near and near[key].column(ref_column).type.base == column.type.base
     return (key, ref_column, reason) if same else None
+
+
+def _person(
+    schema: Schema, people: Sequence[Table], table: Table, column: Column
+) -> tuple[str, str, str] | None:
+    """The key of the one table of people, for a column that names who owns the row or acts.
+
+    Numbers have to end as keys do, and stay within their schema; a UUID is the key of nothing else.
+    """
+    found, suffix = words(column.name), listed("keys", "suffix")
+    core = tuple(word for word in found if word not in suffix)
+    acts = len(core) == 2 and core[0] in listed("keys", "act") and core[1] == "by"
+    uuid = column.type.base == "uuid"
+    if not (acts or (len(core) == 1 and core[0] in listed("keys", "owner"))):
+        return None
+    same = [
+        target
+        for target in people
+        if len(target.primary_columns) == 1
+        and target.column(target.primary_columns[0]).type.base == column.type.base
+        and (uuid or (target.name.schema == table.name.schema and len(found) > len(core)))
+    ]
+    if len(same) != 1 or same[0] is table or not (uuid or column.type.category == "N"):
+        return None
+    return same[0].key, same[0].primary_columns[0], "names a person, and has the type of their key"
 
 
 def _near(schema: Schema, table: Table, whole: tuple[str, ...]) -> Iterator[Table]:

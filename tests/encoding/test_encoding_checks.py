@@ -27,7 +27,7 @@ from sql_files import cases, sql_of
 
 from privbench.config import ColumnConfig
 from privbench.encoding.base import CategoriesNeed
-from privbench.encoding.keys.columns import role_of
+from privbench.encoding.keys.columns import calendar, role_of
 from privbench.encoding.registry import table_coverage
 from privbench.encoding.unmodelled import refuse_unknown
 from privbench.errors import ConfigError, SchemaError
@@ -252,3 +252,19 @@ def test_role_of_every_kind_of_column():
     # Times are keys that mean something.
     item = table("t", col("at", STAMPZ), col("id"), primary=("at",))
     assert role_of(item, item.column("at")) == "modelled"
+
+
+@pytest.mark.parametrize(
+    ("columns", "uniques", "days"),
+    [
+        ((col("id"), col("day", DATE)), [("day",)], "day"),
+        ((col("date_key"), col("name", TEXT)), [], "date_key"),
+        ((col("day_id", default="nextval('s'::regclass)"), col("name", TEXT)), [], None),
+        ((col("id"), col("day", DATE)), [("id", "day")], None),
+        ((col("id"), col("day", DATE, generated="s")), [("day",)], None),
+        ((col("birthday"), col("day", DATE)), [], None),
+    ],
+)
+def test_calendars_are_tables_whose_rows_are_days(columns, uniques, days):
+    item = calendar(table("t", *columns, primary=(columns[0].name,), uniques=uniques))
+    assert (item.name if item else None) == days

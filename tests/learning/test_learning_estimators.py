@@ -134,6 +134,17 @@ def test_one_way_keeps_rare_labels_neighbours_of_spikes_and_equal_counts():
     assert np.median(found.max(axis=1)) < 10
 
 
+def test_months_without_rows_stay_empty_where_cells_follow_a_calendar():
+    """Of three years of days with noise of half a day's rows, the first has none."""
+    exact = np.append(np.repeat([0.0, 12.0], [365, 730]), 0.0)
+    noisy = exact + np.random.default_rng(3).laplace(0, 6 / 2**0.5, exact.size)
+    empty = [
+        one_way(noisy, 6.0, Domain(exact.size), "laplace", exact.sum(), ordered=ordered)[:365].sum()
+        for ordered in (False, True)
+    ]
+    assert empty[1] < 0.05 < 0.15 < empty[0]
+
+
 def test_tails_and_special_cells_are_kept_where_they_stand_above_noise_or_go_on():
     """No cell of it does, but the last cells of the range say how it goes on."""
     exact = 300.0 * 0.93 ** np.arange(60)

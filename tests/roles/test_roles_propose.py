@@ -10,8 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from privbench.config import Config
+from privbench.errors import ConfigError
 from privbench.roles import Kind, Proposal, propose, render
 from privbench.schema import Schema
+from privbench.words import own_words
 
 Read = Callable[[str], Schema]
 
@@ -73,6 +76,8 @@ def test_what_is_proposed(case, read):
     if said["implied"]:
         implied = [f"{_short(i.table)}.{i.column}: {_short(i.parent)}" for i in proposal.undeclared]
         assert sorted(implied) == sorted(said["implied"])
+    for name, columns in (line.split(": ") for line in said["natural"]):
+        assert [*map(_short, tables[name].natural)] == columns.split("; ")
     for name, answers in (line.split(": ") for line in said["doubt"]):
         assert tables[name].question()[1] == answers.split("; ")
     text = render(proposal)
@@ -80,6 +85,49 @@ def test_what_is_proposed(case, read):
     for name, item in tables.items():
         assert item.reason == item.reason.strip().partition("\n")[0] != ""
         assert re.search(rf"^ *(?:└ )?{re.escape(name)} +{re.escape(item.reason)}$", text, re.M)
+
+
+HOUSE = """
+azubis: id pk; kuerzel text; since date
+beleg: id pk; erfasst_von ! -> azubis; summe numeric
+antrag: id pk; gestellt_von -> azubis; text text
+artikelstamm: id pk; bezeichnung text; gewicht numeric; hoehe numeric; breite numeric; tiefe numeric
+bestellung: id pk; azubi_id ! -> azubis; artikelstamm_id ! -> artikelstamm
+"""
+
+
+def test_words_of_a_config_are_read_as_those_of_the_lists(read):
+    page = (Path(__file__).parents[2] / "docs" / "roles.md").read_text(encoding="utf-8")
+    (toml,) = re.findall(r"```toml\n(\[words\].*?)```", page, flags=re.S)
+    own, schema = Config.loads(toml).words, read(HOUSE)
+    plain = propose(schema)
+    assert (plain.unit, plain.lookups) == ("row", ())
+    with own_words(own):
+        said = propose(schema)
+    owners = ["antrag: azubis by gestellt_von", "bestellung: azubis by azubi_id"]
+    assert _owners(said) == owners
+    assert said.tables["public.azubis"].kind is Kind.SUBJECT
+    assert said.lookups == ("public.artikelstamm",)
+    # Without their words the maker owns, and the applicant does not.
+    with own_words({"person": own["person"]}):
+        assert _owners(propose(schema)) == ["beleg: azubis by erfasst_von", owners[1]]
+    assert propose(schema) == plain
+
+
+def test_words_of_a_config_outrank_the_lists_and_have_to_be_read_as_a_word_of_theirs(read):
+    schema = read("client: id pk; title text\nrun: id pk; client_id ! -> client; points")
+    kinds = []
+    for own in ({}, {"Product": ["Client"]}):
+        with own_words(own):
+            kinds.append(propose(schema).tables["public.client"].kind)
+    assert kinds[0] is Kind.SUBJECT
+    assert kinds[1] is Kind.LOOKUP
+    for word, remedy in (("custmer", "Did you mean customer"), ("", "See docs")):
+        with pytest.raises(ConfigError, match=remedy), own_words({word: ["azubi"]}):
+            pass
+    for text in ("a b", "x1", "a_b", "x"):
+        with pytest.raises(ConfigError, match="words"):
+            Config.loads(f"[words]\nuser = ['{text}']")
 
 
 @pytest.mark.parametrize("case", EXPERTS)

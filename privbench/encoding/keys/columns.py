@@ -193,6 +193,8 @@ _NATURAL = re.compile(
 _YEARS = re.compile(r"(?:^|_)(?:year|yr|season)$")
 #: Types of measurements, which are never mere numbers of rows.
 _MEASURED = ("date", "timestamp", "timestamptz", "time", "timetz", "float4", "float8")
+#: Names of whole numbers that are days or the like.
+_TIMES = re.compile(r"(?:^|_)(?:year|quarter|month|week|day|date|hour)(?:_?(?:key|id|sk))?$")
 Role = Literal["reference", "minted", "generated", "modelled"]
 
 
@@ -233,6 +235,21 @@ def is_natural(column: Column) -> bool:
     made = column.identity or column.sequence is not None or column.default is not None
     named = _NATURAL.search(column.name.lower()) is not None
     return named and not made and column.type.base in (*INTEGERS, "numeric", "date")
+
+
+def calendar(table: Table) -> Column | None:
+    """The column of a table of days, years or the like by which its rows follow one another.
+
+    It is unique by itself, and a day or a moment, or a number that means one (``date_key``).
+    """
+    single = [table.column(item.columns[0]) for item in table.unique_sets if len(item.columns) == 1]
+    named = (
+        column
+        for column in single
+        if column.type.base in _MEASURED[:3]
+        or (column.type.base in INTEGERS and _TIMES.search(column.name.lower()))
+    )
+    return next((item for item in named if not (is_counted(item) or item.generated)), None)
 
 
 def is_counted(column: Column) -> bool:

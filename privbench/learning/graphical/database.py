@@ -424,7 +424,9 @@ class DatabaseFit:
             return self._degrees(table, column, answer and (answer[0], float(answer[1][0])))
         shares = np.ones(column.domain.size)
         if answer is not None:
-            shares = one_way(*answer, column.domain, self.law, self.sizes[table].weight)
+            ordered = column.key is not None and column.key.ordered
+            size = self.sizes[table].weight
+            shares = one_way(*answer, column.domain, self.law, size, ordered=ordered)
         shares[list(column.ruled)] = 0.0
         total = float(shares.sum())
         return shares / total if total > 0 else np.full(len(shares), 1.0 / len(shares))

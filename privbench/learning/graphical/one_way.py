@@ -182,13 +182,21 @@ def _tail(noisy: Floats, edges: Sequence[int] | None, high: int, sd: float, law:
 
 
 def one_way(
-    noisy: Floats, sd: float | Floats, domain: Domain, law: Noise, total: float | None = None
+    noisy: Floats,
+    sd: float | Floats,
+    domain: Domain,
+    law: Noise,
+    total: float | None = None,
+    *,
+    ordered: bool = False,
 ) -> Floats:
     """Shares of a column's cells from its noisy histogram, shape (cells,), which sum to 1.
 
     ``sd`` is one number or one per cell. All cells are shrunk to a prediction, with a known sum
-    where there is one; more than `WIDE` ordered cells are estimated by `halves` instead. See "The
-    one estimator" in ``docs/method.md``.
+    where there is one; more than `WIDE` cells of an ordered domain are estimated by `halves`
+    instead. `ordered` says that cells without an order in the domain follow one another in time:
+    a month of a public calendar without rows has none, however loud a day is. See "The one
+    estimator" in ``docs/method.md``.
     """
     sd, most = np.broadcast_to(sd, noisy.shape), float(np.max(sd))
     prediction = np.maximum(noisy, UNSEEN * sd)
@@ -204,7 +212,7 @@ def one_way(
     if high - low > 1 and not wide:
         part = noisy[low:high]
         prediction[low:high] = np.maximum(
-            smooth(part, sd[low:high], law, domain.ordered), ABSENT * most
+            smooth(part, sd[low:high], law, domain.ordered or ordered), ABSENT * most
         )
     inner, edges = noisy[: domain.values], domain.edges
     if high < domain.values:
