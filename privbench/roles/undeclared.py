@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from privbench.config import ReferenceConfig, TargetConfig
+from privbench.roles.references import is_array_of_keys
 from privbench.schema import Column, Schema, Table
 from privbench.words import listed, noun, words
 
@@ -35,24 +36,32 @@ class Undeclared:
 def undeclared(schema: Schema, settled: Collection[str] = ()) -> tuple[Undeclared, ...]:
     """The columns that seem to be references, but not of tables that are ``settled``.
 
-    The type has to be that of the key, and the name has to say the table: it ends with the table's
-    words, or is the name of the primary key of one table alone, or of a foreign key elsewhere. A
-    table of another schema has to be named with its schema. Where several tables remain, none is.
+    The type has to be that of the key, or an array of it, and the name has to say the table: it
+    ends with the table's words, or is the name of the primary key of one table alone, or of a
+    foreign key elsewhere. A table of another schema has to be named with its schema. Where several
+    tables remain, none is.
     """
     found = []
     for table in schema:
         taken = {*table.key_columns, *table.loose, *table.periods}
         for column in table.columns if table.key not in settled else ():
             alone = table.primary_columns == (column.name,)
-            if alone or column.name in taken or column.generated or column.type.base not in _KEYS:
+            if alone or column.name in taken or column.generated:
                 continue
-            target = _named(schema, table, column) or _alike(schema, table, column)
+            each = is_array_of_keys(table, column)
+            if each:
+                column = replace(column, type=column.type.parts[0])
+            if column.type.base not in _KEYS:
+                continue
+            target = _named(schema, table, column) or (
+                None if each else _alike(schema, table, column)
+            )
             if target is not None:
                 parent, ref_column, reason = target
                 to = TargetConfig(table=parent, columns=[ref_column])
-                item = ReferenceConfig(columns=[column.name], to=to, reason=reason)
+                item = ReferenceConfig(columns=[column.name], to=to, each=each, reason=reason)
                 found.append(Undeclared(table.key, column.name, parent, item))
-            elif (typed := _typed(schema, table, column)) is not None:
+            elif not each and (typed := _typed(schema, table, column)) is not None:
                 parents = ", ".join(to.table for to in typed.types.values())
                 found.append(Undeclared(table.key, column.name, parents, typed))
     return tuple(found)

@@ -150,6 +150,11 @@ COUNTED = {
     "SELECT count(*) FROM line l JOIN person p ON p.id = about_id AND about_type = 'Person'": 1.3,
     "SELECT count(*) FROM line WHERE about_type = 'Other' AND about_id IS NOT NULL": 1.3,
     "SELECT count(*) FROM line WHERE about_id IS NULL": 1.3,
+    "SELECT count(*) FROM line l JOIN product p ON p.id = ANY (l.gifts)": 1.2,
+    "SELECT count(*) FROM line WHERE gifts IS NULL": 1.2,
+    "SELECT count(*) FROM line WHERE gifts = '{}'": 1.2,
+    "SELECT count(*) FROM person p JOIN person q ON q.id = ANY (p.friends)": 1.2,
+    "SELECT count(*) FROM product p JOIN product q ON q.code = ANY (p.alike)": 1.3,
 }
 
 
@@ -190,9 +195,11 @@ MORE = """
       CASE WHEN g % 4 < 3 THEN 1 + g % 20 END
     FROM generate_series(1, 1000) g;
     INSERT INTO line SELECT 3000 + g, 90000 + g, 'p1', 3, 3 FROM generate_series(1, 250) g;
+    UPDATE line SET gifts = (ARRAY['{4,9,12}', '{}', NULL])[1 + id % 3]::integer[] WHERE id > 200;
     ALTER TABLE line ALTER "order" DROP NOT NULL,
       ADD FOREIGN KEY ("order") REFERENCES "order" NOT VALID;
-    INSERT INTO line SELECT 4000 + g, NULL, 'p1', 3, 3 FROM generate_series(1, 150) g
+    INSERT INTO line SELECT 4000 + g, NULL, 'p1', 3, 3 FROM generate_series(1, 150) g;
+    UPDATE person SET friends = ARRAY[1 + id % 400, 1 + (id * 11) % 400]
 """
 
 
