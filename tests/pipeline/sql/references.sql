@@ -8,6 +8,7 @@ CREATE TABLE line (
   about_type text, about_id bigint);
 -- Arrays of keys.
 ALTER TABLE line ADD gifts integer[];
+ALTER TABLE "order" ADD keys bigint[];
 ALTER TABLE person ADD friends bigint[] NOT NULL DEFAULT '{}';
 ALTER TABLE product ADD alike text[];
 INSERT INTO person SELECT g, 'plan ' || g % 3 FROM generate_series(1, 60) g;
