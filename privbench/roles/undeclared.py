@@ -48,9 +48,9 @@ def undeclared(schema: Schema, settled: Collection[str] = ()) -> tuple[Undeclare
             alone = table.primary_columns == (column.name,)
             if alone or column.name in taken or column.generated:
                 continue
-            each = is_array_of_keys(table, column)
+            name, each = column.name, is_array_of_keys(table, column)
             if each:
-                column = replace(column, type=column.type.parts[0])
+                column = replace(column, name=name.removesuffix("s"), type=column.type.parts[0])
             if column.type.base not in _KEYS:
                 continue
             target = _named(schema, table, column) or (
@@ -59,8 +59,8 @@ def undeclared(schema: Schema, settled: Collection[str] = ()) -> tuple[Undeclare
             if target is not None:
                 parent, ref_column, reason = target
                 to = TargetConfig(table=parent, columns=[ref_column])
-                item = ReferenceConfig(columns=[column.name], to=to, each=each, reason=reason)
-                found.append(Undeclared(table.key, column.name, parent, item))
+                item = ReferenceConfig(columns=[name], to=to, each=each, reason=reason)
+                found.append(Undeclared(table.key, name, parent, item))
             elif not each and (typed := _typed(schema, table, column)) is not None:
                 parents = ", ".join(to.table for to in typed.types.values())
                 found.append(Undeclared(table.key, column.name, parents, typed))

@@ -309,8 +309,8 @@ def test_arrays_of_keys_lead_to_rows_of_the_clone(make_database, tmp_path, unit)
     """Whatever the unit is, and to copied rows of a public table by their own keys."""
     some, target = make_database(ARRAYS), make_database()
     config = pipeline.inspect(some).config
-    found = {key: section.references for key, section in config.tables.items()}
-    assert {name: items[0].each for name, items in found.items() if items} == {"public.wine": True}
+    found = [(item.columns, item.each) for item in config.tables["public.wine"].references]
+    assert found == [(["region_ids"], True), (["grape_codes"], True)]
     toml = f"[privacy]\nunit = '{unit}'\nepsilon = 200.0\ndelta = 1e-6\n{ARRAYS_TOML}"
     config = market.learner(market.config(tmp_path / "ledger", toml), "independent")
     path = tmp_path / "m.privbench"
