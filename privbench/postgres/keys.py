@@ -153,7 +153,8 @@ def element_expressions(schema: Schema, key: ForeignKey) -> tuple[sql.Composable
     """Expressions of an array of keys and of the parent: a text of all elements, and their form.
 
     Every element stands behind a colon, or is nothing where it is NULL, and no form has a comma,
-    which is between them. At most `MAX_ARRAY` are read, by the row alone.
+    which is between them. At most `MAX_ARRAY` are read, by the row alone; one of more than 64 KiB
+    leads nowhere, so that no row has more text than a value of PostgreSQL may have.
     """
     array = schema.table(key.table).column(key.columns[0])
     parent = schema.table(key.ref_table).column(key.ref_columns[0])
@@ -173,7 +174,10 @@ def element_expressions(schema: Schema, key: ForeignKey) -> tuple[sql.Composable
         if form is not None
     )
     elements = build("(SELECT pg_catalog.unnest({}) LIMIT {})", array.name, sql.Literal(MAX_ARRAY))
-    whole = "(SELECT pg_catalog.string_agg(coalesce({}, ''), ',') FROM {} AS e(v))"
+    whole = (
+        "(SELECT pg_catalog.string_agg(CASE WHEN pg_catalog.pg_column_size(v) > 65536 THEN '!' "
+        "ELSE coalesce({}, '') END, ',') FROM {} AS e(v))"
+    )
     return build(whole, ours, elements), theirs
 
 
