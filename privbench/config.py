@@ -250,6 +250,7 @@ class ReferenceConfig(_Section):
             ``to``; such a key does not own.
         types: By the values of that column, what they stand for.
         none: Values of a single column that refer to nothing, as 0 or ''; NULL always does.
+        each: Whether the column is an array, each element of which is a key.
         reason: Why ``inspect`` proposed it; nothing else reads it.
     """
 
@@ -258,6 +259,7 @@ class ReferenceConfig(_Section):
     type: str | None = None
     types: dict[str, TargetConfig] = {}
     none: list[str | int] = []
+    each: bool = False
     reason: str | None = None
 
     @model_validator(mode="after")
@@ -266,6 +268,8 @@ class ReferenceConfig(_Section):
             raise ValueError("a reference has either 'to', or 'type' and 'types'")
         if self.types and (len(self.columns) > 1 or self.none):
             raise ValueError("a reference by 'types' has one column, and no 'none'")
+        if self.each and (self.types or self.none or len(self.columns) > 1):
+            raise ValueError("a reference with 'each' has one column, and no 'types' or 'none'")
         return self
 
 

@@ -206,6 +206,10 @@ class Equality:
     hash: TableName | None = None  # a hash function of 64 bits that agrees with the operator
 
 
+#: The key by which each element of an array of keys leads to the row that it stands in.
+ROW = "row"
+
+
 @dataclass(frozen=True, slots=True)
 class ForeignKey:
     """A foreign key; ``columns[i]`` refers to ``ref_columns[i]``.
@@ -287,6 +291,8 @@ class Table:
     primary_key: Unique | None = None
     uniques: Many[Unique] = ()
     foreign_keys: Many[ForeignKey] = ()
+    # Declared references of array columns: every element is a key (`elements`).
+    arrays: Few[ForeignKey] = ()
     checks: Many[Check] = ()
     indexes: Many[Index] = ()
     kind: Literal["r", "p"] = "r"  # ``pg_class.relkind``: r ordinary, p partitioned
@@ -335,6 +341,15 @@ class Table:
     def key_columns(self) -> frozenset[str]:
         """Columns that stand in a foreign key."""
         return frozenset(name for key in self.foreign_keys for name in key.columns)
+
+    @property
+    def array_columns(self) -> frozenset[str]:
+        """Columns whose elements are keys."""
+        return frozenset(key.columns[0] for key in self.arrays)
+
+    def elements(self, key: ForeignKey) -> str:
+        """The name of the elements of an array of keys, as rows that the table's rows own."""
+        return f"{self.key}.{quote(key.columns[0])}"
 
     @property
     def natural_columns(self) -> frozenset[str]:
@@ -397,7 +412,7 @@ class Schema:
         for table in data["tables"]:
             for name in ("comment", "loose", "periods"):
                 del table[name]
-            for key in table["foreign_keys"]:
+            for key in (*table["foreign_keys"], *table["arrays"]):
                 del key["equalities"]
             for check in table["checks"]:
                 check.pop("declared")
@@ -405,10 +420,12 @@ class Schema:
                 for name in ("templates", "least"):
                     if not column[name]:
                         del column[name]
-            for key in table["foreign_keys"]:
+            for key in (*table["foreign_keys"], *table["arrays"]):
                 for name in ("unique", "declared", "none", "natural", "when"):
                     if not key[name]:  # as in models of versions that did not state it
                         del key[name]
+            if not table["arrays"]:
+                del table["arrays"]
         return data
 
 

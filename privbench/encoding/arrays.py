@@ -158,6 +158,36 @@ def _elements(
     return flat
 
 
+def arrays_of_keys(
+    owners: NDArray[np.int64],
+    targets: NDArray[np.int64],
+    keys: pa.Array,
+    null: NDArray[np.bool_],
+    rng: Rng,
+) -> pa.Array:
+    """Array literals of keys; elements of a row differ where the targets allow it.
+
+    Each element has its row and the place of its key. As many rows without elements are NULL as
+    ``null`` says, those that it names first; the other ones have an empty array.
+    """
+    pool = targets.copy()
+    for _ in range(_AGAIN):
+        again = np.ones(len(owners), np.bool_)
+        again[np.unique(owners * max(len(keys), 1) + targets, return_index=True)[1]] = False
+        targets = np.where(again, pool[rng.integers(max(len(pool), 1), size=len(pool))], targets)
+    _, once = np.unique(owners * max(len(keys), 1) + targets, return_index=True)
+    once = once[rng.permutation(len(once))]
+    once = once[np.argsort(owners[once], kind="stable")]
+    sizes = np.bincount(owners[once], minlength=len(null))
+    empty = np.flatnonzero(sizes == 0)
+    missing = np.zeros(len(null), np.bool_)
+    missing[empty[np.argsort(~null[empty], kind="stable")][: null.sum()]] = True
+    places = pa.array(np.concatenate([[0], np.cumsum(sizes)]), pa.int32())
+    texts = quoted(keys.cast(pa.string())).take(pa.array(targets[once]))
+    made = joined("{", pc.binary_join(pa.ListArray.from_arrays(places, texts), ","), "}")
+    return pc.if_else(pa.array(missing), pa.scalar(None, made.type), made)
+
+
 @dataclass(frozen=True)
 class ArrayReader(ColumnReader):
     """Reads every array's length, and one of its elements as a possible label."""

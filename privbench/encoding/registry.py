@@ -32,6 +32,7 @@ from privbench.encoding.unmodelled import (
     SizedCodec,
     constant_of,
     fallback_reader,
+    fill_reader,
     period_reader,
     sized_reader,
     skip_reader,
@@ -74,6 +75,9 @@ def reader(column: Column, table: Table, config: ColumnConfig, delta: float) -> 
         return skip_reader(table.key, column)
     if column.name in table.periods:
         return period_reader(table.key, column)
+    if column.name in table.array_columns:
+        how = "keys of synthetic rows, of measured number"
+        return fill_reader(table.key, column, "text:{}", how, "each element is a reference")
     limits = column_rules(table, column)
     scale = scale_of(column.type)
     _refuse_misfits(table, column, config, scale)

@@ -16,6 +16,8 @@ import pyarrow.compute as pc
 
 from privbench.domain import Codes
 from privbench.encoding import Codec, KeyedTable, generate_keys
+from privbench.encoding.arrays import arrays_of_keys
+from privbench.encoding.base import null_mask
 from privbench.encoding.formats import FORMAT
 from privbench.encoding.keys.columns import INTEGERS, kept_uniques
 from privbench.encoding.keys.key_types import in_key_type, with_key_types
@@ -26,7 +28,7 @@ from privbench.pipeline.model import UNFIT, Model
 from privbench.rng import generator
 from privbench.rules.facts import orders
 from privbench.rules.texts import column_pattern
-from privbench.schema import ForeignKey, Table
+from privbench.schema import ROW, ForeignKey, Table
 from privbench.synthesizers import get as find_synthesizer
 
 #: Rows that are decoded at a time.
@@ -118,6 +120,10 @@ def decode(model: Model, *, scale: float = 1.0, seed: int | None = None) -> list
         references=False,
     )
     by_key = {table.key: table for table in tables}
+    for name, keyed in minted.items():
+        for key in by_key[name].arrays:
+            arrays = _arrays(model, by_key[name], key, drawn, minted, seed)
+            keyed.columns[key.columns[0]] = arrays
     return [
         _private(
             by_key[table.key], minted[table.key], codecs[table.key], drawn.tables[table.key], seed
@@ -126,6 +132,41 @@ def decode(model: Model, *, scale: float = 1.0, seed: int | None = None) -> list
         else _public(table, model.public[table.key])
         for table in model.schema
     ]
+
+
+def _arrays(
+    model: Model,
+    table: Table,
+    key: ForeignKey,
+    drawn: SyntheticDatabase,
+    minted: Mapping[str, KeyedTable],
+    seed: int | None,
+) -> pa.Array:
+    """The arrays of keys of the rows that are kept, of the targets that are kept."""
+    name, parent = key.columns[0], str(key.ref_table)
+    found = drawn.tables.get(table.elements(key))
+    if found is None or set(found.parents) != {ROW, key.name}:
+        raise _unlike(table)
+    if parent in minted:
+        values, there = minted[parent].columns[key.ref_columns[0]], minted[parent].keep
+    else:
+        values = _public_keys(model, key)[0]
+        there = np.ones(len(values), np.bool_)
+    keep, rows = minted[table.key].keep, found.parents[ROW]
+    targets = found.parents[key.name]
+    if len(targets) != len(rows) or int(rows.max(initial=-1)) >= len(keep):
+        raise _unlike(table)
+    # Rows that no valid key was left for are gone, as are elements that would lead to one.
+    held = (rows >= 0) & (targets >= 0) & (targets < len(there))
+    held[held] = keep[rows[held]] & there[targets[held]]
+    places = (np.cumsum(mask, dtype=np.int64) - 1 for mask in (keep, there))
+    owners, targets = (at[edges[held]] for at, edges in zip(places, (rows, targets), strict=True))
+    codes, codec = drawn.tables[table.key].codes, model.tables[table.key].codecs[name]
+    null = np.zeros(len(keep), np.bool_)
+    if name in codec.domains:
+        null[:] = null_mask(codes[name], codec.domains[name])[: len(keep)]
+    rng = generator(seed, "elements", table.key, name)
+    return arrays_of_keys(owners, targets, values, null[keep], rng)
 
 
 def _public_keys(model: Model, key: ForeignKey) -> list[pa.Array]:

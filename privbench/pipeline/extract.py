@@ -22,12 +22,12 @@ from privbench.errors import SchemaError
 from privbench.pipeline.archive import MAX_EMPTY_ROWS
 from privbench.pipeline.prepare import FitPlan, TablePlan
 from privbench.pipeline.progress import Reporter
-from privbench.postgres.keys import key_expressions, match
+from privbench.postgres.keys import element_expressions, elements, key_expressions, match
 from privbench.postgres.snapshot import Part, Snapshot
 from privbench.postgres.stream import Expression
 from privbench.privacy.data import Attribute, PrivateDatabase, PrivateTable
 from privbench.privacy.workers import Workers, WorkersCounter
-from privbench.schema import ForeignKey
+from privbench.schema import ROW, ForeignKey
 from privbench.threads import JOBS, spread, streamed
 
 #: SQL expressions by the names of the columns that they give.
@@ -110,6 +110,11 @@ def extract(
             for fk, child, parent in _keys(plan, item)
         }
         tables[key] = PrivateTable(raw[key].rows, raw[key].attributes, parents)
+        for fk, child, parent in _arrays(plan, item):
+            rows, keys = elements(raw[key].keys.pop(*child))
+            edges = match([keys], [raw[str(fk.ref_table)].keys.pop(*parent)])
+            name = item.table.elements(fk)
+            tables[name] = PrivateTable(len(rows), {}, {ROW: rows, fk.name: edges})
     # Arrow keeps the memory of texts that were freed, which may be more than that of all codes.
     pa.default_memory_pool().release_unused()
     database = PrivateDatabase(plan.spec, tables)
@@ -130,11 +135,21 @@ def _keys(plan: FitPlan, item: TablePlan) -> Iterator[tuple[ForeignKey, Expressi
         yield key, child, parent
 
 
+def _arrays(
+    plan: FitPlan, item: TablePlan
+) -> Iterator[tuple[ForeignKey, Expressions, Expressions]]:
+    """Every array of keys, likewise."""
+    for key in item.table.arrays:
+        child, parent = element_expressions(plan.schema, key)
+        name = item.table.elements(key)
+        yield key, {f"elements {name}": child}, {f"targets {name}": parent}
+
+
 def _key_columns(plan: FitPlan) -> dict[str, Expressions]:
     """SQL expressions of key columns, by table and alias, that match children with parents."""
     found: dict[str, Expressions] = {key: {} for key in plan.tables}
     for item in plan.private:
-        for key, child, parent in _keys(plan, item):
+        for key, child, parent in (*_keys(plan, item), *_arrays(plan, item)):
             found[item.table.key] |= child
             found[str(key.ref_table)] |= parent
     return found

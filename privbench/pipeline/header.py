@@ -191,15 +191,17 @@ def _check_schema(schema: Schema) -> None:
     for table in schema:
         _once([column.name for column in table.columns], "column", table)
         _once([column.position for column in table.columns], "position", table)
-        _once([key.name for key in table.foreign_keys], "foreign key", table)
+        references = (*table.foreign_keys, *table.arrays)
+        _once([key.name for key in references], "foreign key", table)
+        _once([key.columns for key in table.arrays], "array of keys", table)
         keys = [item.columns for item in table.unique_sets]
-        keys += [item.columns for item in table.foreign_keys]
+        keys += [item.columns for item in references]
         others = [item.columns for item in table.checks]
         others += [item.columns for item in table.indexes]
         _require(all(keys), "a key names no column", table)
         known = all(columns[table.key].issuperset(names) for names in (*keys, *others))
         _require(known, "a key, CHECK or index names an unknown column", table)
-        for key in table.foreign_keys:
+        for key in references:
             target = columns.get(str(key.ref_table), set())
             _require(key.table == table.name, "a key is of another table", table)
             named = key.when is None or key.when[0] in columns[table.key]

@@ -133,8 +133,11 @@ def _larger(plan: FitPlan, proposal: Proposal, table: str, more: float) -> str:
     be declared public, and rows that no person owns can be privacy units themselves. If little
     more is needed, a larger weight in the budget helps.
     """
-    item, epsilon = proposal.tables[table], more * (plan.config.privacy.epsilon or MOST_EPSILON)
+    epsilon = more * (plan.config.privacy.epsilon or MOST_EPSILON)
     few, section = epsilon <= MOST_EPSILON, f"tables.{display.toml_key(table)}"
+    if table not in proposal.tables:  # the elements of an array
+        return f"privacy.epsilon = {epsilon:.2g}" if few else NOTHING
+    item = proposal.tables[table]
     things = item.kind in (Kind.THING, Kind.PLAIN) and not any(
         parent in plan.spec.tables for parent in item.parents
     )

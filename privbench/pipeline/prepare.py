@@ -26,7 +26,7 @@ from privbench.encoding.base import Need
 from privbench.encoding.formats import without_formats
 from privbench.errors import ConfigError, SchemaError
 from privbench.privacy import PART, DatabaseSpec, KeySpec, Relation, TableSpec
-from privbench.schema import ForeignKey, Schema, Table
+from privbench.schema import ROW, ForeignKey, Schema, Table
 from privbench.words import own_words
 
 
@@ -39,16 +39,22 @@ class TablePlan:
     making: dict[str, Role]  # how each column's values come about
     keys: tuple[KeySpec, ...]  # foreign keys that are references, with their roles
     readers: Mapping[str, ColumnReader]  # of the modelled columns
+    elements: tuple[KeySpec, ...] = ()  # the keys that `Table.arrays` hold, in their order
 
     @property
     def public(self) -> bool:
         """Whether it is copied verbatim."""
         return self.section.role == "public"
 
-    def spec(self) -> TableSpec:
-        """The table's part of the `DatabaseSpec`, without attributes."""
-        key, said = self.table.key, self.section
-        return TableSpec(key, {}, self.keys, bound=said.bound, tau=said.tau, weight=said.weight)
+    def specs(self) -> Iterator[TableSpec]:
+        """The table's part of the `DatabaseSpec`, and its arrays of keys, without attributes."""
+        named = {self.table.elements(key): key for key in self.table.arrays}
+        tables = {self.table.key: self.keys}
+        for name, key in zip(named, self.elements, strict=True):
+            tables[name] = (KeySpec(ROW, name, self.table.key, "own"), replace(key, table=name))
+        for name, keys in tables.items():
+            said = self.section.bound, self.section.tau, self.section.weight
+            yield TableSpec(name, {}, keys, *said, elements=name in named)
 
     def coverage(self, delta: float) -> list[CoverageLine]:
         """How every column is made, and why."""
@@ -118,7 +124,8 @@ def prepare(schema: Schema, config: Config) -> FitPlan:
         for table in schema
     }
     relation = Relation(config.privacy.neighbours, config.privacy.unit)
-    private = {key: plan.spec() for key, plan in plans.items() if not plan.public}
+    specs = [spec for plan in plans.values() if not plan.public for spec in plan.specs()]
+    private = {spec.name: spec for spec in specs}
     return FitPlan(schema, config, plans, DatabaseSpec(private, relation))
 
 
@@ -184,7 +191,9 @@ def _table(
         for key in table.foreign_keys
         if not key.natural
     )
-    return TablePlan(table, section, making, keys, readers)
+    arrays = (_key(schema, table, key, False, settings) for key in table.arrays)
+    elements = tuple(replace(key, nullable=False, loose=False) for key in arrays)
+    return TablePlan(table, section, making, keys, readers, elements)
 
 
 def _require_apart(table: Table, readers: Mapping[str, ColumnReader]) -> None:

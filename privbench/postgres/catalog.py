@@ -229,7 +229,9 @@ WITH RECURSIVE down(type, base, next) AS (
         WITH ORDINALITY k(n, r, i)
       JOIN pg_catalog.pg_attribute a ON a.attrelid = ours.oid AND a.attnum = k.n
       JOIN pg_catalog.pg_attribute p ON p.attrelid = theirs.oid AND p.attnum = k.r
-      JOIN down mine ON mine.type = a.atttypid AND mine.next = 0
+      JOIN pg_catalog.pg_type y ON y.oid = a.atttypid
+      JOIN down mine ON mine.next = 0
+        AND mine.type = CASE WHEN %(each)s THEN y.typelem ELSE y.oid END
       JOIN down other ON other.type = p.atttypid AND other.next = 0
       JOIN ROWS FROM (pg_catalog.unnest(i.indkey::smallint[]),
         pg_catalog.unnest(i.indclass::pg_catalog.oid[])) x(n, ops) ON x.n = k.r

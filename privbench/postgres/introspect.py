@@ -315,26 +315,29 @@ def with_equalities(connection: Connection, schema: Schema) -> Schema:
         ConfigError: PostgreSQL cannot compare the columns, as it would have to for a foreign key.
         SchemaError: They are compared by an operator of users.
     """
-    if not any(key.declared for table in schema for key in table.foreign_keys):
+    keys = (key for table in schema for key in (*table.foreign_keys, *table.arrays))
+    if not any(key.declared for key in keys):
         return schema
     with catalog.bare_search_path(connection):
         tables = (
             replace(
                 table,
                 foreign_keys=tuple(_compared(connection, key) for key in table.foreign_keys),
+                arrays=tuple(_compared(connection, key, each=True) for key in table.arrays),
             )
             for table in schema
         )
         return replace(schema, tables=tuple(tables))
 
 
-def _compared(connection: Connection, key: ForeignKey) -> ForeignKey:
+def _compared(connection: Connection, key: ForeignKey, *, each: bool = False) -> ForeignKey:
+    """A declared key with its equalities; ``each`` compares the elements of its column."""
     if not key.declared:
         return key
     wanted = {
         **{"name": key.name, "schema": key.table.schema, "table": key.table.name},
         **{"ref_schema": key.ref_table.schema, "ref_table": key.ref_table.name},
-        **{"columns": key.columns, "ref_columns": key.ref_columns},
+        **{"columns": key.columns, "ref_columns": key.ref_columns, "each": each},
     }
     found = catalog.ask(connection, catalog.REFERENCE, wanted)
     if not found or len(found[0].equalities) < len(key.columns):
@@ -345,7 +348,8 @@ def _compared(connection: Connection, key: ForeignKey) -> ForeignKey:
             column=", ".join(key.columns),
             remedy="Refer to columns of the same types, or leave the reference out.",
         )
-    return replace(key, unique=found[0].one_to_one, equalities=_equalities(key.table, found[0]))
+    unique = found[0].one_to_one and not each
+    return replace(key, unique=unique, equalities=_equalities(key.table, found[0]))
 
 
 def _equalities(table: TableName, key: Any) -> tuple[Equality, ...]:

@@ -34,6 +34,8 @@ from privbench.schema import Column, ColumnType, Equality, ForeignKey, Schema, T
 NULL = -1
 #: No parent row has the key, or several have it: the reference leads to no row.
 DANGLING = -2
+#: Most elements of an array of keys that are read.
+MAX_ARRAY = 2**10
 
 _NARROW = frozenset({"smallint", "integer"})
 _INTEGERS = _NARROW | {"bigint", "oid"}
@@ -145,6 +147,46 @@ def key_expressions(
         text = _text_of(child.column(column))
         ours[0] = build("CASE WHEN {} = {} THEN {} END", text, sql.Literal(value), ours[0])
     return ours, theirs
+
+
+def element_expressions(schema: Schema, key: ForeignKey) -> tuple[sql.Composable, sql.Composable]:
+    """Expressions of an array of keys and of the parent: a text of all elements, and their form.
+
+    Every element stands behind a colon, or is nothing where it is NULL, and no form has a comma,
+    which is between them. At most `MAX_ARRAY` are read, by the row alone; one of more than 64 KiB
+    leads nowhere, so that no row has more text than a value of PostgreSQL may have.
+    """
+    array = schema.table(key.table).column(key.columns[0])
+    parent = schema.table(key.ref_table).column(key.ref_columns[0])
+    (equality,) = key.equalities
+    element = Column("v", 1, array.type.parts[0], collation=array.collation)
+    forms = (
+        _expression(column, equality, own)
+        for column, own in ((element, equality.child), (parent, equality.parent))
+    )
+    ours, theirs = (
+        build(
+            "':' || pg_catalog.replace(pg_catalog.replace({}::pg_catalog.text, '~', '~~'), "
+            "',', '~c')",
+            form,
+        )
+        for form in forms
+        if form is not None
+    )
+    elements = build("(SELECT pg_catalog.unnest({}) LIMIT {})", array.name, sql.Literal(MAX_ARRAY))
+    whole = (
+        "(SELECT pg_catalog.string_agg(CASE WHEN pg_catalog.pg_column_size(v) > 65536 THEN '!' "
+        "ELSE coalesce({}, '') END, ',') FROM {} AS e(v))"
+    )
+    return build(whole, ours, elements), theirs
+
+
+def elements(arrays: pa.ChunkedArray) -> tuple[NDArray[np.int32], pa.Array]:
+    """The row of every element of the texts of `element_expressions`, and its form or NULL."""
+    lists = pc.split_pattern(arrays.combine_chunks(), ",")
+    forms = pc.list_flatten(lists)
+    rows = pc.list_parent_indices(lists).to_numpy().astype(np.int32)
+    return rows, pc.if_else(pc.equal(forms, ""), pa.scalar(None, forms.type), forms)
 
 
 def _text_of(column: Column) -> sql.Composed:

@@ -240,6 +240,7 @@ class Snapshot:
                 table,
                 checks=tuple(check for check in table.checks if not check.declared),
                 foreign_keys=constraints,
+                arrays=(),
                 columns=tuple(replace(c, templates=(), least=0) for c in table.columns),
             )
             stated = with_rules(stated)

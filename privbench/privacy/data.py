@@ -312,3 +312,5 @@ def _check_keys(spec: DatabaseSpec, name: str, tables: Mapping[str, PrivateTable
         rows = 2**63 - 1 if key.role == "public" else tables[key.parent]._rows
         if edges.size and (int(edges.min()) < BOTTOM or int(edges.max()) >= rows):
             raise SchemaError(f"an edge of key {key.name!r} leads nowhere.", table=name)
+        if spec.tables[name].elements and key.role == "own" and int(edges.min(initial=0)) < 0:
+            raise SchemaError("an element of an array stands in no row.", table=name)

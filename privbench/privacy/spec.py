@@ -55,6 +55,8 @@ class TableSpec:
     bound: Literal["weights", "truncation"] = "weights"  # how a unit's rows are bounded
     tau: int = 2  # τ, the parameter of the contribution bound
     weight: float = 1.0  # relative share of the budget that the user asked for
+    # Whether the rows are the elements of an array in the owner's row: without it there are none.
+    elements: bool = False
 
     @property
     def own(self) -> KeySpec | None:
@@ -70,7 +72,8 @@ class TableSpec:
 class DatabaseSpec:
     """All private tables and the neighbour relation.
 
-    A table has one OWN key at most, and none under ``unit = "row"``; OWN keys form no cycle.
+    A table has one OWN key at most, and under ``unit = "row"`` none but elements of arrays; OWN
+    keys form no cycle.
     """
 
     tables: Mapping[str, TableSpec]
@@ -86,7 +89,7 @@ class DatabaseSpec:
                     table=table.name,
                     remedy="Declare one of them REF: leave it out of 'own'.",
                 )
-            if self.relation.unit == "row":
+            if self.relation.unit == "row" and not table.elements:
                 raise SchemaError(
                     "unit = 'row' has no OWN keys.", table=table.name, remedy="Set own = []."
                 )
@@ -120,9 +123,11 @@ class DatabaseSpec:
         """Tables whose rows can be the root of a unit that holds a row of ``table``.
 
         These are the table and all of its ancestors: a row without an owner is a root of its own,
-        and no constraint is believed to rule one out.
+        and no constraint is believed to rule one out. Elements of an array stand in their owner's
+        row, so none is a root.
         """
-        return frozenset((table, *self.ancestors(table)))
+        itself = () if self.tables[table].elements else (table,)
+        return frozenset((*itself, *self.ancestors(table)))
 
     def order(self) -> tuple[str, ...]:
         """Tables with every owner before what it owns; ties by name."""

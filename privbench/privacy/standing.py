@@ -43,6 +43,7 @@ class UnitDefinition:
         owners = [
             (name, f"{table.own.name}→{table.own.parent}" if table.own else "")
             for name, table in spec.tables.items()
+            if not table.elements  # parts of their owners' rows
         ]
         return cls(spec.relation.neighbours, tuple(sorted(owners)), tuple(sorted(public)))
 

@@ -17,11 +17,13 @@ from uuid import UUID
 from privbench.config import Config, ReferenceConfig, TargetConfig
 from privbench.errors import ConfigError
 from privbench.limits import MAX_NAME
-from privbench.schema import ForeignKey, Schema, Table, TableName
+from privbench.schema import Column, ForeignKey, Schema, Table, TableName
 
 #: Bits of integers without their sign; and types of texts.
 _BITS = {"int2": 15, "int4": 31, "int8": 63}
 _TEXTS = frozenset({"text", "varchar", "bpchar"})
+#: Types of elements that may be keys.
+_ELEMENTS = frozenset({*_BITS, *_TEXTS, "uuid"})
 
 
 def referenced(schema: Schema, config: Config) -> Schema:
@@ -40,17 +42,20 @@ def referenced(schema: Schema, config: Config) -> Schema:
 
 
 def _with_keys(schema: Schema, table: Table, references: Sequence[ReferenceConfig]) -> Table:
-    keys = [*table.foreign_keys]
+    keys, arrays = [*table.foreign_keys], [*table.arrays]
     seen = set[tuple[object, ...]]()
     for item in references:
         for when, to in _targets(item):
             target = _target(schema, table, item, to)
             theirs = tuple(to.columns) or target.primary_columns
             _check(table, item, target, theirs)
+            _check_array(table, item)
+            held = arrays if item.each else keys
             place = tuple(item.columns), target.name, theirs, when
-            same = [k for k in keys if (k.columns, k.ref_table, k.ref_columns, k.when) == place]
-            if place in seen or any(not key.declared for key in same):
-                already = "declared" if place in seen else "a foreign key of the database"
+            same = [k for k in held if (k.columns, k.ref_table, k.ref_columns, k.when) == place]
+            again = item.each and any(k.columns == place[0] for k in arrays if k not in same)
+            if place in seen or again or any(not key.declared for key in same):
+                already = "declared" if place in seen or again else "a foreign key of the database"
                 said = f"the reference is {already} already."
                 raise _refused(table, item, said, "Take it out of the config.")
             seen.add(place)
@@ -59,10 +64,11 @@ def _with_keys(schema: Schema, table: Table, references: Sequence[ReferenceConfi
                 plain = not none and theirs == target.primary_columns and len(item.columns) == 1
                 apart = [] if plain else [theirs, none]
                 words = [*item.columns, *(when or ())[1:]]
-                name = next(_names(table, words, apart, {key.name for key in keys}))
+                name = next(_names(table, words, apart, {key.name for key in keys + arrays}))
                 key = ForeignKey(name, table.name, *place[:3], validated=False, declared=True)
-                keys.append(replace(key, none=none, when=when))
-    return replace(table, foreign_keys=tuple(sorted(keys, key=lambda key: key.name)))
+                held.append(replace(key, none=none, when=when))
+    keys, arrays = (sorted(held, key=lambda key: key.name) for held in (keys, arrays))
+    return replace(table, foreign_keys=tuple(keys), arrays=tuple(arrays))
 
 
 def _targets(item: ReferenceConfig) -> Iterator[tuple[tuple[str, str] | None, TargetConfig]]:
@@ -126,6 +132,30 @@ def _check(table: Table, item: ReferenceConfig, target: Table, theirs: Sequence[
         raise _refused(table, item, "a type has a name that no text holds.", "Take it out.")
     if item.none and len(item.columns) > 1:
         raise _refused(table, item, "'none' is for references of one column.", "Take it out.")
+
+
+def is_array_of_keys(table: Table, column: Column) -> bool:
+    """Whether the elements of a column may be keys: it is an array, of no domain and in no key."""
+    keys = {*table.key_columns, *(name for item in table.unique_sets for name in item.columns)}
+    kind = column.type
+    plain = kind.category == "A" and kind.domain is None and kind.element in _ELEMENTS
+    return plain and column.name not in keys
+
+
+def _check_array(table: Table, item: ReferenceConfig) -> None:
+    """Refuse a reference of an array's elements that cannot be honoured, or of a whole array."""
+    kind, name = table.column(item.columns[0]).type, item.columns[0]
+    if not item.each:
+        if len(item.columns) == 1 and kind.category == "A" and kind.element in _ELEMENTS:
+            said, remedy = "an array is no key.", "Add each = true: its elements are the keys."
+            raise _refused(table, item, said, remedy)
+        return
+    if not is_array_of_keys(table, table.column(name)):
+        said = (
+            "'each' is for arrays of integers, UUIDs and texts that are in no key, and no domain; "
+            f"the type is {kind.sql}."
+        )
+        raise _refused(table, item, said, "Take 'each' out, or leave the reference out.")
 
 
 def _none(table: Table, item: ReferenceConfig, value: str | int) -> str:

@@ -83,7 +83,7 @@ def _check_public(schema: Schema, table: Table, sections: Mapping[str, TableConf
             table=table.key,
             remedy="Take 'own' out of its section, or declare it private.",
         )
-    for key in table.foreign_keys:
+    for key in (*table.foreign_keys, *table.arrays):
         parent = str(key.ref_table)
         if parent in schema and sections[parent].role == "private":
             raise SchemaError(

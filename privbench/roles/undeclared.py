@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from privbench.config import ReferenceConfig, TargetConfig
+from privbench.roles.references import is_array_of_keys
 from privbench.schema import Column, Schema, Table
 from privbench.words import listed, noun, of_person, words
 
@@ -35,10 +36,11 @@ class Undeclared:
 def undeclared(schema: Schema, settled: Collection[str] = ()) -> tuple[Undeclared, ...]:
     """The columns that seem to be references, but not of tables that are ``settled``.
 
-    The type has to be that of the key, and the name has to say the table: it ends with the table's
-    words, or is the name of the primary key of one table alone, or of a foreign key elsewhere. A
-    table of another schema has to be named with its schema. Or it has to say that a person owns the
-    row or acts (`_person`). Where several tables remain, none is.
+    The type has to be that of the key, or an array of it, and the name has to say the table: it
+    ends with the table's words, or is the name of the primary key of one table alone, or of a
+    foreign key elsewhere. A table of another schema has to be named with its schema. Or a column
+    that is no array has to say that a person owns the row or acts (`_person`). Where several
+    tables remain, none is.
     """
     found = []
     people = [table for table in schema if of_person(noun(table.name.name))]
@@ -46,16 +48,23 @@ def undeclared(schema: Schema, settled: Collection[str] = ()) -> tuple[Undeclare
         taken = {*table.key_columns, *table.loose, *table.periods}
         for column in table.columns if table.key not in settled else ():
             alone = table.primary_columns == (column.name,)
-            if alone or column.name in taken or column.generated or column.type.base not in _KEYS:
+            if alone or column.name in taken or column.generated:
                 continue
-            target = _named(schema, table, column) or _alike(schema, table, column)
-            typed = None if target else _typed(schema, table, column)
-            target = target if target or typed else _person(schema, people, table, column)
+            name, each = column.name, is_array_of_keys(table, column)
+            if each:
+                column = replace(column, name=name.removesuffix("s"), type=column.type.parts[0])
+            if column.type.base not in _KEYS:
+                continue
+            target, typed = _named(schema, table, column), None
+            if target is None and not each:
+                target = _alike(schema, table, column)
+                typed = None if target else _typed(schema, table, column)
+                target = target if target or typed else _person(schema, people, table, column)
             if target is not None:
                 parent, ref_column, reason = target
                 to = TargetConfig(table=parent, columns=[ref_column])
-                item = ReferenceConfig(columns=[column.name], to=to, reason=reason)
-                found.append(Undeclared(table.key, column.name, parent, item))
+                item = ReferenceConfig(columns=[name], to=to, each=each, reason=reason)
+                found.append(Undeclared(table.key, name, parent, item))
             elif typed is not None:
                 parents = ", ".join(to.table for to in typed.types.values())
                 found.append(Undeclared(table.key, column.name, parents, typed))

@@ -150,6 +150,11 @@ COUNTED = {
     "SELECT count(*) FROM line l JOIN person p ON p.id = about_id AND about_type = 'Person'": 1.3,
     "SELECT count(*) FROM line WHERE about_type = 'Other' AND about_id IS NOT NULL": 1.3,
     "SELECT count(*) FROM line WHERE about_id IS NULL": 1.3,
+    "SELECT count(*) FROM line l JOIN product p ON p.id = ANY (l.gifts)": 1.2,
+    "SELECT count(*) FROM line WHERE gifts IS NULL": 1.2,
+    "SELECT count(*) FROM line WHERE gifts = '{}'": 1.2,
+    "SELECT count(*) FROM person p JOIN person q ON q.id = ANY (p.friends)": 1.2,
+    "SELECT count(*) FROM product p JOIN product q ON q.code = ANY (p.alike)": 1.3,
 }
 
 
@@ -190,9 +195,11 @@ MORE = """
       CASE WHEN g % 4 < 3 THEN 1 + g % 20 END
     FROM generate_series(1, 1000) g;
     INSERT INTO line SELECT 3000 + g, 90000 + g, 'p1', 3, 3 FROM generate_series(1, 250) g;
+    UPDATE line SET gifts = (ARRAY['{4,9,12}', '{}', NULL])[1 + id % 3]::integer[] WHERE id > 200;
     ALTER TABLE line ALTER "order" DROP NOT NULL,
       ADD FOREIGN KEY ("order") REFERENCES "order" NOT VALID;
-    INSERT INTO line SELECT 4000 + g, NULL, 'p1', 3, 3 FROM generate_series(1, 150) g
+    INSERT INTO line SELECT 4000 + g, NULL, 'p1', 3, 3 FROM generate_series(1, 150) g;
+    UPDATE person SET friends = ARRAY[1 + id % 400, 1 + (id * 11) % 400]
 """
 
 
@@ -208,6 +215,19 @@ MORE = """
         ("columns = ['person']\nto = {table = 'person'}\nnone = [3000000000]", "'none' has"),
         ("columns = ['person']\nto = {table = 'person'}\nown = true", "Extra inputs"),
         ("columns = ['person']", "either 'to', or 'type' and 'types'"),
+        ("columns = ['person']\nto = {table = 'person'}\neach = true", "'each' is for arrays"),
+        ("columns = ['keys']\nto = {table = 'person'}", "an array is no key"),
+        (
+            "columns = ['keys']\nto = {table = 'product', columns = ['code']}\neach = true",
+            "no equality",
+        ),
+        ("columns = ['keys']\nto = {table = 'person'}\neach = true\nnone = [0]", "with 'each'"),
+        (
+            "columns = ['keys']\nto = {table = 'person'}\neach = true\n"
+            "[[tables.'public.order'.references]]\ncolumns = ['keys']\neach = true\n"
+            "to = {table = 'product', columns = ['id']}",
+            "declared already",
+        ),
         (
             "columns = ['person']\nto = {table = 'person'}\n[[tables.'public.order'.references]]"
             "\ncolumns = ['person']\nto = {table = 'person'}",
@@ -246,17 +266,20 @@ def test_check_refuses_what_it_does_not_use(source):
 def test_check_refuses_a_reference_that_is_a_foreign_key_or_makes_rows_public(make_database):
     dsn = make_database(
         "CREATE TABLE a (id integer PRIMARY KEY); CREATE TABLE b (id integer PRIMARY KEY, a integer"
-        " REFERENCES a, c integer)"
+        " REFERENCES a, c integer, d integer[])"
     )
     said = {
         "": ("a", "a foreign key of the database already"),
         "role = 'public'": ("c", "this public table points to the private table public.a"),
+        "role = 'public'\n": ("d", "this public table points to the private table public.a"),
     }
     for more, (column, words) in said.items():
         toml = f"[tables.a]\nown = []\n[tables.b]\n{more}\n[[tables.b.references]]\n"
-        toml += f"columns = ['{column}']\nto = {{table = 'a'}}\n"
+        toml += (
+            f"columns = ['{column}']\nto = {{table = 'a'}}\neach = {str(column == 'd').lower()}\n"
+        )
         if more:
-            market.execute(dsn, "ALTER TABLE b DROP CONSTRAINT b_a_fkey")
+            market.execute(dsn, "ALTER TABLE b DROP CONSTRAINT IF EXISTS b_a_fkey")
         with pytest.raises((ConfigError, SchemaError), match=words):
             pipeline.check(Config.loads(toml), dsn)
 
@@ -279,6 +302,59 @@ def test_proposed_references_are_sections_of_the_config(make_database):
     settled = Config.loads('[tables.\'public."a.b""c"\']\nreferences = []')
     found = pipeline.inspect(dsn, base=settled).config
     assert found.tables['public."a.b""c"'].references == []
+
+
+@pytest.mark.parametrize("unit", ["row", "owner"])
+def test_arrays_of_keys_lead_to_rows_of_the_clone(make_database, tmp_path, unit):
+    """Whatever the unit is, and to copied rows of a public table by their own keys."""
+    some, target = make_database(ARRAYS), make_database()
+    config = pipeline.inspect(some).config
+    found = [(item.columns, item.each) for item in config.tables["public.wine"].references]
+    assert found == [(["region_ids"], True), (["grape_codes"], True)]
+    toml = f"[privacy]\nunit = '{unit}'\nepsilon = 200.0\ndelta = 1e-6\n{ARRAYS_TOML}"
+    config = market.learner(market.config(tmp_path / "ledger", toml), "independent")
+    path = tmp_path / "m.privbench"
+    pipeline.fit(some, config, path)
+    pipeline.load(path, target, seed=1)
+    assert market.ask(target, "SELECT code FROM grape") == market.ask(
+        some, "SELECT code FROM grape"
+    )
+    for column, key in (("region_ids", "region r ON r.id"), ("grape_codes", "grape r ON r.code")):
+        lead = f"SELECT count(*) FROM wine, unnest({column}) e JOIN {key} = e"
+        every = f"SELECT count(*) FROM wine, unnest({column}) e"
+        true, made = market.one(some, every), market.one(target, every)
+        assert market.one(target, lead) == made
+        assert 0.8 < made / true < 1.25
+    secret = "SELECT count(*) FROM wine WHERE grape_codes @> '{merlot}'"
+    assert 0.8 < market.one(target, secret) / market.one(some, secret) < 1.25
+
+
+ARRAYS = """
+    CREATE TABLE region (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), name text);
+    CREATE TABLE grape (code text PRIMARY KEY);
+    CREATE TABLE wine (id integer PRIMARY KEY, region_ids uuid[] NOT NULL, grape_codes text[]);
+    INSERT INTO region (name) SELECT 'r' || g FROM generate_series(1, 40) g;
+    INSERT INTO grape VALUES ('merlot'), ('pinot, "noir"'), ('a~b:c'), ('other');
+    INSERT INTO wine SELECT g, ARRAY(SELECT id FROM region OFFSET g % 30 LIMIT 1 + g % 3),
+      (ARRAY['{merlot,"pinot, \\"noir\\""}', '{merlot,"a~b:c"}', NULL])[1 + g % 3]::text[]
+    FROM generate_series(1, 900) g
+"""
+ARRAYS_TOML = """
+[tables.region]
+own = []
+[tables.grape]
+role = "public"
+[tables.wine]
+own = []
+[[tables.wine.references]]
+columns = ["region_ids"]
+each = true
+to = { table = "region" }
+[[tables.wine.references]]
+columns = ["grape_codes"]
+each = true
+to = { table = "grape" }
+"""
 
 
 def test_references_that_give_rows_other_owners_make_other_unit_definitions(source):

@@ -47,7 +47,8 @@ def table_names(count: int) -> list[str]:
 def specs(draw: st.DrawFn, relation: Relation = ADD) -> DatabaseSpec:
     """One to five tables: chains, siblings, references anywhere, self-references and cycles.
 
-    OWN keys may promise that each row has an owner, and that each owner has one row.
+    OWN keys may promise that each row has an owner, and that each owner has one row. Some tables
+    are the elements of arrays in another's rows, under ``unit = "row"`` too.
     """
     count = draw(st.integers(1, 5))
     names = table_names(count)
@@ -55,7 +56,10 @@ def specs(draw: st.DrawFn, relation: Relation = ADD) -> DatabaseSpec:
     for k, name in enumerate(names):
         keys = []
         parent = draw(st.sampled_from([None, *names[:k]])) if k else None
-        if parent is not None and relation.unit == "owner":
+        elements = parent is not None and draw(st.integers(0, 2)) == 0
+        if parent is not None and elements:
+            keys.append(KeySpec("own", name, parent, "own"))
+        elif parent is not None and relation.unit == "owner":
             nullable, unique = draw(st.booleans()), draw(st.booleans())
             keys.append(KeySpec("own", name, parent, "own", nullable, unique))
         for r in range(draw(st.integers(0, 2))):
@@ -65,7 +69,7 @@ def specs(draw: st.DrawFn, relation: Relation = ADD) -> DatabaseSpec:
             keys.append(KeySpec("pub", name, "public", "public", nullable=True))
         bound = draw(st.sampled_from(["weights", "truncation"]))
         tau = draw(st.integers(1, 3))
-        tables[name] = TableSpec(name, {}, tuple(keys), bound, tau)
+        tables[name] = TableSpec(name, {}, tuple(keys), bound, tau, elements=elements)
     return DatabaseSpec(tables, relation)
 
 
@@ -76,14 +80,26 @@ def fill(spec: DatabaseSpec, most: int, seed: int) -> PrivateDatabase:
     """
     rng = np.random.default_rng(seed)
     rows = {name: int(rng.integers(0, most + 1)) for name in spec.tables}
+    for name in spec.order():
+        own = spec.tables[name].own
+        if spec.tables[name].elements and own is not None and not rows[own.parent]:
+            rows[name] = 0
     tables = {
         name: PrivateTable(
             rows[name],
             attributes(rng, rows[name]),
-            {key.name: edges(rng, key, rows[name], rows) for key in table.keys},
+            {
+                key.name: np.abs(found) if key.role == "own" and table.elements else found
+                for key in table.keys
+                for found in [edges(rng, key, rows[name], rows)]
+            },
         )
         for name, table in spec.tables.items()
     }
+    for name, table in spec.tables.items():
+        if table.elements and table.own is not None and rows[name]:
+            held = tables[name]._parents
+            held[table.own.name] = held[table.own.name] % rows[table.own.parent]
     return PrivateDatabase(spec, tables)
 
 

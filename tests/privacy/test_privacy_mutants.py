@@ -14,9 +14,10 @@ from harness import Mutants, caught, check
 from small_databases import ADD, REPLACE, of_tables, two_tables
 from subsets import WithCodes
 
+from privbench.errors import SchemaError
+from privbench.privacy import UnitDefinition, stability, units
 from privbench.privacy import queries as q
-from privbench.privacy import stability, units
-from privbench.privacy.data import Grid, Labels, PrivateDatabase
+from privbench.privacy.data import Grid, Labels, PrivateDatabase, PrivateTable
 from privbench.privacy.queries import labels
 from privbench.privacy.queries.counting import Marginals, View, local
 from privbench.privacy.queries.labels import BLOCKS
@@ -324,6 +325,67 @@ def referrers_of_a_hub() -> PrivateDatabase:
         owners += [user] * 40
         refs += [0] * 24 + [user + 60] * 16
     return two_tables(owners, refs=refs, users=121)
+
+
+# arrays of keys ----------------------------------------------------------------------------------
+
+
+def arrays() -> PrivateDatabase:
+    """Seventeen rows of a unit have arrays of eight keys, each of a target of its own."""
+    owners, targets = [row for row in range(17) for _ in range(8)], range(136)
+    keys = {
+        KeySpec("row", "elements", "rows", "own"): owners,
+        KeySpec("key", "elements", "targets", "ref"): targets,
+    }
+    own = {KeySpec("own", "rows", "people", "own"): [0] * 17}
+    held = {"rows": (17, {}, own), "elements": (136, {}, keys)}
+    made = of_tables(people=(1, {}), targets=(136, {}), **held)
+    table = replace(made.spec.tables["elements"], elements=True)
+    spec = replace(made.spec, tables={**made.spec.tables, "elements": table})
+    return PrivateDatabase(spec, made._tables)
+
+
+def rows_of_sixteen(data: PrivateDatabase) -> Any:
+    """The elements of the first sixteen rows of each unit."""
+    spec = data.spec.tables["elements"]
+    assert spec.own is not None
+    return data._units.ranks("rows")[data._parents(spec.own)] < 16
+
+
+@mutants.of(arrays, lambda d: q.FanIn(d.spec.tables["elements"].key("key")), "l1", "l2", "linf")
+class SixteenRows(q.FanIn):
+    """Sixteen rows of a unit count with all of their elements, not sixteen elements."""
+
+    def _edges(self, data: PrivateDatabase) -> Any:
+        edges = data._parents(self.key)[rows_of_sixteen(data)]
+        return np.bincount(edges[edges >= 0], minlength=data._rows(self.key.parent))
+
+
+@mutants.of(
+    arrays, lambda d: q.TargetHistogram.of(d.spec, d.spec.tables["elements"].key("key"), (), ()),
+    "l1", "l2", "linf",
+)  # fmt: skip
+class WeightsOfRows(q.TargetHistogram):
+    """Each element weighs what its row does, so that arrays count by their lengths."""
+
+    def evaluate(self, data: PrivateDatabase) -> Integers:
+        chosen = rows_of_sixteen(data) & (data._parents(self.key) >= 0)
+        return np.array([[int(chosen.sum()) * (GRID // 16)]])
+
+
+def test_elements_stand_in_a_row() -> None:
+    """So none is the root of a unit, and a unit is what it is without arrays."""
+    database = arrays()
+    assert database.spec.roots("elements") == {"people", "rows"}
+    owners = UnitDefinition.of(database.spec).owners
+    assert [name for name, _ in owners] == ["people", "rows", "targets"]
+    key, held = database.spec.tables["elements"].own, database._tables["elements"]
+    assert key is not None
+    for missing in (NONE, BOTTOM):
+        parents = {**held._parents, key.name: np.full(136, missing)}
+        tables = {**database._tables, "elements": PrivateTable(136, {}, parents)}
+        with pytest.raises(SchemaError, match="stands in no row"):
+            PrivateDatabase(database.spec, tables)
 
 
 @mutants.of(lambda: hubs_of_sixteen(), lambda d: q.FanIn(ref(d)), "l1")

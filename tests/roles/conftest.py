@@ -29,6 +29,11 @@ _CATEGORY = {
 
 
 def _type(word: str) -> ColumnType:
+    if word.endswith("[]"):
+        element = _type(word.removesuffix("[]"))
+        return ColumnType(
+            word, "_" + element.base, "b", "A", element=element.base, parts=(element,)
+        )
     fixed = re.fullmatch(r"(char|varchar)(\d+)", word)
     if fixed:
         base = "bpchar" if fixed[1] == "char" else "varchar"

@@ -36,8 +36,13 @@ def with_key_types(tables: Sequence[Table]) -> list[Table]:
         for table in tables
         for key in table.foreign_keys
         for ours, theirs in zip(key.columns, key.ref_columns, strict=True)
-        if (str(key.ref_table), theirs) in types
     ]
+    for table in tables:
+        for array in table.arrays:
+            element = table.key, f"{array.columns[0]}[]"
+            types.setdefault(element, table.column(array.columns[0]).type.parts[0])
+            pairs.append((element, (str(array.ref_table), array.ref_columns[0])))
+    pairs = [pair for pair in pairs if pair[1] in types]
     # As often as there are keys, for chains of references.
     for _ in pairs:
         before = dict(types)
