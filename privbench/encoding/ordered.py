@@ -43,7 +43,7 @@ from privbench.encoding.scale import (
     scale_of,
 )
 from privbench.privacy.recoding import NAN, NULL, EdgesRecoding, Recoding
-from privbench.rules.named import DATES, suggested_dates, suggested_range
+from privbench.rules.named import DATES, is_moment, suggested_dates, suggested_range
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,10 @@ class OrderedCodec(Codec):
         if "below" in domain.specials:
             cell = domain.special_code("below")
             width = int(edges[1]) - int(edges[0])
-            lows[cell], highs[cell] = max(lo, int(edges[0]) - width), edges[0]
+            low, end = int(edges[0]) - width, int(edges[0])
+            if not self.scale.has_value(low, end):
+                low, _ = self.scale.aligned(low, end)
+            lows[cell], highs[cell] = max(lo, low), end
         if "above" in domain.specials:
             cell = domain.special_code("above")
             width = int(edges[-1]) - int(edges[-2])
@@ -222,15 +225,24 @@ class OrderedReader(ColumnReader):
     def _bounds(self) -> BoundsNeed:
         low, high, named = self._default
         ends = (low, high) if named else ()
+        moments = self.scale.moments() if self._may_be_moment else np.empty(0, np.int64)
         return BoundsNeed(
             self.name,
-            self._within(self.scale.candidates()),
+            self._within(self.scale.candidates(), *moments),
             Bounds(low, high, released=False),
             poor_default=not self.scale.octaves,
             named=named,
-            coarser=tuple(self._within(few, *ends) for few in self.scale.coarser()),
+            coarser=tuple(self._within(few, *ends, *moments) for few in self.scale.coarser()),
             plausible=self.scale.plausible,
+            calendars=self.scale.calendars if len(moments) else {},
         )
+
+    @property
+    def _may_be_moment(self) -> bool:
+        """Whether numbers may be dates by the column's name, and no other range is sure."""
+        title = self.title or self.name
+        other = suggested_range(title)
+        return is_moment(title) and not (other is not None and other.hard)
 
     def _within(self, points: Points, *more: int) -> Points:
         """The ends of the public range and the given points that lie within it, ascending."""
@@ -291,7 +303,7 @@ class OrderedReader(ColumnReader):
         """The step of drawn values; None where any value of the type may be drawn."""
         choices = self.scale.step_choices
         if choices is None or not isinstance(result, Step):
-            return None
+            return bounds.step
         if result.choice is None:
             # Noise hides the step.
             return DEFAULT_DECIMALS if self.scale.fractions and not bounds.released else None

@@ -133,6 +133,15 @@ class Scale(ABC):
     def candidates(self) -> Points:
         """Public ascending grid points for the release of bounds, at most about 2,000."""
 
+    @property
+    def calendars(self) -> Mapping[int, Calendar]:
+        """Dates that values may be written as, by the step that stands for them."""
+        return {}
+
+    def moments(self) -> Points:
+        """Further points for the release of bounds, where moments may be written as numbers."""
+        return np.empty(0, np.int64)
+
     def coarser(self) -> tuple[Points, ...]:
         """Sets like `candidates` with ever fewer points, for columns with few rows."""
         if not self.octaves:
@@ -253,6 +262,16 @@ class Lattice(Protocol):
 
     def at(self, numbers: Any) -> Any:
         """The points of these numbers."""
+
+
+class Calendar(Lattice, Protocol):
+    """Dates that are written as numbers."""
+
+    def years(self) -> Points:
+        """Where each year begins, and where no date of it follows, ascending."""
+
+    def holds(self, lows: Points, highs: Points) -> Mask:
+        """Whether cells ``[low, high)`` are years, or parts of years, that hold dates."""
 
 
 class SteppedScale(Scale):

@@ -149,6 +149,17 @@ def settled(shapes: NDArray[np.int64], least: float, rng: np.random.Generator) -
     return result
 
 
+#: Spellings with slashes; where days are known, one order holds for all of them.
+_SLASHES = [SHAPES.index(f"date with slashes, {order}") for order in
+            ("month first", "day first", "either order")]  # fmt: skip
+
+
+def in_one_order(shapes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Shapes in which the day, or else the month, comes first in all dates with slashes."""
+    month, day, _ = (int((shapes == code).sum()) for code in _SLASHES)
+    return np.where(np.isin(shapes, _SLASHES), _SLASHES[day > month], shapes)
+
+
 def length_domain(edges: tuple[int, ...], nullable: bool, labelled: bool) -> Domain:
     """The domain of lengths; if labels are read too, lengths only shape surrogate text."""
     return replace(length_cells(edges, nullable, WORD).domain, filler=labelled)
@@ -223,14 +234,23 @@ class _Layout:
         flat[at[:, None] + np.arange(len(text))] = text
 
 
-def made_text(shapes: NDArray[Any], lengths: Lengths, rng: np.random.Generator) -> pa.Array:
-    """One generated ASCII string for every row; those of a format may have another length."""
+def made_text(
+    shapes: NDArray[Any],
+    lengths: Lengths,
+    rng: np.random.Generator,
+    days: Lengths | None = None,
+) -> pa.Array:
+    """One generated ASCII string for every row; those of a format may have another length.
+
+    Texts that are dates lie on the days, where these are given.
+    """
     parts: list[pa.Array] = []
     rows: list[NDArray[np.int64]] = []
     for code, name in enumerate(SHAPES):
         chosen = np.flatnonzero(shapes == code)
         if len(chosen) and has_template(name):
-            parts.append(formatted(name, lengths[chosen], rng))
+            known = None if days is None else days[chosen]
+            parts.append(formatted(name, lengths[chosen], rng, known))
             rows.append(chosen)
             continue
         for block in _blocks(chosen, lengths):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -11,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 from psycopg import sql
-from pydantic import AfterValidator, BeforeValidator
+from pydantic import AfterValidator, BeforeValidator, PlainValidator
 
 from privbench.config import ColumnConfig
 from privbench.domain import Domain
@@ -30,13 +31,16 @@ from privbench.encoding.base import (
     null_mask,
     within,
 )
+from privbench.encoding.bounds import public_range
 from privbench.encoding.categories import MAX_LABEL, LabelReader, label_piece, released_labels
 from privbench.encoding.keys.columns import index_room
-from privbench.encoding.scale import int64_points
+from privbench.encoding.ordered import OrderedCodec, OrderedReader
+from privbench.encoding.scale import int64_points, scale_of
 from privbench.encoding.surrogate_text import (
     MAX_LENGTH,
     SHAPES,
     WORD,
+    in_one_order,
     is_format,
     length_cells,
     length_domain,
@@ -56,13 +60,14 @@ from privbench.encoding.surrogates import (
     surrogates_from_json,
     times,
 )
+from privbench.encoding.text_formats import days_of
 from privbench.encoding.uniqueness import factorize, later_duplicates, replace_rows
 from privbench.encoding.unmodelled import fill_reader
 from privbench.errors import ConfigError
 from privbench.privacy.recoding import NULL, EdgesRecoding, LabelsRecoding, Recoding
 from privbench.rules import named as names
 from privbench.rules.facts import column_rules, length_limits
-from privbench.schema import Column, Table
+from privbench.schema import Column, ColumnType, Table
 
 #: Up to this share of a column, rows without a label are taken for noise if the released counts by
 #: rank show no such rows: where labels are released, the noise of a histogram cell stays below a
@@ -73,6 +78,19 @@ _NOISE = 0.05
 #: few values. A larger share can only be many rare values, as noise would not have hidden a few.
 #: With half or twice this share, columns in between get 10 values instead of 1,000 or vice versa.
 _FEW = 1 / 3
+
+
+_Ints = NDArray[np.int64]
+_DATE = ColumnType("date", "date", category="D")
+_Days = Annotated[OrderedCodec, PlainValidator(OrderedCodec.from_json)]
+
+
+class _DayReader(OrderedReader):
+    """Reads the days of texts that are dates; how texts are spelled shows their step."""
+
+    @property
+    def _counted(self) -> bool:
+        return False
 
 
 @dataclass(frozen=True)
@@ -88,6 +106,16 @@ class TextCodec(Codec):
     # How often each text without a label occurs: empty if all texts are labels, None if it is not
     # known.
     surrogates: Annotated[Surrogates, BeforeValidator(surrogates_from_json)] | None = None
+    dates: _Days | None = None  # codec of the days on which texts lie that are dates
+
+    def __post_init__(self) -> None:
+        """Refuse days that are not those of a reader."""
+        if self.dates is not None and (
+            self.lengths is None
+            or (self.dates.column, self.dates.type) != (attribute(self.column, "date"), _DATE)
+            or not self.dates.nullable
+        ):
+            raise ValueError("the days of a text are not those of its dates")
 
     @property
     def domains(self) -> dict[str, Domain]:
@@ -98,7 +126,7 @@ class TextCodec(Codec):
             lengths = length_domain(self.lengths, self.nullable, self.labels is not None)
             result[attribute(self.column, "length")] = lengths
             result[attribute(self.column, "shape")] = shape_domain(self.nullable)
-        return result
+        return result | (self.dates.domains if self.dates else {})
 
     def with_surrogates(self, laws: Mapping[str, Surrogates | None]) -> TextCodec:
         return replace(self, surrogates=laws.get(self.column))
@@ -121,7 +149,8 @@ class TextCodec(Codec):
 
     @property
     def recodings(self) -> dict[str, Recoding]:
-        return {} if self.labels is None else {self.column: self._labels}
+        days = self.dates.recodings if self.dates else {}
+        return days | ({} if self.labels is None else {self.column: self._labels})
 
     def decode(self, codes: Codes, rng: Rng, rows: int | None = None) -> pa.Array:
         """Labels and surrogate text; NULL where the first attribute has the code of NULL."""
@@ -164,19 +193,25 @@ class TextCodec(Codec):
         shape = _present(codes[attribute(self.column, "shape")], len(SHAPES), chosen, rng)
         shape = settled(shape, _NOISE, rng)
         lengths = np.minimum(rng.integers(edges[cell], edges[cell + 1], dtype=np.int64), MAX_LENGTH)
+        days = None
+        if self.dates is not None:
+            shape, given = in_one_order(shape), codes[self.dates.column]
+            date = _present(given, self.dates.recoding.domain.size - 1, chosen, rng)
+            lows, highs = self.dates.cells()
+            days = self.dates.scale.draw(lows[date], highs[date], rng)
         if count is None or value is None:
-            return self._fitting(shape, lengths, rng)
+            return self._fitting(shape, lengths, rng, days)
         order = np.lexsort((rng.random(rows), lengths, shape))
         middle = order[np.cumsum(count) - count // 2 - 1]
-        made, taken = self._distinct(shape[middle], lengths[middle], rng), np.empty(rows, np.int64)
+        days = None if days is None else days[middle]
+        made = self._distinct(shape[middle], lengths[middle], rng, days)
+        taken = np.empty(rows, np.int64)
         taken[order] = value
         return made.take(pa.array(taken))
 
-    def _distinct(
-        self, shapes: NDArray[np.int64], lengths: NDArray[np.int64], rng: Rng
-    ) -> pa.Array:
+    def _distinct(self, shapes: _Ints, lengths: _Ints, rng: Rng, days: _Ints | None) -> pa.Array:
         """One text for each pair of shape and length; all differ as far as the lengths allow."""
-        made = self._fitting(shapes, lengths, rng)
+        made = self._fitting(shapes, lengths, rng, days)
         for first in (True, False, False):
             keys = factorize(pa.concat_arrays([pa.array(self.labels or (), made.type), made]))
             again = np.flatnonzero(later_duplicates(keys, np.ones(len(keys), np.bool_)))
@@ -185,13 +220,14 @@ class TextCodec(Codec):
                 break
             # A text of a format stays one, even if it has to be made twice.
             shape = np.where(first | is_format(shapes[again]), shapes[again], SHAPES.index("code"))
-            new = self._fitting(shape, lengths[again], rng).cast(made.type)
+            later = None if days is None else days[again]
+            new = self._fitting(shape, lengths[again], rng, later).cast(made.type)
             made = replace_rows(made, again, new)
         return made
 
-    def _fitting(self, shapes: NDArray[np.int64], lengths: NDArray[np.int64], rng: Rng) -> pa.Array:
+    def _fitting(self, shapes: _Ints, lengths: _Ints, rng: Rng, days: _Ints | None) -> pa.Array:
         """Texts of some shapes; plain words where a format does not fit the column's length."""
-        made = made_text(shapes, lengths, rng)
+        made = made_text(shapes, lengths, rng, days)
         sizes = pc.utf8_length(made).to_numpy(zero_copy_only=False)
         assert self.lengths is not None
         bad = np.flatnonzero((sizes < self.lengths[0]) | (sizes >= self.lengths[-1]))
@@ -256,10 +292,25 @@ class TextReader(ColumnReader):
         """Whether length and shape are measured."""
         return self.provider is None
 
+    @cached_property
+    def days(self) -> OrderedReader | None:
+        """The reader of the days of dates, if the column's name suggests that texts are dates."""
+        if not self.shaped or not names.is_moment(self.title or self.name):
+            return None
+        part = Column(attribute(self.name, "date"), self.column.position, _DATE)
+        scale = scale_of(_DATE)
+        assert scale is not None
+        known = public_range(self.table, part, scale, ColumnConfig(), ())
+        return _DayReader(self.table, part, scale, known, title=self.title or self.name)
+
     @property
     def attributes(self) -> tuple[str, ...]:
-        parts = (attribute(self.name, "length"), attribute(self.name, "shape"))
+        parts = (*self._measured, *(self.days.attributes if self.days else ()))
         return ((self.name,) if self.labelled else ()) + (parts if self.shaped else ())
+
+    @property
+    def _measured(self) -> tuple[str, str]:
+        return attribute(self.name, "length"), attribute(self.name, "shape")
 
     @property
     def labelled(self) -> bool:
@@ -268,8 +319,9 @@ class TextReader(ColumnReader):
 
     @property
     def needs(self) -> tuple[Need, ...]:
+        days = self.days.needs if self.days else ()
         if not self.per_unit:
-            return ()
+            return days
         kind = names.is_kind(self.title)
         own = names.is_own(self.title) and not (kind or self.named)
         blank = ("",) if self.least == 0 else ()
@@ -278,7 +330,7 @@ class TextReader(ColumnReader):
         need = CategoriesNeed(
             self.name, self.per_unit, kind, self.default_labels, own, length, public=public
         )
-        return (need,)
+        return (need, *days)
 
     def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
         kept = MAX_LABEL + 1 if self.labelled else MAX_LABEL // 2
@@ -293,20 +345,22 @@ class TextReader(ColumnReader):
         if self.labelled:
             pieces[self.name] = label_piece(text)
         if self.shaped:
-            length, shape = self.attributes[-2:]
+            length, shape = self._measured
             points = int64_points(batch[self.alias("n")])
             pieces[length] = self._lengths.apply(points)
             domain = shape_domain(self.nullable)
             null = len(SHAPES) - (not self.nullable)
             codes = np.where(points == NULL, null, shapes(text))
             pieces[shape] = codes.astype(domain.dtype)
+        if self.days is not None:
+            pieces |= self.days.read({self.days.alias(): days_of(text)})
         return pieces
 
     @property
     def cells(self) -> dict[str, Domain]:
         if not self.shaped:
             return {}
-        length, shape = self.attributes[-2:]
+        length, shape = self._measured
         lengths = length_domain(self._lengths.edges, self.nullable, self.labelled)
         return {length: lengths, shape: shape_domain(self.nullable)}
 
@@ -318,12 +372,14 @@ class TextReader(ColumnReader):
         public = self.default_labels[:_LABELS_UNRELEASED] or None
         labels = released_labels(released, self.name) if self.per_unit else public
         lengths = self._lengths.edges if self.shaped else None
-        return TextCodec(*self.head, labels, lengths, self.provider)
+        days = self.days.finish(released) if self.days else None
+        return TextCodec(*self.head, labels, lengths, self.provider, dates=days)
 
     def describe(self) -> tuple[str, str]:
         rest = (
             f"surrogate {self.provider}" if self.provider else "surrogate text of length and shape"
         )
+        rest += ", dates with bounds released" if self.days else ""
         public = "default labels" if self.named else "the default"
         rest = f"{public} or {rest}" if self.default_labels else rest
         if self.per_unit:

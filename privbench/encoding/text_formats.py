@@ -16,6 +16,7 @@ stands for as many characters as the length of the text leaves. An empty one sta
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 
 import numpy as np
@@ -51,11 +52,13 @@ def has_template(name: str) -> bool:
     return name in _TEMPLATES
 
 
-def formatted(name: str, lengths: Ints, rng: np.random.Generator) -> pa.Array:
-    """Texts of a format that has a template, of about these lengths."""
+def formatted(
+    name: str, lengths: Ints, rng: np.random.Generator, days: Ints | None = None
+) -> pa.Array:
+    """Texts of a format that has a template, of about these lengths; of dates on these days."""
     template = _TEMPLATES[name]
     if template.startswith("date:"):
-        return _dates(template.removeprefix("date:"), len(lengths), rng)
+        return _dates(template.removeprefix("date:"), len(lengths), rng, days)
     if "{*}" not in template:
         return _tree(template).make(len(lengths), 0, rng)
     least = len(_tree(template.replace("{*}", "{0}")).make(1, 0, rng)[0].as_py())
@@ -76,8 +79,61 @@ def _tree(template: str) -> Node:
     return parse(template)
 
 
-def _dates(template: str, rows: int, rng: np.random.Generator) -> pa.Array:
-    """Random dates and times of a day in a spelling."""
+#: What stands in a spelling, and how many digits it has; Q1 is a quarter.
+_FIELD = re.compile("%([YGmdVs])|(Q)1")
+_WIDTHS = {"Y": 4, "G": 4, "m": 2, "d": 2, "V": 2, "Q": 1}
+
+
+def days_of(text: pa.Array) -> pa.Array:
+    """Days since 1970 of texts that are dates in one of the formats; NULL for all others.
+
+    Of months, weeks, quarters and years it is the first day. A day that its month does not have
+    is the month's last one; where either may come first, the month does. So it is a public map of
+    each text by itself, which no text fails.
+
+    >>> days_of(pa.array(["19700103", "1970-02", "1970-W02", "70", None])).to_pylist()
+    [2, 31, 4, None, None]
+    """
+    encoded = text.cast(pa.string()).dictionary_encode()
+    known = encoded.dictionary
+    days, left = np.zeros(len(known), np.int64), np.ones(len(known), np.bool_)
+    for name, pattern in FORMATS:
+        template = _TEMPLATES.get(name, "")
+        if not template.startswith("date:") or not _FIELD.search(template):
+            continue
+        match = pc.match_substring_regex(known, pattern).to_numpy(zero_copy_only=False) & left
+        rows = np.flatnonzero(match)
+        days[rows], left[rows] = _read(template, known.take(pa.array(rows))), False
+    return pa.array(days, mask=left).take(encoded.indices)
+
+
+def _read(template: str, text: pa.Array) -> Ints:
+    digits, at, found = pc.replace_substring_regex(text, "[^0-9]", ""), 0, dict[str, Ints]()
+    for plain, quarter in _FIELD.findall(template):
+        width = _WIDTHS.get(plain or quarter, 10)
+        part = pc.utf8_slice_codeunits(digits, at, at + width)
+        found[plain or quarter] = np.asarray(part.cast(pa.int64()))
+        at += width
+    if "s" in found:
+        return found["s"] // 86_400
+    year = found["Y"] if "Y" in found else found["G"]
+    month = found["m"] if "m" in found else 3 * found.get("Q", np.array(1)) - 2
+    months = (year - 1970) * 12 + month - 1
+    first, end = (_first_day(months + more) for more in (0, 1))
+    if "V" in found:
+        # The fourth of January lies in the first week; 1970 began on a Thursday.
+        return first + 3 - (first + 6) % 7 + 7 * (found["V"] - 1)
+    return np.minimum(first + found.get("d", np.array(1)), end) - 1
+
+
+def _first_day(months: Ints) -> Ints:
+    return months.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
+
+
+def _dates(
+    template: str, rows: int, rng: np.random.Generator, known: Ints | None = None
+) -> pa.Array:
+    """Dates and times of a day in a spelling; random dates unless days are given."""
     spelling, _, days = template.partition(" days ")
     first, last = map(int, (days or "1-31").split("-"))
     year = rng.integers(*_YEARS, size=rows)
@@ -86,7 +142,9 @@ def _dates(template: str, rows: int, rng: np.random.Generator) -> pa.Array:
     length = ((month + 1).astype("datetime64[D]") - start).astype(np.int64)
     day = first - 1 + np.floor(rng.random(rows) * (np.minimum(length, last) - first + 1))
     second = rng.integers(86_400, size=rows).astype("timedelta64[s]")
-    moment = (start + day.astype("timedelta64[D]")).astype("datetime64[s]") + second
+    date = start + day.astype("timedelta64[D]")
+    date = date if known is None else known.astype("datetime64[D]")
+    moment = date.astype("datetime64[s]") + second
     if spelling.startswith("%s"):
         made = pa.array(moment.astype(np.int64)).cast(pa.string())
         return pc.binary_join_element_wise(made, spelling[2:], "")

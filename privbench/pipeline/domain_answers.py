@@ -47,6 +47,8 @@ _CLEAR = 2.0
 #: A cell holds rows besides those of its listed values if what remains of its count exceeds this
 #: many standard deviations.
 _LEFT = 4.0
+#: Up to this share, numbers that are no dates are values that stand for something else.
+_OTHERS = 0.1
 #: How many public candidates of a column noise alone may make look present, on the mean.
 _BY_CHANCE = 0.02
 #: Share of rows without a released label from which on default labels are added.
@@ -187,7 +189,8 @@ def bounds(answers: list[Answer], cells: int) -> Bounds | None:
         within = _closely(need.between(*ends, np.ones(len(noisy), np.int64), cells), close, held)
         if within is not None:
             need, noisy, sd, ends = cast(BoundsNeed, close.need), close.noisy, close.sd, within
-    found = need.between(*ends, cut(noisy, sd, *ends, cells, gaps=need.poor_default), cells)
+    pieces = cut(noisy, sd, *ends, cells, gaps=need.poor_default)
+    found = need.between(*ends, pieces, cells, _written(need, noisy, sd, *ends))
     if need.named and likely is not None and ends[1] == likely[1]:
         # The last cell may reach beyond the end that the column's name suggests: an age of at most
         # 100 has a last cell from 91 to 107.
@@ -206,6 +209,23 @@ def _closely(wide: Bounds, close: Answer, held: float) -> tuple[int, int] | None
     last = int(np.searchsorted(points, wide.hi))
     found = find_within(close.noisy[first : last + 1], close.sd, held)
     return None if found is None else (first + found[0], first + found[1])
+
+
+def _written(need: BoundsNeed, noisy: Floats, sd: float, first: int, last: int) -> int | None:
+    """The step of the dates as which nearly all numbers within the ends are written, or None.
+
+    Numbers that are no dates lie mostly in the cells between one year's dates and the next's.
+    """
+    first, last = max(first, 1), min(last, len(need.candidates) - 1)
+    lows, highs = need.candidates[first - 1 : last], need.candidates[first : last + 1]
+    inside = noisy[first : last + 1]
+    for step, dates in need.calendars.items():
+        held = dates.holds(lows, highs)
+        clear = inside[held].sum() > _LEFT * sd * held.sum() ** 0.5
+        rest = inside[~held].sum() - sd * (~held).sum() ** 0.5
+        if clear and rest <= _OTHERS * inside.sum():
+            return step
+    return None
 
 
 def _from_zero(

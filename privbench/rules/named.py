@@ -199,6 +199,10 @@ DATES = ("date", "timestamp", "timestamptz")
 _MARKS = re.compile(
     r"(?<=[a-z])(?<!up)(_?(date_?times?|date|times?|time_?stamps?|dt|dttm|utc|tstz)|_(at|on|ts|day))\Z"
 )
+#: Words at the end of a column's name that say only how a date is written.
+_BARE = re.compile(r"(_(key|id|sk|txt|text|str|string|num|int|raw|ms|millis|seconds|code))+\Z")
+#: Least letters of a word for an earlier or later date that counts by itself.
+_LEAST_WORD = 4
 #: Most date columns of one table whose names are compared.
 _MOST_DATES = 40
 
@@ -231,6 +235,27 @@ def date_orders(table: Table) -> Iterator[tuple[str, str]]:
             same = one.type.base == other.type.base and one.name != other.name
             if same and _follows(cores[one.name], cores[other.name]):
                 yield one.name, other.name
+
+
+@cache
+def is_moment(column: str) -> bool:
+    """Whether a column's name suggests that its texts or numbers are dates or times.
+
+    >>> [is_moment(name) for name in ("day_key", "BirthDate", "updated_ms", "order_no", "days")]
+    [True, True, True, False, False]
+    """
+    name = snake(column)
+    core = _BARE.sub("", name)
+    fields = re.compile("|".join(packaged("names")["moments"]))
+    last = core.rpartition("_")[2]
+    # Short words, as "in" and "to", may mean anything.
+    known = len(last) >= _LEAST_WORD and any(
+        pattern.fullmatch(core) or pattern.fullmatch(last)
+        for pair in _date_words()
+        for pattern in pair
+    )
+    named = suggested_dates(core) is not None or _MARKS.search(core) is not None
+    return known or named or any(fields.fullmatch(word) for word in name.split("_"))
 
 
 def _is_date(column: Column) -> bool:

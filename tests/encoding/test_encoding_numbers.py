@@ -3,6 +3,7 @@
 import itertools
 import json
 from dataclasses import replace
+from datetime import datetime
 from decimal import Decimal
 
 import numpy as np
@@ -19,6 +20,7 @@ from privbench.encoding.keys.generate import fill_keys
 from privbench.encoding.keys.references import TableRows
 from privbench.encoding.registry import codec_from_json
 from privbench.errors import ModelError
+from privbench.pipeline.domain_answers import Answer, bounds
 from privbench.privacy.recoding import NAN, NEG_INF, NULL, POS_INF
 from privbench.rng import generator
 
@@ -226,3 +228,47 @@ def test_fill_keys_of_unique_multiples_keeps_them_where_there_are_enough(rows, w
     assert made.rows == len(set(moved.tolist())) == rows
     assert bool((moved % 100 == 0).all()) == whole
     assert 1 <= moved.min() <= moved.max() <= 5000
+
+
+def written(days, digits):
+    """Days since 1970 as integers of 8 or 6 digits."""
+    texts = np.datetime_as_string(np.asarray(days).astype("datetime64[D]"))
+    return np.array([int(text.replace("-", "")[:digits]) for text in texts])
+
+
+SPREAD = np.arange(np.datetime64("2021-01-01"), np.datetime64("2023-10-01")).astype(np.int64)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "step"),
+    [
+        ("day_key", written(SPREAD, 8), 8),
+        ("period", written(SPREAD, 6), 6),
+        # Some values say that there is no date.
+        ("closed_key", np.concatenate([written(SPREAD, 8), [0] * 90, [99999999] * 90]), 8),
+        # Numbers of the same size, and those that begin with a year, are no dates.
+        ("day_key", np.arange(20210000, 20240000, 30), None),
+        ("period", np.arange(200_000, 205_000, 5), None),
+        ("price", written(SPREAD, 8), None),
+    ],
+)
+def test_integers_that_are_dates_stay_dates(name, values, step):
+    """Years are cells of the histogram of bounds: it shows dates by what lies between years."""
+    found = plan(INT4, name=name)
+    need = found.needs[0]
+    counts = np.bincount(
+        np.searchsorted(need.candidates, values, side="right"), minlength=len(need.candidates) + 1
+    )
+    noise = generator(1).normal(0, 5.0, len(counts))
+    codec = found.finish({need.attribute: bounds([Answer(need, counts + noise, 5.0)], 128)})
+    assert codec.step == step
+    assert codec_from_json(json.loads(json.dumps(codec.to_json()))) == codec
+    if step is None:
+        return
+    made = codec.decode({name: codec.recoding.apply(values)}, generator(1)).to_numpy()
+    dates = made[(made > 190000) & (made < 20500101)]
+    for date in dates.astype(str):
+        datetime.strptime(date, "%Y%m%d"[: step - 2])
+    assert abs(len(dates) - len(SPREAD)) < 10
+    # Each value stays near its own, and cells are spans of days, not of integers.
+    assert np.median(np.abs(written(SPREAD, step) - np.sort(dates)[: len(SPREAD)])) < 100

@@ -6,13 +6,15 @@ from datetime import datetime
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
-from columns import TEXT
+from columns import TEXT, plan
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privbench.encoding import codec_from_json
 from privbench.encoding.base import attribute
+from privbench.encoding.bounds import Bounds
 from privbench.encoding.surrogate_text import SHAPES, made_text, shape_domain, shapes
 from privbench.encoding.surrogates import (
     Surrogates,
@@ -21,6 +23,8 @@ from privbench.encoding.surrogates import (
     surrogates_from_json,
 )
 from privbench.encoding.text import TextCodec
+from privbench.encoding.text_formats import days_of
+from privbench.errors import ModelError
 from privbench.rng import generator
 
 EDGES = tuple(range(13))
@@ -184,3 +188,45 @@ def test_a_rest_that_is_noise_becomes_labels_and_a_real_one_does_not():
 def test_surrogates_from_json_of_hostile_blocks_is_refused(blocks):
     with pytest.raises(ValueError, match="no blocks"):
         surrogates_from_json(blocks)
+
+
+SPELLINGS = {
+    "%Y%m%d": 1, "%Y-%m-%d": 1, "%d.%m.%Y": 1,
+    # Of 01/02/2024 nobody knows the order by itself, so the year is kept, and the day is spelled
+    # before the month as in 31/01/2024.
+    "%d/%m/%Y": 200, "%m/%d/%Y": 1, "%Y/%m/%d": 1,
+    "%Y-%m-%dT%H:%M:%SZ": 1, "%Y-%m": 31, "%Y%m": 31, "%Y": 366, "%G-W%V": 7,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_dates_inside_texts_are_dates(spelling):
+    """Their range and law are those of dates, and every text is spelled as before."""
+    first, last = (np.datetime64(f"{year}-01-01").astype(int) for year in (1951, 1991))
+    days = np.arange(first, last, 3)
+    texts = pc.strftime(pa.array(days.astype("M8[D]").astype("M8[s]")), format=spelling)
+    found = plan(TEXT, name="birthday_txt", null=False, delta=0.0)
+    bounds, *more = found.needs
+    assert not more
+    codec = found.finish({bounds.attribute: Bounds(int(first), int(last), 128)})
+    codes = found.read({"c1": texts, "c1n": pc.utf8_length(texts).cast(pa.int64())})
+    date = codec.recodings[bounds.attribute].apply(codes[bounds.attribute])
+    made = codec.decode({**codes, bounds.attribute: date}, generator(1))
+    assert codec_from_json(json.loads(json.dumps(codec.to_json()))) == codec
+    for text in made.to_pylist() if "W" not in spelling else ():
+        datetime.strptime(text, spelling)
+    again = np.asarray(days_of(made).cast(pa.int64()))
+    assert np.abs(again - np.asarray(days_of(texts))).max() <= 150 + 2 * SPELLINGS[spelling]
+    # What is no date of the calendar, or no date at all, ends no fit.
+    odd = days_of(pa.array(["20210231", "02/30/2021", "2021-W53", "Ann", "", None])).to_pylist()
+    assert odd == [18686, 18686, 18995, None, None, None]
+
+
+def test_days_of_a_text_that_no_reader_asks_for_are_refused():
+    found = plan(TEXT, name="period")
+    codec = found.finish({found.needs[0].attribute: Bounds(0, 900, 128)})
+    data = json.loads(json.dumps(codec.to_json()))
+    for place, value in (("column", "other"), ("nullable", False), ("type", data["type"])):
+        wrong = {**data, "dates": {**data["dates"], place: value}}
+        with pytest.raises(ModelError):
+            codec_from_json(wrong)
