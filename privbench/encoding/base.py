@@ -85,6 +85,30 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
+class CycleNeed:
+    """The law of a part of a date or time that recurs (weekday or hour), beside that of its cells.
+
+    The query is a histogram over all places in the cycle, which is that of bounds
+    (`GridHistogram`), with the same sensitivity: the place follows from the row's own value alone,
+    so a row adds its weight to one cell at most.
+    """
+
+    attribute: str  # a `Grid` of places from 0 on (see `Scale.cycle_of`), for this release alone
+    cells: int  # places in the cycle
+
+    @property
+    def candidates(self) -> NDArray[np.int64]:
+        return np.arange(1, self.cells, dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Cycle:
+    """Released: the shares of the places in a cycle, with the sum 1; () where noise hides them."""
+
+    law: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class CategoriesNeed:
     """A category list to release by a stability threshold, under δ."""
 
@@ -105,9 +129,11 @@ class CategoriesNeed:
         return self.grid or self.attribute
 
 
-Need = BoundsNeed | StepNeed | CategoriesNeed
-#: The result of one release: bounds, a step, or a sorted list of categories.
-Released = Bounds | Step | tuple[str, ...]
+#: Needs that one histogram of few public cells settles, of an attribute that is not modelled.
+PartNeed = StepNeed | CycleNeed
+Need = BoundsNeed | PartNeed | CategoriesNeed
+#: The result of one release: bounds, a step, the law of a cycle, or a sorted list of categories.
+Released = Bounds | Step | Cycle | tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

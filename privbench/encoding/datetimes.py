@@ -33,6 +33,7 @@ from privbench.encoding.scale import (
 from privbench.privacy.recoding import NEG_INF, POS_INF
 from privbench.schema import ColumnType
 
+Floats = NDArray[np.float64]
 #: Dates beyond these are taken for noise unless they stand out clearly.
 _PLAUSIBLE = ("1900-01-01", "2050-01-01")
 _DAY = 86_400_000_000
@@ -107,6 +108,75 @@ class _Months:
         return days.astype(np.int64) * self.per_day
 
 
+#: The least weight of an hour or a weekday, of which the mean is 1: a cell that holds no others is
+#: drawn from evenly. Any small number does.
+_RARE = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class _Weekly(Multiples):
+    """Multiples of a step, of which some hours or days of a week have more than others."""
+
+    # Weights of equal parts of a week, from Monday on, above 0 and with the mean 1; each part has
+    # equally many multiples.
+    law: tuple[float, ...] = (1.0,) * 7
+    day: int = 1  # grid points per day
+
+    def mass(self, lows: Points, highs: Points) -> Floats:
+        (first, begun), (last, ended) = self._places(lows), self._places(highs)
+        return np.asarray((last - first) * float(len(self.law)) + ended - begun) * self._each
+
+    def draw(self, lows: Points, highs: Points, rng: np.random.Generator) -> Points:
+        """By the inverse of the distribution: first a part of a week, then a multiple in it."""
+        week, begun = self._places(lows)
+        sums, law = self._sums, np.array(self.law)
+        drawn = begun + rng.random(len(lows)) * self.mass(lows, highs) / self._each
+        more = np.floor(drawn / len(law)).astype(np.int64)
+        drawn -= more * len(law)
+        part = np.minimum(np.searchsorted(sums, drawn, side="right") - 1, len(law) - 1)
+        inside = np.floor((drawn - sums[part]) / law[part] * self._each)
+        inside = np.clip(inside, 0, self._each - 1).astype(np.int64)
+        number = ((week + more) * len(law) + part) * self._each + inside + self._monday
+        first, end = self.count(lows), self.count(highs)
+        return np.asarray(self.at(np.clip(number, first, np.maximum(end - 1, first))), np.int64)
+
+    @property
+    def _each(self) -> int:
+        """Multiples in each part of a week."""
+        return 7 * self.day // (self.size * len(self.law))
+
+    @property
+    def _monday(self) -> int:
+        """The number of the first Monday since 1970."""
+        return 4 * self.day // self.size
+
+    @property
+    def _sums(self) -> Floats:
+        return np.append(0.0, np.cumsum(self.law))
+
+    def _places(self, points: Points) -> tuple[Points, Floats]:
+        """The week of the first multiple not below each point; weights of the week before it."""
+        week, number = np.divmod(self.count(points) - self._monday, len(self.law) * self._each)
+        part, inside = np.divmod(number, self._each)
+        return week, self._sums[part] + np.array(self.law)[part] * inside / self._each
+
+
+def _mass(step: Lattice, lows: Points, highs: Points) -> Floats:
+    """The sum of the weights of a step's points in every cell ``[low, high)``."""
+    if isinstance(step, _Weekly):
+        return step.mass(lows, highs)
+    return np.asarray(step.count(highs) - step.count(lows), np.float64)
+
+
+def _draw(step: Lattice, lows: Points, highs: Points, rng: np.random.Generator) -> Points:
+    """One point of a step in every cell, by weight; the next point after a cell without one."""
+    if isinstance(step, _Weekly):
+        return step.draw(lows, highs, rng)
+    first, end = step.count(lows), step.count(highs)
+    numbers = rng.integers(first, np.maximum(end, first + 1), dtype=np.int64)
+    return np.asarray(step.at(numbers), np.int64)
+
+
 @dataclass(frozen=True, kw_only=True)
 class _TimedScale(SteppedScale):
     """The common part of dates, timestamps and times of day: years to seconds.
@@ -117,6 +187,8 @@ class _TimedScale(SteppedScale):
 
     multiple: int | None = None  # place of the released step among `steps`
     law: tuple[float, ...] = ()  # released shares of the values drawn on each step, or ()
+    # Released laws of the `cycles`, () for one that is hidden; () where all are.
+    cycle_laws: tuple[tuple[float, ...], ...] = ()
 
     @property
     @abstractmethod
@@ -136,7 +208,7 @@ class _TimedScale(SteppedScale):
 
     @property
     def chances(self) -> tuple[tuple[float, ...], ...]:
-        return _chances(replace(self, multiple=None, law=()))
+        return _chances(replace(self, multiple=None, law=(), cycle_laws=()))
 
     def with_step(self, step: int | None, law: tuple[float, ...] = ()) -> Self:
         if step not in (None, *self.step_choices):
@@ -164,69 +236,63 @@ class _TimedScale(SteppedScale):
         return _DAY
 
     def draw(self, lows: Points, highs: Points, rng: np.random.Generator) -> Points:
-        if not self.law:
-            return self._draw_freely(lows, highs, rng)
         parts = self._mixture(lows, highs)
         chosen = rng.random(len(lows)) * sum(weights for _, weights in parts)
         drawn, left, least = lows.copy(), np.ones(len(lows), np.bool_), np.zeros(len(lows))
         for step, weights in parts:
             least = least + weights
             rows = np.flatnonzero(left & (chosen < least))
-            first, end = step.count(lows[rows]), step.count(highs[rows])
-            drawn[rows] = step.at(rng.integers(first, np.maximum(end, first + 1), dtype=np.int64))
+            drawn[rows] = _draw(step, lows[rows], highs[rows], rng)
             left[rows] = False
         return drawn
 
-    def _mixture(self, lows: Points, highs: Points) -> list[tuple[Lattice, NDArray[np.float64]]]:
+    def mass(self, low: Points, high: Points, lows: Points, highs: Points) -> Floats:
+        result = np.zeros(len(lows))
+        for step, weights in self._mixture(lows, highs):
+            whole = _mass(step, lows, highs)
+            result += weights * _mass(step, low, high) / np.where(whole > 0, whole, 1)
+        return result
+
+    @property
+    def _shares(self) -> tuple[float, ...]:
+        """The share of the values drawn on each step; all on one step where none are released."""
+        usual = self._usual if self.multiple is None else self.multiple
+        return self.law or tuple(float(place == usual) for place in range(len(self.steps)))
+
+    @property
+    def _usual(self) -> int:
+        """The place of the step of values where no step is released."""
+        return len(self.steps) - 1
+
+    def _lattices(self) -> tuple[Lattice, ...]:
+        """The steps, whose points may have weights."""
+        return self.steps
+
+    def _mixture(self, lows: Points, highs: Points) -> list[tuple[Lattice, Floats]]:
         """Steps, and for every cell the weight of each: its share times its part within the cell.
 
         A cell that has a multiple of no step with a share takes the coarsest one of which it has.
         """
-        found, none = [], np.ones(len(lows), np.bool_)
-        for share, step in zip(self.law, self.steps, strict=True):
+        found, none = list[tuple[Lattice, Floats]](), np.ones(len(lows), np.bool_)
+        lattices = self._lattices()
+        for share, step in zip(self._shares, lattices, strict=True):
             if share > 0:
-                counts = step.count(highs) - step.count(lows)
-                found.append((step, share * step.size * counts.astype(np.float64)))
-                none &= counts <= 0
-        for step in self.steps if none.any() else ():
-            held = none & (step.count(highs) > step.count(lows))
+                mass = _mass(step, lows, highs)
+                found.append((step, share * step.size * mass))
+                none &= mass <= 0
+        for step in lattices if none.any() else ():
+            held = none & (_mass(step, lows, highs) > 0)
             found.append((step, held.astype(np.float64)))
             none &= ~held
         return found
 
-    def _draw_freely(self, lows: Points, highs: Points, rng: np.random.Generator) -> Points:
-        """Points without regard to shares of steps: multiples of the released step, if any."""
-        drawn = rng.integers(lows, highs, dtype=np.int64)
-        for step in self._usual_steps:
-            first, last = step.count(lows), step.count(highs)
-            whole = step.at(rng.integers(first, np.maximum(last, first + 1), dtype=np.int64))
-            drawn = np.where(last > first, whole, drawn)
-        return drawn
 
-    @property
-    def _usual_steps(self) -> tuple[Lattice, ...]:
-        """Steps of values where no shares are released, the coarsest last."""
-        return (self.steps[-1],) if self.lattice is None else (self.steps[-1], self.lattice)
-
-    def mass(self, low: Points, high: Points, lows: Points, highs: Points) -> NDArray[np.float64]:
-        if not self.law:
-            return self._free_mass(low, high, lows, highs)
-        result = np.zeros(len(lows))
-        for step, weights in self._mixture(lows, highs):
-            whole = step.count(highs) - step.count(lows)
-            result += weights * (step.count(high) - step.count(low)) / np.maximum(whole, 1)
-        return result
-
-    def _free_mass(
-        self, low: Points, high: Points, lows: Points, highs: Points
-    ) -> NDArray[np.float64]:
-        """The part of each cell that `_draw_freely` draws in ``[low, high)``."""
-        result = (high - low) / np.maximum(highs - lows, 1)
-        for step in self._usual_steps:
-            whole = step.count(highs) - step.count(lows)
-            part = (step.count(high) - step.count(low)) / np.maximum(whole, 1)
-            result = np.where(whole > 0, part, result)
-        return np.asarray(result, np.float64)
+def _weights(shares: Floats) -> tuple[float, ...]:
+    """Weights with the mean 1, all above 0, of shares that may be negative."""
+    weights = np.maximum(shares, 0.0)
+    weights = weights / weights.mean() if weights.any() else np.ones(len(weights))
+    weights = np.maximum(weights, _RARE)
+    return tuple((weights / weights.mean()).tolist())
 
 
 def _mondays(per_day: int) -> Multiples:
@@ -272,6 +338,54 @@ class _Calendar(_TimedScale):
     default_range: ClassVar[tuple[str, str]] = ("2000-01-01", "2030-01-01")
     #: Grid steps per day.
     per_day: ClassVar[int]
+
+    @property
+    def cycles(self) -> dict[str, int]:
+        """Weekdays, and of timestamps also hours of the day."""
+        return {"weekday": 7} if self.per_day == 1 else {"weekday": 7, "hour": 24}
+
+    def cycle_of(self, name: str, points: Points) -> Points:
+        result = points.copy()
+        finite = (points > NEG_INF) & (points < POS_INF)
+        day, within = np.divmod(points[finite], self.per_day)
+        # 1970 began on a Thursday.
+        result[finite] = (day + 3) % 7 if name == "weekday" else within // (self.per_day // 24)
+        return result
+
+    def with_cycles(self, laws: tuple[tuple[float, ...], ...]) -> Self:
+        sizes = self.cycles.values()
+        fits = not laws or len(laws) == len(sizes)
+        for law, size in zip(laws, sizes, strict=False):
+            right = len(law) == size and min(law) >= 0 and abs(sum(law) - 1) < 1e-6
+            fits &= right or not law
+        if not fits:
+            raise ValueError("the shares of weekdays and of hours must have the sum 1")
+        return replace(self, cycle_laws=laws if any(laws) else ())
+
+    def _lattices(self) -> tuple[Lattice, ...]:
+        """The steps, of which days and finer ones follow the released weekdays and hours.
+
+        Values on coarser steps have the weekdays and hours that these steps have. They are taken
+        from the released laws, and what remains is the law of all other values.
+        """
+        if not self.cycle_laws:
+            return self.steps
+        days, shares = len(_calendar(1)) - 1, self._shares
+        of_weekdays, of_hours = (*self.cycle_laws, ())[:2]
+        weekdays, hours = np.array(of_weekdays or [1 / 7] * 7), np.array(of_hours or [1 / 24] * 24)
+        if of_weekdays:
+            weekdays -= sum(shares[: days - 1]) / 7
+            weekdays[0] -= shares[days - 1]
+        if of_hours:
+            hours[0] -= sum(shares[: days + 1])
+        by_day = _weights(weekdays)
+        by_hour = tuple(np.outer(by_day, _weights(hours)).ravel().tolist())
+        finer = [int(step.size) for step in self.steps[days + 1 :]]
+        return (
+            *self.steps[:days],
+            _Weekly(self.per_day, law=by_day, day=self.per_day),
+            *(_Weekly(size, law=by_hour, day=self.per_day) for size in finer),
+        )
 
     @property
     def plausible(self) -> tuple[int, int]:
@@ -407,13 +521,9 @@ class Clock(_TimedScale):
         return within if self.step == 1_000_000 else (*within, Multiples(self.step))
 
     @property
-    def _usual_steps(self) -> tuple[Lattice, ...]:
-        """Whole seconds where a cell holds one, else points of the type's own precision."""
-        return (
-            (*super()._usual_steps, Multiples(1_000_000))
-            if self.multiple is None
-            else super()._usual_steps
-        )
+    def _usual(self) -> int:
+        """The place of whole seconds: the finest step, but for that of the type's own precision."""
+        return len(self.steps) - 1 - (self.step < 1_000_000)
 
 
 def _epoch(identifier: sql.Composable) -> sql.Composable:

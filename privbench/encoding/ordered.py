@@ -21,6 +21,8 @@ from privbench.encoding.base import (
     Codec,
     Codes,
     ColumnReader,
+    Cycle,
+    CycleNeed,
     Floats,
     Need,
     Released,
@@ -59,15 +61,18 @@ class OrderedCodec(Codec):
     step: int | None = None
     # Released shares of the values that are multiples of each step; () where they are not kept.
     law: tuple[float, ...] = ()
+    # Released laws of the scale's cycles, () for one that noise hides; () where all are hidden.
+    cycles: tuple[tuple[float, ...], ...] = ()
 
     @property
     def scale(self) -> Scale:
-        """The type's grid, with the released step."""
+        """The type's grid, with the released step and the released laws of cycles."""
         scale = scale_of(self.type)
         if scale is None:
             raise ValueError(f"type {self.type.sql} has no grid")
-        known = self.step is not None or self.law
-        return scale.with_step(self.step, self.law) if known else scale
+        if self.step is not None or self.law:
+            scale = scale.with_step(self.step, self.law)
+        return scale.with_cycles(self.cycles) if self.cycles else scale
 
     @property
     def domains(self) -> dict[str, Domain]:
@@ -182,16 +187,22 @@ class OrderedReader(ColumnReader):
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """The column, and perhaps its values' steps, which are released but not modelled."""
-        return (self.name, self._steps) if self._counted else (self.name,)
+        """The column, and perhaps its values' steps and cycles, which are not modelled."""
+        return (self.name, self._steps, *self._cycles) if self._counted else (self.name,)
 
     @property
     def _steps(self) -> str:
         return attribute(self.name, "step")
 
     @property
+    def _cycles(self) -> dict[str, CycleNeed]:
+        """The needs of cycles, by their attributes."""
+        names = {attribute(self.name, part): size for part, size in self.scale.cycles.items()}
+        return {name: CycleNeed(name, size) for name, size in names.items()}
+
+    @property
     def _counted(self) -> bool:
-        """Whether steps are released: not for public ranges, whose cells are settled.
+        """Whether steps and cycles are released: not for public ranges, whose cells are settled.
 
         Times of day have a public range, of which each cell holds many values.
         """
@@ -200,9 +211,11 @@ class OrderedReader(ColumnReader):
 
     @cached_property
     def needs(self) -> tuple[Need, ...]:
-        """Bounds, step and shared values, unless the range is public; made once for a fit."""
-        step = (self._step,) if self._counted else ()
-        return step if self.range.settled else (self._bounds, *step, *self._shared)
+        """Bounds and shared values, unless the range is public, and parts; made once for a fit."""
+        parts: tuple[Need, ...] = ()
+        if self._counted:
+            parts = self._step, *self._cycles.values()
+        return parts if self.range.settled else (self._bounds, *parts, *self._shared)
 
     @property
     def _step(self) -> StepNeed:
@@ -271,13 +284,15 @@ class OrderedReader(ColumnReader):
 
     def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
         points = self.scale.read(batch[self.alias()])
-        steps = {}
+        parts = {}
         if self._counted:
             outside = (points < self.range.lo) | (points > self.range.hi)
             # Points outside a public range may arrive as others (`known`), and have no step.
             inside = np.where(outside & self.range.settled, NULL, points)
-            steps = {self._steps: self.scale.steps_of(inside)}
-        return {self.name: self._recoding.apply(points) if self.range.settled else points, **steps}
+            parts = {self._steps: self.scale.steps_of(inside)}
+            for name, part in zip(self._cycles, self.scale.cycles, strict=True):
+                parts[name] = self.scale.cycle_of(part, inside)
+        return {self.name: self._recoding.apply(points) if self.range.settled else points, **parts}
 
     @property
     def cells(self) -> dict[str, Domain]:
@@ -297,7 +312,13 @@ class OrderedReader(ColumnReader):
             recoding = self._released_recoding(bounds, step, tuple(map(int, values)))
         limits = (self.range.lo, self.range.hi)
         law = result.law if isinstance(result, Step) else ()
-        return OrderedCodec(*self.head, recoding, self.range.settled, limits, step, law)
+        cycles = tuple(
+            found.law if isinstance(found := released.get(name), Cycle) else ()
+            for name in self._cycles
+        )
+        return OrderedCodec(
+            *self.head, recoding, self.range.settled, limits, step, law, cycles * any(cycles)
+        )
 
     def _step_to_draw(self, bounds: Bounds, result: Released | None) -> int | None:
         """The step of drawn values; None where any value of the type may be drawn."""

@@ -84,6 +84,11 @@ class Scale(ABC):
         return ()
 
     @property
+    def cycles(self) -> dict[str, int]:
+        """Parts of a value that recur, such as its weekday, and how many values each part has."""
+        return {}
+
+    @property
     def default_range(self) -> tuple[str, str]:
         """Literals of a range to take where nothing is known of the column."""
         return ("0", "100")
@@ -178,6 +183,14 @@ class Scale(ABC):
     def steps_of(self, points: Points) -> Points:
         """The coarsest step that each value is a multiple of, `ZERO` for 0; sentinels stay."""
         raise ValueError("values of this type have no step to release")
+
+    def cycle_of(self, name: str, points: Points) -> Points:
+        """The place of every value in one of the `cycles`, from 0 on; sentinels stay."""
+        raise ValueError("values of this type have no cycles")
+
+    def with_cycles(self, laws: tuple[tuple[float, ...], ...]) -> Scale:
+        """The same grid, drawn by released laws of the `cycles`; () for one that is hidden."""
+        raise ValueError("values of this type have no cycles")
 
     def has_value(self, lo: int, hi: int) -> bool:
         """Whether a value other than zero may lie in ``[lo, hi)``, with the released step."""

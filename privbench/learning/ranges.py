@@ -160,6 +160,32 @@ def find_law(noisy: Floats, sd: float, chances: Floats) -> tuple[float, ...]:
     return tuple((weights / total).tolist()) if total > 0 else ()
 
 
+def find_cycle(noisy: Floats, sd: float) -> tuple[float, ...]:
+    """Shares of the places in a cycle, in which noise is damped; () where it hides them.
+
+    Deviations from equal shares are damped as far as noise alone would make them (positive-part
+    James-Stein estimator), so that places of equal shares stay so. Then negative shares become 0,
+    and the same number is taken from all others.
+
+    >>> find_cycle(np.array([100.0, 0.0, 100.0, 0.0]), 1.0)
+    (0.5, 0.0, 0.5, 0.0)
+    >>> find_cycle(np.array([10.0, 9.0, 11.0, 10.0]), 1.0)
+    ()
+    """
+    cells, total = len(noisy), float(noisy.sum())
+    if total <= SURE * sd * cells**0.5:
+        return ()
+    apart = noisy - total / cells
+    kept = 1 - (cells - 3) * sd**2 / max(float(apart @ apart), 1e-9)
+    if kept <= 0:
+        return ()
+    falling = -np.sort(-(total / cells + kept * apart))
+    excess = (np.cumsum(falling) - total) / np.arange(1, cells + 1)
+    taken = excess[np.flatnonzero(falling > excess)[-1]]
+    shares = np.maximum(total / cells + kept * apart - taken, 0.0)
+    return tuple((shares / shares.sum()).tolist())
+
+
 def find_step(noisy: Floats, sd: float, default: int) -> int | None:
     """The place in ``noisy`` of the coarsest step such that next to no rows need a finer one.
 

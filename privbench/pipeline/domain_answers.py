@@ -20,13 +20,14 @@ from typing import cast
 import numpy as np
 from scipy.special import ndtri
 
-from privbench.encoding import Bounds, BoundsNeed, CategoriesNeed, Step, StepNeed
+from privbench.encoding import Bounds, BoundsNeed, CategoriesNeed, Cycle, PartNeed, Step, StepNeed
 from privbench.encoding.base import Need, Released
 from privbench.encoding.scale import scale_of
 from privbench.encoding.surrogates import KIND, Surrogates
 from privbench.learning.denoise import Floats
 from privbench.learning.ranges import (
     cut,
+    find_cycle,
     find_law,
     find_range,
     find_step,
@@ -147,9 +148,9 @@ class Answer:
 
 
 def settled(
-    need: BoundsNeed | StepNeed, answers: list[Answer], cells: int, shared: Answer | None = None
+    need: BoundsNeed | PartNeed, answers: list[Answer], cells: int, shared: Answer | None = None
 ) -> Released:
-    """A range or a step, from the answers to the questions about it, if any.
+    """A range, a step or a cycle, from the answers to the questions about it, if any.
 
     Values that many units share (the list `shared`) get cells of their own, and the range is that
     of all other values: most rows of a column may hold ``9999-12-31`` while the other dates lie
@@ -157,6 +158,8 @@ def settled(
     """
     if isinstance(need, StepNeed):
         return step(need, answers)
+    if not isinstance(need, BoundsNeed):
+        return Cycle(find_cycle(answers[0].noisy, answers[0].sd) if answers else ())
     others = [answer.without(shared) for answer in answers] if shared is not None else []
     return bounds(others, cells) or bounds(answers, cells) or replace(need.default, cells=cells)
 

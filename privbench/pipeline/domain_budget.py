@@ -21,7 +21,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from privbench.encoding import BoundsNeed, CategoriesNeed, StepNeed
+from privbench.encoding import BoundsNeed, CategoriesNeed, PartNeed, StepNeed
 from privbench.encoding.base import Need
 from privbench.learning.answers import by_norms
 from privbench.pipeline.domain_error import (
@@ -36,6 +36,7 @@ from privbench.pipeline.domain_error import (
 from privbench.pipeline.prepare import FitPlan, item_of
 from privbench.privacy import (
     MARGIN,
+    PART,
     DatabaseSpec,
     Labels,
     Measurement,
@@ -184,7 +185,7 @@ class Rounds:
         return found
 
     def last(self, sizes: Mapping[str, Size], laws: Mapping[str, Law]) -> Questions:
-        """Measurements of lists, ranges, steps and second totals that are worth their budget.
+        """Measurements of lists, ranges, parts and second totals that are worth their budget.
 
         `laws` are those of the columns whose lists are considered, by item.
         """
@@ -303,12 +304,12 @@ def total_amounts(plan: FitPlan, whole: float) -> dict[str, float]:
 def grids(
     table: str,
     column: str,
-    need: BoundsNeed | StepNeed,
+    need: BoundsNeed | PartNeed,
     amount: float,
     scales: float,
     clip: int | None,
 ) -> list[tuple[Need, Measurement]]:
-    """The needs that settle a column's range or its step, and a measurement for each.
+    """The needs that settle a column's range or one of its parts, and a measurement for each.
 
     The measurements share the amount equally. `scales` is the table's number of rows in noise
     scales of a single histogram that would get the whole amount. `clip` is C if units count by
@@ -316,8 +317,8 @@ def grids(
     histogram does (`domain_answers.Answer.without`). Two ranges of one column count by weights,
     since they are compared with each other, and norms differ between few and many cells.
     """
-    asked: tuple[BoundsNeed | StepNeed, ...] = (need,)
-    words = ["step"]
+    asked: tuple[BoundsNeed | PartNeed, ...] = (need,)
+    words = ["step" if isinstance(need, StepNeed) else need.attribute.rpartition(PART)[2]]
     if isinstance(need, BoundsNeed):
         asked, words = need.questions(scales), ["range", "range closely"]
     found = list[tuple[Need, Measurement]]()

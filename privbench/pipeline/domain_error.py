@@ -16,6 +16,8 @@ W the weight of its units, and σ the noise of an event that gets an amount ρ (
 * For a range: log R − 1 if W < 8 σ, a quarter of that at 16 σ, a fortieth at 40 σ, and about half
   of the latter from 640 σ on, where the ends of the range are certain. If the column's name
   suggests a range, and for a step, it is a third of this.
+* For a cycle of m places: `_CYCLE` times 0.4·m·σ/W, at most 1, which is the distance that noise of
+  σ makes between two laws (TVD).
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from privbench.encoding import BoundsNeed, CategoriesNeed, StepNeed
+from privbench.encoding import BoundsNeed, CategoriesNeed, CycleNeed, PartNeed, StepNeed
 from privbench.learning.denoise import falling
 from privbench.privacy import Accounting
 from privbench.privacy.queries.labels import BLOCKS, block_ends
@@ -48,6 +50,9 @@ _NAMED, _CELLS = 1 / 3, 64.0
 #: empty cells beyond it: a range of dates up to 2025 was released as reaching 2048. Errors fall
 #: slowly beyond 40, so that a small table's budget goes to its lists.
 _SCALES, _ERRORS = (8.0, 16.0, 40.0, 160.0, 640.0), (1.0, 0.25, 0.025, 0.018, 0.012)
+#: The error of a query on hours or weekdays where their law is unknown, times the share of such
+#: queries.
+_CYCLE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +148,10 @@ def list_loss(need: CategoriesNeed, law: Law, size: Size, margin: float, sd: Flo
     return np.asarray((_NAMED if need.grid else 1.0) * (share * error).sum(axis=1), np.float64)
 
 
-def range_loss(need: BoundsNeed | StepNeed, size: Size, sd: Floats) -> Floats:
-    """The expected error of a range, or of a step, at every noise."""
+def range_loss(need: BoundsNeed | PartNeed, size: Size, sd: Floats) -> Floats:
+    """The expected error of a range, a step or a cycle, at every noise."""
+    if isinstance(need, CycleNeed):
+        return _CYCLE * np.minimum(0.4 * need.cells * sd / size.weight, 1.0)
     lost = max(math.log(max(size.rows, 1.0)) - 1.0, 0.5)
     if isinstance(need, StepNeed) or need.named:
         lost /= 3

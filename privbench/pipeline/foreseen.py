@@ -10,7 +10,15 @@ from typing import Any
 import numpy as np
 
 from privbench.config import PrivacyConfig
-from privbench.encoding import Bounds, BoundsNeed, Released, Step, StepNeed
+from privbench.encoding import (
+    Bounds,
+    BoundsNeed,
+    CategoriesNeed,
+    PartNeed,
+    Released,
+    Step,
+    StepNeed,
+)
 from privbench.pipeline.domain_budget import Rounds, is_public, total_amounts
 from privbench.pipeline.domain_error import Noise, believed
 from privbench.pipeline.prepare import FitPlan
@@ -129,7 +137,7 @@ def settled(plan: FitPlan) -> DatabaseSpec:
                     )
                 elif isinstance(need, StepNeed):
                     guess[need.attribute] = Step(need.default)
-                elif need.grid is None:
+                elif isinstance(need, CategoriesNeed) and need.grid is None:
                     guess[need.attribute] = tuple(f"value {i}" for i in range(20))
             domains.update(reader.finish(guess).domains)
         spec = spec.with_attributes(item.table.key, domains)
@@ -205,7 +213,7 @@ def _others(plan: FitPlan) -> list[frozenset[str]]:
     for item in plan.private:
         table = item.table.key
         attributes = sum(
-            len(reader.attributes) - sum(isinstance(need, StepNeed) for need in reader.needs)
+            len(reader.attributes) - sum(isinstance(need, PartNeed) for need in reader.needs)
             for reader in item.readers.values()
         )
         second = plan.spec.tables[table].own is None

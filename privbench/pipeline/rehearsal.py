@@ -32,7 +32,16 @@ import pyarrow.compute as pc
 
 from privbench import roles
 from privbench.config import ColumnConfig, Config, TableConfig
-from privbench.encoding import BoundsNeed, CategoriesNeed, ColumnReader, Step, reader, role_of
+from privbench.encoding import (
+    BoundsNeed,
+    CategoriesNeed,
+    ColumnReader,
+    Cycle,
+    Step,
+    StepNeed,
+    reader,
+    role_of,
+)
 from privbench.encoding.base import Released
 from privbench.encoding.formats import Choice, choices, formatted
 from privbench.encoding.keys.placeholders import value_space
@@ -372,7 +381,7 @@ def _released(plan: ColumnReader) -> dict[str, Released]:
         if isinstance(need, (BoundsNeed, CategoriesNeed)):
             found[need.attribute] = need.default
         else:
-            found[need.attribute] = Step(None)
+            found[need.attribute] = Step(None) if isinstance(need, StepNeed) else Cycle()
     return found
 
 

@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 import pyarrow as pa
 
 from privbench.config import ColumnConfig, Config, PrivacyConfig
-from privbench.encoding import Codec, ColumnReader, StepNeed
+from privbench.encoding import Codec, ColumnReader, PartNeed
 from privbench.encoding.ordered import OrderedCodec
 from privbench.errors import ConfigError, ModelError
 from privbench.learning.graphical.model import TableLaw
@@ -216,7 +216,7 @@ def _require_same_promise(plan: FitPlan, model: Model) -> None:
 
 def _taken(table: str, reader: ColumnReader, codec: Codec) -> Codec:
     """A codec of the earlier release; ModelError if its cells are not what the reader makes."""
-    aside = {need.attribute for need in reader.needs if isinstance(need, StepNeed)}
+    aside = {need.attribute for need in reader.needs if isinstance(need, PartNeed)}
     # A reader shows the kinds of its attributes even when it reads no rows.
     read = {name: held for name, held in reader.collect([]).items() if name not in aside}
     settled = {name: held.domain for name, held in read.items() if isinstance(held, Cells)}

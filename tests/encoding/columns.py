@@ -2,10 +2,11 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
 
 from privbench.config import ColumnConfig
-from privbench.encoding.base import Step, StepNeed
+from privbench.encoding.base import Cycle, CycleNeed, Step, StepNeed
 from privbench.encoding.bounds import Bounds, BoundsNeed
 from privbench.encoding.keys.columns import role_of
 from privbench.encoding.registry import reader
@@ -92,6 +93,9 @@ def release(plan, rng, **given):
             answers[need.attribute] = Bounds(low, high)
         elif isinstance(need, StepNeed):
             answers[need.attribute] = Step(rng.choice([None, *need.choices]))
+        elif isinstance(need, CycleNeed):
+            law = rng.dirichlet(np.full(need.cells, 0.2)) if rng else ()
+            answers[need.attribute] = Cycle(tuple(map(float, law)))
         elif need.grid:
             answers[need.attribute] = tuple(str(point) for point in rng.integers(-1000, 1000, 3))
         elif any(scale_of(part) for part in plan.column.type.parts):

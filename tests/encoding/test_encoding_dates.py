@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import psycopg
@@ -11,7 +12,7 @@ from columns import DATE, INT4, STAMPZ, col, table
 from psycopg import sql
 
 from privbench.config import ColumnConfig
-from privbench.encoding.base import StepNeed
+from privbench.encoding.base import CycleNeed, StepNeed
 from privbench.encoding.bounds import Bounds
 from privbench.encoding.keys.generate import fill_keys
 from privbench.encoding.keys.references import TableRows
@@ -227,3 +228,52 @@ def test_values_keep_the_shares_of_their_steps(type_, mixed, step):
     ):
         with pytest.raises(ModelError):
             codec_from_json({**data, "law": law})
+
+
+#: Of timestamps or dates: shares of days of the week and of hours, and the part that lies at
+#: midnight, whose hours are not these.
+WEEKS = {
+    "office hours": (STAMPZ, [5, 5, 5, 5, 4, 0, 0], [0] * 9 + [1] * 8 + [0] * 7, 0.0),
+    "half without a time": (STAMPZ, [1] * 7, [0] * 18 + [1, 3, 3, 3, 1, 1], 0.5),
+    "midnight on working days": (STAMPZ, [1, 1, 1, 1, 1, 0, 0], [1] + [0] * 23, 1.0),
+    "nothing to keep": (STAMPZ, [1] * 7, [1] * 24, 0.0),
+    "weekends": (DATE, [0, 0, 0, 0, 1, 4, 3], [1] + [0] * 23, 1.0),
+}
+
+
+@pytest.mark.parametrize("case", WEEKS)
+def test_values_keep_their_weekdays_and_hours(case):
+    type_, weekdays, hours, midnight = WEEKS[case]
+    rng, rows, unit = np.random.default_rng(4), 20_000, 1 if type_ is DATE else 86_400 * 10**6
+    by = [np.array(shares) / sum(shares) for shares in (weekdays, hours)]
+    monday = 18_267  # 2020-01-06
+    day = monday + 7 * rng.integers(0, 150, rows) + rng.choice(7, rows, p=by[0])
+    clock = rng.choice(24, rows, p=by[1]) * (unit // 24) + rng.integers(0, max(unit // 24, 1), rows)
+    sent = day * unit + np.where(rng.random(rows) < midnight, 0, clock)
+    found = reader(col("c", type_), table("t", col("c", type_)), ColumnConfig(), 0.0)
+    released = {"c": Bounds(monday * unit, (monday + 1050) * unit, 40)}
+    sides = [found.scale.steps_of, *(partial(found.scale.cycle_of, n) for n in found.scale.cycles)]
+    parts = [need for need in found.needs if isinstance(need, StepNeed | CycleNeed)]
+    for need, of in zip(parts, sides, strict=True):
+        counts = np.bincount(np.searchsorted(need.candidates, of(sent), side="right"))
+        counts = np.append(counts, np.zeros(len(need.candidates) + 1 - len(counts)))
+        noisy = counts + rng.normal(0, 10, len(counts))
+        released[need.attribute] = settled(need, [Answer(need, noisy, 10.0)], 40)
+    codec = found.finish(released)
+    data = json.loads(json.dumps(codec.to_json()))
+    assert codec_from_json(data) == codec
+    codes = codec.recoding.apply(sent)
+    drawn = codec.scale.points_of(codec.decode({"c": codes}, rng))
+    np.testing.assert_array_equal(codec.recoding.apply(drawn), codes)
+    for of in sides[1:]:
+        shares = [np.bincount(of(points), minlength=24) / rows for points in (sent, drawn)]
+        assert abs(np.subtract(*shares)).sum() / 2 < 0.03
+    # What queries expect of a cell is what is drawn in it.
+    middle = int(codec.recoding.edges[20]) + 5 * unit // 3
+    share = codec.shares([(-(2**63), middle)], null=False)[20]
+    inside = codec.scale.draw(*(np.repeat(ends[20], rows) for ends in codec.cells()), rng)
+    assert abs((inside < middle).mean() - share) < 0.02
+    laws = codec.cycles or [[0.1] * 7]
+    for law in ([1.0], [2.0, *[-1 / 6] * 6], [float("nan")] * 7, [0.1] * 7):
+        with pytest.raises(ModelError):
+            codec_from_json({**data, "cycles": [law, *laws[1:]]})

@@ -12,7 +12,7 @@ from sql_files import sql_of
 
 from privbench.config import ColumnConfig
 from privbench.encoding.arrays import ArrayCodec
-from privbench.encoding.base import StepNeed
+from privbench.encoding.base import PartNeed
 from privbench.encoding.categories import LONG
 from privbench.encoding.registry import codec_from_json, reader, table_coverage
 from privbench.postgres.introspect import introspect
@@ -78,7 +78,7 @@ def test_read_then_decode_every_type(dsn, table, rows, delta):
         codec = codec_from_json(found.to_json())
         assert codec == type(codec)(**{**vars(found), "type": codec.type})
         assert plan.attributes == tuple(data[plan.name])
-        unread = [need.attribute for need in plan.needs if isinstance(need, StepNeed)]
+        unread = [need.attribute for need in plan.needs if isinstance(need, PartNeed)]
         assert sorted([*codec.domains, *unread]) == sorted(plan.attributes)
         codes = codes_of(codec, data[plan.name])
         assert all(codes[name].max() < domain.size for name, domain in codec.domains.items())
