@@ -105,6 +105,15 @@ def test_the_noise_of_empty_cells_does_not_outweigh_a_single_value():
     known, unknown = (means(exact, 20.0, domain, s)[:, 50].mean() for s in (600.0, None))
     # Without a sum, too, the value says nothing about its neighbours, so little is left to gain.
     assert known > max(0.98, unknown)
+    # Most releases of a constant among whole numbers have no other number at all, and a column of
+    # 0 to 9 in a range of 0 to 39 has mostly nothing at 20 or more.
+    for exact, part in (
+        (np.eye(1, 300, 150)[0] * 600.0, 0.7),
+        (np.repeat([90.0, 0.0], (10, 30)), 0.6),
+    ):
+        found = means(exact, 12.0, Domain(len(exact), ordered=True), exact.sum())
+        far = found[:, 20:] if len(exact) == 40 else np.delete(found, 150, axis=1)
+        assert (far.max(axis=1) == 0).mean() >= part
     # A boolean of one value, a list of labels, and one value that most rows share with NULL.
     for domain in (Domain(2), Domain(60), Domain(60, ordered=True, core=(0, 40), nullable=True)):
         exact = np.zeros(domain.size)
@@ -163,7 +172,7 @@ def test_tails_and_special_cells_are_kept_where_they_stand_above_noise_or_go_on(
 
 
 @pytest.mark.parametrize(("exact", "cells"), [(400.0, 1), (40_000.0, 20)])
-def test_a_tail_ends_where_half_a_unit_is_expected_beyond(exact, cells):
+def test_a_tail_ends_where_less_than_a_unit_is_expected_beyond(exact, cells):
     counts = exact * 0.7 ** np.arange(60)
     domain = Domain(60, ordered=True, core=(5, 10))
     found = means(counts, 3.0, domain, counts.sum())

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privbench.learning.answers import joined
-from privbench.learning.denoise import CLEAR, PRESENT, SURE, Noise
+from privbench.learning.denoise import CLEAR, SURE, Noise
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -146,8 +146,10 @@ def lowered(
     A posterior mean of an empty cell is above 0, and a hundred of them outweigh what they are in
     all. Their sum has two noisy measurements: what the cells clear of the noise (`CLEAR`) leave of
     a known total, whose noise is about that of a cell, and the sum of their own noisy counts.
-    Beforehand it is log-uniform between `LEAST` and the sum of their ``counts``. Where no cell is
-    clear, or the measurements show that others hold rows (`PRESENT`), nothing changes.
+    Beforehand it is as likely to be 0 as to be log-uniform between `LEAST` and the sum of their
+    ``counts``. If it is 0 more likely than not, these cells get nothing, so that a constant stays
+    one; else they share its posterior mean, given that it is above 0. Where no cell is clear, or
+    the measurements surely show that others hold rows, nothing changes.
     """
     sds = np.broadcast_to(sd, noisy.shape)
     clear = noisy > CLEAR[law] * sds
@@ -159,11 +161,14 @@ def lowered(
         noise = np.append(sds[clear], np.max(sds[clear]))
         left = total - noisy[clear].sum(keepdims=True), float(np.linalg.norm(noise))
         seen, spread = joined((seen, spread), left)
-    if seen[0] > PRESENT * spread:
+    if seen[0] > SURE * spread:
         return counts
-    sums = np.geomspace(LEAST, rest, 200)
+    sums = np.append(0.0, np.geomspace(LEAST, rest, 200))
     fit = -0.5 * (seen - sums) ** 2 / max(spread * spread, TINY)
-    return np.where(clear, counts, counts * (posterior(fit) @ sums / rest))
+    fit[0] += np.log(len(sums) - 1.0)
+    weight = posterior(fit)
+    held = 0.0 if weight[0] > 0.5 else float(weight @ sums) / float(weight[1:].sum())
+    return np.where(clear, counts, counts * (held / rest))
 
 
 def posterior(fit: Floats) -> Floats:
