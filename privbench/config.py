@@ -383,6 +383,8 @@ class Config(_Section):
 
     Attributes:
         rules: SQL conditions on columns of one table that every row of the clone keeps.
+        computed: By table and column, the SQL expression that gives the column's value in every
+            row of the clone; ``this`` is the row. Such columns are never read.
 
     >>> Config.loads('[privacy]\nepsilon = 3.2').privacy.epsilon
     3.2
@@ -395,6 +397,7 @@ class Config(_Section):
     synthesizer: SynthesizerConfig = SynthesizerConfig()
     tables: dict[str, TableConfig] = {}
     rules: dict[str, Annotated[list[str], Field(max_length=1000)]] = {}
+    computed: Annotated[dict[str, dict[str, str]], Field(max_length=1000)] = {}
     source: SourceConfig | None = None
 
     @classmethod
