@@ -8,6 +8,7 @@ it from the other rows of the clone (`privbench.postgres.computed`).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 
 from psycopg import sql
 
@@ -22,6 +23,7 @@ from privbench.pipeline.rules import accepted, one_line
 from privbench.postgres.connect import Connection
 from privbench.postgres.failures import database_errors
 from privbench.postgres.statement import build
+from privbench.rules.computed import proposed
 from privbench.schema import Schema, Table, TableName
 
 
@@ -53,6 +55,27 @@ def computed(schema: Schema, config: Config) -> list[Computation]:
         return computations(texts, tables)
     except NotComputable as error:
         raise _error(error.place, str(error)) from None
+
+
+def suggestions(schema: Schema, config: Config) -> dict[str, dict[str, str]]:
+    """Expressions that names suggest, by table and column, as far as the config may have them."""
+    found: dict[str, dict[str, str]] = {}
+    for table, column, text in proposed(schema):
+        if column in names_of(config).get(table.key, ()):
+            continue
+        more = with_computed(config, {table.key: {column: text}})
+        with suppress(ConfigError):
+            computed(schema, more)
+            found.setdefault(table.key, {})[column] = text
+            config = more
+    return found
+
+
+def with_computed(config: Config, more: Mapping[str, Mapping[str, str]]) -> Config:
+    """The config with further computed columns."""
+    every = {str(TableName.parse(key)): columns for key, columns in config.computed.items()}
+    every |= {key: {**every.get(key, {}), **columns} for key, columns in more.items()}
+    return config.model_copy(update={"computed": every})
 
 
 def _refused(schema: Schema, table: Table, name: str, *, public: bool) -> str:

@@ -88,6 +88,8 @@ class Computing:
     def finish(self, rows: int) -> None:
         """Compute the columns, for a clone with so many rows, and put the tables in place again."""
         self._left = PATIENCE + rows * PER_ROW
+        # To compile such statements takes longer than to run them.
+        run(self._connection, "SET LOCAL jit = off")
         for level in sorted({item.level for item in self._columns}):
             self._fill_level([item for item in self._columns if item.level == level])
 

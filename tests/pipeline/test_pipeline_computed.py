@@ -1,7 +1,7 @@
 """Computed columns of a config: what is refused, what a fit leaves out, what a load fills in."""
 
 import pytest
-from market import ask
+from market import ask, succeed
 from model_files import forge
 from sql_files import database_of, sql_of
 
@@ -124,3 +124,34 @@ def test_expressions_of_a_forged_model_are_judged_before_the_target_is_touched(
     with pytest.raises(ModelError, match=said):
         pipeline.load(forge(model, tmp_path / "forged", change), target)
     assert ask(target, "SELECT count(*) FROM pg_class WHERE relname = 'purchase'") == [(0,)]
+
+
+SUGGESTED = {
+    "public.client": {
+        "invoices_count": "(SELECT count(*) FROM public.invoice o WHERE o.client_id = this.id)"
+    },
+    "public.invoice": {
+        "tax_inclusive_amount": 'this.tax_exclusive_amount + this."TaxAmount"',
+        "client_country": '(SELECT o."Country" FROM public.client o WHERE o.id = this.client_id)',
+    },
+    "public.invoice_line": {"line_amount": 'this."Quantity" * this.unit_price'},
+    "public.basket": {
+        "total_amount": (
+            "(SELECT coalesce(sum(o.qty * o.price), 0) FROM public.basket_item o"
+            " WHERE o.basket_id = this.id)"
+        )
+    },
+}
+
+
+def test_inspect_suggests_in_comments_what_names_say_and_takes_it_if_asked(make_database, tmp_path):
+    dsn, file = make_database(sql_of(__file__, "suggested")), tmp_path / "c.toml"
+    shown = succeed("inspect", dsn, "-o", file).stdout
+    for text in (file.read_text("utf-8"), shown):
+        assert "(SELECT count(*) FROM public.invoice o WHERE o.client_id = this.id)" in text
+    assert Config.load(file).computed == {}
+    uncommented = file.read_text("utf-8").partition("what is so:")[2].replace("#", "")
+    assert Config.loads(uncommented).computed == SUGGESTED
+    succeed("inspect", dsn, "--computed", "-o", file)
+    assert Config.load(file).computed == SUGGESTED
+    succeed("check", file, dsn)
