@@ -197,13 +197,7 @@ def _write(
     job: Job | None,
 ) -> Repaired:
     """Write all rows, compute columns, repair rows, and finish; returns what the repairs did."""
-    with loader.emptied():
-        repair = Repair(
-            loader,
-            [item.table for item in tables if not item.public],
-            [item.table.key for item in tables if item.torn],
-            seed=seed,
-        )
+    repair = set_aside(loader, tables, seed)
     filled = [item.without(loader.without_values(item.table)) for item in tables]
     loader.publish()
     try:
@@ -211,7 +205,7 @@ def _write(
         apart = [item for item in filled if item.table.name not in computing.tables]
         there = copy_parts(loader, job, apart, repair, teller) if job else []
         computing.begin()
-        _fill(loader, [item for item in filled if item not in there], repair, teller)
+        fill(loader, [item for item in filled if item not in there], repair, teller)
         if computed:
             teller.advance("compute columns", 0)
             computing.finish(sum(item.rows for item in filled))
@@ -221,7 +215,7 @@ def _write(
         if there:
             # Repairs depend on the physical order of rows, and parts were stored as they arrived.
             unsettled = repair.unsettled()
-            _fill(loader, [i for i in there if i.table.key in unsettled], repair, teller)
+            fill(loader, [i for i in there if i.table.key in unsettled], repair, teller)
         repaired = repair.settle()
         loader.finish()
     except BaseException as error:
@@ -232,7 +226,18 @@ def _write(
     return repaired
 
 
-def _fill(loader: Loader, tables: list[CloneTable], repair: Repair, teller: Reporter) -> None:
+def set_aside(loader: Loader, tables: Sequence[CloneTable], seed: int | None) -> Repair:
+    """Set aside what rows may break; returns the repairs, which put it back."""
+    with loader.emptied():
+        return Repair(
+            loader,
+            [item.table for item in tables if not item.public],
+            [item.table.key for item in tables if item.torn],
+            seed=seed,
+        )
+
+
+def fill(loader: Loader, tables: list[CloneTable], repair: Repair, teller: Reporter) -> None:
     """Copy tables in the loader's own transaction."""
     for item in tables:
         if item.columns:

@@ -12,11 +12,10 @@ from urllib.parse import quote
 
 import pyarrow.parquet as papq
 
-from privbench.config import Config
 from privbench.encoding import unkept
 from privbench.errors import UsageError
 from privbench.files import file_errors, replacing
-from privbench.pipeline.computed import names_of
+from privbench.pipeline.computed_rows import with_computed
 from privbench.pipeline.decode import CloneTable, decode
 from privbench.pipeline.load import check_scale
 from privbench.pipeline.model import Model
@@ -63,13 +62,10 @@ def sample(
         found = Model.load(model)
         every = [table.name for table in found.schema]
         _, chosen, _ = (choice or Selection()).chosen(every, sorted({n.schema for n in every}))
-        tables = decode(found, scale=check_scale(scale), seed=seed)
-        computed = names_of(Config.model_validate(found.config))
-        tables = [
-            item.without(computed.get(item.table.key, ()))
-            for item in tables
-            if item.table.name in chosen
-        ]
+        tables, absent = with_computed(
+            found, decode(found, scale=check_scale(scale), seed=seed), seed
+        )
+        tables = [item for item in tables if item.table.name in chosen]
     lines = [] if found.promise.private else [found.promise.sentence()]
     with teller.stage("write"):
         names = file_names([item.table.name for item in tables], file_format)
@@ -79,14 +75,7 @@ def sample(
             with replacing(path) as file:
                 cut = _write_rows(item, file, file_format)
             lines.append(f"{path}: {item.rows:,} rows{_CUT if cut else ''}")
-    absent = [
-        f"{item.table.key}.{name}"
-        for item in tables
-        for name in sorted(computed.get(item.table.key, ()))
-    ]
-    if absent:
-        said = "Left out, since only `load` and `publish` compute them: "
-        lines.append(said + ", ".join(absent))
+    lines += [absent[item.table.key] for item in tables if item.table.key in absent]
     return lines + _unrepaired(found, tables)
 
 

@@ -1,14 +1,19 @@
 """Computed columns of a config: what is refused, what a fit leaves out, what a load fills in."""
 
+from collections import Counter
+
+import pyarrow.parquet as papq
 import pytest
 from market import ask, succeed
 from model_files import forge
+from pyarrow import csv
 from sql_files import database_of, sql_of
 
 from privbench import pipeline
 from privbench.config import Config
 from privbench.errors import ConfigError, ModelError
 from privbench.pipeline import Model
+from privbench.postgres import embedded
 
 COMPUTED = {
     "public.purchase": {"total": "this.qty * this.price"},
@@ -68,14 +73,33 @@ def test_load_part_by_part_and_as_a_role_computes_the_same(model, make_database)
     assert rows[0] == rows[1]
 
 
-def test_check_shows_computed_columns_and_samples_name_what_they_lack(source, model, tmp_path):
+def test_check_shows_computed_columns(source, tmp_path):
     checked = pipeline.check(configured(tmp_path, COMPUTED), source)
     how = {(line.table, line.column): line.how for line in checked.plan.coverage()}
     assert how["public.purchase", "total"] == "computed from other rows in the load"
-    lines = pipeline.sample(model, tmp_path / "files", seed=1)
-    assert any("public.client.orders, public.purchase.total" in line for line in lines)
-    head = (tmp_path / "files" / "public.purchase.csv").read_text().splitlines()[0]
-    assert "total" not in head
+
+
+@pytest.mark.parametrize("file_format", ["csv", "parquet"])
+def test_samples_have_computed_columns_of_the_rows_as_drawn(model, tmp_path, file_format):
+    pipeline.sample(model, tmp_path, seed=1, file_format=file_format)
+    read = {"csv": csv.read_csv, "parquet": papq.read_table}[file_format]
+    found = read(tmp_path / f"public.purchase.{file_format}").to_pylist()
+    assert list(found[0]) == ["id", "client_id", "qty", "price", "total", "serial"]
+    assert all(float(row["total"]) == row["qty"] * float(row["price"]) for row in found)
+    counts = Counter(row["client_id"] for row in found)
+    clients = read(tmp_path / f"public.client.{file_format}").to_pylist()
+    assert [row["orders"] for row in clients] == [counts[row["id"]] for row in clients]
+
+
+def test_sample_without_a_server_names_what_it_leaves_out(model, tmp_path, monkeypatch):
+    monkeypatch.setattr(embedded, "embedded_programs", list)
+    monkeypatch.setattr(embedded, "machine_programs", list)
+    lines = pipeline.sample(model, tmp_path, seed=1)
+    assert any(
+        line.startswith("public.client: left out, since only a load computes orders: there is no")
+        for line in lines
+    )
+    assert (tmp_path / "public.client.csv").read_text("utf-8").startswith('"id","code"\n')
 
 
 @pytest.mark.parametrize(
