@@ -393,6 +393,8 @@ class Config(_Section):
         rules: SQL conditions on columns of one table that every row of the clone keeps.
         words: Words of yours in names of tables and columns, by the word of the lists as which
             roles are proposed for them: ``person = ["azubi", "azubis"]``.
+        computed: By table and column, the SQL expression that gives the column's value in every
+            row of the clone; ``this`` is the row. Such columns are never read.
 
     >>> Config.loads('[privacy]\nepsilon = 3.2').privacy.epsilon
     3.2
@@ -406,6 +408,7 @@ class Config(_Section):
     tables: dict[str, TableConfig] = {}
     rules: dict[str, Annotated[list[str], Field(max_length=1000)]] = {}
     words: Annotated[dict[str, list[Word]], Field(max_length=1000)] = {}
+    computed: Annotated[dict[str, dict[str, str]], Field(max_length=1000)] = {}
     source: SourceConfig | None = None
 
     @classmethod

@@ -172,6 +172,9 @@ person = ["azubi", "azubis"]    # what an azubi owns is proposed as a person's
 
 [rules]
 "public.order" = ["shipped >= ordered", "status <> 'paid' OR amount > 0"]
+
+[computed."public.order"]
+amount = "(SELECT sum(l.qty * l.price) FROM public.line l WHERE l.order_id = this.id)"
 ```"""
 
 _RULES = """\
@@ -194,12 +197,19 @@ that only compute: no queries, no aggregates, nothing of users or extensions. Li
 kept where it is NULL. Any other rule is an error of `check`, `plan`, `fit` and `clone`, before
 anything is spent, and so is a rule of a public table."""
 
+_COMPUTED = """\
+## `[computed."schema.table"]`
+
+By column, the SQL expression that gives its value in every row of the clone. `this` is the row.
+Such columns cost no budget: they are never read. [rules.md](rules.md) has examples, and says what
+an expression may do and what happens where it fails."""
+
 
 def configuration_page() -> str:
     """Every section with its settings, as Markdown."""
     definitions = json_schema()["$defs"]
     sections = [_section(title, definitions[name]) for title, name in _SECTIONS.items()]
-    return "\n\n".join([_CONFIG_INTRO, *sections, _RULES]) + "\n"
+    return "\n\n".join([_CONFIG_INTRO, *sections, _RULES, _COMPUTED]) + "\n"
 
 
 def settings(definition: dict[str, Any]) -> dict[str, str]:

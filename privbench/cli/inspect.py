@@ -45,6 +45,7 @@ summary_option = click.option(
     is_flag=True,
     help="Show estimates of sizes, CONFIDENTIAL; what is chosen by them, ε does not cover.",
 )
+@click.option("--computed", is_flag=True, help="Take columns as computed whose names say so.")
 def inspect(
     source: str,
     config_path: str | None,
@@ -52,6 +53,7 @@ def inspect(
     whole: bool,
     lookups: str,
     sizes: bool,
+    computed: bool,
     **chosen: Any,
 ) -> None:
     """Propose roles, domains and look-ups from the catalog; never reads rows.
@@ -63,11 +65,11 @@ def inspect(
       privbench inspect "service=prod" -o privbench.toml
     """
     base = read_config(config_path, **chosen)
-    found = pipeline.inspect(source, base=base, lookups=lookups, sizes=sizes)
+    found = pipeline.inspect(source, base=base, lookups=lookups, sizes=sizes, computed=computed)
     echo(found.render(whole=whole, width=width(sys.stdout)))
     if output:
         with file_errors(f"cannot write {output}"):
-            Path(output).write_text(found.config.dumps(), encoding="utf-8")
+            Path(output).write_text(found.dumps(), encoding="utf-8")
         echo(f"Wrote {output}: read it, change it, then: privbench fit SOURCE -c {output} -o MODEL")
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from privbench.config import Config
 from privbench.domain import Codes
 from privbench.encoding import Codec, KeyedTable, generate_keys
 from privbench.encoding.arrays import arrays_of_keys
@@ -23,6 +24,7 @@ from privbench.encoding.keys.columns import INTEGERS, kept_uniques
 from privbench.encoding.keys.key_types import in_key_type, with_key_types
 from privbench.errors import ModelError
 from privbench.learning.synthetic import Parts, SyntheticDatabase, SyntheticTable, Window
+from privbench.pipeline.computed import names_of
 from privbench.pipeline.lookups import key_values, labels_of_lookups, with_labels
 from privbench.pipeline.model import UNFIT, Model
 from privbench.rng import generator
@@ -97,12 +99,13 @@ def decode(model: Model, *, scale: float = 1.0, seed: int | None = None) -> list
     tables = with_key_types([model.schema.table(key) for key in sorted(model.tables)])
     codecs = {key: made.codecs for key, made in model.tables.items()}
     labels = labels_of_lookups(tables, codecs)
+    computed = names_of(Config.model_validate(model.config))
     drawn = with_labels(tables, codecs, drawn, labels, seed)
     _check_drawn(tables, codecs, drawn, {key: t.num_rows for key, t in model.public.items()})
     minted = generate_keys(
         tables,
         {
-            t.key: _whole(t, tables, codecs[t.key], drawn, seed)
+            t.key: _whole(t, tables, codecs[t.key], drawn, seed, computed.get(t.key, ()))
             | (
                 {t.primary_columns[0]: key_values(labels[t.key], drawn.tables[t.key].rows)}
                 if t.key in labels
@@ -233,8 +236,12 @@ def _whole(
     codecs: Mapping[str, Codec],
     drawn: SyntheticDatabase,
     seed: int | None,
+    computed: Collection[str],
 ) -> dict[str, pa.Array]:
-    """The decoded columns that have to be complete: those of keys, orders and UNIQUE sets."""
+    """The decoded columns that have to be complete: those of keys, orders and UNIQUE sets.
+
+    Stand-ins of computed columns are none of them: no value may move in from there.
+    """
     wanted = {name for item in kept_uniques(table) for name in item.columns}
     wanted |= {name for check in table.checks if len(check.columns) > 1 for name in check.columns}
     wanted |= {
@@ -254,7 +261,7 @@ def _whole(
             table.column(name).type,
         )
         for name, codec in codecs.items()
-        if name in wanted - table.natural_columns and not codec.omitted
+        if name in wanted - table.natural_columns - {*computed} and not codec.omitted
     }
 
 

@@ -11,6 +11,7 @@ from privbench import roles
 from privbench.config import ColumnConfig, Config
 from privbench.display import Lines, lines, paragraphs, table
 from privbench.encoding import CoverageLine, role_of
+from privbench.pipeline.computed import suggestions, with_computed
 from privbench.pipeline.literals import require_reviewed, seal
 from privbench.pipeline.prepare import FitPlan, prepare, require_decided
 from privbench.pipeline.source import Catalog, estimated_sizes, look, require_used
@@ -29,11 +30,22 @@ class Inspection:
     plan: FitPlan  # the plan that a fit would follow with them
     # Rows of every table by the planner's estimate, which is confidential; only if asked for.
     sizes: Mapping[str, float] = field(default_factory=dict)
+    # Columns that names say are computed, and that the config does not have: by table.
+    suggested: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
     def config(self) -> Config:
         """The proposal as a config."""
         return self.plan.config
+
+    def dumps(self) -> str:
+        """The proposal as TOML, with what is only suggested in comments at its end."""
+        if not self.suggested:
+            return self.config.dumps()
+        head = "Names say that these columns are computed. Take the # from what is so:"
+        listed = with_computed(Config(), self.suggested).dumps()
+        comments = "\n".join(f"# {line}".rstrip() for line in [head, *listed.splitlines()])
+        return f"{self.config.dumps()}\n{comments}\n"
 
     def render(self, *, whole: bool = True, width: int | None = None) -> Lines:
         """Plain text for people; see `render_coverage`."""
@@ -46,8 +58,18 @@ class Inspection:
             *([said] if loose else []),
             roles.render(self.proposal, public),
             *([roles.render_sizes(self.proposal, self.sizes)] if self.sizes else []),
+            *([self._suggestions()] if self.suggested else []),
             render_coverage(self.plan.coverage(), whole=whole, width=width),
         )
+
+    def _suggestions(self) -> Lines:
+        head = "Names say that columns are computed (docs/rules.md; --computed takes these):"
+        found = [
+            (f"{key}.{name}", text)
+            for key, some in self.suggested.items()
+            for name, text in some.items()
+        ]
+        return lines(head, *table(found))
 
 
 def inspect(
@@ -57,11 +79,13 @@ def inspect(
     lookups: str = "private",
     catalog: Catalog | None = None,
     sizes: bool = False,
+    computed: bool = False,
 ) -> Inspection:
     """Propose roles and domains from the catalog.
 
     What the base config decides stays. ``lookups="public"`` declares look-up candidates public.
-    With `sizes`, the planner's estimates are shown, too, and the config says that they were; the
+    With `computed`, columns are computed whose names say so; else that is only suggested. With
+    `sizes`, the planner's estimates are shown, too, and the config says that they were; the
     proposal does not depend on them.
     """
     config = base or Config()
@@ -78,7 +102,10 @@ def inspect(
     filled = proposal.to_config(config, "public" if lookups == "public" else "private")
     filled = _with_columns(filled, catalog.schema)
     schema = roles.referenced(catalog.schema, filled)
-    return Inspection(catalog.identity, proposal, prepare(schema, filled), shown)
+    suggested = suggestions(schema, filled)
+    if computed:
+        filled, suggested = with_computed(filled, suggested), {}
+    return Inspection(catalog.identity, proposal, prepare(schema, filled), shown, suggested)
 
 
 def _with_columns(config: Config, schema: Schema) -> Config:

@@ -13,7 +13,9 @@ import pyarrow as pa
 from privbench import display
 from privbench.config import Config
 from privbench.errors import GateFailed, TargetError, UsageError
+from privbench.pgsql.computed import Computation
 from privbench.pipeline.accounts import ledgers_of
+from privbench.pipeline.computed import of_model
 from privbench.pipeline.decode import CloneTable, decode
 from privbench.pipeline.model import Model
 from privbench.pipeline.parts import Job, copy_parts
@@ -21,6 +23,7 @@ from privbench.pipeline.progress import Reporter
 from privbench.pipeline.rehearsal import rehearse_expressions
 from privbench.pipeline.source import Catalog
 from privbench.postgres import target
+from privbench.postgres.computed import Computing
 from privbench.postgres.load import Loader
 from privbench.postgres.reading import reading
 from privbench.postgres.repair import Repair, Repaired
@@ -130,6 +133,7 @@ def load(
         with teller.stage("read the model"):
             found = Model.load(model)
     found.ddl.script(trust=trust_programs)
+    computed = [] if schema_only else of_model(found)
     check_scale(scale)
     if replace or resumable:
         refuse_sources(target_dsn, ledger, empty=resumable)
@@ -158,7 +162,7 @@ def load(
         else:
             tables = [] if schema_only else decode(found, scale=scale, seed=seed)
     with teller.stage("load"), opened() as loader:
-        repaired = _write(loader, tables, teller, seed, job)
+        repaired = _write(loader, tables, computed, teller, seed, job)
     lost = repaired.deleted
     return LoadReport(
         {item.table.key: item.rows - lost.get(item.table.key, 0) for item in tables},
@@ -185,25 +189,33 @@ def _mark(wanted: Mark, target_dsn: str, *, replace: bool) -> Mark:
 
 
 def _write(
-    loader: Loader, tables: list[CloneTable], teller: Reporter, seed: int | None, job: Job | None
+    loader: Loader,
+    tables: list[CloneTable],
+    computed: list[Computation],
+    teller: Reporter,
+    seed: int | None,
+    job: Job | None,
 ) -> Repaired:
-    """Write all rows, repair them, and finish; returns what the repairs did."""
-    with loader.emptied():
-        repair = Repair(
-            loader,
-            [item.table for item in tables if not item.public],
-            [item.table.key for item in tables if item.torn],
-            seed=seed,
-        )
+    """Write all rows, compute columns, repair rows, and finish; returns what the repairs did."""
+    repair = set_aside(loader, tables, seed)
     filled = [item.without(loader.without_values(item.table)) for item in tables]
     loader.publish()
     try:
-        there = copy_parts(loader, job, filled, repair, teller) if job else []
-        _fill(loader, [item for item in filled if item not in there], repair, teller)
+        computing = Computing(loader, computed)
+        apart = [item for item in filled if item.table.name not in computing.tables]
+        there = copy_parts(loader, job, apart, repair, teller) if job else []
+        computing.begin()
+        fill(loader, [item for item in filled if item not in there], repair, teller)
+        if computed:
+            teller.advance("compute columns", 0)
+            computing.finish(sum(item.rows for item in filled))
+        for key, count in computing.lost.items():
+            repair.missing(loader.table(key), count)
+        loader.lost += computing.told
         if there:
             # Repairs depend on the physical order of rows, and parts were stored as they arrived.
             unsettled = repair.unsettled()
-            _fill(loader, [i for i in there if i.table.key in unsettled], repair, teller)
+            fill(loader, [i for i in there if i.table.key in unsettled], repair, teller)
         repaired = repair.settle()
         loader.finish()
     except BaseException as error:
@@ -214,7 +226,18 @@ def _write(
     return repaired
 
 
-def _fill(loader: Loader, tables: list[CloneTable], repair: Repair, teller: Reporter) -> None:
+def set_aside(loader: Loader, tables: Sequence[CloneTable], seed: int | None) -> Repair:
+    """Set aside what rows may break; returns the repairs, which put it back."""
+    with loader.emptied():
+        return Repair(
+            loader,
+            [item.table for item in tables if not item.public],
+            [item.table.key for item in tables if item.torn],
+            seed=seed,
+        )
+
+
+def fill(loader: Loader, tables: list[CloneTable], repair: Repair, teller: Reporter) -> None:
     """Copy tables in the loader's own transaction."""
     for item in tables:
         if item.columns:

@@ -61,7 +61,7 @@ def _checks(
             _resolve(connection, table, check.expression)
         except (NotAllowed, SqlError, ValueError) as error:
             raise ConfigError(
-                f"the rule {_line(text)!r} cannot be kept: {_line(str(error).rstrip('.'))}.",
+                f"the rule {one_line(text)!r} cannot be kept: {one_line(str(error).rstrip('.'))}.",
                 table=table.key,
                 remedy="A rule is a condition on the table's columns by PostgreSQL's own functions "
                 "and operators, as a CHECK is.",
@@ -82,16 +82,17 @@ def _resolve(connection: Connection, table: Table, text: str) -> None:
     columns = [build("NULL::{} AS {}", sql.SQL(c.type.sql), c.name) for c in table.columns]
     planned = build("EXPLAIN SELECT FROM (SELECT {} OFFSET 0) AS t WHERE {}", columns, rule)
     with database_errors("resolving a rule", table.key), connection.transaction():
-        _accepted(connection.pgconn.prepare(b"", resolved.as_bytes(None)))
-        _accepted(connection.pgconn.exec_(planned.as_bytes(None)))
+        accepted(connection.pgconn.prepare(b"", resolved.as_bytes(None)))
+        accepted(connection.pgconn.exec_(planned.as_bytes(None)))
 
 
-def _accepted(result: pq.abc.PGresult) -> None:
+def accepted(result: pq.abc.PGresult) -> None:
+    """Raise what a server says of a statement that it refuses (NotAllowed)."""
     if result.status not in (pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK):
         said = result.error_field(pq.DiagnosticField.MESSAGE_PRIMARY) or result.error_message
         raise NotAllowed(said.decode(errors="replace"))
 
 
-def _line(text: str) -> str:
+def one_line(text: str) -> str:
     """A text of unknown origin, made safe to be shown as part of one line."""
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:200]

@@ -15,6 +15,7 @@ import pyarrow.parquet as papq
 from privbench.encoding import unkept
 from privbench.errors import UsageError
 from privbench.files import file_errors, replacing
+from privbench.pipeline.computed_rows import with_computed
 from privbench.pipeline.decode import CloneTable, decode
 from privbench.pipeline.load import check_scale
 from privbench.pipeline.model import Model
@@ -61,7 +62,9 @@ def sample(
         found = Model.load(model)
         every = [table.name for table in found.schema]
         _, chosen, _ = (choice or Selection()).chosen(every, sorted({n.schema for n in every}))
-        tables = decode(found, scale=check_scale(scale), seed=seed)
+        tables, absent = with_computed(
+            found, decode(found, scale=check_scale(scale), seed=seed), seed
+        )
         tables = [item for item in tables if item.table.name in chosen]
     lines = [] if found.promise.private else [found.promise.sentence()]
     with teller.stage("write"):
@@ -72,6 +75,7 @@ def sample(
             with replacing(path) as file:
                 cut = _write_rows(item, file, file_format)
             lines.append(f"{path}: {item.rows:,} rows{_CUT if cut else ''}")
+    lines += [absent[item.table.key] for item in tables if item.table.key in absent]
     return lines + _unrepaired(found, tables)
 
 

@@ -8,6 +8,7 @@ from functools import cached_property
 from privbench import roles
 from privbench.config import Config
 from privbench.errors import ConfigError
+from privbench.pipeline.computed import require_resolved
 from privbench.pipeline.literals import literals
 from privbench.pipeline.rules import with_declared
 from privbench.postgres import catalog
@@ -112,5 +113,6 @@ def read_catalog(
         refuse_computing(connection, [table.name for table in schema])
     schema = roles.referenced(with_declared(connection, schema, config), config)
     schema = with_equalities(connection, schema)
+    require_resolved(connection, schema, config)
     known = identity(connection, config.database.identity)
     return Catalog(schema, known, dump_ddl(connection, schema) if dump else NO_DDL)

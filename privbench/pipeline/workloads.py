@@ -13,8 +13,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from privbench.config import Config
 from privbench.errors import UsageError
 from privbench.pipeline.accounts import ledgers_of
+from privbench.pipeline.computed import names_of
 from privbench.pipeline.decode import CloneTable, decode
 from privbench.pipeline.load import check_scale
 from privbench.pipeline.model import Model
@@ -133,7 +135,11 @@ def sampled_tables(
     model: Model, *, scale: float = 1.0, seed: int | None = None
 ) -> dict[str, dict[str, pa.ChunkedArray]]:
     """Synthetic rows of a model, the columns of each table by name."""
-    return {item.table.key: _columns(item) for item in decode(model, scale=scale, seed=seed)}
+    computed = names_of(Config.model_validate(model.config))
+    return {
+        item.table.key: _columns(item.without(computed.get(item.table.key, ())))
+        for item in decode(model, scale=scale, seed=seed)
+    }
 
 
 def _some(schema: Schema, only: Sequence[str]) -> Schema:

@@ -105,13 +105,22 @@ def copy(
     made = 'CREATE TEMPORARY TABLE "privbench stage" AS SELECT {columns} FROM {table} WITH NO DATA'
     run(connection, build(made, **parts))
     copy_rows(connection, _STAGE, columns, batches, kinds)
+    taken = insert(connection, **parts)
+    run(connection, build("DROP TABLE {}", _STAGE))
+    return taken
+
+
+def insert(connection: Connection, *, stage: Part, columns: Part, table: Part) -> int:
+    """Insert the rows of a staging table into an empty table, but those that it refuses.
+
+    Returns the number of rows that the table took.
+    """
+    parts = {"stage": stage, "columns": columns, "table": table}
     try:
         with connection.transaction():
-            taken = run(connection, build(_TOGETHER, **parts)).rowcount
+            return run(connection, build(_TOGETHER, **parts)).rowcount
     except _REFUSED:
         body = build(_SINGLY, **parts).as_string(connection)
         run(connection, build("DO {}", sql.Literal(body)))
         row = run(connection, build("SELECT count(*) FROM {}", table)).fetchone()
-        taken = int(row[0]) if row else 0
-    run(connection, build("DROP TABLE {}", _STAGE))
-    return taken
+        return int(row[0]) if row else 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 
-from privbench.config import Config, TableConfig
+from privbench.config import ColumnConfig, Config, TableConfig
 from privbench.errors import ConfigError, SchemaError
 from privbench.schema import ForeignKey, Schema, Table, TableName
 
@@ -45,6 +45,12 @@ def sections(schema: Schema, config: Config) -> dict[str, TableConfig]:
         if key in found:
             raise ConfigError("the config names this table twice.", table=key)
         found[key] = section
+    for name, columns in config.computed.items():
+        # A load computes these columns from others, so nothing is read or measured for them.
+        key = str(TableName.parse(name))
+        said = found.get(key, TableConfig())
+        skipped = dict.fromkeys(columns, ColumnConfig(kind="skip"))
+        found[key] = said.model_copy(update={"columns": {**said.columns, **skipped}})
     return {table.key: found.get(table.key, TableConfig()) for table in schema}
 
 

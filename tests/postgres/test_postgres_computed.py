@@ -1,0 +1,124 @@
+"""Computed columns: filled in a load from other rows, in order, whatever fails."""
+
+import pyarrow as pa
+import pytest
+from market import ask
+from plans import plan
+from sql_files import sql_of
+
+from privbench.pgsql.computed import computations
+from privbench.postgres import computed
+from privbench.postgres.computed import Computing
+from privbench.postgres.load import Loader
+
+ROWS = {
+    "customer": pa.table({"id": [1, 2, 3], "country": ["DE", "AT", "CH"]}),
+    "bill": pa.table(
+        {"id": [1, 2, 3], "customer_id": [1, 1, 2], "gross": [9, 9, 9], "note": ["7", "x", None]}
+    ),
+    "line": pa.table({"bill_id": [1, 1, 2], "qty": [2, 3, 1], "price": ["1.50", "2.00", "10.005"]}),
+}
+TEXTS = {
+    ("bill", "net"): "(SELECT sum(l.qty * l.price) FROM public.line l WHERE l.bill_id = this.id)",
+    ("bill", "gross"): "this.net * 1.1",
+    ("bill", "country"): (
+        "(SELECT c.country FROM public.customer c WHERE c.id = this.customer_id) -- its owner's"
+    ),
+    ("customer", "bills"): "(SELECT count(*) FROM public.bill b WHERE b.customer_id = this.id)",
+}
+ASKED = (
+    "SELECT id, country, net::float8, gross::float8, halves, entered FROM bill ORDER BY id",
+    "SELECT id, bills FROM customer ORDER BY id",
+)
+
+
+def load(target, plan, texts, rows=ROWS):
+    """Load the rows, and compute columns from expressions by table and column."""
+    names = {
+        (t.name.schema, t.name.name): [c.name for c in t.columns if not c.generated]
+        for t in plan[0]
+    }
+    places = {(("public", table), column): text for (table, column), text in texts.items()}
+    with Loader(target, *plan) as loader:
+        computing = Computing(loader, computations(places, names))
+        computing.begin()
+        for name, table in rows.items():
+            loader.copy_table(name, table.column_names, table.to_batches())
+        computing.finish(9)
+        loader.finish()
+    return computing
+
+
+@pytest.fixture(scope="module")
+def bills(make_database):
+    return plan(make_database(sql_of(__file__, "bills")))
+
+
+def test_columns_are_computed_in_order_and_schema_and_storage_stay(each_server, make_database_on):
+    bills = plan(make_database_on(each_server, statements=sql_of(__file__, "bills")))
+    target = make_database_on(each_server)
+    computing = load(target, bills, TEXTS)
+    # No line of the third bill: its sum is NULL, which the column does not take.
+    assert ask(target, ASKED[0]) == [
+        (1, "DE", 9.0, 9.9, 20, 1),
+        (2, "DE", 10.01, 11.01, 22, 2),
+        (3, "AT", 7.0, 7.7, 15, 3),
+    ]
+    assert ask(target, ASKED[1]) == [(1, 2), (2, 1), (3, 0)]
+    assert ask(target, "SELECT sum(owed)::float8 FROM owed") == [(28.61,)]
+    assert computing.told == [
+        "public.bill.net is not computed for 1 rows, which have NULL, its default or a constant "
+        "there"
+    ]
+    assert plan(target)[1] == bills[1]
+    # No version of a row is left behind, and nothing of the staging.
+    asked = "SELECT pg_relation_size('bill') / 8192, count(*) FROM bill"
+    assert ask(target, asked) == [(1, 3)]
+    assert ask(target, "SELECT count(*) FROM pg_class WHERE relname LIKE 'privbench%'") == [(0,)]
+
+
+SUM = "(SELECT l.qty FROM public.line l WHERE l.bill_id = this.id)"
+
+
+@pytest.mark.parametrize(
+    ("column", "text", "values", "failed"),
+    [
+        # No number; too long; several rows; no operator of these types, which no row has.
+        ("net", "this.note::numeric", [7, 7, 7], 2),
+        ("country", "repeat('x', this.id)", ["x", "xx", None], 1),
+        ("net", SUM, [7, 1, 7], 2),
+        ("country", "this.net = this.note", [None, None, None], 3),
+        (
+            "state",
+            "CASE this.id WHEN 1 THEN 'paid' WHEN 2 THEN 'lost' END",
+            ["paid", None, None],
+            1,
+        ),
+    ],
+)
+def test_expression_that_fails_leaves_stand_ins_and_never_stops_a_load(
+    make_database, bills, column, text, values, failed
+):
+    target = make_database()
+    computing = load(target, bills, {("bill", column): text})
+    assert [v for (v,) in ask(target, f"SELECT {column} FROM bill ORDER BY id")] == values
+    assert f"public.bill.{column} is not computed for {failed} rows, " in computing.told[0]
+
+
+def test_rows_whose_generated_columns_fail_are_left_out_and_counted(make_database, bills):
+    target, rows = make_database(), {name: ROWS[name] for name in ("customer", "bill")}
+    computing = load(target, bills, {("bill", "gross"): "this.id * 10000"}, rows)
+    assert ask(target, "SELECT id, halves FROM bill") == [(1, 20000)]
+    assert computing.lost == {"public.bill": 2}
+
+
+def test_expressions_that_take_too_long_leave_stand_ins(make_database, bills, monkeypatch):
+    monkeypatch.setattr(computed, "PATIENCE", 0.2)
+    target, many = make_database(), {"bill_id": [1] * 3000, "qty": [1] * 3000}
+    endless = "(SELECT count(*) FROM public.line a, public.line b, public.line c)"
+    texts = {("bill", "net"): endless, ("customer", "bills"): "this.id"}
+    computing = load(target, bills, texts, {**ROWS, "line": pa.table(many)})
+    assert ask(target, "SELECT DISTINCT net::int FROM bill") == [(7,)]
+    assert len(computing.told) == 2
+    assert "public.bill.net is not computed for all rows in the time that all" in computing.told[0]
+    assert ask(target, "SHOW statement_timeout") == [("0",)]

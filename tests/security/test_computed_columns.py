@@ -1,0 +1,48 @@
+"""Door: expressions of computed columns, in a config or a stranger's model. Attack: SQL that acts.
+
+They run as queries in the transaction of a load. Stopped by: the allow-list of queries, tables and
+columns of the load alone, before a server hears of them.
+"""
+
+import pytest
+from sql_files import cases
+
+from privbench.pgsql.computed import NotComputable, computations
+
+BILL, LINE = ("public", "bill"), ("public", "line")
+TABLES = {BILL: ["id", "net", "tax", "gross"], LINE: ["bill_id", "qty"]}
+HOSTILE = cases(__file__, "columns")
+
+
+@pytest.mark.parametrize(("said", "text"), HOSTILE, ids=[text[:40] for _, text in HOSTILE])
+def test_expression_that_does_more_than_compute_is_refused(said, text):
+    with pytest.raises(NotComputable, match=said):
+        computations({(BILL, "gross"): text}, TABLES)
+
+
+def test_expressions_are_put_in_order_of_what_they_read_across_tables():
+    found = computations(
+        {
+            (BILL, "gross"): "this.net + this.tax",
+            (BILL, "tax"): "round(this.net * 0.2, 2)",
+            (BILL, "net"): "(SELECT sum(l.qty) FROM public.line l WHERE l.bill_id = this.id)",
+            (LINE, "qty"): "(SELECT count(*) FROM public.bill b WHERE b.id = this.bill_id)",
+        },
+        TABLES,
+    )
+    assert [(item.column, item.level) for item in found] == [
+        ("qty", 0),
+        ("net", 1),
+        ("tax", 2),
+        ("gross", 3),
+    ]
+    assert found[1].compared == {(LINE, "bill_id")}
+
+
+def test_columns_that_depend_on_each_other_are_refused():
+    circle = {
+        (BILL, "net"): "(SELECT sum(l.qty) FROM public.line l)",
+        (LINE, "qty"): "(SELECT count(b.net) FROM public.bill b)",
+    }
+    with pytest.raises(NotComputable, match="it depends on itself, or on one that does"):
+        computations(circle, TABLES)
