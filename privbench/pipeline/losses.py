@@ -27,7 +27,7 @@ from privbench.encoding.unmodelled import DOCUMENTS, SizedReader
 from privbench.pipeline.foreseen import least_sizes
 from privbench.pipeline.model import Model
 from privbench.pipeline.prepare import FitPlan, prepare
-from privbench.privacy import Event
+from privbench.privacy import DatabaseSpec, Event
 from privbench.roles import Proposal, propose
 from privbench.roles.classes import PERSON_LIKE, Kind
 from privbench.synthesizers import get as find_synthesizer
@@ -40,6 +40,8 @@ MOST_EPSILON = 10.0
 CLEAR = 16.0
 #: The largest weight in the budget that a table is advised to have.
 MOST_WEIGHT = 4.0
+#: A total of a table, clipped at 100 rows a unit, from which on nearly all units have more.
+CUT = 80.0
 TITLE = (
     "Too few units to be learned, or lost, and the line of config that would help (TOML, for the "
     "top of the file; in a section that is there, what follows the section's name):"
@@ -106,6 +108,63 @@ def small_tables(
     return found
 
 
+def finer_units(
+    plan: FitPlan,
+    units: Mapping[str, float],
+    rows: Mapping[str, float],
+    least: Mapping[str, float],
+) -> list[str]:
+    """Owned tables that would be useful if their rows were units, by lower bounds of these rows.
+
+    `units` are upper bounds of the units that tables have rows of. Rows of a table that becomes a
+    root are units that each lie within one of the fit, so the total that was clipped for the fit's
+    units, Σ min(n, 100), is a lower bound of theirs. For another owner it would be none. Where
+    persons own, the units are what is to be protected, unless nearly all of their rows are cut off:
+    then they are few that do the work of many. Of a table and those above it the topmost is named.
+    """
+    with own_words(plan.config.words):
+        kinds = {name: item.kind for name, item in propose(plan.schema).tables.items()}
+    spec, found = plan.spec, list[str]()
+    for name in spec.order():
+        own, top, enough = spec.tables[name].own, spec.top(name), least.get(name, 0.0)
+        if own is None or not units[name] < enough <= rows[name]:
+            continue
+        cut = rows[name] >= CUT * units[top]
+        if (cut or kinds[top] not in PERSON_LIKE) and not {*_line(spec, name)} & {*found}:
+            found.append(name)
+    return found
+
+
+def _line(spec: DatabaseSpec, table: str) -> Iterator[str]:
+    """The owners of a table, up to the root."""
+    while (own := spec.tables[table].own) is not None:
+        table = own.parent
+        yield table
+
+
+def render_finer(
+    plan: FitPlan,
+    found: Sequence[str],
+    units: Mapping[str, float],
+    rows: Mapping[str, float],
+    least: Mapping[str, float],
+) -> display.Lines:
+    """What `finer_units` found, and the sections of the config that make these units."""
+    said, sections = [], list[str]()
+    for name in found:
+        top = plan.spec.top(name)
+        more = f"at least {rows[name]:,.0f} rows, useful from {least[name]:,.0f} units"
+        said.append((name, more, f"now within {units[top]:,.0f} units of {top}"))
+        sections += [f"[tables.{display.toml_key(name)}]", "own = []"]
+    return display.lines(
+        "Finer units, each row of a table by itself, would make it useful, by the released totals:",
+        *display.table(said),
+        "If nobody stands behind the units of now who is to be protected with all of these rows,",
+        "give this release up, and write in the config, in the place of 'own' where it is there:",
+        *sections,
+    )
+
+
 def placeholders(plan: FitPlan) -> Iterator[Loss]:
     """Columns of documents of which no path is declared, so that only their size is measured."""
     for item in plan.private:
@@ -128,18 +187,20 @@ def render_losses(found: Sequence[Loss], most: int = 25) -> display.Lines:
 def _larger(plan: FitPlan, proposal: Proposal, table: str, more: float) -> str:
     """Advice, in TOML, for a table that would need ``more`` times the units that it has.
 
-    A table that looks like a look-up may be declared public. Otherwise the advice is a larger ε, up
-    to `MOST_EPSILON`. If that is not enough, a table of things that refers to nothing private may
-    be declared public, and rows that no person owns can be privacy units themselves. If little
-    more is needed, a larger weight in the budget helps.
+    A table that looks like a look-up and owns nothing may be declared public. Otherwise the advice
+    is a larger ε, up to `MOST_EPSILON`. If that is not enough, a table of things that owns nothing
+    and refers to nothing private may be declared public, and rows that no person owns can be
+    privacy units themselves. If little more is needed, a larger weight in the budget helps.
     """
     item, epsilon = proposal.tables[table], more * (plan.config.privacy.epsilon or MOST_EPSILON)
     few, section = epsilon <= MOST_EPSILON, f"tables.{display.toml_key(table)}"
     things = item.kind in (Kind.THING, Kind.PLAIN) and not any(
         parent in plan.spec.tables for parent in item.parents
     )
-    if table in proposal.public() or (things and not few):
-        return f'{section}.role = "public" # if nothing in it is confidential'
+    owners = {spec.own.parent for spec in plan.spec.tables.values() if spec.own}
+    if table not in owners and (table in proposal.public() or (things and not few)):
+        secrets = "; it may hold secrets" if item.secretive else ""
+        return f'{section}.role = "public" # if nothing in it is confidential{secrets}'
     if few:
         return f"privacy.epsilon = {epsilon:.2g}"
     if _belongs_to_a_thing(plan, proposal, table):

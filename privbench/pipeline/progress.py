@@ -12,8 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from privbench.errors import PrivacyRefusal
+
 if TYPE_CHECKING:
-    from privbench.errors import PrivacyRefusal
     from privbench.privacy import Accountant, Cap, Ledger, Release
 
 
@@ -42,6 +43,9 @@ class Reporter:
 
     stages: list[StageTime] = field(default_factory=list)  # the stages that are done
     spending: Spending | None = None  # what a fit spends; None until the fit has opened the ledger
+    strict: bool = False  # whether a fit stops where finer units would make a table useful
+    agreed: bool = False  # whether nobody is asked if it stops there
+    offered: str = ""  # the units that it went on without
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
@@ -87,6 +91,15 @@ class Reporter:
     def exceed(self, text: str) -> None:
         """Called before more budget is spent than was requested; an error raised here stops it."""
         self.say(text)
+
+    def offer(self, text: str) -> None:
+        """Called where finer units would help, and only the totals are spent; an error stops it."""
+        self.offered = text
+        if self.strict:
+            error = PrivacyRefusal("finer units would make tables useful, as --strict demands.")
+            error.add_note(text)
+            raise error
+        self.warn(text)
 
     def warn(self, text: str) -> None:
         """Show a line that the operator should see before more is spent."""
