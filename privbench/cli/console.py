@@ -221,16 +221,15 @@ class LogReporter(Reporter):
             remedy = "Use --pay-again to go on."
             ask("Go on?", UsageError("the release costs more than was asked for.", remedy=remedy))
 
-    def offer(self, text: str) -> None:
+    def offer(self, error: PrivacyRefusal, text: str) -> None:
         """Ask at a terminal whether to go on, unless the command line has decided."""
-        if self.strict or self.agreed or not sys.stdin.isatty():
-            return super().offer(text)
-        self.broken()
-        show(text)
-        refused = PrivacyRefusal("finer units would make tables useful.")
-        refused.add_note(text)
-        self.offered = text
-        return ask("Go on with the units as they are? Only the totals are spent.", refused)
+        if not (self.strict or self.agreed) and sys.stdin.isatty():
+            self.broken()
+            show(text)
+            ask("Go on with the units as they are? Only the totals are spent.", error)
+            self.offered = text
+        else:
+            super().offer(error, text)
 
     def warn(self, text: str) -> None:
         """Write lines."""

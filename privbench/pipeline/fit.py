@@ -21,7 +21,7 @@ from privbench.pipeline.extract import Extract, extract
 from privbench.pipeline.foreseen import foresee, settle_accounting
 from privbench.pipeline.header import PrivateColumns, Promise
 from privbench.pipeline.literals import require_reviewed
-from privbench.pipeline.losses import finer_units, render_finer, render_losses, small_tables
+from privbench.pipeline.losses import finer_units, render_losses, small_tables
 from privbench.pipeline.model import Model, require_writable
 from privbench.pipeline.prepare import FitPlan, prepare, require_decided
 from privbench.pipeline.progress import Reporter, Spending
@@ -307,9 +307,10 @@ def _totals(draft: Draft) -> None:
             lines(render_losses(found), f"Only the totals are spent so far: {stop}")
         )
     # A release after another one keeps its units.
-    finer = [] if draft.since else finer_units(draft.plan, units, rows, least)
-    if finer:
-        draft.reporter.offer(render_finer(draft.plan, finer, units, rows, least))
+    if not draft.since and (text := finer_units(draft.plan, units, rows, least)):
+        error = PrivacyRefusal("finer units would make tables useful.")
+        error.add_note(text)
+        draft.reporter.offer(error, text)
 
 
 def _domains(draft: Draft) -> None:

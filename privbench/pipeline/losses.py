@@ -27,7 +27,7 @@ from privbench.encoding.unmodelled import DOCUMENTS, SizedReader
 from privbench.pipeline.foreseen import least_sizes
 from privbench.pipeline.model import Model
 from privbench.pipeline.prepare import FitPlan, prepare
-from privbench.privacy import DatabaseSpec, Event
+from privbench.privacy import Event
 from privbench.roles import Proposal, propose
 from privbench.roles.classes import PERSON_LIKE, Kind
 from privbench.synthesizers import get as find_synthesizer
@@ -113,52 +113,33 @@ def finer_units(
     units: Mapping[str, float],
     rows: Mapping[str, float],
     least: Mapping[str, float],
-) -> list[str]:
-    """Owned tables that would be useful if their rows were units, by lower bounds of these rows.
+) -> display.Lines:
+    """Owned tables that would be useful if their rows were units, and the config for it.
 
-    `units` are upper bounds of the units that tables have rows of. Rows of a table that becomes a
-    root are units that each lie within one of the fit, so the total that was clipped for the fit's
-    units, Σ min(n, 100), is a lower bound of theirs. For another owner it would be none. Where
-    persons own, the units are what is to be protected, unless nearly all of their rows are cut off:
-    then they are few that do the work of many. Of a table and those above it the topmost is named.
+    Each row of a table that becomes a root lies within a unit of the fit, whose total Σ min(n, 100)
+    is a lower bound of the table's `rows`; of another owner's units it is none. `units` are upper
+    bounds of the fit's units with rows. Where persons own, they are to be protected, unless most of
+    their rows are cut off: a few who do the work of many. Of a table and its owners the topmost is
+    named.
     """
     with own_words(plan.config.words):
         kinds = {name: item.kind for name, item in propose(plan.schema).tables.items()}
-    spec, found = plan.spec, list[str]()
+    spec, within, found, sections = plan.spec, set[str](), [], list[str]()
     for name in spec.order():
         own, top, enough = spec.tables[name].own, spec.top(name), least.get(name, 0.0)
-        if own is None or not units[name] < enough <= rows[name]:
-            continue
-        cut = rows[name] >= CUT * units[top]
-        if (cut or kinds[top] not in PERSON_LIKE) and not {*_line(spec, name)} & {*found}:
-            found.append(name)
-    return found
-
-
-def _line(spec: DatabaseSpec, table: str) -> Iterator[str]:
-    """The owners of a table, up to the root."""
-    while (own := spec.tables[table].own) is not None:
-        table = own.parent
-        yield table
-
-
-def render_finer(
-    plan: FitPlan,
-    found: Sequence[str],
-    units: Mapping[str, float],
-    rows: Mapping[str, float],
-    least: Mapping[str, float],
-) -> display.Lines:
-    """What `finer_units` found, and the sections of the config that make these units."""
-    said, sections = [], list[str]()
-    for name in found:
-        top = plan.spec.top(name)
-        more = f"at least {rows[name]:,.0f} rows, useful from {least[name]:,.0f} units"
-        said.append((name, more, f"now within {units[top]:,.0f} units of {top}"))
-        sections += [f"[tables.{display.toml_key(name)}]", "own = []"]
+        theirs = kinds[top] in PERSON_LIKE and rows[name] < CUT * units[top]
+        if own and own.parent in within:
+            within.add(name)
+        elif own and not theirs and units[name] < enough <= rows[name]:
+            within.add(name)
+            more = f"at least {rows[name]:,.0f} rows, useful from {enough:,.0f} units"
+            found.append((name, more, f"now within {units[top]:,.0f} units of {top}"))
+            sections += [f"[tables.{display.toml_key(name)}]", "own = []"]
+    if not found:
+        return render_losses(())
     return display.lines(
         "Finer units, each row of a table by itself, would make it useful, by the released totals:",
-        *display.table(said),
+        *display.table(found),
         "If nobody stands behind the units of now who is to be protected with all of these rows,",
         "give this release up, and write in the config, in the place of 'own' where it is there:",
         *sections,

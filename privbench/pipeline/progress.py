@@ -12,9 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from privbench.errors import PrivacyRefusal
-
 if TYPE_CHECKING:
+    from privbench.errors import PrivacyRefusal
     from privbench.privacy import Accountant, Cap, Ledger, Release
 
 
@@ -92,12 +91,10 @@ class Reporter:
         """Called before more budget is spent than was requested; an error raised here stops it."""
         self.say(text)
 
-    def offer(self, text: str) -> None:
-        """Called where finer units would help, and only the totals are spent; an error stops it."""
+    def offer(self, error: PrivacyRefusal, text: str) -> None:
+        """Called where finer units would help, before more than the totals is spent."""
         self.offered = text
         if self.strict:
-            error = PrivacyRefusal("finer units would make tables useful, as --strict demands.")
-            error.add_note(text)
             raise error
         self.warn(text)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from fnmatch import fnmatchcase
 
-from privbench.roles.facts import TableFacts, is_short
+from privbench.roles.facts import TableFacts, is_readable, is_short
 from privbench.schema import Column
 from privbench.words import listed, personal_kinds, words
 
@@ -158,10 +158,8 @@ def _tells_places(facts: TableFacts) -> bool:
 
 
 def _is_coded(facts: TableFacts) -> bool:
-    """Whether a list is called one, has a key of text, or a column without a value twice."""
-    primary = (facts.table.column(name) for name in facts.table.primary_columns)
-    texts = any(column.type.category == "S" for column in primary)
-    return texts or bool(facts.table.uniques) or _is_prefixed(facts)
+    """Whether a list is called one, has a readable key, or a column without a value twice."""
+    return bool(facts.table.uniques) or is_readable(facts.table) or _is_prefixed(facts)
 
 
 def _nouns_of_people() -> frozenset[str]:

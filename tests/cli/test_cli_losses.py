@@ -175,13 +175,13 @@ def test_a_fit_goes_on_with_units_that_are_agreed_to(coarse, tmp_path):
     ("strict", "agreed", "answer"), [(0, 0, 0), (0, 0, 1), (0, 1, 0), (1, 1, 1)]
 )
 def test_finer_units_are_asked_about_at_a_terminal(strict, agreed, answer, monkeypatch):
-    reporter = LogReporter()
+    reporter, error = LogReporter(), PrivacyRefusal("finer units")
     reporter.strict, reporter.agreed = bool(strict), bool(agreed)
     monkeypatch.setattr(sys, "stdin", type("Terminal", (), {"isatty": lambda _: True})())
     monkeypatch.setattr(click, "confirm", lambda *_, **__: bool(answer))
     if strict or not (agreed or answer):
         with pytest.raises(PrivacyRefusal, match="finer units"):
-            reporter.offer("own = []")
+            reporter.offer(error, "own = []")
     else:
-        reporter.offer("own = []")
+        reporter.offer(error, "own = []")
         assert reporter.offered == "own = []"
