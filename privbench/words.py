@@ -12,7 +12,6 @@ import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from difflib import get_close_matches
 from functools import cache, wraps
 from importlib import resources
 from typing import Any, TypeVar
@@ -74,7 +73,7 @@ def _plain(word: str) -> str:
     >>> _plain("prénom"), _plain("müşteri"), _plain("straße")
     ('prenom', 'musteri', 'strasse')
     """
-    letters = unicodedata.normalize("NFKD", word.translate(_PLAIN_LETTERS))
+    letters = unicodedata.normalize("NFKD", word.translate(_PLAIN_LETTERS)).lower()
     return "".join(letter for letter in letters if not unicodedata.combining(letter))
 
 
@@ -86,24 +85,21 @@ def _spellings(word: str) -> set[str]:
 def own_words(given: Mapping[str, Sequence[str]]) -> Iterator[None]:
     """Read words of the user as words of the lists, by which they are given, for a while.
 
-    They outrank all others: an English word, too, may mean something else in a house.
+    They outrank all others, English ones among them.
 
     >>> with own_words({"person": ["Azubi", "azubis"], "created": ["angelegt"]}):
     ...     words("Azubis"), words("angelegt_von")
     (('person',), ('created', 'by'))
 
     Raises:
-        ConfigError: The lists do not have a word as which others are to be read.
+        ConfigError: No list has a word as which others are to be read.
     """
     found = {}
     for meaning, written in given.items():
         read = tuple(meaning.lower().split())
         if not read or not {*read} <= _english():
-            near = get_close_matches(meaning.lower(), _english(), n=1)
-            raise ConfigError(
-                f"[words] reads words as {meaning!r}, which is in none of the lists.",
-                remedy=f"Did you mean {near[0]}?" if near else "See docs/roles.md.",
-            )
+            said = f"[words] reads words as {meaning!r}, which no list has."
+            raise ConfigError(said, remedy="See docs/roles.md.")
         for word in written:
             for spelling in _spellings(word.lower()):
                 found[spelling] = found[singular(spelling)] = read
@@ -116,10 +112,7 @@ def own_words(given: Mapping[str, Sequence[str]]) -> Iterator[None]:
 
 @_cached
 def _foreign() -> dict[str, tuple[str, ...]]:
-    """The English words of those of other languages and of the user's own words.
-
-    English words are never among those of languages.
-    """
+    """The English words of the user's words, and of other languages' that are no English ones."""
     english = _english()
     found = {}
     for language in _read("languages.toml").values():

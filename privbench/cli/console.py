@@ -21,7 +21,7 @@ from rich.logging import RichHandler
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from privbench.display import lines, visible
-from privbench.errors import PrivacyRefusal, UsageError
+from privbench.errors import PrivacyRefusal, PrivbenchError, UsageError
 from privbench.pipeline.progress import Reporter, StageTime
 
 LOG = logging.getLogger("privbench")
@@ -120,7 +120,7 @@ def width(stream: TextIO) -> int | None:
     return shutil.get_terminal_size().columns if stream.isatty() else None
 
 
-def ask(question: str, otherwise: UsageError) -> None:
+def ask(question: str, otherwise: PrivbenchError) -> None:
     """Continue only if a user at a terminal says yes, else raise the given error.
 
     Ctrl-C at the prompt raises KeyboardInterrupt.
@@ -187,10 +187,11 @@ class LogReporter(Reporter):
         if not _RESUMING & set(self._arguments):
             return None
         words, rest = [], iter(self._arguments)
+        left_out = {"--another", "--pay-again", *(["--strict"] if self.offered else [])}
         for word in rest:
             if word == "--resume":
                 next(rest, None)
-            elif not word.startswith("--resume=") and word not in ("--another", "--pay-again"):
+            elif not word.startswith("--resume=") and word not in left_out:
                 words.append(shown(word))
         place = words.index("--") if "--" in words else len(words)
         return shlex.join(["privbench", *words[:place], *options, *words[place:]])
@@ -219,6 +220,16 @@ class LogReporter(Reporter):
         if not PAY_AGAIN.get():
             remedy = "Use --pay-again to go on."
             ask("Go on?", UsageError("the release costs more than was asked for.", remedy=remedy))
+
+    def offer(self, error: PrivacyRefusal, text: str) -> None:
+        """Ask at a terminal whether to go on, unless the command line has decided."""
+        if not (self.strict or self.agreed) and sys.stdin.isatty():
+            self.broken()
+            show(text)
+            ask("Go on with the units as they are? Only the totals are spent.", error)
+            self.offered = text
+        else:
+            super().offer(error, text)
 
     def warn(self, text: str) -> None:
         """Write lines."""

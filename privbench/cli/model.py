@@ -41,9 +41,16 @@ if TYPE_CHECKING:
 @release_options
 @click.option("-o", "--output", required=True, metavar="MODEL", help="The model file to write.")
 @overwrite_option
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="Exit code 4, after the totals, if finer units would make a table useful.",
+)
 @metrics_option
 @click.pass_obj
-def fit(state: State, source: str, release: ReleaseOptions, output: str, force: bool) -> None:
+def fit(
+    state: State, source: str, release: ReleaseOptions, output: str, force: bool, strict: bool
+) -> None:
     """Learn a model of SOURCE under differential privacy; spends budget.
 
     \b
@@ -52,6 +59,7 @@ def fit(state: State, source: str, release: ReleaseOptions, output: str, force: 
     """
     config = release.config()
     pipeline.require_writable(output, overwrite=force)
+    state.reporter.strict, state.reporter.agreed = strict, release.yes
     config, catalog = _accept(config, source, release, state, None)
     fitted = pipeline.fit(
         source,
@@ -63,7 +71,14 @@ def fit(state: State, source: str, release: ReleaseOptions, output: str, force: 
         since=release.since,
     )
     lost = pipeline.render_losses(pipeline.losses(fitted))
+    _alarm(state)
     echo(lines(*filter(None, (lost, f"{output}: {fitted.promise.sentence()}"))))
+
+
+def _alarm(state: State) -> None:
+    """Say first what a fit went on without."""
+    if state.reporter.offered:
+        echo(state.reporter.offered, alarm=True)
 
 
 def _choice(schemas: Any, tables: Any, excluded: Any) -> dict[str, Any]:
@@ -203,6 +218,7 @@ def clone(
         options = {"replace": replace, "as_role": given["as_role"], "strict": strict}
         return pipeline.rehearse(source, target, catalog, config, **options)
 
+    state.reporter.strict, state.reporter.agreed = strict, release.yes
     config, catalog = _accept(config, source, release, state, rehearse)
     report = pipeline.clone(
         source,
@@ -218,6 +234,7 @@ def clone(
         **given,
     )
     state.samples += rows(report.loaded)
+    _alarm(state)
     echo(report.render(), alarm=bool(report.loaded.alarm))
     if strict:
         report.loaded.require_whole()

@@ -21,7 +21,7 @@ from privbench.pipeline.extract import Extract, extract
 from privbench.pipeline.foreseen import foresee, settle_accounting
 from privbench.pipeline.header import PrivateColumns, Promise
 from privbench.pipeline.literals import require_reviewed
-from privbench.pipeline.losses import render_losses, small_tables
+from privbench.pipeline.losses import finer_units, render_losses, small_tables
 from privbench.pipeline.model import Model, require_writable
 from privbench.pipeline.prepare import FitPlan, prepare, require_decided
 from privbench.pipeline.progress import Reporter, Spending
@@ -294,17 +294,23 @@ def _totals(draft: Draft) -> None:
     spec = draft.plan.spec
     first, _, least = foresee(draft.plan, draft.synthesizer, draft.accountant, totals)
     noise = {event.label: event.noise_sd for event in first}
-    units = dict(totals)
+    units, rows = dict(totals), dict(totals)
     for name, table in spec.tables.items():
         # The total of an owned table may be mostly noise, so it gets the benefit of two standard
         # deviations; it has at most as many units as its root.
         more = 2 * noise[f"total {name}"] if table.own else 0.0
         units[name] = min(totals[name] + more, totals[spec.top(name)])
+        rows[name] = totals[name] - more
     if found := small_tables(draft.plan, units, least):
         stop = f"Ctrl-C and `{_abandon(draft, draft.release.id)}` give back the rest."
         draft.reporter.warn(
             lines(render_losses(found), f"Only the totals are spent so far: {stop}")
         )
+    # A release after another one keeps its units.
+    if not draft.since and (text := finer_units(draft.plan, units, rows, least)):
+        error = PrivacyRefusal("finer units would make tables useful.")
+        error.add_note(text)
+        draft.reporter.offer(error, text)
 
 
 def _domains(draft: Draft) -> None:

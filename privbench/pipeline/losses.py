@@ -40,6 +40,8 @@ MOST_EPSILON = 10.0
 CLEAR = 16.0
 #: The largest weight in the budget that a table is advised to have.
 MOST_WEIGHT = 4.0
+#: A total of a table, clipped at 100 rows a unit, from which on nearly all units have more.
+CUT = 80.0
 TITLE = (
     "Too few units to be learned, or lost, and the line of config that would help (TOML, for the "
     "top of the file; in a section that is there, what follows the section's name):"
@@ -106,6 +108,44 @@ def small_tables(
     return found
 
 
+def finer_units(
+    plan: FitPlan,
+    units: Mapping[str, float],
+    rows: Mapping[str, float],
+    least: Mapping[str, float],
+) -> display.Lines:
+    """Owned tables that would be useful if their rows were units, and the config for it.
+
+    Each row of a table that becomes a root lies within a unit of the fit, whose total Σ min(n, 100)
+    is a lower bound of the table's `rows`; of another owner's units it is none. `units` are upper
+    bounds of the fit's units with rows. Where persons own, they are to be protected, unless most of
+    their rows are cut off: a few who do the work of many. Of a table and its owners the topmost is
+    named.
+    """
+    with own_words(plan.config.words):
+        kinds = {name: item.kind for name, item in propose(plan.schema).tables.items()}
+    spec, within, found, sections = plan.spec, set[str](), [], list[str]()
+    for name in spec.order():
+        own, top, enough = spec.tables[name].own, spec.top(name), least.get(name, 0.0)
+        theirs = kinds[top] in PERSON_LIKE and rows[name] < CUT * units[top]
+        if own and own.parent in within:
+            within.add(name)
+        elif own and not theirs and units[name] < enough <= rows[name]:
+            within.add(name)
+            more = f"at least {rows[name]:,.0f} rows, useful from {enough:,.0f} units"
+            found.append((name, more, f"now within {units[top]:,.0f} units of {top}"))
+            sections += [f"[tables.{display.toml_key(name)}]", "own = []"]
+    if not found:
+        return render_losses(())
+    return display.lines(
+        "Finer units, each row of a table by itself, would make it useful, by the released totals:",
+        *display.table(found),
+        "If nobody stands behind the units of now who is to be protected with all of these rows,",
+        "give this release up, and write in the config, in the place of 'own' where it is there:",
+        *sections,
+    )
+
+
 def placeholders(plan: FitPlan) -> Iterator[Loss]:
     """Columns of documents of which no path is declared, so that only their size is measured."""
     for item in plan.private:
@@ -128,10 +168,10 @@ def render_losses(found: Sequence[Loss], most: int = 25) -> display.Lines:
 def _larger(plan: FitPlan, proposal: Proposal, table: str, more: float) -> str:
     """Advice, in TOML, for a table that would need ``more`` times the units that it has.
 
-    A table that looks like a look-up may be declared public. Otherwise the advice is a larger ε, up
-    to `MOST_EPSILON`. If that is not enough, a table of things that refers to nothing private may
-    be declared public, and rows that no person owns can be privacy units themselves. If little
-    more is needed, a larger weight in the budget helps.
+    A table that looks like a look-up and owns nothing may be declared public. Otherwise the advice
+    is a larger ε, up to `MOST_EPSILON`. If that is not enough, a table of things that owns nothing
+    and refers to nothing private may be declared public, and rows that no person owns can be
+    privacy units themselves. If little more is needed, a larger weight in the budget helps.
     """
     epsilon = more * (plan.config.privacy.epsilon or MOST_EPSILON)
     few, section = epsilon <= MOST_EPSILON, f"tables.{display.toml_key(table)}"
@@ -141,8 +181,10 @@ def _larger(plan: FitPlan, proposal: Proposal, table: str, more: float) -> str:
     things = item.kind in (Kind.THING, Kind.PLAIN) and not any(
         parent in plan.spec.tables for parent in item.parents
     )
-    if table in proposal.public() or (things and not few):
-        return f'{section}.role = "public" # if nothing in it is confidential'
+    owners = {spec.own.parent for spec in plan.spec.tables.values() if spec.own}
+    if table not in owners and (table in proposal.public() or (things and not few)):
+        secrets = "; it may hold secrets" if item.secretive else ""
+        return f'{section}.role = "public" # if nothing in it is confidential{secrets}'
     if few:
         return f"privacy.epsilon = {epsilon:.2g}"
     if _belongs_to_a_thing(plan, proposal, table):

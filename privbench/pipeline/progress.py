@@ -42,6 +42,9 @@ class Reporter:
 
     stages: list[StageTime] = field(default_factory=list)  # the stages that are done
     spending: Spending | None = None  # what a fit spends; None until the fit has opened the ledger
+    strict: bool = False  # whether a fit stops where finer units would make a table useful
+    agreed: bool = False  # whether nobody is asked if it stops there
+    offered: str = ""  # the units that it went on without
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
@@ -87,6 +90,13 @@ class Reporter:
     def exceed(self, text: str) -> None:
         """Called before more budget is spent than was requested; an error raised here stops it."""
         self.say(text)
+
+    def offer(self, error: PrivacyRefusal, text: str) -> None:
+        """Called where finer units would help, before more than the totals is spent."""
+        self.offered = text
+        if self.strict:
+            raise error
+        self.warn(text)
 
     def warn(self, text: str) -> None:
         """Show a line that the operator should see before more is spent."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from fnmatch import fnmatchcase
 
-from privbench.roles.facts import TableFacts, is_short
+from privbench.roles.facts import TableFacts, is_readable, is_short
 from privbench.schema import Column
 from privbench.words import listed, personal_kinds, words
 
@@ -143,6 +143,7 @@ def _of_people(facts: TableFacts, people: frozenset[str]) -> bool:
         or bool(facts.ends & (listed("tables", "secretive") | listed("tables", "own")))
         or any(_tells_persons(column) for column in facts.attributes)
         or _tells_places(facts)
+        or (bool(facts.ends & listed("tables", "told")) and not _is_coded(facts))
         or (facts.head == "code" and not _nouns_of_people().isdisjoint(facts.noun))
         or any(key.parent in people or key.to_person for key in facts.keys)
     )
@@ -154,6 +155,11 @@ def _tells_places(facts: TableFacts) -> bool:
         return False
     apart = listed("columns", "apart")
     return any(apart & {*words(column.name)} for column in facts.attributes)
+
+
+def _is_coded(facts: TableFacts) -> bool:
+    """Whether a list is called one, has a readable key, or a column without a value twice."""
+    return bool(facts.table.uniques) or is_readable(facts.table) or _is_prefixed(facts)
 
 
 def _nouns_of_people() -> frozenset[str]:

@@ -394,11 +394,11 @@ def _table(found: _Findings, facts: TableFacts, has_people: bool) -> TablePropos
 def _natural(found: _Findings, facts: TableFacts) -> tuple[str, ...]:
     """Columns that refer to a look-up with a readable key, whose values may be released.
 
-    What has the shape of a look-up, but is named by those who use the house, counts as one here:
-    nothing is copied, and a value is released where many units hold it.
+    What has the shape of a look-up, whatever it is called, counts as one: nothing is copied.
     """
-    kind, owners = found.kinds[facts.name], [place.own for place in found.places.values()]
-    apart = not found.places[facts.name].own and facts.name not in (o.parent for o in owners if o)
+    kind, places = found.kinds[facts.name], found.places
+    owners = {place.own.parent for place in places.values() if place.own}
+    apart = facts.name not in owners and not places[facts.name].own
     shaped = found.scores[facts.name].shaped and kind in NAMED_BY_USERS and apart
     if not (kind is Kind.LOOKUP or shaped) or not is_readable(facts.table):
         return ()

@@ -59,7 +59,7 @@ def undeclared(schema: Schema, settled: Collection[str] = ()) -> tuple[Undeclare
             if target is None and not each:
                 target = _alike(schema, table, column)
                 typed = None if target else _typed(schema, table, column)
-                target = target if target or typed else _person(schema, people, table, column)
+                target = target if target or typed else _person(people, table, column)
             if target is not None:
                 parent, ref_column, reason = target
                 to = TargetConfig(table=parent, columns=[ref_column])
@@ -160,29 +160,26 @@ def _alike(schema: Schema, table: Table, column: Column) -> tuple[str, str, str]
     return (key, ref_column, reason) if same else None
 
 
-def _person(
-    schema: Schema, people: Sequence[Table], table: Table, column: Column
-) -> tuple[str, str, str] | None:
+def _person(people: Sequence[Table], table: Table, column: Column) -> tuple[str, str, str] | None:
     """The key of the one table of people, for a column that names who owns the row or acts.
 
     Numbers have to end as keys do, and stay within their schema; a UUID is the key of nothing else.
     """
     found, suffix = words(column.name), listed("keys", "suffix")
-    core = tuple(word for word in found if word not in suffix)
-    acts = len(core) == 2 and core[0] in listed("keys", "act") and core[1] == "by"
-    uuid = column.type.base == "uuid"
-    if not (acts or (len(core) == 1 and core[0] in listed("keys", "owner"))):
-        return None
+    core, uuid = [word for word in found if word not in suffix], column.type.base == "uuid"
+    acts = core[1:] == ["by"] and core[0] in listed("keys", "act")
+    owns = len(core) == 1 and core[0] in listed("keys", "owner")
+    near = column.type.category == "N" and len(found) > len(core)
     same = [
-        target
+        (target.key, *target.primary_columns)
         for target in people
-        if len(target.primary_columns) == 1
-        and target.column(target.primary_columns[0]).type.base == column.type.base
-        and (uuid or (target.name.schema == table.name.schema and len(found) > len(core)))
+        if (uuid or (near and target.name.schema == table.name.schema))
+        and [target.column(key).type.base for key in target.primary_columns] == [column.type.base]
     ]
-    if len(same) != 1 or same[0] is table or not (uuid or column.type.category == "N"):
+    if not (acts or owns) or len(same) != 1 or same[0][0] == table.key:
         return None
-    return same[0].key, same[0].primary_columns[0], "names a person, and has the type of their key"
+    ((parent, key),) = same
+    return parent, key, "names a person, and has the type of their key"
 
 
 def _near(schema: Schema, table: Table, whole: tuple[str, ...]) -> Iterator[Table]:

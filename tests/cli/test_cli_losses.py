@@ -1,11 +1,18 @@
 """What is lost, --strict and --as-role, as users meet them."""
 
 import re
+import sys
+import tomllib
 
+import click
 import market
 import pytest
 from market import fail, run, succeed
 from sql_files import sql_of
+
+from privbench.cli.console import LogReporter
+from privbench.config import Config
+from privbench.errors import PrivacyRefusal
 
 #: Once it is filled, its unique index is violated: by the source's rows, and by the clone's.
 VIEW = sql_of(__file__, "losses_view")
@@ -108,3 +115,73 @@ def test_sizes_are_shown_on_demand_and_it_is_written_down_that_they_were(make_da
     assert "with estimates of sizes in sight" in fitted.stdout
     (ledger,) = folder.rglob("ledger.sqlite")
     assert b"sizes_shown" in b"".join(file.read_bytes() for file in ledger.parent.iterdir())
+
+
+@pytest.fixture(scope="module")
+def coarse(make_database, tmp_path_factory):
+    """A database whose things own what could be units, its proposal, and options of a fit."""
+    source, folder = make_database(sql_of(__file__, "finer")), tmp_path_factory.mktemp("coarse")
+    shown = succeed("inspect", source, "-o", folder / "c.toml").stdout
+    fast = ("--synthesizer", "independent", "--ledger", folder / "ledger")
+    return folder, shown, ("fit", source, "--epsilon", 20, *fast)
+
+
+def test_finer_units_stop_a_strict_fit_and_are_paid_for_twice(coarse):
+    """Stop, paste, fit again: under a cap of what was asked for and twice the totals."""
+    folder, _, fit = coarse
+    words = (*fit, "-c", folder / "c.toml", "-o", folder / "m", "--strict")
+    stopped = fail(4, "finer units would make tables useful", *words)
+    block = stopped.stderr[stopped.stderr.index("[tables") :].split("To give it up")[0]
+    pasted = tomllib.loads(block)
+    assert pasted == {"tables": {'public."rea.d""ing"': {"own": []}}}
+    assert not (folder / "m").exists()
+    # As it is it would stop again.
+    assert "--strict" not in re.search(r"To go on: .*", stopped.stderr)[0]
+    up = re.search(r"To give it up: privbench (ledger abandon \S+)", stopped.stderr)
+    succeed(*up[1].split(), "--ledger", folder / "ledger")
+    config = Config.load(folder / "c.toml").model_dump(exclude_unset=True)
+    config["tables"] |= pasted["tables"]
+    for cap, works in ((21.9, False), (22.0001, True)):
+        finer = Config.model_validate({**config, "ledger": {"cap_epsilon": cap}})
+        (folder / "finer.toml").write_text(finer.dumps(), encoding="utf-8")
+        words = (*fit, "-c", folder / "finer.toml", "-o", folder / "m", "--strict")
+        if works:
+            assert "Finer units" not in succeed(*words).stdout
+        else:
+            fail(4, "cap", *words)
+
+
+def test_a_fit_goes_on_with_units_that_are_agreed_to(coarse, tmp_path):
+    """Its first line is red, and every line of advice is TOML, whatever the names are."""
+    folder, proposal, fit = coarse
+    words = (*fit, "-c", folder / "c.toml", "-o", tmp_path / "m", "--yes", "--identity", "other")
+    shown = succeed(*words, color=True).stdout
+    assert shown.startswith("\x1b[31mFiner units")
+    advice = [line for line in shown.splitlines() if re.search(r"  (tables|privacy)\.", line)]
+    advice += [line for line in proposal.splitlines() if ": tables." in line]
+    lines = [re.search(r"(?:tables|privacy)\..*", line)[0] for line in advice]
+    assert len(lines) > 4
+    for line in lines:
+        changed = Config.loads(re.sub(r'"…"', "1", line) if "min" in line else line)
+        assert changed != Config(), line
+    named = {name for line in lines for name in tomllib.loads(line).get("tables", ())}
+    assert {'public."ma.chi""ne"', 'public."app.set""tings"'} <= named
+    # What owns rows cannot be public.
+    assert not any("chi" in line and "role" in line for line in lines)
+    assert any("secrets" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("strict", "agreed", "answer"), [(0, 0, 0), (0, 0, 1), (0, 1, 0), (1, 1, 1)]
+)
+def test_finer_units_are_asked_about_at_a_terminal(strict, agreed, answer, monkeypatch):
+    reporter, error = LogReporter(), PrivacyRefusal("finer units")
+    reporter.strict, reporter.agreed = bool(strict), bool(agreed)
+    monkeypatch.setattr(sys, "stdin", type("Terminal", (), {"isatty": lambda _: True})())
+    monkeypatch.setattr(click, "confirm", lambda *_, **__: bool(answer))
+    if strict or not (agreed or answer):
+        with pytest.raises(PrivacyRefusal, match="finer units"):
+            reporter.offer(error, "own = []")
+    else:
+        reporter.offer(error, "own = []")
+        assert reporter.offered == "own = []"

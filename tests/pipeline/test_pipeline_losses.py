@@ -1,5 +1,6 @@
 """Small and empty tables on a real PostgreSQL: what comes out, and what is said of it."""
 
+import tomllib
 from dataclasses import replace
 
 import pytest
@@ -8,7 +9,7 @@ from sql_files import database_of, sql_of
 from privbench import pipeline
 from privbench.config import Config
 from privbench.encoding import BoundsNeed
-from privbench.pipeline.losses import NOTHING
+from privbench.pipeline.losses import NOTHING, finer_units
 from privbench.pipeline.prepare import prepare
 
 UNITS = 1500
@@ -133,3 +134,31 @@ def test_advice_for_few_units_can_help(advice, table, more, remedy):
     (line,) = (item.remedy for item in found if item.place == f"public.{table}")
     assert line.startswith(remedy)
     assert line == NOTHING or Config.loads(line) != Config()
+
+
+@pytest.mark.parametrize(
+    ("rows", "least", "expected"),
+    [
+        # A lower bound of the rows, which are units then, has to reach the least useful size.
+        ({"pile_genre": 900}, {"pile_genre": 400}, ["pile_genre"]),
+        ({"pile_genre": 300}, {"pile_genre": 400}, []),
+        ({"pile_genre": 900}, {"pile_genre": 90}, []),
+        # Of persons only where nearly all of their rows are cut off.
+        ({"customer_genre": 7900}, {"customer_genre": 400}, []),
+        ({"customer_genre": 8100}, {"customer_genre": 400}, ["customer_genre"]),
+    ],
+)
+def test_finer_units_are_named_where_released_totals_show_that_they_help(
+    advice, rows, least, expected
+):
+    source, config, _ = advice
+    plan = prepare(pipeline.inspect(source, base=config).plan.schema, config)
+    named = {f"public.{name}": value for name, value in rows.items()}
+    found = finer_units(
+        plan,
+        {name: 100.0 for name in plan.spec.tables},
+        dict.fromkeys(plan.spec.tables, 0.0) | named,
+        {f"public.{name}": value for name, value in least.items()},
+    )
+    sections = tomllib.loads(found[found.index("[tables") :])["tables"] if found else {}
+    assert sections == {f"public.{name}": {"own": []} for name in expected}

@@ -122,8 +122,8 @@ def test_words_of_a_config_outrank_the_lists_and_have_to_be_read_as_a_word_of_th
             kinds.append(propose(schema).tables["public.client"].kind)
     assert kinds[0] is Kind.SUBJECT
     assert kinds[1] is Kind.LOOKUP
-    for word, remedy in (("custmer", "Did you mean customer"), ("", "See docs")):
-        with pytest.raises(ConfigError, match=remedy), own_words({word: ["azubi"]}):
+    for word in ("custmer", ""):
+        with pytest.raises(ConfigError, match="which no list has"), own_words({word: ["azubi"]}):
             pass
     for text in ("a b", "x1", "a_b", "x"):
         with pytest.raises(ConfigError, match="words"):

@@ -238,18 +238,13 @@ def is_natural(column: Column) -> bool:
 
 
 def calendar(table: Table) -> Column | None:
-    """The column of a table of days, years or the like by which its rows follow one another.
-
-    It is unique by itself, and a day or a moment, or a number that means one (``date_key``).
-    """
-    single = [table.column(item.columns[0]) for item in table.unique_sets if len(item.columns) == 1]
-    named = (
-        column
-        for column in single
-        if column.type.base in _MEASURED[:3]
-        or (column.type.base in INTEGERS and _TIMES.search(column.name.lower()))
-    )
-    return next((item for item in named if not (is_counted(item) or item.generated)), None)
+    """The unique column of days or the like, by which the rows of a table follow one another."""
+    for column in table.columns:
+        kind, single = column.type.base, any(u.columns == (column.name,) for u in table.unique_sets)
+        dated = kind in _MEASURED[:3] or (kind in INTEGERS and _TIMES.search(column.name.lower()))
+        if single and dated and not (is_counted(column) or column.generated):
+            return column
+    return None
 
 
 def is_counted(column: Column) -> bool:

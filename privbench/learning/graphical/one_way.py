@@ -193,8 +193,7 @@ def one_way(
 
     ``sd`` is one number or one per cell. All cells are shrunk to a prediction, with a known sum
     where there is one; more than `WIDE` cells of an ordered domain are estimated by `halves`
-    instead. `ordered` says that cells without an order in the domain follow one another in time:
-    a month of a public calendar without rows has none, however loud a day is. See "The one
+    instead. `ordered` cells follow one another in time, if not in the domain. See "The one
     estimator" in ``docs/method.md``.
     """
     sd, most = np.broadcast_to(sd, noisy.shape), float(np.max(sd))
