@@ -184,13 +184,13 @@ def _columns(item: TablePlan) -> dict[str, tuple[Any, ...]]:
 
 def _rules(item: TablePlan) -> tuple[Any, ...]:
     """The facts of a table that decide who owns its rows, and which may exist."""
-    table, spec = item.table, replace(item.spec(), weight=1.0)
+    table, specs = item.table, [replace(spec, weight=1.0) for spec in item.specs()]
     keys = [
         (key.name, key.columns, key.ref_columns, key.declared, key.none, key.when, key.natural)
-        for key in table.foreign_keys
+        for key in (*table.foreign_keys, *table.arrays)
     ]
     uniques = {unique.columns for unique in table.unique_sets}
-    return item.public, spec, keys, uniques, {check.expression for check in table.checks}
+    return item.public, specs, keys, uniques, {check.expression for check in table.checks}
 
 
 def _require_same_promise(plan: FitPlan, model: Model) -> None:
