@@ -199,7 +199,7 @@ def _check_drawn(
         found = drawn.tables.get(table.key)
         if (
             found is None
-            or set(found.parents) != {key.name for key in table.foreign_keys}
+            or not set(found.parents) >= {key.name for key in table.foreign_keys}
             or any(
                 len(edges := found.parents[key.name]) != found.rows
                 or int(edges.max(initial=-1)) >= sizes.get(str(key.ref_table), 0)

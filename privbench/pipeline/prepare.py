@@ -38,6 +38,8 @@ class TablePlan:
     keys: tuple[KeySpec, ...]  # foreign keys that are references, with their roles
     readers: Mapping[str, ColumnReader]  # of the modelled columns
     elements: tuple[KeySpec, ...] = ()  # the keys that `Table.arrays` hold, in their order
+    # The keys of an OWN key by types, which itself leads to the root of their targets' tree.
+    owners: tuple[ForeignKey, ...] = ()
 
     @property
     def public(self) -> bool:
@@ -121,6 +123,8 @@ def prepare(schema: Schema, config: Config) -> FitPlan:
         for table in schema
     }
     relation = Relation(config.privacy.neighbours, config.privacy.unit)
+    for name, plan in plans.items():
+        plans[name] = replace(plan, keys=tuple(_to_root(plans, plan, key) for key in plan.keys))
     specs = [spec for plan in plans.values() if not plan.public for spec in plan.specs()]
     private = {spec.name: spec for spec in specs}
     return FitPlan(schema, config, plans, DatabaseSpec(private, relation))
@@ -183,14 +187,28 @@ def _table(
     _require_apart(table, readers)
     # Of several keys on the same columns the first one owns.
     owners = [key for key in table.foreign_keys if own and {*key.columns} == {*own}]
+    typed = owners if owners and owners[0].when else []
     keys = tuple(
-        _key(schema, table, key, key in owners[:1], settings)
+        _key(schema, table, key, key in owners[:1] and not typed, settings)
         for key in table.foreign_keys
         if not key.natural
     )
+    if typed:
+        name = "; ".join(f"{key.name}→{key.ref_table}" for key in typed)
+        first = KeySpec(name, table.key, str(typed[0].ref_table), "own", nullable=True, loose=True)
+        keys = (first, *keys)
     arrays = (_key(schema, table, key, False, settings) for key in table.arrays)
     elements = tuple(replace(key, nullable=False, loose=False) for key in arrays)
-    return TablePlan(table, section, making, keys, readers, elements)
+    return TablePlan(table, section, making, keys, readers, elements, tuple(typed))
+
+
+def _to_root(plans: Mapping[str, TablePlan], plan: TablePlan, key: KeySpec) -> KeySpec:
+    """A table's key; an OWN key by types leads to the root of the tree that its targets lie in."""
+    parent: str | None = key.parent if plan.owners and key.role == "own" else None
+    while parent:
+        key = replace(key, parent=parent)
+        parent = next((above.parent for above in plans[parent].keys if above.role == "own"), None)
+    return key
 
 
 def _require_apart(table: Table, readers: Mapping[str, ColumnReader]) -> None:
