@@ -106,21 +106,20 @@ def extract(
     rest = [item for key, item in plan.tables.items() if key not in raw]
     others = spread(read, rest) if JOBS.get() else [read(item) for item in rest]
     raw.update(zip((item.table.key for item in rest), others, strict=True))
-    tables, parents = {}, {}
+    tables: dict[str, PrivateTable] = {}
+    parents: dict[str, dict[str, Index]] = {}
     for item in plan.private:
         key = item.table.key
-        parents[key] = {
-            fk.name: match(
-                [raw[key].keys.pop(alias) for alias in child],
-                [raw[str(fk.ref_table)].keys.pop(alias) for alias in parent],
-            )
-            for fk, child, parent in _keys(plan, item)
-        }
-        for fk, child, parent in _arrays(plan, item):
-            rows, keys = elements(raw[key].keys.pop(*child))
-            edges = match([keys], [raw[str(fk.ref_table)].keys.pop(*parent)])
-            name = item.table.elements(fk)
-            tables[name] = PrivateTable(len(rows), {}, {ROW: rows, fk.name: edges})
+        parents[key] = {}
+        for fk, child, parent in _keys(plan, item):
+            ours = [raw[key].keys.pop(alias) for alias in child]
+            theirs = [raw[str(fk.ref_table)].keys.pop(alias) for alias in parent]
+            if fk in item.table.arrays:
+                rows, keys = elements(ours[0])
+                edges = {ROW: rows, fk.name: match([keys], theirs)}
+                tables[item.table.elements(fk)] = PrivateTable(len(rows), {}, edges)
+            else:
+                parents[key][fk.name] = match(ours, theirs)
     for item in plan.private:
         key = item.table.key
         if item.owners:
@@ -155,10 +154,12 @@ def _root_rows(
 
 def _keys(plan: FitPlan, item: TablePlan) -> Iterator[tuple[ForeignKey, Expressions, Expressions]]:
     """Every reference with what to select of child and parent, so that equal keys are equal."""
-    for number, key in enumerate(item.table.foreign_keys):
+    arrays = item.table.arrays
+    for number, key in enumerate((*item.table.foreign_keys, *arrays)):
         if key.natural:
             continue
-        sides = zip(("child", "parent"), key_expressions(plan.schema, key), strict=True)
+        expressions = element_expressions if key in arrays else key_expressions
+        sides = zip(("child", "parent"), expressions(plan.schema, key), strict=True)
         child, parent = (
             {f"{side} {item.table.key}/{number}/{i}": part for i, part in enumerate(parts)}
             for side, parts in sides
@@ -166,21 +167,11 @@ def _keys(plan: FitPlan, item: TablePlan) -> Iterator[tuple[ForeignKey, Expressi
         yield key, child, parent
 
 
-def _arrays(
-    plan: FitPlan, item: TablePlan
-) -> Iterator[tuple[ForeignKey, Expressions, Expressions]]:
-    """Every array of keys, likewise."""
-    for key in item.table.arrays:
-        child, parent = element_expressions(plan.schema, key)
-        name = item.table.elements(key)
-        yield key, {f"elements {name}": child}, {f"targets {name}": parent}
-
-
 def _key_columns(plan: FitPlan) -> dict[str, Expressions]:
     """SQL expressions of key columns, by table and alias, that match children with parents."""
     found: dict[str, Expressions] = {key: {} for key in plan.tables}
     for item in plan.private:
-        for key, child, parent in (*_keys(plan, item), *_arrays(plan, item)):
+        for key, child, parent in _keys(plan, item):
             found[item.table.key] |= child
             found[str(key.ref_table)] |= parent
     return found

@@ -123,11 +123,17 @@ def prepare(schema: Schema, config: Config) -> FitPlan:
         for table in schema
     }
     relation = Relation(config.privacy.neighbours, config.privacy.unit)
+    spec = _spec(plans, relation)
     for name, plan in plans.items():
-        plans[name] = replace(plan, keys=tuple(_to_root(plans, plan, key) for key in plan.keys))
-    specs = [spec for plan in plans.values() if not plan.public for spec in plan.specs()]
-    private = {spec.name: spec for spec in specs}
-    return FitPlan(schema, config, plans, DatabaseSpec(private, relation))
+        if plan.owners:
+            own, *others = plan.keys
+            plans[name] = replace(plan, keys=(replace(own, parent=spec.top(name)), *others))
+    return FitPlan(schema, config, plans, _spec(plans, relation))
+
+
+def _spec(plans: Mapping[str, TablePlan], relation: Relation) -> DatabaseSpec:
+    specs = (spec for plan in plans.values() if not plan.public for spec in plan.specs())
+    return DatabaseSpec({spec.name: spec for spec in specs}, relation)
 
 
 def require_decided(plan: FitPlan) -> None:
@@ -200,15 +206,6 @@ def _table(
     arrays = (_key(schema, table, key, False, settings) for key in table.arrays)
     elements = tuple(replace(key, nullable=False, loose=False) for key in arrays)
     return TablePlan(table, section, making, keys, readers, elements, tuple(typed))
-
-
-def _to_root(plans: Mapping[str, TablePlan], plan: TablePlan, key: KeySpec) -> KeySpec:
-    """A table's key; an OWN key by types leads to the root of the tree that its targets lie in."""
-    parent: str | None = key.parent if plan.owners and key.role == "own" else None
-    while parent:
-        key = replace(key, parent=parent)
-        parent = next((above.parent for above in plans[parent].keys if above.role == "own"), None)
-    return key
 
 
 def _require_apart(table: Table, readers: Mapping[str, ColumnReader]) -> None:

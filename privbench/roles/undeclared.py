@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 from privbench.config import ReferenceConfig, TargetConfig
+from privbench.roles.facts import is_readable
 from privbench.roles.references import is_array_of_keys
 from privbench.schema import Column, Schema, Table
 from privbench.words import listed, noun, words
@@ -53,9 +54,9 @@ def undeclared(schema: Schema, settled: Collection[str] = ()) -> tuple[Undeclare
                 column = replace(column, name=name.removesuffix("s"), type=column.type.parts[0])
             if column.type.base not in _KEYS:
                 continue
-            target = _named(schema, table, column) or (
-                None if each else _alike(schema, table, column)
-            )
+            target = _named(schema, table, column) or _alike(schema, table, column)
+            if each and target and is_readable(schema.table(target[0])):
+                continue  # its keys are values of the row that refers, released as labels
             if target is not None:
                 parent, ref_column, reason = target
                 to = TargetConfig(table=parent, columns=[ref_column])
