@@ -247,7 +247,7 @@ class ReferenceConfig(_Section):
         columns: The columns that hold the key.
         to: What they refer to.
         type: A column that says to which of several tables the key of a row leads, in place of
-            ``to``; such a key does not own.
+            ``to``; such a key owns only if all of these lie in one tree.
         types: By the values of that column, what they stand for.
         none: Values of a single column that refer to nothing, as 0 or ''; NULL always does.
         each: Whether the column is an array, each element of which is a key.

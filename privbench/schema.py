@@ -342,11 +342,6 @@ class Table:
         """Columns that stand in a foreign key."""
         return frozenset(name for key in self.foreign_keys for name in key.columns)
 
-    @property
-    def array_columns(self) -> frozenset[str]:
-        """Columns whose elements are keys."""
-        return frozenset(key.columns[0] for key in self.arrays)
-
     def elements(self, key: ForeignKey) -> str:
         """The name of the elements of an array of keys, as rows that the table's rows own."""
         return f"{self.key}.{quote(key.columns[0])}"

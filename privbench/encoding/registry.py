@@ -75,7 +75,7 @@ def reader(column: Column, table: Table, config: ColumnConfig, delta: float) -> 
         return skip_reader(table.key, column)
     if column.name in table.periods:
         return period_reader(table.key, column)
-    if column.name in table.array_columns:
+    if any(column.name in key.columns for key in table.arrays):
         how = "keys of synthetic rows, of measured number"
         return fill_reader(table.key, column, "text:{}", how, "each element is a reference")
     limits = column_rules(table, column)

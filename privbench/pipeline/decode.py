@@ -22,8 +22,9 @@ from privbench.encoding.base import null_mask
 from privbench.encoding.formats import FORMAT
 from privbench.encoding.keys.columns import INTEGERS, kept_uniques
 from privbench.encoding.keys.key_types import in_key_type, with_key_types
+from privbench.encoding.keys.references import remap
 from privbench.errors import ModelError
-from privbench.learning.synthetic import Parts, SyntheticDatabase, SyntheticTable, Window
+from privbench.learning.synthetic import NULL, Parts, SyntheticDatabase, SyntheticTable, Window
 from privbench.pipeline.computed import names_of
 from privbench.pipeline.lookups import key_values, labels_of_lookups, with_labels
 from privbench.pipeline.model import UNFIT, Model
@@ -147,29 +148,25 @@ def _arrays(
 ) -> pa.Array:
     """The arrays of keys of the rows that are kept, of the targets that are kept."""
     name, parent = key.columns[0], str(key.ref_table)
-    found = drawn.tables.get(table.elements(key))
-    if found is None or set(found.parents) != {ROW, key.name}:
-        raise _unlike(table)
+    edges = drawn.tables[table.elements(key)].parents
     if parent in minted:
         values, there = minted[parent].columns[key.ref_columns[0]], minted[parent].keep
     else:
         values = _public_keys(model, key)[0]
         there = np.ones(len(values), np.bool_)
-    keep, rows = minted[table.key].keep, found.parents[ROW]
-    targets = found.parents[key.name]
-    if len(targets) != len(rows) or int(rows.max(initial=-1)) >= len(keep):
-        raise _unlike(table)
+    keep = minted[table.key].keep
     # Rows that no valid key was left for are gone, as are elements that would lead to one.
-    held = (rows >= 0) & (targets >= 0) & (targets < len(there))
-    held[held] = keep[rows[held]] & there[targets[held]]
-    places = (np.cumsum(mask, dtype=np.int64) - 1 for mask in (keep, there))
-    owners, targets = (at[edges[held]] for at, edges in zip(places, (rows, targets), strict=True))
+    owners, targets = (
+        remap(np.where(edges[name] < len(mask), edges[name], NULL), mask)
+        for name, mask in ((ROW, keep), (key.name, there))
+    )
+    held = (owners >= 0) & (targets >= 0)
     codes, codec = drawn.tables[table.key].codes, model.tables[table.key].codecs[name]
     null = np.zeros(len(keep), np.bool_)
     if name in codec.domains:
         null[:] = null_mask(codes[name], codec.domains[name])[: len(keep)]
     rng = generator(seed, "elements", table.key, name)
-    return arrays_of_keys(owners, targets, values, null[keep], rng)
+    return arrays_of_keys(owners[held], targets[held], values, null[keep], rng)
 
 
 def _public_keys(model: Model, key: ForeignKey) -> list[pa.Array]:
@@ -202,7 +199,7 @@ def _check_drawn(
         found = drawn.tables.get(table.key)
         if (
             found is None
-            or set(found.parents) != {key.name for key in table.foreign_keys}
+            or not set(found.parents) >= {key.name for key in table.foreign_keys}
             or any(
                 len(edges := found.parents[key.name]) != found.rows
                 or int(edges.max(initial=-1)) >= sizes.get(str(key.ref_table), 0)

@@ -22,10 +22,18 @@ from privbench.errors import SchemaError
 from privbench.pipeline.archive import MAX_EMPTY_ROWS
 from privbench.pipeline.prepare import FitPlan, TablePlan
 from privbench.pipeline.progress import Reporter
-from privbench.postgres.keys import element_expressions, elements, key_expressions, match
+from privbench.postgres.keys import (
+    DANGLING,
+    NULL,
+    element_expressions,
+    elements,
+    key_expressions,
+    match,
+)
 from privbench.postgres.snapshot import Part, Snapshot
 from privbench.postgres.stream import Expression
 from privbench.privacy.data import Attribute, PrivateDatabase, PrivateTable
+from privbench.privacy.units import Index
 from privbench.privacy.workers import Workers, WorkersCounter
 from privbench.schema import ROW, ForeignKey
 from privbench.threads import JOBS, spread, streamed
@@ -99,22 +107,26 @@ def extract(
     rest = [item for key, item in plan.tables.items() if key not in raw]
     others = spread(read, rest) if JOBS.get() else [read(item) for item in rest]
     raw.update(zip((item.table.key for item in rest), others, strict=True))
-    tables = {}
+    tables: dict[str, PrivateTable] = {}
+    parents: dict[str, dict[str, Index]] = {}
     for item in plan.private:
         key = item.table.key
-        parents = {
-            fk.name: match(
-                [raw[key].keys.pop(alias) for alias in child],
-                [raw[str(fk.ref_table)].keys.pop(alias) for alias in parent],
-            )
-            for fk, child, parent in _keys(plan, item)
-        }
-        tables[key] = PrivateTable(raw[key].rows, raw[key].attributes, parents)
-        for fk, child, parent in _arrays(plan, item):
-            rows, keys = elements(raw[key].keys.pop(*child))
-            edges = match([keys], [raw[str(fk.ref_table)].keys.pop(*parent)])
-            name = item.table.elements(fk)
-            tables[name] = PrivateTable(len(rows), {}, {ROW: rows, fk.name: edges})
+        parents[key] = {}
+        for fk, child, parent in _keys(plan, item):
+            ours = [raw[key].keys.pop(alias) for alias in child]
+            theirs = [raw[str(fk.ref_table)].keys.pop(alias) for alias in parent]
+            if fk in item.table.arrays:
+                rows, keys = elements(ours[0])
+                edges = {ROW: rows, fk.name: match([keys], theirs)}
+                tables[item.table.elements(fk)] = PrivateTable(len(rows), {}, edges)
+            else:
+                parents[key][fk.name] = match(ours, theirs)
+    for item in plan.private:
+        key = item.table.key
+        if item.owners:
+            own = next(spec.name for spec in item.keys if spec.role == "own")
+            parents[key][own] = _root_rows(plan, key, parents, raw)
+        tables[key] = PrivateTable(raw[key].rows, raw[key].attributes, parents[key])
     # Arrow keeps the memory of texts that were freed, which may be more than that of all codes.
     pa.default_memory_pool().release_unused()
     database = PrivateDatabase(plan.spec, tables)
@@ -122,12 +134,33 @@ def extract(
     return Extract(database, {item.table.key: raw[item.table.key].verbatim for item in plan.public})
 
 
+def _root_rows(
+    plan: FitPlan, table: str, parents: Mapping[str, Mapping[str, Index]], raw: Mapping[str, _Raw]
+) -> Index:
+    """The row of the tree's root that every row belongs to, by row index; `DANGLING` for none.
+
+    A row whose target belongs to no root is a unit of its own, before and after its target goes.
+    """
+    item, found = plan.tables[table], np.full(raw[table].rows, NULL, np.int32)
+    keys = [(key.name, str(key.ref_table)) for key in item.owners]
+    keys = keys or [(key.name, key.parent) for key in item.keys if key.role == "own"]
+    if not keys:
+        return np.arange(raw[table].rows, dtype=np.int32)
+    for name, parent in keys:
+        above = np.append(_root_rows(plan, parent, parents, raw), DANGLING)
+        rows = np.where(above < 0, DANGLING, above)[np.maximum(parents[table][name], -1)]
+        found = np.where(parents[table][name] == NULL, found, rows)
+    return found
+
+
 def _keys(plan: FitPlan, item: TablePlan) -> Iterator[tuple[ForeignKey, Expressions, Expressions]]:
     """Every reference with what to select of child and parent, so that equal keys are equal."""
-    for number, key in enumerate(item.table.foreign_keys):
+    arrays = item.table.arrays
+    for number, key in enumerate((*item.table.foreign_keys, *arrays)):
         if key.natural:
             continue
-        sides = zip(("child", "parent"), key_expressions(plan.schema, key), strict=True)
+        expressions = element_expressions if key in arrays else key_expressions
+        sides = zip(("child", "parent"), expressions(plan.schema, key), strict=True)
         child, parent = (
             {f"{side} {item.table.key}/{number}/{i}": part for i, part in enumerate(parts)}
             for side, parts in sides
@@ -135,21 +168,11 @@ def _keys(plan: FitPlan, item: TablePlan) -> Iterator[tuple[ForeignKey, Expressi
         yield key, child, parent
 
 
-def _arrays(
-    plan: FitPlan, item: TablePlan
-) -> Iterator[tuple[ForeignKey, Expressions, Expressions]]:
-    """Every array of keys, likewise."""
-    for key in item.table.arrays:
-        child, parent = element_expressions(plan.schema, key)
-        name = item.table.elements(key)
-        yield key, {f"elements {name}": child}, {f"targets {name}": parent}
-
-
 def _key_columns(plan: FitPlan) -> dict[str, Expressions]:
     """SQL expressions of key columns, by table and alias, that match children with parents."""
     found: dict[str, Expressions] = {key: {} for key in plan.tables}
     for item in plan.private:
-        for key, child, parent in (*_keys(plan, item), *_arrays(plan, item)):
+        for key, child, parent in _keys(plan, item):
             found[item.table.key] |= child
             found[str(key.ref_table)] |= parent
     return found

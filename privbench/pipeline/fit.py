@@ -365,7 +365,8 @@ def finish(draft: Draft) -> Model:
     for item in draft.plan.private:
         key, own = item.table.key, spec.tables[item.table.key].own
         codecs = draft.domains.codecs[key]
-        tables[key] = PrivateColumns(own.name if own else None, item.making, codecs)
+        name = item.owners[0].name if item.owners else own.name if own else None
+        tables[key] = PrivateColumns(name, item.making, codecs)
     return Model(
         schema=draft.plan.schema,
         promise=Promise(

@@ -193,7 +193,6 @@ def _check_schema(schema: Schema) -> None:
         _once([column.position for column in table.columns], "position", table)
         references = (*table.foreign_keys, *table.arrays)
         _once([key.name for key in references], "foreign key", table)
-        _once([key.columns for key in table.arrays], "array of keys", table)
         keys = [item.columns for item in table.unique_sets]
         keys += [item.columns for item in references]
         others = [item.columns for item in table.checks]

@@ -41,6 +41,8 @@ class TablePlan:
     keys: tuple[KeySpec, ...]  # foreign keys that are references, with their roles
     readers: Mapping[str, ColumnReader]  # of the modelled columns
     elements: tuple[KeySpec, ...] = ()  # the keys that `Table.arrays` hold, in their order
+    # The keys of an OWN key by types, which itself leads to the root of their targets' tree.
+    owners: tuple[ForeignKey, ...] = ()
 
     @property
     def public(self) -> bool:
@@ -132,9 +134,17 @@ def prepare(schema: Schema, config: Config) -> FitPlan:
         for table in schema
     }
     relation = Relation(config.privacy.neighbours, config.privacy.unit)
-    specs = [spec for plan in plans.values() if not plan.public for spec in plan.specs()]
-    private = {spec.name: spec for spec in specs}
-    return FitPlan(schema, config, plans, DatabaseSpec(private, relation))
+    spec = _spec(plans, relation)
+    for name, plan in plans.items():
+        if plan.owners:
+            own, *others = plan.keys
+            plans[name] = replace(plan, keys=(replace(own, parent=spec.top(name)), *others))
+    return FitPlan(schema, config, plans, _spec(plans, relation))
+
+
+def _spec(plans: Mapping[str, TablePlan], relation: Relation) -> DatabaseSpec:
+    specs = (spec for plan in plans.values() if not plan.public for spec in plan.specs())
+    return DatabaseSpec({spec.name: spec for spec in specs}, relation)
 
 
 def require_decided(plan: FitPlan) -> None:
@@ -194,14 +204,19 @@ def _table(
     _require_apart(table, readers)
     # Of several keys on the same columns the first one owns.
     owners = [key for key in table.foreign_keys if own and {*key.columns} == {*own}]
+    typed = owners if owners and owners[0].when else []
     keys = tuple(
-        _key(schema, table, key, key in owners[:1], settings)
+        _key(schema, table, key, key in owners[:1] and not typed, settings)
         for key in table.foreign_keys
         if not key.natural
     )
+    if typed:
+        name = "; ".join(f"{key.name}→{key.ref_table}" for key in typed)
+        first = KeySpec(name, table.key, str(typed[0].ref_table), "own", nullable=True, loose=True)
+        keys = (first, *keys)
     arrays = (_key(schema, table, key, False, settings) for key in table.arrays)
     elements = tuple(replace(key, nullable=False, loose=False) for key in arrays)
-    return TablePlan(table, section, making, keys, readers, elements)
+    return TablePlan(table, section, making, keys, readers, elements, tuple(typed))
 
 
 def _require_apart(table: Table, readers: Mapping[str, ColumnReader]) -> None:

@@ -187,7 +187,7 @@ def _rules(item: TablePlan) -> tuple[Any, ...]:
     table, specs = item.table, [replace(spec, weight=1.0) for spec in item.specs()]
     keys = [
         (key.name, key.columns, key.ref_columns, key.declared, key.none, key.when, key.natural)
-        for key in table.foreign_keys
+        for key in (*table.foreign_keys, *table.arrays)
     ]
     uniques = {unique.columns for unique in table.unique_sets}
     return item.public, specs, keys, uniques, {check.expression for check in table.checks}

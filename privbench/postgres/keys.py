@@ -149,7 +149,9 @@ def key_expressions(
     return ours, theirs
 
 
-def element_expressions(schema: Schema, key: ForeignKey) -> tuple[sql.Composable, sql.Composable]:
+def element_expressions(
+    schema: Schema, key: ForeignKey
+) -> tuple[list[sql.Composable], list[sql.Composable]]:
     """Expressions of an array of keys and of the parent: a text of all elements, and their form.
 
     Every element stands behind a colon, or is nothing where it is NULL, and no form has a comma,
@@ -178,7 +180,7 @@ def element_expressions(schema: Schema, key: ForeignKey) -> tuple[sql.Composable
         "(SELECT pg_catalog.string_agg(CASE WHEN pg_catalog.pg_column_size(v) > 65536 THEN '!' "
         "ELSE coalesce({}, '') END, ',') FROM {} AS e(v))"
     )
-    return build(whole, ours, elements), theirs
+    return [build(whole, ours, elements)], [theirs]
 
 
 def elements(arrays: pa.ChunkedArray) -> tuple[NDArray[np.int32], pa.Array]:

@@ -104,12 +104,10 @@ class Proposal:
     def public(self) -> frozenset[str]:
         """Look-ups that could be declared public, since they refer to no private table."""
         chosen = {*self.lookups, *self.versions}
-        arrays = {name: set[str]() for name in chosen}
-        for item in self.undeclared:
-            if item.config.each:
-                arrays.setdefault(item.table, set()).add(item.parent)
+        arrays = [item for item in self.undeclared if item.config.each]
         while True:
-            bad = {n for n in chosen if not self.tables[n].parents | arrays[n] <= chosen}
+            bad = {name for name in chosen if not self.tables[name].parents <= chosen}
+            bad |= {item.table for item in arrays if item.parent not in chosen} & chosen
             if not bad:
                 return frozenset(chosen)
             chosen -= bad

@@ -24,8 +24,9 @@ def resolve(schema: Schema, config: Config) -> Owners:
         _check_columns(table, found[table.key])
         _check_public(schema, table, found)
     keys = {table.key: _own(schema, table, found, config.privacy.unit) for table in schema}
-    _check_acyclic(keys)
-    return {name: key.columns if key else None for name, key in keys.items()}
+    for name in keys:
+        _tops(keys, name)
+    return {name: own[0].columns if own else None for name, own in keys.items()}
 
 
 def sections(schema: Schema, config: Config) -> dict[str, TableConfig]:
@@ -103,11 +104,11 @@ def _check_public(schema: Schema, table: Table, sections: Mapping[str, TableConf
 
 def _own(
     schema: Schema, table: Table, sections: Mapping[str, TableConfig], unit: str
-) -> ForeignKey | None:
-    """The OWN key that a table's section names."""
+) -> Sequence[ForeignKey]:
+    """The OWN key that a table's section names; one for each type of a key by types."""
     columns = sections[table.key].own
     if not columns:
-        return None
+        return ()
     keys = [key for key in table.foreign_keys if set(key.columns) == set(columns)]
     key = keys[0] if keys else None
     parent = str(key.ref_table) if key else ""
@@ -117,13 +118,12 @@ def _own(
         said = "'own' names columns that are not a foreign key of this table."
         known = "; ".join(", ".join(key.columns) for key in table.foreign_keys)
         remedy = f"Its foreign keys: {known}." if known else "It has no foreign key: set own = []."
-    elif key.when is not None:
-        said = "a reference whose target depends on a type owns nothing."
-        remedy = "Name a key with a single target, or set own = []."
-    elif len(keys) > 1 and any(other.declared for other in keys):
+    elif len({other.when and other.when[0] for other in keys}) > 1 or (
+        key.when is None and len(keys) > 1 and any(other.declared for other in keys)
+    ):
         said = f"'own' names columns of several references, to {_targets(keys)}."
         remedy = "Leave all but one of these references out of the config, or set own = []."
-    elif key.is_self:
+    elif any(other.is_self for other in keys):
         said = "the OWN key points to its own table; keys on cycles are REF."
         remedy = "Leave it out of 'own'."
     elif parent not in schema:
@@ -133,7 +133,7 @@ def _own(
         said = f"the OWN key points to the public table {parent}; public rows own nothing."
         remedy = f"Set own = [], or declare {parent} private."
     else:
-        return key
+        return keys if key.when else [key]
     raise SchemaError(said, table=table.key, column=", ".join(columns), remedy=remedy)
 
 
@@ -142,15 +142,24 @@ def _targets(keys: Sequence[ForeignKey]) -> str:
     return " and ".join(f"{key.ref_table} ({', '.join(key.ref_columns)})" for key in keys)
 
 
-def _check_acyclic(keys: Mapping[str, ForeignKey | None]) -> None:
-    """Refuse OWN keys that form a cycle: they must be a forest."""
-    for start in keys:
-        line = [start]
-        while (key := keys[line[-1]]) is not None and len(line) <= len(keys) + 1:
-            line.append(str(key.ref_table))
-            if line[-1] == start:
-                raise SchemaError(
-                    f"the OWN keys form a cycle: {' → '.join(line)}.",
-                    table=start,
-                    remedy="Set own = [] for one of these tables; its key becomes REF.",
-                )
+def _tops(owners: Mapping[str, Sequence[ForeignKey]], table: str, *below: str) -> set[str]:
+    """The roots of the trees that a table's rows may lie in; OWN keys must be a forest."""
+    line = (*below, table)
+    if table in below:
+        cycle = " → ".join(line[below.index(table) :])
+        raise SchemaError(
+            f"the OWN keys form a cycle: {cycle}.",
+            table=table,
+            remedy="Set own = [] for one of these tables; its key becomes REF.",
+        )
+    above = [_tops(owners, str(key.ref_table), *line) for key in owners[table]]
+    tops = set[str]().union(*above) or {table}
+    if len(tops) > 1:
+        raise SchemaError(
+            "'own' names a key by types, and their tables are not of one tree, but of those of "
+            f"{', '.join(sorted(tops))}.",
+            table=table,
+            column=", ".join(owners[table][0].columns),
+            remedy="Name another key, let one tree own these tables, or set own = [].",
+        )
+    return tops

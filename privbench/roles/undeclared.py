@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from privbench.config import ReferenceConfig, TargetConfig
+from privbench.roles.facts import is_readable
 from privbench.roles.references import is_array_of_keys
 from privbench.schema import Column, Schema, Table
 from privbench.words import listed, noun, of_person, words
@@ -55,11 +56,11 @@ def undeclared(schema: Schema, settled: Collection[str] = ()) -> tuple[Undeclare
                 column = replace(column, name=name.removesuffix("s"), type=column.type.parts[0])
             if column.type.base not in _KEYS:
                 continue
-            target, typed = _named(schema, table, column), None
-            if target is None and not each:
-                target = _alike(schema, table, column)
-                typed = None if target else _typed(schema, table, column)
-                target = target if target or typed else _person(people, table, column)
+            target = _named(schema, table, column) or _alike(schema, table, column)
+            if each and target and is_readable(schema.table(target[0])):
+                continue  # its keys are values of the row that refers, released as labels
+            typed = None if target or each else _typed(schema, table, column)
+            target = target if target or typed or each else _person(people, table, column)
             if target is not None:
                 parent, ref_column, reason = target
                 to = TargetConfig(table=parent, columns=[ref_column])

@@ -36,6 +36,9 @@ def configured(folder, **given) -> Config:
 #: Units by a condition on their roots, with the other rows that go with them.
 UNITS = {
     ("person", "id = 7"): [
+        "DELETE FROM note WHERE of_type = 'Person' AND of_id = 7 OR of_type = 'Order' AND of_id IN"
+        " (SELECT id FROM \"order\" WHERE person = 7) OR of_type = 'Line' AND of_id IN (SELECT id"
+        ' FROM line WHERE "order" IN (SELECT id FROM "order" WHERE person = 7))',
         'DELETE FROM line WHERE "order" IN (SELECT id FROM "order" WHERE person = 7)',
         'DELETE FROM "order" WHERE person = 7',
     ],
@@ -150,6 +153,8 @@ COUNTED = {
     "SELECT count(*) FROM line l JOIN person p ON p.id = about_id AND about_type = 'Person'": 1.3,
     "SELECT count(*) FROM line WHERE about_type = 'Other' AND about_id IS NOT NULL": 1.3,
     "SELECT count(*) FROM line WHERE about_id IS NULL": 1.3,
+    "SELECT count(*) FROM note n JOIN person p ON p.id = of_id AND of_type = 'Person'": 1.3,
+    "SELECT count(*) FROM note n JOIN line l ON l.id = of_id AND of_type = 'Line'": 1.3,
     "SELECT count(*) FROM line l JOIN product p ON p.id = ANY (l.gifts)": 1.2,
     "SELECT count(*) FROM line WHERE gifts IS NULL": 1.2,
     "SELECT count(*) FROM line WHERE gifts = '{}'": 1.2,
@@ -235,8 +240,14 @@ MORE = """
         ),
         ("columns = ['person']\ntype = 'what'\ntypes = {A = {table = 'person'}}", "no such column"),
         (
-            "columns = ['person']\ntype = 'state'\ntypes = {A = {table = 'person'}}",
-            "owns nothing",
+            "columns = ['person']\ntype = 'state'\n"
+            "types = {A = {table = 'person'}, B = {table = 'product'}}",
+            "not of one tree, but of those of public.person, public.product",
+        ),
+        (
+            "columns = ['person']\ntype = 'state'\n"
+            "types = {A = {table = 'person'}, B = {table = 'line'}}",
+            "form a cycle: public.line → public.order → public.line",
         ),
         (
             "columns = ['person']\nto = {table = 'person'}\n[[tables.'public.order'.references]]"
@@ -310,7 +321,8 @@ def test_arrays_of_keys_lead_to_rows_of_the_clone(make_database, tmp_path, unit)
     some, target = make_database(ARRAYS), make_database()
     config = pipeline.inspect(some).config
     found = [(item.columns, item.each) for item in config.tables["public.wine"].references]
-    assert found == [(["region_ids"], True), (["grape_codes"], True)]
+    # Codes that can be read are values of the row that has them, as in a column of one.
+    assert found == [(["region_ids"], True)]
     toml = f"[privacy]\nunit = '{unit}'\nepsilon = 200.0\ndelta = 1e-6\n{ARRAYS_TOML}"
     config = market.learner(market.config(tmp_path / "ledger", toml), "independent")
     path = tmp_path / "m.privbench"
@@ -366,4 +378,9 @@ def test_references_that_give_rows_other_owners_make_other_unit_definitions(sour
         toml = TOML.replace(own, other or own)
         toml = toml.replace('own = ["person"]', 'own = ["id"]') if other == others[-1] else toml
         found.add(UnitDefinition.of(pipeline.check(Config.loads(toml), source).plan.spec).id)
-    assert len(found) == len(others)
+    for other in (
+        TOML.replace('Person = { table = "person" }, O', "O"),
+        TOML.replace("Line =", "L ="),
+    ):
+        found.add(UnitDefinition.of(pipeline.check(Config.loads(other), source).plan.spec).id)
+    assert len(found) == len(others) + 2

@@ -6,6 +6,8 @@ CREATE TABLE "order" (id integer PRIMARY KEY, person integer NOT NULL, state tex
 CREATE TABLE line (
   id integer PRIMARY KEY, "order" integer NOT NULL, product text NOT NULL, gift bigint, amount integer,
   about_type text, about_id bigint);
+-- What belongs to people, and to their orders and lines.
+CREATE TABLE note (id integer PRIMARY KEY, of_type text, of_id bigint, mark integer NOT NULL);
 -- Arrays of keys.
 ALTER TABLE line ADD gifts integer[];
 ALTER TABLE "order" ADD keys bigint[];
@@ -23,7 +25,11 @@ UPDATE line SET gifts = CASE id % 4 WHEN 0 THEN NULL WHEN 1 THEN '{}'
   ELSE ARRAY[1 + id % 20, 1 + (id * 7 + 5) % 20, 1 + (id * 3 + 9) % 20] END;
 UPDATE person SET friends = ARRAY[1 + id % 60, 1 + (id * 11) % 60];
 UPDATE product SET alike = ARRAY['p' || (id + 3) % 20];
+INSERT INTO note SELECT g, (ARRAY['Line', 'Order', 'Person'])[1 + g % 3], 1 + g % 60, g % 4
+FROM generate_series(1, 240) g;
 -- Owners and targets that are not there.
+INSERT INTO note SELECT 300 + g, (ARRAY['Order', 'Line', 'Line', 'Other', NULL])[1 + g % 5],
+  (ARRAY[200, 300, 9000, 3, 3])[1 + g % 5] + g % 7, 5 FROM generate_series(1, 60) g;
 INSERT INTO "order" SELECT 200 + g, 7000 + g % 9, 'lost' FROM generate_series(1, 40) g;
 INSERT INTO line SELECT 300 + g, 201 + g % 3, 'p1', 5, 1 FROM generate_series(1, 30) g;
 INSERT INTO line SELECT 400 + g, 9000, 'no such', 8000, 1, 'Person', 7000 FROM generate_series(1, 20) g;
