@@ -17,7 +17,7 @@ from privbench.errors import ModelError
 from privbench.learning.answers import measured
 from privbench.learning.denoise import SIGNIFICANT, Noise
 from privbench.learning.graphical.budget import MOST_OFFERED, PairBudget, cap_of
-from privbench.learning.graphical.columns import DETAIL, HIDDEN, LEVELS, Variable
+from privbench.learning.graphical.columns import DETAIL, HIDDEN, Variable
 from privbench.learning.graphical.estimate import (
     Floats,
     Ints,
@@ -35,8 +35,9 @@ from privbench.privacy.queries.references import SHARES
 #: of the row and of its target are grouped. An average by a category needs the category's cells,
 #: and few of the column that is averaged.
 STEPS, ROW_LEVEL, TARGET_LEVEL = 4, 0, DETAIL
-#: Most groups of a column; special cells may add some to those of a level.
-MOST_GROUPS = 2 * LEVELS[TARGET_LEVEL]
+#: Most groups of a column of the row and of its target; special cells may add some to those of a
+#: level. With three associations, a joint law has seven million cells at most.
+MOST_GROUPS = 12, 16
 #: Least share of the special cells of an ordered column that are a group of their own.
 SPECIAL = 0.01
 #: Part of the gap that noise alone would cause, which the gap of a pair must exceed.
@@ -67,7 +68,7 @@ class Association:
         fits = len(shape) == 2 and self.table.dtype == np.float64
         fits &= bool(np.all((self.table > 0) & (self.table <= 1)))
         for axis, (name, groups) in enumerate(zip(self.columns, self.groups, strict=True)):
-            fits = fits and 1 <= shape[axis] <= MOST_GROUPS and groups.dtype == np.int64
+            fits = fits and 1 <= shape[axis] <= MOST_GROUPS[axis] and groups.dtype == np.int64
             fits = fits and groups.shape == (cells[axis].get(name),)
             fits = fits and bool(np.all((groups >= 0) & (groups < shape[axis])))
         if not fits:
@@ -106,7 +107,8 @@ def grouped(variables: Sequence[Variable], level: int) -> list[Variable]:
         else replace(item, levels=(item.levels[level],) * 2)
         for item in usable
     ]
-    return [item for item in found if 1 < item.groups(0) <= MOST_GROUPS]
+    most = MOST_GROUPS[0 if level == ROW_LEVEL else 1]
+    return [item for item in found if item.groups(0) > 1 and item.groups(1) <= most]
 
 
 def _steps(item: Variable, count: int) -> Ints:
@@ -272,22 +274,21 @@ def arranged(
     target_groups = [law.groups[1][targets[law.columns[1]]] for law in laws]
     first = np.ravel_multi_index(row_groups, shapes[0])
     cells, second = np.unique(np.ravel_multi_index(target_groups, shapes[1]), return_inverse=True)
-    left = np.bincount(second)
+    whole = np.bincount(second)
     tables = []
     for law, *ends in zip(laws, row_groups, target_groups, strict=True):
         sizes = zip(ends, law.table.shape, strict=True)
         row, target = (np.bincount(held, minlength=size) / count for held, size in sizes)
         tables.append(rake(law.table, row, target))
     parents = np.bincount(first, minlength=prod(shapes[0])).reshape(shapes[0]) / count
-    joint = conditional(parents, left / count, tables, np.unravel_index(cells, shapes[1]))
+    joint = conditional(parents, whole / count, tables, np.unravel_index(cells, shapes[1]))
     joint = joint.reshape(-1, len(cells))
     shuffled = numbers.permutation(count)
     places = shuffled[np.argsort(second[shuffled], kind="stable")]
-    ends = np.cumsum(left)
+    last, left = np.cumsum(whole), whole
     found, waiting = np.full(count, -1), numbers.permutation(count)
-    share = left / count
     for _ in range(ROUNDS):
-        steps = np.cumsum(joint * (left / count / share) + 1e-300 * (left > 0), axis=1)
+        steps = np.cumsum(joint * (left / whole) + 1e-300 * (left > 0), axis=1)
         steps = steps / steps[:, -1:] + np.arange(len(joint))[:, None]
         drawn = np.searchsorted(
             steps.ravel(), first[waiting] + numbers.random(len(waiting)), side="right"
@@ -297,7 +298,7 @@ def arranged(
         turn = np.empty(len(cell), np.int64)
         turn[order] = np.arange(len(cell)) - np.searchsorted(cell[order], cell[order])
         taken = turn < left[cell]
-        found[waiting[taken]] = places[(ends[cell] - left[cell] + turn)[taken]]
+        found[waiting[taken]] = places[(last[cell] - left[cell] + turn)[taken]]
         left = left - np.bincount(cell[taken], minlength=len(cells))
         waiting = waiting[~taken]
         if not len(waiting):
