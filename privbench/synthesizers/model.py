@@ -163,7 +163,7 @@ def _check(
             elif key.role == "ref":
                 _require(scope in (2, 3) and key.parent in laws, name)
                 _require((name, key.name) in references, name)
-                references[name, key.name].check(laws[key.parent].columns)
+                references[name, key.name].check(laws[key.parent].columns, law.columns)
 
 
 def _require(condition: bool, table: str) -> None:

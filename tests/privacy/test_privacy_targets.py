@@ -16,8 +16,9 @@ from small_databases import ADD, ROW, fill, of_tables, settled, specs, two_table
 from privbench.domain import Domain
 from privbench.errors import PrivacyRefusal, SchemaError
 from privbench.privacy.data import Cells, PrivateDatabase
-from privbench.privacy.queries import TargetHistogram
-from privbench.privacy.query import GRID, Integers, Sensitivity
+from privbench.privacy.queries import TargetHistogram, TargetScores
+from privbench.privacy.queries.references import SHARES
+from privbench.privacy.query import GRID, Integers, PublicArray, Sensitivity
 from privbench.privacy.spec import DatabaseSpec, KeySpec, Relation
 from privbench.privacy.units import NONE, row_weights, single
 
@@ -113,7 +114,62 @@ def test_sensitivity_of_disjoint_roots_is_one(sources: int, relation: Relation) 
     assert query.roots(database.spec) == {"tags", "posts"}
 
 
+def scores(database: PrivateDatabase, *, cap: int = 1) -> TargetScores:
+    """The score of the first attribute of a referring table and the whole target.
+
+    No row is expected in its last cell.
+    """
+    table = database.spec.tables.get("tags") or database.spec.tables["posts"]
+    column = next(iter(table.attributes))
+    pair = TargetHistogram.of(database.spec, table.key("ref"), (column,), (), cap=cap)
+    shares = [SHARES] + [0] * (pair.shape[0] - 1)
+    return TargetScores(pair.key, (pair,), (PublicArray(shares),), PublicArray([0]))
+
+
+@given(data=st.data(), seed=SEED)
+@settings(max_examples=10, deadline=None)
+def test_scores_of_targets_keep_their_claim(data: st.DataObject, seed: int) -> None:
+    spec = data.draw(specs(data.draw(st.sampled_from([ADD, ROW]))))
+    database, queries = settled(fill(spec, 20, seed)), list[TargetScores]()
+    for key in (key for table in spec.tables.values() for key in table.keys if key.role == "ref"):
+        pair = TargetHistogram.of(database.spec, key, ("c0",), ("c1",), cap=2)
+        half = PublicArray([SHARES // pair.shape[0]] * pair.shape[0])
+        queries.append(TargetScores(key, (pair, pair), (half, half), PublicArray([0, GRID])))
+        counts = pair.evaluate(database) / GRID
+        off = np.abs(counts - half.values[:, None] / SHARES * counts.sum(axis=0)).sum()
+        found = queries[-1].evaluate(database) / GRID
+        assert np.allclose(found, [off, off - 1.0])
+    assert check(queries, database).ok
+
+
+@pytest.mark.parametrize("relation", [ADD, ROW], ids=str)
+def test_the_claim_for_scores_of_targets_is_reached(relation: Relation) -> None:
+    """A target goes of which all references lie where none was expected."""
+    database = apart(1, relation)
+    report = check([scores(database)], database, every=True)
+    assert report.ok
+    assert report.worst_ratio > 0.9999
+
+
 mutants = Mutants()
+
+
+@mutants.of(lambda: apart(1), scores, "linf")
+class HalvedScores(TargetScores):
+    """The claim of a score against a prediction, though the targets' margin is exact."""
+
+    def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
+        claim = super().sensitivity(spec)
+        return replace(claim, l1=claim.l1 // 2, l2=claim.l2 / 2, linf=claim.linf // 2)
+
+
+@mutants.of(lambda: two_tables(range(12), [[1] * 12], [2], refs=[0] * 12), scores, "linf")
+class ScoresWithoutACap(TargetScores):
+    """A hub counts every edge into it."""
+
+    def evaluate(self, data: PrivateDatabase) -> Integers:
+        pairs = tuple(replace(pair, cap=64) for pair in self.pairs)
+        return TargetScores(self.key, pairs, self.shares, self.penalties).evaluate(data)
 
 
 def whole(*columns: str) -> Any:
@@ -214,3 +270,7 @@ def test_target_histogram_of_what_it_cannot_count_is_refused() -> None:
             TargetHistogram.of(database.spec, table.key("ref"), (), (), cap=cap)
     with pytest.raises(SchemaError, match="axis"):
         TargetHistogram(table.key("ref"), (), ())
+    one = scores(two_tables([0], [[0]], [2], refs=[0]))
+    for part in ({"shares": (PublicArray([SHARES, 1]),)}, {"shares": ()}, {"pairs": ()}):
+        with pytest.raises(SchemaError, match=r"shares|axis"):
+            replace(one, **part)

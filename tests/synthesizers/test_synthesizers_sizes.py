@@ -197,3 +197,38 @@ def test_the_tail_of_a_degree_goes_on_as_its_clear_buckets_end(sample, power):
         made = sample(data, 1.0, seed)["posts"].parents["posts_users"]
         off.append(np.log((np.bincount(made) ** 2).sum() / (numbers**2).sum()))
     assert abs(np.median(off)) < 0.4, off
+
+
+# a row and the row that it refers to --------------------------------------------------------------
+
+
+def make_matches(effect: float) -> PrivateDatabase:
+    """Matches of 4,000 players in 1,200 cups; an age is higher by so much per level of its cup."""
+    g = np.random.default_rng(5)
+    rows, cups = 20_000, 1_200
+    cup, level = np.floor(cups * g.random(rows) ** 1.3).astype(int), g.integers(0, 4, cups)
+    age = 10 + 3 * (g.normal(size=rows) + effect * (level[cup] - 1.5))
+    keys = {
+        under("matches", "players"): g.integers(0, 4_000, rows),
+        KeySpec("cup", "matches", "cups", "ref"): cup,
+    }
+    columns = {
+        "age": (np.clip(age, 0, 19).astype(int), Domain(20, ordered=True)),
+        "hand": (g.integers(0, 2, rows), Domain(2)),
+    }
+    kinds = {"level": (level, Domain(4)), "surface": (g.integers(0, 3, cups), Domain(3))}
+    tables = {
+        "players": (4_000, {}, {}),
+        "cups": (cups, kinds, {}),
+        "matches": (rows, columns, keys),
+    }
+    return private_database(tables)
+
+
+@pytest.mark.parametrize("effect", [0.5, 0.0])
+def test_rows_go_with_columns_of_the_rows_that_they_refer_to(sample, effect):
+    tables = sample(make_matches(effect), 3.2, 1)
+    matches, level = tables["matches"], np.asarray(tables["cups"].codes["level"])
+    edges, age = np.asarray(matches.parents["cup"]), np.asarray(matches.codes["age"])
+    means = np.array([age[level[edges] == k].mean() for k in range(4)])
+    assert np.abs(means - age.mean() - 3 * effect * (np.arange(4) - 1.5)).max() < 0.6

@@ -33,10 +33,12 @@ from privbench.privacy.queries import (
     Histogram,
     NormedHistogram,
     Refers,
+    TargetHistogram,
     Total,
     UnitRows,
+    Whole,
 )
-from privbench.privacy.queries.references import KEPT
+from privbench.privacy.queries.references import KEPT, most_kept
 
 #: Shares of a tree's amount for sizes and for references. Sizes: half costs 2 % of Q-error, double
 #: 5 %. References get the share times R / (R + T), where R references touch the tree and T is its
@@ -77,6 +79,18 @@ CLIPPED, FREE = 0.3, 0.15
 #: Largest part of a reference's amount that goes to columns of its targets, and the least number of
 #: columns for which the part is that large. The rest goes to fan-in.
 TARGETS, SOME_COLUMNS = 0.6, 4
+#: Where pairs of a row's and its target's columns are looked for, the reference keeps this part of
+#: its amount, and at most so many times its amount go to them; and their part for selection.
+KEPT_PART, ASSOCIATIONS, CHOSEN = 0.75, 1.5, 0.4
+#: Most pairs of a row's and its target's columns that are measured, and that are candidates.
+MOST_ASSOCIATED, MOST_OFFERED = 3, 64
+#: Gap between such a pair and its prediction, as a share of the weight, that selection should
+#: detect; and the weight in standard deviations of the noise beyond which a pair needs no more.
+ASSOCIATED_GAP, PRECISE = 0.12, 60.0
+#: Largest total weight of the references to one target unit, if a unit can send several references
+#: or hold both ends; else it is 1, since noise grows with it. Chosen by least squared error
+#: instead: stats5 2.71 for 2.68.
+CAP = 4
 #: Largest share of a tree's amount that tests of its tables against an earlier model take. Only
 #: tables of few units reach it: Adult's test takes under a thousandth of it. Half or double: not
 #: measured; with half, tests of few units detect less; with double, tables that have changed are
@@ -151,6 +165,8 @@ class Budget:
     one_ways: dict[tuple[str, str], float] = field(init=False, default_factory=dict)
     pairs: dict[str, PairBudget] = field(init=False, default_factory=dict)
     references: dict[tuple[str, str], float] = field(init=False, default_factory=dict)
+    # Budget per table and key of pairs of a row's and its target's columns.
+    associations: dict[tuple[str, str], PairBudget] = field(init=False, default_factory=dict)
     # Amount for each moment of two degrees, by their keys.
     moments: dict[DegreeKeys, float] = field(init=False, default_factory=dict)
     # Amount per table whose attributes have a learner of their own.
@@ -190,14 +206,43 @@ class Budget:
         self.sizes, self.columns = sizes, columns
         touching = {top: self._touching(top) for top in self.total}
         for key in (key for keys in touching.values() for key in keys):
-            self.references[key.table, key.name] = min(
+            amount = min(
                 self.total[top] * REFERENCES / (len(touching[top]) + len(self.tree(top)))
                 for top in self._tops(key)
             )
+            each = self._association_budget(key, amount * ASSOCIATIONS)
+            self.associations[key.table, key.name] = each
+            self.references[key.table, key.name] = amount * (KEPT_PART if each.picks else 1.0)
         for top, keys in touching.items():
             # If the other end of a reference can pay less than this one, this one keeps the rest.
             rest = self.total[top] * (1.0 - self._sizes_share(top)) - self._divide_moments(top)
-            self._divide_tree(top, rest - sum(self.references[k.table, k.name] for k in keys))
+            self._divide_tree(top, rest - sum(self._reference_amount(key) for key in keys))
+
+    def _reference_amount(self, key: KeySpec) -> float:
+        pairs = self.associations[key.table, key.name]
+        whole = pairs.picks * (pairs.select + pairs.first)
+        return self.references[key.table, key.name] + whole
+
+    def _association_budget(self, key: KeySpec, amount: float) -> PairBudget:
+        """As many picks as let selection detect `ASSOCIATED_GAP` among all candidates."""
+        ends = [
+            sum(c.kind == "attribute" and c.domain.size > 1 and not c.domain.filler for c in held)
+            for held in (self.columns[key.table], self.columns[key.parent])
+        ]
+        candidates, cap = min(ends[0] * ends[1], MOST_OFFERED), cap_of(self.spec, key)
+        if self.learns != "pairs" or not candidates:
+            return PairBudget()
+        units = min(self.sizes[name].rows for name in (key.parent, self.spec.top(key.parent)))
+        weight = min(self.sizes[key.table].weight, cap * units)
+        histogram = TargetHistogram(key, (Whole(),), (Whole(),), cap)
+        moved = histogram.sensitivity(self.spec)
+        gap, norm = moved.l1 / histogram.unit, moved.l2 / histogram.unit
+        each = self._choice_amount(ASSOCIATED_GAP * weight / (gap * log(3 * candidates + 2)))
+        picks = min(int(CHOSEN * amount / each), candidates, MOST_ASSOCIATED)
+        if not picks:
+            return PairBudget()
+        enough = self._choice_amount(weight / (PRECISE * norm))
+        return PairBudget(picks, 0, each, min(amount / picks - each, enough))
 
     def _divide_moments(self, top: str) -> float:
         """Divide a part of a tree's amount among moments of degrees, and return it."""
@@ -303,7 +348,12 @@ class Budget:
         ``gap`` is the sensitivity of a score under add/remove.
         """
         gap *= 2.0 if self.spec.relation.neighbours == "replace" else 1.0
-        scale = LEAST_GAP * self.sizes[table].weight / (gap * log(3 * candidates + 2))
+        return self._choice_amount(
+            LEAST_GAP * self.sizes[table].weight / (gap * log(3 * candidates + 2))
+        )
+
+    def _choice_amount(self, scale: float) -> float:
+        """Amount of a choice among scores of sensitivity 1, at noise of a scale."""
         return 2.0 / scale if self.accounting == "pure" else 0.5 / scale**2
 
     def test_amount(self, table: str, candidates: int, gap: float) -> float:
@@ -393,6 +443,11 @@ def moment_question(budget: Budget, keys: DegreeKeys, clips: Clips) -> Measureme
     held = tuple(Degree(key, clip) for key, clip in pairs)
     label = f"degrees of {table} together"
     return Measurement(CrossMoment(table, held), budget.moments[keys], label)
+
+
+def cap_of(spec: DatabaseSpec, key: KeySpec) -> int:
+    """Cap on the weight that the references to one target unit add up to."""
+    return 1 if spec.is_apart(key) and most_kept(spec, key) == 1 else CAP
 
 
 def targets_part(columns: int) -> float:

@@ -9,16 +9,19 @@ from itertools import combinations
 from math import hypot, log
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privbench.domain import Codes
 from privbench.learning.answers import Answer, Clipped, joined, measured, of_lists, released_totals
 from privbench.learning.denoise import CLEAR, PRESENT, noise_law
 from privbench.learning.graphical import herding
+from privbench.learning.graphical.associations import Association, End, learn
 from privbench.learning.graphical.budget import (
     Budget,
     DegreeKeys,
     PairBudget,
     TableSize,
+    cap_of,
     clipped_question,
     fan_in_question,
     guessed_sizes,
@@ -51,7 +54,6 @@ from privbench.learning.graphical.model import Population, TableLaw
 from privbench.learning.graphical.one_way import measured_one_ways, one_way
 from privbench.learning.graphical.references import (
     ReferenceLaw,
-    cap_of,
     fit_reference,
     marginals,
     shares_of_the_upper,
@@ -520,6 +522,26 @@ class DatabaseFit:
             self.spec.tables[key.parent].own is not None,
             shares_of_the_upper(asked, answers, codes),
         )
-        weight, cap = weight * self.people.scale, cap_of(self.spec, key)
+        scaled, cap = weight * self.people.scale, cap_of(self.spec, key)
         numbers = self.people.stream("reference", key.table, key.name)
-        return fit_reference(fan_in, asked, answers, codes, units, weight, cap, self.law, numbers)
+        law = fit_reference(fan_in, asked, answers, codes, units, scaled, cap, self.law, numbers)
+        return replace(law, associations=self._associations(key, law, scope == OUTSIDE))
+
+    def _associations(
+        self, key: KeySpec, law: ReferenceLaw, outside: NDArray[np.bool_]
+    ) -> tuple[Association, ...]:
+        """What the columns of rows that refer have to do with those of their targets."""
+        budget, table = self.budget.associations[key.table, key.name], key.table
+        units, scale = self.people.units[key.parent], self.people.scale
+        if not (budget.picks and len(units)):
+            return ()
+        weights = self._weights(table) * outside
+        row = End(self.variables[table], self.people.codes[table], weights)
+        codes = self.people.codes[key.parent]
+        numbers = self.people.stream("associations", table, key.name)
+        whole, cap = float(weights.sum()) * scale, cap_of(self.spec, key)
+        held = law.weights(codes, units, whole, cap, numbers) / scale
+        target = End(self.variables[key.parent], codes, held)
+        inside, rows = may_stay_inside(self.spec, key), self.sizes[table].rows
+        spread = min(float(held.sum()) / max(rows * float(outside.mean()), 1.0), 1.0)
+        return learn(self.session, key, inside, (row, target), budget, spread, self.law)

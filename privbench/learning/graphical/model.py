@@ -15,6 +15,7 @@ from privbench.domain import Codes
 from privbench.errors import ModelError
 from privbench.learning.draw import CHUNK_ROWS
 from privbench.learning.graphical import herding
+from privbench.learning.graphical.associations import arranged
 from privbench.learning.graphical.columns import (
     HIDDEN,
     INSIDE,
@@ -355,7 +356,8 @@ def _attached(
     """Target of every row by its scope, or `NULL`.
 
     Rows that refer into their own unit get its rows in turn. All others get targets in proportion
-    to the targets' popularity, by systematic sampling in random order.
+    to the targets' popularity, by systematic sampling, in the order that associations of their
+    columns say, or at random.
     """
     rows, targets = people.units[key.table], people.units[key.parent]
     edges = np.full(len(rows), NULL, np.int64)
@@ -371,8 +373,30 @@ def _attached(
         steps = np.cumsum(popularity if popularity.any() else np.ones(len(targets)))
         at = (np.arange(len(rest)) + numbers.random()) / len(rest) * steps[-1]
         found = np.minimum(np.searchsorted(steps, at, side="right"), len(targets) - 1)
-        edges[numbers.permutation(rest)] = found
+        edges[rest] = found[_places(people, law, key, rest, found, numbers)]
     return edges
+
+
+def _places(
+    people: Population,
+    law: ReferenceLaw,
+    key: KeySpec,
+    rows: Ints,
+    targets: Ints,
+    numbers: np.random.Generator,
+) -> Ints:
+    """A place in a list of targets for every row: by their columns, or at random."""
+    if not law.associations:
+        return np.argsort(numbers.permutation(len(rows)))
+    mine, theirs = people.codes[key.table], people.codes[key.parent]
+    row_columns, target_columns = (
+        {item.columns[end] for item in law.associations} for end in (0, 1)
+    )
+    ends = (
+        {name: mine[name][rows] for name in row_columns},
+        {name: theirs[name][targets] for name in target_columns},
+    )
+    return arranged(law.associations, *ends, numbers)
 
 
 def _within(units: Ints, targets: Ints, numbers: np.random.Generator) -> Ints:

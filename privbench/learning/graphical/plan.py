@@ -7,6 +7,7 @@ from math import prod
 
 import numpy as np
 
+from privbench.learning.graphical import associations
 from privbench.learning.graphical.budget import (
     Budget,
     clipped_question,
@@ -65,6 +66,10 @@ def planned(
                 yield fan_in_question(budget, key, len(targets), inside)
                 margins = marginals(targets, {})
                 yield from target_questions(key, margins, budget, len(targets), inside)
+                pairs_of_key = budget.associations[name, key.name]
+                yield from associations.planned(
+                    spec, key, inside, flat[name], targets, pairs_of_key
+                )
 
 
 def _planned_pairs(

@@ -18,7 +18,14 @@ from privbench.domain import Codes
 from privbench.errors import ModelError
 from privbench.learning.answers import Answer
 from privbench.learning.denoise import Noise
-from privbench.learning.graphical.budget import MOST_SCORES, Budget, targets_part
+from privbench.learning.graphical.associations import Association
+from privbench.learning.graphical.budget import (
+    MOST_ASSOCIATED,
+    MOST_SCORES,
+    Budget,
+    cap_of,
+    targets_part,
+)
 from privbench.learning.graphical.columns import DETAIL, Variable, shown
 from privbench.learning.graphical.estimate import (
     COUNTED,
@@ -31,9 +38,8 @@ from privbench.learning.graphical.estimate import (
 )
 from privbench.learning.graphical.sizes import MANY
 from privbench.learning.information import uncertainty_coefficient
-from privbench.privacy import DatabaseSpec, KeySpec, Measurement
+from privbench.privacy import KeySpec, Measurement
 from privbench.privacy.queries import Axis, Joined, PublicArray, TargetHistogram, Whole
-from privbench.privacy.queries.references import most_kept
 
 #: Parts of the amount for the marginals of targets; at most two are measured.
 PARTS = (0.6, 0.4)
@@ -48,10 +54,6 @@ LARGEST = 9.0
 #: Added to two shares before one is divided by the other, since shares from random orders are no
 #: more precise than this.
 COARSE = 0.003
-#: Largest total weight of the references to one target unit, if a unit can send several references
-#: or hold both ends; else it is 1, since noise grows with it. Chosen by least squared error
-#: instead: stats5 2.71 for 2.68.
-CAP = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,6 +95,7 @@ class ReferenceLaw:
     fan_in: Floats  # shares of targets per bucket of `MANY`
     bins: tuple[Bins, ...] = ()  # for every factor, bins of targets with the same factor
     logs: tuple[Floats, ...] = ()  # for each of them, the logarithm of the factor of every bin
+    associations: tuple[Association, ...] = ()  # columns of the row and of its target
 
     def popularity(self, codes: Mapping[str, Codes], numbers: Floats) -> Ints:
         """Number of references of every target, up to a factor, from exponential numbers."""
@@ -104,13 +107,37 @@ class ReferenceLaw:
         found[_least(np.log(numbers) - logs, len(counts))] = counts
         return found
 
+    def weights(
+        self,
+        codes: Mapping[str, Codes],
+        units: Ints,
+        weight: float,
+        cap: int,
+        numbers: np.random.Generator,
+    ) -> Floats:
+        """Weight of the references to every target as `TargetHistogram` counts it, in one draw.
+
+        ``units`` has the unit of every target; ``weight`` and ``cap`` are those of `fit_reference`.
+        """
+        counts = self.popularity(codes, numbers.exponential(size=len(units))).astype(np.float64)
+        counts *= weight / max(float(counts.sum()), 1e-9)
+        _, units = np.unique(units, return_inverse=True)
+        held = np.bincount(units, counts)
+        return np.asarray(counts * (cap / np.maximum(held, cap))[units])
+
     def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """A JSON object and arrays that `from_state` reads back."""
         arrays: dict[str, NDArray[Any]] = {"fan-in": self.fan_in}
         for place, (bins, logs) in enumerate(zip(self.bins, self.logs, strict=True)):
             arrays |= {f"ends{place}": bins.ends, f"logs{place}": logs}
             arrays |= {f"scores{place}.{at}": held for at, held in enumerate(bins.scores)}
-        return {"columns": [list(bins.columns) for bins in self.bins]}, arrays
+        for place, item in enumerate(self.associations):
+            arrays |= {f"table{place}": item.table}
+            arrays |= {f"groups{place}.{end}": held for end, held in enumerate(item.groups)}
+        state: dict[str, Any] = {"columns": [list(bins.columns) for bins in self.bins]}
+        if self.associations:
+            state["associations"] = [list(item.columns) for item in self.associations]
+        return state, arrays
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
@@ -133,14 +160,25 @@ class ReferenceLaw:
         _require(abs(float(fan_in.sum()) - 1.0) < 1e-6)
         for array in (fan_in, *factors):
             _require(array.dtype == np.float64 and np.abs(array) < 100.0)
-        return cls(fan_in, tuple(found), tuple(factors))
+        pairs = [
+            Association(
+                (str(row), str(target)),
+                (arrays[f"groups{place}.0"], arrays[f"groups{place}.1"]),
+                arrays[f"table{place}"],
+            )
+            for place, (row, target) in enumerate(state.get("associations", ()))
+        ]
+        _require(len(pairs) <= MOST_ASSOCIATED)
+        return cls(fan_in, tuple(found), tuple(factors), tuple(pairs))
 
-    def check(self, cells: Mapping[str, int]) -> None:
-        """Refuse scores that do not fit the target's columns.
+    def check(self, cells: Mapping[str, int], of_rows: Mapping[str, int]) -> None:
+        """Refuse scores that do not fit the target's columns, and associations both ends'.
 
         Raises:
             ModelError: A column that is not there, or another number of cells.
         """
+        for item in self.associations:
+            item.check((of_rows, cells))
         for bins in self.bins:
             for name, scores in zip(bins.columns, bins.scores, strict=True):
                 _require(cells.get(name) == len(scores))
@@ -236,11 +274,6 @@ def _informative(
         for one in held
     ]
     return [usable[place] for place in np.argsort(-np.array(said), kind="stable")[:most]]
-
-
-def cap_of(spec: DatabaseSpec, key: KeySpec) -> int:
-    """Cap on the weight that the references to one target unit add up to."""
-    return 1 if spec.is_apart(key) and most_kept(spec, key) == 1 else CAP
 
 
 def target_questions(

@@ -22,7 +22,7 @@ from privbench.privacy.queries.histogram import (
     Total,
 )
 from privbench.privacy.queries.labels import LabelCounts, RankedCounts
-from privbench.privacy.queries.references import FanIn, TargetHistogram
+from privbench.privacy.queries.references import FanIn, TargetHistogram, TargetScores
 from privbench.privacy.queries.scores import DependenceScores, PairScores
 from privbench.privacy.query import PublicArray
 
@@ -49,6 +49,7 @@ __all__ = [
     "Refers",
     "RowSubset",
     "TargetHistogram",
+    "TargetScores",
     "Total",
     "UnitRows",
     "Whole",

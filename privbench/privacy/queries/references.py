@@ -15,7 +15,7 @@ from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries.axes import Axis, AxisLike, Whole, axis
 from privbench.privacy.queries.claims import doubled, up
 from privbench.privacy.queries.counting import add, cells, joint
-from privbench.privacy.query import GRID, Integers, Query, Sensitivity
+from privbench.privacy.query import GRID, Integers, PublicArray, Query, Sensitivity
 from privbench.privacy.spec import DatabaseSpec, KeySpec
 from privbench.privacy.units import Index, bound, contribution, row_weights, single, tally
 
@@ -332,6 +332,70 @@ class TargetHistogram(OfReference):
         kept = kept_rows(data, self.key, outside=self.outside)
         sizes = np.minimum(data._units.sizes(table, kept), most)
         return kept, row_weights(sizes, bound(data.spec, table))
+
+
+#: Denominator of the shares that `TargetScores` compares with.
+SHARES = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class TargetScores(OfReference):
+    """How far what a row's attribute has to do with its target's is from independence.
+
+    Statistic: for every candidate, with H its `TargetHistogram` of one source axis a and one target
+    axis b, H_b its target margin and p public shares of the source axis, in `SHARES`:
+    ⌊Σ |SHARES·H_ab − p_a·H_b| / SHARES⌋, minus a public penalty. This is twice the score; `unit`
+    is twice the grid. Shares of the target axis need no prediction.
+
+    Sensitivity: let H move by u, of L1 norm at most D, that of the histogram's claim. Then H_b
+    moves by u_b, whose norm is not larger, and SHARES·H_ab − p_a·H_b by at most SHARES·‖u‖₁ +
+    ‖p‖₁·‖u_b‖₁ ≤ 2·SHARES·D, since Σ p ≤ SHARES is enforced. So the sum over SHARES moves by at
+    most 2D (reverse triangle inequality), and, D being an integer, so does its floor. All entries
+    may move: 2·ΣD in L1, 2·√ΣD² in L2, 2·max D in L∞. D has the factor for replace already. H_b is
+    exact, which is why it is 2D and not D. Source: P18, P21.
+    """
+
+    pairs: tuple[TargetHistogram, ...]  # candidates: histograms by this key
+    shares: tuple[PublicArray, ...]  # p of every candidate, by the cells of its source axis
+    penalties: PublicArray  # penalty of every candidate, in half grid units of score
+    kind = "target scores"
+    unit = 2 * GRID
+
+    def __post_init__(self) -> None:
+        OfReference.__post_init__(self)
+        sizes = [pair.shape[:1] for pair in self.pairs]
+        if not sizes or any(pair.key != self.key or len(pair.shape) != 2 for pair in self.pairs):
+            raise SchemaError("a candidate has one axis of each end.", table=self.key.table)
+        if [item.shape for item in self.shares] != sizes or self.penalties.shape != (len(sizes),):
+            raise SchemaError("shares or penalties do not fit.", table=self.key.table)
+        if any((item.values < 0).any() or item.values.sum() > SHARES for item in self.shares):
+            raise SchemaError("shares add up to at most 1.", table=self.key.table)
+
+    @property
+    def table(self) -> str:
+        """The referring table."""
+        return self.key.table
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name for pair in self.pairs for name in pair.columns))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (len(self.pairs),)
+
+    def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
+        moved = [2 * pair.sensitivity(spec).l1 for pair in self.pairs]
+        return Sensitivity(sum(moved), up(math.hypot(*moved)), max(moved))
+
+    def evaluate(self, data: PrivateDatabase) -> Integers:
+        found = []
+        for pair, shares in zip(self.pairs, self.shares, strict=True):
+            # Computed with Python's integers, since the products do not fit 64 bits.
+            counts = pair.evaluate(data).astype(object)
+            expected = np.outer(shares.values.astype(object), counts.sum(axis=0))
+            found.append(int(np.abs(SHARES * counts - expected).sum()) // SHARES)
+        return np.array(found, dtype=np.int64) - self.penalties.values
 
 
 def _moved_l2(cap: int, edges: int) -> float:

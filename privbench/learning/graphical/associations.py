@@ -1,0 +1,309 @@
+"""What a row's columns have to do with those of the row that it refers to.
+
+See "References between private tables" in ``docs/method.md``. A candidate is a column of the
+referring table and one of the table that is referred to, each in groups of cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import pi, prod, sqrt
+
+import numpy as np
+
+from privbench.domain import Codes
+from privbench.errors import ModelError
+from privbench.learning.answers import measured
+from privbench.learning.denoise import SIGNIFICANT, Noise
+from privbench.learning.graphical.budget import MOST_OFFERED, PairBudget, cap_of
+from privbench.learning.graphical.columns import DETAIL, HIDDEN, Variable
+from privbench.learning.graphical.estimate import (
+    Floats,
+    Ints,
+    cell_fits,
+    conditional,
+    posterior,
+    rake,
+    shrink,
+)
+from privbench.privacy import GRID, DatabaseSpec, KeySpec, Measurement, Selection, Session
+from privbench.privacy.queries import PublicArray, TargetHistogram, TargetScores
+from privbench.privacy.queries.references import SHARES
+
+#: Groups of equal mass of an ordered column; and levels (places in `LEVELS`) at which other columns
+#: of the row and of its target are grouped. An average by a category needs the category's cells,
+#: and few of the column that is averaged.
+STEPS, ROW_LEVEL, TARGET_LEVEL = 4, 0, DETAIL
+#: Most groups of a column of the row and of its target; special cells may add some to those of a
+#: level. With three associations, a joint law has seven million cells at most.
+MOST_GROUPS = 12, 16
+#: Least share of the special cells of an ordered column that are a group of their own.
+SPECIAL = 0.01
+#: Part of the gap that noise alone would cause, which the gap of a pair must exceed.
+PRICE = 0.25
+#: Powers of the association of an ordered column with a group of targets, and what their prior
+#: standard deviation may be; which one, all groups say together.
+POWERS = np.sinh(np.linspace(-1.5, 1.5, 61))
+SPREADS = (0.0, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
+#: Rounds of giving rows targets by their law; what is left then is given at random.
+ROUNDS = 10
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Association:
+    """The released law of a column of rows that refer and one of their targets."""
+
+    columns: tuple[str, str]  # of the row, of its target
+    groups: tuple[Ints, Ints]  # group of every cell of each of them
+    table: Floats  # share of the references in every pair of groups
+
+    def check(self, cells: Sequence[Mapping[str, int]]) -> None:
+        """Refuse groups that do not fit the columns of the two tables.
+
+        Raises:
+            ModelError: A column that is not there, or another number of cells or groups.
+        """
+        shape = self.table.shape
+        fits = len(shape) == 2 and self.table.dtype == np.float64
+        fits &= bool(np.all((self.table > 0) & (self.table <= 1)))
+        for axis, (name, groups) in enumerate(zip(self.columns, self.groups, strict=True)):
+            fits = fits and 1 <= shape[axis] <= MOST_GROUPS[axis] and groups.dtype == np.int64
+            fits = fits and groups.shape == (cells[axis].get(name),)
+            fits = fits and bool(np.all((groups >= 0) & (groups < shape[axis])))
+        if not fits:
+            raise ModelError("a reference in the model does not fit the columns of its ends.")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class End:
+    """The columns of one end of a reference, on synthetic rows with the weight of references."""
+
+    variables: Sequence[Variable]
+    codes: Mapping[str, Codes]
+    weights: Floats
+
+    def shares(self, item: Variable) -> Floats:
+        """Share of the references in every group of a column of `grouped`."""
+        groups = item.levels[0][self.codes[item.name]]
+        counts = np.bincount(groups, self.weights, minlength=item.groups(0)) + 1e-9
+        return np.asarray(counts / counts.sum())
+
+
+#: A column of the row and one of its target.
+Candidate = tuple[Variable, Variable]
+
+
+def grouped(variables: Sequence[Variable], level: int) -> list[Variable]:
+    """Attributes of one end with several groups, but not too many, at two levels, coarse to fine.
+
+    Ordered cells are in groups of equal mass, and special ones in one of their own; others are
+    grouped as at a level of `LEVELS`.
+    """
+    usable = [item for item in variables if item.modelled and not item.name.startswith(HIDDEN)]
+    found = [
+        replace(item, levels=(_steps(item, STEPS), _steps(item, 2 * STEPS)))
+        if item.ordered > 2 * STEPS
+        else replace(item, levels=(item.levels[level],) * 2)
+        for item in usable
+    ]
+    most = MOST_GROUPS[0 if level == ROW_LEVEL else 1]
+    return [item for item in found if item.groups(0) > 1 and item.groups(1) <= most]
+
+
+def _steps(item: Variable, count: int) -> Ints:
+    mass = item.shares[: item.ordered]
+    middle = (np.cumsum(mass) - mass / 2) / max(float(mass.sum()), 1e-9)
+    steps = np.minimum((count * middle).astype(np.int64), count - 1)
+    _, groups = np.unique(steps, return_inverse=True)
+    apart = float(item.shares[item.ordered :].sum()) >= SPECIAL
+    special = np.full(len(item.shares) - item.ordered, groups[-1] + 1 if apart else 0)
+    return np.append(groups, special).astype(np.int64)
+
+
+def offered(row: Sequence[Variable], target: Sequence[Variable]) -> list[Candidate]:
+    """All pairs of a column of the row and one of its target; if too many, every k-th."""
+    every = [(one, other) for one in row for other in target]
+    return every[:: max(-(-len(every) // MOST_OFFERED), 1)]
+
+
+def histogram(spec: DatabaseSpec, key: KeySpec, pair: Candidate, inside: bool) -> TargetHistogram:
+    """The histogram of a candidate."""
+    axes = pair[0].grouped(0), pair[1].grouped(0)
+    return TargetHistogram(key, axes[:1], axes[1:], cap_of(spec, key), inside)
+
+
+def choice(
+    among: Sequence[TargetHistogram],
+    shares: Sequence[Floats],
+    penalties: Floats,
+    budget: PairBudget,
+) -> Selection:
+    """The choice of a candidate, given shares of its source axis, and penalties in counts."""
+    public = tuple(PublicArray(np.floor(item * SHARES).astype(np.int64)) for item in shares)
+    costs = PublicArray.rounded(penalties, 2 * GRID)
+    key = among[0].key
+    label = f"choice of columns of {key.table} and targets of {key.name}"
+    return Selection(TargetScores(key, tuple(among), public, costs), budget.select, label)
+
+
+def measurement(pair: TargetHistogram, budget: PairBudget) -> Measurement:
+    """The measurement of a chosen pair."""
+    key = pair.key
+    label = f"columns of {key.table} and targets of {key.name}"
+    return Measurement(pair, budget.first, label)
+
+
+def planned(
+    spec: DatabaseSpec,
+    key: KeySpec,
+    inside: bool,
+    row: Sequence[Variable],
+    target: Sequence[Variable],
+    budget: PairBudget,
+) -> Iterator[Selection | Measurement]:
+    """The questions of `learn` without data, measurements at their largest."""
+    among = offered(grouped(row, ROW_LEVEL), grouped(target, TARGET_LEVEL))
+    if not budget.picks or not among:
+        return
+    pairs = [histogram(spec, key, pair, inside) for pair in among]
+    shares = [np.zeros(pair.shape[0]) for pair in pairs]
+    question = choice(pairs, shares, np.zeros(len(pairs)), budget)
+    largest = max(pairs, key=lambda pair: prod(pair.shape))
+    for _ in range(budget.picks):
+        yield question
+        yield measurement(largest, budget)
+
+
+def learn(
+    session: Session,
+    key: KeySpec,
+    inside: bool,
+    ends: tuple[End, End],
+    budget: PairBudget,
+    spread: float,
+    law: Noise,
+) -> tuple[Association, ...]:
+    """Select pairs of columns, measure and estimate them.
+
+    ``inside`` says whether references into the row's own unit are left out; ``spread`` is the
+    variance of a cell's sampling error over its count.
+    """
+    row, target = ends
+    left = offered(grouped(row.variables, ROW_LEVEL), grouped(target.variables, TARGET_LEVEL))
+    weight = float(target.weights.sum())
+    found = []
+    for _ in range(min(budget.picks, len(left)) if weight > 0 else 0):
+        pairs = [histogram(session.spec, key, pair, inside) for pair in left]
+        shapes = [np.outer(row.shares(one), target.shares(other)) for one, other in left]
+        sd = session.noise_scale(pairs[0], budget.first)
+        costs = [
+            float(np.sqrt(item * weight * spread).sum()) / sqrt(2 * pi)
+            + PRICE * sd * item.size / sqrt(2 * pi)
+            for item in shapes
+        ]
+        question = choice(pairs, [item.sum(axis=1) for item in shapes], np.array(costs), budget)
+        place = session.select(question.query, question.amount, question.label)
+        ((noisy, sd),) = measured(session, [measurement(pairs[place], budget)])
+        (one, other), shape = left.pop(place), shapes[place]
+        table = estimated(noisy, sd, shape, one, spread, law)
+        groups = one.levels[1], other.levels[0]
+        found.append(Association((one.name, other.name), groups, table))
+    return tuple(found)
+
+
+def estimated(
+    noisy: Floats, sd: float, shape: Floats, row: Variable, spread: float, law: Noise
+) -> Floats:
+    """Shares of the fine groups of the row's column and the groups of its target's.
+
+    They follow from noisy counts by coarse groups and the shares under independence. Within each
+    group of targets the shares are those of all times exp(λ·score), if the column has an order. The
+    λ have one normal prior, whose spread all groups say together (empirical Bayes), so that noise
+    alone leaves independence. What chi-squared does not take for that form is shrunk cell by cell
+    (`shrink`).
+    """
+    total = max(float(noisy.sum()), sd)
+    columns = shrink(noisy.sum(axis=0), sd * sqrt(len(noisy)), shape.sum(axis=0) * total, law)
+    margins = shape.sum(axis=1) * float(columns.sum()), columns
+    expected = np.outer(shape.sum(axis=1), columns)
+    powers, scores = np.zeros(len(columns)), row.scores(0)
+    if np.count_nonzero(scores) > 1:
+        powers = _powers(noisy, sd, expected, scores)
+        expected = rake(expected * np.exp(np.outer(scores, powers)), *margins)
+    off = (noisy - expected) ** 2 / (sd * sd + expected * spread)
+    free = prod(size - 1 for size in noisy.shape)
+    if off.sum() > free + SIGNIFICANT * sqrt((5.0 if law == "laplace" else 2.0) * free):
+        expected = rake(shrink(noisy, sd, expected, law), *margins)
+    fine = row.mass(1)[:, None] * np.exp(np.outer(row.scores(1), powers)) + 1e-12
+    coarser = row.coarser(1, 0)
+    sums = np.array([np.bincount(coarser, part, minlength=len(noisy)) for part in fine.T]).T
+    found = fine * (np.maximum(expected, 1e-9) / sums)[coarser]
+    return np.asarray(np.clip(found / found.sum(), 1e-12, 1.0))
+
+
+def _powers(noisy: Floats, sd: float, expected: Floats, scores: Floats) -> Floats:
+    """The posterior mean of λ in every group of targets."""
+    grown = expected * np.exp(np.outer(POWERS, scores))[:, :, None]
+    grown *= expected.sum(axis=0) / grown.sum(axis=1, keepdims=True)
+    fits = cell_fits(noisy, grown, sd).sum(axis=1)
+    likelihoods = np.exp(fits - fits.max(axis=0))
+    means, evidence = [], []
+    for spread in SPREADS:
+        prior = np.gradient(POWERS) * np.exp(-0.5 * (POWERS / max(spread, 1e-9)) ** 2)
+        joint = likelihoods * (prior / prior.sum())[:, None]
+        means.append(POWERS @ joint / joint.sum(axis=0))
+        evidence.append(float(np.log(joint.sum(axis=0)).sum()))
+    return np.asarray(posterior(np.array(evidence)) @ np.array(means))
+
+
+def arranged(
+    laws: Sequence[Association],
+    rows: Mapping[str, Codes],
+    targets: Mapping[str, Codes],
+    numbers: np.random.Generator,
+) -> Ints:
+    """A place in a list of targets for every row, so that their columns go together by the laws.
+
+    Every place is given once. The joint law of all columns is that of greatest entropy with the
+    laws' tables (`conditional`). Rows draw cells by it until a cell's places are all given.
+    """
+    count = len(next(iter(rows.values())))
+    shapes = [tuple(law.table.shape[axis] for law in laws) for axis in (0, 1)]
+    row_groups = [law.groups[0][rows[law.columns[0]]] for law in laws]
+    target_groups = [law.groups[1][targets[law.columns[1]]] for law in laws]
+    first = np.ravel_multi_index(row_groups, shapes[0])
+    cells, second = np.unique(np.ravel_multi_index(target_groups, shapes[1]), return_inverse=True)
+    whole = np.bincount(second)
+    tables = []
+    for law, *ends in zip(laws, row_groups, target_groups, strict=True):
+        sizes = zip(ends, law.table.shape, strict=True)
+        row, target = (np.bincount(held, minlength=size) / count for held, size in sizes)
+        tables.append(rake(law.table, row, target))
+    parents = np.bincount(first, minlength=prod(shapes[0])).reshape(shapes[0]) / count
+    joint = conditional(parents, whole / count, tables, np.unravel_index(cells, shapes[1]))
+    joint = joint.reshape(-1, len(cells))
+    shuffled = numbers.permutation(count)
+    places = shuffled[np.argsort(second[shuffled], kind="stable")]
+    last, left = np.cumsum(whole), whole
+    found, waiting = np.full(count, -1), numbers.permutation(count)
+    for _ in range(ROUNDS):
+        steps = np.cumsum(joint * (left / whole) + 1e-300 * (left > 0), axis=1)
+        steps = steps / steps[:, -1:] + np.arange(len(joint))[:, None]
+        drawn = np.searchsorted(
+            steps.ravel(), first[waiting] + numbers.random(len(waiting)), side="right"
+        )
+        cell = np.clip(drawn - first[waiting] * len(cells), 0, len(cells) - 1)
+        order = np.argsort(cell, kind="stable")
+        turn = np.empty(len(cell), np.int64)
+        turn[order] = np.arange(len(cell)) - np.searchsorted(cell[order], cell[order])
+        taken = turn < left[cell]
+        found[waiting[taken]] = places[(last[cell] - left[cell] + turn)[taken]]
+        left = left - np.bincount(cell[taken], minlength=len(cells))
+        waiting = waiting[~taken]
+        if not len(waiting):
+            return found
+    unused = np.ones(count, np.bool_)
+    unused[found[found >= 0]] = False
+    found[waiting] = numbers.permutation(np.flatnonzero(unused))
+    return found
