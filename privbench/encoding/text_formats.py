@@ -80,8 +80,9 @@ def _tree(template: str) -> Node:
 
 
 #: What stands in a spelling, and how many digits it has; Q1 is a quarter.
-_FIELD = re.compile("%([YGmdVs])|(Q)1")
-_WIDTHS = {"Y": 4, "G": 4, "m": 2, "d": 2, "V": 2, "Q": 1}
+_FIELD = re.compile("%([YGmbdVs])|(Q)1")
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_WIDTHS = {"Y": 4, "G": 4, "m": 2, "b": 2, "d": 2, "V": 2, "Q": 1}
 
 
 def days_of(text: pa.Array) -> pa.Array:
@@ -152,6 +153,8 @@ def in_frames(made: pa.Array, frames: pa.Array, most: int, rng: np.random.Genera
 
 
 def _read(template: str, text: pa.Array) -> Ints:
+    for number, name in enumerate(_MONTHS if "%b" in template else (), 1):
+        text = pc.replace_substring(text, name, f"{number:02}")
     digits, at, found = pc.replace_substring_regex(text, "[^0-9]", ""), 0, dict[str, Ints]()
     for plain, quarter in _FIELD.findall(template):
         width = _WIDTHS.get(plain or quarter, 10)
@@ -161,7 +164,8 @@ def _read(template: str, text: pa.Array) -> Ints:
     if "s" in found:
         return found["s"] // 86_400
     year = found["Y"] if "Y" in found else found["G"]
-    month = found["m"] if "m" in found else 3 * found.get("Q", np.array(1)) - 2
+    month = found.get("m", found.get("b"))
+    month = 3 * found.get("Q", np.array(1)) - 2 if month is None else month
     months = (year - 1970) * 12 + month - 1
     first, end = (_first_day(months + more) for more in (0, 1))
     if "V" in found:

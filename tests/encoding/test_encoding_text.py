@@ -38,7 +38,7 @@ TEXTS = {
     "19800412": "iso date basic", "2022-03": "iso month", "2021-W05": "iso week",
     "2024-02-29": "iso date", "2024-01-31T10:00:00Z": "iso timestamp",
     "2024-01-31 10:00:00.5": "sql timestamp", "07:30": "time of day",
-    "31.12.2024": "date with dots",
+    "31.12.2024": "date with dots", "31-Dec-2024": "date with the month's name",
     "01/02/2024": "date with slashes, either order", "01/31/2024": "date with slashes, month first",
     "31/01/2024": "date with slashes, day first", "1700000000": "unix seconds",
     "1700000000000": "unix milliseconds", "00037": "leading zeros", "42": "digits",
@@ -191,7 +191,7 @@ def test_surrogates_from_json_of_hostile_blocks_is_refused(blocks):
 
 
 SPELLINGS = {
-    "%Y%m%d": 1, "%Y-%m-%d": 1, "%d.%m.%Y": 1,
+    "%Y%m%d": 1, "%Y-%m-%d": 1, "%d.%m.%Y": 1, "%d-%b-%Y": 1,
     # Of 01/02/2024 nobody knows the order by itself, so the year is kept, and the day is spelled
     # before the month as in 31/01/2024.
     "%d/%m/%Y": 200, "%m/%d/%Y": 1, "%Y/%m/%d": 1,
