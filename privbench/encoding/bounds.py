@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privbench.config import ColumnConfig, Scalar
-from privbench.encoding.scale import Calendar, Points, Scale
+from privbench.encoding.scale import Points, Scale, WrittenDates
 from privbench.errors import ConfigError
 from privbench.rules.named import suggested_range
 from privbench.schema import Column, Rule
@@ -56,7 +56,7 @@ class BoundsNeed:
     plausible: tuple[int, int] | None = None
     # Dates that numbers may be written as, by their step. Years, and what lies between them, are
     # cells of the histogram, so that it shows whether values are dates, at no further cost.
-    calendars: Mapping[int, Calendar] = field(default_factory=dict)
+    calendars: Mapping[int, WrittenDates] = field(default_factory=dict)
 
     def questions(self, scales: float) -> tuple[Self, ...]:
         """The needs to measure in place of this one: with few rows, only few cells are useful.
@@ -84,18 +84,11 @@ class BoundsNeed:
         low = int(np.searchsorted(self.candidates, inside[0], side="right"))
         return low, max(int(np.searchsorted(self.candidates, inside[1])), low)
 
-    def between(
-        self,
-        first: int,
-        last: int,
-        pieces: NDArray[np.int64],
-        cells: int,
-        step: int | None = None,
-    ) -> Bounds:
+    def between(self, first: int, last: int, pieces: NDArray[np.int64], cells: int) -> Bounds:
         """The bounds around the cells ``first`` to ``last``, both included.
 
         Cell i lies between candidates i − 1 and i and is cut into ``pieces[i]`` parts; 0 says that
-        it is merged with the cell before it. For ``cells`` and ``step`` see `Bounds`.
+        it is merged with the cell before it. For ``cells`` see `Bounds`.
         """
         most = len(self.candidates) - 1
         first, last = min(max(first - 1, 0), most), min(last, most)
@@ -104,18 +97,10 @@ class BoundsNeed:
         inner = {
             edge
             for low, high, count in zip(ends, ends[1:], cuts, strict=False)
-            for edge in self._parts(low, high, count, step)
+            for edge in parts(low, high, count)
         }
         low, high = ends[0], max(ends[-1], ends[0] + 1)
-        return Bounds(low, high, cells, tuple(sorted(inner - {low})), step=step)
-
-    def _parts(self, low: int, high: int, count: int, step: int | None) -> list[int]:
-        if step is None:
-            return parts(low, high, count)
-        dates = self.calendars[step]
-        first, end = int(dates.count(low)), int(dates.count(high))
-        found = parts(first, end, min(count, end - first))
-        return [int(point) for point in dates.at(np.array(found, np.int64))]
+        return Bounds(low, high, cells, tuple(sorted(inner - {low})))
 
 
 def parts(low: int, high: int, count: int) -> list[int]:

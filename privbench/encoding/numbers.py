@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
@@ -17,12 +17,12 @@ from privbench.encoding.scale import (
     GREATEST,
     LEAST,
     LINEAR,
-    Calendar,
     Mask,
     Multiples,
     Points,
     Scale,
     SteppedScale,
+    WrittenDates,
     grid_number,
     int64_points,
     integer_array,
@@ -72,103 +72,24 @@ class IntegerScale(Scale):
         return log_grid(*self.limits)
 
     @property
-    def calendars(self) -> Mapping[int, Calendar]:
-        return {} if self.base == "int2" else {item.digits: item for item in _WRITTEN}
+    def calendars(self) -> Mapping[int, WrittenDates]:
+        return {} if self.base == "int2" else _WRITTEN
 
     def moments(self) -> Points:
-        """Ends of the years as dates and months are written, and as seconds since 1970 count."""
-        years = np.arange(_FROM - 1970, _TO - 1970).astype("datetime64[Y]")
+        """Ends of years as dates and months are written, and as seconds since 2000 count."""
+        years = np.arange("2000", "2050", dtype="datetime64[Y]")
         seconds = years.astype("datetime64[s]").astype(np.int64)
-        seconds = seconds[seconds >= _SECONDS]
-        points = np.concatenate([item.years() for item in _WRITTEN] + [seconds, 1000 * seconds])
-        return np.unique(points[points <= self.limits[1]])
+        points = np.concatenate([dates.years() for dates in _WRITTEN.values()])
+        points = np.unique(np.concatenate([points, seconds, 1000 * seconds]))
+        return points[points <= self.limits[1]]
 
     def with_step(self, step: int | None, law: tuple[float, ...] = ()) -> IntegerScale:
-        if step is None or step not in self.calendars or law:
+        if step not in self.calendars or law:
             raise ValueError("values of this type have no such step")
-        return CalendarScale(self.base, self.calendars[step])
+        return CalendarScale(self.base, self.calendars[step or 0])
 
 
-#: The years in which dates written as integers are looked for.
-_FROM, _TO = 1900, 2050
-#: Least number of seconds since 1970 that is looked for, in the year 2000: fewer may be anything.
-_SECONDS = 946_684_800
-
-
-@dataclass(frozen=True, slots=True)
-class WrittenDates:
-    """Dates as 20240229, or months as 202402, numbered by days or by months since 1970.
-
-    Integers that lie before the year 1000 or after 9999 are numbered one by one, so that a value
-    that stands for no date, as 0 or 99999999, keeps a place in the order.
-
-    >>> dates = WrittenDates(8)
-    >>> dates.at(dates.count(np.array([0, 20240229, 20240230, 20241301]))).tolist()
-    [0, 20240229, 20240301, 20250101]
-    """
-
-    digits: int  # 8 with the day, 6 without
-
-    @property
-    def size(self) -> float:
-        """The mean distance of neighbours."""
-        return 10_000 / 365.2425 if self.digits == 8 else 100 / 12
-
-    @property
-    def _ends(self) -> tuple[int, int]:
-        return (1000_01_01, 9999_12_31) if self.digits == 8 else (1000_01, 9999_12)
-
-    def count(self, points: Any) -> Any:
-        """The number of the first one that is not below each point."""
-        first, last = self._ends
-        inside = np.clip(points, first, last)
-        return self._number(inside) + (np.asarray(points, np.int64) - inside)
-
-    def _number(self, points: Any) -> Any:
-        month, day = (points // 100, points % 100) if self.digits == 8 else (points, 1)
-        year, month = month // 100, month % 100
-        past = month > 12
-        months = (year - 1970) * 12 + np.where(past, 12, np.maximum(month, 1) - 1)
-        if self.digits == 6:
-            return months
-        start, end = (_first_day(months + more) for more in (0, 1))
-        day = np.where(past | (month < 1), 1, np.maximum(day, 1))
-        return np.minimum(start + day - 1, end)
-
-    def at(self, numbers: Any) -> Any:
-        """The points of these numbers."""
-        numbers = np.asarray(numbers, np.int64)
-        first, last = (int(self._number(np.int64(end))) for end in self._ends)
-        inside = np.clip(numbers, first, last)
-        months = inside
-        if self.digits == 8:
-            months = inside.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
-        points = (months // 12 + 1970) * 100 + months % 12 + 1
-        if self.digits == 8:
-            points = points * 100 + inside - _first_day(months) + 1
-        return points + (numbers - inside)
-
-    def years(self) -> Points:
-        """Where each year begins, and where no date of it follows."""
-        years = np.arange(_FROM, _TO, dtype=np.int64)
-        ends = ((101, 1232) if self.digits == 8 else (1, 13)) + 0 * years[:, None]
-        points: Points = years[:, None] * 10 ** (self.digits - 4) + ends
-        return points.reshape(-1)
-
-    def holds(self, lows: Points, highs: Points) -> Mask:
-        """Whether cells ``[low, high)`` are years, or parts of years, that hold dates."""
-        known = self.years()
-        inside = (lows >= known[0]) & (highs <= known[-1])
-        close = highs - lows <= known[1] - known[0]
-        return np.asarray(inside & close & (self.count(highs) > self.count(lows)))
-
-
-def _first_day(months: Any) -> Any:
-    days = np.asarray(months, np.int64).astype("datetime64[M]").astype("datetime64[D]")
-    return days.astype(np.int64)
-
-
-_WRITTEN = (WrittenDates(8), WrittenDates(6))
+_WRITTEN = {digits: WrittenDates(digits) for digits in (8, 6)}
 
 
 @dataclass(frozen=True)
@@ -177,31 +98,31 @@ class CalendarScale(SteppedScale, IntegerScale):
 
     octaves: ClassVar[bool] = False
 
-    calendar: Calendar
+    dates: WrittenDates
 
     @property
-    def lattice(self) -> Calendar:
-        return self.calendar
+    def lattice(self) -> WrittenDates:
+        return self.dates
 
     def tails(self, lo: int, hi: int, cells: int = LINEAR) -> tuple[list[int], list[int]]:
         """Tails end where dates are not looked for, as those of dates do."""
         below, above = super().tails(lo, hi, cells)
-        first, *_, last = self.calendar.years().tolist()
+        first, *_, last = self.lattice.years().tolist()
         return [edge for edge in below if edge >= first], [edge for edge in above if edge <= last]
 
     def places(self, edges: Sequence[int]) -> tuple[int, ...]:
-        return tuple(self.calendar.count(np.array(edges, np.int64)).tolist())
+        return tuple(self.lattice.count(np.array(edges)).tolist())
 
     def draw(self, lows: Points, highs: Points, rng: np.random.Generator) -> Points:
         """Draw uniformly from the dates in the cell, or from the cell if it holds none."""
-        first, end = self.calendar.count(lows), self.calendar.count(highs)
-        drawn = self.calendar.at(rng.integers(first, np.maximum(end, first + 1)))
-        return np.asarray(np.where(end > first, drawn, super().draw(lows, highs, rng)), np.int64)
+        first, end = self.lattice.count(lows), self.lattice.count(highs)
+        dates = self.lattice.at(rng.integers(first, np.maximum(end, first + 1)))
+        return np.asarray(np.where(end > first, dates, super().draw(lows, highs, rng)))
 
     def mass(self, low: Points, high: Points, lows: Points, highs: Points) -> Floats:
-        count = self.calendar.count
-        dates = (count(high) - count(low)).astype(np.float64)
-        return np.where(count(highs) > count(lows), dates, high - low)
+        count = self.lattice.count
+        dates = count(high) - count(low)
+        return np.where(count(highs) > count(lows), dates, high - low).astype(np.float64)
 
 
 register_scale(lambda type_: IntegerScale(type_.base), "int2", "int4", "int8")

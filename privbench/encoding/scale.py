@@ -139,7 +139,7 @@ class Scale(ABC):
         """Public ascending grid points for the release of bounds, at most about 2,000."""
 
     @property
-    def calendars(self) -> Mapping[int, Calendar]:
+    def calendars(self) -> Mapping[int, WrittenDates]:
         """Dates that values may be written as, by the step that stands for them."""
         return {}
 
@@ -277,14 +277,54 @@ class Lattice(Protocol):
         """The points of these numbers."""
 
 
-class Calendar(Lattice, Protocol):
-    """Dates that are written as numbers."""
+@dataclass(frozen=True, slots=True)
+class WrittenDates:
+    """Dates as 20240229, or months as 202402, and one by one all integers before and after these.
+
+    >>> dates = WrittenDates(8)
+    >>> dates.at(dates.count(np.array([0, 20240229, 20240230, 20241301]))).tolist()
+    [0, 20240229, 20240301, 20250101]
+    """
+
+    digits: int  # 8 with the day, 6 without
+
+    @property
+    def size(self) -> float:
+        """The mean distance of neighbours."""
+        dates = _written(self.digits)
+        return float((dates[-1] - dates[0]) / len(dates))
+
+    def count(self, points: Any) -> Any:
+        """The number of the first one that is not below each point."""
+        dates = _written(self.digits)
+        beyond = np.minimum(points - dates[0], 0) + np.maximum(points - dates[-1] - 1, 0)
+        return np.searchsorted(dates, points) + beyond
+
+    def at(self, numbers: Any) -> Any:
+        """The points of these numbers."""
+        dates = _written(self.digits)
+        inside = np.clip(numbers, 0, len(dates) - 1)
+        return dates[inside] + (numbers - inside)
 
     def years(self) -> Points:
-        """Where each year begins, and where no date of it follows, ascending."""
+        """Where each year from 1900 to 2049 begins, and where no date of it follows."""
+        ends = [101, 1232] if self.digits == 8 else [1, 13]
+        years = np.arange(1900, 2050)[:, None] * 10 ** (self.digits - 4)
+        return np.asarray(years + ends, np.int64).reshape(-1)
 
     def holds(self, lows: Points, highs: Points) -> Mask:
-        """Whether cells ``[low, high)`` are years, or parts of years, that hold dates."""
+        """Whether cells ``[low, high)`` are such years, or parts of them, that hold dates."""
+        first, end, *_, last = self.years()
+        close = (lows >= first) & (highs <= last) & (highs - lows <= end - first)
+        return np.asarray(close & (self.count(highs) > self.count(lows)))
+
+
+@lru_cache
+def _written(digits: int) -> Points:
+    """The dates or months of four centuries, ascending; they are few enough for a table."""
+    unit = "D" if digits == 8 else "M"
+    texts = np.datetime_as_string(np.arange("1800-01", "2200-01", dtype=f"datetime64[{unit}]"))
+    return np.char.replace(texts, "-", "").astype(np.int64)
 
 
 class SteppedScale(Scale):

@@ -32,7 +32,7 @@ from privbench.encoding.base import (
     within,
 )
 from privbench.encoding.bounds import public_range
-from privbench.encoding.categories import MAX_LABEL, LabelReader, label_piece, released_labels
+from privbench.encoding.categories import LONG, MAX_LABEL, LabelReader, label_piece, released_labels
 from privbench.encoding.keys.columns import index_room
 from privbench.encoding.ordered import OrderedCodec, OrderedReader
 from privbench.encoding.scale import int64_points, scale_of
@@ -60,7 +60,7 @@ from privbench.encoding.surrogates import (
     surrogates_from_json,
     times,
 )
-from privbench.encoding.text_formats import days_of
+from privbench.encoding.text_formats import days_of, frames_of, in_frames
 from privbench.encoding.uniqueness import factorize, later_duplicates, replace_rows
 from privbench.encoding.unmodelled import fill_reader
 from privbench.errors import ConfigError
@@ -107,6 +107,7 @@ class TextCodec(Codec):
     # known.
     surrogates: Annotated[Surrogates, BeforeValidator(surrogates_from_json)] | None = None
     dates: _Days | None = None  # codec of the days on which texts lie that are dates
+    framed: bool = False  # whether the labels are what texts begin or end with (`frames_of`)
 
     def __post_init__(self) -> None:
         """Refuse days that are not those of a reader."""
@@ -133,10 +134,10 @@ class TextCodec(Codec):
 
     @property
     def listed(self) -> tuple[str, ...] | None:
-        return self.labels
+        return None if self.framed else self.labels
 
     def _shares(self, spans: Spans) -> Floats | None:
-        if self.labels is None:
+        if self.labels is None or self.framed:
             return None
         inside = within(np.arange(len(self.labels) + 1), spans)
         result = np.full(self._labels.domain.size, inside[-1])
@@ -161,6 +162,13 @@ class TextCodec(Codec):
         if self.labels:
             given = codes[self.column].astype(np.int64)
             label = np.where(given < len(self.labels), given, -1)
+        if self.framed:
+            there = np.flatnonzero(~null)
+            frames = pa.array(self.labels or ("",)).take(pa.array(label, mask=label < 0))
+            made = self._made(codes, there, None, rng).cast(pa.string())
+            most = self.type.length or MAX_LENGTH
+            made = in_frames(made, frames.take(pa.array(there)), most, rng)
+            return made.take(pa.array(np.cumsum(~null) - 1, mask=null))
         made_rows, named = np.flatnonzero((label < 0) & ~null), np.flatnonzero(label >= 0)
         surrogates, share = self.surrogates, len(made_rows) / max(len(made_rows) + len(named), 1)
         if surrogates == () and share < _NOISE:
@@ -199,6 +207,9 @@ class TextCodec(Codec):
             date = _present(given, self.dates.recoding.domain.size - 1, chosen, rng)
             lows, highs = self.dates.cells()
             days = self.dates.scale.draw(lows[date], highs[date], rng)
+            if is_format(shape).mean() > 1 / 2:
+                # Their own law says how often dates occur.
+                count = None
         if count is None or value is None:
             return self._fitting(shape, lengths, rng, days)
         order = np.lexsort((rng.random(rows), lengths, shape))
@@ -286,6 +297,7 @@ class TextReader(ColumnReader):
     default_labels: tuple[str, ...] = ()
     title: str = ""  # the column's name without its table's prefix
     named: bool = False  # whether its name suggests default labels, not its DEFAULT alone
+    framed: bool = False  # whether what texts begin or end with is read as labels (`frames_of`)
 
     @property
     def shaped(self) -> bool:
@@ -323,8 +335,8 @@ class TextReader(ColumnReader):
         if not self.per_unit:
             return days
         kind = names.is_kind(self.title)
-        own = names.is_own(self.title) and not (kind or self.named)
-        blank = ("",) if self.least == 0 else ()
+        own = self.framed or (names.is_own(self.title) and not (kind or self.named))
+        blank = ("",) if self.least == 0 and not (self.framed and self.shaped) else ()
         public = tuple(dict.fromkeys((*blank, *self.default_labels)))[:_PUBLIC]
         length = self.greatest
         need = CategoriesNeed(
@@ -343,7 +355,7 @@ class TextReader(ColumnReader):
         text = batch[self.alias()]
         pieces: dict[str, Any] = {}
         if self.labelled:
-            pieces[self.name] = label_piece(text)
+            pieces[self.name] = label_piece(frames_of(text, LONG) if self.framed else text)
         if self.shaped:
             length, shape = self._measured
             points = int64_points(batch[self.alias("n")])
@@ -373,7 +385,8 @@ class TextReader(ColumnReader):
         labels = released_labels(released, self.name) if self.per_unit else public
         lengths = self._lengths.edges if self.shaped else None
         days = self.days.finish(released) if self.days else None
-        return TextCodec(*self.head, labels, lengths, self.provider, dates=days)
+        labels = None if self.framed and self.shaped and not labels else labels
+        return TextCodec(*self.head, labels, lengths, self.provider, dates=days, framed=self.framed)
 
     def describe(self) -> tuple[str, str]:
         rest = (
@@ -382,6 +395,8 @@ class TextReader(ColumnReader):
         rest += ", dates with bounds released" if self.days else ""
         public = "default labels" if self.named else "the default"
         rest = f"{public} or {rest}" if self.default_labels else rest
+        if self.framed:
+            return f"released beginnings or endings, {rest}", "those of enough units, under δ"
         if self.per_unit:
             return f"released labels, else {rest}", "labels of enough units, under δ"
         if self.default_labels:
@@ -411,6 +426,12 @@ def text_reader(
     kind = _semantic(table, column, title, config)
     allowed = listed and not _spoken_of(table, column)
     labels, named = _public_labels(table, column, title, (least, greatest), allowed)
+    mail = kind is not None and kind.provider == "email" and not config.faker
+    may_be_framed = config.kind == "auto" and delta > 0 and not _spoken_of(table, column)
+    if may_be_framed and (mail or (unique and kind is None)):
+        provider = None if kind is None else kind.provider
+        head = (table.key, column, least, greatest, config.per_unit, provider)
+        return TextReader(*head, title=title, framed=True)
     if kind is None or (per_unit and (kind.listed or config.kind == "categories")):
         provider = None if kind is None else kind.provider
         return TextReader(

@@ -80,8 +80,9 @@ def _tree(template: str) -> Node:
 
 
 #: What stands in a spelling, and how many digits it has; Q1 is a quarter.
-_FIELD = re.compile("%([YGmdVs])|(Q)1")
-_WIDTHS = {"Y": 4, "G": 4, "m": 2, "d": 2, "V": 2, "Q": 1}
+_FIELD = re.compile("%([YGmbdVs])|(Q)1")
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_WIDTHS = {"Y": 4, "G": 4, "m": 2, "b": 2, "d": 2, "V": 2, "Q": 1}
 
 
 def days_of(text: pa.Array) -> pa.Array:
@@ -107,7 +108,53 @@ def days_of(text: pa.Array) -> pa.Array:
     return pa.array(days, mask=left).take(encoded.indices)
 
 
+#: What texts of which few rows share one begin or end with: letters and perhaps a year before a
+#: number (E.123 and ISO 8601 write them so), or the domain of an e-mail address (RFC 5322).
+_FRAMES = (
+    r"^(?P<frame>[A-Za-z]{1,9}[-_/#.: ]?(?:(?:19|20)[0-9]{2}[-_/])?)[0-9]+$",
+    r"^[^@\s]+(?P<frame>@[^@\s]+\.[^@\s]+)$",
+    r"^(?P<frame>)$",
+)
+
+
+def frames_of(text: pa.Array, other: str) -> pa.Array:
+    """What each text begins or ends with, by itself; ``other`` for a text without such a part.
+
+    >>> texts = pa.array(["INV-2021-017", "ann@post.example", "x", "", None])
+    >>> frames_of(texts, "?").to_pylist()
+    ['INV-2021-', '@post.example', '?', '', None]
+    """
+    found = [pc.struct_field(pc.extract_regex(text, form), "frame") for form in _FRAMES]
+    rest = pc.if_else(pc.is_valid(text), other, pa.scalar(None, pa.string()))
+    return pc.coalesce(*(item.cast(pa.string()) for item in found), rest)
+
+
+def in_frames(made: pa.Array, frames: pa.Array, most: int, rng: np.random.Generator) -> pa.Array:
+    """Made texts within frames, as far as there are any; those that would be too long stay.
+
+    Rows of one beginning are numbered from 1, the shortest texts first, with as many leading zeros
+    as their lengths need.
+    """
+    sizes = pc.utf8_length(made).to_numpy(zero_copy_only=False)
+    code = frames.dictionary_encode().indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    order = np.lexsort((rng.random(len(code)), sizes, code))
+    starts = np.flatnonzero(np.diff(code[order], prepend=-2))
+    number = np.empty(len(code), np.int64)
+    number[order] = np.arange(len(code)) - np.repeat(starts, np.diff(starts, append=len(code))) + 1
+    result = []
+    for text, frame, at in zip(made.to_pylist(), frames.to_pylist(), number.tolist(), strict=True):
+        within = text
+        if frame is not None and frame[:1] == "@":
+            within = re.sub("@.*|[^a-z0-9._-]", "", text) + frame
+        elif frame is not None:
+            within = f"{frame}{at:0{max(len(text) - len(frame), 1)}d}" if frame else ""
+        result.append(within if len(within) <= most else text)
+    return pa.array(result, pa.string())
+
+
 def _read(template: str, text: pa.Array) -> Ints:
+    for number, name in enumerate(_MONTHS if "%b" in template else (), 1):
+        text = pc.replace_substring(text, name, f"{number:02}")
     digits, at, found = pc.replace_substring_regex(text, "[^0-9]", ""), 0, dict[str, Ints]()
     for plain, quarter in _FIELD.findall(template):
         width = _WIDTHS.get(plain or quarter, 10)
@@ -117,7 +164,8 @@ def _read(template: str, text: pa.Array) -> Ints:
     if "s" in found:
         return found["s"] // 86_400
     year = found["Y"] if "Y" in found else found["G"]
-    month = found["m"] if "m" in found else 3 * found.get("Q", np.array(1)) - 2
+    month = found.get("m", found.get("b"))
+    month = 3 * found.get("Q", np.array(1)) - 2 if month is None else month
     months = (year - 1970) * 12 + month - 1
     first, end = (_first_day(months + more) for more in (0, 1))
     if "V" in found:

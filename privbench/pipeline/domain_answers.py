@@ -193,7 +193,14 @@ def bounds(answers: list[Answer], cells: int) -> Bounds | None:
         if within is not None:
             need, noisy, sd, ends = cast(BoundsNeed, close.need), close.noisy, close.sd, within
     pieces = cut(noisy, sd, *ends, cells, gaps=need.poor_default)
-    found = need.between(*ends, pieces, cells, _written(need, noisy, sd, *ends))
+    step = _written(need, noisy, sd, *ends)
+    if step is not None:
+        # Cells are cut by days or months, and not by integers.
+        dates = need.calendars[step]
+        found = replace(need, candidates=dates.count(need.candidates)).between(*ends, pieces, cells)
+        lo, hi, *inner = dates.at(np.array([found.lo, found.hi, *found.inner])).tolist()
+        return replace(found, lo=lo, hi=hi, inner=tuple(inner), step=step)
+    found = need.between(*ends, pieces, cells)
     if need.named and likely is not None and ends[1] == likely[1]:
         # The last cell may reach beyond the end that the column's name suggests: an age of at most
         # 100 has a last cell from 91 to 107.

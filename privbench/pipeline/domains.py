@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privbench.encoding import CategoriesNeed, Codec, PartNeed
+from privbench.encoding import CategoriesNeed, Codec
 from privbench.encoding.base import Released
 from privbench.encoding.ordered import OrderedReader
 from privbench.encoding.scale import LINEAR
@@ -186,7 +186,8 @@ def recode(session: Session, plan: FitPlan, codecs: Codecs) -> None:
             for attribute, recoding in codecs[table][name].recodings.items():
                 session.recode(table, attribute, recoding)
             for need in reader.needs:
-                if isinstance(need, PartNeed):
+                beside = isinstance(need, CategoriesNeed) and need.grid
+                if not beside and need.attribute not in codecs[table][name].domains:
                     session.let_go(table, need.attribute)
 
 

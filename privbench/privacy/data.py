@@ -252,12 +252,9 @@ class PrivateDatabase(_Private):
         return recoding.domain
 
     def let_go(self, table: str, attribute: str) -> None:
-        """Drop an attribute that is still a `Grid`: it was only read for a release.
-
-        An attribute that has become `Cells` stays, because it is modelled.
-        """
-        if not isinstance(self._raw(table, attribute), Grid):
-            raise SchemaError("only a grid can be dropped.", table=table, column=attribute)
+        """Drop an attribute that has not become `Cells`: it was only read for a release."""
+        if isinstance(self._raw(table, attribute), Cells):
+            raise SchemaError("a modelled attribute stays.", table=table, column=attribute)
         held = self._tables[table]
         kept = {name: item for name, item in held._attributes.items() if name != attribute}
         self._tables[table] = PrivateTable(held._rows, kept, held._parents)

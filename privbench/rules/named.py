@@ -200,7 +200,7 @@ _MARKS = re.compile(
     r"(?<=[a-z])(?<!up)(_?(date_?times?|date|times?|time_?stamps?|dt|dttm|utc|tstz)|_(at|on|ts|day))\Z"
 )
 #: Words at the end of a column's name that say only how a date is written.
-_BARE = re.compile(r"(_(key|id|sk|txt|text|str|string|num|int|raw|ms|millis|seconds|code))+\Z")
+_BARE = re.compile(r"(_?times?|_(key|sk|txt|text|str|string|num|int|raw|ms|millis|seconds))+\Z")
 #: Least letters of a word for an earlier or later date that counts by itself.
 _LEAST_WORD = 4
 #: Most date columns of one table whose names are compared.
@@ -241,21 +241,19 @@ def date_orders(table: Table) -> Iterator[tuple[str, str]]:
 def is_moment(column: str) -> bool:
     """Whether a column's name suggests that its texts or numbers are dates or times.
 
-    >>> [is_moment(name) for name in ("day_key", "BirthDate", "updated_ms", "order_no", "days")]
+    >>> [is_moment(name) for name in ("day_key", "BirthDate", "start_time", "lap_time", "days")]
     [True, True, True, False, False]
     """
-    name = snake(column)
-    core = _BARE.sub("", name)
+    core = _BARE.sub("", snake(column))
+    words = core.split("_")
     fields = re.compile("|".join(packaged("names")["moments"]))
-    last = core.rpartition("_")[2]
-    # Short words, as "in" and "to", may mean anything.
-    known = len(last) >= _LEAST_WORD and any(
-        pattern.fullmatch(core) or pattern.fullmatch(last)
-        for pair in _date_words()
-        for pattern in pair
+    known = [pattern for pair in _date_words() for pattern in pair]
+    # Of short words, as "in" and "to", none counts by itself; a time is one that begins or ends.
+    said = len(words[-1]) >= _LEAST_WORD and any(
+        pattern.fullmatch(text) for pattern in known for text in (core, words[-1])
     )
-    named = suggested_dates(core) is not None or _MARKS.search(core) is not None
-    return known or named or any(fields.fullmatch(word) for word in name.split("_"))
+    marked = suggested_dates(core) is not None or _MARKS.search(core) is not None
+    return said or marked or ("per" not in words and any(map(fields.fullmatch, words)))
 
 
 def _is_date(column: Column) -> bool:

@@ -190,8 +190,8 @@ def test_unknown_types():
         ({"delta": 1e-9}, 3, True),
         ({"delta": 0.0}, 2, False),
         ({"delta": 1e-9, "config": ColumnConfig(kind="text")}, 2, False),
-        ({"delta": 1e-9, "uniques": [("c",)]}, 2, False),
-        ({"delta": 1e-9, "name": "email"}, 1, False),
+        ({"delta": 1e-9, "uniques": [("c",)]}, 3, True),
+        ({"delta": 1e-9, "name": "email"}, 1, True),
         ({"delta": 1e-9, "name": "city"}, 1, True),
     ],
 )

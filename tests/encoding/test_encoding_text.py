@@ -38,7 +38,7 @@ TEXTS = {
     "19800412": "iso date basic", "2022-03": "iso month", "2021-W05": "iso week",
     "2024-02-29": "iso date", "2024-01-31T10:00:00Z": "iso timestamp",
     "2024-01-31 10:00:00.5": "sql timestamp", "07:30": "time of day",
-    "31.12.2024": "date with dots",
+    "31.12.2024": "date with dots", "31-Dec-2024": "date with the month's name",
     "01/02/2024": "date with slashes, either order", "01/31/2024": "date with slashes, month first",
     "31/01/2024": "date with slashes, day first", "1700000000": "unix seconds",
     "1700000000000": "unix milliseconds", "00037": "leading zeros", "42": "digits",
@@ -191,7 +191,7 @@ def test_surrogates_from_json_of_hostile_blocks_is_refused(blocks):
 
 
 SPELLINGS = {
-    "%Y%m%d": 1, "%Y-%m-%d": 1, "%d.%m.%Y": 1,
+    "%Y%m%d": 1, "%Y-%m-%d": 1, "%d.%m.%Y": 1, "%d-%b-%Y": 1,
     # Of 01/02/2024 nobody knows the order by itself, so the year is kept, and the day is spelled
     # before the month as in 31/01/2024.
     "%d/%m/%Y": 200, "%m/%d/%Y": 1, "%Y/%m/%d": 1,
@@ -230,3 +230,38 @@ def test_days_of_a_text_that_no_reader_asks_for_are_refused():
         wrong = {**data, "dates": {**data["dates"], place: value}}
         with pytest.raises(ModelError):
             codec_from_json(wrong)
+
+
+BEGINNINGS = {"CUST-": 300, "INV-2021-": 200, "INV-2022-": 100, "@post.example": 150}
+
+
+def test_texts_that_differ_begin_or_end_as_before():
+    """What many share is released like a label, the rest is a number or a made name."""
+    found = plan(TEXT, name="code", uniques=[("code",)], null=False, delta=1e-9)
+    (need,) = found.needs
+    frames = list(BEGINNINGS)
+    texts = [
+        f"u{place}{frame}" if frame[0] == "@" else f"{frame}{place:06d}"
+        for frame, rows in BEGINNINGS.items()
+        for place in range(rows)
+    ]
+    codes = found.read({"c1": pa.array(texts), "c1n": pc.utf8_length(texts).cast(pa.int64())})
+    piece = codes[need.attribute]
+    assert piece.to_pylist() == [frame for frame, rows in BEGINNINGS.items() for _ in range(rows)]
+    codec = found.finish({need.attribute: tuple(frames)})
+    assert codec_from_json(json.loads(json.dumps(codec.to_json()))) == codec
+    # Literals of queries are whole texts, so frames are no values that these may name.
+    assert codec.listed is None
+    assert codec.shares([(0, 1)], False) is None
+    label = np.repeat(np.arange(len(frames) + 1), [*BEGINNINGS.values(), 50])
+    fill = {name: np.resize(item, len(label)) for name, item in codes.items() if name != "code"}
+    made = codec.decode({**fill, "code": label}, generator(1)).to_pylist()
+    for frame, code in zip(frames, range(len(frames)), strict=True):
+        here = [text for text, at in zip(made, label, strict=True) if at == code]
+        assert all(text.startswith(frame) or text.endswith(frame) for text in here)
+        assert frame[0] == "@" or len({*here}) == len(here)
+        assert frame[0] == "@" or all(int(text.removeprefix(frame)) for text in here)
+    assert not any(text.startswith(tuple(frames)) for text in made[-50:])
+    # Where none are released, nothing of them is modelled.
+    plain = found.finish({need.attribute: ()})
+    assert need.attribute not in plain.domains
