@@ -73,7 +73,7 @@ from privbench.learning.graphical.sizes import (
 from privbench.learning.graphical.table_model import AttributeLearner, Factor, Rows, TableModel
 from privbench.learning.graphical.tilting import POOL, Marginal, tilts_for
 from privbench.privacy import DatabaseSpec, KeySpec, Measurement, Session
-from privbench.privacy.queries import Histogram
+from privbench.privacy.queries import Histogram, NormedHistogram
 from privbench.privacy.units import bound, row_weights
 from privbench.rng import generator
 
@@ -427,8 +427,12 @@ class DatabaseFit:
         shares = np.ones(column.domain.size)
         if answer is not None:
             ordered = column.key is not None and column.key.ordered
-            size = self.sizes[table].weight
-            shares = one_way(*answer, column.domain, self.law, size, ordered=ordered)
+            amount = self.budget.one_ways.get((table, column.name), 0.0)
+            query = amount and self.budget.marginal(table, (column.axis,), amount)
+            norms, weight = isinstance(query, NormedHistogram), self.sizes[table].weight
+            shares = one_way(
+                *answer, column.domain, self.law, weight, ordered=ordered, norms=norms
+            )
         shares[list(column.ruled)] = 0.0
         total = float(shares.sum())
         return shares / total if total > 0 else np.full(len(shares), 1.0 / len(shares))

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privbench.learning.answers import joined
-from privbench.learning.denoise import CLEAR, SURE, Noise
+from privbench.learning.denoise import CLEAR, PRESENT, SURE, Noise
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -49,6 +49,10 @@ SUM_ROUNDS, CLOSE_SUM = 60, 1e-9
 #: Least number of rows that cells which noise may have made are expected to hold together. At a
 #: tenth: not measured.
 LEAST = 0.3
+#: Largest part of all rows that noise may hide in cells which are taken to be empty. At .1: numbers
+#: of distinct values of 453 columns are off by .37 for .36; without a limit sums of f1, where three
+#: of four drivers have no points, are off by 1.20 for 1.09.
+SMALL = 0.2
 #: Least cell of a fitted table, as a share of its sum.
 TINY = 1e-12
 
@@ -147,9 +151,10 @@ def lowered(
     all. Their sum has two noisy measurements: what the cells clear of the noise (`CLEAR`) leave of
     a known total, whose noise is about that of a cell, and the sum of their own noisy counts.
     Beforehand it is as likely to be 0 as to be log-uniform between `LEAST` and the sum of their
-    ``counts``. If it is 0 more likely than not, these cells get nothing, so that a constant stays
-    one; else they share its posterior mean, given that it is above 0. Where no cell is clear, or
-    the measurements surely show that others hold rows, nothing changes.
+    ``counts``. If it is 0 more likely than not, and at most `SMALL` of all rows otherwise,
+    these cells get nothing, so that a constant stays one; else they share its posterior mean, given
+    that it is above 0. Where no cell is clear, or the measurements surely show that others hold
+    rows, nothing changes.
     """
     sds = np.broadcast_to(sd, noisy.shape)
     clear = noisy > CLEAR[law] * sds
@@ -167,7 +172,8 @@ def lowered(
     fit = -0.5 * (seen - sums) ** 2 / max(spread * spread, TINY)
     fit[0] += np.log(len(sums) - 1.0)
     weight = posterior(fit)
-    held = 0.0 if weight[0] > 0.5 else float(weight @ sums) / float(weight[1:].sum())
+    none = weight[0] > 0.5 and PRESENT * spread < SMALL * float(counts.sum())
+    held = 0.0 if none else float(weight @ sums) / float(weight[1:].sum())
     return np.where(clear, counts, counts * (held / rest))
 
 

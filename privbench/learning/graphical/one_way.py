@@ -188,6 +188,7 @@ def one_way(
     total: float | None = None,
     *,
     ordered: bool = False,
+    norms: bool = False,
 ) -> Floats:
     """Shares of a column's cells from its noisy histogram, shape (cells,), which sum to 1.
 
@@ -195,6 +196,9 @@ def one_way(
     where there is one; more than `WIDE` cells of an ordered domain are estimated by `halves`
     instead. `ordered` cells follow one another in time, if not in the domain. See "The one
     estimator" in ``docs/method.md``.
+    ``norms`` says that the histogram counts units by norms and was divided by a factor: what one
+    cell leaves of the sum is then no measurement of the others, since a unit's norm hides a few
+    rows of other cells, and the factor the rest.
     """
     sd, most = np.broadcast_to(sd, noisy.shape), float(np.max(sd))
     prediction = np.maximum(noisy, UNSEEN * sd)
@@ -230,7 +234,7 @@ def one_way(
         held = float(noisy.sum()) if total is None else total
         left = max(held - float(counts[rest].sum()), most)
         counts[low:high] = halves(noisy[low:high], sd[low:high], left)
-    counts = lowered(counts, noisy, sd, law, total)
+    counts = lowered(counts, noisy, sd, law, None if norms else total)
     inner, few = counts[: domain.values], min(NOBODY, NEARLY_ALL * float(counts.sum()))
     for end in (inner, inner[::-1]) if domain.ordered else ():
         end[np.cumsum(end) < few] = 0.0
