@@ -181,6 +181,8 @@ class ColumnConfig(_Section):
         max: Upper public bound, inclusive.
         bins: Number of equal bins for metrics, released ranges and public ones of over 256 steps.
         per_unit: In how many distinct values of a released list one privacy unit counts.
+        pieces: Whether words of texts that are no released label may be released, and their first
+            letters; of names and e-mail addresses first letters and hosts alone.
         faker: Kind of surrogate text: one of the list of providers, as email or city.
         paths: Keys of a document whose scalars are modelled, and their types; a list is one of
             texts. ``user.name`` is a key of an object within another. A value that is not of the
@@ -193,6 +195,7 @@ class ColumnConfig(_Section):
     max: Scalar | None = None
     bins: Annotated[int, Field(ge=1, le=65536)] | None = None
     per_unit: Annotated[int, Field(ge=1, le=64)] = 64
+    pieces: bool = True
     faker: str | None = None
     paths: dict[str, PathType] = {}
 

@@ -23,7 +23,8 @@ from pydantic import TypeAdapter
 
 from privbench.domain import Domain, Known
 from privbench.encoding.bounds import Bounds, BoundsNeed
-from privbench.privacy.data import Attribute, Cells, Grid, Labels
+from privbench.encoding.text_words import Firsts, Pieces, WordPiece, WordsNeed
+from privbench.privacy.data import Attribute, Cells, Grid, Labels, Words
 from privbench.privacy.recoding import Recoding
 from privbench.privacy.spec import PART
 from privbench.rules.facts import type_with_rules
@@ -183,6 +184,11 @@ class ColumnReader(ABC):
         """Releases that must precede measurements of the attributes."""
         return ()
 
+    @property
+    def words(self) -> WordsNeed | None:
+        """Words of the column's texts to release after all else; None where there are none."""
+        return None
+
     def alias(self, part: str = "") -> str:
         """A result column's name, unique within the table and short enough for PostgreSQL."""
         return f"c{self.column.position}{part}"
@@ -220,6 +226,8 @@ class ColumnReader(ABC):
                 result[name] = Cells(codes, cells[name])
             elif name == self.name and self.labelled:
                 result[name] = _labels([piece[name] for piece in pieces])
+            elif self.words is not None and name == self.words.attribute:
+                result[name] = _words([piece[name] for piece in pieces])
             else:
                 result[name] = Grid(_concatenate(pieces, name, np.int64))
         return result
@@ -292,6 +300,10 @@ class Codec(ABC):
 
     def with_surrogates(self, laws: Mapping[str, Any]) -> Codec:
         """The codec that knows how often values without a label occur, by attribute."""
+        return self
+
+    def with_words(self, pieces: Pieces, firsts: Firsts) -> Codec:
+        """The codec that makes its texts of released words and first characters."""
         return self
 
     @property
@@ -393,6 +405,13 @@ def _labels(pieces: Sequence[pa.DictionaryArray]) -> Labels:
         whole = whole.chunk(0)
     codes = whole.indices.fill_null(-1).to_numpy(zero_copy_only=False)
     return Labels(codes.astype(np.int32, copy=False), whole.dictionary)
+
+
+def _words(pieces: Sequence[WordPiece]) -> Words:
+    """Join the words of all batches."""
+    sizes = _concatenate([{"n": piece.sizes} for piece in pieces], "n", np.int64)
+    firsts = _concatenate([{"n": piece.firsts} for piece in pieces], "n", np.int32)
+    return Words(_labels([piece.words for piece in pieces]), np.cumsum(sizes), firsts)
 
 
 _TYPE_FIELDS = ("sql", "base", "kind", "category", "length", "precision", "scale", "element")

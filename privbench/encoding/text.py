@@ -60,9 +60,18 @@ from privbench.encoding.surrogates import (
     surrogates_from_json,
     times,
 )
-from privbench.encoding.text_formats import days_of, frames_of, in_frames
+from privbench.encoding.text_formats import days_of, frames_of, has_template, in_frames
+from privbench.encoding.text_words import (
+    CUT,
+    Firsts,
+    Pieces,
+    WordsNeed,
+    rehoused,
+    word_piece,
+    worded,
+)
 from privbench.encoding.uniqueness import factorize, later_duplicates, replace_rows
-from privbench.encoding.unmodelled import fill_reader
+from privbench.encoding.unmodelled import FillReader, fill_reader
 from privbench.errors import ConfigError
 from privbench.privacy.recoding import NULL, EdgesRecoding, LabelsRecoding, Recoding
 from privbench.rules import named as names
@@ -78,6 +87,12 @@ _NOISE = 0.05
 #: few values. A larger share can only be many rare values, as noise would not have hidden a few.
 #: With half or twice this share, columns in between get 10 values instead of 1,000 or vice versa.
 _FEW = 1 / 3
+#: Kinds of surrogate text that name no person: their texts have words like any other.
+_OPEN = frozenset({"url", "image_url", "uri", "file_path", "file_name"})
+#: Shapes of texts that are made from a template.
+_TEMPLATED = [code for code, name in enumerate(SHAPES) if has_template(name)]
+#: What is read of a text without words whose value is no possible label.
+_SHAPED = MAX_LABEL // 2
 
 
 _Ints = NDArray[np.int64]
@@ -118,6 +133,9 @@ class TextCodec(Codec):
         ):
             raise ValueError("the days of a text are not those of its dates")
 
+    pieces: Pieces = ()  # released words of the texts without a label
+    firsts: Firsts = ()  # first characters of these texts
+
     @property
     def domains(self) -> dict[str, Domain]:
         result = {}
@@ -131,6 +149,9 @@ class TextCodec(Codec):
 
     def with_surrogates(self, laws: Mapping[str, Surrogates | None]) -> TextCodec:
         return replace(self, surrogates=laws.get(self.column))
+
+    def with_words(self, pieces: Pieces, firsts: Firsts) -> TextCodec:
+        return replace(self, pieces=pieces, firsts=firsts)
 
     @property
     def listed(self) -> tuple[str, ...] | None:
@@ -193,8 +214,10 @@ class TextCodec(Codec):
         if self.provider is not None or self.lengths is None:
             provider = self.provider or "word"
             if count is None or value is None:
-                return made_semantic(provider, rows, rng, self.type.length)
+                made = made_semantic(provider, rows, rng, self.type.length)
+                return rehoused(made, (), self.firsts, self.type.length, rng)
             made = made_distinct(provider, len(count), rng, self.type.length)
+            made = rehoused(made, (), self.firsts, self.type.length, rng)
             return made.take(pa.array(rng.permutation(value)))
         edges = np.array(self.lengths, dtype=np.int64)
         cell = _present(codes[attribute(self.column, "length")], len(edges) - 1, chosen, rng)
@@ -211,18 +234,23 @@ class TextCodec(Codec):
                 # Their own law says how often dates occur.
                 count = None
         if count is None or value is None:
-            return self._fitting(shape, lengths, rng, days)
+            return self._fitting(shape, lengths, np.ones(rows), rng, days)
         order = np.lexsort((rng.random(rows), lengths, shape))
         middle = order[np.cumsum(count) - count // 2 - 1]
         days = None if days is None else days[middle]
-        made = self._distinct(shape[middle], lengths[middle], rng, days)
+        made = self._distinct(shape[middle], lengths[middle], count, rng, days)
         taken = np.empty(rows, np.int64)
         taken[order] = value
         return made.take(pa.array(taken))
 
-    def _distinct(self, shapes: _Ints, lengths: _Ints, rng: Rng, days: _Ints | None) -> pa.Array:
-        """One text for each pair of shape and length; all differ as far as the lengths allow."""
-        made = self._fitting(shapes, lengths, rng, days)
+    def _distinct(
+        self, shapes: _Ints, lengths: _Ints, count: _Ints, rng: Rng, days: _Ints | None
+    ) -> pa.Array:
+        """One text for each pair of shape and length; all differ as far as the lengths allow.
+
+        ``count`` is the number of rows that each text is for.
+        """
+        made = self._fitting(shapes, lengths, count, rng, days)
         for first in (True, False, False):
             keys = factorize(pa.concat_arrays([pa.array(self.labels or (), made.type), made]))
             again = np.flatnonzero(later_duplicates(keys, np.ones(len(keys), np.bool_)))
@@ -232,19 +260,38 @@ class TextCodec(Codec):
             # A text of a format stays one, even if it has to be made twice.
             shape = np.where(first | is_format(shapes[again]), shapes[again], SHAPES.index("code"))
             later = None if days is None else days[again]
-            new = self._fitting(shape, lengths[again], rng, later).cast(made.type)
+            new = self._fitting(shape, lengths[again], count[again], rng, later).cast(made.type)
             made = replace_rows(made, again, new)
         return made
 
-    def _fitting(self, shapes: _Ints, lengths: _Ints, rng: Rng, days: _Ints | None) -> pa.Array:
+    def _fitting(
+        self, shapes: _Ints, lengths: _Ints, count: AnyCodes, rng: Rng, days: _Ints | None
+    ) -> pa.Array:
         """Texts of some shapes; plain words where a format does not fit the column's length."""
-        made = made_text(shapes, lengths, rng, days)
+        made = self._texts(shapes, lengths, count.astype(np.float64), rng, days)
         sizes = pc.utf8_length(made).to_numpy(zero_copy_only=False)
         assert self.lengths is not None
         bad = np.flatnonzero((sizes < self.lengths[0]) | (sizes >= self.lengths[-1]))
         words = np.full(len(bad), SHAPES.index("lower"))
         new = made_text(words, lengths[bad], rng).cast(made.type)
         return replace_rows(made, bad, new) if len(bad) else made
+
+    def _texts(
+        self, shapes: _Ints, lengths: _Ints, weights: Floats, rng: Rng, days: _Ints | None
+    ) -> pa.Array:
+        """Texts of some shapes, those of no template with released words."""
+        rows = np.flatnonzero(~np.isin(shapes, _TEMPLATED))
+        if not len(rows) or not (self.pieces or self.firsts):
+            return made_text(shapes, lengths, rng, days)
+        assert self.lengths is not None
+        some = shapes[rows], lengths[rows], weights[rows], self.lengths[-1] - 1
+        new = worded(self.pieces, self.firsts, *some, rng)
+        if len(rows) == len(shapes):
+            return new
+        lengths = lengths.copy()
+        lengths[rows] = 0
+        made = made_text(shapes, lengths, rng, days)
+        return replace_rows(made, rows, new.cast(made.type))
 
 
 def _present(codes: AnyCodes, cells: int, chosen: NDArray[np.int64], rng: Rng) -> NDArray[np.int64]:
@@ -279,6 +326,37 @@ class LookupReader(LabelReader):
         return "labels of a look-up, released list", "natural key; used by enough units, under δ"
 
 
+@dataclass(frozen=True)
+class SurrogateReader(FillReader):
+    """Reads of a column of names or addresses the first characters, and hosts of e-mail addresses.
+
+    What is identifying stays a surrogate.
+    """
+
+    hosts: bool = False  # whether hosts are listed
+
+    @property
+    def words(self) -> WordsNeed:
+        return WordsNeed(attribute(self.name, "words"), "", self.hosts)
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        return (*super().attributes, self.words.attribute)
+
+    def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
+        whole = sql.SQL(self.column.type.text_form).format(identifier)
+        text = sql.SQL("pg_catalog.left({}, {})").format(whole, sql.Literal(CUT))
+        return [*super().select(identifier), (text, self.alias("w"))]
+
+    def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
+        words = word_piece(batch[self.alias("w")], self.hosts)
+        return {**super().read(batch), self.words.attribute: words}
+
+    def describe(self) -> tuple[str, str]:
+        released = "first letters and hosts" if self.hosts else "first letters"
+        return f"{self.how}; {released} released", self.why
+
+
 #: Most default labels that are counted where no list can be released (δ = 0).
 _LABELS_UNRELEASED = 32
 #: Most public candidates that are counted where a list is released.
@@ -298,6 +376,7 @@ class TextReader(ColumnReader):
     title: str = ""  # the column's name without its table's prefix
     named: bool = False  # whether its name suggests default labels, not its DEFAULT alone
     framed: bool = False  # whether what texts begin or end with is read as labels (`frames_of`)
+    pieces: bool = False  # whether words of the texts without a label may be released
 
     @property
     def shaped(self) -> bool:
@@ -318,7 +397,15 @@ class TextReader(ColumnReader):
     @property
     def attributes(self) -> tuple[str, ...]:
         parts = (*self._measured, *(self.days.attributes if self.days else ()))
-        return ((self.name,) if self.labelled else ()) + (parts if self.shaped else ())
+        words = () if self.words is None else (self.words.attribute,)
+        return ((self.name,) if self.labelled else ()) + words + (parts if self.shaped else ())
+
+    @property
+    def words(self) -> WordsNeed | None:
+        if not self.pieces:
+            return None
+        whole = self.name if self.labelled else ""
+        return WordsNeed(attribute(self.name, "words"), whole, self.provider is None)
 
     @property
     def _measured(self) -> tuple[str, str]:
@@ -345,7 +432,8 @@ class TextReader(ColumnReader):
         return (need, *days)
 
     def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
-        kept = MAX_LABEL + 1 if self.labelled else MAX_LABEL // 2
+        kept = MAX_LABEL + 1 if self.labelled else _SHAPED
+        kept = max(kept, CUT) if self.pieces else kept
         whole = sql.SQL(self.column.type.text_form).format(identifier)
         text = sql.SQL("pg_catalog.left({}, {})").format(whole, sql.Literal(kept))
         length = sql.SQL("pg_catalog.char_length({})::bigint").format(whole)
@@ -356,6 +444,9 @@ class TextReader(ColumnReader):
         pieces: dict[str, Any] = {}
         if self.labelled:
             pieces[self.name] = label_piece(frames_of(text, LONG) if self.framed else text)
+        if self.words is not None:
+            pieces[self.words.attribute] = word_piece(text, None if self.words.listed else False)
+            text = pc.utf8_slice_codeunits(text, 0, MAX_LABEL + 1 if self.labelled else _SHAPED)
         if self.shaped:
             length, shape = self._measured
             points = int64_points(batch[self.alias("n")])
@@ -395,6 +486,8 @@ class TextReader(ColumnReader):
         rest += ", dates with bounds released" if self.days else ""
         public = "default labels" if self.named else "the default"
         rest = f"{public} or {rest}" if self.default_labels else rest
+        if self.words is not None:
+            rest += " of released words" if self.words.listed else ", first letters released"
         if self.framed:
             return f"released beginnings or endings, {rest}", "those of enough units, under δ"
         if self.per_unit:
@@ -426,23 +519,27 @@ def text_reader(
     kind = _semantic(table, column, title, config)
     allowed = listed and not _spoken_of(table, column)
     labels, named = _public_labels(table, column, title, (least, greatest), allowed)
-    mail = kind is not None and kind.provider == "email" and not config.faker
-    may_be_framed = config.kind == "auto" and delta > 0 and not _spoken_of(table, column)
-    if may_be_framed and (mail or (unique and kind is None)):
-        provider = None if kind is None else kind.provider
-        head = (table.key, column, least, greatest, config.per_unit, provider)
-        return TextReader(*head, title=title, framed=True)
+    pieces = config.pieces and config.kind == "auto"
+    framed = config.kind == "auto" and delta > 0 and not _spoken_of(table, column)
+    if framed and unique and kind is None:
+        head = (table.key, column, least, greatest, config.per_unit)
+        return TextReader(*head, title=title, pieces=pieces, framed=True)
+    if kind is not None and kind.provider in _OPEN and per_unit and not config.faker:
+        kind = kind if not config.pieces else None
     if kind is None or (per_unit and (kind.listed or config.kind == "categories")):
         provider = None if kind is None else kind.provider
         return TextReader(
-            table.key, column, least, greatest, per_unit, provider, labels, title, named
+            table.key, column, least, greatest, per_unit, provider, labels, title, named, pieces
         )
     why = "named in the config" if config.faker else "by the column's name"
     said = not column.not_null or (column.default or "").startswith("''")
     blank = not unique and least == 0 and said
     rates = "rates of NULL and '' only" if blank else "NULL rate only"
     how = f"surrogate {kind.provider}, {rates}"
-    return fill_reader(table.key, column, f"faker:{kind.provider}", how, why, blank=blank)
+    reader = fill_reader(table.key, column, f"faker:{kind.provider}", how, why, blank=blank)
+    if not config.pieces:
+        return reader
+    return SurrogateReader(table.key, column, reader.codec, how, why, kind.provider == "email")
 
 
 def _spoken_of(table: Table, column: Column) -> bool:

@@ -44,6 +44,7 @@ from privbench.encoding.surrogate_text import (
     made_text,
     strings,
 )
+from privbench.encoding.text_words import Firsts, Pieces, rehoused
 from privbench.errors import SchemaError
 from privbench.schema import Column, ColumnType
 
@@ -59,6 +60,11 @@ class FillCodec(Codec):
     )
     measured: bool  # whether the column is read, for its NULLs and perhaps its empty texts
     blank: bool = False  # whether the rate of the empty text is read too
+    pieces: Pieces = ()  # released hosts of e-mail addresses
+    firsts: Firsts = ()  # first characters of the values
+
+    def with_words(self, pieces: Pieces, firsts: Firsts) -> FillCodec:
+        return replace(self, pieces=pieces, firsts=firsts)
 
     @property
     def domains(self) -> dict[str, Domain]:
@@ -76,6 +82,8 @@ class FillCodec(Codec):
         if count is None:
             raise ValueError("a column without attributes needs the number of rows")
         made = fill("null" if self.omitted else self.filler, self.type, count, rng)
+        if self.pieces or self.firsts:
+            made = rehoused(made, self.pieces, self.firsts, self.type.length, rng)
         if not self.measured:
             return made
         null = null_mask(codes[self.column], self.domains[self.column])

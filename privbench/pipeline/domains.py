@@ -29,6 +29,7 @@ from privbench.pipeline.domain_answers import (
 )
 from privbench.pipeline.domain_budget import Rounds, total_amounts, totals_share
 from privbench.pipeline.domain_error import Law, Noise, Size, believed
+from privbench.pipeline.domain_words import WordRounds, deltas, release_words
 from privbench.pipeline.prepare import FitPlan, item_of
 from privbench.privacy import Accounting, Measurement, Session, root_sums
 from privbench.privacy.queries import Total
@@ -71,7 +72,8 @@ def release_totals(session: Session, plan: FitPlan) -> dict[str, float]:
 def release_domains(session: Session, plan: FitPlan, totals: Mapping[str, float]) -> Domains:
     """Make the measurements that columns need, settle every domain, and return the codecs."""
     noise, whole = Noise(session.accounting), session.amount_total
-    rounds = Rounds(plan, noise, whole, session.delta_total, totals)
+    delta, of_words = deltas(plan, session.delta_total)
+    rounds = Rounds(plan, noise, whole, delta, totals)
     counted = rounds.units()
     found = session.measure_all(counted)
     units = {
@@ -113,13 +115,19 @@ def release_domains(session: Session, plan: FitPlan, totals: Mapping[str, float]
         for name, (table, need) in plan.lists.items()
         if need.grid is None
     }
-    spent = root_sums(
-        (question.query.roots(session.spec), question.amount)
-        for question in [*counted, *ranked.values(), *(q for g in questions.values() for _, q in g)]
-    )
+    codecs = _codecs(plan, released, rest)
+    words = WordRounds(rounds, sizes)
+    of_column = {(t, need.attribute): laws[n] for n, (t, need) in plan.lists.items() if n in laws}
+    asked = words.asked(codecs, of_column)
+    found_words, paid = release_words(session, words, asked, of_words)
+    for (table, column), (pieces, firsts) in found_words.items():
+        codecs[table][column] = codecs[table][column].with_words(pieces, firsts)
+    recode(session, plan, codecs)
+    charged = [*counted, *ranked.values(), *(q for g in questions.values() for _, q in g)]
+    spent = root_sums([*((q.query.roots(session.spec), q.amount) for q in charged), *paid])
     first = totals_share(plan) * whole
     left = whole - first - max(spent.values(), default=0.0)
-    return Domains(_codecs(session, plan, released, rest), {**totals, **again}, left)
+    return Domains(codecs, {**totals, **again}, left)
 
 
 def _settle(
@@ -158,12 +166,11 @@ def _settle(
 
 
 def _codecs(
-    session: Session,
     plan: FitPlan,
     released: Mapping[tuple[str, str], Released],
     rest: Mapping[tuple[str, str], Surrogates | None],
 ) -> Codecs:
-    """The codecs of all columns; the attributes of the private rows are recoded by them."""
+    """The codecs of all columns."""
     codecs: Codecs = {}
     for item in plan.private:
         table = item.table.key
@@ -174,7 +181,6 @@ def _codecs(
             )
             laws = {need.attribute: rest.get((table, need.attribute)) for need in reader.needs}
             codecs[table][name] = codec.with_surrogates(laws)
-    recode(session, plan, codecs)
     return codecs
 
 
@@ -189,6 +195,8 @@ def recode(session: Session, plan: FitPlan, codecs: Codecs) -> None:
                 beside = isinstance(need, CategoriesNeed) and need.grid
                 if not beside and need.attribute not in codecs[table][name].domains:
                     session.let_go(table, need.attribute)
+            if reader.words is not None:
+                session.let_go(table, reader.words.attribute)
 
 
 def _better(session: Session, table: str, second: Answer, totals: Mapping[str, float]) -> float:

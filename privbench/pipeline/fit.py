@@ -166,7 +166,7 @@ def begin(
         privacy.delta,
         # If no lists of categories can be released, no part of δ is set aside for them; a fit that
         # starts from an earlier release takes over its domains.
-        threshold_delta=None if plan.lists and earlier is None else 0.0,
+        threshold_delta=None if (plan.lists or plan.words) and earlier is None else 0.0,
     )
     # The plan refuses options that do not fit the database.
     foresee(plan, synthesizer, accountant, {})

@@ -21,6 +21,7 @@ from privbench.encoding import (
 )
 from privbench.pipeline.domain_budget import Rounds, is_public, total_amounts
 from privbench.pipeline.domain_error import Noise, believed
+from privbench.pipeline.domain_words import WordRounds, deltas
 from privbench.pipeline.prepare import FitPlan
 from privbench.privacy import (
     Accountant,
@@ -57,7 +58,8 @@ def planned(
     """
     spec, noise = plan.spec, Noise(source.accounting)
     rows = {name: source.rows(name) for name in spec.tables}
-    rounds = Rounds(plan, noise, source.total, delta, rows)
+    of_labels, of_words = deltas(plan, delta)
+    rounds = Rounds(plan, noise, source.total, of_labels, rows)
     totals = total_amounts(plan, source.total)
     sizes = rounds.sizes({})
     ranked, lists = rounds.laws(sizes), plan.lists
@@ -81,7 +83,14 @@ def planned(
         needs = tuple(other.needed for other in found if other.needed is not None)
         noises = tuple(other.noise_sd for other in found)
         expected[label] = replace(event, noises=noises, needs=needs)
-    return [*(_described(item, spec, source) for item in first), *expected.values()]
+    words = WordRounds(rounds, sizes)
+    asked = words.columns()
+    of_texts = (*words.lists(asked, of_words).values(), *words.presence(asked, {}).values())
+    return [
+        *(_described(item, spec, source) for item in first),
+        *expected.values(),
+        *(_described(item, spec, source) for item in of_texts),
+    ]
 
 
 def _described(item: Question, spec: DatabaseSpec, source: PlanInput) -> PlannedEvent:
@@ -146,7 +155,16 @@ def settled(plan: FitPlan) -> DatabaseSpec:
 
 #: Kinds of events that measure sizes, domains or keys, not the distribution of a table's values.
 _ASIDE = frozenset(
-    {"total", "ranked counts", "label counts", "grid histogram", "normed grid histogram", "fan-in"}
+    {
+        "total",
+        "ranked counts",
+        "label counts",
+        "grid histogram",
+        "normed grid histogram",
+        "fan-in",
+        "word votes",
+        "word presence",
+    }
 )
 
 
@@ -188,7 +206,7 @@ def settle_accounting(plan: FitPlan, privacy: PrivacyConfig) -> Accounting:
     lists, others = [plan.spec.roots(table) for table, _ in plan.lists.values()], _others(plan)
     load = root_sums((roots, 1.0) for roots in (*lists, *others))
     list_load = root_sums((roots, 1.0) for roots in lists)
-    threshold = None if lists else 0.0
+    threshold = None if lists or plan.words else 0.0
     rho = Accountant("zcdp", privacy.epsilon, privacy.delta, threshold_delta=threshold).cap
     pure, zcdp, gain = Noise("pure"), Noise("zcdp"), 0.0
     for roots in (*lists, *others):
@@ -213,7 +231,9 @@ def _others(plan: FitPlan) -> list[frozenset[str]]:
     for item in plan.private:
         table = item.table.key
         attributes = sum(
-            len(reader.attributes) - sum(isinstance(need, PartNeed) for need in reader.needs)
+            len(reader.attributes)
+            - sum(isinstance(need, PartNeed) for need in reader.needs)
+            - (reader.words is not None)
             for reader in item.readers.values()
         )
         second = plan.spec.tables[table].own is None

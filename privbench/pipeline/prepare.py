@@ -102,6 +102,12 @@ class FitPlan:
             if isinstance(need, CategoriesNeed)
         }
 
+    @property
+    def words(self) -> bool:
+        """Whether a list of words may be released, which needs δ."""
+        readers = (reader for item in self.private for reader in item.readers.values())
+        return any(reader.words is not None and reader.words.listed for reader in readers)
+
     def coverage(self) -> list[CoverageLine]:
         """How every column of every table is made, and why."""
         delta, how = self.config.privacy.delta, "computed from other rows in the load"

@@ -217,6 +217,7 @@ def _require_same_promise(plan: FitPlan, model: Model) -> None:
 def _taken(table: str, reader: ColumnReader, codec: Codec) -> Codec:
     """A codec of the earlier release; ModelError if its cells are not what the reader makes."""
     aside = {need.attribute for need in reader.needs if isinstance(need, PartNeed)}
+    aside |= {reader.words.attribute} if reader.words is not None else set()
     # A reader shows the kinds of its attributes even when it reads no rows.
     read = {name: held for name, held in reader.collect([]).items() if name not in aside}
     settled = {name: held.domain for name, held in read.items() if isinstance(held, Cells)}

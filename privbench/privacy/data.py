@@ -19,7 +19,7 @@ from privbench.domain import Codes, Domain
 from privbench.errors import PrivacyRefusal, SchemaError
 from privbench.privacy.recoding import EdgesRecoding, LabelsRecoding, Recoding
 from privbench.privacy.spec import DatabaseSpec, KeySpec
-from privbench.privacy.units import BOTTOM, Index, Units, index_type
+from privbench.privacy.units import BOTTOM, Index, Units, index_type, system_keys
 
 #: A function that counts `privbench.privacy.queries.counting.Marginals`, in this process or on
 #: workers, and returns the weighted histograms as int64 in grid units. All counters return the same
@@ -114,7 +114,54 @@ class Labels(_Private):
         return Labels(self._codes[keep], self._labels)
 
 
-Attribute = Cells | Grid | Labels
+class Words(_Private):
+    """The words of every row's text, in order, coded by a private dictionary.
+
+    The codes of all rows' words lie one after another, −1 for a word that is none of a text's
+    pieces; ``ends`` has the end of every row's words, shape (rows,). ``firsts`` has the code point
+    of every text's first character, −1 for NULL and for the empty text.
+    """
+
+    __slots__ = ("_ends", "_firsts", "_keys", "_words")
+
+    def __init__(self, words: Labels, ends: NDArray[np.int64], firsts: NDArray[np.int32]) -> None:
+        if int(ends[-1] if ends.size else 0) != len(words) or ends.shape != firsts.shape:
+            raise SchemaError("the words of a text are not those of its rows.")
+        self._words, self._ends, self._firsts = words, ends, firsts
+        self._keys: NDArray[np.uint64] | None = None
+
+    def __len__(self) -> int:
+        return int(self._ends.size)
+
+    def _drawn(self, units: Units, table: str) -> NDArray[np.uint64]:
+        """A random number for every word, drawn once, by which a unit's words are chosen."""
+        if self._keys is None:
+            self._keys = units.keys(len(self._words), f"words of {table}")
+        return self._keys
+
+    def _of(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The places of the words of some rows among all words, and the row of each."""
+        starts = np.where(rows > 0, self._ends[rows - 1], 0)
+        sizes = self._ends[rows] - starts
+        within = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        return np.repeat(starts, sizes) + within, np.repeat(rows, sizes)
+
+    def _restrict(self, keep: NDArray[np.bool_]) -> Words:
+        return self._of_rows(np.flatnonzero(keep))
+
+    def _of_rows(self, rows: NDArray[np.int64]) -> Words:
+        """The words of some rows, with their numbers: both databases share the rows."""
+        places, _ = self._of(rows)
+        words = Labels(self._words._codes[places], self._words._labels)
+        sizes = np.diff(self._ends, prepend=0)[rows]
+        result = Words(words, np.cumsum(sizes), self._firsts[rows])
+        if self._keys is None:
+            self._keys = system_keys(len(self._words), "")
+        result._keys = self._keys[places]
+        return result
+
+
+Attribute = Cells | Grid | Labels | Words
 
 
 class PrivateTable(_Private):

@@ -79,6 +79,7 @@ def test_read_then_decode_every_type(dsn, table, rows, delta):
         assert codec == type(codec)(**{**vars(found), "type": codec.type})
         assert plan.attributes == tuple(data[plan.name])
         unread = [need.attribute for need in plan.needs if isinstance(need, PartNeed)]
+        unread += [] if plan.words is None else [plan.words.attribute]
         assert sorted([*codec.domains, *unread]) == sorted(plan.attributes)
         codes = codes_of(codec, data[plan.name])
         assert all(codes[name].max() < domain.size for name, domain in codec.domains.items())

@@ -24,6 +24,7 @@ from privbench.encoding.surrogates import (
 )
 from privbench.encoding.text import TextCodec
 from privbench.encoding.text_formats import days_of
+from privbench.encoding.text_words import word_piece
 from privbench.errors import ModelError
 from privbench.rng import generator
 
@@ -265,3 +266,86 @@ def test_texts_that_differ_begin_or_end_as_before():
     # Where none are released, nothing of them is modelled.
     plain = found.finish({need.attribute: ()})
     assert need.attribute not in plain.domains
+
+
+# words of texts ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "hosts", "wanted"),
+    [
+        ("The River (1994) (TV)", None, ["The", "River", "(1994)", "(TV)"]),
+        (" a\tb ", None, ["a", "b"]),
+        ("https://x.org/a/b/", None, ["https://x.org", "\x1f/a", "\x1f/b", "\x1f/"]),
+        ("/var/log 3/4", None, ["/var", "\x1f/log", "3", "\x1f/4"]),
+        (
+            "order 1234 INV-2024-000123",
+            None,
+            [
+                "order",
+                "1234",
+                "INV-2024-000123".translate(dict.fromkeys(map(ord, "01234"), "\x1d")),
+            ],
+        ),
+        ("ann@mail.example", True, [None, "\x1f@mail.example"]),
+        ("ann@mail.example", False, []),
+        ("", None, [None]),
+        (None, None, [None]),
+        (f"{'x' * 64} {'y' * 65} z", None, ["x" * 64, None, "z"]),
+        ("b " * 40, None, ["b"] * 32),
+    ],
+)
+def test_words_of_a_text(text, hosts, wanted):
+    found = word_piece(pa.array([text], pa.string()), hosts)
+    assert found.words.to_pylist() == wanted
+    assert found.sizes.tolist() == [len(wanted)]
+    assert found.firsts.tolist() == [ord(text[0]) if text else -1]
+
+
+def test_texts_are_made_of_released_words_at_their_frequency():
+    law = (
+        ("The", (0.3, 0.3, 0.0, 0.0)),
+        ("(TV)", (0.4, 0.0, 0.2, 0.0)),
+        ("\x1f/x", (0.1, 0.0, 0.0, 0.0)),
+        ("nr.\x1d\x1d", (0.05, 0.0, 0.0, 0.0)),
+    )
+    rows = 4000
+    codec = TextCodec("c", TEXT, False, None, (0, 30, 41), None).with_words(
+        law, ((ord("Q"), 0.2), (ord("T"), 0.3))
+    )
+    codec = codec_from_json(codec.to_json())
+    codes = {name: np.zeros(rows, np.int64) for name in codec.domains}
+    codes["c\x1fshape"] += SHAPES.index("title")
+    found = codec.decode(codes, generator(1)).to_pylist()
+    share = {word: sum(word in text for text in found) / rows for word in ("The", "(TV)", "nr.")}
+    assert share == pytest.approx({"The": 0.3, "(TV)": 0.4, "nr.": 0.05}, abs=0.02)
+    assert sum(text.startswith("The ") for text in found) / rows == pytest.approx(0.3, abs=0.02)
+    assert sum(text[:1] == "Q" for text in found) / rows == pytest.approx(0.2, abs=0.03)
+    assert max(map(len, found)) <= 40
+    assert not any("\x1f" in text or "\x1d" in text for text in found)
+
+
+def test_surrogates_get_released_hosts_and_first_letters():
+    email = plan(TEXT, name="email", delta=1e-9, null=False)
+    assert email.words.listed
+    hosts = (("\x1f@a.example", (0.7, 0.0, 0.7, 0.0)), ("\x1f@b.example", (0.3, 0.0, 0.3, 0.0)))
+    codec = email.finish({}).with_words(hosts, ((ord("x"), 0.5), (ord("y"), 0.5)))
+    found = codec.decode({}, generator(2), 500).to_pylist()
+    assert sum(text.endswith("@a.example") for text in found) == pytest.approx(350, abs=2)
+    assert sum(text[0] == "x" for text in found) == pytest.approx(250, abs=2)
+    assert len(set(found)) > 490
+
+
+@pytest.mark.parametrize(
+    ("pieces", "firsts"),
+    [
+        ((("x" * 66, (1.0, 0, 0, 0)),), ()), ((("", (1.0, 0, 0, 0)),), ()),
+        ((("a\x00", (1.0, 0, 0, 0)),), ()), ((("a", (1.5, 0, 0, 0)),), ()),
+        ((("a", (float("nan"), 0, 0, 0)),), ()), ((("a", (1.0, 0, 0)),), ()),
+        ((), ((0, 1.0),)), ((), ((0xD800, 1.0),)), ((), ((97, float("inf")),)),
+    ],
+)  # fmt: skip
+def test_words_of_a_strangers_model_are_refused(pieces, firsts):
+    codec = TextCodec("c", TEXT, False, None, (0, 30, 41), None).with_words(pieces, firsts)
+    with pytest.raises(ModelError):
+        codec_from_json(codec.to_json())

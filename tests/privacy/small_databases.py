@@ -12,7 +12,15 @@ from subsets import WithCodes
 from privbench.domain import Domain
 from privbench.learning.graphical.columns import children
 from privbench.privacy import queries as q
-from privbench.privacy.data import Cells, Grid, Labels, PrivateDatabase, PrivateTable
+from privbench.privacy.data import (
+    Attribute,
+    Cells,
+    Grid,
+    Labels,
+    PrivateDatabase,
+    PrivateTable,
+    Words,
+)
 from privbench.privacy.query import Query
 from privbench.privacy.recoding import (
     NAN,
@@ -112,8 +120,8 @@ def edges(
     return np.where((missing < 0) | (targets == 0), np.minimum(missing, NONE), skewed)
 
 
-def attributes(rng: np.random.Generator, rows: int) -> dict[str, Cells | Grid | Labels]:
-    found: dict[str, Cells | Grid | Labels] = {}
+def attributes(rng: np.random.Generator, rows: int) -> dict[str, Attribute]:
+    found: dict[str, Attribute] = {}
     for k, size in enumerate(SIZES):
         codes = np.floor(size * rng.random(rows) ** 2).astype(np.uint8)
         found[f"c{k}"] = Cells(codes, Domain(size - (k == 2), nullable=k == 2))
@@ -122,7 +130,28 @@ def attributes(rng: np.random.Generator, rows: int) -> dict[str, Cells | Grid | 
     odd = rng.random(rows) < 0.3
     found["g"] = Grid(np.where(odd, special[rng.integers(0, 4, rows)], grid))
     found["l"] = Labels(rng.integers(-1, len(LABELS), rows).astype(np.int32), LABELS)
+    found["w"] = words(rng.integers(-1, 9, rng.integers(0, 5 * rows + 1)), rows, rng)
     return found
+
+
+def words(codes: np.ndarray[Any, Any], rows: int, rng: np.random.Generator) -> Words:
+    """Texts of these words, from none to many a row; some of those without any are NULL."""
+    ends = np.sort(rng.integers(0, len(codes) + 1, rows))
+    ends[-1:] = len(codes)
+    codes = codes[: len(codes) if rows else 0]
+    empty = np.diff(ends, prepend=0) == 0
+    firsts = np.where(empty & (rng.random(rows) < 0.5), -1, rng.integers(97, 103, rows))
+    labels = Labels(codes, [f"piece{k}" for k in range(9)])
+    return Words(labels, ends.astype(np.int64), firsts.astype(np.int32))
+
+
+def texts(*rows: str) -> Words:
+    """The words of texts."""
+    split = [row.split() for row in rows]
+    known = sorted({word for row in split for word in row})
+    codes = np.array([known.index(word) for row in split for word in row], np.int64)
+    ends = np.cumsum([len(row) for row in split]).astype(np.int64)
+    return Words(Labels(codes, known), ends, np.array([ord(row[0]) for row in rows], np.int32))
 
 
 def recodings(spec: DatabaseSpec) -> list[tuple[str, str, Recoding]]:
@@ -161,6 +190,12 @@ def _of_table(spec: DatabaseSpec, name: str, rng: np.random.Generator) -> Iterat
     yield q.LabelCounts(name, "l", norm="l1", most=3, votes=True)
     yield q.LabelCounts(name, "l", 2, public=("b", "no such", ""), most=3)
     yield q.LabelCounts(name, "g", 3, "l1", ("1", "2"), 2)
+    of_words = {"whole": "l", "without": ("word1", "no such")}
+    yield q.WordVotes(name, "w", most=2, votes=True, known=("piece0",), **of_words)
+    yield q.WordVotes(name, "w", norm="l1", most=3, votes=True)
+    some, points = ("piece0", "no such", "piece3"), q.PublicArray([97, 98, 101])
+    yield q.WordPresence(name, "w", some, points, **of_words)
+    yield q.WordPresence(name, "w", some, points, norm="l1", clip=2)
     yield from (q.RankedCounts(name, "l", votes=True), q.RankedCounts(name, "g", 4))
     yield from _scores(spec, name, rng)
     yield from _subsets(spec, name, rng)
@@ -293,15 +328,17 @@ def renumbered(
     return PrivateDatabase(spec, tables, ranks), order
 
 
-def permuted(table: PrivateTable, at: np.ndarray[Any, Any]) -> dict[str, Cells | Grid | Labels]:
-    found: dict[str, Cells | Grid | Labels] = {}
+def permuted(table: PrivateTable, at: np.ndarray[Any, Any]) -> dict[str, Attribute]:
+    found: dict[str, Attribute] = {}
     for name, held in table._attributes.items():
         if isinstance(held, Cells):
             found[name] = Cells(held._codes[at], held.domain)
         elif isinstance(held, Grid):
             found[name] = Grid(held._values[at])
-        else:
+        elif isinstance(held, Labels):
             found[name] = Labels(held._codes[at], held._labels)
+        else:
+            found[name] = held._of_rows(at)
     return found
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from harness import Mutants, caught, check
-from small_databases import ADD, REPLACE, of_tables, two_tables
+from small_databases import ADD, REPLACE, of_tables, texts, two_tables
 from subsets import WithCodes
 
 from privbench.errors import SchemaError
@@ -749,6 +749,62 @@ class CellsAfterwards(q.LabelCounts):
         single = q.LabelCounts(self.source, self.attribute, public=("x", "y", "z"))
         values = single.evaluate_labels(data)[0]
         return np.array([values[0], values[1:].sum()]), {}
+
+
+# words of texts ----------------------------------------------------------------------------------
+
+
+def shared_words() -> PrivateDatabase:
+    """Three units that hold the same words, user 0 in four posts; each word twice in a post."""
+    return two_tables([0, 0, 0, 0, 1, 2], w=texts(*["a b a c d"] * 6))
+
+
+def presence(database: PrivateDatabase) -> q.WordPresence:
+    return q.WordPresence("posts", "w", ("a", "b", "c"), q.PublicArray([97]))
+
+
+@mutants.of(shared_words, lambda d: q.WordVotes("posts", "w", most=2, votes=True), "l0", "l2")
+class AllWords(q.WordVotes):
+    """Votes without the cut: one for every word of a text."""
+
+    def evaluate_labels(self, data: PrivateDatabase) -> tuple[Integers, dict[str, int]]:
+        whole = q.WordVotes("posts", "w", most=64, votes=True).evaluate_labels(data)
+        return whole[0], {word: count * 2 for word, count in whole[1].items()}
+
+
+@mutants.of(shared_words, lambda d: q.WordVotes("posts", "w", votes=True), "l2", "linf")
+class VotesOfRows(q.WordVotes):
+    """A word has a vote of every row, not of every unit."""
+
+    def evaluate_labels(self, data: PrivateDatabase) -> tuple[Integers, dict[str, int]]:
+        cells, _ = super().evaluate_labels(data)
+        return cells, {"a": GRID * max(data._rows("posts") - 1, 0)}
+
+
+@mutants.of(shared_words, presence, "l2")
+class PresenceOfRows(q.WordPresence):
+    """Every word of a unit counts in full: no unit is divided by its norm."""
+
+    def _normed(self, unit: Any, held: Integers) -> Integers:
+        return np.full_like(held, GRID)
+
+
+@mutants.of(shared_words, lambda d: replace(presence(d), norm="l1"), "l1")
+class RootsOfPresence(q.WordPresence):
+    """A unit counts by its L2 norm under noise that is scaled to its sum."""
+
+    def evaluate(self, data: PrivateDatabase) -> Integers:
+        return presence(data).evaluate(data)
+
+
+def test_a_word_that_one_unit_alone_holds_is_never_listed() -> None:
+    """However many of its rows do, whatever else they hold: no noise could bring it up."""
+    mine = [f"secret w{row}" for row in range(10_000)]
+    database = two_tables([0] * 10_000 + [1, 2], w=texts(*mine, "ours", "ours"))
+    for norm in ("l2", "l1"):
+        query = q.WordVotes("posts", "w", norm=norm, votes=True)
+        assert query.evaluate_labels(database)[1] == {"ours": GRID}
+        assert caught(query, database) == set()
 
 
 def test_a_root_that_is_rounded_down(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -430,9 +430,7 @@ class DatabaseFit:
             amount = self.budget.one_ways.get((table, column.name), 0.0)
             query = amount and self.budget.marginal(table, (column.axis,), amount)
             norms, weight = isinstance(query, NormedHistogram), self.sizes[table].weight
-            shares = one_way(
-                *answer, column.domain, self.law, weight, ordered=ordered, norms=norms
-            )
+            shares = one_way(*answer, column.domain, self.law, weight, ordered=ordered, norms=norms)
         shares[list(column.ruled)] = 0.0
         total = float(shares.sum())
         return shares / total if total > 0 else np.full(len(shares), 1.0 / len(shares))

@@ -24,6 +24,7 @@ from privbench.privacy.queries.histogram import (
 from privbench.privacy.queries.labels import LabelCounts, RankedCounts
 from privbench.privacy.queries.references import FanIn, TargetHistogram, TargetScores
 from privbench.privacy.queries.scores import DependenceScores, PairScores
+from privbench.privacy.queries.words import WordPresence, WordVotes
 from privbench.privacy.query import PublicArray
 
 __all__ = [
@@ -53,4 +54,6 @@ __all__ = [
     "Total",
     "UnitRows",
     "Whole",
+    "WordPresence",
+    "WordVotes",
 ]

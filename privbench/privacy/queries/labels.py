@@ -233,8 +233,12 @@ class LabelCounts(_Weighted):
         """Shape of the public part: which other values there are is private until their release."""
         return (1 + len(self.public),)
 
+    def _most(self, spec: DatabaseSpec) -> int:
+        """Most values of one unit that count, whatever its rows."""
+        return 1 if single(spec, self.source) else self.most
+
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
-        most = 1 if single(spec, self.source) else self.most
+        most = self._most(spec)
         l1 = GRID * (1 if self.norm == "l1" else math.isqrt(most - 1) + 1)
         if spec.relation.neighbours == "replace":
             return Sensitivity(2 * l1, up(math.sqrt(2) * GRID), GRID, 2 * most)

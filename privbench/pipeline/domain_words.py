@@ -1,0 +1,212 @@
+"""Words of texts: which ones are released, how often they occur, and how texts begin.
+
+This follows all other domains. A column's words are asked for if noise does not hide them and if
+its released labels leave more than `_LEFT` of its texts. Two events follow each other: a list of
+words by votes, under δ; then one vector over the words of that list, over public words and over
+first characters. Which columns are asked, and for how much, depends on the plan and on earlier
+releases alone (P17, P29). Names and addresses have no list but that of hosts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from privbench.encoding import Codec
+from privbench.encoding.base import WordsNeed
+from privbench.encoding.text_words import FIRSTS, GAPS, Firsts, Pieces, public_words
+from privbench.pipeline.domain_budget import Rounds
+from privbench.pipeline.domain_error import Law, Size, unnamed
+from privbench.pipeline.prepare import FitPlan
+from privbench.privacy import MARGIN, Labels, Measurement, Session, allocate, root_sums
+from privbench.privacy.queries import PublicArray, WordPresence, WordVotes
+from privbench.privacy.queries.labels import NORMS
+from privbench.privacy.queries.words import PLACES, VOTES
+from privbench.privacy.release import Listed
+
+#: Parts of the budget for the lists of words of all columns, and for how often they occur.
+_LISTS, _PRESENCE = 0.05, 0.05
+#: The part of δ for lists of words, where there may be any.
+_DELTA = 1 / 3
+#: Words are asked for if the labels leave more than this share of a column's texts.
+_LEFT = 0.2
+#: A table must have this many units for each noise scale of a list that has the whole amount.
+_SCALES = 40.0
+#: Most words of a unit that have a vote under pure accounting, where k of them weigh 1/k each.
+_PURE = 3
+#: Most words of a column.
+_MOST = 1024
+#: A count of a word that needed no list is no noise from this many standard deviations on; public
+#: cells of one vector are many. Places of a listed word are few.
+_CLEAR, _PLACE = 3.5, 2.5
+
+
+def deltas(plan: FitPlan, delta: float) -> tuple[float, float]:
+    """δ for lists of labels, and for lists of words."""
+    part = _DELTA if plan.words else 0.0
+    return (1 - part) * delta, part * delta
+
+
+class Asked(NamedTuple):
+    """A column whose words are asked for."""
+
+    table: str
+    column: str
+    need: WordsNeed
+    labels: tuple[str, ...] = ()  # the column's labels; their texts do not count
+
+    @property
+    def label(self) -> str:
+        """Its name in labels of events."""
+        return f"{self.table}.{self.column}"
+
+
+@dataclass(frozen=True)
+class WordRounds:
+    """The questions about words, for `fit` and `plan` alike."""
+
+    rounds: Rounds
+    sizes: Mapping[str, Size]
+
+    def asked(
+        self, codecs: Mapping[str, Mapping[str, Codec]], laws: Mapping[tuple[str, str], Law]
+    ) -> list[Asked]:
+        """The columns whose words are worth asking for."""
+        found = []
+        for item in self.columns():
+            labels, law = codecs[item.table][item.column].listed or (), laws.get(item[:2])
+            rest = 1.0 if law is None or not labels else unnamed(law, len(labels))
+            found += [item._replace(labels=labels)] if rest > _LEFT else []
+        return found
+
+    def columns(self) -> list[Asked]:
+        """All columns with words in tables whose size noise does not hide."""
+        sd = self.rounds.noise.deviation(_LISTS * self.rounds.whole)
+        return [
+            Asked(item.table.key, name, reader.words)
+            for item in self.rounds.plan.private
+            for name, reader in item.readers.items()
+            if reader.words is not None and self.sizes[item.table.key].units > _SCALES * sd
+        ]
+
+    def lists(self, asked: list[Asked], delta: float) -> dict[str, Labels]:
+        """The lists by votes, by column; none without δ."""
+        some = [item for item in asked if item.need.listed and delta > 0]
+        amounts, spec = self._amounts(some, _LISTS), self.rounds.plan.spec
+        pure = self.rounds.noise.accounting == "pure"
+        load = root_sums((spec.roots(item.table), 1.0) for item in some)
+        found = {}
+        for item in some:
+            query = WordVotes(
+                item.table,
+                item.need.attribute,
+                norm=NORMS[self.rounds.noise.accounting],
+                most=_PURE if pure else VOTES,
+                votes=True,
+                whole=item.need.whole,
+                without=item.labels,
+                known=public_words(),
+            )
+            share = delta * MARGIN / max(load[root] for root in spec.roots(item.table))
+            found[item.label] = Labels(query, amounts[item.label], f"words {item.label}", share)
+        return found
+
+    def presence(
+        self, asked: list[Asked], words: Mapping[str, tuple[tuple[str, ...], float]]
+    ) -> dict[str, Measurement]:
+        """How often words occur, by column, given its words and the votes of a unit for them."""
+        amounts, found = self._amounts(asked, _PRESENCE), {}
+        pure = self.rounds.noise.accounting == "pure"
+        for item in asked:
+            listed, votes = words.get(item.label, ((), 0.0))
+            public = public_words() if item.need.listed else ()
+            # A text counts itself, its beginning, its words, and these at the first places.
+            many = min(votes if pure else 1.25 * votes**2, 2.0 * VOTES)
+            clip = 2 + math.ceil(many) + min(math.ceil(many), PLACES)
+            query = WordPresence(
+                item.table,
+                item.need.attribute,
+                (*listed, *(word for word in public if word not in {*listed})),
+                PublicArray(FIRSTS),
+                item.need.whole,
+                item.labels,
+                NORMS[self.rounds.noise.accounting],
+                clip,
+            )
+            found[item.label] = Measurement(
+                query, amounts[item.label], f"how often words {item.label}"
+            )
+        return found
+
+    def _amounts(self, asked: list[Asked], share: float) -> dict[str, float]:
+        if not asked:
+            return {}
+        roots = {item.label: (1.0, self.rounds.plan.spec.roots(item.table)) for item in asked}
+        return allocate(roots, share * self.rounds.whole * MARGIN)
+
+
+def release_words(
+    session: Session, rounds: WordRounds, asked: list[Asked], delta: float
+) -> tuple[dict[tuple[str, str], tuple[Pieces, Firsts]], list[tuple[frozenset[str], float]]]:
+    """Words and first characters by table and column, and what was spent for them."""
+    lists = rounds.lists(asked, delta)
+    found = dict(zip(lists, session.ask([*lists.values()]), strict=True))
+    words = {}
+    for item in asked:
+        listed = found.get(item.label)
+        if isinstance(listed, Listed):
+            size = rounds.sizes[item.table].units * lists[item.label].query.unit
+            order = np.argsort(-np.array(listed.counts, np.float64), kind="stable")[:_MOST]
+            kept = tuple(sorted(listed.labels[place] for place in order))
+            words[item.label] = kept, min(sum(listed.counts) / size, float(VOTES))
+    questions = rounds.presence(asked, words)
+    noisy = dict(zip(questions, session.measure_all([*questions.values()]), strict=True))
+    result = {}
+    for item in asked:
+        question = questions[item.label]
+        sd = session.noise_scale(question.query, question.amount)
+        query = question.query
+        assert isinstance(query, WordPresence)
+        listed = words.get(item.label, ((), 0.0))[0]
+        result[item.table, item.column] = laws_of(query, noisy[item.label], sd, len(listed))
+    spent = [
+        (question.query.roots(session.spec), question.amount)
+        for question in (*lists.values(), *questions.values())
+    ]
+    return result, spent
+
+
+def laws_of(
+    query: WordPresence, noisy: NDArray[np.float64], sd: float, listed: int
+) -> tuple[Pieces, Firsts]:
+    """Shares of words, of their places and of first characters: post-processing.
+
+    The first ``listed`` words are those of a list. Others, places and first characters count only
+    where noise alone is unlikely.
+    """
+    texts = max(float(noisy[0]), sd, 1e-9)
+    if texts < _SCALES / 4 * sd:
+        return (), ()
+    count = len(FIRSTS)
+    points = [
+        (point, float(held / texts))
+        for point, held in zip(FIRSTS, noisy[1 : 1 + count], strict=True)
+        if held > -ndtri(0.1 / count) * sd and point not in GAPS
+    ]
+    table = noisy[1 + count :].reshape(1 + PLACES, len(query.words))
+    pieces = []
+    for place, word in enumerate(query.words):
+        held = table[0, place]
+        if held <= (0.0 if place < listed else _CLEAR * sd):
+            continue
+        share = min(float(held / texts), 1.0)
+        at = [float(x / texts) if x > _PLACE * sd else 0.0 for x in table[1:, place]]
+        most = share / max(sum(at), share)
+        pieces.append((word, (share, *(min(part * most, 1.0) for part in at))))
+    return tuple(pieces), tuple(points)
