@@ -138,7 +138,7 @@ def require_resolved(connection: Connection, schema: Schema, config: Config) -> 
         name = TableName(*item.table)
         insert = (
             "INSERT INTO {} ({}) OVERRIDING SYSTEM VALUE SELECT made.* FROM {} AS {} "
-            "CROSS JOIN LATERAL (SELECT (SELECT ({}))) AS made"
+            "CROSS JOIN LATERAL (SELECT ({})) AS made"
         )
         text = build(insert, name, [item.column], name, ROW, sql.SQL(f"{item.text}\n"))
         with database_errors("resolving a computed column", str(name)), connection.transaction():
