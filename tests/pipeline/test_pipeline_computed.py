@@ -64,7 +64,7 @@ def test_clone_has_computed_columns_of_which_the_model_holds_nothing(model, make
     assert ask(target, f"SELECT count(*) FROM client c WHERE orders <> {counted}") == [(0,)]
 
 
-def test_load_part_by_part_and_as_a_role_computes_the_same(model, make_database):
+def test_load_part_by_part_computes_the_same(model, make_database):
     rows = []
     for resumable in (False, True):
         target = make_database()
