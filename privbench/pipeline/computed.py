@@ -38,9 +38,7 @@ def computed(schema: Schema, config: Config) -> list[Computation]:
     for key, columns in config.computed.items():
         name = TableName.parse(key)
         if name not in schema or list(map(TableName.parse, config.computed)).count(name) > 1:
-            what = (
-                "[computed] names this table, but the schema has no such table, or names it twice."
-            )
+            what = "[computed] names this table twice, or the schema has no such table."
             raise ConfigError(what, table=str(name), remedy="Take it out of the config.")
         table = schema.table(name)
         for column, text in columns.items():
@@ -69,7 +67,8 @@ def suggestions(schema: Schema, config: Config) -> dict[str, dict[str, str]]:
             computed(schema, with_computed(config, found))
             break
         except ConfigError as error:
-            del found[error.table or ""][error.column or ""]
+            if found.get(error.table or "", {}).pop(error.column or "", None) is None:
+                raise
             found = {key: columns for key, columns in found.items() if columns}
     return found
 

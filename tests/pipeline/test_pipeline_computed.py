@@ -105,7 +105,7 @@ def test_sample_without_a_server_names_what_it_leaves_out(model, tmp_path, monke
 @pytest.mark.parametrize(
     ("table", "column", "text", "said"),
     [
-        ("shop", "total", "1", "public.shop: .computed. names this table, but the schema has no"),
+        ("shop", "total", "1", "public.shop: .computed. names this table twice, or the schema"),
         ("purchase", "sum", "1", "public.purchase.sum: it cannot be computed: .* no such column"),
         ("purchase", "twice", "1", "PostgreSQL itself computes it"),
         ("purchase", "id", "1", "it is a key, or a part of one"),
