@@ -3,8 +3,8 @@
 An expression is a text of a config, which a stranger's model carries too. It is judged as a query
 (`judge`), and more strictly: it reads stored columns of the tables of one load alone, each by the
 name of its row (``this``) or of a table in its own FROM, so that no name can come to mean something
-else, and it calls nothing whose result changes from call to call. So what a column depends on is
-known, and columns can be put in order.
+else, and it calls nothing whose result changes from call to call or is several rows. So what a
+column depends on is known, and columns can be put in order.
 """
 
 from __future__ import annotations
@@ -27,10 +27,17 @@ from privbench.pgsql.parser import Node, SqlError, statement
 
 #: The name of the row that a column is computed for.
 ROW = "this"
-#: Functions of the allow-list whose results change from call to call, in all known versions.
-_VOLATILE = frozenset(
-    "array_sample array_shuffle clock_timestamp gen_random_uuid nextval random random_normal"
-    " timeofday uuidv4 uuidv7".split()
+#: Functions of the allow-list whose results change from call to call, and that return rows.
+_REFUSED = frozenset(
+    """
+    array_sample array_shuffle clock_timestamp gen_random_uuid nextval random random_normal
+    timeofday uuidv4 uuidv7
+    generate_series generate_subscripts json_array_elements json_array_elements_text json_each
+    json_each_text json_object_keys json_populate_recordset json_to_recordset
+    jsonb_array_elements jsonb_array_elements_text jsonb_each jsonb_each_text jsonb_object_keys
+    jsonb_path_query jsonb_path_query_tz jsonb_populate_recordset jsonb_to_recordset
+    regexp_matches regexp_split_to_table string_to_table txid_snapshot_xip unnest
+    """.split()
 )
 #: Queries without WITH, functions in FROM, samples, XML and columns that nobody names.
 _KINDS = EXPRESSIONS - frozenset(
@@ -112,7 +119,7 @@ class _Tables(Scope):
         return name in known.get(kind, ())
 
     def function(self, name: Name) -> bool:
-        return plain(name) not in _VOLATILE and Scope.function(self, name)
+        return plain(name) not in _REFUSED and Scope.function(self, name)
 
     def type(self, name: Name) -> bool:
         """Types of the server, but not those that look names up in its catalogs."""

@@ -8,14 +8,13 @@ it from the other rows of the clone (`privbench.postgres.computed`).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 
 from psycopg import sql
 
 from privbench import roles
 from privbench.config import Config
 from privbench.encoding import role_of
-from privbench.errors import ConfigError, ModelError
+from privbench.errors import ConfigError, ModelError, SchemaError
 from privbench.pgsql.computed import ROW, Computation, NotComputable, Place, computations
 from privbench.pgsql.judge import Name, NotAllowed
 from privbench.pipeline.model import Model
@@ -38,8 +37,8 @@ def computed(schema: Schema, config: Config) -> list[Computation]:
     sections = roles.sections(schema, config)
     for key, columns in config.computed.items():
         name = TableName.parse(key)
-        if name not in schema:
-            what = "[computed] names this table, but the schema has no such table."
+        if name not in schema or list(map(TableName.parse, config.computed)).count(name) > 1:
+            what = "[computed] names this table twice, or the schema has no such table."
             raise ConfigError(what, table=str(name), remedy="Take it out of the config.")
         table = schema.table(name)
         for column, text in columns.items():
@@ -59,15 +58,18 @@ def computed(schema: Schema, config: Config) -> list[Computation]:
 
 def suggestions(schema: Schema, config: Config) -> dict[str, dict[str, str]]:
     """Expressions that names suggest, by table and column, as far as the config may have them."""
-    found: dict[str, dict[str, str]] = {}
+    declared, found = names_of(config), dict[str, dict[str, str]]()
     for table, column, text in proposed(schema):
-        if column in names_of(config).get(table.key, ()):
-            continue
-        more = with_computed(config, {table.key: {column: text}})
-        with suppress(ConfigError):
-            computed(schema, more)
-            found.setdefault(table.key, {})[column] = text
-            config = more
+        if column not in declared.get(table.key, ()):
+            found.setdefault(table.key, {}).setdefault(column, text)
+    while found:
+        try:
+            computed(schema, with_computed(config, found))
+            break
+        except ConfigError as error:
+            if found.get(error.table or "", {}).pop(error.column or "", None) is None:
+                raise
+            found = {key: columns for key, columns in found.items() if columns}
     return found
 
 
@@ -111,7 +113,7 @@ def of_model(model: Model) -> list[Computation]:
     """The computed columns of a model, which may be a stranger's: errors are ModelErrors."""
     try:
         return computed(model.schema, Config.model_validate(model.config))
-    except ConfigError as error:
+    except (ConfigError, SchemaError) as error:
         remedy = "The file is damaged or forged: fit the model again."
         raise ModelError(
             error.message, table=error.table, column=error.column, remedy=remedy
@@ -138,7 +140,7 @@ def require_resolved(connection: Connection, schema: Schema, config: Config) -> 
         name = TableName(*item.table)
         insert = (
             "INSERT INTO {} ({}) OVERRIDING SYSTEM VALUE SELECT made.* FROM {} AS {} "
-            "CROSS JOIN LATERAL (SELECT (SELECT ({}))) AS made"
+            "CROSS JOIN LATERAL (SELECT ({})) AS made"
         )
         text = build(insert, name, [item.column], name, ROW, sql.SQL(f"{item.text}\n"))
         with database_errors("resolving a computed column", str(name)), connection.transaction():

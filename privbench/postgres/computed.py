@@ -39,7 +39,7 @@ SELECT {values} FROM {stage} AS {row} CROSS JOIN LATERAL (SELECT {computed}) AS 
 """
 _EACH: LiteralString = """
     BEGIN
-      {made}.{column} := (SELECT ({text}));
+      {made}.{column} := ({text});
       IF {needed} AND {made}.{column} IS NULL THEN RAISE not_null_violation; END IF;
     EXCEPTION WHEN OTHERS THEN
       {made}.{column} := {row}.{column};
@@ -126,7 +126,7 @@ class Computing:
             target=target,
             columns=names,
             values=[sql.Identifier(*((_MADE, at[n]) if n in at else (ROW, n))) for n in names],
-            computed=[build("(SELECT ({})) AS {}", _text(c), at[c.column]) for c in columns],
+            computed=[build("({}) AS {}", _text(c), at[c.column]) for c in columns],
             **parts,
         )
         if self._limited(together) is not None:

@@ -8,7 +8,9 @@ amount and the tax (BT-112, BT-109, BT-110). Nothing here reads rows, so it cost
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from privbench.rules.named import plain_name
 from privbench.schema import ForeignKey, Schema, Table, TableName, quote
@@ -28,11 +30,19 @@ _KEYS = (("id",), ("key",), ("code",), ("no",))
 
 def proposed(schema: Schema) -> Iterator[tuple[Table, str, str]]:
     """Tables, columns of them, and the expressions that their names suggest."""
+    of_child, of_parent = defaultdict[TableName, list[ForeignKey]](list), defaultdict(list)
+    for key in (key for table in schema for key in table.foreign_keys):
+        if len(key.columns) == 1 and not key.is_self and key.when is None:
+            of_child[key.table].append(key)
+            of_parent[key.ref_table].append(key)
     for table in schema:
-        yield from _amounts(table)
-        yield from _totals(schema, table)
-        yield from _counters(schema, table)
-        yield from _copies(schema, table)
+        for column, text in chain(
+            _amounts(table),
+            _totals(schema, table, of_parent[table.name]),
+            _counters(table, of_parent[table.name]),
+            _copies(schema, table, of_child[table.name]),
+        ):
+            yield table, column, text
 
 
 def _numbers(table: Table) -> dict[str, str]:
@@ -44,77 +54,72 @@ def _numbers(table: Table) -> dict[str, str]:
     }
 
 
-def _amounts(table: Table) -> Iterator[tuple[Table, str, str]]:
-    named = _numbers(table)
-    amounts = [_named(named, pattern) for pattern in (_NET, _TAX, _GROSS)]
-    if all(amounts):
-        net, tax, gross = amounts
-        named = {name: column for name, column in named.items() if column != gross}
-        yield table, gross, f"this.{quote(net)} + this.{quote(tax)}"
-    factors = [_named(named, pattern) for pattern in (_QUANTITY, _PRICE)]
-    if all(factors) and not any("discount" in name for name in named):
-        quantity, price = factors
-        rest = {name: column for name, column in named.items() if column not in factors}
-        if amount := amounts[0] or _named(rest, _AMOUNT):
-            yield table, amount, f"this.{quote(quantity)} * this.{quote(price)}"
-
-
-def _totals(schema: Schema, table: Table) -> Iterator[tuple[Table, str, str]]:
-    """Sums of what the rows amount to that refer to a row, as the total of an order's lines."""
-    total = _named(_numbers(table), _GROSS) or _named(_numbers(table), _AMOUNT)
-    for key in _keys(schema) if total else ():
-        named = _numbers(schema.table(key.table))
-        factors = [_named(named, pattern) for pattern in (_QUANTITY, _PRICE)]
-        if key.ref_table == table.name and all(factors):
-            what = " * ".join(f"o.{quote(name)}" for name in factors)
-            asked = f"coalesce(sum({what}), 0)"
-            yield table, total, _asked(asked, key.table, key.columns, key.ref_columns)
-
-
 def _named(named: dict[str, str], pattern: re.Pattern[str]) -> str:
     """The only column whose words match a pattern, or ''."""
     found = [column for name, column in named.items() if pattern.fullmatch(name)]
     return found[0] if len(found) == 1 else ""
 
 
-def _counters(schema: Schema, table: Table) -> Iterator[tuple[Table, str, str]]:
+def _product(row: str, named: dict[str, str]) -> str:
+    """Quantity by price of a row, or '' without such columns, or with a discount."""
+    factors = [_named(named, pattern) for pattern in (_QUANTITY, _PRICE)]
+    if not all(factors) or any("discount" in name for name in named):
+        return ""
+    return " * ".join(f"{row}.{quote(name)}" for name in factors)
+
+
+def _amounts(table: Table) -> Iterator[tuple[str, str]]:
+    named = _numbers(table)
+    net, tax, gross = (_named(named, pattern) for pattern in (_NET, _TAX, _GROSS))
+    if net and tax and gross:
+        named = {name: column for name, column in named.items() if column != gross}
+        yield gross, f"this.{quote(net)} + this.{quote(tax)}"
+    rest = {n: c for n, c in named.items() if not (_PRICE.fullmatch(n) or _QUANTITY.fullmatch(n))}
+    amount, product = net or _named(rest, _AMOUNT), _product("this", named)
+    if amount and product:
+        yield amount, product
+
+
+def _totals(schema: Schema, table: Table, keys: Sequence[ForeignKey]) -> Iterator[tuple[str, str]]:
+    """Sums of what the rows amount to that refer to a row, as the total of an order's lines."""
+    named = _numbers(table) if keys else {}
+    total = _named(named, _GROSS) or _named(named, _AMOUNT)
+    for key in keys if total else ():
+        product = _product("o", _numbers(schema.table(key.table)))
+        if product:
+            asked = f"coalesce(sum({product}), 0)"
+            yield total, _asked(asked, key.table, key.columns, key.ref_columns)
+
+
+def _counters(table: Table, keys: Sequence[ForeignKey]) -> Iterator[tuple[str, str]]:
     """Numbers of the rows that refer to a row, as ``orders_count`` beside a table of orders."""
-    for name, column in _numbers(table).items():
+    for name, column in _numbers(table).items() if keys else ():
         counted = _COUNT.fullmatch(name)
         what = tuple((counted["after"] or counted["before"]).split()) if counted else ()
-        for key in _keys(schema):
-            if what and key.ref_table == table.name and noun(key.table.name)[-len(what) :] == what:
-                yield table, column, _asked("count(*)", key.table, key.columns, key.ref_columns)
+        for key in keys:
+            if what and noun(key.table.name)[-len(what) :] == what:
+                yield column, _asked("count(*)", key.table, key.columns, key.ref_columns)
 
 
-def _copies(schema: Schema, table: Table) -> Iterator[tuple[Table, str, str]]:
+def _copies(schema: Schema, table: Table, keys: Sequence[ForeignKey]) -> Iterator[tuple[str, str]]:
     """Copies of a parent's column, as ``customer_country`` beside ``customer_id``."""
-    for key in _keys(schema):
-        parent, stem, what = (
-            schema.table(key.ref_table),
-            words(key.columns[0]),
-            noun(key.ref_table.name),
-        )
-        fronts = (stem[:-1] if stem[-1:] in _KEYS else stem, what, what[-1:])
+    for key in keys:
+        parent, stem = schema.table(key.ref_table), words(key.columns[0])
+        what = noun(key.ref_table.name)
+        fronts = {stem[:-1] if stem[-1:] in _KEYS else stem, what, what[-1:]}
         named = {
-            (*front, *words(plain_name(c.name, parent))): c
-            for c in parent.columns
+            (*front, *words(plain_name(column.name, parent))): column
+            for column in parent.columns
             for front in fronts
         }
-        for column in table.columns if key.table == table.name else ():
+        for column in table.columns:
             copied = named.get(words(column.name))
             if copied is not None and copied.type.sql == column.type.sql:
                 asked = f"o.{quote(copied.name)}"
-                yield table, column.name, _asked(asked, parent.name, key.ref_columns, key.columns)
+                yield column.name, _asked(asked, parent.name, key.ref_columns, key.columns)
 
 
 def _asked(what: str, table: TableName, theirs: tuple[str, ...], ours: tuple[str, ...]) -> str:
     """The query of what rows of a table hold that have our value in a column of theirs."""
     where = f"o.{quote(theirs[0])} = this.{quote(ours[0])}"
     return f"(SELECT {what} FROM {table} o WHERE {where})"  # noqa: S608 - a text to be judged
-
-
-def _keys(schema: Schema) -> list[ForeignKey]:
-    """Keys of one column to another table."""
-    found = [key for table in schema for key in table.foreign_keys if key.when is None]
-    return [key for key in found if len(key.columns) == 1 and not key.is_self]

@@ -64,7 +64,7 @@ def test_clone_has_computed_columns_of_which_the_model_holds_nothing(model, make
     assert ask(target, f"SELECT count(*) FROM client c WHERE orders <> {counted}") == [(0,)]
 
 
-def test_load_part_by_part_and_as_a_role_computes_the_same(model, make_database):
+def test_load_part_by_part_computes_the_same(model, make_database):
     rows = []
     for resumable in (False, True):
         target = make_database()
@@ -105,7 +105,7 @@ def test_sample_without_a_server_names_what_it_leaves_out(model, tmp_path, monke
 @pytest.mark.parametrize(
     ("table", "column", "text", "said"),
     [
-        ("shop", "total", "1", "public.shop: .computed. names this table, but the schema has no"),
+        ("shop", "total", "1", "public.shop: .computed. names this table twice, or the schema"),
         ("purchase", "sum", "1", "public.purchase.sum: it cannot be computed: .* no such column"),
         ("purchase", "twice", "1", "PostgreSQL itself computes it"),
         ("purchase", "id", "1", "it is a key, or a part of one"),

@@ -5,6 +5,7 @@ columns of the load alone, before a server hears of them.
 """
 
 import pytest
+from market import ask
 from sql_files import cases
 
 from privbench.pgsql.computed import NotComputable, computations
@@ -18,6 +19,16 @@ HOSTILE = cases(__file__, "columns")
 def test_expression_that_does_more_than_compute_is_refused(said, text):
     with pytest.raises(NotComputable, match=said):
         computations({(BILL, "gross"): text}, TABLES)
+
+
+def test_no_function_is_called_that_is_volatile_or_returns_rows(server):
+    asked = (
+        "SELECT DISTINCT proname FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace"
+        " AND (proretset OR provolatile = 'v')"
+    )
+    for (name,) in ask(server.dsn, asked):
+        with pytest.raises(NotComputable, match=f"it calls {name}"):
+            computations({(BILL, "gross"): f'"{name}"(this.net)'}, TABLES)
 
 
 def test_expressions_are_put_in_order_of_what_they_read_across_tables():
