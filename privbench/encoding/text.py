@@ -234,7 +234,7 @@ class TextCodec(Codec):
                 # Their own law says how often dates occur.
                 count = None
         if count is None or value is None:
-            return self._fitting(shape, lengths, np.ones(rows), rng, days)
+            return self._fitting(shape, lengths, np.ones(rows, np.int64), rng, days)
         order = np.lexsort((rng.random(rows), lengths, shape))
         middle = order[np.cumsum(count) - count // 2 - 1]
         days = None if days is None else days[middle]
