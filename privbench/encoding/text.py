@@ -375,8 +375,8 @@ class TextReader(ColumnReader):
     default_labels: tuple[str, ...] = ()
     title: str = ""  # the column's name without its table's prefix
     named: bool = False  # whether its name suggests default labels, not its DEFAULT alone
-    framed: bool = False  # whether what texts begin or end with is read as labels (`frames_of`)
     pieces: bool = False  # whether words of the texts without a label may be released
+    framed: bool = False  # whether what texts begin or end with is read as labels (`frames_of`)
 
     @property
     def shaped(self) -> bool:

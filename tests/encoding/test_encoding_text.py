@@ -255,7 +255,8 @@ def test_texts_that_differ_begin_or_end_as_before():
     assert codec.listed is None
     assert codec.shares([(0, 1)], False) is None
     label = np.repeat(np.arange(len(frames) + 1), [*BEGINNINGS.values(), 50])
-    fill = {name: np.resize(item, len(label)) for name, item in codes.items() if name != "code"}
+    parts = codes.keys() & codec.domains.keys() - {"code"}
+    fill = {name: np.resize(codes[name], len(label)) for name in parts}
     made = codec.decode({**fill, "code": label}, generator(1)).to_pylist()
     for frame, code in zip(frames, range(len(frames)), strict=True):
         here = [text for text, at in zip(made, label, strict=True) if at == code]
