@@ -220,7 +220,10 @@ class TextCodec(Codec):
             made = rehoused(made, (), self.firsts, self.type.length, rng)
             return made.take(pa.array(rng.permutation(value)))
         edges = np.array(self.lengths, dtype=np.int64)
-        cell = _present(codes[attribute(self.column, "length")], len(edges) - 1, chosen, rng)
+        # Texts beside the labels are not empty if the empty text is one of these.
+        least = int("" in (self.labels or ()) and edges[:2].tolist() == [0, 1] and len(edges) > 2)
+        coded = codes[attribute(self.column, "length")]
+        cell = _present(coded, len(edges) - 1, chosen, rng, least)
         shape = _present(codes[attribute(self.column, "shape")], len(SHAPES), chosen, rng)
         shape = settled(shape, _NOISE, rng)
         lengths = np.minimum(rng.integers(edges[cell], edges[cell + 1], dtype=np.int64), MAX_LENGTH)
@@ -294,14 +297,19 @@ class TextCodec(Codec):
         return replace_rows(made, rows, new.cast(made.type))
 
 
-def _present(codes: AnyCodes, cells: int, chosen: NDArray[np.int64], rng: Rng) -> NDArray[np.int64]:
-    """The cells of the chosen rows; NULL is replaced by the cell of a random row without NULL."""
+def _present(
+    codes: AnyCodes, cells: int, chosen: NDArray[np.int64], rng: Rng, least: int = 0
+) -> NDArray[np.int64]:
+    """The cells of the chosen rows; NULL is replaced by the cell of a random row without NULL.
+
+    So are cells before the `least`.
+    """
     result = codes[chosen].astype(np.int64)
     # A learner may sample a present text together with the length code of NULL.
-    lost = np.flatnonzero(result >= cells)
-    known = np.flatnonzero(codes < cells)
+    lost = np.flatnonzero((result >= cells) | (result < least))
+    known = np.flatnonzero((codes < cells) & (codes >= least))
     if len(lost):
-        result[lost] = codes[rng.choice(known, len(lost))] if len(known) else 0
+        result[lost] = codes[rng.choice(known, len(lost))] if len(known) else least
     return result
 
 

@@ -171,6 +171,17 @@ def test_decode_of_surrogates_differs_and_is_as_long_as_told():
     assert len(set(made_semantic("first_name", 5000, generator(1)).to_pylist())) < 1000
 
 
+@pytest.mark.parametrize(("labels", "empty"), [(("", "red"), 500), (("red", "blue"), 200)])
+def test_texts_beside_an_empty_label_are_not_empty(labels, empty):
+    """Most rows are: of a thousand, five hundred have the label, and most lengths are 0."""
+    codes = codes_of(np.repeat([labels.index("red") ^ 1, 2], [500, 500]))
+    lengths = np.repeat([0, 7, 8], [700, 200, 100])
+    codes[attribute("c", "length")] = lengths
+    found = codec_of(None, labels).decode(codes, generator(5)).to_pylist()
+    assert found.count("") == empty
+    assert {len(text) for text in found[500:] if text} == {7, 8}
+
+
 def test_a_rest_that_is_noise_becomes_labels_and_a_real_one_does_not():
     def distinct(rest: int) -> set[str]:
         codes = codes_of(np.repeat([0, 1, 2], [600, 400, rest]))
