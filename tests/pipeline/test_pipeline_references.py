@@ -231,7 +231,7 @@ MORE = """
         ("columns = ['person']\nto = {table = 'person'}\nown = true", "Extra inputs"),
         ("columns = ['person']", "either 'to', or 'type' and 'types'"),
         ("columns = ['person']\nto = {table = 'person'}\neach = true", "'each' is for arrays"),
-        ("columns = ['keys']\nto = {table = 'person'}", "an array is no key"),
+        ("columns = ['keys']\nto = {table = 'person'}", "PostgreSQL has no equality"),
         (
             "columns = ['keys']\nto = {table = 'product', columns = ['code']}\neach = true",
             "no equality",
