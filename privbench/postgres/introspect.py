@@ -346,7 +346,8 @@ def _compared(connection: Connection, key: ForeignKey, *, each: bool = False) ->
             "refer to, and so would allow no foreign key.",
             table=str(key.table),
             column=", ".join(key.columns),
-            remedy="Refer to columns of the same types, or leave the reference out.",
+            remedy="Refer to columns of the same types (of an array's elements by each = true), or "
+            "leave the reference out.",
         )
     unique = found[0].one_to_one and not each
     return replace(key, unique=unique, equalities=_equalities(key.table, found[0]))

@@ -143,17 +143,12 @@ def is_array_of_keys(table: Table, column: Column) -> bool:
 
 
 def _check_array(table: Table, item: ReferenceConfig) -> None:
-    """Refuse a reference of an array's elements that cannot be honoured, or of a whole array."""
-    kind, name = table.column(item.columns[0]).type, item.columns[0]
-    if not item.each:
-        if len(item.columns) == 1 and kind.category == "A" and kind.element in _ELEMENTS:
-            said, remedy = "an array is no key.", "Add each = true: its elements are the keys."
-            raise _refused(table, item, said, remedy)
-        return
-    if not is_array_of_keys(table, table.column(name)):
+    """Refuse a reference of an array's elements that cannot be honoured."""
+    column = table.column(item.columns[0])
+    if item.each and not is_array_of_keys(table, column):
         said = (
             "'each' is for arrays of integers, UUIDs and texts that are in no key, and no domain; "
-            f"the type is {kind.sql}."
+            f"the type is {column.type.sql}."
         )
         raise _refused(table, item, said, "Take 'each' out, or leave the reference out.")
 
