@@ -83,6 +83,8 @@ from privbench.schema import Column, ColumnType, Table
 #: fiftieth. With twice this share, real values would become labels; with half of it, a few rows of
 #: noise would become values of their own.
 _NOISE = 0.05
+#: Share of a column's numbers, codes and addresses, the longest ones, that is taken for noise.
+_LONG = 0.01
 #: Up to this share, rows without a label that the counts by rank do not show are taken to have a
 #: few values. A larger share can only be many rare values, as noise would not have hidden a few.
 #: With half or twice this share, columns in between get 10 values instead of 1,000 or vice versa.
@@ -225,8 +227,12 @@ class TextCodec(Codec):
         coded = codes[attribute(self.column, "length")]
         cell = _present(coded, len(edges) - 1, chosen, rng, least)
         shape = _present(codes[attribute(self.column, "shape")], len(SHAPES), chosen, rng)
-        shape = settled(shape, _NOISE, rng)
+        shape = settled(shape, 2 * _NOISE, rng)
         lengths = np.minimum(rng.integers(edges[cell], edges[cell + 1], dtype=np.int64), MAX_LENGTH)
+        if (formats := is_format(shape)).any():
+            # One number with as many digits as noise alone gives it would outweigh a column's sum.
+            most = np.quantile(lengths[formats], 1 - _LONG, method="lower")
+            lengths = np.where(formats, np.minimum(lengths, most), lengths)
         days = None
         if self.dates is not None:
             shape, given = in_one_order(shape), codes[self.dates.column]

@@ -67,7 +67,7 @@ def formatted(
     for size in np.unique(free).tolist():
         wide = template.replace("{*}", f"{{{size}}}")
         if name == "digits" and least + size in _GREATEST:
-            wide = f"1[0-9]{{{size - 1}}}"
+            wide = f"1[0-9]{{{size}}}"
         parts.append(_tree(wide).make(int((free == size).sum()), 0, rng))
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
@@ -109,10 +109,11 @@ def days_of(text: pa.Array) -> pa.Array:
 
 
 #: What texts of which few rows share one begin or end with: letters and perhaps a year before a
-#: number (E.123 and ISO 8601 write them so), or the domain of an e-mail address (RFC 5322).
+#: number, the domain of an e-mail address (RFC 5322), all but the last part of a URL (RFC 3986).
 _FRAMES = (
     r"^(?P<frame>[A-Za-z]{1,9}[-_/#.: ]?(?:(?:19|20)[0-9]{2}[-_/])?)[0-9]+$",
     r"^[^@\s]+(?P<frame>@[^@\s]+\.[^@\s]+)$",
+    r"^(?P<frame>https?://[^\s?#]*/)[^\s/]+/?$",
     r"^(?P<frame>)$",
 )
 
