@@ -68,6 +68,8 @@ class StepNeed:
     # For every step, the shares of its multiples that count for each step; () where the shares of
     # steps are not kept.
     chances: tuple[tuple[float, ...], ...] = ()
+    # Sizes of steps, where one may be no multiple of those after it (60 and 50); else ().
+    sizes: tuple[int, ...] = ()
 
     @property
     def candidates(self) -> NDArray[np.int64]:

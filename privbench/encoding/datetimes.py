@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from psycopg import sql
 
+from privbench.encoding.mixtures import MixedScale
 from privbench.encoding.scale import (
     LINEAR,
     Lattice,
@@ -23,7 +24,6 @@ from privbench.encoding.scale import (
     Points,
     Scale,
     Spacing,
-    SteppedScale,
     int64_points,
     integer_array,
     log_grid,
@@ -161,62 +161,12 @@ class _Weekly(Multiples):
         return week, self._sums[part] + np.array(self.law)[part] * inside / self._each
 
 
-def _mass(step: Lattice, lows: Points, highs: Points) -> Floats:
-    """The sum of the weights of a step's points in every cell ``[low, high)``."""
-    if isinstance(step, _Weekly):
-        return step.mass(lows, highs)
-    return np.asarray(step.count(highs) - step.count(lows), np.float64)
-
-
-def _draw(step: Lattice, lows: Points, highs: Points, rng: np.random.Generator) -> Points:
-    """One point of a step in every cell, by weight; the next point after a cell without one."""
-    if isinstance(step, _Weekly):
-        return step.draw(lows, highs, rng)
-    first, end = step.count(lows), step.count(highs)
-    numbers = rng.integers(first, np.maximum(end, first + 1), dtype=np.int64)
-    return np.asarray(step.at(numbers), np.int64)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _TimedScale(SteppedScale):
-    """The common part of dates, timestamps and times of day: years to seconds.
-
-    With released shares of steps, as many values are drawn among the multiples of each step as it
-    has, where their cells hold one.
-    """
-
-    multiple: int | None = None  # place of the released step among `steps`
-    law: tuple[float, ...] = ()  # released shares of the values drawn on each step, or ()
-    # Released laws of the `cycles`, () for one that is hidden; () where all are.
-    cycle_laws: tuple[tuple[float, ...], ...] = ()
-
-    @property
-    @abstractmethod
-    def steps(self) -> tuple[Lattice, ...]:
-        """Steps that are told apart, the coarsest first; the last one has all values of the type.
-
-        Each has all points of those before it, but Mondays need not be first days of months.
-        """
-
-    @property
-    def step_choices(self) -> range:
-        return range(len(self.steps))
-
-    @property
-    def lattice(self) -> Lattice | None:
-        return None if self.multiple is None else self.steps[self.multiple]
+class _TimedScale(MixedScale):
+    """The common part of dates, timestamps and times of day: years to seconds."""
 
     @property
     def chances(self) -> tuple[tuple[float, ...], ...]:
-        return _chances(replace(self, multiple=None, law=(), cycle_laws=()))
-
-    def with_step(self, step: int | None, law: tuple[float, ...] = ()) -> Self:
-        if step not in (None, *self.step_choices):
-            raise ValueError("values of this type have no such step")
-        fits = len(law) == len(self.steps) and min(law) >= 0 and abs(sum(law) - 1) < 1e-6
-        if law and not fits:
-            raise ValueError("the shares of the steps must have the sum 1")
-        return replace(self, multiple=step, law=law)
+        return _chances(replace(self, multiple=None, law=()))
 
     def steps_of(self, points: Points) -> Points:
         result = points.copy()
@@ -234,57 +184,6 @@ class _TimedScale(SteppedScale):
     def _day(self) -> int:
         """Grid points per day."""
         return _DAY
-
-    def draw(self, lows: Points, highs: Points, rng: np.random.Generator) -> Points:
-        parts = self._mixture(lows, highs)
-        chosen = rng.random(len(lows)) * sum(weights for _, weights in parts)
-        drawn, left, least = lows.copy(), np.ones(len(lows), np.bool_), np.zeros(len(lows))
-        for step, weights in parts:
-            least = least + weights
-            rows = np.flatnonzero(left & (chosen < least))
-            drawn[rows] = _draw(step, lows[rows], highs[rows], rng)
-            left[rows] = False
-        return drawn
-
-    def mass(self, low: Points, high: Points, lows: Points, highs: Points) -> Floats:
-        result = np.zeros(len(lows))
-        for step, weights in self._mixture(lows, highs):
-            whole = _mass(step, lows, highs)
-            result += weights * _mass(step, low, high) / np.where(whole > 0, whole, 1)
-        return result
-
-    @property
-    def _shares(self) -> tuple[float, ...]:
-        """The share of the values drawn on each step; all on one step where none are released."""
-        usual = self._usual if self.multiple is None else self.multiple
-        return self.law or tuple(float(place == usual) for place in range(len(self.steps)))
-
-    @property
-    def _usual(self) -> int:
-        """The place of the step of values where no step is released."""
-        return len(self.steps) - 1
-
-    def _lattices(self) -> tuple[Lattice, ...]:
-        """The steps, whose points may have weights."""
-        return self.steps
-
-    def _mixture(self, lows: Points, highs: Points) -> list[tuple[Lattice, Floats]]:
-        """Steps, and for every cell the weight of each: its share times its part within the cell.
-
-        A cell that has a multiple of no step with a share takes the coarsest one of which it has.
-        """
-        found, none = list[tuple[Lattice, Floats]](), np.ones(len(lows), np.bool_)
-        lattices = self._lattices()
-        for share, step in zip(self._shares, lattices, strict=True):
-            if share > 0:
-                mass = _mass(step, lows, highs)
-                found.append((step, share * step.size * mass))
-                none &= mass <= 0
-        for step in lattices if none.any() else ():
-            held = none & (_mass(step, lows, highs) > 0)
-            found.append((step, held.astype(np.float64)))
-            none &= ~held
-        return found
 
 
 def _weights(shares: Floats) -> tuple[float, ...]:
@@ -331,8 +230,12 @@ def _chances(scale: _TimedScale) -> tuple[tuple[float, ...], ...]:
     return tuple(result)
 
 
+@dataclass(frozen=True, kw_only=True)
 class _Calendar(_TimedScale):
     """The common part of dates and timestamps, which may be infinite."""
+
+    # Released laws of the `cycles`, () for one that is hidden; () where all are.
+    cycle_laws: tuple[tuple[float, ...], ...] = ()
 
     specials: ClassVar[tuple[str, ...]] = ("-inf", "inf")
     default_range: ClassVar[tuple[str, str]] = ("2000-01-01", "2030-01-01")
@@ -361,6 +264,20 @@ class _Calendar(_TimedScale):
         if not fits:
             raise ValueError("the shares of weekdays and of hours must have the sum 1")
         return replace(self, cycle_laws=laws if any(laws) else ())
+
+    @property
+    def chances(self) -> tuple[tuple[float, ...], ...]:
+        return _chances(replace(self, multiple=None, law=(), cycle_laws=()))
+
+    def _weight(self, step: Lattice, lows: Points, highs: Points) -> Floats:
+        if isinstance(step, _Weekly):
+            return step.mass(lows, highs)
+        return super()._weight(step, lows, highs)
+
+    def _draw(self, step: Lattice, lows: Points, highs: Points, rng: np.random.Generator) -> Points:
+        if isinstance(step, _Weekly):
+            return step.draw(lows, highs, rng)
+        return super()._draw(step, lows, highs, rng)
 
     def _lattices(self) -> tuple[Lattice, ...]:
         """The steps, of which days and finer ones follow the released weekdays and hours.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import lru_cache
 from typing import ClassVar, Self
 
 import numpy as np
@@ -13,6 +14,7 @@ import pyarrow.compute as pc
 from psycopg import sql
 
 from privbench.encoding.base import ZERO, Floats
+from privbench.encoding.mixtures import MixedScale
 from privbench.encoding.scale import (
     GREATEST,
     LEAST,
@@ -20,7 +22,6 @@ from privbench.encoding.scale import (
     Mask,
     Multiples,
     Points,
-    Scale,
     SteppedScale,
     WrittenDates,
     grid_number,
@@ -35,8 +36,22 @@ from privbench.privacy.recoding import NAN, NEG_INF, NULL, POS_INF
 _TYPES = {"int2": (16, pa.int16()), "int4": (32, pa.int32()), "int8": (64, pa.int64())}
 
 
+#: Steps of integers that are told apart: round numbers and those of clocks, the coarsest first.
+_ROUND = (1000, 100, 60, 50, 30, 25, 15, 10, 5, 2, 1)
+
+
+@lru_cache(maxsize=1)
+def _chances() -> tuple[tuple[float, ...], ...]:
+    """The value of `Scale.chances` for integers: the steps repeat after their common multiple."""
+    scale, every, result = IntegerScale("int8"), np.lcm.reduce(_ROUND), []
+    for step in _ROUND:
+        counts = np.bincount(scale.steps_of(np.arange(step, every + 1, step)), minlength=11)
+        result.append(tuple((counts / counts.sum()).tolist()))
+    return tuple(result)
+
+
 @dataclass(frozen=True)
-class IntegerScale(Scale):
+class IntegerScale(MixedScale):
     """Integers of 16, 32 or 64 bits."""
 
     octaves: ClassVar[bool] = True
@@ -49,6 +64,35 @@ class IntegerScale(Scale):
         """The type's range; bigint without the few points that are sentinels."""
         bits = _TYPES[self.base][0]
         return max(-(2 ** (bits - 1)), LEAST), min(2 ** (bits - 1) - 1, GREATEST)
+
+    @property
+    def steps(self) -> tuple[Multiples, ...]:
+        return tuple(map(Multiples, _ROUND))
+
+    @property
+    def step_choices(self) -> range | None:
+        """None for smallint, which mostly holds codes."""
+        return None if self.base == "int2" else super().step_choices
+
+    @property
+    def chances(self) -> tuple[tuple[float, ...], ...]:
+        return _chances()
+
+    @property
+    def multiples(self) -> tuple[int, ...]:
+        return _ROUND
+
+    def steps_of(self, points: Points) -> Points:
+        result = points.copy()
+        real = (points > NEG_INF) & (points < POS_INF)
+        for place, step in reversed([*enumerate(_ROUND)]):
+            result[real & (points % step == 0)] = place
+        result[points == 0] = ZERO
+        return result
+
+    def has_value(self, lo: int, hi: int) -> bool:
+        step = 1 if self.multiple is None else _ROUND[self.multiple]
+        return (self.first_aligned(lo) or step) < hi
 
     @property
     def default_range(self) -> tuple[str, str]:

@@ -222,7 +222,7 @@ class OrderedReader(ColumnReader):
         choices = self.scale.step_choices
         assert choices is not None
         default = DEFAULT_DECIMALS if self.scale.fractions else choices[-1]
-        return StepNeed(self._steps, choices, default, self.scale.chances)
+        return StepNeed(self._steps, choices, default, self.scale.chances, self.scale.multiples)
 
     @property
     def _shared(self) -> tuple[CategoriesNeed, ...]:

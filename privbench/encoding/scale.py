@@ -84,6 +84,11 @@ class Scale(ABC):
         return ()
 
     @property
+    def multiples(self) -> tuple[int, ...]:
+        """Sizes of the steps, where one may be no multiple of those after it; else ()."""
+        return ()
+
+    @property
     def cycles(self) -> dict[str, int]:
         """Parts of a value that recur, such as its weekday, and how many values each part has."""
         return {}
@@ -102,6 +107,11 @@ class Scale(ABC):
     def step(self) -> int:
         """Distance of neighbouring values of the type, in grid points."""
         return 1
+
+    @property
+    def unit(self) -> int:
+        """Distance of neighbours among the values of the column, as far as a release shows it."""
+        return self.step
 
     @property
     @abstractmethod
@@ -334,6 +344,13 @@ class SteppedScale(Scale):
     @abstractmethod
     def lattice(self) -> Lattice | None:
         """The multiples of the released step; None without one."""
+
+    @property
+    def unit(self) -> int:
+        lattice = self.lattice
+        if isinstance(lattice, Multiples) and lattice.first == 0:
+            return lattice.size
+        return self.step
 
     def has_value(self, lo: int, hi: int) -> bool:
         return self.first_aligned(lo) < hi

@@ -186,6 +186,19 @@ def find_cycle(noisy: Floats, sd: float) -> tuple[float, ...]:
     return tuple((shares / shares.sum()).tolist())
 
 
+def common_step(law: tuple[float, ...], sizes: tuple[int, ...]) -> int:
+    """The place of the coarsest step on which nearly all values lie, by the shares of all steps.
+
+    >>> common_step((0.5, 0.0, 0.5, 0.0), (60, 50, 30, 1))
+    2
+    """
+    held = [
+        sum(share for share, size in zip(law, sizes, strict=True) if size % step == 0)
+        for step in sizes
+    ]
+    return next(place for place, share in enumerate(held) if share >= 1 - _MORE - 1e-9)
+
+
 def find_step(noisy: Floats, sd: float, default: int) -> int | None:
     """The place in ``noisy`` of the coarsest step such that next to no rows need a finer one.
 

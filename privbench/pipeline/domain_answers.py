@@ -26,6 +26,7 @@ from privbench.encoding.scale import scale_of
 from privbench.encoding.surrogates import KIND, Surrogates
 from privbench.learning.denoise import Floats
 from privbench.learning.ranges import (
+    common_step,
     cut,
     find_cycle,
     find_law,
@@ -170,8 +171,11 @@ def step(need: StepNeed, answers: list[Answer]) -> Step:
         return Step(None)
     default = need.choices.index(need.default)
     noisy, sd = answers[0].noisy, answers[0].sd
-    place = find_step(noisy, sd, default)
     law = find_law(noisy, sd, np.array(need.chances)) if need.chances else ()
+    if need.sizes:
+        place = common_step(law, need.sizes) if law else None
+    else:
+        place = find_step(noisy, sd, default)
     return Step(None if place is None else need.choices[place], law)
 
 

@@ -144,7 +144,7 @@ def test_public_range_of_many_steps_is_a_limit_of_what_is_released(low, width):
     """Over one cell a step the noise of a histogram would add up to more than its rows."""
     high = low + width
     wide = plan(INT4, config=ColumnConfig(min=low, max=high), delta=1e-9)
-    bounds, values = wide.needs
+    bounds, _, values = wide.needs
     assert (bounds.default.lo, bounds.default.hi) == (low, high + 1)
     for points in (bounds.candidates, *bounds.coarser):
         assert (points[0], points[-1]) == (low, high)

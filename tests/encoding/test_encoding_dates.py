@@ -12,7 +12,7 @@ from columns import DATE, INT4, STAMPZ, col, table
 from psycopg import sql
 
 from privbench.config import ColumnConfig
-from privbench.encoding.base import CycleNeed, StepNeed
+from privbench.encoding.base import CycleNeed, Step, StepNeed
 from privbench.encoding.bounds import Bounds
 from privbench.encoding.keys.generate import fill_keys
 from privbench.encoding.keys.references import TableRows
@@ -172,7 +172,9 @@ TIME = replace(STAMPZ, sql="time without time zone", base="time")
 
 
 def grains(rng, kind, rows):
-    """Microseconds or days of one grain, in 2020 to 2022."""
+    """Microseconds or days of one grain, in 2020 to 2022; or multiples of a whole number."""
+    if kind.isdigit():
+        return int(kind) * rng.integers(1, 60_000 // int(kind), rows)
     base = 18_262 + rng.integers(0, 1096, rows)
     day = np.array(base).astype("M8[D]")
     return {
@@ -194,6 +196,8 @@ def grains(rng, kind, rows):
         (STAMPZ, {"midnight": 0.6, "quarter": 0.4}, 6), (DATE, {"month": 1.0}, 1),
         (DATE, {"monday": 1.0}, 2), (DATE, {"month": 0.5, "day": 0.5}, None),
         (TIME, {"hour of day": 0.8, "second of day": 0.2}, None),
+        (INT4, {"15": 1.0}, 6), (INT4, {"60": 0.5, "50": 0.5}, 7),
+        (INT4, {"100": 0.9, "1": 0.1}, None), (INT4, {"25": 0.99, "1": 0.01}, 5),
     ],
 )  # fmt: skip
 def test_values_keep_the_shares_of_their_steps(type_, mixed, step):
@@ -277,3 +281,17 @@ def test_values_keep_their_weekdays_and_hours(case):
     for law in ([1.0], [2.0, *[-1 / 6] * 6], [float("nan")] * 7, [0.1] * 7):
         with pytest.raises(ModelError):
             codec_from_json({**data, "cycles": [law, *laws[1:]]})
+
+
+def test_unique_times_stay_on_their_step():
+    """Hours that occur twice become other hours, not microseconds."""
+    column, hour = col("c", STAMPZ), 3600 * 10**6
+    item = table("t", column, uniques=[("c",)])
+    found = reader(column, item, ColumnConfig(), 0.0)
+    step = next(need.attribute for need in found.needs if isinstance(need, StepNeed))
+    codec = found.finish({"c": Bounds(0, 2400 * hour), step: Step(4)})
+    values = codec.scale.build(np.random.default_rng(0).integers(0, 2400, 500) * hour, {})
+    work = TableRows(item, {"c": values}, {}, generator(1), 500, {"c": codec})
+    points = codec.scale.points_of(fill_keys(work, None).columns["c"])
+    assert len({*points.tolist()}) == 500
+    assert not (points % hour).any()

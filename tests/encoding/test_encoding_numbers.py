@@ -9,7 +9,7 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 import pytest
-from columns import DATE, FLOAT4, FLOAT8, INT4, MONEY, NUMERIC, numeric, plan, table
+from columns import DATE, FLOAT4, FLOAT8, INT2, INT4, MONEY, NUMERIC, numeric, plan, table
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -97,7 +97,7 @@ def test_decimals_of_null_are_none_and_of_an_unseen_range_two():
     [
         (PRICE, range(-3, 3)), (MONEY, range(-3, 3)), (numeric(3, 2), range(3)),
         (numeric(38, 20), range(-3, 7)), (numeric(1, 1), None), (numeric(8, -2), None),
-        (FLOAT8, range(MORE + 1)), (INT4, None), (DATE, range(4)),
+        (FLOAT8, range(MORE + 1)), (INT4, range(11)), (INT2, None), (DATE, range(4)),
     ],
 )  # fmt: skip
 def test_decimals_are_released_where_a_type_has_any(type_, choices):
@@ -212,7 +212,7 @@ def test_codec_from_json_of_wrong_decimals_is_refused(type_, count, wrong):
         with pytest.raises(ModelError):
             codec_from_json({**data, "step": item})
     with pytest.raises(ModelError, match="step"):
-        codec_from_json({**data, "type": {**data["type"], "sql": "integer", "base": "int4"}})
+        codec_from_json({**data, "type": {**data["type"], "sql": "smallint", "base": "int2"}})
 
 
 @pytest.mark.parametrize(("rows", "whole"), [(50, True), (100, False)])

@@ -238,6 +238,6 @@ def test_table_coverage_names_every_column(table):
     how = {line.column: line.how for line in lines}
     assert how["status"] == "3 public values"
     assert "public range" in how["age"]
-    assert "bounds released" in how["positive"]
+    assert "bounds and step released" in how["positive"]
     assert how["comp"] == "valid placeholder, NULL rate only"
     assert how["skipped"] == "column default, not read"

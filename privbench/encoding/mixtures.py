@@ -1,0 +1,113 @@
+"""Scales whose values lie on several steps, each with its share."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privbench.encoding.scale import Lattice, Points, SteppedScale
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MixedScale(SteppedScale):
+    """A scale whose values are drawn on several steps.
+
+    With released shares of steps, as many values are drawn among the multiples of each step as it
+    has, where their cells hold one.
+    """
+
+    multiple: int | None = None  # place of the released step among `steps`
+    law: tuple[float, ...] = ()  # released shares of the values drawn on each step, or ()
+
+    @property
+    @abstractmethod
+    def steps(self) -> tuple[Lattice, ...]:
+        """Steps that are told apart, the coarsest first; the last one has all values of the type.
+
+        Points of a step need not lie on the steps after it: Mondays are no first days of months.
+        """
+
+    @property
+    def step_choices(self) -> range | None:
+        return range(len(self.steps))
+
+    @property
+    def lattice(self) -> Lattice | None:
+        return None if self.multiple is None else self.steps[self.multiple]
+
+    def with_step(self, step: int | None, law: tuple[float, ...] = ()) -> Self:
+        if step not in (None, *(self.step_choices or ())):
+            raise ValueError("values of this type have no such step")
+        fits = len(law) == len(self.steps) and min(law) >= 0 and abs(sum(law) - 1) < 1e-6
+        if law and not fits:
+            raise ValueError("the shares of the steps must have the sum 1")
+        return replace(self, multiple=step, law=law)
+
+    def draw(self, lows: Points, highs: Points, rng: np.random.Generator) -> Points:
+        parts = self._mixture(lows, highs)
+        if len(parts) == 1:
+            return self._draw(parts[0][0], lows, highs, rng)
+        chosen = rng.random(len(lows)) * sum(weights for _, weights in parts)
+        drawn, left, least = lows.copy(), np.ones(len(lows), np.bool_), np.zeros(len(lows))
+        for step, weights in parts:
+            least = least + weights
+            rows = np.flatnonzero(left & (chosen < least))
+            drawn[rows] = self._draw(step, lows[rows], highs[rows], rng)
+            left[rows] = False
+        return drawn
+
+    def mass(self, low: Points, high: Points, lows: Points, highs: Points) -> Floats:
+        result = np.zeros(len(lows))
+        for step, weights in self._mixture(lows, highs):
+            whole = self._weight(step, lows, highs)
+            result += weights * self._weight(step, low, high) / np.where(whole > 0, whole, 1)
+        return result
+
+    @property
+    def _shares(self) -> tuple[float, ...]:
+        """The share of the values drawn on each step; all on one step where none are released."""
+        usual = self._usual if self.multiple is None else self.multiple
+        return self.law or tuple(float(place == usual) for place in range(len(self.steps)))
+
+    @property
+    def _usual(self) -> int:
+        """The place of the step of values where no step is released."""
+        return len(self.steps) - 1
+
+    def _lattices(self) -> tuple[Lattice, ...]:
+        """The steps, whose points may have weights."""
+        return self.steps
+
+    def _mixture(self, lows: Points, highs: Points) -> list[tuple[Lattice, Floats]]:
+        """Steps, and for every cell the weight of each: its share times its part within the cell.
+
+        A cell that has a multiple of no step with a share takes the coarsest one of which it has.
+        """
+        found, none = list[tuple[Lattice, Floats]](), np.ones(len(lows), np.bool_)
+        lattices = self._lattices()
+        for share, step in zip(self._shares, lattices, strict=True):
+            if share > 0:
+                mass = self._weight(step, lows, highs)
+                found.append((step, share * step.size * mass))
+                none &= mass <= 0
+        for step in lattices if none.any() else ():
+            held = none & (self._weight(step, lows, highs) > 0)
+            found.append((step, held.astype(np.float64)))
+            none &= ~held
+        return found
+
+    def _weight(self, step: Lattice, lows: Points, highs: Points) -> Floats:
+        """The sum of the weights of a step's points in every cell ``[low, high)``."""
+        return np.asarray(step.count(highs) - step.count(lows), np.float64)
+
+    def _draw(self, step: Lattice, lows: Points, highs: Points, rng: np.random.Generator) -> Points:
+        """One point of a step in every cell, by weight; the next point after a cell without one."""
+        first, end = step.count(lows), step.count(highs)
+        numbers = rng.integers(first, np.maximum(end, first + 1), dtype=np.int64)
+        return np.asarray(step.at(numbers), np.int64)
