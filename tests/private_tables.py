@@ -16,7 +16,15 @@ from privbench.privacy import (
     TableSpec,
     open_session,
 )
-from privbench.privacy.data import Attribute, Cells, Grid, Labels, PrivateDatabase, PrivateTable
+from privbench.privacy.data import (
+    Attribute,
+    Cells,
+    Grid,
+    Labels,
+    PrivateDatabase,
+    PrivateTable,
+    Words,
+)
 from privbench.privacy.noise import NoiseSource
 from privbench.privacy.queries import Total
 from privbench.privacy.recoding import NAN, NEG_INF, NULL, POS_INF
@@ -104,7 +112,11 @@ def foreign(
 def _foreign(attribute: Attribute, rng: np.random.Generator, count: int) -> Attribute:
     if isinstance(attribute, Cells):
         return Cells(rng.integers(attribute.domain.size, size=count), attribute.domain)
+    labels = Labels(rng.integers(-1, 9, count), [f"foreign {number}" for number in range(9)])
     if isinstance(attribute, Labels):
-        return Labels(rng.integers(-1, 9, count), [f"foreign {number}" for number in range(9)])
+        return labels
+    if isinstance(attribute, Words):
+        firsts = rng.integers(-1, 200, count).astype(np.int32)
+        return Words(labels, np.arange(1, count + 1), firsts)
     special = np.array([NULL, NAN, NEG_INF, POS_INF])[rng.integers(0, 4, count)]
     return Grid(np.where(rng.random(count) < 0.2, special, rng.integers(-(2**50), 2**50, count)))

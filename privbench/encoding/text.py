@@ -90,7 +90,9 @@ _LONG = 0.01
 #: With half or twice this share, columns in between get 10 values instead of 1,000 or vice versa.
 _FEW = 1 / 3
 #: Kinds of surrogate text that name no person: their texts have words like any other.
-_OPEN = frozenset({"url", "image_url", "uri", "file_path", "file_name"})
+_OPEN = frozenset({"company", "street_address", "url"})
+#: Kinds that are secrets: not even first letters of them are released.
+_SECRET = frozenset({"password", "sha1", "sha256", "md5"})
 #: Shapes of texts that are made from a template.
 _TEMPLATED = [code for code, name in enumerate(SHAPES) if has_template(name)]
 #: What is read of a text without words whose value is no possible label.
@@ -117,7 +119,7 @@ class TextCodec(Codec):
     kind: ClassVar[str] = "text"
 
     labels: tuple[str, ...] | None  # released labels, or None where no release was wanted
-    # Edges of the length cells, or None where the text has a semantic type.
+    # Edges of the length cells, or None where they are not measured.
     lengths: tuple[int, ...] | None
     provider: Annotated[str, AfterValidator(known_provider)] | None  # the semantic type, or None
     # How often each text without a label occurs: empty if all texts are labels, None if it is not
@@ -213,7 +215,7 @@ class TextCodec(Codec):
         rows = len(chosen)
         count = rng.permutation(times(surrogates, rows)) if surrogates else None
         value = None if count is None else np.repeat(np.arange(len(count)), count)
-        if self.provider is not None or self.lengths is None:
+        if self.lengths is None or (self.provider is not None and not self.pieces):
             provider = self.provider or "word"
             if count is None or value is None:
                 made = made_semantic(provider, rows, rng, self.type.length)
@@ -351,7 +353,7 @@ class SurrogateReader(FillReader):
 
     @property
     def words(self) -> WordsNeed:
-        return WordsNeed(attribute(self.name, "words"), "", self.hosts)
+        return WordsNeed(attribute(self.name, "words"), "", self.hosts, False)
 
     @property
     def attributes(self) -> tuple[str, ...]:
@@ -395,7 +397,7 @@ class TextReader(ColumnReader):
     @property
     def shaped(self) -> bool:
         """Whether length and shape are measured."""
-        return self.provider is None
+        return self.provider is None or (self.pieces and self.provider in _OPEN)
 
     @cached_property
     def days(self) -> OrderedReader | None:
@@ -419,7 +421,7 @@ class TextReader(ColumnReader):
         if not self.pieces:
             return None
         whole = self.name if self.labelled else ""
-        return WordsNeed(attribute(self.name, "words"), whole, self.provider is None)
+        return WordsNeed(attribute(self.name, "words"), whole, self.shaped, self.shaped)
 
     @property
     def _measured(self) -> tuple[str, str]:
@@ -538,10 +540,10 @@ def text_reader(
     if framed and unique and kind is None:
         head = (table.key, column, least, greatest, config.per_unit)
         return TextReader(*head, title=title, pieces=pieces, framed=True)
-    if kind is not None and kind.provider in _OPEN and per_unit and not config.faker:
-        kind = kind if not config.pieces else None
-    if kind is None or (per_unit and (kind.listed or config.kind == "categories")):
-        provider = None if kind is None else kind.provider
+    provider = None if kind is None else kind.provider
+    open_ = pieces and provider in _OPEN and delta > 0
+    if open_ or kind is None or (per_unit and (kind.listed or config.kind == "categories")):
+        per_unit = per_unit if kind is None or kind.listed or not open_ else 0
         return TextReader(
             table.key, column, least, greatest, per_unit, provider, labels, title, named, pieces
         )
@@ -551,7 +553,7 @@ def text_reader(
     rates = "rates of NULL and '' only" if blank else "NULL rate only"
     how = f"surrogate {kind.provider}, {rates}"
     reader = fill_reader(table.key, column, f"faker:{kind.provider}", how, why, blank=blank)
-    if not config.pieces:
+    if not config.pieces or kind.provider in _SECRET:
         return reader
     return SurrogateReader(table.key, column, reader.codec, how, why, kind.provider == "email")
 

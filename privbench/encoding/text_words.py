@@ -73,7 +73,8 @@ class WordsNeed:
 
     attribute: str  # the attribute, `privbench.privacy.data.Words`
     whole: str  # the attribute of the column's labels; '' where none are read
-    listed: bool  # whether words are listed, or public ones and first characters counted alone
+    listed: bool  # whether words are listed, or first characters counted alone
+    plain: bool  # whether public words and places are counted too; not of hosts
 
 
 class WordPiece(NamedTuple):

@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from privbench.encoding import Codec
 from privbench.encoding.base import WordsNeed
@@ -43,8 +42,12 @@ _PURE = 3
 #: Most words of a column.
 _MOST = 1024
 #: A count of a word that needed no list is no noise from this many standard deviations on; public
-#: cells of one vector are many. Places of a listed word are few.
+#: cells of one vector are many. Places of a listed word are few, and so are alphabets.
 _CLEAR, _PLACE = 3.5, 2.5
+#: Where alphabets, digits and other signs begin among code points.
+_ALPHABETS = (
+    0x30, 0x3A, 0x41, 0x5B, 0x61, 0x7B, 0x7F, 0xC0, 0x180, 0x391, 0x3CA, 0x410, 0x430, 0x450, 0x5D0
+)  # fmt: skip
 
 
 def deltas(plan: FitPlan, delta: float) -> tuple[float, float]:
@@ -125,10 +128,11 @@ class WordRounds:
         pure = self.rounds.noise.accounting == "pure"
         for item in asked:
             listed, votes = words.get(item.label, ((), 0.0))
-            public = public_words() if item.need.listed else ()
+            public = public_words() if item.need.plain else ()
+            places = PLACES if item.need.plain else 0
             # A text counts itself, its beginning, its words, and these at the first places.
             many = min(votes if pure else 1.25 * votes**2, 2.0 * VOTES)
-            clip = 2 + math.ceil(many) + min(math.ceil(many), PLACES)
+            clip = 2 + math.ceil(many) + min(math.ceil(many), places)
             query = WordPresence(
                 item.table,
                 item.need.attribute,
@@ -138,6 +142,7 @@ class WordRounds:
                 item.labels,
                 NORMS[self.rounds.noise.accounting],
                 clip,
+                places,
             )
             found[item.label] = Measurement(
                 query, amounts[item.label], f"how often words {item.label}"
@@ -182,6 +187,27 @@ def release_words(
     return result, spent
 
 
+def _letters(noisy: NDArray[np.float64], sd: float) -> list[tuple[int, float]]:
+    """First characters that are no noise, with their counts.
+
+    The letters of an alphabet are judged together, as noise may hide each, but not all of them.
+    """
+    group = np.searchsorted(_ALPHABETS, np.array(FIRSTS), side="right")
+    sizes, sums = np.maximum(np.bincount(group), 1), np.bincount(group, noisy)
+    mean = (sums / sizes)[group]
+    spread = np.bincount(group, (noisy - mean) ** 2)
+    # James and Stein: what noise alone explains of the letters' differences is none of them.
+    trust = 1 - np.minimum((sizes - 1) * sd**2 / np.maximum(spread, 1e-9), 1.0)
+    shrunk = mean + trust[group] * (noisy - mean)
+    present = (sums > _PLACE * sd * np.sqrt(sizes)) & (sizes > 1)
+    held = np.where(present[group], shrunk, np.where(noisy > _CLEAR * sd, noisy, 0.0))
+    return [
+        (point, float(held[place]))
+        for place, point in enumerate(FIRSTS)
+        if held[place] > 0 and point not in GAPS
+    ]
+
+
 def laws_of(
     query: WordPresence, noisy: NDArray[np.float64], sd: float, listed: int
 ) -> tuple[Pieces, Firsts]:
@@ -194,12 +220,8 @@ def laws_of(
     if texts < _SCALES / 4 * sd:
         return (), ()
     count = len(FIRSTS)
-    points = [
-        (point, float(held / texts))
-        for point, held in zip(FIRSTS, noisy[1 : 1 + count], strict=True)
-        if held > -ndtri(0.1 / count) * sd and point not in GAPS
-    ]
-    table = noisy[1 + count :].reshape(1 + PLACES, len(query.words))
+    points = _letters(noisy[1 : 1 + count], sd)
+    table = noisy[1 + count :].reshape(1 + query.places, len(query.words))
     pieces = []
     for place, word in enumerate(query.words):
         held = table[0, place]
@@ -208,5 +230,6 @@ def laws_of(
         share = min(float(held / texts), 1.0)
         at = [float(x / texts) if x > _PLACE * sd else 0.0 for x in table[1:, place]]
         most = share / max(sum(at), share)
+        at += [0.0] * (PLACES - len(at))
         pieces.append((word, (share, *(min(part * most, 1.0) for part in at))))
-    return tuple(pieces), tuple(points)
+    return tuple(pieces), tuple((point, held / texts) for point, held in points)

@@ -16,7 +16,7 @@ from privbench.pipeline.prepare import prepare
 from privbench.pipeline.progress import Reporter
 from privbench.pipeline.source import read_catalog
 from privbench.postgres.snapshot import Snapshot
-from privbench.privacy.data import Cells, Grid, Labels
+from privbench.privacy.data import Cells, Grid, Labels, Words
 from privbench.privacy.stability import remove_unit
 
 TOML = """
@@ -52,7 +52,11 @@ def told(table):
     """What an attribute or a key tells of every row, by name."""
     found = {name: edges.tolist() for name, edges in table._parents.items()}
     for name, held in table._attributes.items():
-        if isinstance(held, Labels):
+        if isinstance(held, Words):
+            values = [*held._words._labels.to_pylist(), None]
+            words = [values[code] for code in held._words._codes]
+            found[name] = [words, held._ends.tolist(), held._firsts.tolist()]
+        elif isinstance(held, Labels):
             values = [*held._labels.to_pylist(), None]
             found[name] = [values[code] for code in held._codes]
         elif isinstance(held, Grid):

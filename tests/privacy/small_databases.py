@@ -195,7 +195,7 @@ def _of_table(spec: DatabaseSpec, name: str, rng: np.random.Generator) -> Iterat
     yield q.WordVotes(name, "w", norm="l1", most=3, votes=True)
     some, points = ("piece0", "no such", "piece3"), q.PublicArray([97, 98, 101])
     yield q.WordPresence(name, "w", some, points, **of_words)
-    yield q.WordPresence(name, "w", some, points, norm="l1", clip=2)
+    yield q.WordPresence(name, "w", some, points, norm="l1", clip=2, places=0)
     yield from (q.RankedCounts(name, "l", votes=True), q.RankedCounts(name, "g", 4))
     yield from _scores(spec, name, rng)
     yield from _subsets(spec, name, rng)

@@ -136,9 +136,9 @@ class WordPresence(RawQuery):
 
     Statistic, one vector over cells that are fixed beforehand: the texts that count; those of them
     that begin with a character of each range of code points; those that hold each word; and those
-    that have it at each of the first `PLACES` places. A row adds its weight (`Units.weights`, fixed
-    before any filter) once to each of its cells, however often it holds a word. If the rows of a
-    unit add h to the cells, it counts with
+    that have it at each of the first ``places`` places. A row adds its weight (`Units.weights`,
+    fixed before any filter) once to each of its cells, however often it holds a word. If the
+    rows of a unit add h to the cells, it counts with
 
         w = ⌊GRID · h / max(‖h‖, C)⌋,
 
@@ -157,6 +157,7 @@ class WordPresence(RawQuery):
     without: tuple[str, ...] = ()  # released labels: texts that are one of them do not count
     norm: Norm = "l2"
     clip: int = 1
+    places: int = PLACES  # places from the beginning that are told apart
     kind = "word presence"
     unit = GRID
 
@@ -167,7 +168,7 @@ class WordPresence(RawQuery):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return (1 + self.firsts.values.size + (1 + PLACES) * len(self.words),)
+        return (1 + self.firsts.values.size + (1 + self.places) * len(self.words),)
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
         l1 = GRID * (1 if self.norm == "l1" else 1 + int(np.sqrt(max(self.shape[0] - 1, 0))))
@@ -202,7 +203,7 @@ class WordPresence(RawQuery):
         word = known[held._words._codes[at]]
         start = 1 + self.firsts.values.size
         place = at - np.where(row > 0, held._ends[row - 1], 0)
-        listed, near = word >= 0, (word >= 0) & (place < PLACES)
+        listed, near = word >= 0, (word >= 0) & (place < self.places)
         number = len(self.words)
         return (
             np.concatenate([rows, rows[first > 0], row[listed], row[near]]),
