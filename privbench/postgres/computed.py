@@ -26,6 +26,7 @@ from privbench.pgsql.computed import ROW, Computation, Place
 from privbench.postgres import staging
 from privbench.postgres.failures import database_errors
 from privbench.postgres.load import Loader
+from privbench.postgres.reading import assignment
 from privbench.postgres.statement import Part, build, run
 from privbench.schema import Table, TableName
 
@@ -87,8 +88,9 @@ class Computing:
     def finish(self, rows: int) -> None:
         """Compute the columns, for a clone with so many rows, and put the tables in place again."""
         self._left = PATIENCE + rows * PER_ROW
-        # To compile such statements takes longer than to run them.
-        run(self._connection, "SET LOCAL jit = off")
+        # To compile such statements takes longer than to run them, and rows keep their order.
+        for setting in ("jit", "synchronize_seqscans"):
+            run(self._connection, assignment(setting, "off"))
         for level in sorted({item.level for item in self._columns}):
             self._fill_level(level)
 
@@ -186,13 +188,13 @@ class Computing:
         begun, patience = time.monotonic(), self._left
         if patience <= 0:
             return None
-        limit = "SET LOCAL statement_timeout = {}"
         try:
             with self._connection.transaction():
-                run(self._connection, build(limit, sql.Literal(max(1, int(patience * 1000)))))
+                limit = str(max(1, int(patience * 1000)))
+                run(self._connection, assignment("statement_timeout", limit))
                 cursor = run(self._connection, statement)
                 rows = cursor.fetchall() if cursor.description else []
-                run(self._connection, build(limit, sql.Literal(0)))
+                run(self._connection, assignment("statement_timeout", "0"))
             return rows
         except psycopg.Error as error:
             stopped = isinstance(error, errors.QueryCanceled)
