@@ -22,7 +22,10 @@ from privbench.postgres.statement import build
 from privbench.schema import TableName
 
 #: Arrow types by PostgreSQL's; values of others stay texts.
-_TYPES = dict.fromkeys(["int2", "int4", "int8"], pa.int64()) | {
+_TYPES = {
+    "int2": pa.int16(),
+    "int4": pa.int32(),
+    "int8": pa.int64(),
     "float4": pa.float32(),
     "float8": pa.float64(),
 }

@@ -15,7 +15,6 @@ which is counted and told. So an expression never stops a load.
 from __future__ import annotations
 
 import time
-from collections import defaultdict
 from collections.abc import Collection, Sequence
 from itertools import count
 from typing import Any, LiteralString
@@ -23,10 +22,11 @@ from typing import Any, LiteralString
 import psycopg
 from psycopg import errors, sql
 
-from privbench.pgsql.computed import ROW, Computation
+from privbench.pgsql.computed import ROW, Computation, Place
 from privbench.postgres import staging
 from privbench.postgres.failures import database_errors
 from privbench.postgres.load import Loader
+from privbench.postgres.reading import assignment
 from privbench.postgres.statement import Part, build, run
 from privbench.schema import Table, TableName
 
@@ -88,20 +88,22 @@ class Computing:
     def finish(self, rows: int) -> None:
         """Compute the columns, for a clone with so many rows, and put the tables in place again."""
         self._left = PATIENCE + rows * PER_ROW
-        # To compile such statements takes longer than to run them.
-        run(self._connection, "SET LOCAL jit = off")
+        # To compile such statements takes longer than to run them, and rows keep their order.
+        for setting in ("jit", "synchronize_seqscans"):
+            run(self._connection, assignment(setting, "off"))
         for level in sorted({item.level for item in self._columns}):
-            self._fill_level([item for item in self._columns if item.level == level])
+            self._fill_level(level)
 
-    def _fill_level(self, columns: Sequence[Computation]) -> None:
-        """Compute columns that do not depend on each other."""
-        by_table = defaultdict[TableName, list[Computation]](list)
-        for item in columns:
-            by_table[TableName(*item.table)].append(item)
-        indexes, filled = self._index({place for c in columns for place in c.compared}), {}
-        for name, some in by_table.items():
+    def _fill_level(self, level: int) -> None:
+        """Compute the columns of a level, which do not depend on each other."""
+        columns = [item for item in self._columns if item.level == level]
+        indexes = self._index({place for item in columns for place in item.compared})
+        filled = {}
+        for name in dict.fromkeys(TableName(*item.table) for item in columns):
+            own = [item for item in self._columns if TableName(*item.table) == name]
+            some = [item for item in own if item.level == level]
             with database_errors("computing columns", str(name)):
-                filled[name] = self._fill(self.tables[name], some)
+                filled[name] = self._fill(self.tables[name], some, later=own[-1].level > level)
         with database_errors("putting tables in place"):
             for index in indexes:
                 run(self._connection, build("DROP INDEX {}", index))
@@ -109,105 +111,76 @@ class Computing:
                 run(self._connection, build("DROP TABLE {}", name))
                 self._rename(made, name)
 
-    def _fill(self, table: Table, columns: Sequence[Computation]) -> TableName:
+    def _fill(self, table: Table, columns: Sequence[Computation], *, later: bool) -> TableName:
         """Copy a staging table, with some computed columns; returns where the rows are.
 
-        That is the table itself if no column of it is left to be computed.
+        That is the table itself, or a staging table again if other columns are computed later.
         """
-        later = any(
-            c.table == columns[0].table and c.level > columns[0].level for c in self._columns
-        )
         target = self._stage(table.name) if later else self._aside[table.name]
         names = [column.name for column in table.columns if not column.generated]
-        parts: dict[str, Part] = {"stage": table.name, "row": ROW, "made": _MADE}
-        at = {item.column: str(place) for place, item in enumerate(columns)}
+        at = {item.column: str(place) for place, item in enumerate(columns, start=1)}
+        parts: dict[str, Part] = {"stage": table.name, "row": ROW, "made": _MADE, "failed": _FAILED}
         together = build(
             _TOGETHER,
             target=target,
             columns=names,
             values=[sql.Identifier(*((_MADE, at[n]) if n in at else (ROW, n))) for n in names],
-            computed=[build("({}) AS {}", _text(c), at[c.column]) for c in columns],
+            computed=[build("({}) AS {}", _text(item), at[item.column]) for item in columns],
             **parts,
         )
         if self._limited(together) is not None:
             return target
-        staged = target if later else self._stage(table.name)
-        failed = self._fill_singly(table, columns, staged, parts)
-        self._tell(table, columns, failed)
-        if failed is None or not later:
-            given = table.name if failed is None else staged
-            taken = staging.insert(
-                self._connection, stage=build("{}", given), columns=names, table=build("{}", target)
-            )
-            ((rows,),) = run(self._connection, build("SELECT count(*) FROM {}", given)).fetchall()
-            self.lost[table.key] = rows - taken
-        if not later:
-            run(self._connection, build("DROP TABLE {}", staged))
-        return target
-
-    def _fill_singly(
-        self,
-        table: Table,
-        columns: Sequence[Computation],
-        target: TableName,
-        parts: dict[str, Part],
-    ) -> list[int] | None:
-        """Compute row by row; returns for how many rows each column fails, or None for all rows."""
-        needed = {column.name for column in table.columns if column.not_null}
+        single = target if later else self._stage(table.name)
         each = [
             build(
                 _EACH,
                 column=item.column,
                 text=_text(item),
-                needed=sql.SQL("true" if item.column in needed else "false"),
-                failed=_FAILED,
-                place=place,
+                needed=sql.Literal(table.column(item.column).not_null),
+                place=int(at[item.column]),
                 **parts,
             )
-            for place, item in enumerate(columns, start=1)
+            for item in columns
         ]
-        body = build(
-            _SINGLY,
-            target=target,
-            failed=_FAILED,
-            number=len(columns),
-            each=sql.Composed(each),
-            **parts,
-        )
+        whole = sql.Composed(each)
+        body = build(_SINGLY, target=single, number=len(columns), each=whole, **parts)
         function = sql.Identifier("pg_temp", self._free(table.name).name)
         made = "CREATE FUNCTION {}() RETURNS bigint[] LANGUAGE plpgsql AS {}"
         text = sql.Literal(body.as_string(self._connection))
-        if self._limited(build(made, function, text)) is None:
-            return None
+        self._limited(build(made, function, text))
         counted = self._limited(build("SELECT {}()", function))
-        return None if counted is None else list(counted[0][0])
+        self._tell(columns, counted[0][0] if counted else None)
+        given = single if counted else table.name
+        if given != target:
+            stage, into = build("{}", given), build("{}", target)
+            taken = staging.insert(self._connection, stage=stage, columns=names, table=into)
+            ((rows,),) = run(self._connection, build("SELECT count(*) FROM {}", stage)).fetchall()
+            self.lost[table.key] = rows - taken
+        if not later:
+            run(self._connection, build("DROP TABLE {}", single))
+        return target
 
-    def _tell(
-        self, table: Table, columns: Sequence[Computation], failed: Sequence[int] | None
-    ) -> None:
+    def _tell(self, columns: Sequence[Computation], failed: Sequence[int] | None) -> None:
         late = " in the time that all of them may take together" if self._left <= 0 else ""
-        counts = [-1] * len(columns) if failed is None else failed
-        for item, number in zip(columns, counts, strict=True):
-            if number:
-                where = f"{number:,} rows" if number > 0 else f"all rows{late}"
+        for place, item in enumerate(columns):
+            if failed is None or failed[place]:
+                where = f"{failed[place]:,} rows" if failed else f"all rows{late}"
                 self.told.append(
-                    f"{table.key}.{item.column} is not computed for {where}, "
+                    f"{TableName(*item.table)}.{item.column} is not computed for {where}, "
                     "which have NULL, its default or a constant there"
                 )
 
-    def _index(self, places: Collection[Any]) -> list[TableName]:
+    def _index(self, places: Collection[Place]) -> list[TableName]:
         """Index columns by which rows are looked up, as far as their types allow it."""
-        made, columns = [], defaultdict[TableName, list[str]](list)
+        made = []
         for table, column in sorted(places):
             name = TableName(*table)
             index = self._free(name)
             if self._limited(build("CREATE INDEX {} ON {} ({})", index.name, name, column)) is None:
                 continue
             made.append(index)
-            columns[name].append(column)
-        for name, some in columns.items():
             # Without statistics the server would read whole tables for each row.
-            self._limited(build("ANALYZE {} ({})", name, some))
+            self._limited(build("ANALYZE {} ({})", name, column))
         return made
 
     def _limited(self, statement: sql.Composed) -> list[Any] | None:
@@ -215,13 +188,13 @@ class Computing:
         begun, patience = time.monotonic(), self._left
         if patience <= 0:
             return None
-        limit = "SET LOCAL statement_timeout = {}"
         try:
             with self._connection.transaction():
-                run(self._connection, build(limit, sql.Literal(max(1, int(patience * 1000)))))
+                limit = str(max(1, int(patience * 1000)))
+                run(self._connection, assignment("statement_timeout", limit))
                 cursor = run(self._connection, statement)
                 rows = cursor.fetchall() if cursor.description else []
-                run(self._connection, build(limit, sql.Literal(0)))
+                run(self._connection, assignment("statement_timeout", "0"))
             return rows
         except psycopg.Error as error:
             stopped = isinstance(error, errors.QueryCanceled)

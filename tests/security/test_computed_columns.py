@@ -21,6 +21,25 @@ def test_expression_that_does_more_than_compute_is_refused(said, text):
         computations({(BILL, "gross"): text}, TABLES)
 
 
+ORDINARY = """
+EXISTS (SELECT 1 FROM public.line l WHERE l.bill_id = this.id)
+(SELECT l.qty FROM public.line l WHERE l.bill_id = this.id ORDER BY l.qty DESC NULLS LAST LIMIT 1)
+(SELECT count(*) FILTER (WHERE l.qty > 1) FROM public.line l JOIN public.bill b ON b.id = l.bill_id)
+(SELECT max(s.n) FROM (SELECT count(DISTINCT l.qty) AS n FROM public.line l GROUP BY l.bill_id) s)
+(SELECT r.n FROM (SELECT b.id, rank() OVER (ORDER BY b.net) AS n FROM public.bill b) r LIMIT 1)
+(SELECT sum(line.qty) FROM public.line WHERE line.bill_id IN (this.id, 7))
+CASE WHEN this.net BETWEEN 1 AND 9 THEN upper('a') ELSE this.tax::text || ' ' END
+extract(year FROM current_date) - this.net
+round(greatest(this.net, 0)::numeric(10, 2) * 0.2, 2) -- a comment
+"""
+
+
+@pytest.mark.parametrize("text", ORDINARY.strip().splitlines())
+def test_ordinary_expression_is_accepted_as_it_is(text):
+    (found,) = computations({(BILL, "gross"): text}, TABLES)
+    assert found.text == text
+
+
 def test_no_function_is_called_that_is_volatile_or_returns_rows(server):
     asked = (
         "SELECT DISTINCT proname FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace"
