@@ -575,7 +575,7 @@ class IntervalScale(Scale):
 
     octaves: ClassVar[bool] = True
 
-    unit: str = "second"  # the unit in which values are written; larger for ``interval day``
+    unit_name: str = "second"  # the unit in which values are written; larger for ``interval day``
 
     @property
     def limits(self) -> tuple[int, int]:
@@ -608,13 +608,13 @@ class IntervalScale(Scale):
 
     def build(self, points: Points, marks: Mapping[str, Mask]) -> pa.Array:
         null = marked(marks, "null", len(points))
-        whole = points // _UNITS[self.unit]
+        whole = points // _UNITS[self.unit_name]
         text = integer_array(whole, null, pa.int64()).cast(pa.string())
-        return pc.binary_join_element_wise(text, self.unit + "s", " ")
+        return pc.binary_join_element_wise(text, self.unit_name + "s", " ")
 
     def points_of(self, array: pa.Array) -> Points:
-        number = pc.replace_substring(array, f" {self.unit}s", "").cast(pa.int64())
-        return int64_points(pc.multiply(number, _UNITS[self.unit]))
+        number = pc.replace_substring(array, f" {self.unit_name}s", "").cast(pa.int64())
+        return int64_points(pc.multiply(number, _UNITS[self.unit_name]))
 
     def candidates(self) -> Points:
         """Four points an octave from one second up, and whole days."""

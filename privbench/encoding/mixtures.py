@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +40,7 @@ class MixedScale(SteppedScale):
     def lattice(self) -> Lattice | None:
         return None if self.multiple is None else self.steps[self.multiple]
 
-    def with_step(self, step: int | None, law: tuple[float, ...] = ()) -> Self:
+    def with_step(self, step: int | None, law: tuple[float, ...] = ()) -> MixedScale:
         if step not in (None, *(self.step_choices or ())):
             raise ValueError("values of this type have no such step")
         fits = len(law) == len(self.steps) and min(law) >= 0 and abs(sum(law) - 1) < 1e-6

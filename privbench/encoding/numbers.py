@@ -127,22 +127,25 @@ class IntegerScale(MixedScale):
         points = np.unique(np.concatenate([points, seconds, 1000 * seconds]))
         return points[points <= self.limits[1]]
 
-    def with_step(self, step: int | None, law: tuple[float, ...] = ()) -> IntegerScale:
-        if step not in self.calendars or law:
-            raise ValueError("values of this type have no such step")
-        return CalendarScale(self.base, self.calendars[step or 0])
+    def with_step(self, step: int | None, law: tuple[float, ...] = ()) -> MixedScale:
+        dates = None if step is None or law else self.calendars.get(step)
+        return super().with_step(step, law) if dates is None else CalendarScale(self.base, dates)
 
 
-_WRITTEN = {digits: WrittenDates(digits) for digits in (8, 6)}
+#: Spellings of dates, by negative numbers of digits, which are no places of `_ROUND`.
+_WRITTEN = {-digits: WrittenDates(digits) for digits in (8, 6)}
 
 
 @dataclass(frozen=True)
-class CalendarScale(SteppedScale, IntegerScale):
+class CalendarScale(IntegerScale):
     """Integers that are written dates: cells are spans of days or months, values are dates."""
 
     octaves: ClassVar[bool] = False
 
     dates: WrittenDates
+
+    def has_value(self, lo: int, hi: int) -> bool:
+        return self.first_aligned(lo) < hi
 
     @property
     def lattice(self) -> WrittenDates:

@@ -305,6 +305,8 @@ class OrderedReader(ColumnReader):
         else:
             bounds = released[self.name]
             assert isinstance(bounds, Bounds)
+            # Dates that are written as numbers have no other step.
+            result = None if bounds.step is not None else result
             step = self._step_to_draw(bounds, result)
             (shared,) = self._shared or (None,)
             values = released.get(shared.attribute, ()) if shared else ()

@@ -141,7 +141,7 @@ def test_what_one_sided_and_declared_ranges_leave():
     assert plan(FLOAT8, config=ColumnConfig(min=0, max=1)).range.specials == ("nan",)
     assert plan(FLOAT8, "(c >= 0)", "(c <= 1)").range.specials == ()
     assert plan(FLOAT8, "(c >= 0)").range.specials == ("nan", "inf")
-    (need,) = plan(INT4, "(c >= 100)").needs
+    need, _ = plan(INT4, "(c >= 100)").needs
     assert need.candidates[0] == 100
     wide = plan(numeric(10, 2), "((c >= 0) AND (c <= 100))").needs[0]
     assert (wide.default.lo, wide.default.hi) == (0, 10001)

@@ -242,10 +242,10 @@ SPREAD = np.arange(np.datetime64("2021-01-01"), np.datetime64("2023-10-01")).ast
 @pytest.mark.parametrize(
     ("name", "values", "step"),
     [
-        ("day_key", written(SPREAD, 8), 8),
-        ("period", written(SPREAD, 6), 6),
+        ("day_key", written(SPREAD, 8), -8),
+        ("period", written(SPREAD, 6), -6),
         # Some values say that there is no date.
-        ("closed_key", np.concatenate([written(SPREAD, 8), [0] * 90, [99999999] * 90]), 8),
+        ("closed_key", np.concatenate([written(SPREAD, 8), [0] * 90, [99999999] * 90]), -8),
         # Numbers of the same size, and those that begin with a year, are no dates.
         ("day_key", np.arange(20210000, 20240000, 30), None),
         ("period", np.arange(200_000, 205_000, 5), None),
@@ -268,7 +268,7 @@ def test_integers_that_are_dates_stay_dates(name, values, step):
     made = codec.decode({name: codec.recoding.apply(values)}, generator(1)).to_numpy()
     dates = made[(made > 190000) & (made < 20500101)]
     for date in dates.astype(str):
-        datetime.strptime(date, "%Y%m%d"[: step - 2])
+        datetime.strptime(date, "%Y%m%d"[: -step - 2])
     assert abs(len(dates) - len(SPREAD)) < 10
     # Each value stays near its own, and cells are spans of days, not of integers.
-    assert np.median(np.abs(written(SPREAD, step) - np.sort(dates)[: len(SPREAD)])) < 100
+    assert np.median(np.abs(written(SPREAD, -step) - np.sort(dates)[: len(SPREAD)])) < 100
