@@ -169,8 +169,9 @@ def _person(people: Sequence[Table], table: Table, column: Column) -> tuple[str,
     found, suffix = words(column.name), listed("keys", "suffix")
     core, uuid = [word for word in found if word not in suffix], column.type.base == "uuid"
     acts = core[1:] == ["by"] and core[0] in listed("keys", "act")
-    owns = len(core) == 1 and core[0] in listed("keys", "owner")
-    near = column.type.category == "N" and len(found) > len(core)
+    owns = len(core) == 1 and core[0] in listed("keys", "owner") - listed("tables", "proxy")
+    ending = {*found[len(core) :]}
+    near = column.type.category == "N" and ending and not ending & _OF_ONE
     same = [
         (target.key, *target.primary_columns)
         for target in people
