@@ -171,12 +171,12 @@ def arrays_of_keys(
     ``null`` says, those that it names first; the other ones have an empty array.
     """
     pool = targets.copy()
-    for _ in range(_AGAIN):
-        again = np.ones(len(owners), np.bool_)
-        again[np.unique(owners * max(len(keys), 1) + targets, return_index=True)[1]] = False
-        targets = np.where(again, pool[rng.integers(max(len(pool), 1), size=len(pool))], targets)
-    _, once = np.unique(owners * max(len(keys), 1) + targets, return_index=True)
-    once = once[rng.permutation(len(once))]
+    for left in range(_AGAIN, -1, -1):
+        _, once = np.unique(owners * len(keys) + targets, return_index=True)
+        again = np.setdiff1d(np.arange(len(pool)), once)
+        if left and len(again):
+            targets[again] = pool[rng.integers(len(pool), size=len(again))]
+    once = rng.permutation(once)
     once = once[np.argsort(owners[once], kind="stable")]
     sizes = np.bincount(owners[once], minlength=len(null))
     empty = np.flatnonzero(sizes == 0)

@@ -18,7 +18,6 @@ from privbench.config import Config
 from privbench.domain import Codes
 from privbench.encoding import Codec, KeyedTable, generate_keys
 from privbench.encoding.arrays import arrays_of_keys
-from privbench.encoding.base import null_mask
 from privbench.encoding.formats import FORMAT
 from privbench.encoding.keys.columns import INTEGERS, kept_uniques
 from privbench.encoding.keys.key_types import in_key_type, with_key_types
@@ -162,11 +161,10 @@ def _arrays(
     )
     held = (owners >= 0) & (targets >= 0)
     codes, codec = drawn.tables[table.key].codes, model.tables[table.key].codecs[name]
-    null = np.zeros(len(keep), np.bool_)
-    if name in codec.domains:
-        null[:] = null_mask(codes[name], codec.domains[name])[: len(keep)]
     rng = generator(seed, "elements", table.key, name)
-    return arrays_of_keys(owners[held], targets[held], values, null[keep], rng)
+    made = _decoded(table, codec, codes, rng, drawn.tables[table.key].rows)
+    null = made.is_null().to_numpy(zero_copy_only=False)[: len(keep)][keep]
+    return arrays_of_keys(owners[held], targets[held], values, null, rng)
 
 
 def _public_keys(model: Model, key: ForeignKey) -> list[pa.Array]:

@@ -182,7 +182,7 @@ def test_clone_has_the_references_of_its_source_and_no_constraint_of_them(
     """
     path, some, target = tmp_path / "m.privbench", make_database(), make_database()
     market.execute(some, sql_of(__file__, "references").partition("-- Owners")[0], MORE)
-    config = configured(tmp_path / "ledger")
+    config = configured(tmp_path / "ledger", epsilon=1000.0)
     line = config.tables["public.line"]
     line = line.model_copy(update={"references": line.references[1:]})
     config = config.model_copy(update={"tables": {**config.tables, "public.line": line}})
