@@ -221,7 +221,7 @@ def test_load_of_a_provider_that_is_any_method_is_refused(model, tmp_path, field
         codecs = [codec for table in head["tables"].values() for codec in table["codecs"].values()]
         (codec, *_) = [codec for codec in codecs if codec["codec"] == "text"]
         codec.update(said)
-        with pytest.raises(ModelError, match="no such provider|cannot be used"):
+        with pytest.raises(ModelError, match=r"no such provider|cannot be used"):
             Model.load(model_files.write(tmp_path / "m", parts, head))
         with pytest.raises(ValueError, match="no such provider"):
             made_semantic(provider, 1, np.random.default_rng(0))
