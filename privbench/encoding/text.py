@@ -241,7 +241,7 @@ class TextCodec(Codec):
             date = _present(given, self.dates.recoding.domain.size - 1, chosen, rng)
             lows, highs = self.dates.cells()
             days = self.dates.scale.draw(lows[date], highs[date], rng)
-            if is_format(shape).mean() > 1 / 2:
+            if 2 * is_format(shape).sum() > rows:
                 # Their own law says how often dates occur.
                 count = None
         if count is None or value is None:

@@ -344,5 +344,5 @@ def test_a_grid_of_a_release_alone_is_let_go() -> None:
         twin._raw("t", "g")
     assert twin.spec == database.spec
     assert isinstance(database._raw("t", "g"), Grid)
-    with pytest.raises(SchemaError, match="only a grid"):
+    with pytest.raises(SchemaError, match="a modelled attribute stays"):
         twin.let_go("t", "c0")

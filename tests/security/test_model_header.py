@@ -214,12 +214,14 @@ METHODS = [
 def test_load_of_a_provider_that_is_any_method_is_refused(model, tmp_path, field):
     """Attack: a method of Faker by name. Door: header. Text has providers of a list alone."""
     for provider in METHODS:
-        said = {"provider": provider} if field == "text" else {"filler": f"faker:{provider}"}
+        said = {"provider": provider}
+        if field == "fill":
+            said = {"codec": "fill", "measured": True, "filler": f"faker:{provider}"}
         parts, head = model_files.parts_of(model)
         codecs = [codec for table in head["tables"].values() for codec in table["codecs"].values()]
-        (codec, *_) = [codec for codec in codecs if codec["codec"] == field]
+        (codec, *_) = [codec for codec in codecs if codec["codec"] == "text"]
         codec.update(said)
-        with pytest.raises(ModelError):
+        with pytest.raises(ModelError, match=r"no such provider|cannot be used"):
             Model.load(model_files.write(tmp_path / "m", parts, head))
         with pytest.raises(ValueError, match="no such provider"):
             made_semantic(provider, 1, np.random.default_rng(0))
