@@ -76,6 +76,9 @@ _ENOUGH = 300.0
 #: of the labels of a table with 20 rows a unit; half of it changes nothing there, and counts units
 #: with many rows for less.
 _TYPICAL = 0.5
+#: The step of an integer is asked for only where this part of the budget of domains makes a
+#: table's units this many times its noise scale, since few columns have one.
+_CHEAP, _CLEAR = 0.002, 40.0
 #: The part of its error without a measurement that an item must save to be measured.
 _WORTH = 0.05
 #: The number of amounts for which an item's error is computed; the least of them, as a part of the
@@ -226,8 +229,11 @@ class Rounds:
     def _items(self, sizes: Mapping[str, Size], laws: Mapping[str, Law]) -> dict[str, Item]:
         """Everything that may be measured, by item; a root's second total by the table's key."""
         spec, found = self.plan.spec, dict[str, Item]()
+        clear = _CLEAR * self.noise.deviation(_CHEAP * self.budget)
         for table, _, need in self.plan.needs():
             name, size = item_of(table, need), sizes[table]
+            if isinstance(need, StepNeed) and need.sizes and size.weight < clear:
+                continue
             if not isinstance(need, CategoriesNeed):
                 found[name] = Item(spec.roots(table), partial(range_loss, need, size))
             elif name in laws:

@@ -296,3 +296,15 @@ def test_a_noisy_total_does_not_hide_units_that_were_counted(noisy_total):
     assert sizes["b"].units >= 860.0
     assert sizes["b"].rows >= 860.0
     assert "b\x1fkind" in turn.laws(sizes)
+
+
+def test_steps_of_integers_are_asked_for_where_they_are_cheap():
+    """Few columns have one, and in a small table all others would pay for it."""
+    times, integers = StepNeed("t", range(3)), StepNeed("i", range(3), sizes=(10, 2, 1))
+    plan = planned({"a": [numbers("n"), times, integers]})
+    asked = []
+    for rows in (1_000, 100_000):
+        turn = rounds(plan, rows)
+        groups = turn.last(turn.sizes({}), {}).values()
+        asked.append({need.attribute for group in groups for need, _ in group if need})
+    assert asked == [{"n", "t"}, {"n", "t", "i"}]
