@@ -90,10 +90,10 @@ def computations(
     >>> [(c.column, c.level) for c in computations(given, {table: ["a", "b", "c"]})]
     [('b', 0), ('c', 1)]
     """
-    found = {}
+    found, scope = {}, _Tables(tables)
     for place, text in texts.items():
         try:
-            found[place] = _judged(place, text, tables)
+            found[place] = _judged(place, text, scope)
         except (NotAllowed, SqlError, ValueError) as error:
             raise NotComputable(place, str(error).rstrip(".")) from None
     level, left = 0, dict(found)
@@ -111,12 +111,12 @@ class _Tables(Scope):
     """The tables of a load, and what the server computes without side effects."""
 
     def __init__(self, tables: Mapping[Name, Collection[str]]) -> None:
-        self._tables = tables
-        self._columns = {name for columns in tables.values() for name in columns}
+        self.tables = {name: frozenset(columns) for name, columns in tables.items()}
+        columns = {(column,) for columns in tables.values() for column in columns}
+        self._known: dict[str, Collection[Name]] = {"relations": self.tables, "columns": columns}
 
     def knows(self, kind: str, name: Name) -> bool:
-        known = {"relations": self._tables, "columns": {(column,) for column in self._columns}}
-        return name in known.get(kind, ())
+        return name in self._known.get(kind, ())
 
     def function(self, name: Name) -> bool:
         return plain(name) not in _REFUSED and Scope.function(self, name)
@@ -127,19 +127,19 @@ class _Tables(Scope):
         return word is not None and not word.startswith(("reg", "pg_"))
 
 
-def _judged(place: Place, text: str, tables: Mapping[Name, Collection[str]]) -> Computation:
+def _judged(place: Place, text: str, scope: _Tables) -> Computation:
     tree = statement(f"SELECT ({expression(text)}\n)").tree
     # The text alone must be an expression too, so that it stays one wherever it stands.
     for whole in (tree, statement(f"SELECT {text}").tree):
         clauses = {name for name in whole.fields if isinstance(whole.get(name), (Node, list))}
         if whole.kind != "SelectStmt" or clauses - {"targetList"} or len(_targets(whole)) != 1:
             raise NotAllowed("it is not one expression of SQL")
-    names = _sources(place[0], tree, tables)
+    names = _sources(place[0], tree, scope.tables)
     reads = frozenset(
         read
         for node in tree.walk()
         if node.kind == "ColumnRef"
-        for read in _read(node, names, tables)
+        for read in _read(node, names, scope.tables)
     )
     compared = frozenset(
         read
@@ -147,9 +147,9 @@ def _judged(place: Place, text: str, tables: Mapping[Name, Collection[str]]) -> 
         if node.kind == "A_Expr" and node.names("name") == ("=",)
         for side in [*node.nodes("lexpr"), *node.nodes("rexpr")]
         if side.kind == "ColumnRef" and side.names("fields")[0] != ROW
-        for read in _read(side, names, tables)
+        for read in _read(side, names, scope.tables)
     )
-    judge(tree, _Tables(tables), _KINDS)
+    judge(tree, scope, _KINDS)
     return Computation(*place, text, reads, compared)
 
 

@@ -25,6 +25,8 @@ from privbench.postgres.statement import build
 from privbench.rules.computed import proposed
 from privbench.schema import Schema, Table, TableName
 
+_KEY = "it is a key, or a part of one"
+
 
 def computed(schema: Schema, config: Config) -> list[Computation]:
     """The computed columns of a config in order of dependence.
@@ -35,6 +37,8 @@ def computed(schema: Schema, config: Config) -> list[Computation]:
     """
     texts: dict[Place, str] = {}
     sections = roles.sections(schema, config)
+    keys = [key for table in schema for key in table.foreign_keys] if config.computed else []
+    referred = {(key.ref_table, name) for key in keys for name in key.ref_columns}
     for key, columns in config.computed.items():
         name = TableName.parse(key)
         if name not in schema or list(map(TableName.parse, config.computed)).count(name) > 1:
@@ -42,7 +46,9 @@ def computed(schema: Schema, config: Config) -> list[Computation]:
             raise ConfigError(what, table=str(name), remedy="Take it out of the config.")
         table = schema.table(name)
         for column, text in columns.items():
-            why = _refused(schema, table, column, public=sections[table.key].role == "public")
+            why = _refused(table, column, public=sections[table.key].role == "public")
+            if not why and (name, column) in referred:
+                why = _KEY
             if why:
                 raise _error(((name.schema, name.name), column), why)
             texts[(name.schema, name.name), column] = text
@@ -80,7 +86,7 @@ def with_computed(config: Config, more: Mapping[str, Mapping[str, str]]) -> Conf
     return config.model_copy(update={"computed": every})
 
 
-def _refused(schema: Schema, table: Table, name: str, *, public: bool) -> str:
+def _refused(table: Table, name: str, *, public: bool) -> str:
     """Why a column of a table cannot be computed, or ''."""
     if public:
         return "the table is public, so that its rows are copied as they are"
@@ -91,10 +97,8 @@ def _refused(schema: Schema, table: Table, name: str, *, public: bool) -> str:
         return "PostgreSQL itself computes it, as a generated column"
     keys = {column for item in table.unique_sets for column in item.columns} | table.key_columns
     keys.update(key.when[0] for key in table.foreign_keys if key.when)
-    referring = [key for t in schema for key in t.foreign_keys if key.ref_table == table.name]
-    keys.update(column for key in referring for column in key.ref_columns)
     if name in keys or role_of(table, found) != "modelled":
-        return "it is a key, or a part of one"
+        return _KEY
     return ""
 
 
