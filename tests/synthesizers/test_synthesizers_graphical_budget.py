@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 from private_tables import Columns, private_database
 
 from privbench.domain import Domain
+from privbench.learning.graphical.budget import Budget
+from privbench.learning.graphical.plan import planned
 from privbench.privacy import KeySpec
 from privbench.privacy.data import PrivateDatabase
 from privbench.synthesizers import PlanInput, roots_of
@@ -88,3 +90,24 @@ def test_any_forest_keeps_its_budget(examples, begin):
         fit_within_budget(forest(links, seed), accounting, epsilon, begin)
 
     run()
+
+
+@pytest.mark.parametrize(
+    ("customers", "products", "cap"),
+    [(20_000, 2_000, 20), (20_000, 20_000, 4), (100, 20, 4)],
+    ids=["ten a product", "one a product", "too few for the noise"],
+)
+def test_targets_of_many_references_get_a_larger_cap(customers, products, cap):
+    """Half of the weight of all references to a target unit would else be cut on average."""
+    code = {"c": (np.zeros(1, int), Domain(4))}
+    keys = (
+        KeySpec("customer", "lines", "customers", "own"),
+        KeySpec("k", "lines", "products", "ref"),
+    )
+    lines = 1, code, {key: np.zeros(1, int) for key in keys}
+    tables = {"customers": (1, code, {}), "products": (1, code, {}), "lines": lines}
+    totals = {"customers": customers, "products": products, "lines": 5 * customers}
+    budget = Budget(private_database(tables).spec, "zcdp", 0.08, {}, {})
+    events = planned(budget, totals, {})
+    caps = [item.query.cap for item in events if item.label.startswith("columns of targets")]
+    assert caps == [cap]

@@ -5,6 +5,10 @@ import pytest
 from private_tables import private_database
 
 from privbench.domain import Domain
+from privbench.errors import ModelError
+from privbench.learning.graphical.associations import Association, arranged
+from privbench.learning.graphical.references import ReferenceLaw
+from privbench.learning.graphical.sizes import MANY
 from privbench.privacy import KeySpec
 from privbench.privacy.data import PrivateDatabase
 from privbench.synthesizers.graphical import GraphicalSynthesizer
@@ -232,3 +236,42 @@ def test_rows_go_with_columns_of_the_rows_that_they_refer_to(sample, effect):
     edges, age = np.asarray(matches.parents["cup"]), np.asarray(matches.codes["age"])
     means = np.array([age[level[edges] == k].mean() for k in range(4)])
     assert np.abs(means - age.mean() - 3 * effect * (np.arange(4) - 1.5)).max() < 0.6
+
+
+TABLE, GROUPS = np.full((2, 2), 0.25), np.array([0, 1, 1])
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {},
+        {"groups0.0": np.array([0, 1, 2])},
+        {"groups0.1": np.array([0, 1])},
+        {"groups0.1": np.array([0.0, 1.0, 1.0])},
+        {"table0": np.full((2, 2), np.nan)},
+        {"table0": np.full(4, 0.25)},
+        {"table0": np.full((40, 2), 0.01)},
+    ],
+    ids=str,
+)
+def test_associations_of_a_damaged_model_are_refused(part):
+    law = ReferenceLaw(
+        np.eye(MANY.size)[1], (), (), (Association(("age", "level"), (GROUPS, GROUPS), TABLE),)
+    )
+    state, arrays = law.to_state()
+    read = ReferenceLaw.from_state(state, {**arrays, **part})
+    if not part:
+        read.check({"level": 3}, {"age": 3})
+        assert read.associations[0].columns == ("age", "level")
+    with pytest.raises(ModelError, match="fit"):
+        read.check({"level": 3}, {"age": 3 if part else 4})
+
+
+def test_every_place_is_given_once_and_columns_go_together():
+    numbers = np.random.default_rng(1)
+    law = Association(("age", "level"), (GROUPS, GROUPS), np.array([[0.45, 0.05], [0.05, 0.45]]))
+    ages, levels = numbers.integers(0, 3, 4_000), numbers.integers(0, 3, 4_000)
+    places = arranged([law], {"age": ages}, {"level": levels}, numbers)
+    assert np.array_equal(np.sort(places), np.arange(4_000))
+    alike = GROUPS[ages] == GROUPS[levels[places]]
+    assert alike.mean() > 0.85

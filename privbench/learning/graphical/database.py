@@ -524,7 +524,7 @@ class DatabaseFit:
             self.spec.tables[key.parent].own is not None,
             shares_of_the_upper(asked, answers, codes),
         )
-        scaled, cap = weight * self.people.scale, cap_of(self.spec, key)
+        scaled, cap = weight * self.people.scale, self.budget.cap(key, len(variables))
         numbers = self.people.stream("reference", key.table, key.name)
         law = fit_reference(fan_in, asked, answers, codes, units, scaled, cap, self.law, numbers)
         return replace(law, associations=self._associations(key, law, scope == OUTSIDE))

@@ -23,7 +23,6 @@ from privbench.learning.graphical.budget import (
     MOST_ASSOCIATED,
     MOST_SCORES,
     Budget,
-    cap_of,
     targets_part,
 )
 from privbench.learning.graphical.columns import DETAIL, Variable, shown
@@ -283,7 +282,7 @@ def target_questions(
 
     ``inside`` says whether references into the row's own unit are left out.
     """
-    cap = cap_of(budget.spec, key)
+    cap = budget.cap(key, columns)
     amount = budget.references[key.table, key.name] * targets_part(columns)
     parts = PARTS[: len(measured)]
     return [
@@ -329,8 +328,8 @@ def fit_reference(
     """The law of a reference, from noisy answers to `target_questions` with standard deviations.
 
     ``codes`` are the cells of synthetic targets, ``units`` the unit of each, ``weight`` that of the
-    references into other units, ``cap`` that of `cap_of`, and ``fan_in`` the shares of targets per
-    bucket.
+    references into other units, ``cap`` that of `Budget.cap`, and ``fan_in`` the shares of targets
+    per bucket.
     """
     rows = len(units)
     if not answers or not rows:
