@@ -169,7 +169,7 @@ def find_cycle(noisy: Floats, sd: float) -> tuple[float, ...]:
 
     >>> find_cycle(np.array([100.0, 0.0, 100.0, 0.0]), 1.0)
     (0.5, 0.0, 0.5, 0.0)
-    >>> find_cycle(np.array([10.0, 9.0, 11.0, 10.0]), 1.0)
+    >>> find_cycle(np.array([10.0, 9.0, 11.0, 10.0]), 2.0)
     ()
     """
     cells, total = len(noisy), float(noisy.sum())
