@@ -109,7 +109,7 @@ class Scale(ABC):
         return 1
 
     @property
-    def unit(self) -> int:
+    def spacing(self) -> int:
         """Distance of neighbours among the values of the column, as far as a release shows it."""
         return self.step
 
@@ -346,7 +346,7 @@ class SteppedScale(Scale):
         """The multiples of the released step; None without one."""
 
     @property
-    def unit(self) -> int:
+    def spacing(self) -> int:
         lattice = self.lattice
         if isinstance(lattice, Multiples) and lattice.first == 0:
             return lattice.size

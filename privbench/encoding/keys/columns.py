@@ -115,7 +115,7 @@ def modelled_values(
         return ValueSpace(column, None, 0, len(listed) - 1, listed)
     if scale is not None:
         if isinstance(codec, OrderedCodec):
-            return ValueSpace(column, scale, *codec.limits, unit=codec.scale.unit)
+            return ValueSpace(column, scale, *codec.limits, unit=codec.scale.spacing)
         known = public_range(table.key, column, scale, ColumnConfig(), limits)
         return ValueSpace(column, scale, known.lo, known.hi)
     if column.type.base in TEXT_BASES:
