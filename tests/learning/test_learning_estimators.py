@@ -114,6 +114,18 @@ def test_the_noise_of_empty_cells_does_not_outweigh_a_single_value():
         found = means(exact, 12.0, Domain(len(exact), ordered=True), exact.sum())
         far = found[:, 20:] if len(exact) == 40 else np.delete(found, 150, axis=1)
         assert (far.max(axis=1) == 0).mean() >= part
+    # Norms hide the other rows of units whose rows are mostly of one value; and of few units a
+    # third may have other values, though no cell shows it.
+    noise, exact = np.random.default_rng(2).normal(0, 5, (40, 20)), np.append(600.0, np.full(19, 4))
+    laws = {
+        norms: [one_way(exact + x, 5.0, Domain(20), "gaussian", 600.0, norms=norms) for x in noise]
+        for norms in (False, True)
+    }
+    found = {norms: np.array(some)[:, 1:].sum(axis=1) for norms, some in laws.items()}
+    assert (found[False] < 0.03).all()
+    assert (found[True] > 0.02).mean() > 0.9
+    few, exact = Domain(20), np.append(45.0, np.ones(19))
+    assert (means(exact, 8.0, few, exact.sum())[:, 1:].sum(axis=1) > 0.02).mean() > 0.9
     # A boolean of one value, a list of labels, and one value that most rows share with NULL.
     for domain in (Domain(2), Domain(60), Domain(60, ordered=True, core=(0, 40), nullable=True)):
         exact = np.zeros(domain.size)
