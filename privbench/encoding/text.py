@@ -190,7 +190,7 @@ class TextCodec(Codec):
         shape = settled(shape, _NOISE, rng)
         lengths = np.minimum(rng.integers(edges[cell], edges[cell + 1], dtype=np.int64), MAX_LENGTH)
         if count is None or value is None:
-            return self._fitting(shape, lengths, np.ones(rows), rng)
+            return self._fitting(shape, lengths, np.ones(rows, np.int64), rng)
         order = np.lexsort((rng.random(rows), lengths, shape))
         middle = order[np.cumsum(count) - count // 2 - 1]
         made = self._distinct(shape[middle], lengths[middle], count, rng)

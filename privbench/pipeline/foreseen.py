@@ -76,8 +76,8 @@ def planned(
         noises = tuple(other.noise_sd for other in found)
         expected[label] = replace(event, noises=noises, needs=needs)
     words = WordRounds(rounds, sizes)
-    asked = words.columns()
-    of_texts = (*words.lists(asked, of_words).values(), *words.presence(asked, {}).values())
+    columns = words.columns()
+    of_texts = (*words.lists(columns, of_words).values(), *words.presence(columns, {}).values())
     return [
         *(_described(item, spec, source) for item in first),
         *expected.values(),
