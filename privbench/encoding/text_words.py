@@ -286,7 +286,7 @@ def numbered(texts: pa.Array, rng: np.random.Generator) -> pa.Array:
     data = np.frombuffer(texts.buffers()[2] or b"", np.uint8)[: int(offsets[-1])].copy()
     places = np.flatnonzero(data == ord(DIGIT))
     data[places] = ord("0") + rng.integers(10, size=len(places))
-    return strings(offsets, data)
+    return strings(offsets.astype(np.int64), data)
 
 
 def rehoused(

@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privbench.encoding import Codec
-from privbench.encoding.base import WordsNeed
-from privbench.encoding.text_words import FIRSTS, GAPS, Firsts, Pieces, public_words
+from privbench.encoding.text_words import FIRSTS, GAPS, Firsts, Pieces, WordsNeed, public_words
 from privbench.pipeline.domain_budget import Rounds
 from privbench.pipeline.domain_error import Law, Size, unnamed
 from privbench.pipeline.prepare import FitPlan
@@ -43,7 +42,9 @@ _PURE = 3
 _MOST = 1024
 #: A count of a word that needed no list is no noise from this many standard deviations on; public
 #: cells of one vector are many. Places of a listed word are few, and so are alphabets.
-_CLEAR, _PLACE = 3.5, 2.5
+_CLEAR, _PLACE = 4.0, 2.5
+#: Laplace noise passes 1.5 times as many standard deviations as often as Gaussian noise.
+_HEAVY = 1.5
 #: Where alphabets, digits and other signs begin among code points.
 _ALPHABETS = (
     0x30, 0x3A, 0x41, 0x5B, 0x61, 0x7B, 0x7F, 0xC0, 0x180, 0x391, 0x3CA, 0x410, 0x430, 0x450, 0x5D0
@@ -178,8 +179,9 @@ def release_words(
         sd = session.noise_scale(question.query, question.amount)
         query = question.query
         assert isinstance(query, WordPresence)
-        listed = words.get(item.label, ((), 0.0))[0]
-        result[item.table, item.column] = laws_of(query, noisy[item.label], sd, len(listed))
+        result[item.table, item.column] = laws_of(
+            query, noisy[item.label], sd, len(words.get(item.label, ((), 0.0))[0])
+        )
     spent = [
         (question.query.roots(session.spec), question.amount)
         for question in (*lists.values(), *questions.values())
@@ -187,7 +189,7 @@ def release_words(
     return result, spent
 
 
-def _letters(noisy: NDArray[np.float64], sd: float) -> list[tuple[int, float]]:
+def _letters(noisy: NDArray[np.float64], sd: float, clear: float) -> list[tuple[int, float]]:
     """First characters that are no noise, with their counts.
 
     The letters of an alphabet are judged together, as noise may hide each, but not all of them.
@@ -199,8 +201,8 @@ def _letters(noisy: NDArray[np.float64], sd: float) -> list[tuple[int, float]]:
     # James and Stein: what noise alone explains of the letters' differences is none of them.
     trust = 1 - np.minimum((sizes - 1) * sd**2 / np.maximum(spread, 1e-9), 1.0)
     shrunk = mean + trust[group] * (noisy - mean)
-    present = (sums > _PLACE * sd * np.sqrt(sizes)) & (sizes > 1)
-    held = np.where(present[group], shrunk, np.where(noisy > _CLEAR * sd, noisy, 0.0))
+    present = (sums > (_PLACE + 0.5) * clear * np.sqrt(sizes)) & (sizes > 1)
+    held = np.where(present[group], shrunk, np.where(noisy > _CLEAR * clear, noisy, 0.0))
     return [
         (point, float(held[place]))
         for place, point in enumerate(FIRSTS)
@@ -219,16 +221,16 @@ def laws_of(
     texts = max(float(noisy[0]), sd, 1e-9)
     if texts < _SCALES / 4 * sd:
         return (), ()
-    count = len(FIRSTS)
-    points = _letters(noisy[1 : 1 + count], sd)
+    count, clear = len(FIRSTS), sd * (_HEAVY if query.norm == "l1" else 1.0)
+    points = _letters(noisy[1 : 1 + count], sd, clear)
     table = noisy[1 + count :].reshape(1 + query.places, len(query.words))
     pieces = []
     for place, word in enumerate(query.words):
         held = table[0, place]
-        if held <= (0.0 if place < listed else _CLEAR * sd):
+        if held <= (0.0 if place < listed else _CLEAR * clear):
             continue
         share = min(float(held / texts), 1.0)
-        at = [float(x / texts) if x > _PLACE * sd else 0.0 for x in table[1:, place]]
+        at = [float(x / texts) if x > _PLACE * clear else 0.0 for x in table[1:, place]]
         most = share / max(sum(at), share)
         at += [0.0] * (PLACES - len(at))
         pieces.append((word, (share, *(min(part * most, 1.0) for part in at))))

@@ -10,17 +10,20 @@ from sql_files import database_of, sql_of
 
 from privbench.config import Config
 from privbench.encoding import Bounds, BoundsNeed, CategoriesNeed, StepNeed
+from privbench.encoding.text_words import FIRSTS, WordsNeed
 from privbench.pipeline.domain_answers import Answer, bounds
 from privbench.pipeline.domain_budget import DOMAINS, Rounds, total_amounts
 from privbench.pipeline.domain_error import Noise, Size, believed, list_loss, range_loss, unnamed
+from privbench.pipeline.domain_words import WordRounds, laws_of
 from privbench.pipeline.fit import STAGES, begin
 from privbench.pipeline.planning import plan as plan_fit
 from privbench.pipeline.prepare import FitPlan
 from privbench.pipeline.progress import Reporter
 from privbench.privacy import GRID, DatabaseSpec, Listed, Relation, root_sums
 from privbench.privacy.mechanisms import THRESHOLD
-from privbench.privacy.queries.labels import BLOCKS
-from privbench.privacy.query import Sensitivity
+from privbench.privacy.queries import WordPresence
+from privbench.privacy.queries.labels import BLOCKS, NORMS
+from privbench.privacy.query import PublicArray, Sensitivity
 from privbench.privacy.spec import KeySpec, TableSpec
 
 USUAL = Bounds(0, 100, released=False)
@@ -136,6 +139,45 @@ def test_texts_are_listed_by_votes_and_grid_points_by_rows(accounting):
     for name, votes in (("b\x1fkind", True), ("b\x1fprice", False)):
         for query in (laws[name].query, found[name][0][1].query):
             assert (query.votes, query.clip == 1) == (votes, votes)
+
+
+@pytest.mark.parametrize(("accounting", "most"), [("pure", 3), ("zcdp", 8)])
+def test_words_are_asked_of_texts_that_no_label_covers(accounting, most):
+    plan = planned({"a": [MAKE["l"]("kind"), MAKE["l"]("note")], "few": []})
+    for item in plan.private:
+        for name, reader in item.readers.items():
+            reader.words = WordsNeed(f"{name} words", name, True, True)
+    words = WordRounds(rounds(plan, {"a": 20_000.0, "few": 20.0}, 3.2, accounting), {})
+    words.sizes.update(words.rounds.sizes({}))
+    codecs = {"a": {name: SimpleNamespace(listed=("x",)) for name in ("kind", "note")}}
+    one = believed(CategoriesNeed("kind", 64), 20_000.0, np.eye(1, BLOCKS)[0] * 20_000, 1.0)
+    asked = words.asked(codecs, {("a", "kind"): one})
+    assert [(item.column, item.labels) for item in asked] == [("note", ("x",))]
+    assert words.lists(asked, 0.0) == {}
+    (query,) = (item.query for item in words.lists(asked, 1e-9).values())
+    assert (query.most, query.without, query.norm) == (most, ("x",), NORMS[accounting])
+    assert {"the", "The"} <= {*query.known}
+    (counted,) = words.presence(asked, {"a.note": (("(TV)", "the"), 1.0)}).values()
+    assert counted.query.words[:2] == ("(TV)", "the")
+    assert counted.query.without == ("x",)
+    events = [*words.lists(asked, 1e-9).values(), counted]
+    assert sum(event.amount for event in events) <= 0.1 * 3.2
+
+
+def test_words_and_first_letters_are_told_from_noise():
+    query = WordPresence("t", "w", ("(TV)", "rare", "the"), PublicArray(FIRSTS))
+    rng, sd = np.random.default_rng(3), 10.0
+    exact = np.zeros(query.shape)
+    exact[0] = 4000.0
+    exact[1 + FIRSTS.index(ord("M"))] = 3000.0
+    exact[-12:] = [2000, 5, 400, 0, 0, 0, 1200, 0, 0, 0, 0, 0]
+    pieces, firsts = laws_of(query, exact + rng.normal(0, sd, exact.size), sd, 2)
+    assert {word for word, _ in pieces} in ({"(TV)", "rare", "the"}, {"(TV)", "the"})
+    assert dict(pieces)["(TV)"] == pytest.approx((0.5, 0.0, 0.3, 0.0), abs=0.02)
+    assert dict(firsts)[ord("M")] == pytest.approx(0.75, abs=0.02)
+    assert sum(share for point, share in firsts if point != ord("M")) < 0.05
+    hidden = laws_of(query, rng.normal(0, sd, exact.size), sd, 2)
+    assert hidden == ((), ())
 
 
 @pytest.mark.parametrize("accounting", ["pure", "zcdp"])

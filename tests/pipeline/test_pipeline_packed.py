@@ -11,7 +11,7 @@ from privbench.pipeline.extract import encode
 from privbench.postgres import packed, stream
 from privbench.postgres.introspect import introspect
 from privbench.postgres.snapshot import Snapshot
-from privbench.privacy.data import Cells, Labels
+from privbench.privacy.data import Cells, Labels, Words
 
 MOODS = ("sad", "so so", 'it\'s "fine", ok', "back\\slash")
 DAYS = ["infinity", "-infinity", "0044-03-15 BC", "0001-01-01", "9999-12-31", "10000-01-01"]
@@ -103,6 +103,10 @@ def read(snapshot, table, readers, known):
 
 def same(one, other):
     assert type(one) is type(other)
+    if isinstance(one, Words):
+        assert np.array_equal(one._ends, other._ends)
+        assert np.array_equal(one._firsts, other._firsts)
+        return same(one._words, other._words)
     if isinstance(one, Labels):
         assert one._labels.take(one._codes[one._codes >= 0]) == other._labels.take(
             other._codes[other._codes >= 0]

@@ -190,7 +190,7 @@ def _of_table(spec: DatabaseSpec, name: str, rng: np.random.Generator) -> Iterat
     yield q.LabelCounts(name, "l", norm="l1", most=3, votes=True)
     yield q.LabelCounts(name, "l", 2, public=("b", "no such", ""), most=3)
     yield q.LabelCounts(name, "g", 3, "l1", ("1", "2"), 2)
-    of_words = {"whole": "l", "without": ("word1", "no such")}
+    of_words: dict[str, Any] = {"whole": "l", "without": ("word1", "no such")}
     yield q.WordVotes(name, "w", most=2, votes=True, known=("piece0",), **of_words)
     yield q.WordVotes(name, "w", norm="l1", most=3, votes=True)
     some, points = ("piece0", "no such", "piece3"), q.PublicArray([97, 98, 101])

@@ -117,10 +117,13 @@ class WordVotes(LabelCounts):
             pair = identity[row[votes]].astype(np.int64) * len(words) + code[votes]
             if not pair.size:
                 continue
-            pairs = np.unique(pair)
+            pairs, place = np.unique(pair, return_inverse=True)
             unit = np.cumsum(np.diff(pairs // len(words), prepend=-1) > 0) - 1
-            chosen = labels._first_cells(unit, pairs, pair, keys[at[votes]], self.most)
-            unit, pairs = unit[chosen], pairs[chosen]
+            least = np.full(pairs.size, np.iinfo(np.int64).max)
+            np.minimum.at(least, place, keys[at[votes]])
+            order = np.lexsort((least, unit))
+            order = order[np.arange(pairs.size) - np.searchsorted(unit, unit) < self.most]
+            unit, pairs = unit[order], pairs[order]
             np.add.at(
                 found, pairs % len(words), labels._weights(unit, np.ones_like(pairs), self.norm, 1)
             )
@@ -184,12 +187,14 @@ class WordPresence(RawQuery):
             if not rows.size:
                 continue
             row, cell = self._cells(held, rows, known)
-            once = np.unique(np.searchsorted(rows, row) * size + cell)
+            once = np.sort(np.searchsorted(rows, row) * size + cell)
+            once = once[np.diff(once, prepend=-1) > 0]  # a hash takes ten times as long
             row, cell = rows[once // size], once % size
             pair = units.identity(self.source)[row].astype(np.int64) * size + cell
-            pairs, place = np.unique(pair, return_inverse=True)
-            sums = np.zeros(pairs.size, np.int64)
-            np.add.at(sums, place, units.weights(self.source)[row].astype(np.int64))
+            sums, pairs = units.weights(self.source)[row].astype(np.int64), pair
+            if data.spec.tables[self.source].own is not None:
+                pairs, place = np.unique(pair, return_inverse=True)
+                sums = np.bincount(place, sums).astype(np.int64)
             unit = np.cumsum(np.diff(pairs // size, prepend=-1) > 0) - 1
             np.add.at(found, pairs % size, self._normed(unit, sums >> (30 - _BITS)))
         return found
