@@ -43,7 +43,7 @@ from privbench.schema import Schema, Table
 MAX_HEADER = 32 * 2**20
 
 #: Name and version of the format of a model file.
-VERSION = "privbench-model", 8
+VERSION = "privbench-model", 9
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ class Header(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
 
     format: Literal["privbench-model"]
-    version: Literal[8]
+    version: Literal[9]
     promise: Promise
     schema_: Schema = Field(alias="schema")
     config: dict[str, JsonValue]

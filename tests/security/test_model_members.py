@@ -328,7 +328,7 @@ def test_save_is_its_owners_and_always_the_same(model, tmp_path):
     Model.load(model).save(tmp_path / "m")
     assert (tmp_path / "m").read_bytes() == model.read_bytes()
     assert stat.S_IMODE((tmp_path / "m").stat().st_mode) == 0o600
-    assert json.loads(model_files.members(model)["header.json"])["version"] == 8
+    assert json.loads(model_files.members(model)["header.json"])["version"] == 9
 
 
 def test_read_table_of_many_short_parts_is_refused():
