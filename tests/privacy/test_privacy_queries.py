@@ -510,7 +510,7 @@ ANY = Anything()
 #: Kinds of queries to whose cells every unit adds, whoever else there is.
 ADDING = {
     "histogram", "joint histogram", "grid histogram", "normed grid histogram",
-    "normed histogram", "label counts", "ranked counts", "total", "cross moment",
+    "normed histogram", "label counts", "ranked counts", "total", "cross moment", "word votes",
 }  # fmt: skip
 NORMED = q.NormedGridHistogram("posts", "g", q.PublicArray(range(8)))
 LISTS = [q.LabelCounts("posts", "l", most=most) for most in (5, 4)]
