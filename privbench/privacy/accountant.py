@@ -107,10 +107,13 @@ def loss_within(events: Iterable[Event], accounting: Accounting, delta: float) -
     """The (ε, δ) of a list of events, where both together may use the given ``delta``.
 
     The threshold releases among the events use part of ``delta``; the conversion of zCDP gets the
-    rest. The δ of the result exceeds ``delta`` if that of the threshold releases alone does.
+    rest. The δ of the result exceeds ``delta`` if that of the threshold releases alone does, and ε
+    is infinite where they leave nothing for a conversion.
     """
     tally = Tally(events, accounting)
     rest = round_down(Fraction(delta) - tally.delta())
+    if rest <= 0 and accounting == "zcdp" and tally.amount() > 0:
+        return Guarantee(math.inf, round_up(tally.delta()))
     return tally.guarantee(accounting, max(rest, 0.0))
 
 
