@@ -25,6 +25,7 @@ from privbench.postgres.snapshot import Snapshot
 from privbench.privacy import UnitDefinition
 from privbench.privacy.stability import remove_unit
 from privbench.privacy.units import NONE
+from privbench.publish.accounts import certificate_of
 from privbench.schema import TableName
 
 TOML = sql_of(__file__, "references.toml")
@@ -226,7 +227,10 @@ def test_clone_has_the_references_of_its_source_and_no_constraint_of_them(
         assert 1 / most <= (made / true) <= most, (asked, true, made)
     left = "SELECT conname, convalidated FROM pg_constraint WHERE contype = 'f'"
     assert market.ask(target, left) == [("line_order_fkey", False)]
-    keys = {key.name: key for table in Model.load(path).schema for key in table.foreign_keys}
+    model = Model.load(path)
+    # A row of a line or order without a person owns no note.
+    assert certificate_of(model, path, "15").owned_by["public.note"] == "public.person"
+    keys = {key.name: key for table in model.schema for key in table.foreign_keys}
     assert not any(key.validated for key in keys.values())
     assert {name for name, key in keys.items() if not key.declared} == {"line_order_fkey"}
     assert keys["line_gift_4b107001_reference"].none == ("0", "-1")
