@@ -97,6 +97,7 @@ def _refused(table: Table, name: str, *, public: bool) -> str:
         return "PostgreSQL itself computes it, as a generated column"
     keys = {column for item in table.unique_sets for column in item.columns} | table.key_columns
     keys.update(key.when[0] for key in table.foreign_keys if key.when)
+    keys.update(column for key in table.arrays for column in key.columns)
     if name in keys or role_of(table, found) != "modelled":
         return _KEY
     return ""

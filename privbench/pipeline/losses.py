@@ -120,17 +120,21 @@ def finer_units(
     is a lower bound of the table's `rows`; of another owner's units it is none. `units` are upper
     bounds of the fit's units with rows. Where persons own, they are to be protected, unless most of
     their rows are cut off: a few who do the work of many. Of a table and its owners the topmost is
-    named.
+    named. Elements of an array are no units, and a table through which a key by types owns stays in
+    its tree: else rows without an owner would come to others' units.
     """
     with own_words(plan.config.words):
         kinds = {name: item.kind for name, item in propose(plan.schema).tables.items()}
     spec, within, found, sections = plan.spec, set[str](), [], list[str]()
+    targets = {str(key.ref_table) for item in plan.private for key in item.owners}
+    stays = targets.union(*map(spec.ancestors, targets))
+    stays.update(name for name, table in spec.tables.items() if table.elements)
     for name in spec.order():
         own, top, enough = spec.tables[name].own, spec.top(name), least.get(name, 0.0)
         theirs = kinds[top] in PERSON_LIKE and rows[name] < CUT * units[top]
         if own and own.parent in within:
             within.add(name)
-        elif own and not theirs and units[name] < enough <= rows[name]:
+        elif own and name not in stays and not theirs and units[name] < enough <= rows[name]:
             within.add(name)
             more = f"at least {rows[name]:,.0f} rows, useful from {enough:,.0f} units"
             found.append((name, more, f"now within {units[top]:,.0f} units of {top}"))

@@ -27,7 +27,7 @@ from privbench.encoding.formats import without_formats
 from privbench.errors import ConfigError, SchemaError
 from privbench.pipeline.computed import names_of
 from privbench.privacy import PART, DatabaseSpec, KeySpec, Relation, TableSpec
-from privbench.schema import ROW, ForeignKey, Schema, Table
+from privbench.schema import ROW, ForeignKey, Schema, Table, quote
 from privbench.words import own_words
 
 
@@ -217,7 +217,10 @@ def _table(
         if not key.natural
     )
     if typed:
+        # The ledger knows the units by it: another column of types gives rows other owners.
+        by = quote(typed[0].when[0]) if typed[0].when else ""
         name = "; ".join(f"{key.name}→{key.ref_table}" for key in typed)
+        name = f"{quote(typed[0].columns[0])} by {by}: {name}"
         first = KeySpec(name, table.key, str(typed[0].ref_table), "own", nullable=True, loose=True)
         keys = (first, *keys)
     arrays = (_key(schema, table, key, False, settings) for key in table.arrays)

@@ -183,12 +183,23 @@ def element_expressions(
     return [build(whole, ours, elements)], [theirs]
 
 
-def elements(arrays: pa.ChunkedArray) -> tuple[NDArray[np.int32], pa.Array]:
-    """The row of every element of the texts of `element_expressions`, and its form or NULL."""
-    lists = pc.split_pattern(arrays.combine_chunks(), ",")
-    forms = pc.list_flatten(lists)
-    rows = pc.list_parent_indices(lists).to_numpy().astype(np.int32)
-    return rows, pc.if_else(pc.equal(forms, ""), pa.scalar(None, forms.type), forms)
+def elements(arrays: pa.ChunkedArray) -> tuple[NDArray[np.int32], pa.ChunkedArray]:
+    """The row of every element of the texts of `element_expressions`, and its form or NULL.
+
+    Chunks stay apart, since together they may have more text than one Arrow array holds.
+
+    >>> rows, forms = elements(pa.chunked_array([[":1,:2", None], [":3,"]]))
+    >>> rows.tolist(), forms.to_pylist()
+    ([0, 0, 2, 2], [':1', ':2', ':3', None])
+    """
+    rows, forms, start = [np.empty(0, np.int32)], [], 0
+    for chunk in arrays.chunks:
+        lists = pc.split_pattern(chunk, ",")
+        found = pc.list_flatten(lists)
+        forms.append(pc.if_else(pc.equal(found, ""), pa.scalar(None, found.type), found))
+        rows.append(pc.list_parent_indices(lists).to_numpy().astype(np.int32) + np.int32(start))
+        start += len(chunk)
+    return np.concatenate(rows), pa.chunked_array(forms, arrays.type)
 
 
 def _text_of(column: Column) -> sql.Composed:

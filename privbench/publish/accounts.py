@@ -24,11 +24,16 @@ def certificate_of(model: Model, path: Path, server: str) -> Certificate:
     model.promise.require_sound(model.events)
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    owners, owned_by = dict.fromkeys(model.tables, ""), {}
+    owners, owned_by, typed = dict.fromkeys(model.tables, ""), {}, []
     for name, made in model.tables.items():
         for key in model.schema.table(name).foreign_keys:
             if key.name == made.own:
                 owners[name], owned_by[name] = ", ".join(key.columns), str(key.ref_table)
+                typed += [name] if key.when else []
+    for name in typed:
+        # A key by types owns through the root above its targets; only a row of it is an owner.
+        for _ in model.tables:
+            owned_by[name] = owned_by.get(owned_by[name], owned_by[name])
     return Certificate(
         promise=model.promise,
         owners=owners,

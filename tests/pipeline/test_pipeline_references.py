@@ -1,5 +1,8 @@
 """References of the config: keys in every respect, but without a constraint, whatever rows do."""
 
+import re
+from dataclasses import replace
+
 import market
 import numpy as np
 import pyarrow as pa
@@ -13,6 +16,7 @@ from privbench.config import Config
 from privbench.errors import ConfigError, SchemaError
 from privbench.pipeline import Model
 from privbench.pipeline.extract import extract
+from privbench.pipeline.losses import finer_units
 from privbench.pipeline.prepare import prepare
 from privbench.pipeline.progress import Reporter
 from privbench.pipeline.source import read_catalog
@@ -21,6 +25,8 @@ from privbench.postgres.snapshot import Snapshot
 from privbench.privacy import UnitDefinition
 from privbench.privacy.stability import remove_unit
 from privbench.privacy.units import NONE
+from privbench.publish.accounts import certificate_of
+from privbench.schema import TableName
 
 TOML = sql_of(__file__, "references.toml")
 
@@ -116,7 +122,7 @@ def rows_of_targets(plan, table, parents, raw):
     return np.minimum(edges.max(axis=0), raw["public.person"].rows - 1)
 
 
-OWN_OF_NOTES = "; ".join(
+OWN_OF_NOTES = "of_id by of_type: " + "; ".join(
     f"note_of_id_{name}_reference→public.{name.lower()}" for name in ("Line", "Order", "Person")
 )
 NONE_UNLESS_THERE = replaced_key(
@@ -129,6 +135,34 @@ ANY_TYPE = replaced_key(
     "about_id",
     "about_type = 'Person' OR NOT EXISTS (SELECT FROM public.product p WHERE p.id = about_id)",
 )
+
+
+def test_other_columns_of_types_make_other_units(source):
+    """The values of types and the tables are the same, but rows have other owners."""
+    with Snapshot(source) as snapshot:
+        schema = read_catalog(snapshot.connection, configured(None)).schema
+    note = schema.table(TableName("public", "note"))
+    keys = (replace(key, when=("mark", key.when[1])) for key in note.foreign_keys)
+    others = [replace(note, foreign_keys=tuple(keys)) if t is note else t for t in schema]
+    schemas = schema, replace(schema, tables=tuple(others))
+    first, second = (UnitDefinition.of(prepare(s, configured(None)).spec) for s in schemas)
+    assert first.parts(second) is None
+
+
+def test_finer_units_are_neither_elements_nor_owners_by_types(source):
+    """Freed, an order without a person and its note would be one unit, in place of two."""
+    with Snapshot(source) as snapshot:
+        schema = read_catalog(snapshot.connection, configured(None)).schema
+    plan = prepare(schema, configured(None))
+    assert any(table.elements for table in plan.spec.tables.values())
+    sizes = (dict.fromkeys(plan.spec.tables, size) for size in (100.0, 8100.0, 400.0))
+    assert re.findall(r"\[tables.*", finer_units(plan, *sizes)) == ['[tables."public.note"]']
+
+
+def test_array_of_keys_is_not_computed(source):
+    config = configured(None).model_copy(update={"computed": {"person": {"friends": "NULL"}}})
+    with pytest.raises(ConfigError, match="it is a key"):
+        pipeline.check(config, source)
 
 
 @pytest.mark.parametrize(
@@ -193,7 +227,10 @@ def test_clone_has_the_references_of_its_source_and_no_constraint_of_them(
         assert 1 / most <= (made / true) <= most, (asked, true, made)
     left = "SELECT conname, convalidated FROM pg_constraint WHERE contype = 'f'"
     assert market.ask(target, left) == [("line_order_fkey", False)]
-    keys = {key.name: key for table in Model.load(path).schema for key in table.foreign_keys}
+    model = Model.load(path)
+    # A row of a line or order without a person owns no note.
+    assert certificate_of(model, path, "15").owned_by["public.note"] == "public.person"
+    keys = {key.name: key for table in model.schema for key in table.foreign_keys}
     assert not any(key.validated for key in keys.values())
     assert {name for name, key in keys.items() if not key.declared} == {"line_order_fkey"}
     assert keys["line_gift_4b107001_reference"].none == ("0", "-1")

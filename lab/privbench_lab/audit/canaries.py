@@ -216,10 +216,14 @@ class Planter:
         """The tables that a row of this table may own rows of, and a condition on those rows."""
         for item in self.plan.private:
             own = self.plan.spec.tables[item.table.key].own
-            if own is not None and own.parent == table.key:
-                key = item.table.foreign_key(own.name)
-                values = [row.get(name) for name in key.ref_columns]
-                yield item, _where(zip(key.columns, values, strict=True), "=")
+            for key in item.owners or ([item.table.foreign_key(own.name)] if own else ()):
+                if str(key.ref_table) == table.key:
+                    values = [row.get(name) for name in key.ref_columns]
+                    pairs = [
+                        *zip(key.columns, values, strict=True),
+                        *([key.when] if key.when else []),
+                    ]
+                    yield item, _where(pairs, "=")
 
     def _plantable(self, connection: Connection, parts: Sequence[Part]) -> tuple[Part, ...]:
         """The rows of a unit that can be inserted as a copy; the others are left out."""
@@ -269,6 +273,8 @@ class Planter:
             row = {**part.row, **self._fresh(connection, part)}
             made.append((part, row))
             for key in part.table.foreign_keys:
+                if key.when and part.row.get(key.when[0]) != key.when[1]:
+                    continue
                 old = [part.row.get(name) for name in key.columns]
                 for other, new in made:
                     theirs = [other.row.get(name) for name in key.ref_columns]

@@ -113,6 +113,33 @@ def test_the_copy_goes_and_what_others_put_beside_it_stays(people, make_database
         os.kill(os.getpid(), signal.SIGTERM)
 
 
+BY_TYPES = """[privacy]
+epsilon = 1
+[tables.person]
+own = []
+[tables.note]
+own = ["of_id"]
+[[tables.note.references]]
+columns = ["of_id"]
+type = "of_type"
+types = { Person = { table = "person" } }
+"""
+
+
+def test_a_unit_that_owns_by_types_goes_whole(make_database):
+    dsn = make_database(
+        "CREATE TABLE person (id int PRIMARY KEY, name text);"
+        "CREATE TABLE note (id int PRIMARY KEY, of_type text, of_id int, mark text);"
+        "INSERT INTO person SELECT g, 'name ' || g FROM generate_series(1, 40) g;"
+        "INSERT INTO note SELECT 2 * g + t, (ARRAY['Person', 'Other'])[1 + t], g, 'mark ' || g"
+        " FROM generate_series(1, 40) g, generate_series(0, 1) t"
+    )
+    _, gone = Planter(dsn, Config.loads(BY_TYPES)).hold_out(20)
+    left = "SELECT count(*) FROM note WHERE of_type = "
+    assert (one(dsn, f"{left}'Person'"), one(dsn, f"{left}'Other'")) == (40 - len(gone), 40)
+    assert gone
+
+
 def test_bad_input_is_one_line(people, make_database, tmp_path):
     config, scratch = broken.config(tmp_path / "never"), make_database()
     with pytest.raises(TargetError, match="source database itself"):
