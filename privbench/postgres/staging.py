@@ -29,6 +29,10 @@ _REFUSED = (
     psycopg.InternalError,
     psycopg.errors.RaiseException,
 )
+#: The same in PL/pgSQL.
+REFUSED: LiteralString = (
+    "WHEN data_exception OR integrity_constraint_violation OR raise_exception OR internal_error"
+)
 _STAGE = sql.Identifier("pg_temp", "privbench stage")
 _TOGETHER: LiteralString = """
 INSERT INTO {table} ({columns}) OVERRIDING SYSTEM VALUE SELECT {columns} FROM {stage}
@@ -40,8 +44,7 @@ BEGIN
     BEGIN
       INSERT INTO {table} ({columns}) OVERRIDING SYSTEM VALUE
         SELECT {columns} FROM {stage} WHERE ctid = place;
-    EXCEPTION WHEN data_exception OR integrity_constraint_violation OR raise_exception
-      OR internal_error THEN NULL;
+    EXCEPTION {refused} THEN NULL;
     END;
   END LOOP;
 END
@@ -120,7 +123,7 @@ def insert(connection: Connection, *, stage: Part, columns: Part, table: Part) -
         with connection.transaction():
             return run(connection, build(_TOGETHER, **parts)).rowcount
     except _REFUSED:
-        body = build(_SINGLY, **parts).as_string(connection)
+        body = build(_SINGLY, refused=sql.SQL(REFUSED), **parts).as_string(connection)
         run(connection, build("DO {}", sql.Literal(body)))
         row = run(connection, build("SELECT count(*) FROM {}", table)).fetchone()
         return int(row[0]) if row else 0

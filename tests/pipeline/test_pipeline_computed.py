@@ -102,14 +102,19 @@ def test_sample_without_a_server_names_what_it_leaves_out(model, tmp_path, monke
 @pytest.mark.parametrize(
     ("table", "column", "text", "said"),
     [
-        ("shop", "total", "1", "public.shop: .computed. names this table twice, or the schema"),
+        (
+            "shop",
+            "total",
+            "1",
+            "public.shop: .* but the schema has no such table",
+        ),
         ("purchase", "sum", "1", "public.purchase.sum: it cannot be computed: .* no such column"),
         ("purchase", "twice", "1", "PostgreSQL itself computes it"),
         ("purchase", "id", "1", "it is a key, or a part of one"),
         ("purchase", "client_id", "1", "it is a key, or a part of one"),
         ("purchase", "serial", "1", "it is a key, or a part of one"),
         ("country", "name", "'x'", "the table is public"),
-        ("purchase", "total", "1 +", "syntax error"),
+        ("purchase", "total", "1 +", "it is not one expression of SQL"),
         ("purchase", "total", "this.twice", "it reads this.twice, which is no stored column"),
         ("purchase", "total", "this.sum", "it reads this.sum, which is no stored column"),
         ("purchase", "total", "upper(this.price)", r"function upper\(numeric\) does not exist"),
