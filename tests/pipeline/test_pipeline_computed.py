@@ -172,9 +172,7 @@ SUGGESTED = {
 
 def test_inspect_suggests_in_comments_what_names_say_and_takes_it_if_asked(make_database, tmp_path):
     dsn, file = make_database(sql_of(__file__, "suggested")), tmp_path / "c.toml"
-    shown = succeed("inspect", dsn, "-o", file).stdout
-    for text in (file.read_text("utf-8"), shown):
-        assert "(SELECT count(*) FROM public.invoice o WHERE o.client_id = this.id)" in text
+    succeed("inspect", dsn, "-o", file)
     assert Config.load(file).computed == {}
     uncommented = file.read_text("utf-8").partition("what is so:")[2].replace("#", "")
     assert Config.loads(uncommented).computed == SUGGESTED
