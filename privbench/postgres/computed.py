@@ -7,9 +7,9 @@ table to the next one, or at last to the table itself: no row is ever updated, w
 the table on disk. All of it lies before CHECKs, keys and indexes, and in the load's transaction.
 
 Expressions may be a stranger's. They are judged before (`privbench.pgsql.computed`), run as the
-load's role with its settings, and have limited time together. Where one fails for some row, each
-row is computed by itself: the column keeps its stand-in there (NULL, its default or a constant),
-which is counted and told. So an expression never stops a load.
+load's role with its settings, and have limited time together. Where one fails for some row, its
+column keeps a stand-in there (NULL, its default or a constant), which is counted and told. So an
+expression never stops a load.
 """
 
 from __future__ import annotations
@@ -32,39 +32,14 @@ from privbench.schema import Table, TableName
 
 #: Seconds that all expressions may take, and further ones for each row of the clone.
 PATIENCE, PER_ROW = 60.0, 1e-4
-_MADE, _FAILED = "privbench made", "privbench failed"
+_MADE = "privbench made"
 _TOGETHER: LiteralString = """
 INSERT INTO {target} ({columns}) OVERRIDING SYSTEM VALUE
-SELECT {values} FROM {stage} AS {row} CROSS JOIN LATERAL (SELECT {computed}) AS {made}
-"""
-_EACH: LiteralString = """
-    BEGIN
-      {made}.{column} := {text};
-      IF {needed} AND {made}.{column} IS NULL THEN RAISE not_null_violation; END IF;
-    EXCEPTION WHEN OTHERS THEN
-      {made}.{column} := {row}.{column};
-      {failed}[{place}] := {failed}[{place}] + 1;
-    END;
-"""
-_SINGLY: LiteralString = """
-#variable_conflict use_column
-DECLARE {row} {stage}; {made} {stage};
-  {failed} bigint[] := pg_catalog.array_fill(0::bigint, ARRAY[{number}]);
-BEGIN
-  FOR {row} IN SELECT * FROM {stage} LOOP
-    {made} := {row};
-    {each}
-    BEGIN
-      INSERT INTO {target} ({columns}) OVERRIDING SYSTEM VALUE SELECT {made}.*;
-    EXCEPTION {refused} THEN NULL;
-    END;
-  END LOOP;
-  PERFORM pg_catalog.set_config('privbench.failed', {failed}::text, true);
-END
+SELECT {values} FROM {stage} AS {row}, LATERAL (SELECT {computed}) AS {made}
 """
 _COUNTED: LiteralString = """
-SELECT (SELECT count(*) FROM {stage}) - (SELECT count(*) FROM {target}),
-  nullif(pg_catalog.current_setting('privbench.failed', true), '')::bigint[]
+SELECT pg_catalog.current_setting('privbench.failed', true),
+  (SELECT count(*) FROM {stage}) - (SELECT count(*) FROM {table})
 """
 
 
@@ -110,68 +85,52 @@ class Computing:
         for name in dict.fromkeys(TableName(*item.table) for item in columns):
             own = [item for item in self._columns if TableName(*item.table) == name]
             some = [item for item in own if item.level == level]
-            filled[name] = self._fill(self.tables[name], some, later=own[-1].level > level)
+            filled[name] = self._stage(name) if own[-1].level > level else self._aside[name]
+            self._fill(self.tables[name], some, name, filled[name])
         for index in indexes:
             run(self._connection, build("DROP INDEX {}", index))
         for name, made in filled.items():
             run(self._connection, build("DROP TABLE {}", name))
             self._rename(made, name)
 
-    def _fill(self, table: Table, columns: Sequence[Computation], *, later: bool) -> TableName:
-        """Copy a staging table, with some computed columns; returns where the rows are.
+    def _fill(
+        self, table: Table, columns: Sequence[Computation], stage: TableName, target: TableName
+    ) -> None:
+        """Copy a staging table of a table, with some computed columns.
 
-        That is the table itself, or a staging table again if other columns are computed later.
+        If an expression fails, it is found by halves, and its column computed row by row.
         """
-        target = self._stage(table.name) if later else self._aside[table.name]
         names = [column.name for column in table.columns if not column.generated]
-        texts = {item.column: sql.SQL(f"({item.text}\n)") for item in columns}
-        parts: dict[str, Part] = {
-            "stage": table.name,
-            "target": target,
-            "columns": names,
-            "row": ROW,
-            "made": _MADE,
-            "failed": _FAILED,
-        }
+        made = {item.column: sql.SQL(f"({item.text}\n)") for item in columns}
         together = build(
             _TOGETHER,
-            values=[sql.Identifier(_MADE if name in texts else ROW, name) for name in names],
-            computed=[build("{} AS {}", text, name) for name, text in texts.items()],
-            **parts,
+            target=target,
+            columns=names,
+            values=[sql.Identifier(_MADE if name in made else ROW, name) for name in names],
+            stage=stage,
+            row=ROW,
+            computed=[build("{} AS {}", text, name) for name, text in made.items()],
+            made=_MADE,
         )
         if self._limited(together):
-            return target
-        each = [
-            build(
-                _EACH,
-                column=name,
-                text=text,
-                needed=sql.Literal(table.column(name).not_null),
-                place=place,
-                **parts,
-            )
-            for place, (name, text) in enumerate(texts.items(), start=1)
-        ]
-        parts |= {"each": sql.Composed(each), "refused": sql.SQL(staging.REFUSED)}
-        body = build(_SINGLY, number=len(columns), **parts).as_string(self._connection)
-        singly = self._limited(build("DO {}", sql.Literal(body)))
+            return
+        if half := len(columns) // 2:
+            between = self._stage(table.name)
+            self._fill(table, columns[:half], stage, between)
+            self._fill(table, columns[half:], between, target)
+            run(self._connection, build("DROP TABLE {}", between))
+            return
+        parts: dict[str, Part] = {"stage": stage, "columns": names, "table": target}
+        singly = self._limited(staging.singly(self._connection, together, **parts))
         if not singly:
-            staging.insert(self._connection, stage=table.name, columns=names, table=target)
-        ((self.lost[table.key], failed),) = run(
-            self._connection, build(_COUNTED, **parts)
-        ).fetchall()
-        self._tell(columns, failed if singly else None)
-        return target
-
-    def _tell(self, columns: Sequence[Computation], failed: Sequence[int] | None) -> None:
+            staging.insert(self._connection, **parts)
+        ((failed, self.lost[table.key]),) = run(self._connection, build(_COUNTED, **parts))
         late = " in the time that all of them may take together" if self._left <= 0 else ""
-        for place, item in enumerate(columns):
-            if failed is None or failed[place]:
-                where = f"{failed[place]:,} rows" if failed else f"all rows{late}"
-                self.told.append(
-                    f"{TableName(*item.table)}.{item.column} is not computed for {where}, "
-                    "which have NULL, its default or a constant there"
-                )
+        self.told.append(
+            f"{table.key}.{columns[0].column} is not computed for "
+            f"{f'{failed} rows' if singly else f'all rows{late}'}, which have NULL, its default or "
+            "a constant there"
+        )
 
     def _index(self, places: Collection[Place]) -> list[TableName]:
         """Index columns by which rows are looked up, as far as their types allow it."""
