@@ -9,7 +9,8 @@ column depends on is known, and columns can be put in order.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+import re
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from privbench.limits import expression
@@ -23,30 +24,24 @@ from privbench.pgsql.judge import (
     relation_name,
     shown,
 )
-from privbench.pgsql.parser import Node, SqlError, statement
+from privbench.pgsql.parser import Node, SqlError
+from privbench.pgsql.written import one_expression
 
 #: The name of the row that a column is computed for.
 ROW = "this"
-#: Functions of the allow-list whose results change from call to call, and that return rows.
-_REFUSED = frozenset(
-    """
-    array_sample array_shuffle clock_timestamp gen_random_uuid nextval random random_normal
-    timeofday uuidv4 uuidv7
-    generate_series generate_subscripts json_array_elements json_array_elements_text json_each
-    json_each_text json_object_keys json_populate_recordset json_to_recordset
-    jsonb_array_elements jsonb_array_elements_text jsonb_each jsonb_each_text jsonb_object_keys
-    jsonb_path_query jsonb_path_query_tz jsonb_populate_recordset jsonb_to_recordset
-    regexp_matches regexp_split_to_table string_to_table txid_snapshot_xip unnest
-    """.split()
+#: Functions of the allow-list whose results change from call to call, or that return rows.
+_REFUSED = re.compile(
+    "random|clock_timestamp|timeofday|uuidv|nextval|array_s(ample|huffle)|generate_s|unnest|_each"
+    "|_elements|_object_keys|recordset|path_query(_tz)?$|regexp_matches|_to_table|snapshot_xip"
 )
 #: Queries without WITH, functions in FROM, samples, XML and columns that nobody names.
 _KINDS = EXPRESSIONS - frozenset(
     """
-    A_Star CTECycleClause CTESearchClause ColumnDef CommonTableExpr JsonTable JsonTableColumn
-    JsonTablePathSpec RangeFunction RangeTableFunc RangeTableFuncCol RangeTableSample WithClause
-    XmlExpr XmlSerialize
+    A_Star JsonTable RangeFunction RangeTableFunc RangeTableSample WithClause XmlExpr XmlSerialize
     """.split()
 )
+#: Parts of FROM clauses after which a column's name does not tell its table.
+_HIDING = {"JoinExpr": ("usingClause", "isNatural", "alias"), "Alias": ("colnames",)}
 
 #: A column: the name of its table, and its own.
 Place = tuple[Name, str]
@@ -119,7 +114,7 @@ class _Tables(Scope):
         return name in self._known.get(kind, ())
 
     def function(self, name: Name) -> bool:
-        return plain(name) not in _REFUSED and Scope.function(self, name)
+        return not _REFUSED.search(name[-1]) and super().function(name)
 
     def type(self, name: Name) -> bool:
         """Types of the server, but not those that look names up in its catalogs."""
@@ -128,72 +123,50 @@ class _Tables(Scope):
 
 
 def _judged(place: Place, text: str, scope: _Tables) -> Computation:
-    tree = statement(f"SELECT ({expression(text)}\n)").tree
-    # The text alone must be an expression too, so that it stays one wherever it stands.
-    for whole in (tree, statement(f"SELECT {text}").tree):
-        clauses = {name for name in whole.fields if isinstance(whole.get(name), (Node, list))}
-        if whole.kind != "SelectStmt" or clauses - {"targetList"} or len(_targets(whole)) != 1:
-            raise NotAllowed("it is not one expression of SQL")
-    names = _sources(place[0], tree, scope.tables)
-    reads = frozenset(
-        read
-        for node in tree.walk()
-        if node.kind == "ColumnRef"
-        for read in _read(node, names, scope.tables)
-    )
-    compared = frozenset(
-        read
-        for node in tree.walk()
-        if node.kind == "A_Expr" and node.names("name") == ("=",)
-        for side in [*node.nodes("lexpr"), *node.nodes("rexpr")]
-        if side.kind == "ColumnRef" and side.names("fields")[0] != ROW
-        for read in _read(side, names, scope.tables)
-    )
+    one_expression(expression(text))
+    # It must stay one expression wherever it stands.
+    tree = one_expression(f"({text}\n)")
+    rows = _rows(place[0], tree, scope)
+    reads: dict[Name, set[Place]] = {}
+    compared: set[Name] = set()
+    for node in tree.walk():
+        if node.kind == "ColumnRef":
+            reads[node.names("fields")] = _read(node.names("fields"), rows, scope)
+        if node.kind == "A_Expr" and node.names("name") == ("=",):
+            compared.update(side.names("fields") for side in node.children())
     judge(tree, scope, _KINDS)
-    return Computation(*place, text, reads, compared)
+    looked_up = [places for words, places in reads.items() if words in compared and words[0] != ROW]
+    every = frozenset[Place]()
+    return Computation(*place, text, every.union(*reads.values()), every.union(*looked_up))
 
 
-def _targets(tree: Node) -> list[Node]:
-    """The targets of a SELECT; none if one of them has a name."""
-    found = tree.nodes("targetList")
-    return [] if any(node.get("name") for node in found) else found
-
-
-def _sources(own: Name, tree: Node, tables: Mapping[Name, Collection[str]]) -> dict[str, set[Name]]:
-    """The tables that each name of the FROM clauses may stand for; none for a sub-query."""
+def _rows(own: Name, tree: Node, scope: _Tables) -> dict[str, set[Name]]:
+    """The tables whose rows each name may stand for; none where it is that of a sub-query."""
     found: dict[str, set[Name]] = {ROW: {own}}
     for node in tree.walk():
-        if node.kind == "JoinExpr" and (node.get("usingClause") or node.get("isNatural")):
-            raise NotAllowed("it joins by columns that it does not name with their tables")
-        if node.kind == "Alias" and node.get("colnames"):
-            raise NotAllowed("it gives other names to columns")
-        if node.kind not in ("RangeVar", "RangeSubselect"):
-            if node.kind == "JoinExpr" and node.nodes("alias"):
-                raise NotAllowed("it gives a name to a join")
-            continue
-        table = relation_name(node) if node.kind == "RangeVar" else ()
-        if table and table not in tables:
-            raise NotAllowed(f"it reads {shown(table)}, which is no table of the clone")
-        alias = [str(item.get("aliasname")) for item in node.nodes("alias")] or list(table[-1:])
-        for name in alias:
-            if name == ROW:
-                raise NotAllowed(f"it gives the name {ROW} to another row")
-            found.setdefault(name, set()).update([table] if table else [])
+        if any(map(node.get, _HIDING.get(node.kind, ()))):
+            raise NotAllowed("it joins or renames columns so that names do not tell their tables")
+        if node.kind in ("RangeVar", "RangeSubselect"):
+            table = relation_name(node)
+            if table and table not in scope.tables:
+                raise NotAllowed(f"it reads {shown(table)}, which is no table of the clone")
+            alias = [str(item.get("aliasname")) for item in node.nodes("alias")]
+            for name in alias or table[-1:]:
+                if name == ROW:
+                    raise NotAllowed(f"it gives the name {ROW} to another row")
+                found.setdefault(name, set()).update([table] if table else [])
     return found
 
 
-def _read(
-    node: Node, names: Mapping[str, set[Name]], tables: Mapping[Name, Collection[str]]
-) -> Iterator[Place]:
+def _read(words: Name, rows: Mapping[str, set[Name]], scope: _Tables) -> set[Place]:
     """The columns that a reference may mean; none where it is one of a sub-query."""
-    words = node.names("fields")
-    if len(words) != 2 or words[0] not in names:
+    if len(words) != 2 or words[0] not in rows:
         raise NotAllowed(
-            f"it names {'.'.join(words)}, but a column is named with its row: {ROW}.name, or by "
-            "the name of a table in FROM"
+            f"it names {shown(words)}, but a column is named with its row: {ROW}.name, or by the "
+            "name of a table in FROM"
         )
-    source, column = words
-    reads = [(table, column) for table in names[source] if column in tables.get(table, ())]
-    if names[source] and not reads:
-        raise NotAllowed(f"it reads {source}.{column}, which is no stored column of the clone")
-    yield from reads
+    tables, column = rows[words[0]], words[1]
+    reads = {(table, column) for table in tables if column in scope.tables[table]}
+    if tables and not reads:
+        raise NotAllowed(f"it reads {shown(words)}, which is no stored column of the clone")
+    return reads

@@ -52,10 +52,16 @@ def judged(text: str, sources: Iterable[str] = ()) -> Node:
     Raises:
         NotAllowed: The text is no such expression.
     """
+    tree = one_expression(text)
+    judge(tree, _Named(sources), EXPRESSIONS - _QUERIES)
+    return tree
+
+
+def one_expression(text: str) -> Node:
+    """The tree of a text that is one expression; of any other a NotAllowed."""
     tree = _expression(text)
     if tree is None:
         raise NotAllowed("it is not one expression of SQL")
-    judge(tree, _Named(sources), EXPRESSIONS - _QUERIES)
     return tree
 
 

@@ -7,6 +7,7 @@ it from the other rows of the clone (`privbench.postgres.computed`).
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 
 from psycopg import sql
@@ -25,7 +26,22 @@ from privbench.postgres.statement import build
 from privbench.rules.computed import proposed
 from privbench.schema import Schema, Table, TableName
 
-_KEY = "it is a key, or a part of one"
+_Texts = dict[str, dict[str, str]]  # by table and column
+
+
+def texts(config: Config) -> _Texts:
+    """The expressions of a config, by the names of tables in one spelling, and columns."""
+    found: _Texts = {}
+    for key, columns in config.computed.items():
+        found.setdefault(str(TableName.parse(key)), {}).update(columns)
+    return found
+
+
+def with_computed(config: Config, more: Mapping[str, Mapping[str, str]]) -> Config:
+    """The config with further computed columns."""
+    every = texts(config)
+    every |= {key: {**every.get(key, {}), **columns} for key, columns in more.items()}
+    return config.model_copy(update={"computed": every})
 
 
 def computed(schema: Schema, config: Config) -> list[Computation]:
@@ -35,72 +51,66 @@ def computed(schema: Schema, config: Config) -> list[Computation]:
         ConfigError: A table or column is not there, is public, generated or a key, or its
             expression is refused.
     """
-    texts: dict[Place, str] = {}
-    sections = roles.sections(schema, config)
-    keys = [key for table in schema for key in table.foreign_keys] if config.computed else []
-    referred = {(key.ref_table, name) for key in keys for name in key.ref_columns}
-    for key, columns in config.computed.items():
-        name = TableName.parse(key)
-        if name not in schema or list(map(TableName.parse, config.computed)).count(name) > 1:
-            what = "[computed] names this table twice, or the schema has no such table."
-            raise ConfigError(what, table=str(name), remedy="Take it out of the config.")
-        table = schema.table(name)
+    if not config.computed:
+        return []
+    found: dict[Place, str] = {}
+    sections, keys = roles.sections(schema, config), _keys(schema)
+    for key, columns in texts(config).items():
+        table = schema.table(key)
         for column, text in columns.items():
-            why = _refused(table, column, public=sections[table.key].role == "public")
-            if not why and (name, column) in referred:
-                why = _KEY
+            place = ((table.name.schema, table.name.name), column)
+            why = _refused(table, column, keys[table.name])
+            if sections[key].role == "public":
+                why = "the table is public, so that its rows are copied as they are"
             if why:
-                raise _error(((name.schema, name.name), column), why)
-            texts[(name.schema, name.name), column] = text
+                raise _error(place, why)
+            found[place] = text
     tables: dict[Name, list[str]] = {
         (table.name.schema, table.name.name): [c.name for c in table.columns if not c.generated]
         for table in schema
     }
     try:
-        return computations(texts, tables)
+        return computations(found, tables)
     except NotComputable as error:
         raise _error(error.place, str(error)) from None
 
 
-def suggestions(schema: Schema, config: Config) -> dict[str, dict[str, str]]:
+def suggestions(schema: Schema, config: Config) -> _Texts:
     """Expressions that names suggest, by table and column, as far as the config may have them."""
-    declared, found = names_of(config), dict[str, dict[str, str]]()
+    declared, found = texts(config), defaultdict[str, dict[str, str]](dict)
     for table, column, text in proposed(schema):
         if column not in declared.get(table.key, ()):
-            found.setdefault(table.key, {}).setdefault(column, text)
-    while found:
+            found[table.key].setdefault(column, text)
+    while True:
         try:
             computed(schema, with_computed(config, found))
-            break
         except ConfigError as error:
-            if found.get(error.table or "", {}).pop(error.column or "", None) is None:
+            if found[error.table or ""].pop(error.column or "", None) is None:
                 raise
-            found = {key: columns for key, columns in found.items() if columns}
+        else:
+            return {key: columns for key, columns in found.items() if columns}
+
+
+def _keys(schema: Schema) -> dict[TableName, set[str]]:
+    """Columns of keys on either side, and of UNIQUE sets, by table."""
+    found = defaultdict[TableName, set[str]](set)
+    for table in schema:
+        found[table.name].update(name for item in table.unique_sets for name in item.columns)
+        for key in (*table.foreign_keys, *table.arrays):
+            found[table.name].update(key.columns, key.when[:1] if key.when else ())
+            found[key.ref_table].update(key.ref_columns)
     return found
 
 
-def with_computed(config: Config, more: Mapping[str, Mapping[str, str]]) -> Config:
-    """The config with further computed columns."""
-    every = {str(TableName.parse(key)): columns for key, columns in config.computed.items()}
-    every |= {key: {**every.get(key, {}), **columns} for key, columns in more.items()}
-    return config.model_copy(update={"computed": every})
-
-
-def _refused(table: Table, name: str, *, public: bool) -> str:
+def _refused(table: Table, name: str, keys: set[str]) -> str:
     """Why a column of a table cannot be computed, or ''."""
-    if public:
-        return "the table is public, so that its rows are copied as they are"
     found = next((column for column in table.columns if column.name == name), None)
     if found is None:
         return "the table has no such column"
     if found.generated:
         return "PostgreSQL itself computes it, as a generated column"
-    keys = {column for item in table.unique_sets for column in item.columns} | table.key_columns
-    keys.update(key.when[0] for key in table.foreign_keys if key.when)
-    keys.update(column for key in table.arrays for column in key.columns)
-    if name in keys or role_of(table, found) != "modelled":
-        return _KEY
-    return ""
+    fixed = name in keys or role_of(table, found) != "modelled"
+    return "it is a key, or a part of one" if fixed else ""
 
 
 def _error(place: Place, why: str) -> ConfigError:
@@ -123,13 +133,6 @@ def of_model(model: Model) -> list[Computation]:
         raise ModelError(
             error.message, table=error.table, column=error.column, remedy=remedy
         ) from None
-
-
-def names_of(config: Config) -> Mapping[str, frozenset[str]]:
-    """The names of the computed columns of each table."""
-    return {
-        str(TableName.parse(key)): frozenset(columns) for key, columns in config.computed.items()
-    }
 
 
 def require_resolved(connection: Connection, schema: Schema, config: Config) -> None:

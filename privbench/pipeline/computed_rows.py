@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
+from psycopg import sql
 
 from privbench.errors import DatabaseError, UsageError
 from privbench.pgsql.computed import Computation
@@ -15,21 +16,12 @@ from privbench.pipeline.load import fill, set_aside
 from privbench.pipeline.model import Model
 from privbench.pipeline.progress import Reporter
 from privbench.postgres.computed import Computing
-from privbench.postgres.connect import Connection
 from privbench.postgres.embedded import any_server
 from privbench.postgres.load import Loader
-from privbench.postgres.statement import build
+from privbench.postgres.stream import stream
 from privbench.schema import TableName
 
-#: Arrow types by PostgreSQL's; values of others stay texts.
-_TYPES = {
-    "int2": pa.int16(),
-    "int4": pa.int32(),
-    "int8": pa.int64(),
-    "float4": pa.float32(),
-    "float8": pa.float64(),
-}
-_Values = dict[str, dict[str, pa.Array]]
+_BATCH_BYTES = 1 << 20
 
 
 def with_computed(
@@ -39,7 +31,8 @@ def with_computed(
 
     For each table without them there is a line that names them and says why.
     """
-    columns, values, why = of_model(model), _Values(), "it has fewer rows, or another order, there"
+    columns, why = of_model(model), "it has fewer rows, or another order, there"
+    values: dict[str, pa.Table] = {}
     try:
         if columns:
             with any_server() as server:
@@ -68,7 +61,7 @@ def _computed(
     tables: list[CloneTable],
     columns: Sequence[Computation],
     seed: int | None,
-) -> _Values:
+) -> dict[str, pa.Table]:
     """The values of computed columns, for tables that have their rows in order; by table."""
     with Loader(dsn, model.schema, model.ddl, trust=False) as loader:
         repair, computing = set_aside(loader, tables, seed), Computing(loader, columns)
@@ -77,39 +70,27 @@ def _computed(
         computing.finish(sum(item.rows for item in tables))
         found = {}
         for item in tables:
-            names = _names(item, columns)
-            if names and loader.table(item.table).kind == "r":
-                values = _read(loader.connection, item, names)
-                if all(len(array) == item.rows for array in values.values()):
-                    found[item.table.key] = values
+            names, table = _names(item, columns), loader.table(item.table)
+            if names and table.kind == "r":
+                read = [(sql.Identifier(name), name) for name in names]
+                values = pa.Table.from_batches(stream(loader.connection, table, read, _BATCH_BYTES))
+                if values.num_rows == item.rows:
+                    found[table.key] = values
         return found
 
 
-def _read(connection: Connection, item: CloneTable, names: list[str]) -> dict[str, pa.Array]:
-    """Columns of a table, its rows in the order in which they lie."""
-    with connection.cursor().copy(build("COPY {} ({}) TO STDOUT", item.table.name, names)) as copy:
-        rows = list(copy.rows())
-    types = [_TYPES.get(item.table.column(name).type.base, pa.string()) for name in names]
-    return {
-        name: pa.array([row[place] for row in rows], pa.string()).cast(type_)
-        for place, (name, type_) in enumerate(zip(names, types, strict=True))
-    }
-
-
-def _extended(item: CloneTable, values: dict[str, pa.Array]) -> CloneTable:
+def _extended(item: CloneTable, values: pa.Table) -> CloneTable:
     """A table with further columns, all of whose rows are drawn together."""
 
     def draw(names: Sequence[str], part: int | None) -> Iterator[pa.Table]:
-        drawn, start = [name for name in names if name not in values], 0
+        drawn, start = [name for name in names if name not in values.column_names], 0
         for batch in item.draw(drawn, part):
-            of_batch = dict(zip(drawn, batch.columns, strict=True))
-            arrays = [
-                of_batch[n] if n in of_batch else values[n].slice(start, batch.num_rows)
-                for n in names
-            ]
-            yield pa.Table.from_arrays(arrays, names=[str(i) for i in range(len(arrays))])
+            arrays = dict(zip(drawn, batch.columns, strict=True))
+            more = values.slice(start, batch.num_rows)
+            arrays |= zip(more.column_names, more.columns, strict=True)
+            yield pa.Table.from_arrays([arrays[name] for name in names], names=list(names))
             start += batch.num_rows
 
-    known = {*item.columns, *values}
+    known = {*item.columns, *values.column_names}
     columns = tuple(column.name for column in item.table.columns if column.name in known)
     return replace(item, draw=draw, columns=columns)

@@ -24,7 +24,7 @@ from privbench.encoding.keys.key_types import in_key_type, with_key_types
 from privbench.encoding.keys.references import remap
 from privbench.errors import ModelError
 from privbench.learning.synthetic import NULL, Parts, SyntheticDatabase, SyntheticTable, Window
-from privbench.pipeline.computed import names_of
+from privbench.pipeline.computed import texts
 from privbench.pipeline.lookups import key_values, labels_of_lookups, with_labels
 from privbench.pipeline.model import UNFIT, Model
 from privbench.rng import generator
@@ -99,7 +99,7 @@ def decode(model: Model, *, scale: float = 1.0, seed: int | None = None) -> list
     tables = with_key_types([model.schema.table(key) for key in sorted(model.tables)])
     codecs = {key: made.codecs for key, made in model.tables.items()}
     labels = labels_of_lookups(tables, codecs)
-    computed = names_of(Config.model_validate(model.config))
+    computed = texts(Config.model_validate(model.config))
     drawn = with_labels(tables, codecs, drawn, labels, seed)
     _check_drawn(tables, codecs, drawn, {key: t.num_rows for key, t in model.public.items()})
     minted = generate_keys(

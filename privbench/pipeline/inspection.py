@@ -58,18 +58,8 @@ class Inspection:
             *([said] if loose else []),
             roles.render(self.proposal, public),
             *([roles.render_sizes(self.proposal, self.sizes)] if self.sizes else []),
-            *([self._suggestions()] if self.suggested else []),
             render_coverage(self.plan.coverage(), whole=whole, width=width),
         )
-
-    def _suggestions(self) -> Lines:
-        head = "Names say that columns are computed (docs/rules.md; --computed takes these):"
-        found = [
-            (f"{key}.{name}", text)
-            for key, some in self.suggested.items()
-            for name, text in some.items()
-        ]
-        return lines(head, *table(found))
 
 
 def inspect(

@@ -25,7 +25,7 @@ from privbench.encoding import (
 from privbench.encoding.base import Need
 from privbench.encoding.formats import without_formats
 from privbench.errors import ConfigError, SchemaError
-from privbench.pipeline.computed import names_of
+from privbench.pipeline.computed import texts
 from privbench.privacy import PART, DatabaseSpec, KeySpec, Relation, TableSpec
 from privbench.schema import ROW, ForeignKey, Schema, Table, quote
 from privbench.words import own_words
@@ -112,7 +112,7 @@ class FitPlan:
         """How every column of every table is made, and why."""
         delta, how = self.config.privacy.delta, "computed from other rows in the load"
         lines = [line for plan in self.tables.values() for line in plan.coverage(delta)]
-        computed = names_of(self.config)
+        computed = texts(self.config)
         return [
             replace(line, how=how, why="[computed]: never read")
             if line.column in computed.get(line.table, ())

@@ -16,7 +16,7 @@ import pyarrow as pa
 from privbench.config import Config
 from privbench.errors import UsageError
 from privbench.pipeline.accounts import ledgers_of
-from privbench.pipeline.computed import names_of
+from privbench.pipeline.computed import texts
 from privbench.pipeline.decode import CloneTable, decode
 from privbench.pipeline.load import check_scale
 from privbench.pipeline.model import Model
@@ -135,7 +135,7 @@ def sampled_tables(
     model: Model, *, scale: float = 1.0, seed: int | None = None
 ) -> dict[str, dict[str, pa.ChunkedArray]]:
     """Synthetic rows of a model, the columns of each table by name."""
-    computed = names_of(Config.model_validate(model.config))
+    computed = texts(Config.model_validate(model.config))
     return {
         item.table.key: _columns(item.without(computed.get(item.table.key, ())))
         for item in decode(model, scale=scale, seed=seed)

@@ -7,9 +7,9 @@ table to the next one, or at last to the table itself: no row is ever updated, w
 the table on disk. All of it lies before CHECKs, keys and indexes, and in the load's transaction.
 
 Expressions may be a stranger's. They are judged before (`privbench.pgsql.computed`), run as the
-load's role with its settings, and have limited time together. Where one fails for some row, each
-row is computed by itself: the column keeps its stand-in there (NULL, its default or a constant),
-which is counted and told. So an expression never stops a load.
+load's role with its settings, and have limited time together. Where one fails for some row, its
+column keeps a stand-in there (NULL, its default or a constant), which is counted and told. So an
+expression never stops a load.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Sequence
 from itertools import count
-from typing import Any, LiteralString
+from typing import LiteralString
 
 import psycopg
 from psycopg import errors, sql
@@ -32,32 +32,14 @@ from privbench.schema import Table, TableName
 
 #: Seconds that all expressions may take, and further ones for each row of the clone.
 PATIENCE, PER_ROW = 60.0, 1e-4
-_MADE, _FAILED = "privbench made", "privbench failed"
+_MADE = "privbench made"
 _TOGETHER: LiteralString = """
 INSERT INTO {target} ({columns}) OVERRIDING SYSTEM VALUE
-SELECT {values} FROM {stage} AS {row} CROSS JOIN LATERAL (SELECT {computed}) AS {made}
+SELECT {values} FROM {stage} AS {row}, LATERAL (SELECT {computed}) AS {made}
 """
-_EACH: LiteralString = """
-    BEGIN
-      {made}.{column} := ({text});
-      IF {needed} AND {made}.{column} IS NULL THEN RAISE not_null_violation; END IF;
-    EXCEPTION WHEN OTHERS THEN
-      {made}.{column} := {row}.{column};
-      {failed}[{place}] := {failed}[{place}] + 1;
-    END;
-"""
-_SINGLY: LiteralString = """
-#variable_conflict use_column
-DECLARE {row} {stage}; {made} {stage};
-  {failed} bigint[] := pg_catalog.array_fill(0::bigint, ARRAY[{number}]);
-BEGIN
-  FOR {row} IN SELECT * FROM {stage} LOOP
-    {made} := {row};
-    {each}
-    INSERT INTO {target} OVERRIDING SYSTEM VALUE SELECT {made}.*;
-  END LOOP;
-  RETURN {failed};
-END
+_COUNTED: LiteralString = """
+SELECT pg_catalog.current_setting('privbench.failed', true),
+  (SELECT count(*) FROM {stage}) - (SELECT count(*) FROM {table})
 """
 
 
@@ -88,11 +70,12 @@ class Computing:
     def finish(self, rows: int) -> None:
         """Compute the columns, for a clone with so many rows, and put the tables in place again."""
         self._left = PATIENCE + rows * PER_ROW
-        # To compile such statements takes longer than to run them, and rows keep their order.
-        for setting in ("jit", "synchronize_seqscans"):
-            run(self._connection, assignment(setting, "off"))
-        for level in sorted({item.level for item in self._columns}):
-            self._fill_level(level)
+        with database_errors("computing columns"):
+            # To compile such statements takes longer than to run them, and rows keep their order.
+            for setting in ("jit", "synchronize_seqscans"):
+                run(self._connection, assignment(setting, "off"))
+            for level in sorted({item.level for item in self._columns}):
+                self._fill_level(level)
 
     def _fill_level(self, level: int) -> None:
         """Compute the columns of a level, which do not depend on each other."""
@@ -102,73 +85,52 @@ class Computing:
         for name in dict.fromkeys(TableName(*item.table) for item in columns):
             own = [item for item in self._columns if TableName(*item.table) == name]
             some = [item for item in own if item.level == level]
-            with database_errors("computing columns", str(name)):
-                filled[name] = self._fill(self.tables[name], some, later=own[-1].level > level)
-        with database_errors("putting tables in place"):
-            for index in indexes:
-                run(self._connection, build("DROP INDEX {}", index))
-            for name, made in filled.items():
-                run(self._connection, build("DROP TABLE {}", name))
-                self._rename(made, name)
+            filled[name] = self._stage(name) if own[-1].level > level else self._aside[name]
+            self._fill(self.tables[name], some, name, filled[name])
+        for index in indexes:
+            run(self._connection, build("DROP INDEX {}", index))
+        for name, made in filled.items():
+            run(self._connection, build("DROP TABLE {}", name))
+            self._rename(made, name)
 
-    def _fill(self, table: Table, columns: Sequence[Computation], *, later: bool) -> TableName:
-        """Copy a staging table, with some computed columns; returns where the rows are.
+    def _fill(
+        self, table: Table, columns: Sequence[Computation], stage: TableName, target: TableName
+    ) -> None:
+        """Copy a staging table of a table, with some computed columns.
 
-        That is the table itself, or a staging table again if other columns are computed later.
+        If an expression fails, it is found by halves, and its column computed row by row.
         """
-        target = self._stage(table.name) if later else self._aside[table.name]
         names = [column.name for column in table.columns if not column.generated]
-        at = {item.column: str(place) for place, item in enumerate(columns, start=1)}
-        parts: dict[str, Part] = {"stage": table.name, "row": ROW, "made": _MADE, "failed": _FAILED}
+        made = {item.column: sql.SQL(f"({item.text}\n)") for item in columns}
         together = build(
             _TOGETHER,
             target=target,
             columns=names,
-            values=[sql.Identifier(*((_MADE, at[n]) if n in at else (ROW, n))) for n in names],
-            computed=[build("({}) AS {}", _text(item), at[item.column]) for item in columns],
-            **parts,
+            values=[sql.Identifier(_MADE if name in made else ROW, name) for name in names],
+            stage=stage,
+            row=ROW,
+            computed=[build("{} AS {}", text, name) for name, text in made.items()],
+            made=_MADE,
         )
-        if self._limited(together) is not None:
-            return target
-        single = target if later else self._stage(table.name)
-        each = [
-            build(
-                _EACH,
-                column=item.column,
-                text=_text(item),
-                needed=sql.Literal(table.column(item.column).not_null),
-                place=int(at[item.column]),
-                **parts,
-            )
-            for item in columns
-        ]
-        whole = sql.Composed(each)
-        body = build(_SINGLY, target=single, number=len(columns), each=whole, **parts)
-        function = sql.Identifier("pg_temp", self._free(table.name).name)
-        made = "CREATE FUNCTION {}() RETURNS bigint[] LANGUAGE plpgsql AS {}"
-        text = sql.Literal(body.as_string(self._connection))
-        self._limited(build(made, function, text))
-        counted = self._limited(build("SELECT {}()", function))
-        self._tell(columns, counted[0][0] if counted else None)
-        given = single if counted else table.name
-        if given != target:
-            stage, into = build("{}", given), build("{}", target)
-            taken = staging.insert(self._connection, stage=stage, columns=names, table=into)
-            ((rows,),) = run(self._connection, build("SELECT count(*) FROM {}", stage)).fetchall()
-            self.lost[table.key] = rows - taken
-        if not later:
-            run(self._connection, build("DROP TABLE {}", single))
-        return target
-
-    def _tell(self, columns: Sequence[Computation], failed: Sequence[int] | None) -> None:
+        if self._limited(together):
+            return
+        if half := len(columns) // 2:
+            between = self._stage(table.name)
+            self._fill(table, columns[:half], stage, between)
+            self._fill(table, columns[half:], between, target)
+            run(self._connection, build("DROP TABLE {}", between))
+            return
+        parts: dict[str, Part] = {"stage": stage, "columns": names, "table": target}
+        singly = self._limited(staging.singly(self._connection, together, **parts))
+        if not singly:
+            staging.insert(self._connection, **parts)
+        ((failed, self.lost[table.key]),) = run(self._connection, build(_COUNTED, **parts))
         late = " in the time that all of them may take together" if self._left <= 0 else ""
-        for place, item in enumerate(columns):
-            if failed is None or failed[place]:
-                where = f"{failed[place]:,} rows" if failed else f"all rows{late}"
-                self.told.append(
-                    f"{TableName(*item.table)}.{item.column} is not computed for {where}, "
-                    "which have NULL, its default or a constant there"
-                )
+        self.told.append(
+            f"{table.key}.{columns[0].column} is not computed for "
+            f"{f'{failed} rows' if singly else f'all rows{late}'}, which have NULL, its default or "
+            "a constant there"
+        )
 
     def _index(self, places: Collection[Place]) -> list[TableName]:
         """Index columns by which rows are looked up, as far as their types allow it."""
@@ -176,31 +138,29 @@ class Computing:
         for table, column in sorted(places):
             name = TableName(*table)
             index = self._free(name)
-            if self._limited(build("CREATE INDEX {} ON {} ({})", index.name, name, column)) is None:
-                continue
-            made.append(index)
-            # Without statistics the server would read whole tables for each row.
-            self._limited(build("ANALYZE {} ({})", name, column))
+            if self._limited(build("CREATE INDEX {} ON {} ({})", index.name, name, column)):
+                made.append(index)
+                # Without statistics the server would read whole tables for each row.
+                self._limited(build("ANALYZE {} ({})", name, column))
         return made
 
-    def _limited(self, statement: sql.Composed) -> list[Any] | None:
-        """Run a statement within the time that is left; its rows, or None if it fails."""
+    def _limited(self, statement: sql.Composed) -> bool:
+        """Run a statement within the time that is left; whether it succeeded."""
         begun, patience = time.monotonic(), self._left
         if patience <= 0:
-            return None
+            return False
+        limit = str(1 + int(patience * 1000))  # it never ends before the time is over
         try:
             with self._connection.transaction():
-                limit = str(max(1, int(patience * 1000)))
                 run(self._connection, assignment("statement_timeout", limit))
-                cursor = run(self._connection, statement)
-                rows = cursor.fetchall() if cursor.description else []
+                run(self._connection, statement)
                 run(self._connection, assignment("statement_timeout", "0"))
-            return rows
+            return True
         except psycopg.Error as error:
             stopped = isinstance(error, errors.QueryCanceled)
             if self._connection.closed or (stopped and time.monotonic() - begun < patience):
                 raise
-            return None
+            return False
         finally:
             self._left -= time.monotonic() - begun
 
@@ -220,7 +180,3 @@ class Computing:
     def _free(self, beside: TableName) -> TableName:
         """A name that nothing has, in the schema of a table."""
         return TableName(beside.schema, f"privbench computed {next(self._numbers)}")
-
-
-def _text(item: Computation) -> sql.Composable:
-    return sql.SQL(f"{item.text}\n")

@@ -34,16 +34,21 @@ _TOGETHER: LiteralString = """
 INSERT INTO {table} ({columns}) OVERRIDING SYSTEM VALUE SELECT {columns} FROM {stage}
 """
 _SINGLY: LiteralString = """
-DECLARE place tid;
+DECLARE {place} tid; {failed} bigint := 0;
 BEGIN
-  FOR place IN SELECT ctid FROM {stage} LOOP
+  FOR {place} IN SELECT ctid FROM {stage} LOOP
     BEGIN
-      INSERT INTO {table} ({columns}) OVERRIDING SYSTEM VALUE
-        SELECT {columns} FROM {stage} WHERE ctid = place;
-    EXCEPTION WHEN data_exception OR integrity_constraint_violation OR raise_exception
-      OR internal_error THEN NULL;
+      {first} WHERE ctid = {place};
+    EXCEPTION WHEN OTHERS THEN
+      {failed} := {failed} + 1;
+      BEGIN
+        {plain} WHERE ctid = {place};
+      EXCEPTION WHEN data_exception OR integrity_constraint_violation OR raise_exception
+        OR internal_error THEN NULL;
+      END;
     END;
   END LOOP;
+  PERFORM pg_catalog.set_config('privbench.failed', {failed}::text, true);
 END
 """
 
@@ -116,11 +121,25 @@ def insert(connection: Connection, *, stage: Part, columns: Part, table: Part) -
     Returns the number of rows that the table took.
     """
     parts = {"stage": stage, "columns": columns, "table": table}
+    plain = build(_TOGETHER, **parts)
     try:
         with connection.transaction():
-            return run(connection, build(_TOGETHER, **parts)).rowcount
+            return run(connection, plain).rowcount
     except _REFUSED:
-        body = build(_SINGLY, **parts).as_string(connection)
-        run(connection, build("DO {}", sql.Literal(body)))
+        run(connection, singly(connection, plain, **parts))
         row = run(connection, build("SELECT count(*) FROM {}", table)).fetchone()
         return int(row[0]) if row else 0
+
+
+def singly(
+    connection: Connection, first: sql.Composed, *, stage: Part, columns: Part, table: Part
+) -> sql.Composed:
+    """A statement that inserts the rows of a staging table one by one.
+
+    Where the ``first`` statement fails for a row, which it is to insert, the row is inserted as it
+    is, unless the table refuses it. The setting ``privbench.failed`` tells how many such rows are.
+    """
+    plain = build(_TOGETHER, stage=stage, columns=columns, table=table)
+    names = {"place": "privbench place", "failed": "privbench failed"}
+    body = build(_SINGLY, first=first, plain=plain, stage=stage, **names)
+    return build("DO {}", sql.Literal(body.as_string(connection)))

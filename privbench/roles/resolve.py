@@ -33,26 +33,31 @@ def sections(schema: Schema, config: Config) -> dict[str, TableConfig]:
     """The section of every table, found under any spelling of its name; no table may have two."""
     found: dict[str, TableConfig] = {}
     for name, section in config.tables.items():
-        key = str(TableName.parse(name))
-        if key not in schema:
-            raise ConfigError(
-                "the config has a section for this table, but the schema has no such table "
-                "(or it is excluded).",
-                table=key,
-                remedy=_did_you_mean(
-                    key, [table.key for table in schema], "Take the section out of the config."
-                ),
-            )
+        key = _key(schema, name)
         if key in found:
             raise ConfigError("the config names this table twice.", table=key)
         found[key] = section
     for name, columns in config.computed.items():
         # A load computes these columns from others, so nothing is read or measured for them.
-        key = str(TableName.parse(name))
-        said = found.get(key, TableConfig())
+        said = found.get(key := _key(schema, name), TableConfig())
         skipped = dict.fromkeys(columns, ColumnConfig(kind="skip"))
         found[key] = said.model_copy(update={"columns": {**said.columns, **skipped}})
     return {table.key: found.get(table.key, TableConfig()) for table in schema}
+
+
+def _key(schema: Schema, name: str) -> str:
+    """The key of a table that a config names, under any spelling of its name."""
+    key = str(TableName.parse(name))
+    if key not in schema:
+        raise ConfigError(
+            "the config has a section for this table, but the schema has no such table "
+            "(or it is excluded).",
+            table=key,
+            remedy=_did_you_mean(
+                key, [table.key for table in schema], "Take the section out of the config."
+            ),
+        )
+    return key
 
 
 def _did_you_mean(name: str, known: list[str], otherwise: str) -> str:

@@ -9,7 +9,7 @@ from privbench.config import ReferenceConfig, TargetConfig
 from privbench.roles.facts import is_readable
 from privbench.roles.references import is_array_of_keys
 from privbench.schema import Column, Schema, Table
-from privbench.words import listed, noun, of_person, words
+from privbench.words import listed, noun, of_person, singular, snake, words
 
 #: Base types of keys that PostgreSQL compares by functions of its own.
 _KEYS = frozenset({"int2", "int4", "int8", "uuid", "text", "varchar", "bpchar", "numeric"})
@@ -17,6 +17,8 @@ _KEYS = frozenset({"int2", "int4", "int8", "uuid", "text", "varchar", "bpchar", 
 MOST_TYPES = 6
 #: Words of `keys.suffix` that may be those of another key than the primary one.
 _OF_ONE = frozenset({"no", "number", "code"})
+#: Words of `keys.suffix` that count several things if they stand before them.
+_NUMBER = frozenset({"no", "nr", "num", "number"})
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ def undeclared(schema: Schema, settled: Collection[str] = ()) -> tuple[Undeclare
         taken = {*table.key_columns, *table.loose, *table.periods}
         for column in table.columns if table.key not in settled else ():
             alone = table.primary_columns == (column.name,)
-            if alone or column.name in taken or column.generated:
+            if alone or column.name in taken or column.generated or _counts(column.name):
                 continue
             name, each = column.name, is_array_of_keys(table, column)
             if each:
@@ -70,6 +72,16 @@ def undeclared(schema: Schema, settled: Collection[str] = ()) -> tuple[Undeclare
                 parents = ", ".join(to.table for to in typed.types.values())
                 found.append(Undeclared(table.key, column.name, parents, typed))
     return tuple(found)
+
+
+def _counts(name: str) -> bool:
+    """Whether a name says how many things there are.
+
+    >>> _counts("num_invoices"), _counts("numberOfPeople"), _counts("num_client"), _counts("no")
+    (True, True, False, False)
+    """
+    last = snake(name).rpartition("_")[2]
+    return bool(_NUMBER & {*words(name)[:1]}) and singular(last) != last
 
 
 def _typed(schema: Schema, table: Table, column: Column) -> ReferenceConfig | None:

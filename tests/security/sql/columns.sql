@@ -1,25 +1,25 @@
 -- Expressions of computed columns, each under a pattern of what the refusal says; read by
 -- test_computed_columns.py. The row is one of public.bill, which has columns id, net, tax and gross.
 
---- syntax error
+--- it is not one expression of SQL
 1; DROP TABLE public.bill
---- syntax error
+--- it is not one expression of SQL
 1), (2
---- syntax error
+--- it is not one expression of SQL
 1) + (2
---- syntax error
+--- it is not one expression of SQL
 1 AS x
---- syntax error
+--- it is not one expression of SQL
 1 FROM public.bill b
---- syntax error
+--- it is not one expression of SQL
 1 ORDER BY 1
---- syntax error
+--- it is not one expression of SQL
 DISTINCT 1
---- syntax error|it is not one expression of SQL
+--- it is not one expression of SQL
 1) INTO x --
---- unterminated
+--- it is not one expression of SQL
 'no end
---- unterminated
+--- it is not one expression of SQL
 1 /* no end
 --- it calls pg_sleep
 pg_sleep(1000) IS NULL
@@ -93,13 +93,13 @@ this.qty
 (SELECT sum(this.qty) FROM public.line this)
 --- it gives the name this to another row
 (SELECT max(this.a) FROM (SELECT 1 AS a) this)
---- it gives other names to columns
+--- it joins or renames columns
 (SELECT sum(l.net) FROM public.line l (net))
---- it joins by columns
+--- it joins or renames columns
 (SELECT count(*) FROM public.line l JOIN public.line m USING (bill_id))
---- it joins by columns
+--- it joins or renames columns
 (SELECT count(*) FROM public.line l NATURAL JOIN public.line m)
---- it gives a name to a join
+--- it joins or renames columns
 (SELECT sum(j.qty) FROM (public.line l JOIN public.line m ON l.qty = m.qty) j)
 --- it reads line, which is no table
 (WITH line AS (SELECT 1 AS qty) SELECT sum(l.qty) FROM line l)
