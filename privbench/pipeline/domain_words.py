@@ -133,16 +133,16 @@ class WordRounds:
             places = PLACES if item.need.plain else 0
             # A text counts itself, its beginning, its words, and these at the first places.
             many = min(votes if pure else 1.25 * votes**2, 2.0 * VOTES)
-            clip = 2 + math.ceil(many) + min(math.ceil(many), places)
+            cells = 2 + math.ceil(many) + min(math.ceil(many), places)
             query = WordPresence(
                 item.table,
                 item.need.attribute,
+                cells if pure else math.isqrt(cells),
                 (*listed, *(word for word in public if word not in {*listed})),
                 PublicArray(FIRSTS),
                 item.need.whole,
                 item.labels,
                 NORMS[self.rounds.noise.accounting],
-                clip,
                 places,
             )
             found[item.label] = Measurement(
