@@ -66,7 +66,7 @@ from privbench.encoding.text_words import (
     Firsts,
     Pieces,
     WordsNeed,
-    rehoused,
+    with_firsts,
     word_piece,
     worded,
 )
@@ -220,11 +220,11 @@ class TextCodec(Codec):
         if self.lengths is None or (self.provider is not None and not self.pieces):
             provider = self.provider or "word"
             if count is None or value is None:
-                made = made_semantic(provider, rows, rng, self.type.length)
-                return rehoused(made, (), self.firsts, self.type.length, rng)
-            made = made_distinct(provider, len(count), rng, self.type.length)
-            made = rehoused(made, (), self.firsts, self.type.length, rng)
-            return made.take(pa.array(rng.permutation(value)))
+                made, weights = made_semantic(provider, rows, rng, self.type.length), np.ones(rows)
+            else:
+                made, weights = made_distinct(provider, len(count), rng, self.type.length), count
+            made = with_firsts(made, self.firsts, weights, rng)
+            return made if value is None else made.take(pa.array(rng.permutation(value)))
         edges = np.array(self.lengths, dtype=np.int64)
         # Texts beside the labels are not empty if the empty text is one of these.
         least = int("" in (self.labels or ()) and edges[:2].tolist() == [0, 1] and len(edges) > 2)
@@ -298,7 +298,8 @@ class TextCodec(Codec):
             return made_text(shapes, lengths, rng, days)
         assert self.lengths is not None
         some = shapes[rows], lengths[rows], weights[rows], self.lengths[-1] - 1
-        new = worded(self.pieces, self.firsts, *some, rng)
+        new, front = worded(self.pieces, *some, rng)
+        new = with_firsts(new, self.firsts, some[2], rng, front)
         if len(rows) == len(shapes):
             return new
         lengths = lengths.copy()
