@@ -60,13 +60,13 @@ from privbench.encoding.surrogates import (
     surrogates_from_json,
     times,
 )
-from privbench.encoding.text_formats import days_of, frames_of, has_template, in_frames
+from privbench.encoding.text_formats import beginnings_of, days_of, has_template, numbers_after
 from privbench.encoding.text_words import (
     CUT,
     Firsts,
     Pieces,
     WordsNeed,
-    rehoused,
+    with_firsts,
     word_piece,
     worded,
 )
@@ -126,7 +126,7 @@ class TextCodec(Codec):
     # known.
     surrogates: Annotated[Surrogates, BeforeValidator(surrogates_from_json)] | None = None
     dates: _Days | None = None  # codec of the days on which texts lie that are dates
-    framed: bool = False  # whether the labels are what texts begin or end with (`frames_of`)
+    begun: bool = False  # whether the labels are what texts begin with (`beginnings_of`)
 
     def __post_init__(self) -> None:
         """Refuse days that are not those of a reader."""
@@ -159,10 +159,10 @@ class TextCodec(Codec):
 
     @property
     def listed(self) -> tuple[str, ...] | None:
-        return None if self.framed else self.labels
+        return None if self.begun else self.labels
 
     def _shares(self, spans: Spans) -> Floats | None:
-        if self.labels is None or self.framed:
+        if self.labels is None or self.begun:
             return None
         inside = within(np.arange(len(self.labels) + 1), spans)
         result = np.full(self._labels.domain.size, inside[-1])
@@ -187,12 +187,14 @@ class TextCodec(Codec):
         if self.labels:
             given = codes[self.column].astype(np.int64)
             label = np.where(given < len(self.labels), given, -1)
-        if self.framed:
+        if self.begun:
             there = np.flatnonzero(~null)
-            frames = pa.array(self.labels or ("",)).take(pa.array(label, mask=label < 0))
+            begun = pa.array(self.labels or ("",)).take(
+                pa.array(label[there], mask=label[there] < 0)
+            )
             made = self._made(codes, there, None, rng).cast(pa.string())
             most = self.type.length or MAX_LENGTH
-            made = in_frames(made, frames.take(pa.array(there)), most, rng)
+            made = numbers_after(begun, made, most, rng)
             return made.take(pa.array(np.cumsum(~null) - 1, mask=null))
         made_rows, named = np.flatnonzero((label < 0) & ~null), np.flatnonzero(label >= 0)
         surrogates, share = self.surrogates, len(made_rows) / max(len(made_rows) + len(named), 1)
@@ -218,11 +220,11 @@ class TextCodec(Codec):
         if self.lengths is None or (self.provider is not None and not self.pieces):
             provider = self.provider or "word"
             if count is None or value is None:
-                made = made_semantic(provider, rows, rng, self.type.length)
-                return rehoused(made, (), self.firsts, self.type.length, rng)
-            made = made_distinct(provider, len(count), rng, self.type.length)
-            made = rehoused(made, (), self.firsts, self.type.length, rng)
-            return made.take(pa.array(rng.permutation(value)))
+                made, weights = made_semantic(provider, rows, rng, self.type.length), np.ones(rows)
+            else:
+                made, weights = made_distinct(provider, len(count), rng, self.type.length), count
+            made = with_firsts(made, self.firsts, weights, rng)
+            return made if value is None else made.take(pa.array(rng.permutation(value)))
         edges = np.array(self.lengths, dtype=np.int64)
         # Texts beside the labels are not empty if the empty text is one of these.
         least = int("" in (self.labels or ()) and edges[:2].tolist() == [0, 1] and len(edges) > 2)
@@ -296,7 +298,8 @@ class TextCodec(Codec):
             return made_text(shapes, lengths, rng, days)
         assert self.lengths is not None
         some = shapes[rows], lengths[rows], weights[rows], self.lengths[-1] - 1
-        new = worded(self.pieces, self.firsts, *some, rng)
+        new, front = worded(self.pieces, *some, rng)
+        new = with_firsts(new, self.firsts, some[2], rng, front)
         if len(rows) == len(shapes):
             return new
         lengths = lengths.copy()
@@ -392,7 +395,7 @@ class TextReader(ColumnReader):
     title: str = ""  # the column's name without its table's prefix
     named: bool = False  # whether its name suggests default labels, not its DEFAULT alone
     pieces: bool = False  # whether words of the texts without a label may be released
-    framed: bool = False  # whether what texts begin or end with is read as labels (`frames_of`)
+    begun: bool = False  # whether what texts begin with is read as labels (`beginnings_of`)
 
     @property
     def shaped(self) -> bool:
@@ -438,8 +441,8 @@ class TextReader(ColumnReader):
         if not self.per_unit:
             return days
         kind = names.is_kind(self.title)
-        own = self.framed or (names.is_own(self.title) and not (kind or self.named))
-        blank = ("",) if self.least == 0 and not (self.framed and self.shaped) else ()
+        own = self.begun or (names.is_own(self.title) and not (kind or self.named))
+        blank = ("",) if self.least == 0 and not (self.begun and self.shaped) else ()
         public = tuple(dict.fromkeys((*blank, *self.default_labels)))[:_PUBLIC]
         length = self.greatest
         need = CategoriesNeed(
@@ -459,7 +462,7 @@ class TextReader(ColumnReader):
         text = batch[self.alias()]
         pieces: dict[str, Any] = {}
         if self.labelled:
-            pieces[self.name] = label_piece(frames_of(text, LONG) if self.framed else text)
+            pieces[self.name] = label_piece(beginnings_of(text, LONG) if self.begun else text)
         if self.words is not None:
             pieces[self.words.attribute] = word_piece(text, None if self.words.listed else False)
             text = pc.utf8_slice_codeunits(text, 0, MAX_LABEL + 1 if self.labelled else _SHAPED)
@@ -492,8 +495,8 @@ class TextReader(ColumnReader):
         labels = released_labels(released, self.name) if self.per_unit else public
         lengths = self._lengths.edges if self.shaped else None
         days = self.days.finish(released) if self.days else None
-        labels = None if self.framed and self.shaped and not labels else labels
-        return TextCodec(*self.head, labels, lengths, self.provider, dates=days, framed=self.framed)
+        labels = None if self.begun and self.shaped and not labels else labels
+        return TextCodec(*self.head, labels, lengths, self.provider, dates=days, begun=self.begun)
 
     def describe(self) -> tuple[str, str]:
         rest = (
@@ -504,8 +507,8 @@ class TextReader(ColumnReader):
         rest = f"{public} or {rest}" if self.default_labels else rest
         if self.words is not None:
             rest += " of released words" if self.words.listed else ", first letters released"
-        if self.framed:
-            return f"released beginnings or endings, {rest}", "those of enough units, under δ"
+        if self.begun:
+            return f"released beginnings, {rest}", "those of enough units, under δ"
         if self.per_unit:
             return f"released labels, else {rest}", "labels of enough units, under δ"
         if self.default_labels:
@@ -536,10 +539,10 @@ def text_reader(
     allowed = listed and not _spoken_of(table, column)
     labels, named = _public_labels(table, column, title, (least, greatest), allowed)
     pieces = config.pieces and config.kind == "auto"
-    framed = config.kind == "auto" and delta > 0 and not _spoken_of(table, column)
-    if framed and unique and kind is None:
+    begun = config.kind == "auto" and delta > 0 and not _spoken_of(table, column)
+    if begun and unique and kind is None:
         head = (table.key, column, least, greatest, config.per_unit)
-        return TextReader(*head, title=title, pieces=pieces, framed=True)
+        return TextReader(*head, title=title, pieces=pieces, begun=True)
     provider = None if kind is None else kind.provider
     open_ = pieces and provider in _OPEN and delta > 0
     if open_ or kind is None or (per_unit and (kind.listed or config.kind == "categories")):

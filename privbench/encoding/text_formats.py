@@ -108,48 +108,37 @@ def days_of(text: pa.Array) -> pa.Array:
     return pa.array(days, mask=left).take(encoded.indices)
 
 
-#: What texts of which few rows share one begin or end with: letters and perhaps a year before a
-#: number, the domain of an e-mail address (RFC 5322), all but the last part of a URL (RFC 3986).
-_FRAMES = (
-    r"^(?P<frame>[A-Za-z]{1,9}[-_/#.: ]?(?:(?:19|20)[0-9]{2}[-_/])?)[0-9]+$",
-    r"^[^@\s]+(?P<frame>@[^@\s]+\.[^@\s]+)$",
-    r"^(?P<frame>https?://[^\s?#]*/)[^\s/]+/?$",
-    r"^(?P<frame>)$",
-)
+#: Letters, perhaps with a year, before a number; or nothing, of the empty text.
+_BEGINNING = r"^(?:(?P<begun>[A-Za-z]{1,9}[-_/#.: ]?(?:(?:19|20)[0-9]{2}[-_/])?)[0-9]+)?$"
 
 
-def frames_of(text: pa.Array, other: str) -> pa.Array:
-    """What each text begins or ends with, by itself; ``other`` for a text without such a part.
+def beginnings_of(text: pa.Array, other: str) -> pa.Array:
+    """What stands before the number in each text; ``other`` for a text of another form.
 
-    >>> texts = pa.array(["INV-2021-017", "ann@post.example", "x", "", None])
-    >>> frames_of(texts, "?").to_pylist()
-    ['INV-2021-', '@post.example', '?', '', None]
+    >>> beginnings_of(pa.array(["INV-2021-017", "x", "", None]), "?").to_pylist()
+    ['INV-2021-', '?', '', None]
     """
-    found = [pc.struct_field(pc.extract_regex(text, form), "frame") for form in _FRAMES]
+    found = pc.struct_field(pc.extract_regex(text, _BEGINNING), "begun")
     rest = pc.if_else(pc.is_valid(text), other, pa.scalar(None, pa.string()))
-    return pc.coalesce(*(item.cast(pa.string()) for item in found), rest)
+    return pc.coalesce(found.cast(pa.string()), rest)
 
 
-def in_frames(made: pa.Array, frames: pa.Array, most: int, rng: np.random.Generator) -> pa.Array:
-    """Made texts within frames, as far as there are any; those that would be too long stay.
+def numbers_after(begun: pa.Array, made: pa.Array, most: int, rng: np.random.Generator) -> pa.Array:
+    """Numbers behind beginnings; made texts where there is none, or no room for the number.
 
     Rows of one beginning are numbered from 1, the shortest texts first, with as many leading zeros
     as their lengths need.
     """
     sizes = pc.utf8_length(made).to_numpy(zero_copy_only=False)
-    code = frames.dictionary_encode().indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    code = begun.dictionary_encode().indices.fill_null(-1).to_numpy(zero_copy_only=False)
     order = np.lexsort((rng.random(len(code)), sizes, code))
     starts = np.flatnonzero(np.diff(code[order], prepend=-2))
     number = np.empty(len(code), np.int64)
     number[order] = np.arange(len(code)) - np.repeat(starts, np.diff(starts, append=len(code))) + 1
     result = []
-    for text, frame, at in zip(made.to_pylist(), frames.to_pylist(), number.tolist(), strict=True):
-        within = text
-        if frame is not None and frame[:1] == "@":
-            within = re.sub("@.*|[^a-z0-9._-]", "", text) + frame
-        elif frame is not None:
-            within = f"{frame}{at:0{max(len(text) - len(frame), 1)}d}" if frame else ""
-        result.append(within if len(within) <= most else text)
+    for text, first, at in zip(made.to_pylist(), begun.to_pylist(), number.tolist(), strict=True):
+        whole = first and f"{first}{at:0{max(len(text) - len(first), 1)}d}"
+        result.append(text if whole is None or len(whole) > most else whole)
     return pa.array(result, pa.string())
 
 

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from pydantic import AfterValidator
 
 from privbench.encoding.surrogate_text import SHAPES, joined, made_text, strings
+from privbench.encoding.uniqueness import replace_rows
 from privbench.privacy.queries.words import PLACES
 from privbench.rules.named import packaged
 
@@ -155,122 +156,89 @@ def _drawn(shares: Floats, weights: Floats, rng: np.random.Generator) -> Ints:
 
 def worded(
     pieces: Pieces,
-    firsts: Firsts,
     shapes: Ints,
     lengths: Ints,
     weights: Floats,
     longest: int,
     rng: np.random.Generator,
-) -> pa.Array:
+) -> tuple[pa.Array, NDArray[np.bool_]]:
     """Texts of released words at their frequency, filled with public words to their lengths.
 
-    ``weights`` says how many rows share each text. A word stands whole or not at all.
+    ``weights`` says how many rows share each text. A word stands whole or not at all. With the
+    texts, whether each begins with what fills it.
     """
     block = np.cumsum(lengths) // _BLOCK
     ends = [*(np.flatnonzero(np.diff(block)) + 1).tolist(), len(lengths)]
     parts, start = [], 0
     for end in ends:
         one = slice(start, end)
-        made = _Texts(pieces, weights[one], rng)
-        parts.append(made.filled(firsts, shapes[one], lengths[one], longest))
+        at = _placed(pieces, weights[one], rng)
+        parts.append(_filled(pieces, at, shapes[one], lengths[one], weights[one], longest, rng))
         start = end
     wide = int(lengths.sum()) > 2**30
-    return pa.concat_arrays([part.cast(pa.large_string()) if wide else part for part in parts])
+    texts = [part.cast(pa.large_string()) if wide else part for part, _ in parts]
+    return pa.concat_arrays(texts), np.concatenate([front for _, front in parts])
 
 
-class _Texts:
-    """Which words stand in which of some texts, and in which order."""
+def _placed(pieces: Pieces, weights: Floats, rng: np.random.Generator) -> Ints:
+    """The words of every text, −1 for none, shape (texts, columns): first places, then others."""
+    laws = np.array([law for _, law in pieces], np.float64).reshape(-1, 1 + PLACES)
+    # Places are drawn apart, and a word may already stand at one of them.
+    free = np.prod(1 - laws[:, 1:], axis=1)
+    rest = np.maximum(1 - (1 - laws[:, 0]) / np.maximum(free, 1e-9), 0.0)
+    order = np.argsort(-rest, kind="stable")
+    ends = np.cumsum(rest[order])
+    # Words of similar frequency exclude each other: of the years in brackets a title has one.
+    columns = [laws[:, 1 + place] for place in range(PLACES)]
+    for begun in range(min(math.ceil(ends[-1]), MOST) if len(pieces) else 0):
+        shares = np.clip(ends, begun, begun + 1) - np.clip(ends - rest[order], begun, begun + 1)
+        columns.append(shares[np.argsort(order)])
+    at = np.stack([_drawn(shares, weights, rng) for shares in columns], axis=1)
+    for column in range(PLACES, at.shape[1]):
+        again = (at[:, :column] == at[:, column : column + 1]).any(axis=1)
+        at[again, column] = -1
+    return at
 
-    def __init__(self, pieces: Pieces, weights: Floats, rng: np.random.Generator) -> None:
-        self.rng, self.weights = rng, weights
-        self.names = [text for text, _ in pieces]
-        shares = np.array([law for _, law in pieces], np.float64).reshape(-1, 1 + PLACES)
-        self.size = np.array([len(text) + (text[0] != GLUE) for text in self.names] + [0], np.int64)
-        # The word at each place, −1 for none, shape (texts, columns): first places, then others.
-        columns = [_drawn(shares[:, 1 + place], weights, rng) for place in range(PLACES)]
-        # Places are drawn apart, and a word may already stand at one of them.
-        free = np.prod(1 - shares[:, 1:], axis=1)
-        rest = np.maximum(1 - (1 - shares[:, 0]) / np.maximum(free, 1e-9), 0.0)
-        order = np.argsort(-rest, kind="stable")
-        upto, begun = np.cumsum(rest[order]), 0.0
-        # Words of similar frequency exclude each other: of the years in brackets a title has one.
-        while begun < min(float(upto[-1]) if len(upto) else 0.0, MOST):
-            part = np.clip(
-                np.minimum(upto, begun + 1) - np.maximum(upto - rest[order], begun), 0, 1
-            )
-            found = _drawn(part, weights, rng)
-            found = np.where(found >= 0, order[found], -1)
-            again = np.any([found == other for other in columns], axis=0)
-            columns.append(np.where(again, -1, found))
-            begun += 1
-        self.at = np.stack(columns, axis=1)
 
-    def filled(self, firsts: Firsts, shapes: Ints, lengths: Ints, longest: int) -> pa.Array:
-        """The texts; long texts get the words that need most room."""
-        tie = self.rng.random(len(lengths))
-        used = self.size[self.at].sum(axis=1)
-        one = np.lexsort((tie, used, self.weights))
-        other = np.lexsort((tie, lengths, self.weights))
-        at, used = np.empty_like(self.at), used.copy()
-        at[other], used[other] = self.at[one], self.size[self.at[one]].sum(axis=1)
-        front, some = at[:, 0] < 0, used > 0
-        room = np.where(front & some, np.maximum(lengths - used, _GAP), lengths - used)
-        room = np.where(room < np.where(some, _GAP, 0), 0, room)
-        shape = np.where(np.isin(shapes, _WHOLE) & some, SHAPES.index("lower"), shapes)
-        filler = made_text(shape, np.minimum(room, longest), self.rng).cast(pa.string())
-        filler = self._begun(filler, firsts, at[:, 0], front & (room > 0))
-        return self._joined(at, filler, front, room > 0, np.isin(shapes, _WHOLE), longest)
-
-    def _begun(
-        self, filler: pa.Array, firsts: Firsts, first: Ints, begins: NDArray[np.bool_]
-    ) -> pa.Array:
-        """The fillers, of which those at the front of texts begin as the law of texts says."""
-        rows = np.flatnonzero(begins)
-        if not firsts or not len(rows):
-            return filler
-        points = [point for point, _ in firsts]
-        law = np.array([share for _, share in firsts]) * self.weights.sum()
-        held = np.bincount(first + 1, self.weights, len(self.names) + 1)[1:]
-        for text, weight in zip(self.names, held, strict=True):
-            if ord(text[0]) in points:
-                law[points.index(ord(text[0]))] -= weight
-        law = np.maximum(law, 0.0)
-        drawn = _drawn(law / self.weights[rows].sum(), self.weights[rows], self.rng)
-        whole = np.full(len(filler), len(points))
-        whole[rows] = np.where(drawn >= 0, drawn, len(points))
-        letters = pa.array([*map(chr, points), ""]).take(pa.array(whole))
-        changed = joined(letters, pc.utf8_slice_codeunits(filler, 1))
-        return pc.if_else(pa.array(whole < len(points)), changed, filler)
-
-    def _joined(
-        self,
-        at: Ints,
-        filler: pa.Array,
-        front: NDArray[np.bool_],
-        fills: NDArray[np.bool_],
-        dense: NDArray[np.bool_],
-        longest: int,
-    ) -> pa.Array:
-        rows = np.arange(len(at))
-        row, column = np.nonzero(at >= 0)
-        # Fillers stand in front, or anywhere behind the first places.
-        place = np.where(column < PLACES, column, PLACES + self.rng.random(len(column)))
-        other = np.where(front, -1.0, PLACES + self.rng.random(len(at)))
-        filler = pc.if_else(pa.array(dense & ~front), joined(f"{GLUE}/", filler), filler)
-        pool = pa.concat_arrays([pa.array(self.names, pa.string()), filler])
-        row = np.concatenate([row, rows[fills]])
-        what = np.concatenate([at[at >= 0], len(self.names) + rows[fills]])
-        order = np.lexsort((np.concatenate([place, other[fills]]), row))
-        row, what = row[order], what[order]
-        sizes = pc.utf8_length(pool).to_numpy(zero_copy_only=False)[what] + 1
-        upto = np.cumsum(sizes)
-        before = np.concatenate([[0], upto])[np.searchsorted(row, row)]
-        kept = upto - before <= longest + 1
-        row, what = row[kept], what[kept]
-        ends = np.searchsorted(row, np.arange(len(at) + 1))
-        lists = pa.ListArray.from_arrays(pa.array(ends, pa.int32()), pool.take(pa.array(what)))
-        made = pc.replace_substring(pc.binary_join(lists, " "), f" {GLUE}", "")
-        return numbered(pc.replace_substring(made, GLUE, ""), self.rng)
+def _filled(
+    pieces: Pieces,
+    at: Ints,
+    shapes: Ints,
+    lengths: Ints,
+    weights: Floats,
+    longest: int,
+    rng: np.random.Generator,
+) -> tuple[pa.Array, NDArray[np.bool_]]:
+    """The texts; long texts get the words that need most room."""
+    names, tie = [text for text, _ in pieces], rng.random(len(at))
+    sizes = np.array([len(text) + (text[0] != GLUE) for text in names] + [0], np.int64)
+    given, wanted = (np.lexsort((tie, size, weights)) for size in (sizes[at].sum(axis=1), lengths))
+    at[wanted] = at[given]
+    room = lengths - sizes[at].sum(axis=1)
+    some = (at >= 0).any(axis=1)
+    # A filler stands in front if no word does, and else behind the first places.
+    front = at[:, 0] < 0
+    room = np.where(front & some, np.maximum(room, _GAP), room)
+    room = np.where(room < np.where(some, _GAP, 0), 0, room)
+    dense = np.isin(shapes, _WHOLE)
+    shape = np.where(dense & some, SHAPES.index("lower"), shapes)
+    filler = made_text(shape, np.minimum(room, longest), rng).cast(pa.string())
+    filler = pc.if_else(pa.array(dense & ~front), joined(f"{GLUE}/", filler), filler)
+    pool = pa.concat_arrays([pa.array(names, pa.string()), filler])
+    fills = np.where(room > 0, len(names) + np.arange(len(at)), -1)
+    what = np.column_stack([fills, at])
+    place = PLACES + rng.random(what.shape)
+    place[:, 1 : 1 + PLACES] = np.arange(PLACES)
+    place[front, 0] = -1
+    what = np.take_along_axis(what, np.argsort(place, axis=1), axis=1)
+    row, column = np.nonzero(what >= 0)
+    chosen = what[row, column]
+    upto = np.cumsum(pc.utf8_length(pool).to_numpy(zero_copy_only=False)[chosen] + 1)
+    kept = upto - np.append(0, upto)[np.searchsorted(row, row)] <= longest + 1
+    ends = np.searchsorted(row[kept], np.arange(len(at) + 1))
+    lists = pa.ListArray.from_arrays(pa.array(ends, pa.int32()), pool.take(pa.array(chosen[kept])))
+    made = pc.replace_substring(pc.binary_join(lists, " "), f" {GLUE}", "")
+    return numbered(pc.replace_substring(made, GLUE, ""), rng), front & (room > 0)
 
 
 #: Shapes of texts without blanks, whose filler is joined to a word.
@@ -290,46 +258,46 @@ def numbered(texts: pa.Array, rng: np.random.Generator) -> pa.Array:
 
 
 def rehoused(
-    texts: pa.Array,
-    pieces: Pieces,
-    firsts: Firsts,
-    longest: int | None,
-    rng: np.random.Generator,
+    texts: pa.Array, pieces: Pieces, longest: int | None, rng: np.random.Generator
 ) -> pa.Array:
-    """Surrogate values with released hosts and first characters, both at their frequency."""
-    if not len(texts) or not (pieces or firsts):
+    """E-mail addresses with released hosts at their frequency."""
+    if not pieces:
         return texts
-    texts, weights = texts.cast(pa.string()), np.ones(len(texts))
-    hosts = _drawn(np.array([law[0] for _, law in pieces], np.float64), weights, rng)
-    if pieces:
-        names = numbered(pa.array([text.lstrip(GLUE) for text, _ in pieces], pa.string()), rng)
-        local = pc.replace_substring_regex(texts, "@.*$", "")
-        house = names.take(pa.array(np.maximum(hosts, 0)))
-        whole = joined(local, house)
-        fits = pc.less_equal(pc.utf8_length(whole), longest or 2**31 - 1)
-        texts = pc.if_else(pc.and_(pa.array(hosts >= 0), fits), whole, texts)
-    if not firsts:
-        return texts
-    points = np.array([point for point, _ in firsts])
-    want = _drawn(np.array([share for _, share in firsts]), weights, rng)
-    want = np.where(want >= 0, points[want], -1)
-    return _beginning(texts, want)
+    texts, shares = texts.cast(pa.string()), np.array([law[0] for _, law in pieces], np.float64)
+    hosts = _drawn(shares, np.ones(len(texts)), rng)
+    names = numbered(pa.array([text.lstrip(GLUE) for text, _ in pieces], pa.string()), rng)
+    local = pc.replace_substring_regex(texts, "@.*$", "")
+    whole = joined(local, names.take(pa.array(hosts, mask=hosts < 0)))
+    fits = pc.less_equal(pc.utf8_length(whole), longest or 2**31 - 1)
+    return pc.if_else(fits.fill_null(False), whole, texts)
 
 
-def _beginning(texts: pa.Array, want: Ints) -> pa.Array:
-    """The texts in an order in which they begin with the wanted characters, as far as there are."""
-    have = word_piece(texts, hosts=False).firsts.astype(np.int64)
-    order = np.full(len(texts), -1)
-    left = np.ones(len(texts), np.bool_)
-    for point in np.unique(want).tolist():
-        rows, some = np.flatnonzero(want == point), np.flatnonzero(have == point)
-        some = some[: len(rows)]
-        order[rows[: len(some)]], left[some] = some, False
-    rest = np.flatnonzero(order < 0)
-    order[rest] = np.flatnonzero(left)
-    letters = [chr(point) if point >= 0 else "" for point in want.tolist()]
-    changed = np.zeros(len(texts), np.bool_)
-    changed[rest] = want[rest] >= 0
-    taken = texts.take(pa.array(order))
-    new = joined(pa.array(letters, pa.string()), pc.utf8_slice_codeunits(taken, 1))
-    return pc.if_else(pa.array(changed), new, taken)
+def with_firsts(
+    texts: pa.Array,
+    firsts: Firsts,
+    weights: Floats,
+    rng: np.random.Generator,
+    free: NDArray[np.bool_] | None = None,
+) -> pa.Array:
+    """Texts that begin as the law says; of those that are ``free`` as few are changed as may be."""
+    free = np.ones(len(texts), np.bool_) if free is None else free
+    if not firsts or not free.any():
+        return texts
+    points, place = np.unique([point for point, _ in firsts], return_inverse=True)
+    law = np.append(np.bincount(place, [share for _, share in firsts]), 0.0) * weights.sum()
+    found = word_piece(texts, hosts=False).firsts
+    # The number of every text's first character in the law; the last one is that of all others.
+    have = np.searchsorted(points, found)
+    have[np.append(points, -2)[have] != found] = len(points)
+    order = np.lexsort((free, have))
+    upto = np.cumsum(weights[order])
+    upto -= np.append(0.0, upto)[np.searchsorted(have[order], have[order])]
+    kept = np.empty(len(have), np.bool_)
+    kept[order] = upto <= law[have[order]]
+    law = np.maximum(law - np.bincount(have[kept | ~free], weights[kept | ~free], len(law)), 0.0)
+    rows = np.flatnonzero(free & ~kept)
+    drawn = _drawn(law[:-1] / weights[rows].sum(), weights[rows], rng)
+    rows, drawn = rows[drawn >= 0], drawn[drawn >= 0]
+    letters = pa.array([chr(point) for point in points.tolist()], texts.type)
+    rest = pc.utf8_slice_codeunits(texts.take(pa.array(rows)), 1)
+    return replace_rows(texts, rows, joined(letters.take(pa.array(drawn)), rest))

@@ -44,7 +44,7 @@ from privbench.encoding.surrogate_text import (
     made_text,
     strings,
 )
-from privbench.encoding.text_words import Firsts, Pieces, rehoused
+from privbench.encoding.text_words import Firsts, Pieces, rehoused, with_firsts
 from privbench.errors import SchemaError
 from privbench.schema import Column, ColumnType
 
@@ -82,8 +82,8 @@ class FillCodec(Codec):
         if count is None:
             raise ValueError("a column without attributes needs the number of rows")
         made = fill("null" if self.omitted else self.filler, self.type, count, rng)
-        if self.pieces or self.firsts:
-            made = rehoused(made, self.pieces, self.firsts, self.type.length, rng)
+        made = rehoused(made, self.pieces, self.type.length, rng)
+        made = with_firsts(made, self.firsts, np.ones(count), rng)
         if not self.measured:
             return made
         null = null_mask(codes[self.column], self.domains[self.column])

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from privbench.encoding import Codec
 from privbench.encoding.text_words import FIRSTS, GAPS, Firsts, Pieces, WordsNeed, public_words
+from privbench.learning.ranges import find_cycle
 from privbench.pipeline.domain_budget import Rounds
 from privbench.pipeline.domain_error import Law, Size, unnamed
 from privbench.pipeline.prepare import FitPlan
@@ -133,16 +134,16 @@ class WordRounds:
             places = PLACES if item.need.plain else 0
             # A text counts itself, its beginning, its words, and these at the first places.
             many = min(votes if pure else 1.25 * votes**2, 2.0 * VOTES)
-            clip = 2 + math.ceil(many) + min(math.ceil(many), places)
+            cells = 2 + math.ceil(many) + min(math.ceil(many), places)
             query = WordPresence(
                 item.table,
                 item.need.attribute,
+                cells if pure else math.isqrt(cells),
                 (*listed, *(word for word in public if word not in {*listed})),
                 PublicArray(FIRSTS),
                 item.need.whole,
                 item.labels,
                 NORMS[self.rounds.noise.accounting],
-                clip,
                 places,
             )
             found[item.label] = Measurement(
@@ -189,25 +190,13 @@ def release_words(
     return result, spent
 
 
-def _letters(noisy: NDArray[np.float64], sd: float, clear: float) -> list[tuple[int, float]]:
-    """First characters that are no noise, with their counts.
-
-    The letters of an alphabet are judged together, as noise may hide each, but not all of them.
-    """
-    group = np.searchsorted(_ALPHABETS, np.array(FIRSTS), side="right")
-    sizes, sums = np.maximum(np.bincount(group), 1), np.bincount(group, noisy)
-    mean = (sums / sizes)[group]
-    spread = np.bincount(group, (noisy - mean) ** 2)
-    # James and Stein: what noise alone explains of the letters' differences is none of them.
-    trust = 1 - np.minimum((sizes - 1) * sd**2 / np.maximum(spread, 1e-9), 1.0)
-    shrunk = mean + trust[group] * (noisy - mean)
-    present = (sums > (_PLACE + 0.5) * clear * np.sqrt(sizes)) & (sizes > 1)
-    held = np.where(present[group], shrunk, np.where(noisy > _CLEAR * clear, noisy, 0.0))
-    return [
-        (point, float(held[place]))
-        for place, point in enumerate(FIRSTS)
-        if held[place] > 0 and point not in GAPS
-    ]
+def _letters(noisy: NDArray[np.float64], clear: float) -> NDArray[np.float64]:
+    """Counts of first characters, 0 for noise, which may hide each letter, but not an alphabet."""
+    held = np.where(noisy > _CLEAR * clear, noisy, 0.0)
+    for part in np.split(np.arange(len(FIRSTS)), np.searchsorted(FIRSTS, _ALPHABETS)):
+        shares = find_cycle(noisy[part], clear)
+        held[part] = noisy[part].sum() * np.array(shares) if shares else held[part]
+    return np.where(np.isin(FIRSTS, [*GAPS]), 0.0, held)
 
 
 def laws_of(
@@ -222,7 +211,7 @@ def laws_of(
     if texts < _SCALES / 4 * sd:
         return (), ()
     count, clear = len(FIRSTS), sd * (_HEAVY if query.norm == "l1" else 1.0)
-    points = _letters(noisy[1 : 1 + count], sd, clear)
+    letters = _letters(noisy[1 : 1 + count], clear) / texts
     table = noisy[1 + count :].reshape(1 + query.places, len(query.words))
     pieces = []
     for place, word in enumerate(query.words):
@@ -234,4 +223,5 @@ def laws_of(
         most = share / max(sum(at), share)
         at += [0.0] * (PLACES - len(at))
         pieces.append((word, (share, *(min(part * most, 1.0) for part in at))))
-    return tuple(pieces), tuple((point, held / texts) for point, held in points)
+    firsts = zip(FIRSTS, letters.tolist(), strict=True)
+    return tuple(pieces), tuple((point, share) for point, share in firsts if share > 0)

@@ -203,10 +203,11 @@ def settle_accounting(plan: FitPlan, privacy: PrivacyConfig) -> Accounting:
     if privacy.epsilon is None or privacy.delta == 0.0:
         return "pure"
     # Root tables of every list that may be asked for, and of every other event.
-    lists, others = [plan.spec.roots(table) for table, _ in plan.lists.values()], _others(plan)
+    tables = (*(table for table, _ in plan.lists.values()), *plan.words)
+    lists, others = [plan.spec.roots(table) for table in tables], _others(plan)
     load = root_sums((roots, 1.0) for roots in (*lists, *others))
     list_load = root_sums((roots, 1.0) for roots in lists)
-    threshold = None if lists or plan.words else 0.0
+    threshold = None if lists else 0.0
     rho = Accountant("zcdp", privacy.epsilon, privacy.delta, threshold_delta=threshold).cap
     pure, zcdp, gain = Noise("pure"), Noise("zcdp"), 0.0
     for roots in (*lists, *others):
@@ -224,8 +225,9 @@ def _others(plan: FitPlan) -> list[frozenset[str]]:
     The events are: a total of every table, and a second total of every root table, but none where
     the number of rows is public; two marginals
     for every attribute, one alone and one with another attribute; every key; every range and step
-    that a column needs; the law by rank of every list; and, for every table in which a
-    unit may have many rows, the number of units that have rows.
+    that a column needs; the law by rank of every list; how often a
+    column's words occur; and, for every table in which a unit may have many rows, the number of
+    units that have rows.
     """
     found = []
     for item in plan.private:
@@ -241,5 +243,6 @@ def _others(plan: FitPlan) -> list[frozenset[str]]:
         count = totals + attributes + max(attributes - 1, 0) + len(item.keys)
         needs = sum(len(reader.needs) for reader in item.readers.values())
         units = needs > 0 and not single(plan.spec, table)
-        found += [plan.spec.roots(table)] * (count + needs + units)
+        words = sum(reader.words is not None for reader in item.readers.values())
+        found += [plan.spec.roots(table)] * (count + needs + units + words)
     return found

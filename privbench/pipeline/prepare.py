@@ -103,10 +103,14 @@ class FitPlan:
         }
 
     @property
-    def words(self) -> bool:
-        """Whether a list of words may be released, which needs δ."""
-        readers = (reader for item in self.private for reader in item.readers.values())
-        return any(reader.words is not None and reader.words.listed for reader in readers)
+    def words(self) -> list[str]:
+        """The table of every list of words, which need δ."""
+        return [
+            item.table.key
+            for item in self.private
+            for reader in item.readers.values()
+            if reader.words is not None and reader.words.listed
+        ]
 
     def coverage(self) -> list[CoverageLine]:
         """How every column of every table is made, and why."""

@@ -165,7 +165,7 @@ def test_words_are_asked_of_texts_that_no_label_covers(accounting, most):
 
 
 def test_words_and_first_letters_are_told_from_noise():
-    query = WordPresence("t", "w", ("(TV)", "rare", "the"), PublicArray(FIRSTS))
+    query = WordPresence("t", "w", 1, ("(TV)", "rare", "the"), PublicArray(FIRSTS))
     rng, sd = np.random.default_rng(3), 10.0
     exact = np.zeros(query.shape)
     exact[0] = 4000.0

@@ -760,7 +760,7 @@ def shared_words() -> PrivateDatabase:
 
 
 def of_words(database: PrivateDatabase) -> q.WordPresence:
-    return q.WordPresence("posts", "w", ("a", "b", "c"), q.PublicArray([97]))
+    return q.WordPresence("posts", "w", 1, ("a", "b", "c"), q.PublicArray([97]))
 
 
 @mutants.of(shared_words, lambda d: q.WordVotes("posts", "w", most=2, votes=True), "l0", "l2")
@@ -785,8 +785,8 @@ class VotesOfRows(q.WordVotes):
 class PresenceOfRows(q.WordPresence):
     """Every word of a unit counts in full: no unit is divided by its norm."""
 
-    def _normed(self, unit: Any, held: Integers) -> Integers:
-        return np.full_like(held, GRID)
+    def _tally(self, found: Integers, pair: Any, *_: Any) -> None:
+        np.add.at(found, np.unique(pair) % found.size, GRID)
 
 
 @mutants.of(shared_words, lambda d: replace(of_words(d), norm="l1"), "l1")

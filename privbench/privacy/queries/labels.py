@@ -111,10 +111,22 @@ class _Weighted(RawQuery):
         identity, sizes = units.identity(self.source)[rows], units.sizes(self.source, rows)
         pair = identity.astype(np.int64) * found.size + cells[rows]
         large = sizes > min(most, ROWS)
+        ranks = units.ranks(self.source)[rows]
         if large.any():
-            ranks = units.ranks(self.source)[rows]
             kept = ranks < ROWS
             pair, ranks, large = pair[kept], ranks[kept], large[kept]
+        self._tally(found, pair, ranks, large, norm, most)
+
+    def _tally(
+        self,
+        found: Integers,
+        pair: NDArray[np.int64],
+        ranks: Index,
+        large: NDArray[np.bool_],
+        norm: Norm,
+        most: int,
+    ) -> None:
+        """Add the pairs of unit and cell; those that are ``large`` are cut to the first by rank."""
         pairs, counts = np.unique(pair, return_counts=True)
         unit = np.cumsum(np.diff(pairs // found.size, prepend=-1) > 0) - 1
         if large.any():
@@ -187,7 +199,7 @@ def _weights(unit: NDArray[np.int64], rows: Integers, norm: Norm, clip: int) -> 
 
 
 def _root_up(squares: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The root of integers up to 2¹⁶ (`ROWS` squared), rounded up to `_BITS` fractional bits."""
+    """The root of integers up to 2²⁶, rounded up to `_BITS` fractional bits."""
     scaled = squares << (2 * _BITS)
     root = root_down(scaled)
     return root + (root * root < scaled)
@@ -257,11 +269,16 @@ class LabelCounts(_Weighted):
         found = pc.index_in(pa.array(self.public, pa.string()), value_set=texts).fill_null(-1)
         known = found.to_numpy(zero_copy_only=False).astype(np.int64)
         shown = np.array([counts[-1], *np.where(known < 0, 0, counts[known])], np.int64)
-        others = np.maximum(counts[:-1] - GRID, 0)
-        others[known[known >= 0]] = 0
-        left = np.flatnonzero(others)
-        names = words.take(left).cast(pa.string()).to_pylist()
-        return shown, dict(zip(names, others[left].tolist(), strict=True))
+        counts[known[known >= 0]] = 0
+        return shown, _beyond_one_unit(words, counts[:-1])
+
+
+def _beyond_one_unit(words: pa.Array, counts: Integers) -> dict[str, int]:
+    """The map from value to max(X − GRID, 0), without the values for which that is 0."""
+    others = np.maximum(counts - GRID, 0)
+    left = np.flatnonzero(others)
+    names = words.take(left).cast(pa.string()).to_pylist()
+    return dict(zip(names, others[left].tolist(), strict=True))
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,9 +22,8 @@ from privbench.errors import SchemaError
 from privbench.privacy.data import Labels, PrivateDatabase, Words
 from privbench.privacy.queries import labels
 from privbench.privacy.queries.claims import up
-from privbench.privacy.queries.histogram import root_down
-from privbench.privacy.queries.labels import LabelCounts, Norm
-from privbench.privacy.query import GRID, Integers, PublicArray, RawQuery, Sensitivity
+from privbench.privacy.queries.labels import LabelCounts, Norm, _Weighted
+from privbench.privacy.query import GRID, Integers, PublicArray, Sensitivity
 from privbench.privacy.spec import DatabaseSpec
 
 #: Most words of one unit that have a vote.
@@ -33,8 +32,7 @@ VOTES = 8
 PLACES = 3
 #: Words that are counted at a time, about: 100 MB.
 _BLOCK = 2**21
-#: Bits of a weight of 1 before it is normalised.
-_BITS = 16
+_NONE = PublicArray([])
 
 
 def _parts(
@@ -58,7 +56,7 @@ def _held(
     held = data._raw(table, query.attribute)
     if not isinstance(held, Words):
         raise SchemaError("the attribute has no words.", table=table)
-    counted = held._firsts >= 0
+    counted = (held._firsts >= 0) & (data._units.ranks(table) < labels.ROWS)
     if query.whole and query.without:
         texts = data._raw(table, query.whole)
         if not isinstance(texts, Labels):
@@ -107,66 +105,48 @@ class WordVotes(LabelCounts):
         held, counted = _held(data, self)
         units, words = data._units, held._words._labels
         public = _places(held._words, self.known) >= 0
-        identity, ranks = units.identity(self.source), units.ranks(self.source)
-        keys = (held._drawn(units, self.source) >> np.uint64(1)).astype(np.int64)
+        identity = units.identity(self.source)
+        numbers = (held._drawn(units, self.source) >> np.uint64(1)).astype(np.int64)
         found = np.zeros(len(words), np.int64)
-        for rows in _parts(data, self.source, held, counted & (ranks < labels.ROWS)):
+        for rows in _parts(data, self.source, held, counted):
             at, row = held._of(rows)
             code = held._words._codes[at].astype(np.int64)
             votes = (code >= 0) & ~public[code]
             pair = identity[row[votes]].astype(np.int64) * len(words) + code[votes]
-            if not pair.size:
-                continue
-            pairs, place = np.unique(pair, return_inverse=True)
-            unit = np.cumsum(np.diff(pairs // len(words), prepend=-1) > 0) - 1
-            least = np.full(pairs.size, np.iinfo(np.int64).max)
-            np.minimum.at(least, place, keys[at[votes]])
-            order = np.lexsort((least, unit))
-            order = order[np.arange(pairs.size) - np.searchsorted(unit, unit) < self.most]
-            unit, pairs = unit[order], pairs[order]
-            np.add.at(
-                found, pairs % len(words), labels._weights(unit, np.ones_like(pairs), self.norm, 1)
-            )
-        found = np.maximum(found - GRID, 0)
-        left = np.flatnonzero(found)
-        names = words.take(pa.array(left)).cast(pa.string()).to_pylist()
-        return np.zeros(1, np.int64), dict(zip(names, found[left].tolist(), strict=True))
+            every = np.ones(pair.size, np.bool_)
+            self._tally(found, pair, numbers[at[votes]], every, self.norm, self.most)
+        return np.zeros(1, np.int64), labels._beyond_one_unit(words, found)
 
 
 @dataclass(frozen=True, slots=True)
-class WordPresence(RawQuery):
+class WordPresence(_Weighted):
     """How often released words occur in texts, where, and with which character texts begin.
 
     Statistic, one vector over cells that are fixed beforehand: the texts that count; those of them
     that begin with a character of each range of code points; those that hold each word; and those
-    that have it at each of the first ``places`` places. A row adds its weight (`Units.weights`,
-    fixed before any filter) once to each of its cells, however often it holds a word. If the
-    rows of a unit add h to the cells, it counts with
+    that have it at each of the first ``places`` places. A row counts once in each of its cells,
+    however often it holds a word, and at most `ROWS` rows of a unit do, chosen by random rank. A
+    unit with h_v rows in cell v adds ⌊GRID · h_v / max(‖h‖, C)⌋, as in `LabelCounts`; no unit is
+    cut to some of its cells.
 
-        w = ⌊GRID · h / max(‖h‖, C)⌋,
-
-    where ‖h‖ is the norm by which the noise is scaled, and C² (C under the L1 norm) the public or
-    released number ``clip``. All numbers are integers: h is rounded down to 16 bits after its sum.
-
-    Sensitivity: h follows from the unit's own rows (module), and ‖w‖ is GRID at most, as the norm
-    is rounded up and the rest down. Under the L2 norm: L2 = L∞ = GRID, L1 = ⌈√cells⌉·GRID (Cauchy
-    and Schwarz). Under the L1 norm all three are GRID. Replace: no entry is negative, so L2 is
-    √2·GRID (‖v − u‖² ≤ ‖u‖² + ‖v‖²), L1 doubles, L∞ stays. Source: P31 for fixed cells.
+    Sensitivity: what a unit adds follows from its own rows and their ranks (module), and has a norm
+    of GRID at most. Under the L2 norm: L2 = L∞ = GRID, L1 = ⌈√cells⌉·GRID (Cauchy and Schwarz).
+    Under the L1 norm all three are GRID. Replace: no entry is negative, so L2 is √2·GRID
+    (‖v − u‖² ≤ ‖u‖² + ‖v‖²), L1 doubles, L∞ stays. Source: P31 for fixed cells.
     """
 
-    words: tuple[str, ...]  # released and public words, distinct
-    firsts: PublicArray  # first code points of ranges, ascending
+    words: tuple[str, ...] = ()  # released and public words, distinct
+    firsts: PublicArray = _NONE  # first code points of ranges, ascending
     whole: str = ""  # the attribute of the column's whole texts; '' if it has none
     without: tuple[str, ...] = ()  # released labels: texts that are one of them do not count
     norm: Norm = "l2"
-    clip: int = 1
     places: int = PLACES  # places from the beginning that are told apart
     kind = "word presence"
-    unit = GRID
 
     def __post_init__(self) -> None:
+        _Weighted.__post_init__(self)
         points = self.firsts.values
-        if self.clip < 1 or len({*self.words}) != len(self.words) or (np.diff(points) <= 0).any():
+        if len({*self.words}) != len(self.words) or (np.diff(points) <= 0).any():
             raise SchemaError("words must be distinct, and code points ascend.", table=self.source)
 
     @property
@@ -191,12 +171,7 @@ class WordPresence(RawQuery):
             once = once[np.diff(once, prepend=-1) > 0]  # a hash takes ten times as long
             row, cell = rows[once // size], once % size
             pair = units.identity(self.source)[row].astype(np.int64) * size + cell
-            sums, pairs = units.weights(self.source)[row].astype(np.int64), pair
-            if data.spec.tables[self.source].own is not None:
-                pairs, place = np.unique(pair, return_inverse=True)
-                sums = np.bincount(place, sums).astype(np.int64)
-            unit = np.cumsum(np.diff(pairs // size, prepend=-1) > 0) - 1
-            np.add.at(found, pairs % size, self._normed(unit, sums >> (30 - _BITS)))
+            self._tally(found, pair, row, np.zeros(1, np.bool_), self.norm, size)
         return found
 
     def _cells(
@@ -221,14 +196,3 @@ class WordPresence(RawQuery):
                 ]
             ),
         )
-
-    def _normed(self, unit: NDArray[np.int64], held: Integers) -> Integers:
-        """The weight w of every pair of unit and cell, given h in 16 bits."""
-        if self.norm == "l1":
-            sums = np.bincount(unit, held).astype(np.int64)
-            return GRID * held // np.maximum(sums, self.clip << _BITS)[unit]
-        squares = np.zeros(int(unit.max(initial=-1)) + 1, np.int64)
-        np.add.at(squares, unit, held * held)
-        squares = np.maximum(squares, self.clip << (2 * _BITS))
-        root = root_down(squares)
-        return np.asarray(GRID * held // (root + (root * root < squares))[unit])
