@@ -211,7 +211,6 @@ def _write(
             computing.finish(sum(item.rows for item in filled))
         for key, count in computing.lost.items():
             repair.missing(loader.table(key), count)
-        loader.lost += computing.told
         if there:
             # Repairs depend on the physical order of rows, and parts were stored as they arrived.
             unsettled = repair.unsettled()

@@ -46,19 +46,19 @@ SELECT pg_catalog.current_setting('privbench.failed', true),
 class Computing:
     """The computed columns of one load: begun before its rows are copied, finished afterwards.
 
+    The loader's ``lost`` gets a line for each column that has stand-ins, with the number of rows.
+
     Attributes:
         tables: The tables that have some, by name.
         lost: Of each table, how many rows it does not take, as their generated columns fail.
-        told: A line for each column that has stand-ins, with the number of rows.
     """
 
     def __init__(self, loader: Loader, columns: Sequence[Computation]) -> None:
-        self._connection, self._columns = loader.connection, columns
+        self._connection, self._columns, self._told = loader.connection, columns, loader.lost
         self.tables = {(name := TableName(*c.table)): loader.table(name) for c in columns}
         self._numbers, self._left = count(), 0.0
         self._aside = {name: self._free(name) for name in self.tables}
         self.lost: dict[str, int] = {}
-        self.told: list[str] = []
 
     def begin(self) -> None:
         """Put staging tables in the place of the tables."""
@@ -126,7 +126,7 @@ class Computing:
             staging.insert(self._connection, **parts)
         ((failed, self.lost[table.key]),) = run(self._connection, build(_COUNTED, **parts))
         late = " in the time that all of them may take together" if self._left <= 0 else ""
-        self.told.append(
+        self._told.append(
             f"{table.key}.{columns[0].column} is not computed for "
             f"{f'{failed} rows' if singly else f'all rows{late}'}, which have NULL, its default or "
             "a constant there"
