@@ -759,7 +759,7 @@ def shared_words() -> PrivateDatabase:
     return two_tables([0, 0, 0, 0, 1, 2], w=texts(*["a b a c d"] * 6))
 
 
-def presence(database: PrivateDatabase) -> q.WordPresence:
+def word_presence(database: PrivateDatabase) -> q.WordPresence:
     return q.WordPresence("posts", "w", ("a", "b", "c"), q.PublicArray([97]))
 
 
@@ -781,7 +781,7 @@ class VotesOfRows(q.WordVotes):
         return cells, {"a": GRID * max(data._rows("posts") - 1, 0)}
 
 
-@mutants.of(shared_words, presence, "l2")
+@mutants.of(shared_words, word_presence, "l2")
 class PresenceOfRows(q.WordPresence):
     """Every word of a unit counts in full: no unit is divided by its norm."""
 
@@ -789,12 +789,12 @@ class PresenceOfRows(q.WordPresence):
         return np.full_like(held, GRID)
 
 
-@mutants.of(shared_words, lambda d: replace(presence(d), norm="l1"), "l1")
+@mutants.of(shared_words, lambda d: replace(word_presence(d), norm="l1"), "l1")
 class RootsOfPresence(q.WordPresence):
     """A unit counts by its L2 norm under noise that is scaled to its sum."""
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
-        return presence(data).evaluate(data)
+        return word_presence(data).evaluate(data)
 
 
 def test_a_word_that_one_unit_alone_holds_is_never_listed() -> None:
