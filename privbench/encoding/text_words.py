@@ -90,19 +90,24 @@ def word_piece(text: pa.Array, hosts: bool | None = None) -> WordPiece:
     """The words of a batch of texts; of e-mail addresses the host alone, or no words at all.
 
     ``hosts`` is None for all words, True for hosts, and False for none.
+
+    >>> [str(word_piece(pa.array(["a b"]), hosts).words.type.value_type) for hosts in (None, False)]
+    ['large_string', 'large_string']
     """
     plain = text.cast(pa.string()).fill_null("")
     letters = pc.utf8_slice_codeunits(plain, 0, 1).dictionary_encode()
     points = np.array([ord(one) if one else -1 for one in letters.dictionary.to_pylist()], np.int32)
     firsts = points[letters.indices.to_numpy(zero_copy_only=False)]
     if hosts is False:
-        nothing = pa.array([], pa.string()).dictionary_encode()
+        nothing = pa.array([], pa.large_string()).dictionary_encode()
         return WordPiece(nothing, np.zeros(len(text), np.int64), firsts)
     cut = pc.utf8_trim_whitespace(pc.utf8_slice_codeunits(plain, 0, CUT))
     cut = pc.replace_substring_regex(cut, r"([^\s/@:])([/@])", rf"\1 {GLUE}\2")
     lists = pc.list_slice(pc.split_pattern_regex(cut, r"\s+"), 0, MOST)
     flat = lists.flatten().dictionary_encode()
-    known, words = _pieces(flat.dictionary, bool(hosts)).dictionary_encode(), flat.indices
+    # All distinct words of a column may have more text than a plain dictionary holds.
+    pieces = _pieces(flat.dictionary, bool(hosts)).cast(pa.large_string())
+    known, words = pieces.dictionary_encode(), flat.indices
     codes = known.indices.take(words) if len(words) else pa.array([], pa.int32())
     sizes = pc.list_value_length(lists).to_numpy(zero_copy_only=False).astype(np.int64)
     return WordPiece(pa.DictionaryArray.from_arrays(codes, known.dictionary), sizes, firsts)

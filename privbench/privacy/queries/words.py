@@ -67,7 +67,8 @@ def _held(
 
 def _places(held: Labels, texts: tuple[str, ...]) -> NDArray[np.int64]:
     """For every code the position of its text among some, −1 for others; the last is NULL's."""
-    found = pc.index_in(held._labels.cast(pa.string()), value_set=pa.array(texts, pa.string()))
+    known = held._labels
+    found = pc.index_in(known, value_set=pa.array(texts, known.type))
     return np.append(found.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64), -1)
 
 
