@@ -131,10 +131,9 @@ class WordRounds:
         for item in asked:
             listed, votes = words.get(item.label, ((), 0.0))
             public = public_words() if item.need.plain else ()
-            places = PLACES if item.need.plain else 0
             # A text counts itself, its beginning, its words, and these at the first places.
             many = min(votes if pure else 1.25 * votes**2, 2.0 * VOTES)
-            cells = 2 + math.ceil(many) + min(math.ceil(many), places)
+            cells = 2 + math.ceil(many) + min(math.ceil(many), PLACES)
             query = WordPresence(
                 item.table,
                 item.need.attribute,
@@ -144,7 +143,6 @@ class WordRounds:
                 item.need.whole,
                 item.labels,
                 NORMS[self.rounds.noise.accounting],
-                places,
             )
             found[item.label] = Measurement(
                 query, amounts[item.label], f"how often words {item.label}"
@@ -212,7 +210,7 @@ def laws_of(
         return (), ()
     count, clear = len(FIRSTS), sd * (_HEAVY if query.norm == "l1" else 1.0)
     letters = _letters(noisy[1 : 1 + count], clear) / texts
-    table = noisy[1 + count :].reshape(1 + query.places, len(query.words))
+    table = noisy[1 + count :].reshape(1 + PLACES, len(query.words))
     pieces = []
     for place, word in enumerate(query.words):
         held = table[0, place]
@@ -221,7 +219,6 @@ def laws_of(
         share = min(float(held / texts), 1.0)
         at = [float(x / texts) if x > _PLACE * clear else 0.0 for x in table[1:, place]]
         most = share / max(sum(at), share)
-        at += [0.0] * (PLACES - len(at))
         pieces.append((word, (share, *(min(part * most, 1.0) for part in at))))
     firsts = zip(FIRSTS, letters.tolist(), strict=True)
     return tuple(pieces), tuple((point, share) for point, share in firsts if share > 0)
