@@ -132,18 +132,18 @@ def public_words() -> tuple[str, ...]:
     return tuple(dict.fromkeys([*stop, *(word.capitalize() for word in stop), *usual]))
 
 
-#: First code points of the ranges in which first characters are counted: every printable one of
-#: ASCII, Latin-1, Latin Extended-A, Greek and Cyrillic; other scripts by their blocks.
-FIRSTS: tuple[int, ...] = (
-    *range(0x20, 0x7F), 0x7F, *range(0xC0, 0x180), 0x180,
-    *range(0x391, 0x3CA), 0x3CA, *range(0x410, 0x450), 0x450,
-    0x5D0, 0x5EB, 0x620, 0x64B, 0x905, 0x93A, 0xE01, 0xE2F, 0x3041, 0x30FB, 0x4E00, 0x9FA6,
-    0xAC00, 0xD7A4,
+#: Every printable character of ASCII, Latin-1, Latin Extended-A, Greek and Cyrillic; other scripts
+#: by their blocks: Hebrew, Arabic, Devanagari, Thai, Japanese, Chinese and Korean.
+_SCRIPTS = (
+    range(0x20, 0x7F), range(0xC0, 0x180), range(0x391, 0x3CA), range(0x410, 0x450),
+    range(0x5D0, 0x5EB, 0xFFF), range(0x620, 0x64B, 0xFFF), range(0x905, 0x93A, 0xFFF),
+    range(0xE01, 0xE2F, 0xFFF), range(0x3041, 0x30FB, 0xFFF), range(0x4E00, 0x9FA6, 0xFFFF),
+    range(0xAC00, 0xD7A4, 0xFFFF),
 )  # fmt: skip
-#: Those of them that begin a gap between two scripts.
-GAPS = frozenset(
-    (0x7F, 0x180, 0x3CA, 0x450, 0x5EB, 0x64B, 0x93A, 0xE2F, 0x30FB, 0x9FA6, 0xD7A4)
-)  # fmt: skip
+#: First code points of the ranges in which first characters are counted, and those of them that
+#: begin a gap between two scripts.
+FIRSTS = tuple(point for script in _SCRIPTS for point in (*script, script.stop))
+GAPS = frozenset(script.stop for script in _SCRIPTS)
 
 
 def _drawn(shares: Floats, weights: Floats, rng: np.random.Generator) -> Ints:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ from privbench.pipeline.domain_error import Law, Size, unnamed
 from privbench.pipeline.prepare import FitPlan
 from privbench.privacy import MARGIN, Labels, Measurement, Session, allocate, root_sums
 from privbench.privacy.queries import PublicArray, WordPresence, WordVotes
-from privbench.privacy.queries.labels import NORMS
+from privbench.privacy.queries.labels import NORMS, Norm
 from privbench.privacy.queries.words import PLACES, VOTES
 from privbench.privacy.release import Listed
 
@@ -71,6 +71,13 @@ class Asked(NamedTuple):
         """Its name in labels of events."""
         return f"{self.table}.{self.column}"
 
+    @property
+    def texts(self) -> dict[str, Any]:
+        """The part of a query that says which texts count."""
+        of = self.need
+        head = {"source": self.table, "attribute": of.attribute}
+        return {**head, "whole": of.whole, "without": self.labels}
+
 
 @dataclass(frozen=True)
 class WordRounds:
@@ -104,19 +111,12 @@ class WordRounds:
         """The lists by votes, by column; none without δ."""
         some = [item for item in asked if item.need.listed and delta > 0]
         amounts, spec = self._amounts(some, _LISTS), self.rounds.plan.spec
-        pure = self.rounds.noise.accounting == "pure"
+        most = _PURE if self._norm == "l1" else VOTES
         load = root_sums((spec.roots(item.table), 1.0) for item in some)
         found = {}
         for item in some:
             query = WordVotes(
-                item.table,
-                item.need.attribute,
-                norm=NORMS[self.rounds.noise.accounting],
-                most=_PURE if pure else VOTES,
-                votes=True,
-                whole=item.need.whole,
-                without=item.labels,
-                known=public_words(),
+                **item.texts, norm=self._norm, most=most, votes=True, known=public_words()
             )
             share = delta * MARGIN / max(load[root] for root in spec.roots(item.table))
             found[item.label] = Labels(query, amounts[item.label], f"words {item.label}", share)
@@ -127,29 +127,26 @@ class WordRounds:
     ) -> dict[str, Measurement]:
         """How often words occur, by column, given its words and the votes of a unit for them."""
         amounts, found = self._amounts(asked, _PRESENCE), {}
-        pure = self.rounds.noise.accounting == "pure"
+        pure = self._norm == "l1"
         for item in asked:
             listed, votes = words.get(item.label, ((), 0.0))
-            public = public_words() if item.need.plain else ()
-            places = PLACES if item.need.plain else 0
             # A text counts itself, its beginning, its words, and these at the first places.
-            many = min(votes if pure else 1.25 * votes**2, 2.0 * VOTES)
-            cells = 2 + math.ceil(many) + min(math.ceil(many), places)
+            many = math.ceil(min(votes if pure else 1.25 * votes**2, 2.0 * VOTES))
+            cells = 2 + many + min(many, PLACES)
             query = WordPresence(
-                item.table,
-                item.need.attribute,
-                cells if pure else math.isqrt(cells),
-                (*listed, *(word for word in public if word not in {*listed})),
-                PublicArray(FIRSTS),
-                item.need.whole,
-                item.labels,
-                NORMS[self.rounds.noise.accounting],
-                places,
+                **item.texts,
+                norm=self._norm,
+                clip=cells if pure else math.isqrt(cells),
+                words=(*listed, *(public_words() if item.need.plain else ())),
+                firsts=PublicArray(FIRSTS),
             )
-            found[item.label] = Measurement(
-                query, amounts[item.label], f"how often words {item.label}"
-            )
+            label = f"how often words {item.label}"
+            found[item.label] = Measurement(query, amounts[item.label], label)
         return found
+
+    @property
+    def _norm(self) -> Norm:
+        return NORMS[self.rounds.noise.accounting]
 
     def _amounts(self, asked: list[Asked], share: float) -> dict[str, float]:
         if not asked:
@@ -160,34 +157,25 @@ class WordRounds:
 
 def release_words(
     session: Session, rounds: WordRounds, asked: list[Asked], delta: float
-) -> tuple[dict[tuple[str, str], tuple[Pieces, Firsts]], list[tuple[frozenset[str], float]]]:
-    """Words and first characters by table and column, and what was spent for them."""
-    lists = rounds.lists(asked, delta)
-    found = dict(zip(lists, session.ask([*lists.values()]), strict=True))
-    words = {}
-    for item in asked:
-        listed = found.get(item.label)
-        if isinstance(listed, Listed):
-            size = rounds.sizes[item.table].units * lists[item.label].query.unit
-            order = np.argsort(-np.array(listed.counts, np.float64), kind="stable")[:_MOST]
-            kept = tuple(sorted(listed.labels[place] for place in order))
-            words[item.label] = kept, min(sum(listed.counts) / size, float(VOTES))
+) -> tuple[dict[tuple[str, str], tuple[Pieces, Firsts]], list[Labels | Measurement]]:
+    """Words and first characters by table and column, and the questions that were asked."""
+    lists, words = rounds.lists(asked, delta), {}
+    for label, listed in zip(lists, session.ask([*lists.values()]), strict=True):
+        assert isinstance(listed, Listed)
+        query = lists[label].query
+        size = rounds.sizes[query.table].units * query.unit
+        order = np.argsort(-np.array(listed.counts, np.float64), kind="stable")[:_MOST]
+        kept = tuple(sorted(listed.labels[place] for place in order))
+        words[label] = kept, min(sum(listed.counts) / size, float(VOTES))
     questions = rounds.presence(asked, words)
     noisy = dict(zip(questions, session.measure_all([*questions.values()]), strict=True))
     result = {}
     for item in asked:
         question = questions[item.label]
         sd = session.noise_scale(question.query, question.amount)
-        query = question.query
-        assert isinstance(query, WordPresence)
-        result[item.table, item.column] = laws_of(
-            query, noisy[item.label], sd, len(words.get(item.label, ((), 0.0))[0])
-        )
-    spent = [
-        (question.query.roots(session.spec), question.amount)
-        for question in (*lists.values(), *questions.values())
-    ]
-    return result, spent
+        assert isinstance(question.query, WordPresence)
+        result[item.table, item.column] = laws_of(question.query, noisy[item.label], sd)
+    return result, [*lists.values(), *questions.values()]
 
 
 def _letters(noisy: NDArray[np.float64], clear: float) -> NDArray[np.float64]:
@@ -199,29 +187,25 @@ def _letters(noisy: NDArray[np.float64], clear: float) -> NDArray[np.float64]:
     return np.where(np.isin(FIRSTS, [*GAPS]), 0.0, held)
 
 
-def laws_of(
-    query: WordPresence, noisy: NDArray[np.float64], sd: float, listed: int
-) -> tuple[Pieces, Firsts]:
+def laws_of(query: WordPresence, noisy: NDArray[np.float64], sd: float) -> tuple[Pieces, Firsts]:
     """Shares of words, of their places and of first characters: post-processing.
 
-    The first ``listed`` words are those of a list. Others, places and first characters count only
-    where noise alone is unlikely.
+    Public words, places and first characters count only where noise alone is unlikely.
     """
     texts = max(float(noisy[0]), sd, 1e-9)
     if texts < _SCALES / 4 * sd:
         return (), ()
     count, clear = len(FIRSTS), sd * (_HEAVY if query.norm == "l1" else 1.0)
     letters = _letters(noisy[1 : 1 + count], clear) / texts
-    table = noisy[1 + count :].reshape(1 + query.places, len(query.words))
-    pieces = []
+    table = noisy[1 + count :].reshape(1 + PLACES, len(query.words))
+    pieces, public = [], {*public_words()}
     for place, word in enumerate(query.words):
         held = table[0, place]
-        if held <= (0.0 if place < listed else _CLEAR * clear):
+        if held <= (_CLEAR * clear if word in public else 0.0):
             continue
         share = min(float(held / texts), 1.0)
         at = [float(x / texts) if x > _PLACE * clear else 0.0 for x in table[1:, place]]
         most = share / max(sum(at), share)
-        at += [0.0] * (PLACES - len(at))
         pieces.append((word, (share, *(min(part * most, 1.0) for part in at))))
     firsts = zip(FIRSTS, letters.tolist(), strict=True)
     return tuple(pieces), tuple((point, share) for point, share in firsts if share > 0)

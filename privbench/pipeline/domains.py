@@ -123,8 +123,8 @@ def release_domains(session: Session, plan: FitPlan, totals: Mapping[str, float]
     for (table, column), (pieces, firsts) in found_words.items():
         codecs[table][column] = codecs[table][column].with_words(pieces, firsts)
     recode(session, plan, codecs)
-    charged = [*counted, *ranked.values(), *(q for g in questions.values() for _, q in g)]
-    spent = root_sums([*((q.query.roots(session.spec), q.amount) for q in charged), *paid])
+    charged = [*counted, *ranked.values(), *(q for g in questions.values() for _, q in g), *paid]
+    spent = root_sums((q.query.roots(session.spec), q.amount) for q in charged)
     first = totals_share(plan) * whole
     left = whole - first - max(spent.values(), default=0.0)
     return Domains(codecs, {**totals, **again}, left)

@@ -59,7 +59,7 @@ class Cells(_Private):
     def __len__(self) -> int:
         return int(self._codes.size)
 
-    def _restrict(self, keep: NDArray[np.bool_]) -> Cells:
+    def _restrict(self, keep: NDArray[Any]) -> Cells:
         return Cells(self._codes[keep], self.domain)
 
 
@@ -78,7 +78,7 @@ class Grid(_Private):
     def __len__(self) -> int:
         return int(self._values.size)
 
-    def _restrict(self, keep: NDArray[np.bool_]) -> Grid:
+    def _restrict(self, keep: NDArray[Any]) -> Grid:
         return Grid(self._values[keep])
 
 
@@ -110,7 +110,7 @@ class Labels(_Private):
     def __len__(self) -> int:
         return int(self._codes.size)
 
-    def _restrict(self, keep: NDArray[np.bool_]) -> Labels:
+    def _restrict(self, keep: NDArray[Any]) -> Labels:
         return Labels(self._codes[keep], self._labels)
 
 
@@ -146,11 +146,9 @@ class Words(_Private):
         within = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         return np.repeat(starts, sizes) + within, np.repeat(rows, sizes)
 
-    def _restrict(self, keep: NDArray[np.bool_]) -> Words:
-        return self._of_rows(np.flatnonzero(keep))
-
-    def _of_rows(self, rows: NDArray[np.int64]) -> Words:
+    def _restrict(self, keep: NDArray[Any]) -> Words:
         """The words of some rows, with their numbers: both databases share the rows."""
+        rows = np.arange(len(self))[keep]
         places, _ = self._of(rows)
         words = Labels(self._words._codes[places], self._words._labels)
         sizes = np.diff(self._ends, prepend=0)[rows]

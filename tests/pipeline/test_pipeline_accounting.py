@@ -29,6 +29,7 @@ def flags(count: int) -> list[str]:
 NUMBERS = ["i smallint", "j smallint"]
 OWNED = table("a", flags(5)) + table("b", [*NUMBERS, "a_id int NOT NULL REFERENCES a"])
 OWNS = '[tables."public.b"]\nown = ["a_id"]'
+LEFT_OUT = '[tables."public.a".columns.t0]\npieces = false'
 ALONE = "ALTER TABLE b ADD UNIQUE (a_id);"
 
 
@@ -40,6 +41,9 @@ CASES = {
     "many lists": (table("a", texts(6)), "", "zcdp"),
     # Without its law by rank each list would be one event less: twelve are too few.
     "laws by rank count": (table("a", texts(2)), "", "zcdp"),
+    # The list of its words and how often they occur are two events.
+    "words count": (table("a", texts(1) + flags(4)), "", "zcdp"),
+    "unless they are left out": (table("a", texts(1) + flags(4)), LEFT_OUT, "pure"),
     # The units that have rows in b are the nineteenth event; with an owner each they are none.
     "counts of units count": (OWNED, OWNS, "zcdp"),
     "unless each has one": (f"{OWNED}{ALONE}", OWNS, "pure"),

@@ -195,7 +195,7 @@ def _of_table(spec: DatabaseSpec, name: str, rng: np.random.Generator) -> Iterat
     yield q.WordVotes(name, "w", norm="l1", most=3, votes=True)
     some, points = ("piece0", "no such", "piece3"), q.PublicArray([97, 98, 101])
     yield q.WordPresence(name, "w", 1, some, points, **of_words)
-    yield q.WordPresence(name, "w", 2, some, points, norm="l1", places=0)
+    yield q.WordPresence(name, "w", 2, some, points, norm="l1")
     yield from (q.RankedCounts(name, "l", votes=True), q.RankedCounts(name, "g", 4))
     yield from _scores(spec, name, rng)
     yield from _subsets(spec, name, rng)
@@ -323,23 +323,11 @@ def renumbered(
                 place = np.argsort(order[key.parent])
                 moved = np.where(moved >= 0, place[np.maximum(moved, 0)], moved)
             parents[key.name] = moved
-        tables[name] = PrivateTable(at.size, permuted(held, at), parents)
+        tables[name] = PrivateTable(
+            at.size, {name: of._restrict(at) for name, of in held._attributes.items()}, parents
+        )
     ranks = {name: database._units.ranks(name)[at] for name, at in order.items()}
     return PrivateDatabase(spec, tables, ranks), order
-
-
-def permuted(table: PrivateTable, at: np.ndarray[Any, Any]) -> dict[str, Attribute]:
-    found: dict[str, Attribute] = {}
-    for name, held in table._attributes.items():
-        if isinstance(held, Cells):
-            found[name] = Cells(held._codes[at], held.domain)
-        elif isinstance(held, Grid):
-            found[name] = Grid(held._values[at])
-        elif isinstance(held, Labels):
-            found[name] = Labels(held._codes[at], held._labels)
-        else:
-            found[name] = held._of_rows(at)
-    return found
 
 
 def with_relation(spec: DatabaseSpec, relation: Relation) -> DatabaseSpec:

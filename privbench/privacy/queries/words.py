@@ -125,7 +125,7 @@ class WordPresence(_Weighted):
 
     Statistic, one vector over cells that are fixed beforehand: the texts that count; those of them
     that begin with a character of each range of code points; those that hold each word; and those
-    that have it at each of the first ``places`` places. A row counts once in each of its cells,
+    that have it at each of the first `PLACES` places. A row counts once in each of its cells,
     however often it holds a word, and at most `ROWS` rows of a unit do, chosen by random rank. A
     unit with h_v rows in cell v adds ⌊GRID · h_v / max(‖h‖, C)⌋, as in `LabelCounts`; no unit is
     cut to some of its cells.
@@ -141,7 +141,6 @@ class WordPresence(_Weighted):
     whole: str = ""  # the attribute of the column's whole texts; '' if it has none
     without: tuple[str, ...] = ()  # released labels: texts that are one of them do not count
     norm: Norm = "l2"
-    places: int = PLACES  # places from the beginning that are told apart
     kind = "word presence"
 
     def __post_init__(self) -> None:
@@ -152,7 +151,7 @@ class WordPresence(_Weighted):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return (1 + self.firsts.values.size + (1 + self.places) * len(self.words),)
+        return (1 + self.firsts.values.size + (1 + PLACES) * len(self.words),)
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
         l1 = GRID * (1 if self.norm == "l1" else 1 + int(np.sqrt(max(self.shape[0] - 1, 0))))
@@ -184,7 +183,7 @@ class WordPresence(_Weighted):
         word = known[held._words._codes[at]]
         start = 1 + self.firsts.values.size
         place = at - np.where(row > 0, held._ends[row - 1], 0)
-        listed, near = word >= 0, (word >= 0) & (place < self.places)
+        listed, near = word >= 0, (word >= 0) & (place < PLACES)
         number = len(self.words)
         return (
             np.concatenate([rows, rows[first > 0], row[listed], row[near]]),
