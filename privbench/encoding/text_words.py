@@ -296,7 +296,7 @@ def with_firsts(
     have[np.append(points, -2)[have] != found] = len(points)
     order = np.lexsort((free, have))
     upto = np.cumsum(weights[order])
-    upto -= np.append(0.0, upto)[np.searchsorted(have[order], have[order])]
+    upto = upto - np.append(0.0, upto)[np.searchsorted(have[order], have[order])]
     kept = np.empty(len(have), np.bool_)
     kept[order] = upto <= law[have[order]]
     law = np.maximum(law - np.bincount(have[kept | ~free], weights[kept | ~free], len(law)), 0.0)

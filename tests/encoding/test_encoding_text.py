@@ -17,6 +17,7 @@ from privbench.encoding.base import attribute
 from privbench.encoding.bounds import Bounds
 from privbench.encoding.surrogate_text import SHAPES, made_text, shape_domain, shapes
 from privbench.encoding.surrogates import (
+    KIND,
     Surrogates,
     made_distinct,
     made_semantic,
@@ -347,6 +348,11 @@ def test_surrogates_get_released_hosts_and_first_letters():
     assert sum(text.endswith("@a.example") for text in found) == pytest.approx(350, abs=2)
     assert sum(text[0] == "x" for text in found) == pytest.approx(250, abs=2)
     assert len(set(found)) > 490
+    # Names of which many rows share one begin as the rows do.
+    law = ((ord("x"), 0.5), (ord("y"), 0.5))
+    names = TextCodec("c", TEXT, False, ("Ann",), None, "first_name", KIND).with_words((), law)
+    found = names.decode({"c": np.ones(500, np.int64)}, generator(2)).to_pylist()
+    assert {text[0] for text in found} == {"x", "y"}
 
 
 @pytest.mark.parametrize(
