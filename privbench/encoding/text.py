@@ -224,7 +224,12 @@ class TextCodec(Codec):
             else:
                 made, weights = made_distinct(provider, len(count), rng, self.type.length), count
             made = with_firsts(made, self.firsts, weights, rng)
-            return made if value is None else made.take(pa.array(rng.permutation(value)))
+            made = made if value is None else made.take(pa.array(rng.permutation(value)))
+            if self.lengths is None or self.lengths[:2] != (0, 1):
+                return made
+            coded = codes[attribute(self.column, "length")]
+            empty = _present(coded, len(self.lengths) - 1, chosen, rng) == 0
+            return pc.if_else(pa.array(empty), pa.scalar("", made.type), made)
         edges = np.array(self.lengths, dtype=np.int64)
         # Texts beside the labels are not empty if the empty text is one of these.
         least = int("" in (self.labels or ()) and edges[:2].tolist() == [0, 1] and len(edges) > 2)
@@ -292,8 +297,8 @@ class TextCodec(Codec):
     def _texts(
         self, shapes: _Ints, lengths: _Ints, weights: Floats, rng: Rng, days: _Ints | None
     ) -> pa.Array:
-        """Texts of some shapes, those of no template with released words."""
-        rows = np.flatnonzero(~np.isin(shapes, _TEMPLATED))
+        """Texts of some shapes, those of no template with released words; some are empty."""
+        rows = np.flatnonzero(~np.isin(shapes, _TEMPLATED) & (lengths > 0))
         if not len(rows) or not (self.pieces or self.firsts):
             return made_text(shapes, lengths, rng, days)
         assert self.lengths is not None

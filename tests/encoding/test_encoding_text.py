@@ -339,6 +339,17 @@ def test_texts_are_made_of_released_words_at_their_frequency():
     assert not any("\x1f" in text or "\x1d" in text for text in found)
 
 
+@pytest.mark.parametrize("provider", [None, "street_address"])
+@pytest.mark.parametrize("pieces", [(), (("Road", (0.5, 0.0, 0.0, 0.0)),)])
+def test_empty_texts_stay_empty_beside_words(provider, pieces):
+    codec = TextCodec("c", TEXT, False, None, (0, 1, 20, 41), provider).with_words(pieces, ())
+    codes = {name: np.zeros(100, np.int64) for name in codec.domains}
+    codes["c\x1flength"][:40] = 1
+    found = codec.decode(codes, generator(1)).to_pylist()
+    assert all(found[:40])
+    assert set(found[40:]) == {""}
+
+
 def test_surrogates_get_released_hosts_and_first_letters():
     email = plan(TEXT, name="email", delta=1e-9, null=False)
     assert email.words.listed
