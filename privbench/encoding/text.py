@@ -127,6 +127,8 @@ class TextCodec(Codec):
     surrogates: Annotated[Surrogates, BeforeValidator(surrogates_from_json)] | None = None
     dates: _Days | None = None  # codec of the days on which texts lie that are dates
     begun: bool = False  # whether the labels are what texts begin with (`beginnings_of`)
+    pieces: Pieces = ()  # released words of the texts without a label
+    firsts: Firsts = ()  # first characters of these texts
 
     def __post_init__(self) -> None:
         """Refuse days that are not those of a reader."""
@@ -136,9 +138,6 @@ class TextCodec(Codec):
             or not self.dates.nullable
         ):
             raise ValueError("the days of a text are not those of its dates")
-
-    pieces: Pieces = ()  # released words of the texts without a label
-    firsts: Firsts = ()  # first characters of these texts
 
     @property
     def domains(self) -> dict[str, Domain]:

@@ -135,11 +135,13 @@ def numbers_after(begun: pa.Array, made: pa.Array, most: int, rng: np.random.Gen
     starts = np.flatnonzero(np.diff(code[order], prepend=-2))
     number = np.empty(len(code), np.int64)
     number[order] = np.arange(len(code)) - np.repeat(starts, np.diff(starts, append=len(code))) + 1
-    result = []
-    for text, first, at in zip(made.to_pylist(), begun.to_pylist(), number.tolist(), strict=True):
-        whole = first and f"{first}{at:0{max(len(text) - len(first), 1)}d}"
-        result.append(text if whole is None or len(whole) > most else whole)
-    return pa.array(result, pa.string())
+    digits, zero = pa.array(number).cast(pa.string()), pa.scalar("0")
+    room = pc.subtract(pc.subtract(pa.array(sizes), pc.utf8_length(begun)), pc.utf8_length(digits))
+    zeros = pc.binary_repeat(zero, pc.max_element_wise(room, 0, skip_nulls=False))
+    whole = pc.binary_join_element_wise(begun, zeros, digits, "")
+    whole = pc.if_else(pc.equal(begun, ""), "", whole)
+    fits = pc.less_equal(pc.utf8_length(whole), most).fill_null(False)
+    return pc.if_else(fits, whole, made)
 
 
 def _read(template: str, text: pa.Array) -> Ints:
