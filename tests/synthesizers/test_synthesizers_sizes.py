@@ -6,7 +6,7 @@ from private_tables import private_database
 
 from privbench.domain import Domain
 from privbench.errors import ModelError
-from privbench.learning.graphical.associations import Association, arranged
+from privbench.learning.graphical.associations import TargetAssociation, arranged
 from privbench.learning.graphical.references import ReferenceLaw
 from privbench.learning.graphical.sizes import MANY
 from privbench.privacy import KeySpec
@@ -256,7 +256,10 @@ TABLE, GROUPS = np.full((2, 2), 0.25), np.array([0, 1, 1])
 )
 def test_associations_of_a_damaged_model_are_refused(part):
     law = ReferenceLaw(
-        np.eye(MANY.size)[1], (), (), (Association(("age", "level"), (GROUPS, GROUPS), TABLE),)
+        np.eye(MANY.size)[1],
+        (),
+        (),
+        (TargetAssociation(("age", "level"), (GROUPS, GROUPS), TABLE),),
     )
     state, arrays = law.to_state()
     read = ReferenceLaw.from_state(state, {**arrays, **part})
@@ -269,7 +272,9 @@ def test_associations_of_a_damaged_model_are_refused(part):
 
 def test_every_place_is_given_once_and_columns_go_together():
     numbers = np.random.default_rng(1)
-    law = Association(("age", "level"), (GROUPS, GROUPS), np.array([[0.45, 0.05], [0.05, 0.45]]))
+    law = TargetAssociation(
+        ("age", "level"), (GROUPS, GROUPS), np.array([[0.45, 0.05], [0.05, 0.45]])
+    )
     ages, levels = numbers.integers(0, 3, 4_000), numbers.integers(0, 3, 4_000)
     places = arranged([law], {"age": ages}, {"level": levels}, numbers)
     assert np.array_equal(np.sort(places), np.arange(4_000))

@@ -51,7 +51,7 @@ ROUNDS = 10
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Association:
+class TargetAssociation:
     """The released law of a column of rows that refer and one of their targets."""
 
     columns: tuple[str, str]  # of the row, of its target
@@ -183,7 +183,7 @@ def learn(
     budget: PairBudget,
     spread: float,
     law: Noise,
-) -> tuple[Association, ...]:
+) -> tuple[TargetAssociation, ...]:
     """Select pairs of columns, measure and estimate them.
 
     ``inside`` says whether references into the row's own unit are left out; ``spread`` is the
@@ -208,7 +208,7 @@ def learn(
         (one, other), shape = left.pop(place), shapes[place]
         table = estimated(noisy, sd, shape, one, spread, law)
         groups = one.levels[1], other.levels[0]
-        found.append(Association((one.name, other.name), groups, table))
+        found.append(TargetAssociation((one.name, other.name), groups, table))
     return tuple(found)
 
 
@@ -258,7 +258,7 @@ def _powers(noisy: Floats, sd: float, expected: Floats, scores: Floats) -> Float
 
 
 def arranged(
-    laws: Sequence[Association],
+    laws: Sequence[TargetAssociation],
     rows: Mapping[str, Codes],
     targets: Mapping[str, Codes],
     numbers: np.random.Generator,

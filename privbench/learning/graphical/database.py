@@ -15,7 +15,7 @@ from privbench.domain import Codes
 from privbench.learning.answers import Answer, Clipped, joined, measured, of_lists, released_totals
 from privbench.learning.denoise import CLEAR, PRESENT, noise_law
 from privbench.learning.graphical import herding
-from privbench.learning.graphical.associations import Association, End, learn
+from privbench.learning.graphical.associations import End, TargetAssociation, learn
 from privbench.learning.graphical.budget import (
     Budget,
     DegreeKeys,
@@ -531,7 +531,7 @@ class DatabaseFit:
 
     def _associations(
         self, key: KeySpec, law: ReferenceLaw, outside: NDArray[np.bool_]
-    ) -> tuple[Association, ...]:
+    ) -> tuple[TargetAssociation, ...]:
         """What the columns of rows that refer have to do with those of their targets."""
         budget, table = self.budget.associations[key.table, key.name], key.table
         units, scale = self.people.units[key.parent], self.people.scale

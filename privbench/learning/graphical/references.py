@@ -18,7 +18,7 @@ from privbench.domain import Codes
 from privbench.errors import ModelError
 from privbench.learning.answers import Answer
 from privbench.learning.denoise import Noise
-from privbench.learning.graphical.associations import Association
+from privbench.learning.graphical.associations import TargetAssociation
 from privbench.learning.graphical.budget import (
     MOST_ASSOCIATED,
     MOST_SCORES,
@@ -94,7 +94,7 @@ class ReferenceLaw:
     fan_in: Floats  # shares of targets per bucket of `MANY`
     bins: tuple[Bins, ...] = ()  # for every factor, bins of targets with the same factor
     logs: tuple[Floats, ...] = ()  # for each of them, the logarithm of the factor of every bin
-    associations: tuple[Association, ...] = ()  # columns of the row and of its target
+    associations: tuple[TargetAssociation, ...] = ()  # columns of the row and of its target
 
     def popularity(self, codes: Mapping[str, Codes], numbers: Floats) -> Ints:
         """Number of references of every target, up to a factor, from exponential numbers."""
@@ -160,7 +160,7 @@ class ReferenceLaw:
         for array in (fan_in, *factors):
             _require(array.dtype == np.float64 and np.abs(array) < 100.0)
         pairs = [
-            Association(
+            TargetAssociation(
                 (str(row), str(target)),
                 (arrays[f"groups{place}.0"], arrays[f"groups{place}.1"]),
                 arrays[f"table{place}"],
