@@ -22,6 +22,7 @@ from privbench.encoding.formats import FORMAT
 from privbench.encoding.keys.columns import INTEGERS, kept_uniques
 from privbench.encoding.keys.key_types import in_key_type, with_key_types
 from privbench.encoding.keys.references import remap
+from privbench.encoding.keys.trees import tree_of
 from privbench.errors import ModelError
 from privbench.learning.synthetic import NULL, Parts, SyntheticDatabase, SyntheticTable, Window
 from privbench.pipeline.computed import texts
@@ -247,6 +248,8 @@ def _whole(
         for name in key.ref_columns
     }
     wanted |= {name for order in orders(table, named=True) for name in order.columns}
+    tree = tree_of(table)
+    wanted |= tree.read if tree else set()
     wanted |= {key.when[0] for key in table.foreign_keys if key.when is not None}
     codes, rows = drawn.tables[table.key].codes, drawn.tables[table.key].rows
     return {

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from bounded import bounded
-from columns import BOOL, DATE, INT2, INT4, INT8, UUID, char, col, modelled, table, varchar
+from columns import BOOL, DATE, INT2, INT4, INT8, TEXT, UUID, char, col, modelled, table, varchar
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -637,3 +637,38 @@ def test_fill_keys_of_dropped_partners_leads_none_to_itself():
     assert made.rows == 60
     assert made.columns["up"].null_count > 50
     assert not (made.parents["t_f0"] == np.arange(made.rows)).any()
+
+
+@pytest.mark.parametrize("roots_per_tree", [False, True])
+def test_trees_have_levels_nested_sets_and_paths_of_their_references(roots_per_tree):
+    named = [col(name, null=True) for name in ("level", "lft", "rght", "child_count")]
+    named += [col("tree_id")] if roots_per_tree else []
+    item = tree(*named, col("path", TEXT, True), col("slug", TEXT))
+    for seed in range(5):
+        rng = generator(seed)
+        level = np.sort(rng.choice([1, 2, 3, 4], 300, p=[0.1, 0.3, 0.4, 0.2]))[::-1]
+        decoded = {
+            "level": ints(level),
+            "path": pa.array(["/ab/c/"] * 300),
+            "slug": pa.array([f"s {place}" for place in range(300)]),
+        }
+        made = fill(item, 300, decoded, {"t_f0": rng.integers(-1, 300, 300)}, seed=seed)
+        parents = made.parents["t_f0"]
+        rows = {name: values.to_pylist() for name, values in made.columns.items()}
+        # As many rows at each level as the model drew, each below a row of the level above.
+        assert rows["level"] == level.tolist()
+        below = parents >= 0
+        assert (below == (level > 1)).all()
+        assert (level[parents[below]] == level[below] - 1).all()
+        assert rows["child_count"] == np.bincount(parents[below], minlength=300).tolist()
+        for place, up in enumerate(parents):
+            if up >= 0:
+                assert rows["lft"][up] < rows["lft"][place] < rows["rght"][place] < rows["rght"][up]
+                assert rows["path"][place] == f"{rows['path'][up]}s_{place}/"
+                assert not roots_per_tree or rows["tree_id"][place] == rows["tree_id"][up]
+            else:
+                assert rows["path"][place] == f"/s_{place}/"
+        trees = rows["tree_id"] if roots_per_tree else [1] * 300
+        ends = sorted(zip(trees * 2, rows["lft"] + rows["rght"], strict=True))
+        counts = Counter(number for number, _ in ends)
+        assert ends == [(n, i + 1) for n in sorted(counts) for i in range(counts[n])]

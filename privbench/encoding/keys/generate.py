@@ -27,6 +27,7 @@ from privbench.encoding.keys.references import (
     settle_types,
 )
 from privbench.encoding.keys.repair import repair_orders, repair_uniques, separate_from_self
+from privbench.encoding.keys.trees import place_at_levels, tree_of, with_tree
 from privbench.encoding.uniqueness import Indices, Mask, ranks
 from privbench.errors import SchemaError
 from privbench.privacy.units import BOTTOM, Index, index_type
@@ -88,6 +89,8 @@ def fill_keys(
     repair_orders(work)
     _generate_keys(work, wanted)
     selves = [key for key in table.foreign_keys if key.is_self and key.name not in deferred]
+    tree = tree_of(table) if selves else None
+    first = place_at_levels(work, tree) if tree else 0
     for key in selves:
         fill_reference(work, key, work.own_keys(key))
         separate_from_self(work, key)
@@ -107,7 +110,11 @@ def fill_keys(
     for item in open_sets:
         if moved & set(item.columns):
             work.alive &= ~work.duplicates(item)
-    return _result(work, selves)
+    result = _result(work, selves)
+    if tree is None:
+        return result
+    above = result.parents[tree.key.name]
+    return replace(result, columns=with_tree(table, tree, result.columns, above, first))
 
 
 def _fill_deferred_key(
