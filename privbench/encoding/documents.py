@@ -12,14 +12,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 from psycopg import sql
-from pydantic import PlainValidator
 
 from privbench.config import ColumnConfig, PathType, path_steps, require_paths
 from privbench.domain import Domain
@@ -33,13 +32,13 @@ from privbench.encoding.base import (
     null_mask,
 )
 from privbench.encoding.bounds import public_range
-from privbench.encoding.categories import ListCodec, list_reader
+from privbench.encoding.categories import list_reader
 from privbench.encoding.keys.placeholders import TEMPLATE_PART, of_templates
-from privbench.encoding.ordered import OrderedCodec, OrderedReader
-from privbench.encoding.ranges import PartsReader
+from privbench.encoding.ordered import OrderedReader
+from privbench.encoding.parts import PartCodec, PartsReader
 from privbench.encoding.scale import scale_of
 from privbench.encoding.surrogate_text import joined
-from privbench.encoding.text import TextCodec, TextReader
+from privbench.encoding.text import TextReader
 from privbench.encoding.unmodelled import FillCodec, fill_reader
 from privbench.privacy.recoding import Recoding
 from privbench.rules import named as names
@@ -176,15 +175,6 @@ def _expression(
     return cast.format(text, valid, sql.SQL(_TYPES[type_].sql), sql.Literal(_LONGEST))
 
 
-_PARTS: dict[str, type[Codec]] = {
-    codec.kind: codec for codec in (OrderedCodec, ListCodec, TextCodec, FillCodec)
-}
-
-
-def _part_from_json(data: Any) -> Codec:
-    return _PARTS[str(data["codec"])].from_json(data)
-
-
 @dataclass(frozen=True)
 class DocumentCodec(Codec):
     """Documents from the scalars at their paths, within templates that a rehearsal found."""
@@ -192,7 +182,7 @@ class DocumentCodec(Codec):
     kind: ClassVar[str] = "document"
 
     paths: tuple[str, ...]
-    parts: tuple[Annotated[Codec, PlainValidator(_part_from_json)], ...]  # one for each path
+    parts: tuple[PartCodec, ...]  # one for each path
     templates: tuple[str, ...] = ()  # of documents (`Column.templates`): what else they hold
 
     def __post_init__(self) -> None:

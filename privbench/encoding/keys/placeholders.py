@@ -261,20 +261,24 @@ _SHAPE = re.compile(r"\(([a-z]+?)(zm|z|m)?[,)]")
 _CORNERS = {"P": "#o.1 #u.1", "Q": "#o.2 #u.1", "R": "#o.2 #u.2", "S": "#o.1 #u.2"}
 
 
+def shape_of(type_: ColumnType) -> tuple[str, str]:
+    """The shape and the further dimensions in the modifier of a type; else any (``geometry``)."""
+    found = _SHAPE.search(type_.sql.lower())
+    return (found[1], (found[2] or "").upper()) if found else ("geometry", "")
+
+
 def _geometry(type_: ColumnType) -> Maker:
     """Shapes of the type's modifier; PostGIS itself adds the reference system.
 
     >>> _geometry(ColumnType("geometry(PointZ,4326)", "geometry")).make(np.arange(1)).to_pylist()
     ['POINT Z(-175.1 -80.1 1)']
     """
-    found = _SHAPE.search(type_.sql.lower())
-    shape, more = (found[1], found[2] or "") if found else ("point", "")
+    shape, more = shape_of(type_)
     known = packaged("shapes", "privbench.encoding")
     name = shape if shape in known else "point"
     tail = " 1" * len(more)
     text = re.sub("[PQRS]", lambda corner: _CORNERS[corner[0]] + tail, known[name])
-    text = text.replace("M", more.upper())
-    return _template(f"{name.upper()} {more.upper()}{text}", _LONGITUDES * _LATITUDES)
+    return _template(f"{name.upper()} {more}{text.replace('M', more)}", _LONGITUDES * _LATITUDES)
 
 
 _LETTERS = pa.array([chr(code) for code in range(33, 127) if chr(code) not in "\\"])
