@@ -44,7 +44,7 @@ from privbench.encoding.base import (
 )
 from privbench.encoding.bounds import public_range
 from privbench.encoding.categories import LabelReader, ListCodec
-from privbench.encoding.keys.placeholders import random_uuids, shape_of
+from privbench.encoding.keys.placeholders import random_uuids, regrouped, shape_of, shape_texts
 from privbench.encoding.ordered import OrderedCodec, OrderedReader
 from privbench.encoding.scale import Scale, scale_of
 from privbench.encoding.surrogate_text import digits, joined
@@ -124,13 +124,26 @@ PartCodec = Annotated[
     Codec, PlainValidator(lambda data: _CODECS[str(data["codec"])].from_json(data))
 ]
 
-_TYPES = {
-    "text": ColumnType("text", "text", category="S"),
-    "float8": ColumnType("double precision", "float8", category="N"),
-    "numeric": ColumnType("numeric", "numeric", category="N"),
-    "int4": ColumnType("integer", "int4", category="N"),
-    "timestamptz": ColumnType("timestamp with time zone", "timestamptz", category="D"),
+#: What SQL calls the types of parts, by their bases, if it is not the same, and their categories.
+_NAMES = {
+    "int2": "smallint",
+    "int4": "integer",
+    "int8": "bigint",
+    "float8": "double precision",
+    "bool": "boolean",
+    "timestamp": "timestamp without time zone",
+    "timestamptz": "timestamp with time zone",
 }
+_CATEGORIES = {"text": "S", "bool": "B", "interval": "T"} | dict.fromkeys(
+    ("date", "timestamp", "timestamptz"), "D"
+)
+
+
+def plain_type(base: str) -> ColumnType:
+    """The type of a part of a value, by its base."""
+    return ColumnType(_NAMES.get(base, base), base, category=_CATEGORIES.get(base, "N"))
+
+
 #: Types that are taken apart as another one is; the extensions that own types; of vectors the size.
 _LIKE = {"cidr": "inet", "macaddr8": "macaddr", "halfvec": "vector"}
 _OWNERS = {"geometry": "postgis", "geography": "postgis", "vector": "vector", "halfvec": "vector"}
@@ -139,23 +152,8 @@ _SIZE = re.compile(r"\((\d+)\)$")
 #: Functions that make uuids whose first digits are the time (RFC 9562, version 7).
 _ORDERED = re.compile(r"uuid_?(generate_)?v?7", re.IGNORECASE)
 
-#: Of shapes that PostGIS numbers 1 to 7: the bytes before the coordinates of one part, whether it
-#: is a point, a line or a ring, and what stands around it in a literal.
-_FORMS: dict[str, tuple[int, str, str, str]] = {
-    "point": (5, "point", "(", ")"),
-    "linestring": (9, "line", "(", ")"),
-    "polygon": (13, "ring", "((", "))"),
-    "multipoint": (9, "line", "(", ")"),
-    "multilinestring": (18, "line", "((", "))"),
-    "multipolygon": (22, "ring", "(((", ")))"),
-    "geometrycollection": (14, "point", "(POINT M(", "))"),
-}
-#: The least and the most points that a shape gets.
-_POINTS = {"point": (1, 1), "line": (2, 256), "ring": (4, 256)}
 #: Bits of the type in the bytes of a shape (EWKB).
 _Z, _M, _SYSTEM = 1 << 31, 1 << 30, 1 << 29
-#: Decimals of the coordinates of shapes, and their least size: a valid line or area has some.
-_DECIMALS, _LEAST = 9, 1e-8
 #: The most levels of a path that is made.
 _MOST_DEPTH = 16
 
@@ -174,11 +172,12 @@ def _parts_of(type_: ColumnType) -> list[tuple[str, ColumnType, str]]:
         most = 4
     elif base in ("geometry", "geography"):
         name, flags = shape_of(type_)
-        if name not in (*_FORMS, "geometry"):
+        shapes = packaged("shapes", "privbench.encoding")
+        if name not in (*shapes, "geometry"):
             return []
         flat = f"{type_.sql.partition('(')[0].removesuffix(base)}geometry"
         words["BOX"] = f"({{0}}::{flat}::pg_catalog.box)"
-        words["HEAD"] = str(_FORMS.get(name, _FORMS["polygon"])[0])
+        words["HEAD"] = str(shapes.get(name, shapes["polygon"])[1])
         words["EACH"] = str(8 * (2 + len(flags)))
         base, most = "box", {"point": 2, "geometry": 6}.get(name, 5)
     elif _OWNERS.get(base) == "vector" and not _SIZE.search(type_.sql):
@@ -186,7 +185,7 @@ def _parts_of(type_: ColumnType) -> list[tuple[str, ColumnType, str]]:
     known = packaged("parts", "privbench.encoding").get(_LIKE.get(base, base), ())
     pattern = re.compile("|".join(words))
     result = [
-        (name, _TYPES[kind], pattern.sub(lambda word: words[word[0]], text))
+        (name, plain_type(kind), pattern.sub(lambda word: words[word[0]], text))
         for name, kind, text in known[:most]
     ]
     # The bytes before the coordinates say whether there is a shape.
@@ -306,14 +305,6 @@ def _printed(numbers: Any) -> pa.Array:
     return pa.array(numbers).cast(pa.string())
 
 
-def _regrouped(groups: Sequence[tuple[Any, pa.Array]]) -> pa.Array:
-    """Texts that were made group by group, in the order of the rows that the groups name."""
-    order = np.argsort(np.concatenate([np.empty(0, int), *(rows for rows, _ in groups)]))
-    return pa.concat_arrays([pa.array([], pa.string()), *(made for _, made in groups)]).take(
-        pa.array(order)
-    )
-
-
 def _points(type_: ColumnType, values: _Values, rows: int, rng: Rng) -> pa.Array:
     x, y, *more = values.values()
     point = joined("(", x.cast(pa.string()), ",", y.cast(pa.string()), ")")
@@ -330,54 +321,22 @@ def _shapes(type_: ColumnType, values: _Values, rows: int, rng: Rng) -> pa.Array
     lot = {name: _floats(item) for name, item in values.items() if name != "head"}
     if type_.base == "geography":
         lot = {**lot, "x": np.clip(lot["x"], -180, 180), "y": np.clip(lot["y"], -90, 90)}
+    falls = rng.integers(2, size=rows) == 1
     name, flags = shape_of(type_)
-    if name in _FORMS:
-        return _literals(name, flags, lot, rng)
+    if name != "geometry":
+        return shape_texts(name, flags, lot, falls)
+    numbers = {item[0]: known for known, item in packaged("shapes", "privbench.encoding").items()}
     heads = _without_null(values["head"], rng).dictionary_encode()
     which, groups = heads.indices.to_numpy(), []
     for place, head in enumerate(heads.dictionary.to_pylist()):
         data = bytes.fromhex(head.ljust(18, "0")) if head[:2] == "01" else bytes(9)
         word, system = (int.from_bytes(data[at : at + 4], "little") for at in (1, 5))
-        name = [*_FORMS][min(max(word & 0xFF, 1), len(_FORMS)) - 1]
+        name = numbers.get(word & 0xFF, "point")
         flags = "Z" * bool(word & _Z) + "M" * bool(word & _M)
         some = np.flatnonzero(which == place)
-        made = _literals(name, flags, {part: item[some] for part, item in lot.items()}, rng)
+        made = shape_texts(name, flags, {n: item[some] for n, item in lot.items()}, falls[some])
         groups.append((some, joined(f"SRID={system};", made) if word & _SYSTEM else made))
-    return _regrouped(groups)
-
-
-def _literals(name: str, flags: str, lot: Mapping[str, Floats], rng: Rng) -> pa.Array:
-    """Literals of points, of lines from corner to corner, and of rings within their boxes."""
-    _, form, left, right = _FORMS[name]
-    left, more = left.replace("M", flags), " 0" * len(flags)
-    counts = np.clip(lot.get("points", np.ones(len(lot["x"]))), *_POINTS[form]).astype(int)
-    falls, groups = rng.integers(2, size=len(counts)) == 1, []
-    for count in np.unique(counts).tolist():
-        rows = np.flatnonzero(counts == count)
-        corners = []
-        for at in _outline(form, count):
-            pair = []
-            for axis, side, share in zip("xy", ("width", "height"), at, strict=True):
-                start = lot[axis][rows]
-                if form != "point":
-                    size = np.maximum(lot[side][rows], _LEAST * (1 + np.abs(start)))
-                    start = start + size * np.where(falls[rows] & (axis == "y"), 1 - share, share)
-                pair.append(_printed(np.round(start, _DECIMALS)))
-            corners.append(joined(pair[0], " ", pair[1], more))
-        made = pc.binary_join_element_wise(*corners, ",")
-        groups.append((rows, joined(f"{name.upper()} {flags}{left}", made, right)))
-    return _regrouped(groups)
-
-
-def _outline(form: str, count: int) -> list[list[float]]:
-    """Points of a shape within the unit square: a ring of five is the square itself."""
-    if form != "ring":
-        return [[share, share] for share in np.linspace(0, 1, count).tolist()]
-    angles = np.arange(count) % (count - 1) * 2 * np.pi / (count - 1)
-    angles, radius = (angles + np.pi / 4, 2**-0.5) if count == 5 else (angles, 0.5)
-    both = 0.5 + radius * np.stack([np.cos(angles), np.sin(angles)], 1)
-    found: list[list[float]] = both.round(12).tolist()
-    return found
+    return regrouped(groups)
 
 
 def _vectors(type_: ColumnType, values: _Values, rows: int, rng: Rng) -> pa.Array:
@@ -407,7 +366,7 @@ def _addresses(type_: ColumnType, values: _Values, rows: int, rng: Rng) -> pa.Ar
         some = np.flatnonzero(which == place)
         kind, _, network = pair.partition(" ")
         groups.append((some, _hosts(type_, kind, network, len(some), rng)))
-    return pc.coalesce(values["whole"], _regrouped(groups))
+    return pc.coalesce(values["whole"], regrouped(groups))
 
 
 def _hosts(type_: ColumnType, kind: str, network: str, rows: int, rng: Rng) -> pa.Array:

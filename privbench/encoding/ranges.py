@@ -27,29 +27,25 @@ from privbench.encoding.base import (
 )
 from privbench.encoding.categories import ListCodec, ListReader
 from privbench.encoding.ordered import OrderedCodec, OrderedReader
-from privbench.encoding.parts import PartsReader, grid_of, ordered_part
+from privbench.encoding.parts import PartsReader, grid_of, ordered_part, plain_type
 from privbench.encoding.scale import Mask, Points
 from privbench.encoding.surrogate_text import joined, quoted
 from privbench.privacy.recoding import Recoding
+from privbench.rules.named import packaged
 from privbench.schema import Column, ColumnType
 
 #: The codec of a part, which a model holds as that of a column.
 _Ordered = Annotated[OrderedCodec, PlainValidator(OrderedCodec.from_json)]
-_WHOLE = ColumnType("bigint", "int8", category="N")
-_REAL = ColumnType("numeric", "numeric", category="N")
-_SPAN = ColumnType("interval", "interval", category="T")
+_WHOLE, _REAL, _SPAN = (plain_type(base) for base in ("int8", "numeric", "interval"))
 #: Type of a range's length, by the type of its bounds.
 _SIZES = {
     **dict.fromkeys(("int2", "int4", "int8", "date"), _WHOLE),
     **dict.fromkeys(("numeric", "float4", "float8"), _REAL),
     **dict.fromkeys(("timestamp", "timestamptz"), _SPAN),
 }
-#: Numbers of the kinds of ranges, as texts in the order of their codes; below, their names and the
-#: type that they are read as.
+#: Numbers of the kinds of ranges, as texts in the order of their codes, and their names.
 _KINDS = tuple("01234")
 _BOUNDED, _BEGUN, _ENDED, _ALL, _EMPTY = range(5)
-_KIND = ColumnType("smallint", "int2", category="N")
-_TIMES = ("date", "timestamp", "timestamptz")
 #: The default range of the length of time ranges: bookings and stays take hours, not seconds.
 _STAY = ("0", "2 days")
 #: Grid steps of a bound per grid step of a size: timestamps are in microseconds, sizes in seconds.
@@ -76,7 +72,9 @@ class RangeReader(PartsReader):
     @cached_property
     def parts(self) -> tuple[ListReader, OrderedReader, OrderedReader]:
         place, bound = self.column.position, self.column.type.parts[0]
-        named = Column(attribute(self.name, "kind"), place, _KIND, not_null=not self.nullable)
+        named = Column(
+            attribute(self.name, "kind"), place, plain_type("int2"), not_null=not self.nullable
+        )
         lower = ordered_part(self, "lower", bound)
         size = ordered_part(self, "size", _SIZES[bound.base])
         if _SIZES[bound.base] is _SPAN:
@@ -85,8 +83,13 @@ class RangeReader(PartsReader):
         return _KindReader(self.table, named, codec, "kind", "by kind"), lower, size
 
     def expressions(self, identifier: sql.Composable) -> Sequence[sql.Composable]:
+        known = packaged("parts", "privbench.encoding")
         base = self.column.type.parts[0].base
-        return (_kind(identifier), *_expressions(identifier, base))
+        # Older servers cannot subtract infinite times, and the widest ranges of times are longer
+        # than the longest interval.
+        size = known["sizes of ranges"]["date" if base == "date" else _SIZES[base].base]
+        texts = (*(text for _, _, text in known["range"]), size)
+        return [sql.SQL(text).format(identifier) for text in texts]
 
     def finish(self, released: Mapping[str, Released]) -> Codec:
         return RangeCodec(*self.head, *(part.finish(released) for part in self.parts[1:]))
@@ -169,42 +172,6 @@ def range_reader(table: str, column: Column) -> ColumnReader | None:
     # The CHECK of a domain applies within a range too, and may not be understood.
     known = bound.domain is None and bound.base in _SIZES
     return RangeReader(table, column) if known else None
-
-
-def _kind(column: sql.Composable) -> sql.Composable:
-    """The number of a range's kind."""
-    text = (
-        f"CASE WHEN pg_catalog.isempty({{c}}) THEN {_EMPTY}"
-        f" WHEN pg_catalog.lower_inf({{c}}) THEN"
-        f" CASE WHEN pg_catalog.upper_inf({{c}}) THEN {_ALL} ELSE {_ENDED} END"
-        f" WHEN pg_catalog.upper_inf({{c}}) THEN {_BEGUN}"
-        f" WHEN {{c}} IS NOT NULL THEN {_BOUNDED} END::bigint"
-    )
-    return sql.SQL(text).format(c=column)
-
-
-def _expressions(column: sql.Composable, base: str) -> tuple[sql.Composable, sql.Composable]:
-    """SQL expressions of a range's bound and of its size."""
-    upper, lower = "pg_catalog.upper({c})", "pg_catalog.lower({c})"
-    low = sql.SQL(f"CASE WHEN pg_catalog.lower_inf({{c}}) THEN {upper} ELSE {lower} END").format(
-        c=column
-    )
-    known = (
-        "NOT pg_catalog.lower_inf({c}) AND NOT pg_catalog.upper_inf({c})"
-        " AND NOT pg_catalog.isempty({c})"
-    )
-    size = f"least({upper}::numeric - {lower}::numeric, 9e18)::bigint"
-    if base in _TIMES:
-        # Older servers cannot subtract infinite times.
-        known += f" AND pg_catalog.isfinite({upper}) AND pg_catalog.isfinite({lower})"
-        size = f"({upper} - {lower})::bigint"
-    if _SIZES[base] is _SPAN:
-        # The widest ranges are longer than the longest interval.
-        epochs = " - ".join(f"pg_catalog.date_part('epoch', {end})" for end in (upper, lower))
-        size = f"pg_catalog.make_interval(secs => least({epochs}, 3e11))"
-    elif _SIZES[base] is _REAL:
-        size = f"{upper}::numeric - {lower}::numeric"
-    return low, sql.SQL(f"CASE WHEN {known} THEN {size} END").format(c=column)
 
 
 def _points(codec: OrderedCodec, codes: Codes, rng: Rng) -> Points:

@@ -53,7 +53,7 @@ PARTS = {
         "set_masklen(a::inet, CASE family(a) WHEN 4 THEN 24 ELSE 48 END)"
         " >>= set_masklen(b, masklen(a))",
     ),
-    "cidr": (["10.1.0.0/24", "2001:db8::/32"], ["10.1.128.0/24", "::/0"], "masklen(a) = masklen(b)"),
+    "cidr": (["10.1.0.0/24", "2001:db8::/32"], ["10.1.9.0/24", "::/0"], "masklen(a) = masklen(b)"),
     "macaddr": (["00:1a:2b:00:00:01"], ["00:1a:2b:ff:ff:ff"], "trunc(a) = trunc(b)"),
     "macaddr8": (["00:1a:2b:00:00:00:00:01"], ["00:1a:2b:00:00:00:00:02"], "trunc(a) = trunc(b)"),
     "vector(3)": (["[1,0,0]"], ["[1e38,-1e38,0]"], "vector_norm(b) BETWEEN 0 AND 60"),
