@@ -107,10 +107,10 @@ def reader(column: Column, table: Table, config: ColumnConfig, delta: float) -> 
         return document_reader(table.key, column, config, delta)
     room = index_room(table, column.name)
     sizes = length_limits(column_rules(table, column, SIZES), None)
-    per_unit = config.per_unit if delta > 0 and config.kind == "auto" and room is None else 0
+    per_unit = config.per_unit if delta > 0 else 0
     return (
-        array_reader(table.key, column, per_unit, sizes)
-        or _taken_apart(table.key, column, config.per_unit if delta > 0 else 0)
+        (array_reader(table.key, column, per_unit, sizes) if room is None else None)
+        or _taken_apart(table.key, column, per_unit)
         or sized_reader(table.key, column, sizes, room)
         or fallback_reader(table.key, column)
     )
