@@ -12,14 +12,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 from psycopg import sql
-from pydantic import PlainValidator
 
 from privbench.config import ColumnConfig, PathType, path_steps, require_paths
 from privbench.domain import Domain
@@ -33,27 +32,19 @@ from privbench.encoding.base import (
     null_mask,
 )
 from privbench.encoding.bounds import public_range
-from privbench.encoding.categories import ListCodec, list_reader
+from privbench.encoding.categories import list_reader
 from privbench.encoding.keys.placeholders import TEMPLATE_PART, of_templates
-from privbench.encoding.ordered import OrderedCodec, OrderedReader
-from privbench.encoding.ranges import PartsReader
+from privbench.encoding.ordered import OrderedReader
+from privbench.encoding.parts import PartCodec, PartsReader, plain_type
 from privbench.encoding.scale import scale_of
 from privbench.encoding.surrogate_text import joined
-from privbench.encoding.text import TextCodec, TextReader
+from privbench.encoding.text import TextReader
 from privbench.encoding.unmodelled import FillCodec, fill_reader
 from privbench.privacy.recoding import Recoding
 from privbench.rules import named as names
 from privbench.schema import Column, ColumnType, TableName
 
-_TYPES: dict[PathType, ColumnType] = {
-    "text": ColumnType("text", "text", category="S"),
-    "boolean": ColumnType("boolean", "bool", category="B"),
-    "bigint": ColumnType("bigint", "int8", category="N"),
-    "numeric": ColumnType("numeric", "numeric", category="N"),
-    "date": ColumnType("date", "date", category="D"),
-    "timestamp": ColumnType("timestamp without time zone", "timestamp", category="D"),
-    "timestamptz": ColumnType("timestamp with time zone", "timestamptz", category="D"),
-}
+_BASES: dict[str, str] = {"boolean": "bool", "bigint": "int8"}
 _DATE = (
     "(?!0000)([0-9]{4}-((0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])|(0[13-9]|1[0-2])-(29|30)"
     "|(0[13578]|1[02])-31)|([0-9]{2}(0[48]|[2468][048]|[13579][26])"
@@ -104,8 +95,8 @@ class DocumentReader(PartsReader):
 
     def _part(self, path: str, type_: PathType) -> ColumnReader:
         title = path_steps(path)[-1]
-        name = part_name(self.name, path, _TYPES[type_].base)
-        column = Column(name, self.column.position, _TYPES[type_])
+        name = part_name(self.name, path, _typed(type_).base)
+        column = Column(name, self.column.position, _typed(type_))
         if type_ == "boolean":
             return list_reader(self.table, column, ("false", "true"), "", ordered=True)
         scale = scale_of(column.type)
@@ -142,6 +133,10 @@ class DocumentReader(PartsReader):
         return f"document by its paths, {listed}", "paths in the config; other keys are not copied"
 
 
+def _typed(type_: PathType) -> ColumnType:
+    return plain_type(_BASES.get(type_, type_))
+
+
 def part_name(column: str, path: str, base: str) -> str:
     """The attribute of a path's scalar; columns of one name and path share ranges by type."""
     name = attribute(column, path)
@@ -173,16 +168,7 @@ def _expression(
         return sql.SQL("({})").format(text)
     valid = sql.Literal(f"^({_VALID[type_]})$")
     cast = sql.SQL("(CASE WHEN pg_catalog.left({0}, {3}) ~ {1} THEN ({0})::{2} END)")
-    return cast.format(text, valid, sql.SQL(_TYPES[type_].sql), sql.Literal(_LONGEST))
-
-
-_PARTS: dict[str, type[Codec]] = {
-    codec.kind: codec for codec in (OrderedCodec, ListCodec, TextCodec, FillCodec)
-}
-
-
-def _part_from_json(data: Any) -> Codec:
-    return _PARTS[str(data["codec"])].from_json(data)
+    return cast.format(text, valid, sql.SQL(_typed(type_).sql), sql.Literal(_LONGEST))
 
 
 @dataclass(frozen=True)
@@ -192,7 +178,7 @@ class DocumentCodec(Codec):
     kind: ClassVar[str] = "document"
 
     paths: tuple[str, ...]
-    parts: tuple[Annotated[Codec, PlainValidator(_part_from_json)], ...]  # one for each path
+    parts: tuple[PartCodec, ...]  # one for each path
     templates: tuple[str, ...] = ()  # of documents (`Column.templates`): what else they hold
 
     def __post_init__(self) -> None:

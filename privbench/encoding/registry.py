@@ -22,7 +22,8 @@ from privbench.encoding.keys.columns import (
     unkept_indexes,
 )
 from privbench.encoding.ordered import OrderedCodec, OrderedReader
-from privbench.encoding.ranges import PointCodec, RangeCodec, parts_reader
+from privbench.encoding.parts import PartsCodec, parts_reader
+from privbench.encoding.ranges import RangeCodec, range_reader
 from privbench.encoding.scale import Scale, scale_of
 from privbench.encoding.surrogate_text import TEXT_BASES
 from privbench.encoding.text import LookupReader, TextCodec, no_delta, text_reader
@@ -56,7 +57,7 @@ _CODECS: dict[str, type[Codec]] = {
         SizedCodec,
         ArrayCodec,
         RangeCodec,
-        PointCodec,
+        PartsCodec,
         DocumentCodec,
     )
 }
@@ -106,13 +107,20 @@ def reader(column: Column, table: Table, config: ColumnConfig, delta: float) -> 
         return document_reader(table.key, column, config, delta)
     room = index_room(table, column.name)
     sizes = length_limits(column_rules(table, column, SIZES), None)
-    per_unit = config.per_unit if delta > 0 and config.kind == "auto" and room is None else 0
+    per_unit = config.per_unit if delta > 0 else 0
     return (
-        array_reader(table.key, column, per_unit, sizes)
-        or (None if column.templates else parts_reader(table.key, column))
+        (array_reader(table.key, column, per_unit, sizes) if room is None else None)
+        or _taken_apart(table.key, column, per_unit)
         or sized_reader(table.key, column, sizes, room)
         or fallback_reader(table.key, column)
     )
+
+
+def _taken_apart(table: str, column: Column, per_unit: int) -> ColumnReader | None:
+    """The reader of a value that is taken apart, unless a rehearsal found templates of values."""
+    if column.templates:
+        return None
+    return range_reader(table, column) or parts_reader(table, column, per_unit)
 
 
 def _unique(table: Table, column: Column) -> bool:

@@ -82,6 +82,15 @@ def plan(type_, *checks, name="c", config=None, delta=0.0, default=None, null=Tr
     return reader(item.columns[0], item, config or ColumnConfig(), delta)
 
 
+#: Labels of the parts of types that are taken apart, by the beginning of a type's name.
+LABELS = {
+    "inet": {"kind": ("4/24", "6/64"), "wide": ("10.1.0.0/16",), "narrow": ("2001:db8:1::/48",)},
+    "cidr": {"kind": ("4/32", "6/8"), "wide": ("10.1.0.0/16",), "whole": ("10.1.2.0/24",)},
+    "maca": {"maker": ("00:1a:2b",)},
+    "ltre": {"wide": ("a", "b"), "narrow": ("a.c",), "whole": ("b", "a.c.d")},
+}
+
+
 def release(plan, rng, **given):
     """Answers to all needs of a reader: those that are given, else any that may come."""
     answers = {}
@@ -98,6 +107,8 @@ def release(plan, rng, **given):
             answers[need.attribute] = Cycle(tuple(map(float, law)))
         elif need.grid:
             answers[need.attribute] = tuple(str(point) for point in rng.integers(-1000, 1000, 3))
+        elif (labels := LABELS.get(plan.column.type.base[:4])) is not None:
+            answers[need.attribute] = labels.get(need.attribute.rpartition("\x1f")[2], ())
         elif any(scale_of(part) for part in plan.column.type.parts):
             answers[need.attribute] = ("-3", "17")
         else:

@@ -1,4 +1,4 @@
-"""Ranges and points come back from a real server."""
+"""Ranges and other values that are taken apart come back from a real server."""
 
 import json
 import math
@@ -13,7 +13,8 @@ from psycopg import sql
 from privbench.config import ColumnConfig
 from privbench.encoding.base import Step
 from privbench.encoding.bounds import Bounds
-from privbench.encoding.ranges import PointCodec, RangeCodec
+from privbench.encoding.parts import PartsCodec
+from privbench.encoding.ranges import RangeCodec
 from privbench.encoding.registry import codec_from_json, reader
 from privbench.encoding.scale import scale_of
 from privbench.postgres.introspect import introspect
@@ -41,21 +42,43 @@ CASES = {
     "tstzrange": ([], ["[2000-01-01 00:00+00,2000-01-01 00:00+00]"], None, None),
 }  # fmt: skip
 
+#: By type: values with labels of their parts, what is hidden behind no label, values that must not
+#: end a fit, and what is asked of every pair of a value and of what is made of it.
+PARTS = {
+    "point": (["(1,2)"], ["(NaN,Infinity)", "(1e308,-1e308)"], "true"),
+    "circle": (["<(1,2),3>"], ["<(NaN,Infinity),1e308>"], "radius(b) BETWEEN 0 AND 60"),
+    "box": (["(3,4),(1,2)"], ["(1e308,Infinity),(2,1)"], "width(b) <= 60"),
+    "inet": (
+        ["10.1.2.3", "2001:db8:1::7/64"], ["10.1.2.77", "2001:db8:1::9/64"],
+        "set_masklen(a::inet, CASE family(a) WHEN 4 THEN 24 ELSE 48 END)"
+        " >>= set_masklen(b, masklen(a))",
+    ),
+    "cidr": (["10.1.0.0/24", "2001:db8::/32"], ["10.1.9.0/24", "::/0"], "masklen(a) = masklen(b)"),
+    "macaddr": (["00:1a:2b:00:00:01"], ["00:1a:2b:ff:ff:ff"], "trunc(a) = trunc(b)"),
+    "macaddr8": (["00:1a:2b:00:00:00:00:01"], ["00:1a:2b:00:00:00:00:02"], "trunc(a) = trunc(b)"),
+    "vector(3)": (["[1,0,0]"], ["[1e38,-1e38,0]"], "vector_norm(b) BETWEEN 0 AND 60"),
+    "halfvec(2)": (["[1,0]"], ["[65504,0]"], "l2_norm(b) BETWEEN 0 AND 60"),
+}  # fmt: skip
+
 
 @pytest.fixture(scope="module")
 def connection(server, make_database):
     with psycopg.connect(make_database(), autocommit=True) as connection:
+        connection.execute("CREATE EXTENSION vector")
+        for kind in PARTS:
+            name = kind.partition("(")[0]
+            connection.execute(f"CREATE TABLE of_{name} (r {kind}, n {kind} NOT NULL)")
         connection.execute("CREATE TYPE realrange AS RANGE (subtype = float8)")
         connection.execute("CREATE DOMAIN odd AS integer CHECK (VALUE % 2 = 1)")
         connection.execute("CREATE TYPE oddrange AS RANGE (subtype = odd)")
-        for kind in (*CASES, "oddrange", "point"):
+        for kind in (*CASES, "oddrange"):
             connection.execute(f"CREATE TABLE of_{kind} (r {kind}, n {kind} NOT NULL)")
         yield connection
 
 
-def plan_of(connection, kind, column="r"):
-    table = introspect(connection).table(f"of_{kind}")
-    return reader(table.column(column), table, ColumnConfig(), 0.0)
+def plan_of(connection, kind, column="r", delta=0.0):
+    table = introspect(connection).table(f"of_{kind.partition('(')[0]}")
+    return reader(table.column(column), table, ColumnConfig(), delta)
 
 
 def again(codec, kind):
@@ -73,10 +96,12 @@ def read(connection, plan, texts):
     )
     type_ = sql.SQL(plan.column.type.sql)
     rows = connection.execute(
-        sql.SQL("SELECT {} FROM unnest({}::{}[]) AS t(r)").format(picked, sql.Literal(texts), type_)
+        sql.SQL("SELECT {} FROM (SELECT unnest({}::text[])::{} AS r) AS t").format(
+            picked, sql.Literal(texts), type_
+        )
     )
     columns = zip(rows.description, zip(*rows.fetchall(), strict=True), strict=True)
-    kinds = {701: pa.float64()}
+    kinds = {701: pa.float64(), 25: pa.string()}
     batch = {c.name: pa.array(v, kinds.get(c.type_code, pa.int64())) for c, v in columns}
     return plan.collect([plan.read(batch)])
 
@@ -123,7 +148,7 @@ def test_ranges_bring_null_back_and_leave_domains_within_unmodelled(connection):
     assert [len(plan_of(connection, f"{kind}range").needs) for kind in ("odd", "int4")] == [0, 4]
 
 
-@pytest.mark.parametrize("kind", [*CASES, "point"])
+@pytest.mark.parametrize("kind", [*CASES, "point", "circle", "vector"])
 @pytest.mark.parametrize("column", ["r", "n"])
 def test_decode_of_every_code_is_a_valid_literal(connection, kind, column):
     plan = plan_of(connection, kind, column)
@@ -150,13 +175,95 @@ def test_cells_beyond_bounds_of_dates_end_where_dates_do(lo, hi):
     assert ends[1] <= edges[-1] <= max(ends[1], ends[3])
 
 
+def labels_of(connection, plan, texts):
+    """What is released where the texts of these values alone have labels, and numbers up to 50."""
+    read_ = read(connection, plan, texts)
+    found = {n: Step(None) if "step" in n else Bounds(0, 50) for n in plan.attributes}
+    for need in plan.needs:
+        if hasattr(need, "per_unit"):
+            labels = read_[need.attribute]._labels.to_pylist()
+            found[need.attribute] = tuple(sorted({text for text in labels if text}))
+    scales = {part.name: part.scale for part in plan.parts if hasattr(part, "scale")}
+    for name, scale in scales.items():
+        found[name] = Bounds(scale.parse("0"), scale.parse("50"))
+    return found
+
+
+@pytest.mark.parametrize("kind", PARTS)
+def test_values_are_made_of_their_parts(connection, kind):
+    """All were placeholders: one network, one direction, points in a row."""
+    known, other, asked = PARTS[kind]
+    plan = plan_of(connection, kind, delta=1e-9)
+    codec = again(plan.finish(labels_of(connection, plan, known)), PartsCodec)
+    texts = [*known, None, *other]
+    made = made_of(connection, plan, codec, texts)
+    rows = connection.execute(
+        f"SELECT a IS NULL, b IS NULL, {asked}, a::text = b::text"
+        f" FROM (SELECT unnest(%s::text[])::{kind}, unnest(%s::text[])::{kind}) AS t(a, b)",
+        [texts, made],
+    ).fetchall()
+    assert [gone for _, gone, _, _ in rows] == [text is None for text in texts]
+    if any(hasattr(need, "per_unit") for need in plan.needs):
+        assert all(same for _, _, _, same in rows[: len(known)])
+    alike = rows if "mac" in kind or kind == "inet" else rows[: len(known)]
+    assert all(holds for gone, _, holds, _ in alike if not gone)
+    every = {name: np.arange(400) % domain.size for name, domain in codec.domains.items()}
+    made = codec.decode(every, generator(1)).to_pylist()
+    connection.execute(f"SELECT count(x::{kind}) FROM unnest(%s::text[]) AS t(x)", [made])
+    assert len(codec.decode({name: c[:0] for name, c in every.items()}, generator(1))) == 0
+
+
+#: By type: shapes that come back, what is asked of them, and shapes that must not end a fit.
+SHAPES = {
+    "geometry(Point,4326)": (["POINT(13 7)"], "ST_Distance(a, b) < 60", ["POINT EMPTY"]),
+    "geography(PointZM)": (["POINT ZM(13 7 1 2)"], "ST_Distance(a, b) < 6e6", []),
+    "geometry(Polygon,3857)": (
+        ["POLYGON((1 1,5 1,5 4,1 4,1 1))", "POLYGON((1 1,9 1,5 4,1 1))"],
+        "ST_IsValid(b) AND ST_NPoints(a) = ST_NPoints(b) AND ST_Area(b) > 0",
+        ["POLYGON((1e308 1e308,-1e308 1,1 1,1e308 1e308))"],
+    ),
+    "geometry(MultiLineStringZ)": (
+        ["MULTILINESTRING Z((1 1 1,5 1 1,5 4 1))"],
+        "ST_IsValid(b) AND ST_NPoints(b) = 3 AND ST_Length(b) > 0", [],
+    ),
+    "geometry": (
+        ["SRID=4326;POLYGON((1 1,5 1,5 4,1 4,1 1))", "LINESTRING(1 1,5 1,5 4)", "POINT(1 1)"],
+        "ST_IsValid(b) AND GeometryType(a) = GeometryType(b) AND ST_SRID(a) = ST_SRID(b)",
+        ["GEOMETRYCOLLECTION(POINT(1 1), LINESTRING EMPTY)", "TIN EMPTY", "POINT(1e308 -1e308)"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.slow
+def test_shapes_are_made_of_their_parts(each_server, make_database_on):
+    """All were at POINT(0 0), or in a row of equal squares."""
+    with psycopg.connect(make_database_on(each_server), autocommit=True) as connection:
+        some = "SELECT FROM pg_available_extensions WHERE name = 'postgis'"
+        if connection.execute(some).fetchone() is None:
+            pytest.skip("PostGIS is not installed")
+        connection.execute("CREATE EXTENSION postgis")
+        for kind, (known, asked, odd) in SHAPES.items():
+            connection.execute(f"DROP TABLE IF EXISTS of_shape; CREATE TABLE of_shape (r {kind})")
+            plan = plan_of(connection, "shape", delta=1e-9)
+            codec = again(plan.finish(labels_of(connection, plan, known)), PartsCodec)
+            made = made_of(connection, plan, codec, [*known, None, *odd])
+            assert (None in made[: len(known)], made[len(known)]) == (False, None)
+            pairs = f"(SELECT unnest(%s::text[])::{kind}, unnest(%s::text[])::{kind}) AS t(a, b)"
+            query = f"SELECT bool_and({asked}) FROM {pairs}"
+            assert connection.execute(query, [known, made[: len(known)]]).fetchone() == (True,)
+            every = {name: np.arange(400) % domain.size for name, domain in codec.domains.items()}
+            texts = codec.decode(every, generator(1)).to_pylist()
+            valid = f"SELECT bool_and(ST_IsValid(b::geometry)) FROM {pairs}"
+            assert connection.execute(valid, [texts, texts]).fetchone() == (True,)
+
+
 def test_decode_of_points_is_near_where_they_were(connection):
     plan = plan_of(connection, "point")
     scale = plan.parts[0].scale
     bounds = Bounds(scale.parse("-180"), scale.parse("180"))
     codec = again(
         plan.finish({n: Step() if "step" in n else bounds for n in plan.attributes}),
-        PointCodec,
+        PartsCodec,
     )
     texts = ["(13.4,52.5)", "(-95.25,29.75)", None, "(NaN,Infinity)", "(0,0)"]
     made = made_of(connection, plan, codec, texts)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -30,9 +31,11 @@ MAX_TEMPLATES = 64
 #: Points lie on a grid with `_ACROSS` columns, at a distance (`_APART`) at which shapes around them
 #: do not touch.
 _ACROSS, _APART = 1000, 10
-#: The days of dates: twenty years from 2005 on. Degrees at which shapes lie on a map.
+#: The days of dates: twenty years from 2005 on. Degrees at which shapes lie on a map; decimals of
+#: their coordinates, and their least size: a valid line or area has some.
 _FIRST_DAY, _DAYS = 12_784, 7305
 _LONGITUDES, _LATITUDES = 351, 161
+_DECIMALS, _LEAST = 9, 1e-8
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +180,7 @@ def _bits(type_: ColumnType) -> Maker:
 
 
 #: The parts of a template that are replaced by the number, see `_part`.
-TEMPLATE_PART = re.compile(r"(#(?:\d{1,2}h|\d[bm]|[+xyXYdou])?)")
+TEMPLATE_PART = re.compile(r"(#(?:\d{1,2}h|\d[bm]|[+xyXYd])?)")
 #: Most characters of a template: every row has one of a column's, and strangers make models.
 _MOST_TEXT = 2**16
 
@@ -220,8 +223,7 @@ def _part(text: str, numbers: Numbers) -> pa.Array:
 
     ``#`` is the number, ``#+`` the number plus one, ``#8h`` its eight hexadecimal digits. ``#2b``
     is its byte 2, ``#2m`` that byte in two hexadecimal digits. ``#x`` and ``#y`` are the
-    coordinates of a point, ``#X`` and ``#Y`` are greater than these by one. ``#d`` is a date, and
-    ``#o`` and ``#u`` are whole degrees of longitude and latitude, short of the edges of a map.
+    coordinates of a point, ``#X`` and ``#Y`` are greater than these by one. ``#d`` is a date.
     """
     match text[-1]:
         case "h":
@@ -237,10 +239,6 @@ def _part(text: str, numbers: Numbers) -> pa.Array:
         case "d":
             days = (_FIRST_DAY + numbers % _DAYS).astype(np.int32)
             return pa.array(days, pa.date32()).cast(pa.string())
-        case "o":
-            return decimal(numbers % _LONGITUDES - _LONGITUDES // 2)
-        case "u":
-            return decimal(numbers // _LONGITUDES % _LATITUDES - _LATITUDES // 2)
     return decimal(numbers + (text == "#+"))
 
 
@@ -251,30 +249,82 @@ def _vector(type_: ColumnType) -> Maker:
     if type_.base == "sparsevec":
         return _template(f"{{1:#}}/{size}", 2**20)
     first, room = ("#e-3", 2**11) if type_.base == "halfvec" else ("#e-6", 2**20)
-    rest = [f"#{place % 3}be-2" for place in range(size - 1)]
-    return _template(f"[{','.join([first, *rest])}]", room)
+    return _template(f"[{','.join([first, *['1'] * (size - 1)])}]", room)
 
 
 #: A shape in a type's modifier, with its further dimensions: ``geometry(PolygonZ,4326)``.
 _SHAPE = re.compile(r"\(([a-z]+?)(zm|z|m)?[,)]")
-#: Points of a shape around a place, in degrees.
-_CORNERS = {"P": "#o.1 #u.1", "Q": "#o.2 #u.1", "R": "#o.2 #u.2", "S": "#o.1 #u.2"}
+
+
+def shape_of(type_: ColumnType) -> tuple[str, str]:
+    """The shape and the further dimensions in the modifier of a type; else any (``geometry``)."""
+    found = _SHAPE.search(type_.sql.lower())
+    return (found[1], (found[2] or "").upper()) if found else ("geometry", "")
 
 
 def _geometry(type_: ColumnType) -> Maker:
     """Shapes of the type's modifier; PostGIS itself adds the reference system.
 
     >>> _geometry(ColumnType("geometry(PointZ,4326)", "geometry")).make(np.arange(1)).to_pylist()
-    ['POINT Z(-175.1 -80.1 1)']
+    ['POINT Z(-175 -80 0)']
     """
-    found = _SHAPE.search(type_.sql.lower())
-    shape, more = (found[1], found[2] or "") if found else ("point", "")
-    known = packaged("shapes", "privbench.encoding")
-    name = shape if shape in known else "point"
-    tail = " 1" * len(more)
-    text = re.sub("[PQRS]", lambda corner: _CORNERS[corner[0]] + tail, known[name])
-    text = text.replace("M", more.upper())
-    return _template(f"{name.upper()} {more.upper()}{text}", _LONGITUDES * _LATITUDES)
+    name, flags = shape_of(type_)
+    name = name if name in packaged("shapes", "privbench.encoding") else "point"
+
+    def make(numbers: Numbers) -> pa.Array:
+        x, y = numbers % _LONGITUDES, numbers // _LONGITUDES % _LATITUDES
+        size = np.full(len(numbers), 0.1)
+        lot = {"x": x - _LONGITUDES // 2, "y": y - _LATITUDES // 2, "width": size, "height": size}
+        return shape_texts(name, flags, {**lot, "points": 50 * size}, numbers < 0)
+
+    return Maker(make, _LONGITUDES * _LATITUDES)
+
+
+def shape_texts(
+    name: str, flags: str, lot: Mapping[str, NDArray[Any]], falls: NDArray[np.bool_]
+) -> pa.Array:
+    """Literals of points, of lines from corner to corner, and of rings within their boxes.
+
+    Lines fall or rise, rings are mirrored.
+    """
+    _, _, form, least, most, left, right = packaged("shapes", "privbench.encoding")[name]
+    left, more = left.replace("M", flags), " 0" * len(flags)
+    counts = np.clip(lot.get("points", np.ones(len(lot["x"]))), least, most).astype(int)
+    groups = []
+    for count in np.unique(counts).tolist():
+        rows = np.flatnonzero(counts == count)
+        corners = []
+        for at in _outline(form, count):
+            pair = []
+            for axis, side, share in zip("xy", ("width", "height"), at, strict=True):
+                start = lot[axis][rows]
+                if form != "point":
+                    size = np.maximum(lot[side][rows], _LEAST * (1 + np.abs(start)))
+                    start = start + size * np.where((axis == "y") & falls[rows], 1 - share, share)
+                pair.append(pa.array(np.round(start, _DECIMALS)).cast(pa.string()))
+            corners.append(joined(pair[0], " ", pair[1], more))
+        made = pc.binary_join_element_wise(*corners, ",")
+        groups.append((rows, joined(f"{name.upper()} {flags}{left}", made, right)))
+    return regrouped(groups)
+
+
+def _outline(form: str, count: int) -> list[list[float]]:
+    """Points of a shape within the unit square: a ring of five is the square itself."""
+    if form != "ring":
+        return [[share, share] for share in np.linspace(0, 1, count).tolist()]
+    angles = np.arange(count) % (count - 1) * 2 * np.pi / (count - 1)
+    angles, radius = (angles + np.pi / 4, 2**-0.5) if count == 5 else (angles, 0.5)
+    both = 0.5 + radius * np.stack([np.cos(angles), np.sin(angles)], 1)
+    found: list[list[float]] = both.round(12).tolist()
+    return found
+
+
+def regrouped(groups: Sequence[tuple[Any, pa.Array]]) -> pa.Array:
+    """Texts that were made group by group, in the order of the rows that the groups name."""
+    order = np.argsort(np.concatenate([np.empty(0, int), *(rows for rows, _ in groups)]))
+    return pa.concat_arrays([pa.array([], pa.string()), *(made for _, made in groups)]).take(
+        pa.array(order)
+    )
 
 
 _LETTERS = pa.array([chr(code) for code in range(33, 127) if chr(code) not in "\\"])

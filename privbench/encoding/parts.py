@@ -1,0 +1,428 @@
+"""Values that are taken apart: points, shapes, vectors, network addresses, paths of labels.
+
+Which parts a type has is public: it follows from the type, its modifier, the extension that owns it
+and, of a uuid, the column's default. Each part is a deterministic map of the row's own value, made
+by an expression that never fails, and has a reader that columns of its own type have: a number on a
+grid, or a text whose labels are released under δ. So a unit moves the bounds, the labels and the
+histograms of a part by what it moves those of a column with one value a row, and every part is
+counted and charged as such a column (`docs/stability.md`, parts of values). What has no part (an
+empty shape, NaN) is NULL in it.
+
+Coordinates are clamped before they are subtracted, since PostgreSQL refuses sums that overflow.
+Functions of an extension are never called by name, as anybody may have made one of that name: its
+own casts give bytes, boxes and arrays of PostgreSQL's own types.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from psycopg import sql
+from pydantic import PlainValidator
+
+from privbench.config import ColumnConfig
+from privbench.domain import Domain
+from privbench.encoding.base import (
+    Codec,
+    Codes,
+    ColumnReader,
+    Need,
+    Released,
+    Rng,
+    attribute,
+    null_mask,
+)
+from privbench.encoding.bounds import public_range
+from privbench.encoding.categories import LabelReader, ListCodec
+from privbench.encoding.keys.placeholders import random_uuids, regrouped, shape_of, shape_texts
+from privbench.encoding.ordered import OrderedCodec, OrderedReader
+from privbench.encoding.scale import Scale, scale_of
+from privbench.encoding.surrogate_text import digits, joined
+from privbench.encoding.text import TextCodec
+from privbench.encoding.unmodelled import FillCodec
+from privbench.privacy.data import Attribute
+from privbench.privacy.recoding import Recoding
+from privbench.privacy.spec import PART
+from privbench.rules.named import packaged
+from privbench.schema import Column, ColumnType
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class PartsReader(ColumnReader):
+    """Reads every part from an expression over the column."""
+
+    @property
+    @abstractmethod
+    def parts(self) -> tuple[ColumnReader, ...]:
+        """The readers; each selects one expression."""
+
+    @abstractmethod
+    def expressions(self, identifier: sql.Composable) -> Sequence[sql.Composable]:
+        """SQL expressions that the parts read."""
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        return tuple(name for part in self.parts for name in part.attributes)
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return tuple(need for part in self.parts for need in part.needs)
+
+    def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
+        result = zip(self.parts, self.expressions(identifier), strict=True)
+        return [
+            (text, self.alias(f"p{place}"))
+            for place, (part, expression) in enumerate(result)
+            for text, _ in part.select(expression)
+        ]
+
+    def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
+        result: dict[str, Any] = {}
+        for place, part in enumerate(self.parts):
+            result |= part.read({part.alias(): batch[self.alias(f"p{place}")]})
+        return result
+
+    def collect(self, pieces: Sequence[Mapping[str, Any]]) -> dict[str, Attribute]:
+        return {name: item for part in self.parts for name, item in part.collect(pieces).items()}
+
+
+def ordered_part(
+    whole: ColumnReader, part: str, type_: ColumnType, *, not_null: bool = False
+) -> OrderedReader:
+    """The reader of one part of a column, say a range's end; the part's type must have a grid."""
+    column = whole.column
+    named = Column(attribute(column.name, part), column.position, type_, not_null=not_null)
+    scale = grid_of(type_)
+    known = public_range(whole.table, named, scale, ColumnConfig(), ())
+    return OrderedReader(whole.table, named, scale, known)
+
+
+def grid_of(type_: ColumnType) -> Scale:
+    """The scale of a type that must have one."""
+    scale = scale_of(type_)
+    assert scale is not None
+    return scale
+
+
+_CODECS: dict[str, type[Codec]] = {
+    codec.kind: codec for codec in (OrderedCodec, ListCodec, TextCodec, FillCodec)
+}
+#: The codec of a part, which a model holds as that of a column.
+PartCodec = Annotated[
+    Codec, PlainValidator(lambda data: _CODECS[str(data["codec"])].from_json(data))
+]
+
+#: What SQL calls the types of parts, by their bases, if it is not the same, and their categories.
+_NAMES = {
+    "int2": "smallint",
+    "int4": "integer",
+    "int8": "bigint",
+    "float8": "double precision",
+    "bool": "boolean",
+    "timestamp": "timestamp without time zone",
+    "timestamptz": "timestamp with time zone",
+}
+_CATEGORIES = {"text": "S", "bool": "B", "interval": "T"} | dict.fromkeys(
+    ("date", "timestamp", "timestamptz"), "D"
+)
+
+
+def plain_type(base: str) -> ColumnType:
+    """The type of a part of a value, by its base."""
+    return ColumnType(_NAMES.get(base, base), base, category=_CATEGORIES.get(base, "N"))
+
+
+#: Types that are taken apart as another one is; the extensions that own types; of vectors the size.
+_LIKE = {"cidr": "inet", "macaddr8": "macaddr", "halfvec": "vector"}
+_OWNERS = {"geometry": "postgis", "geography": "postgis", "vector": "vector", "halfvec": "vector"}
+_OWNERS["ltree"] = "ltree"
+_SIZE = re.compile(r"\((\d+)\)$")
+#: Functions that make uuids whose first digits are the time (RFC 9562, version 7).
+_ORDERED = re.compile(r"uuid_?(generate_)?v?7", re.IGNORECASE)
+
+#: Bits of the type in the bytes of a shape (EWKB).
+_Z, _M, _SYSTEM = 1 << 31, 1 << 30, 1 << 29
+#: The most levels of a path that is made.
+_MOST_DEPTH = 16
+
+#: By part: values without NULL, or texts, which are NULL where no label was released.
+_Values = Mapping[str, pa.Array]
+
+
+def _parts_of(type_: ColumnType) -> list[tuple[str, ColumnType, str]]:
+    """Name, type and SQL of every part, none of types that are not taken apart.
+
+    In SQL ``{0}`` is the value. The first part says whether it is NULL.
+    """
+    base, most = type_.base, None
+    words = {"TEXT": type_.text_form, "BOX": "({0})"}
+    if base == "box":
+        most = 4
+    elif base in ("geometry", "geography"):
+        name, flags = shape_of(type_)
+        shapes = packaged("shapes", "privbench.encoding")
+        if name not in (*shapes, "geometry"):
+            return []
+        flat = f"{type_.sql.partition('(')[0].removesuffix(base)}geometry"
+        words["BOX"] = f"({{0}}::{flat}::pg_catalog.box)"
+        words["HEAD"] = str(shapes.get(name, shapes["polygon"])[1])
+        words["EACH"] = str(8 * (2 + len(flags)))
+        base, most = "box", {"point": 2, "geometry": 6}.get(name, 5)
+    elif _OWNERS.get(base) == "vector" and not _SIZE.search(type_.sql):
+        return []
+    known = packaged("parts", "privbench.encoding").get(_LIKE.get(base, base), ())
+    pattern = re.compile("|".join(words))
+    result = [
+        (name, plain_type(kind), pattern.sub(lambda word: words[word[0]], text))
+        for name, kind, text in known[:most]
+    ]
+    # The bytes before the coordinates say whether there is a shape.
+    return [*result[5:], *result[:5]]
+
+
+def parts_reader(table: str, column: Column, per_unit: int) -> ColumnReader | None:
+    """The reader of a column whose type is taken apart, else None; ``per_unit`` is 0 without δ."""
+    type_ = column.type
+    if type_.kind != "b" or type_.domain or type_.extension != _OWNERS.get(type_.base):
+        return None
+    if type_.base == "uuid" and not _ORDERED.search(column.default or ""):
+        return None
+    parts = _parts_of(type_)
+    if not parts or not (per_unit or parts[0][1].base != "text"):
+        return None
+    return ComposedReader(table, column, per_unit)
+
+
+@dataclass(frozen=True)
+class ComposedReader(PartsReader):
+    """Reads the parts of a type; texts are left out where no label may be released."""
+
+    per_unit: int  # distinct texts of a part that one unit may propose; 0 without δ
+
+    @property
+    def _kept(self) -> list[tuple[str, ColumnType, str]]:
+        found = _parts_of(self.column.type)
+        return [part for part in found if self.per_unit or part[1].base != "text"]
+
+    @cached_property
+    def parts(self) -> tuple[ColumnReader, ...]:
+        result: list[ColumnReader] = []
+        for name, type_, _ in self._kept:
+            not_null = not (result or self.nullable)
+            if type_.base != "text":
+                result.append(ordered_part(self, name, type_, not_null=not_null))
+                continue
+            named = attribute(self.name, name)
+            column = Column(named, self.column.position, type_, not_null=not_null)
+            result.append(LabelReader(self.table, column, self.per_unit))
+        return tuple(result)
+
+    def expressions(self, identifier: sql.Composable) -> Sequence[sql.Composable]:
+        return [sql.SQL(text).format(identifier) for _, _, text in self._kept]
+
+    def finish(self, released: Mapping[str, Released]) -> Codec:
+        return PartsCodec(*self.head, tuple(part.finish(released) for part in self.parts))
+
+    def describe(self) -> tuple[str, str]:
+        names = ", ".join(name for name, _, _ in self._kept)
+        return f"{self.column.type.sql} by {names}", "released ranges, and labels of enough units"
+
+
+@dataclass(frozen=True)
+class PartsCodec(Codec):
+    """Values from their parts; the first says whether a value is NULL."""
+
+    kind: ClassVar[str] = "parts"
+
+    parts: tuple[PartCodec, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse parts that are not those of a reader."""
+        known = {attribute(self.column, name): type_ for name, type_, _ in _parts_of(self.type)}
+        given = {part.column: part.type for part in self.parts}
+        left = {name: type_ for name, type_ in known.items() if type_.base != "text"}
+        if not known or list(given.items()) not in (list(known.items()), list(left.items())):
+            raise ValueError("the parts of a value are not those of its type")
+        if any(isinstance(p, ListCodec) != (p.type.base == "text") for p in self.parts):
+            raise ValueError("a part of a value is neither a number nor a label")
+
+    @property
+    def domains(self) -> dict[str, Domain]:
+        return {name: item for part in self.parts for name, item in part.domains.items()}
+
+    @property
+    def recodings(self) -> dict[str, Recoding]:
+        return {name: item for part in self.parts for name, item in part.recodings.items()}
+
+    def decode(self, codes: Codes, rng: Rng, rows: int | None = None) -> pa.Array:
+        """Literals; a number that is missing is that of another row, a text is made."""
+        values: dict[str, pa.Array] = {}
+        for part in self.parts:
+            name = part.column.rpartition(PART)[2]
+            if isinstance(part, ListCodec):
+                labels = [text or None for text in part.values]
+                place = np.minimum(codes[part.column].astype(np.int64), len(labels))
+                values[name] = pa.array([*labels, None], pa.string()).take(pa.array(place))
+            else:
+                values[name] = _without_null(part.decode(codes, rng), rng)
+        first = self.parts[0]
+        null = null_mask(codes[first.column], first.domains[first.column])
+        join = _JOINS[_LIKE.get(self.type.base, self.type.base)]
+        made = join(self.type, values, len(null), rng)
+        return pc.if_else(pa.array(null), pa.scalar(None, made.type), made)
+
+
+def _without_null(values: pa.Array, rng: Rng) -> pa.Array:
+    """Values of random other rows where there is none; 0 where there are none at all."""
+    lost = values.is_null().to_numpy(zero_copy_only=False)
+    known, places = np.flatnonzero(~lost), np.arange(len(values))
+    if not len(known):
+        nothing = "" if pa.types.is_string(values.type) else 0
+        return pc.fill_null(values, pa.scalar(nothing).cast(values.type))
+    places[lost] = rng.choice(known, int(lost.sum()))
+    return values.take(pa.array(places))
+
+
+def _floats(values: pa.Array) -> Floats:
+    """Finite numbers."""
+    found = values.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    return np.asarray(np.nan_to_num(found, posinf=1e100, neginf=-1e100))
+
+
+def _printed(numbers: Any) -> pa.Array:
+    return pa.array(numbers).cast(pa.string())
+
+
+def _points(type_: ColumnType, values: _Values, rows: int, rng: Rng) -> pa.Array:
+    x, y, *more = values.values()
+    point = joined("(", x.cast(pa.string()), ",", y.cast(pa.string()), ")")
+    if len(more) == 1:
+        return joined("<", point, ",", _printed(np.abs(_floats(more[0]))), ">")
+    if not more:
+        return point
+    ends = (_floats(start) + _floats(size) for start, size in zip((x, y), more, strict=True))
+    return joined(point, ",(", _printed(next(ends)), ",", _printed(next(ends)), ")")
+
+
+def _shapes(type_: ColumnType, values: _Values, rows: int, rng: Rng) -> pa.Array:
+    """Shapes of the declared type, else of released types in released reference systems."""
+    lot = {name: _floats(item) for name, item in values.items() if name != "head"}
+    if type_.base == "geography":
+        lot = {**lot, "x": np.clip(lot["x"], -180, 180), "y": np.clip(lot["y"], -90, 90)}
+    falls = rng.integers(2, size=rows) == 1
+    name, flags = shape_of(type_)
+    if name != "geometry":
+        return shape_texts(name, flags, lot, falls)
+    numbers = {item[0]: known for known, item in packaged("shapes", "privbench.encoding").items()}
+    heads = _without_null(values["head"], rng).dictionary_encode()
+    which, groups = heads.indices.to_numpy(), []
+    for place, head in enumerate(heads.dictionary.to_pylist()):
+        data = bytes.fromhex(head.ljust(18, "0")) if head[:2] == "01" else bytes(9)
+        word, system = (int.from_bytes(data[at : at + 4], "little") for at in (1, 5))
+        name = numbers.get(word & 0xFF, "point")
+        flags = "Z" * bool(word & _Z) + "M" * bool(word & _M)
+        some = np.flatnonzero(which == place)
+        made = shape_texts(name, flags, {n: item[some] for n, item in lot.items()}, falls[some])
+        groups.append((some, joined(f"SRID={system};", made) if word & _SYSTEM else made))
+    return regrouped(groups)
+
+
+def _vectors(type_: ColumnType, values: _Values, rows: int, rng: Rng) -> pa.Array:
+    """Vectors of given norms in directions that are drawn at random."""
+    found = _SIZE.search(type_.sql)
+    assert found is not None
+    size, most = int(found[1]), 65_504 if type_.base == "halfvec" else 3e38
+    made = [pa.array([], pa.string())]
+    for norms in np.array_split(_floats(values["norm"]), rows * size // 2**22 + 1):
+        parts = rng.standard_normal((len(norms), size))
+        parts *= (norms / np.linalg.norm(parts, axis=1))[:, None]
+        flat = _printed(np.clip(parts, -most, most).astype(np.float32).reshape(-1))
+        places = pa.array(np.arange(len(norms) + 1) * size, pa.int32())
+        lists = pa.ListArray.from_arrays(places, flat)
+        made.append(joined("[", pc.binary_join(lists, ","), "]"))
+    return pa.concat_arrays(made)
+
+
+def _addresses(type_: ColumnType, values: _Values, rows: int, rng: Rng) -> pa.Array:
+    """The released address, else one in its released network; of others not even that is known."""
+    kinds = pc.fill_null(values["kind"], "4/32")
+    other = pc.if_else(pc.starts_with(kinds, "6"), "fd00::/8", "10.0.0.0/8")
+    known = pc.coalesce(values["narrow"], values["wide"], other)
+    pairs = joined(kinds, " ", known).dictionary_encode()
+    which, groups = pairs.indices.to_numpy(), []
+    for place, pair in enumerate(pairs.dictionary.to_pylist()):
+        some = np.flatnonzero(which == place)
+        kind, _, network = pair.partition(" ")
+        groups.append((some, _hosts(type_, kind, network, len(some), rng)))
+    return pc.coalesce(values["whole"], regrouped(groups))
+
+
+def _hosts(type_: ColumnType, kind: str, network: str, rows: int, rng: Rng) -> pa.Array:
+    """Random addresses in a network, with a mask of the length that a kind (``4/32``) says."""
+    net = ipaddress.ip_network(network)
+    bits = mask = int(net.max_prefixlen)
+    if kind.startswith(f"{net.version}/"):
+        mask = min(max(int(kind[2:]), int(net.prefixlen)), bits)
+    free = int(net.hostmask)
+    if type_.base == "cidr":
+        free &= -(2 ** (bits - mask))
+    width, base, point = (8, 10, ".") if bits == 32 else (16, 16, ":")
+    groups = []
+    for shift in range(bits - width, -1, -width):
+        fixed, some = (number >> shift & 2**width - 1 for number in (int(net[0]), free))
+        group = fixed | rng.integers(2**width, size=rows) & some
+        groups.append(_printed(group) if base == 10 else digits(group, 4, base))
+    return joined(pc.binary_join_element_wise(*groups, point), f"/{mask}")
+
+
+def _macs(type_: ColumnType, values: _Values, rows: int, rng: Rng) -> pa.Array:
+    width = 10 if type_.base == "macaddr8" else 6
+    maker = pc.replace_substring(pc.fill_null(values["maker"], "020000"), ":", "")
+    rest = digits(rng.integers(16**width, size=rows), width, 16)
+    return pc.coalesce(values["whole"], joined(maker, rest))
+
+
+def _paths(type_: ColumnType, values: _Values, rows: int, rng: Rng) -> pa.Array:
+    """The released path, else one behind its released beginning, as deep as the depth says."""
+    none = pa.nulls(rows, pa.string())
+    wide, narrow, whole = (values.get(name, none) for name in ("wide", "narrow", "whole"))
+    begun = pc.fill_null(pc.coalesce(narrow, wide), "")
+    left = np.clip(_floats(values["depth"]), 1, _MOST_DEPTH)
+    left -= np.where(narrow.is_valid(), 2, wide.is_valid())
+    for level in range(_MOST_DEPTH):
+        label = joined(begun, ".n", _printed(rng.integers(2**20, size=rows)))
+        begun = pc.if_else(pa.array(left > level), label, begun)
+    return pc.coalesce(whole, pc.utf8_ltrim(begun, "."))
+
+
+def _moments(type_: ColumnType, values: _Values, rows: int, rng: Rng) -> pa.Array:
+    """Version-7 uuids of moments."""
+    stamps = values["time"].cast(pa.timestamp("ms", "UTC"), safe=False).cast(pa.int64())
+    time = digits(np.clip(stamps.to_numpy(zero_copy_only=False), 0, 2**48 - 1), 12, 16)
+    front, back = (pc.utf8_slice_codeunits(time, *ends) for ends in ((0, 8), (8, 12)))
+    rest = pc.utf8_slice_codeunits(random_uuids(rows, rng), 15)
+    return joined(front, "-", back, "-7", rest)
+
+
+#: What puts the parts together again: literals of so many rows.
+_JOINS: dict[str, Callable[[ColumnType, _Values, int, Rng], pa.Array]] = {
+    **dict.fromkeys(("point", "box", "circle"), _points),
+    **dict.fromkeys(("geometry", "geography"), _shapes),
+    "vector": _vectors,
+    "inet": _addresses,
+    "macaddr": _macs,
+    "ltree": _paths,
+    "uuid": _moments,
+}
