@@ -289,7 +289,7 @@ class TableConfig(_Section):
         columns: Public knowledge of its columns.
         references: Its keys for which the database has no constraint.
         natural: Whether the values of its primary key are released as labels of the columns that
-            refer to it, and come back in the clone: for private look-ups by a readable code.
+            refer to it, and come back in the clone: for private look-ups by a code or a date.
     """
 
     role: Role = "private"

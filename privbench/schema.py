@@ -181,6 +181,8 @@ class Column:
     # and the fewest elements.
     templates: Few[Text] = ()
     least: Annotated[int, Field(ge=0, le=1024)] = 0
+    # The calendar that it is the key of, or refers to by its date (`roles.natural`); '' for none.
+    dated: Text = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +235,7 @@ class ForeignKey:
     equalities: Few[Equality] = ()  # of each column; what reads rows needs them, never released
     declared: bool = False
     none: Few[Text] = ()  # values of a declared key's column that refer to nothing, as text
-    natural: bool = False  # whether its column holds labels: a value of its row, no reference
+    natural: bool = False  # whether its column holds values of its own row, and is no reference
     # A column of type names and one of them: of a declared key that rows of this type alone have.
     when: tuple[Name, Text] | None = None
 
@@ -348,7 +350,7 @@ class Table:
 
     @property
     def natural_columns(self) -> frozenset[str]:
-        """Columns that refer to a look-up and hold labels (`ForeignKey.natural`)."""
+        """Columns that refer to a look-up and hold labels or dates (`ForeignKey.natural`)."""
         return frozenset(key.columns[0] for key in self.foreign_keys if key.natural)
 
     @property
@@ -412,7 +414,7 @@ class Schema:
             for check in table["checks"]:
                 check.pop("declared")
             for column in table["columns"]:  # as in models of versions without a rehearsal
-                for name in ("templates", "least"):
+                for name in ("templates", "least", "dated"):
                     if not column[name]:
                         del column[name]
             for key in (*table["foreign_keys"], *table["arrays"]):

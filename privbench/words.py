@@ -219,6 +219,18 @@ def noun(name: str) -> tuple[str, ...]:
 
 
 @_cached
+def calendar_part(name: str) -> str:
+    """The part of a date that a column's name says it holds, or ''.
+
+    >>> calendar_part("d_dow"), calendar_part("MonthNumberOfYear"), calendar_part("fiscal_year")
+    ('weekday', 'month', '')
+    """
+    rules = lists()["calendar"]
+    left = [word for word in words(name) if len(word) > 1 and word not in rules["filler"]]
+    return str(rules["parts"].get(" ".join(left), ""))
+
+
+@_cached
 def personal_kinds(name: str, category: str) -> frozenset[str]:
     """Kinds of personal data that a column's name and type category suggest.
 

@@ -43,6 +43,7 @@ from privbench.rules.facts import SIZES, allowed, column_rules, length_limits
 from privbench.rules.named import plain_name
 from privbench.rules.texts import unkept_checks
 from privbench.schema import Column, Rule, Table
+from privbench.words import calendar_part
 
 #: Modules that own a scale; importing them registers it.
 SCALE_FAMILIES = (numbers, floats, datetimes)
@@ -82,20 +83,20 @@ def reader(column: Column, table: Table, config: ColumnConfig, delta: float) -> 
     limits = column_rules(table, column)
     scale = scale_of(column.type)
     _refuse_misfits(table, column, config, scale)
-    listed = _listed(table, column, config, limits, scale)
+    listed = None if column.dated else _listed(table, column, config, limits, scale)
     if listed is not None:
         return listed
-    if column.name in table.natural_columns:
+    if column.name in table.natural_columns and not column.dated:
         return LookupReader(table.key, column, config.per_unit if delta > 0 else 0)
     if labels := labels_of(column.type):
         why = "boolean" if column.type.base == "bool" else "labels of the enum type"
         return list_reader(table.key, column, labels, why, ordered=True)
     if column.type.base in TEXT_BASES:
         return text_reader(table, column, config, delta, unique=_unique(table, column))
-    if scale is not None and config.kind != "categories":
+    if scale is not None and (column.dated or config.kind != "categories"):
         known = public_range(table.key, column, scale, config, limits)
-        title = plain_name(column.name, table)
-        shared = delta > 0 and not _unique(table, column)
+        title = "date" if column.dated else plain_name(column.name, table)
+        shared = delta > 0 and not (column.dated or _unique(table, column))
         per_unit = config.per_unit if shared else 0
         return OrderedReader(table.key, column, scale, known, config.bins, title, per_unit)
     if scale is not None:
@@ -233,6 +234,10 @@ def table_coverage(
         if role == "modelled":
             declared = config.get(column.name, ColumnConfig())
             how, why = reader(column, table, declared, delta).describe()
+            if column.dated:
+                why = "natural key of a calendar"
+            elif any(table.column(name).dated for name in table.primary_columns[:1]):
+                how += "; made of the key's date" if calendar_part(column.name) else ""
         else:
             how, why = _LINES[role]
         lines.append(CoverageLine(table.key, column.name, how, why))

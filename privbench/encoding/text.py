@@ -538,6 +538,8 @@ def text_reader(
     least, greatest = length_limits(column_rules(table, column), declared_length)
     listed = config.kind == "categories" or (config.kind == "auto" and not unique)
     per_unit = config.per_unit if listed and delta > 0 else 0
+    if column.dated:
+        return TextReader(table.key, column, least, greatest, title="date")
     title = names.plain_name(column.name, table)
     kind = _semantic(table, column, title, config)
     allowed = listed and not _spoken_of(table, column)

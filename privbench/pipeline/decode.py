@@ -26,7 +26,7 @@ from privbench.encoding.keys.trees import tree_of
 from privbench.errors import ModelError
 from privbench.learning.synthetic import NULL, Parts, SyntheticDatabase, SyntheticTable, Window
 from privbench.pipeline.computed import texts
-from privbench.pipeline.lookups import key_values, labels_of_lookups, with_labels
+from privbench.pipeline.lookups import with_lookups
 from privbench.pipeline.model import UNFIT, Model
 from privbench.rng import generator
 from privbench.rules.facts import orders
@@ -99,19 +99,14 @@ def decode(model: Model, *, scale: float = 1.0, seed: int | None = None) -> list
     drawn = fitted.sample(scale, seed)
     tables = with_key_types([model.schema.table(key) for key in sorted(model.tables)])
     codecs = {key: made.codecs for key, made in model.tables.items()}
-    labels = labels_of_lookups(tables, codecs)
     computed = texts(Config.model_validate(model.config))
-    drawn = with_labels(tables, codecs, drawn, labels, seed)
+    drawn, columns = with_lookups(tables, codecs, drawn, scale, seed)
     _check_drawn(tables, codecs, drawn, {key: t.num_rows for key, t in model.public.items()})
     minted = generate_keys(
         tables,
         {
             t.key: _whole(t, tables, codecs[t.key], drawn, seed, computed.get(t.key, ()))
-            | (
-                {t.primary_columns[0]: key_values(labels[t.key], drawn.tables[t.key].rows)}
-                if t.key in labels
-                else {}
-            )
+            | columns.get(t.key, {})
             for t in tables
         },
         {t.key: drawn.tables[t.key].parents for t in tables},

@@ -319,9 +319,12 @@ def lend_ranges(
 def _of_namesakes(
     tables: Iterable[Table], released: Found, limits: Mapping[tuple[str, str], Ends]
 ) -> Iterator[tuple[tuple[str, str], Released]]:
-    """Ranges and decimals of columns of numbers that noise has hidden, by columns of one name."""
+    """Ranges and decimals of columns of numbers that noise has hidden, by columns of one name.
+
+    Those of dates of one calendar count as such.
+    """
     types = {
-        (table.key, column.name): column.type.sql
+        (table.key, column.name): (column.type.sql, column.dated)
         for table in tables
         for column in table.columns
         if column.type.base not in DATES
@@ -329,7 +332,9 @@ def _of_namesakes(
     known: dict[tuple[str, str], list[tuple[str, Released]]] = {}
     hidden = []
     for (table, name), item in released.items():
-        kind = name, types.get((table, name.partition(PART)[0]), "")
+        column, _, part = name.partition(PART)
+        type_, dated = types.get((table, column), ("", ""))
+        kind = f"{dated}{PART}{part}" if dated else name, type_
         if isinstance(item, Bounds | Step) and kind[1]:
             if item.released if isinstance(item, Bounds) else item.choice is not None:
                 known.setdefault(kind, []).append((table, item))
@@ -338,11 +343,14 @@ def _of_namesakes(
     for place, kind, item in hidden:
         some = known.get(kind, [])
         if isinstance(item, Bounds):
-            lent = _hull([(t, b) for t, b in some if isinstance(b, Bounds)], limits.get(place))
+            ranges = [(t, b) for t, b in some if isinstance(b, Bounds)]
+            lent = _hull(ranges, limits.get(place))
             if lent is not None:
+                step = ranges[0][1].step
                 # The numbers may be smaller than those of the same name: `milliseconds` of a stop
-                # and of a race.
-                yield place, replace(item, lo=min(item.lo, lent[0]), hi=max(lent[1], item.lo + 1))
+                # and of a race; but not dates.
+                low = min(item.lo, lent[0]) if step is None else lent[0]
+                yield place, replace(item, lo=low, hi=max(lent[1], item.lo + 1), step=step)
         elif some:
             choices = (step.choice for _, step in some if isinstance(step, Step))
             yield place, Step(max(choice for choice in choices if choice is not None))

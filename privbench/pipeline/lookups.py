@@ -1,53 +1,69 @@
 """Rows of look-ups with natural keys: one for each released label of the columns that refer to it.
 
-Labels are released from the rows that refer to the look-up. Everything here follows from released
-lists and drawn rows: it is post-processing.
+Labels are released from the rows that refer to the look-up, dates of a calendar from its own too:
+it has a row for each day or released step. Everything here follows from released lists and laws and
+from drawn rows: it is post-processing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from privbench.domain import Codes
 from privbench.encoding import Codec
+from privbench.encoding.mixtures import MixedScale
+from privbench.encoding.ordered import OrderedCodec
+from privbench.encoding.scale import scale_of
+from privbench.encoding.surrogate_text import MAX_LENGTH
 from privbench.encoding.surrogates import Surrogates, times
 from privbench.encoding.text import TextCodec
+from privbench.encoding.text_formats import days_of
 from privbench.encoding.uniqueness import Indices
 from privbench.learning.synthetic import NULL, SyntheticDatabase, SyntheticTable
 from privbench.rng import generator
 from privbench.schema import ForeignKey, Table
+from privbench.words import calendar_part, lists
 
 Codecs = Mapping[str, Mapping[str, Codec]]
 #: Up to this share, rows without a label are taken for noise, as they are for other texts.
 _NOISE = 0.05
+#: A range with which a calendar has more dates than this times its released rows is noise. If the
+#: first has twice as many, only dates of its own drawn rows are there.
+_DENSE = 1.25
 
 
 def labels_of_lookups(tables: Sequence[Table], codecs: Codecs) -> dict[str, tuple[str, ...]]:
     """The labels of every look-up that has a natural key, sorted."""
     labels: dict[str, set[str]] = {}
     for key in _natural_keys(tables):
-        labels.setdefault(str(key.ref_table), set()).update(_listed(codecs, key))
+        found = codecs[str(key.table)][key.columns[0]].listed or ()
+        labels.setdefault(str(key.ref_table), set()).update(found)
     return {name: tuple(sorted(found)) for name, found in labels.items()}
 
 
-def with_labels(
+def with_lookups(
     tables: Sequence[Table],
     codecs: Codecs,
     drawn: SyntheticDatabase,
-    labels: Mapping[str, tuple[str, ...]],
+    scale: float,
     seed: int | None,
-) -> SyntheticDatabase:
-    """The drawn rows, where the first rows of a look-up stand for its labels.
+) -> tuple[SyntheticDatabase, dict[str, dict[str, pa.Array]]]:
+    """The drawn rows, where a look-up's rows stand for its labels or dates, and columns of these.
 
     A look-up has at least a row for each label, and one in all; further rows repeat what was drawn
-    for others. Rows of a label refer to its row; rows of any other value to the rows of the look-up
-    without a label, or by the labels' shares where it has none or where they are few.
+    for others, and have no key yet. Rows of a label refer to its row; rows of any other value to
+    the rows of the look-up without a label, or by the labels' shares where it has none or where
+    they are few.
     """
-    made = dict(drawn.tables)
+    made, labels = dict(drawn.tables), labels_of_lookups(tables, codecs)
+    columns = dict[str, dict[str, pa.Array]]()
     for name, names in labels.items():
         rng = generator(seed, "labels", name)
         made[name] = _extended(made[name], max(len(names), 1), codecs[name], rng)
@@ -68,20 +84,29 @@ def with_labels(
             if domain.null_code is not None:
                 rows[codes == domain.null_code] = NULL
         made[str(key.table)] = replace(child, parents={**child.parents, key.name: rows})
-    return SyntheticDatabase(made)
-
-
-def key_values(labels: Sequence[str], rows: int) -> pa.Array:
-    """Values of a look-up's key: its labels, then NULL for rows whose keys are surrogates."""
-    return pa.array([*labels, *[None] * (rows - len(labels))], pa.string())
+        keys = [*labels[target], *[None] * (made[target].rows - len(places))]
+        columns[target] = {key.ref_columns[0]: pa.array(keys, pa.string())}
+    for table in tables:
+        for name in table.primary_columns:
+            if table.column(name).dated == table.key:
+                rng = generator(seed, "dates", table.key)
+                columns[table.key] = _calendar(table, tables, codecs, made, scale, rng)
+    return SyntheticDatabase(made), columns
 
 
 def _natural_keys(tables: Sequence[Table]) -> Iterator[ForeignKey]:
-    return (key for table in tables for key in table.foreign_keys if key.natural)
+    return (
+        key
+        for table in tables
+        for key in table.foreign_keys
+        if key.natural and not table.column(key.columns[0]).dated
+    )
 
 
-def _listed(codecs: Codecs, key: ForeignKey) -> tuple[str, ...]:
-    return codecs[str(key.table)][key.columns[0]].listed or ()
+def _taken(table: SyntheticTable, rows: Indices) -> SyntheticTable:
+    codes = {name: values[rows] for name, values in table.codes.items()}
+    parents = {name: index[rows] for name, index in table.parents.items()}
+    return SyntheticTable(len(rows), codes, parents)
 
 
 def _extended(
@@ -91,10 +116,7 @@ def _extended(
     if table.rows >= rows:
         return table
     if table.rows:
-        take = np.arange(rows) % table.rows
-        codes = {name: values[take] for name, values in table.codes.items()}
-        parents = {name: index[take] for name, index in table.parents.items()}
-        return SyntheticTable(rows, codes, parents)
+        return _taken(table, np.arange(rows) % table.rows)
     domains = {name: d for codec in codecs.values() for name, d in codec.domains.items()}
     cells = {
         name: rng.integers(domain.values or domain.size, size=rows).astype(domain.dtype)
@@ -128,3 +150,132 @@ def _targets(
         value = rng.permutation(np.repeat(np.arange(len(count)), count)) % len(others)
     result[other] = others[value]
     return result
+
+
+def _calendar(
+    table: Table,
+    tables: Sequence[Table],
+    codecs: Codecs,
+    made: dict[str, SyntheticTable],
+    scale: float,
+    rng: np.random.Generator,
+) -> dict[str, pa.Array]:
+    """Give a calendar a row for each date, to which its references lead; the parts of its dates.
+
+    A row that refers by other columns refers to the date that its target was drawn with. The other
+    columns of a date are those of the row that was drawn with it or the next one.
+    """
+    (name,), own_codecs = table.primary_columns, codecs[table.key]
+    rows = _extended(made[table.key], 1, own_codecs, rng)
+    own = _Dates.drawn(own_codecs[name], rows, rng)
+    keys = [
+        (other.elements(key) if key in other.arrays else other.key, key)
+        for other in tables
+        for key in (*other.foreign_keys, *other.arrays)
+        if key.ref_table == table.name
+    ]
+    dated = [
+        _Dates.drawn(codecs[place][key.columns[0]], made[place], rng) if key.natural else own
+        for place, key in keys
+    ]
+    points, (ours, *theirs) = _points([own, *dated], rows.rows / scale)
+    order = np.argsort(ours, kind="stable")
+    near = np.searchsorted(ours[order], np.arange(len(points)))
+    found = made[table.key] = _taken(rows, order[np.minimum(near, rows.rows - 1)])
+    for (place, key), one, dates in zip(keys, dated, theirs, strict=True):
+        parents = made[place].parents
+        if key.natural:
+            index = np.where(one.null, NULL, dates)
+        else:
+            old = parents[key.name]
+            index = np.where(old < 0, old, dates[old])
+        made[place] = replace(made[place], parents={**parents, key.name: index})
+    days, grid = pa.array(points), scale_of(own_codecs[name].type)
+    values = grid.build(points, {}) if grid else _part("date", days, own_codecs[name], rows, rng)
+    columns, days = {name: values}, days_of(pc.cast(values, pa.string()))
+    for other, codec in own_codecs.items() if not days.null_count else ():
+        values = _part(calendar_part(other), days, codec, found, rng)
+        columns |= {} if other == name or values is None else {other: values}
+    return columns
+
+
+class _Dates(NamedTuple):
+    """What was drawn for a column of dates; those beyond the released range are drawn anew."""
+
+    scale: MixedScale
+    ends: tuple[int, int]  # the first point of the range, and one past its last
+    points: Indices
+    null: NDArray[np.bool_]
+
+    @classmethod
+    def drawn(cls, codec: Codec, table: SyntheticTable, rng: np.random.Generator) -> _Dates:
+        days = codec.dates if isinstance(codec, TextCodec) else codec
+        assert isinstance(days, OrderedCodec)
+        values = _decoded(codec, table, rng)
+        points = days.scale.points_of(values if days is codec else _typed(days_of(values)))
+        first, end = days.recoding.core or (0, days.recoding.domain.values)
+        low, high = days.recoding.edges[first], days.recoding.edges[end]
+        good = (points >= low) & (points < high)
+        points[~good] = rng.choice(points[good] if good.any() else [low], int((~good).sum()))
+        null = values.is_null().to_numpy(zero_copy_only=False)
+        return cls(cast(MixedScale, days.scale), (low, high), points, null)
+
+
+def _points(every: Sequence[_Dates], rows: float) -> tuple[Indices, list[Indices]]:
+    """The points of all dates of a calendar, and the place among them of every drawn date.
+
+    Its own come first. Ranges are joined, those of large tables first.
+    """
+    own, scale = every[0].points, every[0].scale
+    # The days of texts that are written as months are first ones.
+    steps = (step for step in scale.steps if np.mean(step.at(step.count(own)) == own) > 1 / 2)
+    lattice = scale.lattice or next(steps)
+    first = end = 0
+    for one in sorted(every, key=lambda one: -len(one.points)):
+        low, high = (int(lattice.count(point)) for point in one.ends)
+        if first == end:
+            first, end = low, max(high, low + 1)
+        elif max(end, high) - min(first, low) <= _DENSE * rows:
+            first, end = min(first, low), max(end, high)
+    drawn = [np.clip(lattice.count(one.points + 1) - 1, first, end - 1) for one in every]
+    numbers = np.arange(first, end) if end - first <= 2 * _DENSE * rows else np.unique(drawn[0])
+    places = [np.minimum(np.searchsorted(numbers, d), len(numbers) - 1) for d in drawn]
+    return np.asarray(lattice.at(numbers), np.int64), places
+
+
+def _part(
+    part: str, days: pa.Array, codec: Codec, table: SyntheticTable, rng: np.random.Generator
+) -> pa.Array | None:
+    """A column's values for a part of dates, written as most of those that were drawn.
+
+    The lists spell them as strftime does, with ``%q`` for the quarter, and ``yes|no`` for weekends.
+    """
+    dates, drawn = _typed(days), _decoded(codec, table, rng)
+    plain = pa.types.is_string(drawn.type)
+    known = (pc.utf8_rtrim_whitespace(drawn) if plain else drawn).unique()
+    best, most = None, 0 if plain and not part.endswith((" name", "date")) else -1
+    quarter = pc.quarter(dates).cast(pa.string())
+    for spelling in lists()["calendar"]["texts"].get(part, ()):
+        before, marked, after = spelling.partition("%q")
+        texts = [pc.strftime(dates, format=text) for text in (before, after)]
+        text = pc.binary_join_element_wise(texts[0], quarter if marked else "", texts[1], "")
+        if "|" in spelling:
+            text = pc.if_else(pc.greater(pc.day_of_week(dates), 4), *spelling.split("|"))
+        for cased in (text, pc.utf8_upper(text), pc.utf8_lower(text)):
+            try:
+                values = cased.cast(drawn.type)
+            except pa.ArrowInvalid:
+                break
+            count = pc.sum(pc.is_in(values.unique(), known)).as_py()
+            fits = pc.max(pc.utf8_length(text)).as_py() <= (codec.type.length or MAX_LENGTH)
+            if count > most and fits:
+                best, most = values, count
+    return best
+
+
+def _decoded(codec: Codec, table: SyntheticTable, rng: np.random.Generator) -> pa.Array:
+    return codec.decode({name: table.codes[name] for name in codec.domains}, rng, table.rows)
+
+
+def _typed(days: pa.Array) -> pa.Array:
+    return days.cast(pa.int32()).cast(pa.date32())

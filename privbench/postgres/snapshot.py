@@ -241,7 +241,7 @@ class Snapshot:
                 checks=tuple(check for check in table.checks if not check.declared),
                 foreign_keys=constraints,
                 arrays=(),
-                columns=tuple(replace(c, templates=(), least=0) for c in table.columns),
+                columns=tuple(replace(c, templates=(), least=0, dated="") for c in table.columns),
             )
             stated = with_rules(stated)
             if table.name not in found or found.table(table.name) != stated:

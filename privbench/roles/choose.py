@@ -13,7 +13,7 @@ from privbench.roles.classes import (
     Kind,
     is_catalogue,
 )
-from privbench.roles.facts import KeyFacts, TableFacts
+from privbench.roles.facts import KeyFacts, TableFacts, is_calendar
 
 _PERSON_OR_PROXY = PEOPLE | {Kind.PROXY}
 _PERSON_ROOTS = _PERSON_OR_PROXY | {Kind.ROLE}
@@ -49,7 +49,7 @@ def barred(
     own, parent = kinds[facts.name], kinds[key.parent]
     if own in NEVER_OWN:
         return f"{own.article} {own.label} has no owner"
-    if parent in NEVER_OWN and not key.is_primary:
+    if parent in NEVER_OWN and not (key.is_primary and not is_calendar(tables[key.parent].table)):
         return f"{parent.label}s own nothing"
     if is_catalogue(tables[key.parent], parent):
         return "a list of codes owns nothing"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from fnmatch import fnmatchcase
 
-from privbench.roles.facts import TableFacts, is_readable, is_short
+from privbench.roles.facts import TableFacts, is_calendar, is_readable, is_short
 from privbench.schema import Column
 from privbench.words import listed, personal_kinds, words
 
@@ -72,7 +72,7 @@ _PLAIN = 3
 _BUSINESS = {"address", "phone"}
 _BLOBS = frozenset({"json", "jsonb", "xml", "bytea", "tsvector"})
 #: Reasons of which a candidate needs at least one, whatever its score.
-_EVIDENCE = frozenset({"listed name", "comment", "short key"})
+_EVIDENCE = frozenset({"listed name", "calendar", "comment", "short key"})
 
 
 @dataclass(frozen=True)
@@ -218,6 +218,8 @@ def _catalogue(facts: TableFacts) -> str:
 def _by_names(facts: TableFacts) -> Iterator[tuple[str, int]]:
     if facts.ends & listed("tables", "lookup") or _is_prefixed(facts):
         yield "listed name", 3
+    if is_calendar(facts.table):
+        yield "calendar", 4
     comment = (facts.table.comment or "").lower()
     if any(phrase in comment for phrase in listed("tables", "words", "lookup_comment")):
         yield "comment", 4

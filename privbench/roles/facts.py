@@ -7,7 +7,16 @@ from dataclasses import dataclass, replace
 from itertools import permutations
 
 from privbench.schema import Column, ForeignKey, Schema, Table
-from privbench.words import listed, lists, noun, of_person, personal_kinds, stem, words
+from privbench.words import (
+    calendar_part,
+    listed,
+    lists,
+    noun,
+    of_person,
+    personal_kinds,
+    stem,
+    words,
+)
 
 #: Codes of countries, currencies, airports and the like are shorter than this.
 _LONG = 5
@@ -17,6 +26,8 @@ _ALL = frozenset(lists()["personal"])
 #: Types of readable keys, and the characters of a UUID as text, which nobody reads.
 _TEXTS = frozenset({"text", "varchar", "bpchar"})
 _UUID_LENGTH = 36
+#: Kinds of keys by type; dates are any of them.
+_KEYS = {**dict.fromkeys(_TEXTS, "text"), "int4": "number", "int8": "number", "date": "date"}
 
 
 @dataclass(frozen=True)
@@ -247,23 +258,40 @@ def _key(table: Table, key: ForeignKey) -> KeyFacts:
 
 
 def is_readable(table: Table) -> bool:
-    """Whether the primary key is one column of text, no reference, and no name of a person."""
-    if len(table.primary_columns) != 1:
-        return False
-    (column,) = (table.column(name) for name in table.primary_columns)
-    personal = personal_kinds(column.name, column.type.category) & _ALL
-    return (
-        column.type.base in _TEXTS
-        and column.type.length != _UUID_LENGTH
-        and column.name not in table.key_columns
-        and not column.generated
-        and column.default is None
-        and not personal
+    """Whether the primary key is one text or date, no reference, and no name of a person."""
+    key = _lone_key(table)
+    return is_calendar(table) or (
+        key is not None
+        and key.type.base in _TEXTS
+        and key.type.length != _UUID_LENGTH
+        and not personal_kinds(key.name, key.type.category) & _ALL
     )
 
 
+def _lone_key(table: Table) -> Column | None:
+    """The primary key if it is one column, no reference, and without a default."""
+    columns = [table.column(name) for name in table.primary_columns]
+    if len(columns) != 1 or columns[0].name in table.key_columns:
+        return None
+    (key,) = columns
+    return None if key.generated or key.default is not None or key.identity else key
+
+
+def is_calendar(table: Table) -> bool:
+    """Whether the primary key is a date, or a number or text that is one by names.
+
+    The key or the table is called so, and two other columns hold parts of a date.
+    """
+    key = _lone_key(table)
+    if key is None or key.type.base not in _KEYS:
+        return False
+    called = {*words(key.name), *noun(table.name.name)} & listed("calendar", "names")
+    parts = {calendar_part(column.name) for column in table.columns if column is not key} - {""}
+    return bool(called) and (len(parts) > 1 or key.type.base == "date")
+
+
 def refers_by_label(table: Table, key: ForeignKey, target: Table) -> bool:
-    """Whether a validated key is one column of text, of no other key, that many rows may share.
+    """Whether a validated key is one text or date, of no other key, that many rows may share.
 
     Values of a declared reference may have no target, so that they name no row of the look-up.
     """
@@ -272,7 +300,7 @@ def refers_by_label(table: Table, key: ForeignKey, target: Table) -> bool:
     (name,) = key.columns
     column = table.column(name)
     return (
-        column.type.base in _TEXTS
+        _KEYS.get(column.type.base) == _KEYS.get(target.column(key.ref_columns[0]).type.base)
         and not column.generated
         and not any(unique.columns == (name,) for unique in table.unique_sets)
         and sum(name in other.columns for other in table.foreign_keys) == 1

@@ -1,8 +1,9 @@
 """Natural keys of private look-ups: the values of the columns that refer to them are released.
 
-A currency or the state of an order is a fact about the row that has it. So a column that refers to
-a look-up by a readable key is a column of labels like any other, and no reference: which rows the
-look-up has is never read for it, and a row keeps its value if the look-up's row goes.
+A currency, the day or the state of an order is a fact about the row that has it. So a column that
+refers to a look-up by a readable key is a column of labels or dates like any other, and no
+reference: which rows the look-up has is never read for it, and a row keeps its value if the
+look-up's row goes.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import replace
 from privbench.config import TableConfig
 from privbench.errors import ConfigError
 from privbench.roles.classes import PERSON_LIKE
-from privbench.roles.facts import is_readable, refers_by_label
+from privbench.roles.facts import is_calendar, is_readable, refers_by_label
 from privbench.roles.propose import propose
 from privbench.schema import Schema, Table
 
@@ -25,7 +26,7 @@ def with_natural_keys(
     sections: Mapping[str, TableConfig],
     owners: Mapping[str, tuple[str, ...] | None],
 ) -> Schema:
-    """The schema, with the keys marked whose columns hold labels; `owners` has all OWN columns.
+    """The schema, with the keys marked whose columns hold values; `owners` has all OWN columns.
 
     A key whose column the config skips, or which the database has not validated, stays a reference.
 
@@ -52,21 +53,27 @@ def with_natural_keys(
             said = f"its keys may be secrets ({kind.label})."
         if said is not None:
             raise ConfigError(f"'natural' cannot stand here: {said}", table=name, remedy=_REMEDY)
-    marked = (
-        replace(
-            table,
-            foreign_keys=tuple(
-                replace(key, natural=True)
-                if str(key.ref_table) in lookups
-                and sections[table.key].role == "private"
-                and not _skipped(sections[table.key], key.columns)
-                and refers_by_label(table, key, schema.table(key.ref_table))
-                else key
-                for key in table.foreign_keys
-            ),
+    calendars = {name for name in lookups if is_calendar(schema.table(name))}
+    marked = list[Table]()
+    for table in schema:
+        keys = tuple(
+            replace(key, natural=True)
+            if str(key.ref_table) in lookups
+            and sections[table.key].role == "private"
+            and not _skipped(sections[table.key], key.columns)
+            and refers_by_label(table, key, schema.table(key.ref_table))
+            else key
+            for key in table.foreign_keys
         )
-        for table in schema
-    )
+        dated = dict.fromkeys(table.primary_columns, table.key)
+        dated |= {key.columns[0]: str(key.ref_table) for key in keys if key.natural}
+        columns = (
+            replace(column, dated=dated[column.name])
+            if dated.get(column.name) in calendars
+            else column
+            for column in table.columns
+        )
+        marked.append(replace(table, columns=tuple(columns), foreign_keys=keys))
     return replace(schema, tables=tuple(marked))
 
 
@@ -82,8 +89,8 @@ def _refusal(
         return f"it owns rows of {', '.join(owned)}."
     if not is_readable(table):
         return (
-            "its primary key is not one column of text without a reference, or says who somebody "
-            "is."
+            "its primary key is not one column of text without a reference, nor a date, or says "
+            "who somebody is."
         )
     return None
 

@@ -8,6 +8,7 @@ from sql_files import database_of, sql_of
 
 from privbench import pipeline
 from privbench.config import Config
+from privbench.encoding.ordered import OrderedReader
 from privbench.encoding.text import LookupReader
 from privbench.errors import ConfigError
 from privbench.pipeline.extract import extract
@@ -16,6 +17,7 @@ from privbench.pipeline.prepare import prepare
 from privbench.pipeline.progress import Reporter
 from privbench.pipeline.source import read_catalog
 from privbench.postgres.snapshot import Snapshot
+from privbench.privacy import PART
 from privbench.privacy.data import Cells, Grid, Labels, Words
 from privbench.privacy.stability import remove_unit
 
@@ -26,11 +28,30 @@ natural = true
 [tables.state]
 own = []
 natural = true
+[tables.dim_date]
+own = []
+natural = true
+[tables.calendar]
+own = []
+natural = true
+[tables.months]
+own = []
+natural = true
+[tables.closing]
+own = []
 [tables.customer]
 own = []
 [tables.orders]
 own = ["customer_id"]
 """
+#: The row of each look-up that goes in the tests of neighbours.
+GOES = {
+    "currency": "code = 'EUR'",
+    "state": "state = 'DONE'",
+    "dim_date": "date_key = 20220301",
+    "calendar": "day = '2020-03-01'",
+    "months": "month = '2022-03'",
+}
 ROWS = sql_of(__file__, "lookups")
 
 source = database_of(ROWS)
@@ -69,9 +90,9 @@ def told(table):
 
 @pytest.fixture(scope="module")
 def neighbours(make_database):
-    """Databases without the row of a look-up, which nearly all orders or two in five refer to."""
+    """Databases without the row of a look-up."""
     found = {}
-    for table, key in (("currency", "code = 'EUR'"), ("state", "state = 'DONE'")):
+    for table, key in GOES.items():
         found[table, key] = make_database(ROWS)
         market.execute(
             found[table, key],
@@ -94,10 +115,30 @@ def moved(source, neighbours):
 
 
 def test_rows_keep_their_labels_when_the_rows_of_a_look_up_go(source, neighbours):
-    """The neighbour is made in the server; no key of the claims leads to the look-up any more."""
+    """The neighbour is made in the server; no key of the claims leads to it but a unique one."""
     assert moved(source, neighbours) == set()
     keys = [key for table in read(source).spec.tables.values() for key in table.keys]
-    assert [(key.table, key.parent) for key in keys] == [("public.orders", "public.customer")]
+    assert [(key.table, key.parent) for key in keys] == [
+        ("public.closing", "public.dim_date"),
+        ("public.orders", "public.customer"),
+    ]
+
+
+def test_mutant_that_reads_dates_through_the_calendar_moves_rows(source, neighbours, monkeypatch):
+    def select(reader, identifier):
+        text = "CASE WHEN {0} IN (SELECT t.date_key FROM public.dim_date t) THEN {0} END"
+        selected = old(reader, identifier)
+        if reader.name in ("ordered", "shipped"):
+            selected = [(sql.SQL(text).format(identifier), alias) for _, alias in selected]
+        return selected
+
+    old = OrderedReader.select
+    monkeypatch.setattr(OrderedReader, "select", select)
+    found = moved(source, neighbours)
+    assert {name.partition(PART)[0] for name in found} == {
+        "public.orders.ordered",
+        "public.orders.shipped",
+    }
 
 
 @pytest.mark.parametrize("otherwise", ["NULL", "'none'"])
@@ -124,6 +165,29 @@ COUNTED = [
     "SELECT count(*) FROM orders JOIN state USING (state) WHERE state = 'DONE'",
     "SELECT count(*) FROM orders WHERE state IS NULL",
     "SELECT count(*) FROM customer c JOIN currency k ON k.code = c.currency WHERE k.code = 'USD'",
+    "SELECT count(*) FROM orders WHERE ordered BETWEEN 20220301 AND 20220630",
+    "SELECT count(*) FROM orders WHERE shipped IS NULL",
+    "SELECT count(*) FROM orders JOIN dim_date ON date_key = shipped WHERE year = 2023",
+    "SELECT count(*) FROM orders WHERE billed LIKE '2022%'",
+    "SELECT count(*) FROM customer WHERE since BETWEEN '2020-02-01' AND '2020-08-31'",
+    "SELECT count(*) FROM closing JOIN dim_date USING (date_key)",
+    "SELECT count(*) FROM dim_date WHERE is_weekend",
+    "SELECT count(*) FROM dim_date WHERE season = 'summer' AND year = 2021",
+    "SELECT count(*) FROM calendar WHERE weekend = 'Y'",
+    "SELECT count(*) FROM months",
+]
+#: Rows of calendars whose columns are not those of their date; and days between others that are not
+#: there.
+WRONG = [
+    "SELECT count(*) FROM dim_date WHERE date_key::text <> to_char(full_date, 'YYYYMMDD') OR"
+    " year <> extract(year FROM full_date) OR month_name <> to_char(full_date, 'FMMonth') OR"
+    " dow <> extract(dow FROM full_date) OR is_weekend <> (extract(isodow FROM full_date) > 5)",
+    "SELECT max(full_date) - min(full_date) + 1 - count(*) FROM dim_date",
+    "SELECT count(*) FROM calendar WHERE year_quarter <> to_char(day::date, 'YYYY\"Q\"Q') OR"
+    " (weekend = 'Y') <> (extract(isodow FROM day::date) > 5)",
+    "SELECT max(day::date) - min(day::date) + 1 - count(*) FROM calendar",
+    "SELECT count(*) FROM months WHERE year <> left(month, 4)::int"
+    " OR quarter <> extract(quarter FROM to_date(month, 'YYYY-MM'))",
 ]
 
 
@@ -139,6 +203,7 @@ def test_clone_has_the_values_of_natural_keys(source, make_database, tmp_path):
     for scale in (0.02, 1.0):
         target = make_database()
         assert pipeline.load(path, target, seed=1, scale=scale).loose == ()
+        assert [market.one(target, asked) for asked in WRONG] == [0] * len(WRONG)
         for name, key in (("currency", "code"), ("state", "state")):
             found = {row[0].strip() for row in market.ask(target, f"SELECT {key} FROM {name}")}
             assert found >= {*labels[f"public.{name}"]}
@@ -196,11 +261,11 @@ def test_inspect_proposes_the_natural_keys_of_look_ups(source):
     found = pipeline.inspect(source)
     config = found.plan.config
     assert {name for name, said in config.tables.items() if said.natural} == {
-        "public.currency",
-        "public.state",
+        f"public.{name}" for name in GOES
     }
     assert "natural = true" in config.dumps()
     text = str(found.render())
     assert "values of customer.currency, orders.currency may be released" in text
+    assert "values of orders.ordered, orders.shipped may be released" in text
     opened = pipeline.inspect(source, lookups="public").plan.config
     assert not any(said.natural for said in opened.tables.values())
