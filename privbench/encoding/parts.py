@@ -61,7 +61,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class PartsReader(ColumnReader):
-    """Reads every part from an expression over the column."""
+    """Reads every part from an expression over the column; of others whether it is NULL."""
 
     @property
     @abstractmethod
@@ -86,6 +86,7 @@ class PartsReader(ColumnReader):
             (text, self.alias(f"p{place}"))
             for place, (part, expression) in enumerate(result)
             for text, _ in part.select(expression)
+            or [(sql.SQL("({} IS NULL)").format(expression), "")]
         ]
 
     def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from privbench.encoding.arrays import ArrayCodec, array_reader
 from privbench.encoding.base import Codec, ColumnReader, CoverageLine
 from privbench.encoding.bounds import literal, public_range
 from privbench.encoding.categories import LabelReader, ListCodec, labels_of, list_reader
-from privbench.encoding.documents import DocumentCodec, document_reader
+from privbench.encoding.documents import DOCUMENTS, DocumentCodec, DocumentReader
 from privbench.encoding.keys.columns import (
     Role,
     index_room,
@@ -28,7 +28,6 @@ from privbench.encoding.scale import Scale, scale_of
 from privbench.encoding.surrogate_text import TEXT_BASES
 from privbench.encoding.text import LookupReader, TextCodec, no_delta, text_reader
 from privbench.encoding.unmodelled import (
-    DOCUMENTS,
     FillCodec,
     SizedCodec,
     constant_of,
@@ -104,8 +103,10 @@ def reader(column: Column, table: Table, config: ColumnConfig, delta: float) -> 
             raise no_delta(table.key, column)
         filler = (constant_of(column) or "text:0").removeprefix("text:")
         return LabelReader(table.key, column, config.per_unit, filler)
-    if config.paths:
-        return document_reader(table.key, column, config, delta)
+    if column.type.base in DOCUMENTS and column.type.kind == "b":
+        per_unit = config.per_unit if delta > 0 else 0
+        asks = config.pieces and per_unit == ColumnConfig().per_unit
+        return DocumentReader(table.key, column, tuple(config.paths.items()), per_unit, asks)
     room = index_room(table, column.name)
     sizes = length_limits(column_rules(table, column, SIZES), None)
     per_unit = config.per_unit if delta > 0 else 0

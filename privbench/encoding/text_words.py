@@ -76,6 +76,7 @@ class WordsNeed:
     whole: str  # the attribute of the column's labels; '' where none are read
     listed: bool  # whether words are listed, or first characters counted alone
     plain: bool  # whether public words and places are counted too; not of hosts
+    most: int | None = None  # most words of a unit that have a vote, where that is no default
 
 
 class WordPiece(NamedTuple):

@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from psycopg import sql
 
-from privbench.display import toml_key
 from privbench.domain import Domain
 from privbench.encoding.base import (
     AnyCodes,
@@ -30,7 +29,6 @@ from privbench.encoding.keys.placeholders import (
     fill,
     filler_of,
     is_array,
-    of_templates,
     part_maker,
 )
 from privbench.encoding.scale import int64_points, scale_of
@@ -221,7 +219,7 @@ def constant_of(column: Column) -> str | None:
 
 Sizes = NDArray[np.int64]
 
-#: The greatest numbers of an array's elements and of a document's characters that are measured and
+#: The greatest numbers of an array's elements and of a value's characters that are measured and
 #: generated.
 MAX_ELEMENTS, MAX_CHARACTERS = 2**10, 2**15
 #: Most elements or characters of a block of rows; longer values are cut so that memory suffices.
@@ -231,14 +229,9 @@ _SIZES: dict[str, tuple[LiteralString, int]] = {
     "array": ("pg_catalog.cardinality({})::bigint", MAX_ELEMENTS),
     "bytea": ("pg_catalog.octet_length({})::bigint", MAX_CHARACTERS),
     "varbit": ("pg_catalog.bit_length({})::bigint", MAX_CHARACTERS),
-    "json": ("pg_catalog.char_length({}::pg_catalog.text)::bigint", MAX_CHARACTERS),
-    "jsonb": ("pg_catalog.char_length({}::pg_catalog.text)::bigint", MAX_CHARACTERS),
     "xml": ("pg_catalog.char_length({}::pg_catalog.text)::bigint", MAX_CHARACTERS),
     "tsvector": ("pg_catalog.length({})::bigint", MAX_ELEMENTS),
 }
-
-#: Types of documents.
-DOCUMENTS = ("json", "jsonb")
 
 #: Most bytes of a generated element of an array or tsvector, or of a bit; a character takes one.
 _BYTES = {"array": 32.0, "tsvector": 16.0, "varbit": 0.125}
@@ -259,7 +252,7 @@ class SizedCodec(Codec):
 
     measure: str
     edges: tuple[int, ...]  # edges of the cells of sizes
-    templates: tuple[str, ...] = ()  # of documents, or of an array's elements (`Column.templates`)
+    templates: tuple[str, ...] = ()  # of an array's elements (`Column.templates`)
 
     @property
     def domains(self) -> dict[str, Domain]:
@@ -316,7 +309,7 @@ def sized_reader(
     """
     listed = column.templates and is_array(column.type)
     measure = "array" if listed else size_kind(column.type)
-    if measure is None or (column.templates and measure not in ("array", *DOCUMENTS)):
+    if measure is None or (column.templates and measure != "array"):
         return None
     top = _SIZES[measure][1]
     if room is not None:
@@ -326,9 +319,6 @@ def sized_reader(
     edges = limited_edges(column, sizes, top)
     codec = SizedCodec(*head(column), measure, edges, column.templates)
     why = f"values of {column.type.sql} are never copied"
-    if measure in DOCUMENTS:
-        place = f"tables.{toml_key(table)}.columns.{toml_key(column.name)}"
-        why = f'no path is declared: {place}.paths = ["…"]'
     return SizedReader(table, column, codec, "valid placeholder of measured size", why)
 
 
@@ -353,21 +343,7 @@ def _sized(
             places = np.concatenate([[0], np.cumsum(sizes)])
             flat = joined("'", digits(rng.integers(36**4, size=int(places[-1])), 4), "'")
             return pc.binary_join(pa.ListArray.from_arrays(pa.array(places, pa.int32()), flat), " ")
-        case "json" | "jsonb":
-            if templates:
-                return _documents(templates, sizes, rng)
-            long = joined('{"text": "', _words(sizes - 12, rng), '"}')
-            return pc.if_else(pa.array(sizes >= 12), long, "{}")
     raise ValueError(f"no measure of size {measure!r}")
-
-
-def _documents(templates: Sequence[str], sizes: Sizes, rng: Rng) -> pa.Array:
-    """Documents of templates; objects that have to be larger get a further text."""
-    made = of_templates(templates).make(rng.integers(2**20, size=len(sizes)))
-    more = sizes - np.asarray(pc.utf8_length(made)) - 12
-    fits = (more > 0) & np.asarray(pc.match_substring_regex(made, r'^\{".*\}$'))
-    long = joined(pc.utf8_slice_codeunits(made, 0, -1), ', "text": "', _words(more, rng), '"}')
-    return pc.if_else(pa.array(fits), long, made)
 
 
 def _cut(sizes: Sizes, base: int, rng: Rng) -> pa.Array:

@@ -5,25 +5,30 @@ its released labels leave more than `_LEFT` of its texts. Two events follow each
 words by votes, under δ; then one vector over the words of that list, over public words and over
 first characters. Which columns are asked, and for how much, depends on the plan and on earlier
 releases alone (P17, P29). Names and addresses have no list but that of hosts.
+
+Paths of documents are asked for likewise, but after the totals, before any other domain: those that
+are released join the config's.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privbench.config import ColumnConfig
 from privbench.encoding import Codec
+from privbench.encoding.documents import Paths, released_paths
 from privbench.encoding.text_words import FIRSTS, GAPS, Firsts, Pieces, WordsNeed, public_words
 from privbench.learning.ranges import find_cycle
 from privbench.pipeline.domain_budget import Rounds
 from privbench.pipeline.domain_error import Law, Size, unnamed
-from privbench.pipeline.prepare import FitPlan
-from privbench.privacy import MARGIN, Labels, Measurement, Session, allocate, root_sums
+from privbench.pipeline.prepare import FitPlan, prepare
+from privbench.privacy import MARGIN, PART, Labels, Measurement, Session, allocate, root_sums
 from privbench.privacy.queries import PublicArray, WordPresence, WordVotes
 from privbench.privacy.queries.labels import NORMS, Norm
 from privbench.privacy.queries.words import PLACES, VOTES
@@ -33,6 +38,8 @@ from privbench.privacy.release import Listed
 _LISTS, _PRESENCE = 0.05, 0.05
 #: The part of δ for lists of words, where there may be any.
 _DELTA = 1 / 3
+#: The part of δ for lists of paths, where there may be any.
+_PATHS = 1 / 6
 #: Words are asked for if the labels leave more than this share of a column's texts.
 _LEFT = 0.2
 #: A table must have this many units for each noise scale of a list that has the whole amount.
@@ -52,10 +59,10 @@ _ALPHABETS = (
 )  # fmt: skip
 
 
-def deltas(plan: FitPlan, delta: float) -> tuple[float, float]:
-    """δ for lists of labels, and for lists of words."""
-    part = _DELTA if plan.words else 0.0
-    return (1 - part) * delta, part * delta
+def deltas(plan: FitPlan, delta: float) -> tuple[float, float, float]:
+    """δ for lists of labels, for lists of words, and for lists of paths."""
+    words, paths = _DELTA if plan.words else 0.0, _PATHS if plan.documents.words else 0.0
+    return (1 - words - paths) * delta, words * delta, paths * delta
 
 
 class Asked(NamedTuple):
@@ -111,15 +118,15 @@ class WordRounds:
         """The lists by votes, by column; none without δ."""
         some = [item for item in asked if item.need.listed and delta > 0]
         amounts, spec = self._amounts(some, _LISTS), self.rounds.plan.spec
-        most = _PURE if self._norm == "l1" else VOTES
+        usual = _PURE if self._norm == "l1" else VOTES
         load = root_sums((spec.roots(item.table), 1.0) for item in some)
         found = {}
         for item in some:
-            query = WordVotes(
-                **item.texts, norm=self._norm, most=most, votes=True, known=public_words()
-            )
+            most, known = item.need.most or usual, public_words() if item.need.plain else ()
+            query = WordVotes(**item.texts, norm=self._norm, most=most, votes=True, known=known)
+            what = item.need.attribute.rpartition(PART)[2]
             share = delta * MARGIN / max(load[root] for root in spec.roots(item.table))
-            found[item.label] = Labels(query, amounts[item.label], f"words {item.label}", share)
+            found[item.label] = Labels(query, amounts[item.label], f"{what} {item.label}", share)
         return found
 
     def presence(
@@ -209,3 +216,35 @@ def laws_of(query: WordPresence, noisy: NDArray[np.float64], sd: float) -> tuple
         pieces.append((word, (share, *(min(part * most, 1.0) for part in at))))
     firsts = zip(FIRSTS, letters.tolist(), strict=True)
     return tuple(pieces), tuple((point, share) for point, share in firsts if share > 0)
+
+
+def path_lists(rounds: Rounds, delta: float) -> dict[str, Labels]:
+    """The lists of paths by votes; ``delta`` is that of all threshold releases."""
+    *_, part = deltas(rounds.plan, delta)
+    rounds = replace(rounds, plan=rounds.plan.documents)
+    words = WordRounds(rounds, rounds.sizes({}))
+    return words.lists(words.columns(), part)
+
+
+def release_paths(session: Session, rounds: Rounds) -> FitPlan:
+    """Release paths, and give the plan that models them."""
+    lists, plan, found = path_lists(rounds, session.delta_total), rounds.plan, {}
+    for item, listed in zip(lists.values(), session.ask([*lists.values()]), strict=True):
+        assert isinstance(listed, Listed)
+        assert isinstance(item.query, WordVotes)
+        table, name = item.query.table, item.query.attribute.partition(PART)[0]
+        said = plan.tables[table].section.columns.get(name, ColumnConfig())
+        votes = dict(zip(listed.labels, listed.counts, strict=True))
+        found[table, name] = released_paths(votes, said.paths)
+    return with_paths(plan, found)
+
+
+def with_paths(plan: FitPlan, found: Mapping[tuple[str, str], Paths]) -> FitPlan:
+    """The plan in which these columns have these paths."""
+    tables = {key: item.section for key, item in plan.tables.items()}
+    for (table, name), paths in found.items():
+        section = tables[table]
+        said = section.columns.get(name, ColumnConfig()).model_copy(update={"paths": {**paths}})
+        tables[table] = section.model_copy(update={"columns": {**section.columns, name: said}})
+    changed = plan.config.model_copy(update={"tables": tables})
+    return prepare(plan.schema, changed) if found else plan

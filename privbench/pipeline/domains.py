@@ -72,7 +72,9 @@ def release_totals(session: Session, plan: FitPlan) -> dict[str, float]:
 def release_domains(session: Session, plan: FitPlan, totals: Mapping[str, float]) -> Domains:
     """Make the measurements that columns need, settle every domain, and return the codecs."""
     noise, whole = Noise(session.accounting), session.amount_total
-    delta, of_words = deltas(plan, session.delta_total)
+    # The totals are charged by their share.
+    before = [(s.query.roots(session.spec), s.event.amount) for s in session.trace[len(totals) :]]
+    delta, of_words, _ = deltas(plan, session.delta_total)
     rounds = Rounds(plan, noise, whole, delta, totals)
     counted = rounds.units()
     found = session.measure_all(counted)
@@ -124,7 +126,8 @@ def release_domains(session: Session, plan: FitPlan, totals: Mapping[str, float]
         codecs[table][column] = codecs[table][column].with_words(pieces, firsts)
     recode(session, plan, codecs)
     charged = [*counted, *ranked.values(), *(q for g in questions.values() for _, q in g), *paid]
-    spent = root_sums((q.query.roots(session.spec), q.amount) for q in charged)
+    now = ((q.query.roots(session.spec), q.amount) for q in charged)
+    spent = root_sums((*before, *now))
     first = totals_share(plan) * whole
     left = whole - first - max(spent.values(), default=0.0)
     return Domains(codecs, {**totals, **again}, left)

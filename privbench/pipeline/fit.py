@@ -16,6 +16,9 @@ from privbench.config import Config
 from privbench.display import lines
 from privbench.encoding.unmodelled import refuse_unknown
 from privbench.errors import LedgerError, ModelError, PrivacyRefusal
+from privbench.pipeline.domain_budget import Rounds
+from privbench.pipeline.domain_error import Noise
+from privbench.pipeline.domain_words import release_paths
 from privbench.pipeline.domains import Domains, release_domains, release_totals
 from privbench.pipeline.extract import Extract, extract
 from privbench.pipeline.foreseen import foresee, settle_accounting
@@ -43,6 +46,7 @@ from privbench.privacy import (
     Session,
     UnitDefinition,
 )
+from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.shield import shielded
 from privbench.privacy.workers import LOCAL, Workers, require_closed
 from privbench.sources import staged
@@ -160,13 +164,15 @@ def begin(
             _hold(snapshot, plan)
             snapshot.require_text(plan.schema)
     earlier = None if since is None else Since.read(since, plan, synthesizer)
+    plan = earlier.plan if earlier else plan
+    listed = plan.lists or plan.words or plan.documents.words
     accountant = Accountant(
         settle_accounting(plan, earlier.accounting(privacy) if earlier else privacy),
         privacy.epsilon,
         privacy.delta,
         # If no lists of categories can be released, no part of δ is set aside for them; a fit that
         # starts from an earlier release takes over its domains.
-        threshold_delta=None if (plan.lists or plan.words) and earlier is None else 0.0,
+        threshold_delta=None if listed and earlier is None else 0.0,
     )
     # The plan refuses options that do not fit the database.
     foresee(plan, synthesizer, accountant, {})
@@ -174,7 +180,10 @@ def begin(
 
 
 def _extract(draft: Draft) -> None:
-    """Read the rows from one snapshot; the source is not needed afterwards."""
+    """Read the rows from one snapshot; the source is not needed afterwards.
+
+    Paths of documents are read first, and released, since what else is read depends on them.
+    """
     workers, where = None, draft.config.counting.where
     if where != LOCAL:
         workers = draft.counting.enter_context(Workers(where))
@@ -187,13 +196,23 @@ def _extract(draft: Draft) -> None:
                 remedy="Run the command again.",
             )
         _hold(snapshot, draft.plan)
-        draft.data = shielded(
-            lambda: extract(snapshot, draft.plan, draft.reporter, workers),
-            "the source's rows could not be read",
-        )
-    draft.session = Session(
-        draft.data.database, draft.accountant, draft.release, _noise(draft.config)
-    )
+
+        def read(plan: FitPlan, hands: Workers | None) -> PrivateDatabase:
+            draft.data = shielded(
+                lambda: extract(snapshot, plan, draft.reporter, hands),
+                "the source's rows could not be read",
+            )
+            return draft.data.database
+
+        asked = draft.plan.documents.words and draft.since is None
+        data = read(draft.plan.documents, None) if asked else read(draft.plan, workers)
+        draft.session = Session(data, draft.accountant, draft.release, _noise(draft.config))
+        if asked:
+            _totals(draft)
+            noise, whole = Noise(draft.accountant.accounting), draft.accountant.total
+            rounds = Rounds(draft.plan, noise, whole, 0.0, draft.totals)
+            draft.plan = release_paths(draft.session, rounds)
+            draft.session.read_again(read(draft.plan, workers))
 
 
 def _hold(snapshot: Snapshot, plan: FitPlan) -> None:
@@ -290,6 +309,8 @@ def _noise(config: Config) -> NoiseSource:
 
 def _totals(draft: Draft) -> None:
     """Release the totals, and warn of tables that are too small before more is spent."""
+    if hasattr(draft, "totals"):
+        return
     draft.totals = totals = release_totals(draft.session, draft.plan)
     spec = draft.plan.spec
     first, _, least = foresee(draft.plan, draft.synthesizer, draft.accountant, totals)
@@ -382,7 +403,7 @@ def finish(draft: Draft) -> Model:
             rho=level.rho,
             conversion=level.delta,
         ),
-        config=_public_config(draft.config),
+        config=_public_config(draft.plan.config),
         tables=tables,
         synthesizer=draft.synthesizer.name,
         state=state,

@@ -21,7 +21,7 @@ from privbench.encoding import (
 )
 from privbench.pipeline.domain_budget import Rounds, is_public, total_amounts
 from privbench.pipeline.domain_error import Noise, believed
-from privbench.pipeline.domain_words import WordRounds, deltas
+from privbench.pipeline.domain_words import WordRounds, deltas, path_lists
 from privbench.pipeline.prepare import FitPlan
 from privbench.privacy import (
     Accountant,
@@ -58,13 +58,14 @@ def planned(
     """
     spec, noise = plan.spec, Noise(source.accounting)
     rows = {name: source.rows(name) for name in spec.tables}
-    of_labels, of_words = deltas(plan, delta)
+    of_labels, of_words, _ = deltas(plan, delta)
     rounds = Rounds(plan, noise, source.total, of_labels, rows)
     totals = total_amounts(plan, source.total)
     sizes = rounds.sizes({})
     ranked, lists = rounds.laws(sizes), plan.lists
-    first = [
+    first: list[Question] = [
         *(Measurement(Total(name), amount, f"total {name}") for name, amount in totals.items()),
+        *path_lists(rounds, delta).values(),
         *rounds.units(),
         *ranked.values(),
     ]
@@ -203,7 +204,7 @@ def settle_accounting(plan: FitPlan, privacy: PrivacyConfig) -> Accounting:
     if privacy.epsilon is None or privacy.delta == 0.0:
         return "pure"
     # Root tables of every list that may be asked for, and of every other event.
-    tables = (*(table for table, _ in plan.lists.values()), *plan.words)
+    tables = (*(table for table, _ in plan.lists.values()), *plan.words, *plan.documents.words)
     lists, others = [plan.spec.roots(table) for table in tables], _others(plan)
     load = root_sums((roots, 1.0) for roots in (*lists, *others))
     list_load = root_sums((roots, 1.0) for roots in lists)

@@ -21,9 +21,9 @@ from privbench.encoding import (
     Step,
     StepNeed,
 )
+from privbench.encoding.documents import DocumentReader
 from privbench.encoding.ordered import OrderedCodec
 from privbench.encoding.text import TextCodec
-from privbench.encoding.unmodelled import DOCUMENTS, SizedReader
 from privbench.pipeline.foreseen import least_sizes
 from privbench.pipeline.model import Model
 from privbench.pipeline.prepare import FitPlan, prepare
@@ -151,10 +151,10 @@ def finer_units(
 
 
 def placeholders(plan: FitPlan) -> Iterator[Loss]:
-    """Columns of documents of which no path is declared, so that only their size is measured."""
+    """Columns of documents of which no path is known."""
     for item in plan.private:
         for name, reader in item.readers.items():
-            if isinstance(reader, SizedReader) and reader.codec.measure in DOCUMENTS:
+            if isinstance(reader, DocumentReader) and not reader.paths:
                 _, why = reader.describe()
                 place = f"{item.table.key}.{name}"
                 yield Loss(place, "documents without their keys", why.partition(": ")[2])

@@ -23,6 +23,7 @@ from privbench.encoding import (
     table_coverage,
 )
 from privbench.encoding.base import Need
+from privbench.encoding.documents import DocumentReader, PathReader
 from privbench.encoding.formats import without_formats
 from privbench.errors import ConfigError, SchemaError
 from privbench.pipeline.computed import texts
@@ -111,6 +112,16 @@ class FitPlan:
             for reader in item.readers.values()
             if reader.words is not None and reader.words.listed
         ]
+
+    @cached_property
+    def documents(self) -> FitPlan:
+        """The plan that reads paths of documents alone, where they are released."""
+        tables = {}
+        for key, item in self.tables.items():
+            asked = [r for r in item.readers.values() if isinstance(r, DocumentReader) and r.asks]
+            some = {reader.name: PathReader(key, reader.column) for reader in asked}
+            tables[key] = replace(item, readers=some)
+        return replace(self, tables=tables)
 
     def coverage(self) -> list[CoverageLine]:
         """How every column of every table is made, and why."""

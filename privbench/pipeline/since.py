@@ -23,6 +23,7 @@ from privbench.errors import ConfigError, ModelError
 from privbench.learning.graphical.model import TableLaw
 from privbench.pipeline.decode import sound
 from privbench.pipeline.domain_budget import totals_share
+from privbench.pipeline.domain_words import with_paths
 from privbench.pipeline.domains import Codecs, Domains, recode
 from privbench.pipeline.model import Model
 from privbench.pipeline.prepare import FitPlan, TablePlan, prepare
@@ -50,6 +51,7 @@ class Since:
     model: Model
     codecs: Codecs  # its codecs, per private table and modelled column
     laws: Mapping[str, TableLaw]  # its laws of the private tables
+    plan: FitPlan  # the fit's plan with the paths that the release has
 
     @classmethod
     def read(cls, path: str | Path, plan: FitPlan, learner: Synthesizer[Any]) -> Since:
@@ -66,7 +68,17 @@ class Since:
         if model.synthesizer != learner.name:
             _refuse(f"was made by the synthesizer {model.synthesizer!r}, not {learner.name!r}.")
         with sound():
-            _require_same_tables(plan, prepare(model.schema, Config.model_validate(model.config)))
+            then = prepare(model.schema, Config.model_validate(model.config))
+            plan = with_paths(
+                plan,
+                {
+                    (key, name): said.paths
+                    for key, item in then.tables.items()
+                    for name, said in item.section.columns.items()
+                    if key in plan.tables and name in plan.documents.tables[key].readers
+                },
+            )
+            _require_same_tables(plan, then)
             _require_same_promise(plan, model)
             if {*model.public} != {item.table.key for item in plan.public}:
                 _refuse("has other public tables.")
@@ -81,7 +93,7 @@ class Since:
             for name, law in fitted.laws.items():
                 if name not in plan.spec.tables or law.keys != plan.spec.tables[name].keys:
                     _refuse("has other keys.", name)
-        return cls(learner, model, codecs, fitted.laws)
+        return cls(learner, model, codecs, fitted.laws, plan)
 
     def accounting(self, privacy: PrivacyConfig) -> PrivacyConfig:
         """The fit's privacy config with the release's accounting; refused if it names another."""

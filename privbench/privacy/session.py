@@ -61,15 +61,20 @@ class Session:
             raise PrivacyRefusal("the ledger must state whether a release's noise is seeded.")
         if release.accounting != accountant.accounting or accountant.spent:
             raise PrivacyRefusal("a session needs an unused accountant that fits its release.")
-        if isinstance(source, SeededNoise):
-            data.rank_by(source.keys)
-        self._data, self._noise = data, source
+        self._noise = source
+        self.read_again(data)
         self._accountant, self._release = accountant, release
         self.trace: list[Step] = []  # every release so far
         self.accounting: Accounting = accountant.accounting
         self.release_id = release.id  # its random name, by which a killed fit is resumed
         self.amount_total = accountant.total  # the whole budget per root table, ε or ρ
         self.delta_total = accountant.threshold_delta  # for threshold releases, per root table
+
+    def read_again(self, data: PrivateDatabase) -> None:
+        """Go on with other attributes of the same rows, which earlier releases may have chosen."""
+        if isinstance(self._noise, SeededNoise):
+            data.rank_by(self._noise.keys)
+        self._data = data
 
     @property
     def private(self) -> bool:

@@ -108,7 +108,7 @@ def test_the_deepest_document_that_can_be_stored_is_read(connection, parts):
         texts = [text for text, _ in plan_of(connection, "jsons").select(sql.Identifier("d"))]
         query = sql.SQL("COPY (SELECT {} FROM public.jsons) TO STDOUT")
         with connection.cursor().copy(query.format(sql.SQL(", ").join(texts))) as rows:
-            assert {field for row in rows.rows() for field in row} == {None}
+            assert {field for row in rows.rows() for field in row} <= {None, "0" * len(PATHS)}
 
 
 @pytest.mark.parametrize(
