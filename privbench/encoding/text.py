@@ -235,7 +235,7 @@ class TextCodec(Codec):
         coded = codes[attribute(self.column, "length")]
         cell = _present(coded, len(edges) - 1, chosen, rng, least)
         shape = _present(codes[attribute(self.column, "shape")], len(SHAPES), chosen, rng)
-        shape = settled(shape, 2 * _NOISE, rng)
+        shape = settled(shape, 2 * _NOISE, self.labels or (), rng)
         lengths = np.minimum(rng.integers(edges[cell], edges[cell + 1], dtype=np.int64), MAX_LENGTH)
         if (formats := is_format(shape)).any():
             # One number with as many digits as noise alone gives it would outweigh a column's sum.
