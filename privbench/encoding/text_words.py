@@ -56,7 +56,9 @@ def _sound(
 
 
 def _letters(firsts: tuple[tuple[int, float], ...]) -> tuple[tuple[int, float], ...]:
-    if any(not 32 <= point < 0xD800 or not 0 <= share < math.inf for point, share in firsts):
+    points = [point for point, _ in firsts]
+    odd = any(not 32 <= point < 0xD800 or not 0 <= share < math.inf for point, share in firsts)
+    if odd or points != sorted(set(points)):
         raise ValueError("these are no first characters")
     return firsts
 
@@ -233,7 +235,7 @@ def _sentences(
     """Texts of words: those of first places, then public words between all others, which end it."""
     names, public = [text for text, _ in pieces], frozenset(public_words())
     split = pc.split_pattern(filler, " ")
-    many = pc.list_value_length(split).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+    many = np.diff(split.offsets.to_numpy()).astype(np.int64)
     pool = pa.concat_arrays([pa.array(names, pa.string()), split.flatten()])
     rows, number = np.repeat(np.arange(len(at)), many), np.arange(len(pool) - len(names))
     nth = number - np.repeat(np.cumsum(many) - many, many)
@@ -243,12 +245,12 @@ def _sentences(
     stop = np.array([text in public for text in names] + [False])[tail]
     rank = np.argsort(np.argsort(np.where(tail < 0, 9, chance + ~stop), axis=1), axis=1)
     stops, others = (kind.sum(axis=1)[:, None] for kind in (stop, (tail >= 0) & ~stop))
-    last = np.where(many[:, None] > 0, chance, 1)
     place = np.empty(at.shape)
     place[:, :PLACES] = np.arange(PLACES)
-    place[:, PLACES:] = PLACES + np.where(
-        stop, (rank + 0.5) / np.maximum(stops, 1), (rank - stops + last) / np.maximum(others, 1)
+    near = np.where(
+        stop, (rank + 0.5) / np.maximum(stops, 1), (rank - stops + 0.99) / (others + 1e-9)
     )
+    place[:, PLACES:] = PLACES + near
     row, column = np.nonzero(at >= 0)
     key = [2 * PLACES * rows + behind + (nth + 1) / many[rows]]
     order = np.argsort(np.append(key, 2 * PLACES * row + place[row, column]), kind="stable")
@@ -304,8 +306,8 @@ def with_firsts(
     free = np.ones(len(texts), np.bool_) if free is None else free
     if not firsts or not free.any():
         return texts
-    points, place = np.unique([point for point, _ in firsts], return_inverse=True)
-    law = np.append(np.bincount(place, [share for _, share in firsts]), 0.0) * weights.sum()
+    points, shares = (np.array(part) for part in zip(*firsts, strict=True))
+    law = np.append(shares, 0.0) * weights.sum()
     found = _points(texts)
     # The number of every text's first character in the law; the last one is that of all others.
     have = np.searchsorted(points, found)
