@@ -113,7 +113,7 @@ def workload() -> None:
 @click.option("--joins", callback=_range, metavar="N-M", help="Joins of a query.")
 @click.option("--predicates", callback=_range, metavar="N-M", help="Predicates of a query.")
 @click.option("--operators", callback=_operators, metavar="LIST",
-              help="Of =, <, >, <=, >=, between.")  # fmt: skip
+              help="Of =, <, >, <=, >=, between, like, ilike.")  # fmt: skip
 @click.option("--card-min", "least", type=click.IntRange(0), metavar="N", help="Least answer.")
 @click.option("--card-max", "most", type=click.IntRange(0), metavar="N", help="Largest answer.")
 @click.option("--seed", type=int, default=0, help="Seed of the draws.")

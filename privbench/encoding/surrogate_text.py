@@ -136,16 +136,23 @@ def is_format(shapes: NDArray[Any]) -> NDArray[np.bool_]:
     return shapes >= _PLAIN
 
 
-def settled(shapes: NDArray[np.int64], least: float, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Shapes without those of words if these are a smaller share than ``least``.
+def settled(
+    codes: NDArray[np.int64], least: float, labels: tuple[str, ...], rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Shapes without those of words where these are noise; one word among numbers ends a query.
 
-    So few are what the noise of their cells leaves, and one word among numbers ends a query.
+    They are if they are a smaller share than ``least``. Where noise hides all shapes, words have
+    each about as often: then formats that all released labels have are better known.
     """
-    words = np.flatnonzero(~is_format(shapes))
-    if not 0 < len(words) < least * len(shapes):
-        return shapes
-    result = shapes.copy()
-    result[words] = rng.choice(shapes[is_format(shapes)], len(words))
+    words = np.flatnonzero(~is_format(codes))
+    known = shapes(pa.array([label for label in labels if label], pa.string())).astype(np.int64)
+    alike = np.bincount(codes[words], minlength=1).max() * _PLAIN < 2 * len(words)
+    if not (alike and len(known) and is_format(known).all()):
+        if not 0 < len(words) < least * len(codes):
+            return codes
+        known = codes[is_format(codes)]
+    result = codes.copy()
+    result[words] = rng.choice(known, len(words))
     return result
 
 
@@ -286,10 +293,14 @@ def _code(layout: _Layout, rng: np.random.Generator) -> Bytes:
 
 
 def _lower(layout: _Layout, rng: np.random.Generator) -> Bytes:
-    """Fill every string with alternating consonants and vowels, beginning with either."""
-    phase = rng.integers(2, size=len(layout.lengths))
-    vowel = (layout.places() + phase[layout.rows()]) % 2 == 1
-    return np.where(vowel, _random(_VOWELS, layout, rng), _random(_CONSONANTS, layout, rng))
+    """Fill every string with alternating consonants and vowels; it begins as often as words do."""
+    known = _letters(first_letters())
+    first = known[rng.integers(len(known), size=len(layout.lengths))]
+    vowel = (layout.places() + np.isin(first, _VOWELS)[layout.rows()]) % 2 == 1
+    flat = np.where(vowel, _random(_VOWELS, layout, rng), _random(_CONSONANTS, layout, rng))
+    some = layout.lengths > 0
+    flat[layout.starts[:-1][some]] = first[some]
+    return flat
 
 
 def _capitalise(flat: Bytes, layout: _Layout) -> Bytes:
@@ -303,6 +314,12 @@ def _capitalise(flat: Bytes, layout: _Layout) -> Bytes:
 def words() -> tuple[str, ...]:
     """The package's own word list."""
     return tuple(packaged("words", "privbench.encoding")["words"])
+
+
+@lru_cache(maxsize=1)
+def first_letters() -> str:
+    """The first letters of all words of that list."""
+    return "".join(word[0] for word in words())
 
 
 def _prose(layout: _Layout, rng: np.random.Generator) -> Bytes:

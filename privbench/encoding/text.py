@@ -216,26 +216,26 @@ class TextCodec(Codec):
         rows = len(chosen)
         count = rng.permutation(times(surrogates, rows)) if surrogates else None
         value = None if count is None else np.repeat(np.arange(len(count)), count)
+        edges = np.array(self.lengths or (), dtype=np.int64)
+        blank = edges[:2].tolist() == [0, 1]
+        cell = np.ones(rows, np.int64)
+        if self.lengths is not None:
+            # Texts beside the labels are not empty if the empty text is one of these.
+            least = int("" in (self.labels or ()) and blank and len(edges) > 2)
+            coded = codes[attribute(self.column, "length")]
+            cell = _present(coded, len(edges) - 1, chosen, rng, least)
         if self.lengths is None or (self.provider is not None and not self.pieces):
-            provider = self.provider or "word"
+            provider, most = self.provider or "word", self.type.length
             if count is None or value is None:
-                made, weights = made_semantic(provider, rows, rng, self.type.length), np.ones(rows)
+                made, weights = made_semantic(provider, rows, rng, most), np.ones(rows)
             else:
-                made, weights = made_distinct(provider, len(count), rng, self.type.length), count
+                made, weights = made_distinct(provider, len(count), rng, most), count
             made = with_firsts(made, self.firsts, weights, rng)
             made = made if value is None else made.take(pa.array(rng.permutation(value)))
-            if self.lengths is None or self.lengths[:2] != (0, 1):
-                return made
-            coded = codes[attribute(self.column, "length")]
-            empty = _present(coded, len(self.lengths) - 1, chosen, rng) == 0
-            return pc.if_else(pa.array(empty), pa.scalar("", made.type), made)
-        edges = np.array(self.lengths, dtype=np.int64)
-        # Texts beside the labels are not empty if the empty text is one of these.
-        least = int("" in (self.labels or ()) and edges[:2].tolist() == [0, 1] and len(edges) > 2)
-        coded = codes[attribute(self.column, "length")]
-        cell = _present(coded, len(edges) - 1, chosen, rng, least)
+            empty = pa.array(blank & (cell == 0))
+            return pc.if_else(empty, pa.scalar("", made.type), made)
         shape = _present(codes[attribute(self.column, "shape")], len(SHAPES), chosen, rng)
-        shape = settled(shape, 2 * _NOISE, rng)
+        shape = settled(shape, 2 * _NOISE, self.labels or (), rng)
         lengths = np.minimum(rng.integers(edges[cell], edges[cell + 1], dtype=np.int64), MAX_LENGTH)
         if (formats := is_format(shape)).any():
             # One number with as many digits as noise alone gives it would outweigh a column's sum.

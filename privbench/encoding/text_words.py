@@ -56,7 +56,9 @@ def _sound(
 
 
 def _letters(firsts: tuple[tuple[int, float], ...]) -> tuple[tuple[int, float], ...]:
-    if any(not 32 <= point < 0xD800 or not 0 <= share < math.inf for point, share in firsts):
+    points = [point for point, _ in firsts]
+    odd = any(not 32 <= point < 0xD800 or not 0 <= share < math.inf for point, share in firsts)
+    if odd or points != sorted(set(points)):
         raise ValueError("these are no first characters")
     return firsts
 
@@ -96,9 +98,7 @@ def word_piece(text: pa.Array, hosts: bool | None = None) -> WordPiece:
     ['large_string', 'large_string']
     """
     plain = text.cast(pa.string()).fill_null("")
-    letters = pc.utf8_slice_codeunits(plain, 0, 1).dictionary_encode()
-    points = np.array([ord(one) if one else -1 for one in letters.dictionary.to_pylist()], np.int32)
-    firsts = points[letters.indices.to_numpy(zero_copy_only=False)]
+    firsts = _points(plain)
     if hosts is False:
         nothing = pa.array([], pa.large_string()).dictionary_encode()
         return WordPiece(nothing, np.zeros(len(text), np.int64), firsts)
@@ -112,6 +112,14 @@ def word_piece(text: pa.Array, hosts: bool | None = None) -> WordPiece:
     codes = known.indices.take(words) if len(words) else pa.array([], pa.int32())
     sizes = pc.list_value_length(lists).to_numpy(zero_copy_only=False).astype(np.int64)
     return WordPiece(pa.DictionaryArray.from_arrays(codes, known.dictionary), sizes, firsts)
+
+
+def _points(text: pa.Array) -> NDArray[np.int32]:
+    """The code point of every text's first character, −1 if it has none."""
+    letters = pc.utf8_slice_codeunits(text, 0, 1).dictionary_encode()
+    points = np.array([ord(one) if one else -1 for one in letters.dictionary.to_pylist()], np.int32)
+    places: Ints = letters.indices.to_numpy(zero_copy_only=False)
+    return points[places]
 
 
 def _pieces(words: pa.Array, hosts: bool) -> pa.Array:
@@ -173,17 +181,33 @@ def worded(
     ``weights`` says how many rows share each text. A word stands whole or not at all. With the
     texts, whether each begins with what fills it.
     """
-    block = np.cumsum(lengths) // _BLOCK
-    ends = [*(np.flatnonzero(np.diff(block)) + 1).tolist(), len(lengths)]
-    parts, start = [], 0
-    for end in ends:
-        one = slice(start, end)
-        at = _placed(pieces, weights[one], rng)
-        parts.append(_filled(pieces, at, shapes[one], lengths[one], weights[one], longest, rng))
-        start = end
+    sizes = np.array([len(text) + (text[0] != GLUE) for text, _ in pieces] + [0], np.int64)
+    parts, fronts = [], []
+    for rows in np.split(
+        np.arange(len(lengths)), np.flatnonzero(np.diff(np.cumsum(lengths) // _BLOCK)) + 1
+    ):
+        at, tie = _placed(pieces, weights[rows], rng), rng.random(len(rows))
+        # Long texts get the words that need most room.
+        given, wanted = (
+            np.lexsort((tie, size, weights[rows]))
+            for size in (sizes[at].sum(axis=1), lengths[rows])
+        )
+        at[wanted] = at[given]
+        # A filler stands in front if no word does, and else behind the first places.
+        some, front = (at >= 0).any(axis=1), at[:, 0] < 0
+        room = lengths[rows] - sizes[at].sum(axis=1)
+        room = np.where(front & some, np.maximum(room, _GAP), room)
+        room = np.minimum(np.where(room < np.where(some, _GAP, 1), 0, room), longest)
+        dense = np.isin(shapes[rows], _WHOLE)
+        shape = np.where(dense & some, SHAPES.index("lower"), shapes[rows])
+        filler = made_text(shape, room, rng).cast(pa.string())
+        filler = pc.if_else(pa.array(dense & ~front), joined(f"{GLUE}/", filler), filler)
+        filler = pc.if_else(pa.array(room > 0), filler, pa.scalar(None, pa.string()))
+        parts.append(_sentences(pieces, at, filler, longest, rng))
+        fronts.append(front & (room > 0))
     wide = int(lengths.sum()) > 2**30
-    texts = [part.cast(pa.large_string()) if wide else part for part, _ in parts]
-    return pa.concat_arrays(texts), np.concatenate([front for _, front in parts])
+    texts = [part.cast(pa.large_string()) if wide else part for part in parts]
+    return pa.concat_arrays(texts), np.concatenate(fronts)
 
 
 def _placed(pieces: Pieces, weights: Floats, rng: np.random.Generator) -> Ints:
@@ -206,45 +230,39 @@ def _placed(pieces: Pieces, weights: Floats, rng: np.random.Generator) -> Ints:
     return at
 
 
-def _filled(
-    pieces: Pieces,
-    at: Ints,
-    shapes: Ints,
-    lengths: Ints,
-    weights: Floats,
-    longest: int,
-    rng: np.random.Generator,
-) -> tuple[pa.Array, NDArray[np.bool_]]:
-    """The texts; long texts get the words that need most room."""
-    names, tie = [text for text, _ in pieces], rng.random(len(at))
-    sizes = np.array([len(text) + (text[0] != GLUE) for text in names] + [0], np.int64)
-    given, wanted = (np.lexsort((tie, size, weights)) for size in (sizes[at].sum(axis=1), lengths))
-    at[wanted] = at[given]
-    room = lengths - sizes[at].sum(axis=1)
-    some = (at >= 0).any(axis=1)
-    # A filler stands in front if no word does, and else behind the first places.
-    front = at[:, 0] < 0
-    room = np.where(front & some, np.maximum(room, _GAP), room)
-    room = np.where(room < np.where(some, _GAP, 0), 0, room)
-    dense = np.isin(shapes, _WHOLE)
-    shape = np.where(dense & some, SHAPES.index("lower"), shapes)
-    filler = made_text(shape, np.minimum(room, longest), rng).cast(pa.string())
-    filler = pc.if_else(pa.array(dense & ~front), joined(f"{GLUE}/", filler), filler)
-    pool = pa.concat_arrays([pa.array(names, pa.string()), filler])
-    fills = np.where(room > 0, len(names) + np.arange(len(at)), -1)
-    what = np.column_stack([fills, at])
-    place = PLACES + rng.random(what.shape)
-    place[:, 1 : 1 + PLACES] = np.arange(PLACES)
-    place[front, 0] = -1
-    what = np.take_along_axis(what, np.argsort(place, axis=1), axis=1)
-    row, column = np.nonzero(what >= 0)
-    chosen = what[row, column]
+def _sentences(
+    pieces: Pieces, at: Ints, filler: pa.Array, longest: int, rng: np.random.Generator
+) -> pa.Array:
+    """Texts of words: those of first places, then public words between all others, which end it."""
+    names, public = [text for text, _ in pieces], frozenset(public_words())
+    split = pc.split_pattern(filler, " ")
+    many = np.diff(split.offsets.to_numpy()).astype(np.int64)
+    pool = pa.concat_arrays([pa.array(names, pa.string()), split.flatten()])
+    rows, number = np.repeat(np.arange(len(at)), many), np.arange(len(pool) - len(names))
+    nth = number - np.repeat(np.cumsum(many) - many, many)
+    behind = PLACES * ((nth > 0) | (at[:, 0] >= 0)[rows])
+    # Of every text public words, and then its others, in random order at equal distances.
+    tail, chance = at[:, PLACES:], rng.random((len(at), at.shape[1] - PLACES))
+    stop = np.array([text in public for text in names] + [False])[tail]
+    rank = np.argsort(np.argsort(np.where(tail < 0, 9, chance + ~stop), axis=1), axis=1)
+    stops, others = (kind.sum(axis=1)[:, None] for kind in (stop, (tail >= 0) & ~stop))
+    place = np.empty(at.shape)
+    place[:, :PLACES] = np.arange(PLACES)
+    near = np.where(
+        stop, (rank + 0.5) / np.maximum(stops, 1), (rank - stops + 0.99) / (others + 1e-9)
+    )
+    place[:, PLACES:] = PLACES + near
+    row, column = np.nonzero(at >= 0)
+    key = [2 * PLACES * rows + behind + (nth + 1) / many[rows]]
+    order = np.argsort(np.append(key, 2 * PLACES * row + place[row, column]), kind="stable")
+    chosen = np.append(len(names) + number, at[row, column])[order]
+    row = np.append(rows, row)[order]
     upto = np.cumsum(pc.utf8_length(pool).to_numpy(zero_copy_only=False)[chosen] + 1)
     kept = upto - np.append(0, upto)[np.searchsorted(row, row)] <= longest + 1
     ends = np.searchsorted(row[kept], np.arange(len(at) + 1))
     lists = pa.ListArray.from_arrays(pa.array(ends, pa.int32()), pool.take(pa.array(chosen[kept])))
     made = pc.replace_substring(pc.binary_join(lists, " "), f" {GLUE}", "")
-    return numbered(pc.replace_substring(made, GLUE, ""), rng), front & (room > 0)
+    return numbered(pc.replace_substring(made, GLUE, ""), rng)
 
 
 #: Shapes of texts without blanks, whose filler is joined to a word.
@@ -289,9 +307,9 @@ def with_firsts(
     free = np.ones(len(texts), np.bool_) if free is None else free
     if not firsts or not free.any():
         return texts
-    points, place = np.unique([point for point, _ in firsts], return_inverse=True)
-    law = np.append(np.bincount(place, [share for _, share in firsts]), 0.0) * weights.sum()
-    found = word_piece(texts, hosts=False).firsts
+    points, shares = (np.array(part) for part in zip(*firsts, strict=True))
+    law = np.append(shares, 0.0) * weights.sum()
+    found = _points(texts)
     # The number of every text's first character in the law; the last one is that of all others.
     have = np.searchsorted(points, found)
     have[np.append(points, -2)[have] != found] = len(points)

@@ -160,12 +160,13 @@ def find_law(noisy: Floats, sd: float, chances: Floats) -> tuple[float, ...]:
     return tuple((weights / total).tolist()) if total > 0 else ()
 
 
-def find_cycle(noisy: Floats, sd: float) -> tuple[float, ...]:
+def find_cycle(noisy: Floats, sd: float, law: Floats | None = None) -> tuple[float, ...]:
     """Shares of the places in a cycle, in which noise is damped; () where it hides them.
 
-    Deviations from equal shares are damped as far as noise alone would make them (positive-part
-    James-Stein estimator), so that places of equal shares stay so. Then negative shares become 0,
-    and the same number is taken from all others.
+    Deviations from equal shares, or from a public ``law``, are damped as far as noise alone would
+    make them (positive-part James-Stein estimator), so that places of equal shares stay so. Then
+    negative shares become 0, and the same number is taken from all others. A law stays where noise
+    hides all but the sum.
 
     >>> [round(share, 3) for share in find_cycle(np.array([100.0, 0.0, 100.0, -1.0]), 1.0)]
     [0.5, 0.0, 0.5, 0.0]
@@ -175,14 +176,16 @@ def find_cycle(noisy: Floats, sd: float) -> tuple[float, ...]:
     cells, total = len(noisy), float(noisy.sum())
     if total <= SURE * sd * cells**0.5:
         return ()
-    apart = noisy - total / cells
-    kept = 1 - (cells - 3) * sd**2 / max(float(apart @ apart), 1e-9)
-    if kept <= 0:
+    usual = np.full(cells, total / cells) if law is None else total * law / law.sum()
+    apart = noisy - usual
+    kept = max(1 - (cells - 3) * sd**2 / max(float(apart @ apart), 1e-9), 0.0)
+    if kept == 0 and law is None:
         return ()
-    falling = -np.sort(-(total / cells + kept * apart))
+    found = usual + kept * apart
+    falling = -np.sort(-found)
     excess = (np.cumsum(falling) - total) / np.arange(1, cells + 1)
     taken = excess[np.flatnonzero(falling > excess)[-1]]
-    shares = np.maximum(total / cells + kept * apart - taken, 0.0)
+    shares = np.maximum(found - taken, 0.0)
     return tuple((shares / shares.sum()).tolist())
 
 

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from privbench.config import ColumnConfig
 from privbench.encoding import Codec
 from privbench.encoding.documents import Paths, released_paths
+from privbench.encoding.surrogate_text import first_letters
 from privbench.encoding.text_words import FIRSTS, GAPS, Firsts, Pieces, WordsNeed, public_words
 from privbench.learning.ranges import find_cycle
 from privbench.pipeline.domain_budget import Rounds
@@ -53,6 +54,8 @@ _MOST = 1024
 _CLEAR, _PLACE = 4.0, 2.5
 #: Laplace noise passes 1.5 times as many standard deviations as often as Gaussian noise.
 _HEAVY = 1.5
+#: What is added to how many of the public words begin with a letter, some with none.
+_RARE = 2.0
 #: Where alphabets, digits and other signs begin among code points.
 _ALPHABETS = (
     0x30, 0x3A, 0x41, 0x5B, 0x61, 0x7B, 0x7F, 0xC0, 0x180, 0x391, 0x3CA, 0x410, 0x430, 0x450, 0x5D0
@@ -186,10 +189,14 @@ def release_words(
 
 
 def _letters(noisy: NDArray[np.float64], clear: float) -> NDArray[np.float64]:
-    """Counts of first characters, 0 for noise, which may hide each letter, but not an alphabet."""
+    """Counts of first characters, 0 for noise, which may hide each letter, but not an alphabet.
+
+    What noise hides of an alphabet's law follows public words.
+    """
     held = np.where(noisy > _CLEAR * clear, noisy, 0.0)
+    usual = np.array([_RARE + first_letters().count(chr(point).lower()) for point in FIRSTS])
     for part in np.split(np.arange(len(FIRSTS)), np.searchsorted(FIRSTS, _ALPHABETS)):
-        shares = find_cycle(noisy[part], clear)
+        shares = find_cycle(noisy[part], clear, usual[part])
         held[part] = noisy[part].sum() * np.array(shares) if shares else held[part]
     return np.where(np.isin(FIRSTS, [*GAPS]), 0.0, held)
 

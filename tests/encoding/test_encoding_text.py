@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from datetime import datetime
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -202,6 +203,26 @@ def test_a_rest_that_is_noise_becomes_labels_and_a_real_one_does_not():
 
 
 @pytest.mark.parametrize(
+    ("labels", "kinds", "numbers"),
+    [
+        (("0", "12"), range(len(WORDS)), True),
+        (("0", ""), range(len(WORDS)), True),
+        (("0", "12"), [0, 0, 0, 1], False),
+        (("0", "red"), range(len(WORDS)), False),
+        ((), range(len(WORDS)), False),
+    ],
+)
+def test_texts_whose_shapes_noise_hides_have_the_formats_of_the_labels(labels, kinds, numbers):
+    codes = codes_of(np.full(700, len(labels)))
+    codes[attribute("c", "shape")] = np.resize(kinds, 700)
+    found = codec_of(None, labels).decode(codes, generator(6)).to_pylist()
+    assert all(map(str.isdigit, found)) == numbers
+    # Of words most begin with consonants.
+    lower = [text for text in found if text.isalpha() and text.islower()]
+    assert sum(text[0] in "aeiou" for text in lower) < max(0.3 * len(lower), 1)
+
+
+@pytest.mark.parametrize(
     "blocks", [[[-1, 0.5]], [[1, -0.5]], [[1, float("nan")]], [[float("inf"), 1.0]], [[10**9, 1.0]]]
 )
 def test_surrogates_from_json_of_hostile_blocks_is_refused(blocks):
@@ -337,6 +358,22 @@ def test_texts_are_made_of_released_words_at_their_frequency():
     assert sum(text[:1] == "Q" for text in found) / rows == pytest.approx(0.2, abs=0.03)
     assert max(map(len, found)) <= 40
     assert not any("\x1f" in text or "\x1d" in text for text in found)
+
+
+@pytest.mark.parametrize("kind", ["lower", "sentence"])
+def test_public_words_stand_between_the_others_and_end_no_text(kind):
+    law = [("A", (1.0, 1.0, 0.0, 0.0)), ("Epic", (0.5, 0.0, 0.0, 0.0))]
+    law += [(word, (0.9, 0.0, 0.0, 0.0)) for word in ("of", "a", "who", "and")]
+    codec = TextCodec("c", TEXT, False, None, (0, 60, 71), None).with_words(tuple(law), ())
+    codes = {name: np.ones(300, np.int64) for name in codec.domains}
+    codes["c\x1fshape"][:] = SHAPES.index(kind)
+    public = {"of", "a", "who", "and"}
+    for text in codec.decode(codes, generator(1)).to_pylist():
+        first, *rest = text.split(" ")
+        assert first == "A"
+        assert rest[-1] not in public
+        near = sum({one, other} <= public for one, other in pairwise(rest))
+        assert near == 0 or len(rest) < 9
 
 
 @pytest.mark.parametrize("provider", [None, "street_address"])

@@ -178,6 +178,10 @@ def test_words_and_first_letters_are_told_from_noise():
     assert sum(share for point, share in firsts if point != ord("M")) < 0.05
     hidden = laws_of(query, rng.normal(0, sd, exact.size), sd)
     assert hidden == ((), ())
+    # Letters that noise alone tells apart begin as many texts as public words.
+    exact[1 : 1 + len(FIRSTS)] = [60.0 * (0x61 <= point < 0x7B) for point in FIRSTS]
+    _, firsts = laws_of(query, exact, 4 * sd)
+    assert dict(firsts)[ord("s")] > 5 * dict(firsts)[ord("z")]
 
 
 @pytest.mark.parametrize("accounting", ["pure", "zcdp"])

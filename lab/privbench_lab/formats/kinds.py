@@ -10,7 +10,7 @@ from privbench.errors import UsageError
 from privbench.rng import generator
 from privbench.schema import Schema, Table
 from privbench.workload.generators.draft import Draft, JoinTree, Row, Values, pick
-from privbench.workload.generators.kinds import Kind, Plan, around, collect, fitting
+from privbench.workload.generators.kinds import Kind, Plan, around, collect
 from privbench.workload.generators.rows import Answers, RowSource
 from privbench.workload.query import Workload
 
@@ -31,8 +31,11 @@ def sam(rows: RowSource, answers: Answers, schema: Schema, plan: Plan) -> Worklo
     tables = [table for table in schema if rows.values(table)] or list(schema)
 
     def operators(values: Values, text: str) -> list[str]:
-        ranged = (values.ordered or values.is_text) and len(set(values.texts)) >= _RANGED
-        return fitting(plan, equal=values.texts.count(text) > 1, ranged=ranged)
+        ranged = (values.ordered or values.column.type.category == "S") and len(
+            set(values.texts)
+        ) >= _RANGED
+        equal = values.texts.count(text) > 1
+        return [one for one in plan.operators if (equal if one == "=" else ranged)]
 
     def drawn(_joins: int) -> Draft | None:
         return around(a_row(tables, rows, rng), rows, plan, rng, operators, exact=True)

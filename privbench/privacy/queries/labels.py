@@ -205,6 +205,14 @@ def _root_up(squares: NDArray[np.int64]) -> NDArray[np.int64]:
     return root + (root * root < scaled)
 
 
+def _of_norm(norm: Norm, cells: int, spec: DatabaseSpec) -> Sensitivity:
+    """The claim of what a unit adds to at most so many cells, with a norm of GRID at most."""
+    l1 = GRID * (1 if norm == "l1" else math.isqrt(cells - 1) + 1)
+    if spec.relation.neighbours == "replace":
+        return Sensitivity(2 * l1, up(math.sqrt(2) * GRID), GRID, 2 * cells)
+    return Sensitivity(l1, float(GRID), GRID, cells)
+
+
 @dataclass(frozen=True, slots=True)
 class LabelCounts(_Weighted):
     """Weighted count of each value of a column: a text, or a grid point written in digits.
@@ -250,11 +258,7 @@ class LabelCounts(_Weighted):
         return 1 if single(spec, self.source) else self.most
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
-        most = self._most(spec)
-        l1 = GRID * (1 if self.norm == "l1" else math.isqrt(most - 1) + 1)
-        if spec.relation.neighbours == "replace":
-            return Sensitivity(2 * l1, up(math.sqrt(2) * GRID), GRID, 2 * most)
-        return Sensitivity(l1, float(GRID), GRID, most)
+        return _of_norm(self.norm, self._most(spec), spec)
 
     def evaluate(self, data: PrivateDatabase) -> NoReturn:
         """Refused: part of its cells are private. Use `evaluate_labels`."""

@@ -21,9 +21,8 @@ from numpy.typing import NDArray
 from privbench.errors import SchemaError
 from privbench.privacy.data import Labels, PrivateDatabase, Words
 from privbench.privacy.queries import labels
-from privbench.privacy.queries.claims import up
 from privbench.privacy.queries.labels import LabelCounts, Norm, _Weighted
-from privbench.privacy.query import GRID, Integers, PublicArray, Sensitivity
+from privbench.privacy.query import Integers, PublicArray, Sensitivity
 from privbench.privacy.spec import DatabaseSpec
 
 #: Most words of one unit that have a vote.
@@ -154,10 +153,7 @@ class WordPresence(_Weighted):
         return (1 + self.firsts.values.size + (1 + PLACES) * len(self.words),)
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
-        l1 = GRID * (1 if self.norm == "l1" else 1 + int(np.sqrt(max(self.shape[0] - 1, 0))))
-        if spec.relation.neighbours == "replace":
-            return Sensitivity(2 * l1, up(2**0.5 * GRID), GRID)
-        return Sensitivity(l1, float(GRID), GRID)
+        return labels._of_norm(self.norm, self.shape[0], spec)
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
         held, counted = _held(data, self)
@@ -184,15 +180,7 @@ class WordPresence(_Weighted):
         start = 1 + self.firsts.values.size
         place = at - np.where(row > 0, held._ends[row - 1], 0)
         listed, near = word >= 0, (word >= 0) & (place < PLACES)
-        number = len(self.words)
-        return (
-            np.concatenate([rows, rows[first > 0], row[listed], row[near]]),
-            np.concatenate(
-                [
-                    np.zeros(rows.size, np.int64),
-                    first[first > 0],
-                    start + word[listed],
-                    start + number * (1 + place[near]) + word[near],
-                ]
-            ),
-        )
+        at_place = start + len(self.words) * (1 + place[near]) + word[near]
+        every = [rows, rows[first > 0], row[listed], row[near]]
+        cells = [np.zeros_like(rows), first[first > 0], start + word[listed], at_place]
+        return np.concatenate(every), np.concatenate(cells)

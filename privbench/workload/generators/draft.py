@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import LiteralString, TypeVar
@@ -10,6 +11,7 @@ from typing import LiteralString, TypeVar
 import numpy as np
 from psycopg import sql
 
+from privbench.encoding.surrogate_text import words
 from privbench.postgres.connect import SELECT
 from privbench.postgres.statement import build
 from privbench.schema import Column, ForeignKey, Schema, Table
@@ -26,6 +28,9 @@ _ORDERED = DATES | {"int2", "int4", "int8", "numeric", "float4", "float8", "time
 _NUMBER = re.compile(r"-?\d+(\.\d+)?\Z")
 # Most characters of a literal; longer values would make queries unreadable.
 _LONGEST = 64
+# The least share of the sampled texts that match a pattern, and their least number.
+_SHARE, _LEAST = 0.02, 5
+_SPECIAL = re.compile(r"[%_\\]")
 # Beyond this many distinct values in the sample an equality hardly ever holds on a clone.
 _FEW = 64
 
@@ -35,33 +40,31 @@ class Values:
     """Values of one column, from which literals are taken."""
 
     column: Column
-    # One text for each sampled row, in no order; None for NULL and for values that are too long.
+    # The beginning of one text for each sampled row, in no order; None for NULL.
     texts: tuple[str | None, ...]
     ordered: bool  # whether ranges make sense
     few: bool  # whether equality makes sense on another database of the same distribution
+    patterns: tuple[str, ...] = ()  # of LIKE, ``word%`` and ``%word%``, that many texts match
 
     @classmethod
     def of(cls, column: Column, texts: Sequence[str | None]) -> Values:
         """Judge a column by a sample of its values."""
         short = tuple(cls.short(text) for text in texts)
         distinct = len({text for text in short if text is not None})
-        few = 0 < distinct <= _FEW and 2 * distinct <= max(len(texts), 2)
-        return cls(column, short, column.type.base in _ORDERED, few)
+        few = 0 < distinct <= _FEW and 2 * distinct <= max(len(texts), 2) and short == (*texts,)
+        patterns = _patterns(texts) if column.type.category == "S" and not few else ()
+        return cls(column, short, column.type.base in _ORDERED, few, patterns)
 
     @property
     def usable(self) -> bool:
         """Whether a predicate can be made at all."""
-        return (self.ordered or self.few) and any(text is not None for text in self.texts)
+        suits = self.ordered or self.few or bool(self.patterns)
+        return suits and any(text is not None for text in self.texts)
 
     @property
     def whole(self) -> bool:
         """Whether the values are whole numbers or days, any of which suits an equality."""
         return self.column.type.base in _WHOLE
-
-    @property
-    def is_text(self) -> bool:
-        """Whether the values are strings."""
-        return self.column.type.category == "S"
 
     def place(self, text: str) -> tuple[float, str]:
         """A sort key for a value in the column's order; strings are ordered by code points."""
@@ -69,8 +72,8 @@ class Values:
 
     @staticmethod
     def short(text: str | None) -> str | None:
-        """The text, or None where it is NULL or too long for a literal."""
-        return text if text is not None and len(text) <= _LONGEST else None
+        """As much of a text as a literal has."""
+        return text and text[:_LONGEST]
 
     def literal(self, text: str) -> sql.Composable:
         """The text as a literal of the column's type."""
@@ -79,6 +82,21 @@ class Values:
         if self.column.type.category == "D":
             return build("{}::{}", sql.Literal(text), sql.SQL(self.column.type.sql))
         return sql.Literal(text)
+
+
+def _patterns(texts: Sequence[str | None]) -> tuple[str, ...]:
+    """Patterns of words that are neither rare nor those that fill synthetic texts."""
+    some, filler = [text for text in texts if text], frozenset(words())
+    least = max(_SHARE * len(some), _LEAST)
+    held = Counter(word for text in some for word in {text[0], *text.split()} - filler)
+    plain = [word for word, rows in held.items() if rows >= least and not _SPECIAL.search(word)]
+    made = [one for word in sorted(plain) for one in (f"{word}%", f"%{word}%")[: len(word)]]
+    return tuple(one for one in made if sum(matches(one, text) for text in some) >= least)
+
+
+def matches(pattern: str, text: str) -> bool:
+    """Whether a text matches one of `Values.patterns`."""
+    return pattern[1:-1] in text if pattern[0] == "%" else text.startswith(pattern[:-1])
 
 
 def judged(table: Table, rows: Sequence[Row]) -> list[Values]:
@@ -102,7 +120,7 @@ def pick(items: Sequence[Item], rng: np.random.Generator) -> Item:
 
 
 #: Operators that take a value, in the fixed order from which they are drawn.
-OPERATORS = ("=", "<", ">", "<=", ">=", "between")
+OPERATORS = ("=", "<", ">", "<=", ">=", "between", "like", "ilike")
 
 #: Two columns that a query sets equal, each with the number of its table in the query.
 Link = tuple[tuple[int, str], tuple[int, str]]
@@ -204,12 +222,12 @@ class Predicate:
 
     def condition(self, alias: str) -> sql.Composable:
         """The condition on the table under that alias; strings are ordered by code points."""
-        by_code = self.values.is_text and self.operator != "="
+        text = self.values.column.type.category == "S"
+        by_code = text and self.texts and self.operator != "="
         form: LiteralString = '{} COLLATE "C"' if by_code else "{}"
-        literals = [build(form, self.values.literal(text)) for text in self.texts]
-        compared = [sql.SQL(" AND ").join(literals)] if literals else []
-        column = sql.Identifier(alias, self.values.column.name)
-        return sql.SQL(" ").join([column, sql.SQL(self.operator.upper()), *compared])
+        column = build(form, sql.Identifier(alias, self.values.column.name))
+        literals = [sql.SQL(" AND ").join(map(self.values.literal, self.texts))][: len(self.texts)]
+        return sql.SQL(" ").join([column, sql.SQL(self.operator.upper()), *literals])
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from privbench.workload.generators.draft import (
     Row,
     Values,
     draw,
+    matches,
     pick,
 )
 from privbench.workload.generators.rows import Answers, RowSource, anchored
@@ -125,11 +126,11 @@ def mscn(rows: RowSource, answers: Answers, schema: Schema, plan: Plan) -> Workl
         found: list[Predicate] = []
         for place, table in enumerate(tree.tables):
             # Equality is only used with values that are likely to occur again.
-            fits = [
-                (v, fitting(plan, equal=v.few or v.whole, ranged=v.ordered))
-                for v in rows.values(table)
+            columns = [
+                (values, operators)
+                for values in rows.values(table)
+                if (operators := fitting(plan, values, equal=values.few or values.whole))
             ]
-            columns = [(values, operators) for values, operators in fits if operators]
             wanted = int(rng.integers(len(columns) + 1))
             chosen = rng.choice(len(columns), wanted, replace=False) if wanted else ()
             found += [_by_itself(place, *columns[int(i)], rng) for i in chosen]
@@ -158,7 +159,7 @@ def joins(rows: RowSource, answers: Answers, schema: Schema, plan: Plan) -> Work
 
     def operators(values: Values, text: str) -> list[str]:
         common = values.few and values.texts.count(text) > 1
-        return fitting(plan, equal=common, ranged=values.ordered)
+        return fitting(plan, values, text, equal=common)
 
     def drawn(joins: int) -> Draft | None:
         tree = draw(schema, joins, rng, repeats=True)
@@ -180,7 +181,7 @@ def mixed(rows: RowSource, answers: Answers, schema: Schema, plan: Plan) -> Work
     rng = generator(plan.seed, "workload")
 
     def predicate(place: int, values: Values) -> Predicate:
-        operators = fitting(plan, equal=values.few, ranged=values.ordered)
+        operators = fitting(plan, values, equal=values.few)
         if pick(values.texts, rng) is None or not operators:
             return Predicate(place, values, "is null" if rng.random() < 0.5 else "is not null")
         return _by_itself(place, values, operators, rng)
@@ -223,16 +224,24 @@ def _by_itself(
     place: int, values: Values, operators: list[str], rng: np.random.Generator
 ) -> Predicate:
     """A predicate with values of random rows, drawn independently of all other predicates."""
-    known = [text for text in values.texts if text is not None]
     operator = pick(operators, rng)
+    if operator.endswith("like"):
+        return Predicate(place, values, operator, (pick(values.patterns, rng),))
+    known = [text for text in values.texts if text is not None]
     chosen = rng.choice(len(known), 2 if operator == "between" else 1)
     texts = sorted((known[int(i)] for i in chosen), key=values.place)
     return Predicate(place, values, operator, tuple(texts))
 
 
-def fitting(plan: Plan, *, equal: bool, ranged: bool) -> list[str]:
-    """The plan's operators: ``=`` only if ``equal`` is true, all others only if ``ranged`` is."""
-    return [operator for operator in plan.operators if (equal if operator == "=" else ranged)]
+def fitting(plan: Plan, values: Values, text: str | None = None, *, equal: bool) -> list[str]:
+    """The plan's operators that suit a column, and one of its texts if one is given.
+
+    These are ``=`` only if ``equal`` is true, and others only where patterns or ranges make sense.
+    """
+    like = any(text is None or matches(pattern, text) for pattern in values.patterns)
+    suits = {"=": equal, "like": like, "ilike": like}
+    ranged = values.ordered or (like and "like" in plan.operators)
+    return [operator for operator in plan.operators if suits.get(operator, ranged)]
 
 
 def around(
@@ -256,6 +265,9 @@ def around(
 
     def holding(place: int, values: Values, text: str, allowed: list[str]) -> Predicate:
         operator = pick(allowed, rng)
+        if operator.endswith("like"):
+            patterns = [one for one in values.patterns if matches(one, text)]
+            return Predicate(place, values, operator, (pick(patterns, rng),))
         if exact or operator == "=":
             return Predicate(place, values, operator, (text,))
         count = 1 + (operator == "between")
@@ -294,11 +306,12 @@ class Kind:
     operators: tuple[str, ...] = ()
 
 
+_USUAL = ("=", "<=", ">=", "between", "like", "ilike")
 #: Those of the core; see `kinds` for all.
 KINDS: dict[str, Kind] = {
     "mscn": Kind(mscn, Plan(operators=("=", "<", ">")), OPERATORS),
-    "joins": Kind(joins, Plan(operators=("=", "<=", ">=", "between"), most=10**8)),
-    "mixed": Kind(mixed, Plan(100, predicates=(1, 4), operators=("=", "<=", ">=", "between"))),
+    "joins": Kind(joins, Plan(operators=_USUAL, most=10**8)),
+    "mixed": Kind(mixed, Plan(100, predicates=(1, 4), operators=_USUAL)),
 }
 
 
