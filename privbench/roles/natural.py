@@ -5,8 +5,6 @@ a look-up by a readable key is a column of labels like any other, and no referen
 look-up has is never read for it, and a row keeps its value if the look-up's row goes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
