@@ -3,8 +3,6 @@
 Nothing else in the package prints; whatever is printed here goes through `privbench.display`.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import shlex

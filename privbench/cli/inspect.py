@@ -1,7 +1,5 @@
 """``doctor``, ``inspect``, ``check``, ``plan``, ``config-schema``: what reads the catalog only."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

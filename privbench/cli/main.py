@@ -1,7 +1,5 @@
 """The command group."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 

@@ -1,7 +1,5 @@
 """``publish`` and ``verify``: a bundle for others, and whether one may be started."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import click

@@ -1,7 +1,5 @@
 """Metrics: how close a clone is to its source. One line in `METRICS` each."""
 
-from __future__ import annotations
-
 from privbench.metrics.base import Grade, Metric
 from privbench.metrics.kld import KLD, TVD
 from privbench.metrics.qerror import QERROR

@@ -1,7 +1,5 @@
 """The declaration of a metric (direction, range, meaning, grades), and summaries of errors."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

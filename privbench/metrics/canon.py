@@ -1,7 +1,5 @@
 """Column values as SQL that prints alike on every server, whatever its DateStyle or TimeZone."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from psycopg import sql

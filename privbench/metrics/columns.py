@@ -6,8 +6,6 @@ with an order, is cut into bins: the config's public ones, or else 64 of equal m
 text, and are left out. All of this reads the source: CONFIDENTIAL.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal

@@ -4,8 +4,6 @@ A clone's free text may have as many values as rows, so no array here is as larg
 the numbers of values of two columns.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

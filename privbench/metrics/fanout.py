@@ -1,7 +1,5 @@
 """The number of children per parent of a foreign key, in buckets whose widths double."""
 
-from __future__ import annotations
-
 import numpy as np
 from psycopg import sql
 

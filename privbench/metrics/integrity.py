@@ -1,7 +1,5 @@
 """Checks of a clone's integrity by queries: violations of constraints, counted."""
 
-from __future__ import annotations
-
 from collections.abc import Container, Iterator
 
 from psycopg import sql

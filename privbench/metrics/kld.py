@@ -1,7 +1,5 @@
 """λ-way KLD and TVD: how far the clone's joint distributions are from the source's."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Sequence

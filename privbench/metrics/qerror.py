@@ -1,7 +1,5 @@
 """Q-error: the factor by which the clone's answer differs from the source's."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

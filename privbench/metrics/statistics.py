@@ -4,8 +4,6 @@ The view is filled by ANALYZE and shows what the role may read. All of it comes 
 CONFIDENTIAL.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Run times vary from run to run; the numbers of blocks that a plan touches and of
 through it do not. Hits and reads are added up, so that the state of the caches does not matter.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike
 

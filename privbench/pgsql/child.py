@@ -12,8 +12,6 @@ children are indices in this list, by field; None stands for an empty node. The 
 that its reader need not recurse.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import re

@@ -7,8 +7,6 @@ else, and it calls nothing whose result changes from call to call or is several 
 column depends on is known, and columns can be put in order.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace

@@ -15,8 +15,6 @@ All of this requires that the load runs each statement alone, with an empty sear
 run, whoever made it: it is left out by name, or the DDL is refused if rows need it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import dataclass

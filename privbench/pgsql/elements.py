@@ -1,7 +1,5 @@
 """Judge the elements of a model's DDL: options, methods, columns, constraints."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

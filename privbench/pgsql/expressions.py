@@ -1,7 +1,5 @@
 """Syntax trees of a schema's expressions, where sqlglot can read them in reasonable time."""
 
-from __future__ import annotations
-
 import sqlglot
 from sqlglot import TokenType
 from sqlglot import expressions as exp

@@ -11,8 +11,6 @@ USING refer to functions too, and each of them is judged here. The scope decides
 to: it knows the search path under which the statement will run.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 
 from privbench.pgsql import names

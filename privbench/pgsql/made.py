@@ -1,7 +1,5 @@
 """The objects that statements of a schema have made so far, which later ones may name."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 from collections.abc import Iterator

@@ -6,8 +6,6 @@ its arguments, the clock or the session's locale. Volatility alone tells nothing
 is stable. Every other name of `pg_catalog` is listed too, since ``(x).name`` can call a function.
 """
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from importlib.resources import files

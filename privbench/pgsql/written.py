@@ -6,8 +6,6 @@ one expression whose functions, operators and types only compute or occur in the
 made from. Rules of a config may only name functions, operators and types that only compute.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import lru_cache
 

@@ -1,7 +1,5 @@
 """``doctor``: is everything in place for a fit and a load? Reads catalogs and settings, no rows."""
 
-from __future__ import annotations
-
 import os
 import platform
 import shutil

@@ -1,7 +1,5 @@
 """``fit``: learn a model file from a live source; a session measures all private rows."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

@@ -1,7 +1,5 @@
 """Events of a fit, expected from catalog, config and guessed or noisy sizes; reads no rows."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace

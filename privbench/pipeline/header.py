@@ -5,8 +5,6 @@ The state of a synthesizer is read by the synthesizer; errors in it are caught i
 `privbench.pipeline.decode`.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections import Counter

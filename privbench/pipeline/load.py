@@ -1,7 +1,5 @@
 """``load``: write a model's clone into PostgreSQL, without the source."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ This module reads a model file, which is public, or sizes that were released or 
 never reads the source.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

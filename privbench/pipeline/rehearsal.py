@@ -18,8 +18,6 @@ long: only errors of values are. Once all of them took a minute, the formats fou
 no format passes is named, and the load leaves it out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Find PostgreSQL programs on this machine, newest first."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import re

@@ -3,8 +3,6 @@
 The server reads them in half the time of CSV, since it need not parse texts and numbers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from math import gcd

@@ -5,8 +5,6 @@ no sizes, no positions of sequences (PRIVACY P3). Columns that only some server 
 reached through ``to_jsonb(row)``, which gives NULL where a version lacks them.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator, Mapping
 from typing import Any, LiteralString

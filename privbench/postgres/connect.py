@@ -5,8 +5,6 @@ A DSN may be a libpq URI, ``key=value`` pairs, ``service=name``, an SQLAlchemy U
 as they do for psql.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

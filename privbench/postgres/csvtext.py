@@ -1,7 +1,5 @@
 """Arrow columns as the CSV text of COPY, and back: NULL is an empty cell, an empty text ``""``."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np

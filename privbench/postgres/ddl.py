@@ -1,7 +1,5 @@
 """The schema's DDL, by pg_dump, without what a model must not hold (PRIVACY P4)."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Which catalog objects belong to the chosen tables, by ``pg_depend``."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Set
 from typing import Any, LiteralString

@@ -6,8 +6,6 @@ messages are made of names and settings. For the rest the SQLSTATE, the table, t
 constraint must do.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 

@@ -4,8 +4,6 @@ A load is one of them, or several: then every part of a large table is copied in
 its own (`privbench.postgres.unfinished`). Each is prepared here, whoever opens it.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable
 from typing import Any, LiteralString, Self

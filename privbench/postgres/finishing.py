@@ -1,7 +1,5 @@
 """The steps of a load after the rows: sequences, materialised views, statistics, VACUUM."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Sequence
 from typing import LiteralString

@@ -6,8 +6,6 @@ outside the narrower type could never be referred to, and a synthetic row that r
 not be loaded. Both facts are part of the schema (PRIVACY P3, P4).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace

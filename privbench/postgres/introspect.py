@@ -1,7 +1,5 @@
 """Read the catalog into a `Schema`: never rows, never statistics."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

@@ -16,8 +16,6 @@ marked. So each edge of a row that stays is the same in D and D′, or leads int
 ⊥ in D′, which is what `privbench.privacy.stability.remove_unit` does to matched rows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import LiteralString
 

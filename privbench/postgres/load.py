@@ -1,7 +1,5 @@
 """Load a clone: schema, rows, keys, indexes, sequences and statistics, all or nothing."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import re

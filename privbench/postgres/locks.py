@@ -1,7 +1,5 @@
 """Lock tables with a time limit, and log which table is waited for."""
 
-from __future__ import annotations
-
 import logging
 from typing import LiteralString
 

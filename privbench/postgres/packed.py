@@ -6,8 +6,6 @@ bit fields. The server then sends these int8 of all rows of some pages as one va
 order of the rows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import LiteralString

@@ -1,7 +1,5 @@
 """Which schemas and tables are chosen: names and patterns, as ``pg_dump`` takes them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass

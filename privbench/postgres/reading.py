@@ -16,8 +16,6 @@ session to the next client unchanged. Start-up options are not used: PgBouncer r
 them, or drops them in silence.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from contextvars import ContextVar

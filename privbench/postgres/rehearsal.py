@@ -11,8 +11,6 @@ has no function of users, and its expressions only compute. They run as the role
 statement each, under a time-out. No message of the server is shown, but its SQLSTATE.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace

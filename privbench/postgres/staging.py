@@ -1,7 +1,5 @@
 """COPY into a table, also if generated columns cannot be computed for every row."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from itertools import groupby

@@ -1,7 +1,5 @@
 """Build and send the SQL of a load: a message holds one statement, whatever texts are in it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any, LiteralString, TypeAlias
 

@@ -5,8 +5,6 @@ booleans, so no query about types is sent to the server, and the output function
 prints its values.
 """
 
-from __future__ import annotations
-
 import re
 import select
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The target of a load: its contents, which may be refused or dropped, and the role of the load."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import LiteralString

@@ -1,7 +1,5 @@
 """Column types as the catalog states them: domains unwrapped, modifiers read."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The certificate: what a model promises, in plain words, and whether its events add up to it."""
 
-from __future__ import annotations
-
 import hashlib
 from importlib.metadata import version
 from pathlib import Path

@@ -4,8 +4,6 @@
 others, so that a fault in the list itself is not taken for a fault in a file.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

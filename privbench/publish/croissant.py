@@ -3,8 +3,6 @@
 Source: https://docs.mlcommons.org/croissant/docs/croissant-spec.html.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

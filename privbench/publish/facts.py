@@ -6,8 +6,6 @@ Their author may be a stranger, so every field is checked, and each file has a s
 its bytes have to equal those that `text` gives for its content.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from datetime import date

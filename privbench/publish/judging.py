@@ -6,8 +6,6 @@ colon before a name, which psql may take for a variable, is refused. The text ma
 statements alone, so that no comment can deceive a reader.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Set
 from dataclasses import dataclass, field
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """``publish``: a model as a bundle that starts on PostgreSQL, made without the source."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import tempfile

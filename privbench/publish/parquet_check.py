@@ -7,8 +7,6 @@ kinds. Before each step the process prints the fault that explains its death the
 ``done``.
 """
 
-from __future__ import annotations
-
 import json
 import resource
 import subprocess

@@ -4,8 +4,6 @@ All of it is gathered by ANALYZE from a clone of the source's size, so it is a f
 and of public tables; no statistics of the source are read.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 from psycopg import sql

@@ -4,8 +4,6 @@
 has to be read or trusted.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Mapping

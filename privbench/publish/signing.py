@@ -1,7 +1,5 @@
 """Signatures over the checksums, by OpenSSH, whose program and keys most people have."""
 
-from __future__ import annotations
-
 import base64
 import re
 import subprocess

@@ -4,8 +4,6 @@ The Parquet file of a chunk is read from its CSV file, so that both hold the sam
 whose values do not all fit its Arrow type (``infinity``, a year before Christ) is text.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from pathlib import Path

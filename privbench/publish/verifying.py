@@ -1,7 +1,5 @@
 """``verify``: whether a bundle is whole, harmless to start, and in agreement with itself."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass

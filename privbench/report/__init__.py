@@ -1,7 +1,5 @@
 """Comparison reports: JSON, HTML, Markdown, JUnit, and gates."""
 
-from __future__ import annotations
-
 from privbench.report.compare import compare
 from privbench.report.document import ComparisonDocument
 from privbench.report.gates import enforce

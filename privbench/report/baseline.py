@@ -5,8 +5,6 @@ figure X of this comparison divided by that of the baseline. Both comparisons re
 CONFIDENTIAL, and no release may depend on a drift (P2).
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from pydantic import ValidationError

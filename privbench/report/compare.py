@@ -1,7 +1,5 @@
 """Compare a clone with its source: replay a workload on both, measure, and report."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime

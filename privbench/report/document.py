@@ -1,7 +1,5 @@
 """The result of a comparison as a versioned JSON document."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Any, Literal
 

@@ -1,7 +1,5 @@
 """The flat table of named figures that gates and short reports read."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable
 from typing import Any
 

@@ -10,8 +10,6 @@ if one query fails it. Gates read the source, so they may stop pipelines of the 
 never decide on a publication (P2).
 """
 
-from __future__ import annotations
-
 import math
 import operator
 import re

@@ -3,8 +3,6 @@
 Short reports are a few lines of plain text for terminals, and Markdown for logs and tickets.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 A gate over queries has a case of its own and one for each query that failed it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from junitparser import Failure, JUnitXml, TestCase, TestSuite

@@ -1,7 +1,5 @@
 """Measurements of a comparison besides the replay: tables, rows and statistics of both sides."""
 
-from __future__ import annotations
-
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field

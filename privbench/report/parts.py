@@ -1,7 +1,5 @@
 """Turn the results of a replay into parts of the document."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from statistics import median
 

@@ -4,8 +4,6 @@ Each is a class without arguments, a `ReportSection`. What it measures is CONFID
 of a comparison is, and stands in comparison.json under ``sections``, by the section's name.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager

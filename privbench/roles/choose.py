@@ -1,7 +1,5 @@
 """Choose the foreign key that owns a table's rows: score the candidates, break cycles, choose."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 

@@ -4,8 +4,6 @@ Look-ups, small public lists that other tables point to, are recognised by a sco
 only proposed, since the catalog does not show their size and content.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum

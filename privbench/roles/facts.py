@@ -1,7 +1,5 @@
 """Facts of the catalog on tables and keys, in the form that the rules of roles use."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations

@@ -6,8 +6,6 @@ reference: which rows the look-up has is never read for it, and a row keeps its 
 look-up's row goes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """From the catalog to a proposal of roles, as text and as a config; never reads rows."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal

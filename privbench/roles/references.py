@@ -5,8 +5,6 @@ constraint is made of it, and nothing rests on its rows having targets: a value 
 what it is for a foreign key that rows violate.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Determine the OWN key of every table, and refuse roles that the privacy contract forbids."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 

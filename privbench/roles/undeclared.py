@@ -1,7 +1,5 @@
 """Columns that seem to be references and have no constraint, by names and types alone."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """Columns and keys of tables that are read from files, as the files or the config declare them."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

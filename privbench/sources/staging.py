@@ -6,8 +6,6 @@ can enter. A copy has no identity of its own in the ledger: this process remembe
 to others the role that reads a copy may not tell the system identifier.
 """
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import os

@@ -1,7 +1,5 @@
 """The PostgreSQL type for each type of DuckDB, and the form in which its values are copied."""
 
-from __future__ import annotations
-
 import re
 
 #: Types of DuckDB whose Arrow values are copied unchanged, and their PostgreSQL types.

@@ -1,7 +1,5 @@
 """Queries and workloads: the SQL text as given, and facts found from the text alone."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """The catalog queries of `privbench.workload.database`, one constant each."""
 
-from __future__ import annotations
-
 from typing import Any, LiteralString
 
 from privbench.postgres import catalog

@@ -1,7 +1,5 @@
 """Run a workload on several databases, in turns, and time it query by query."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace

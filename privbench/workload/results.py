@@ -4,8 +4,6 @@ A log is JSON lines: a header that says what is being replayed, then one line a 
 ``{"done": true}``. It holds exact answers of the source: CONFIDENTIAL.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field

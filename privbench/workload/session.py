@@ -7,8 +7,6 @@ memory stays bounded. A server-side cursor was not chosen because it changes wha
 PostgreSQL plans cursors for the first rows and never in parallel.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

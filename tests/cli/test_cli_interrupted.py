@@ -71,7 +71,7 @@ def held(dsn: str, table: str, *, until_awaited: bool):
             thread.join()
 
 
-def test_a_fit_that_is_interrupted_says_how_to_go_on(source, config, tmp_path, monkeypatch):
+def test_a_fit_that_is_interrupted_says_how_to_go_on(fitting, tmp_path, monkeypatch):
     real = Release.store
 
     def interrupted(self, drawn):
@@ -79,7 +79,7 @@ def test_a_fit_that_is_interrupted_says_how_to_go_on(source, config, tmp_path, m
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Release, "store", interrupted)
-    fit = ["fit", source, "-c", config, "-o", tmp_path / "m"]
+    fit, _ = fitting
     last = fail(130, "", *fit).stderr.strip().splitlines()[-1]
     monkeypatch.undo()
     found = re.search(r"--resume ([0-9a-f-]{36})", last)
@@ -87,23 +87,6 @@ def test_a_fit_that_is_interrupted_says_how_to_go_on(source, config, tmp_path, m
     assert not (tmp_path / "m").exists()
     # Nothing was lost, so nothing is paid for again.
     assert "were lost" not in succeed(*fit, "--resume", found[1]).stderr
-
-
-def test_what_a_resumed_fit_costs_more_is_asked_before_it_goes_on(source, config, tmp_path):
-    asked = Config.load(config).privacy.epsilon
-    kill_at("record:2", pipeline.fit, source, Config.load(config), tmp_path / "m")
-    state = pipeline.ledger_show("", "market", str(tmp_path / "ledger")).state
-    release = state["releases"][0]["release"]
-    fit = ["fit", source, "-c", config, "-o", tmp_path / "m", "--resume", release]
-    refused = fail(2, "costs more than was asked for. Use --pay-again to go on.", *fit)
-    assert "extract" not in refused.stderr
-    resumed = succeed(*fit, "--pay-again")
-    line = next(line for line in resumed.stderr.splitlines() if "were lost" in line)
-    assert line in refused.stderr
-    told = float(re.search(r"up to ε = ([\d.]+)", line)[1])
-    assert f"ε = {asked:.4g} was asked for" in line
-    assert asked < told
-    assert pipeline.Model.load(tmp_path / "m").promise.epsilon <= told * 1.001
 
 
 def printed(result, beginning):
@@ -118,15 +101,24 @@ def printed(result, beginning):
 NAME, FOLDER = "mar ket's $HOME", 'led ger\'s "1"'
 
 
+@pytest.fixture(scope="module")
+def customers(make_database):
+    """A single table: what becomes of a release does not depend on what is fitted."""
+    return make_database(
+        "CREATE TABLE customer (id int PRIMARY KEY, born int, tier text);"
+        "INSERT INTO customer SELECT i, 1950 + i, 'gold' FROM generate_series(1, 60) i"
+    )
+
+
 @pytest.fixture
-def fitting(source, tmp_path):
+def fitting(customers, tmp_path):
     """A command line with config, identity and ledger, and its config for `pipeline.fit`."""
     path = tmp_path / "a b.toml"
-    toml = market.CONFIG.replace('identity = "market"', "")
+    toml = "[privacy]\nepsilon = 5.0\ndelta = 1e-6\n"
     path.write_text(f"{toml}\n{market.INDEPENDENT}", encoding="utf-8")
     asked = Config.load(path).changed("database", identity=NAME)
     asked = asked.changed("ledger", path=str(tmp_path / FOLDER))
-    words = ["fit", source, "-c", path, "--identity", NAME, "--ledger", tmp_path / FOLDER]
+    words = ["fit", customers, "-c", path, "--identity", NAME, "--ledger", tmp_path / FOLDER]
     return [*words, "-o", tmp_path / "m"], asked
 
 
@@ -143,10 +135,10 @@ def releases(config):
         for item in ("extract", "record:1", "store:1", "record:2", "store:3", "learn")
     ],
 )
-def test_a_fit_that_was_killed_is_named_to_the_next_one(source, fitting, tmp_path, moment):
+def test_a_fit_that_was_killed_is_named_to_the_next_one(customers, fitting, tmp_path, moment):
     """Nothing more is held for it until somebody decides; every command can be pasted."""
     fit, asked = fitting
-    kill_at(moment, pipeline.fit, source, asked, tmp_path / "m")
+    kill_at(moment, pipeline.fit, customers, asked, tmp_path / "m")
     assert releases(asked) == [("open", 5.0)]
     for _ in range(2):
         refused = fail(4, "the same fit broke off before", *fit)
@@ -165,10 +157,10 @@ def test_a_fit_that_was_killed_is_named_to_the_next_one(source, fitting, tmp_pat
 
 
 def test_a_fit_that_was_killed_can_be_given_up_by_the_command_that_is_named(
-    source, fitting, tmp_path
+    customers, fitting, tmp_path
 ):
     fit, asked = fitting
-    kill_at("store:1", pipeline.fit, source, asked, tmp_path / "m")
+    kill_at("store:1", pipeline.fit, customers, asked, tmp_path / "m")
     succeed(*printed(fail(4, "broke off", *fit), "To give it up: "))
     ((state, spent),) = releases(asked)
     assert state == "closed"
@@ -179,35 +171,42 @@ def test_a_fit_that_was_killed_can_be_given_up_by_the_command_that_is_named(
     assert shlex.split(up)[-2:] == ["--ledger", asked.ledger.path]
 
 
-def test_fits_of_the_same_release_run_side_by_side(source, fitting, tmp_path):
+def test_fits_of_the_same_release_run_side_by_side(customers, fitting, tmp_path):
     fit, asked = fitting
-    with halted_at("store:1", pipeline.fit, source, asked, tmp_path / "other"):
+    with halted_at("store:1", pipeline.fit, customers, asked, tmp_path / "other"):
         succeed(*fit)
         assert releases(asked)[0] == ("open", 5.0)
         assert [state for state, _ in releases(asked)] == ["open", "closed"]
     fail(4, "broke off", *fit, "--force")
 
 
-def test_a_resumed_fit_that_is_refused_holds_no_more(source, fitting, tmp_path):
+def test_what_a_resumed_fit_costs_more_is_asked_before_it_is_held(customers, fitting, tmp_path):
     fit, asked = fitting
-    kill_at("record:2", pipeline.fit, source, asked, tmp_path / "m")
-    resume = [word for word in printed(fail(4, "were lost", *fit), "To go on: ")]
+    kill_at("record:2", pipeline.fit, customers, asked, tmp_path / "m")
+    resume = printed(fail(4, "were lost", *fit), "To go on: ")
     assert resume.pop() == "--pay-again"
     for _ in range(2):
-        refused = fail(2, "costs more than was asked for", *resume)
+        said = "costs more than was asked for. Use --pay-again to go on."
+        refused = fail(2, said, *resume)
+        assert "extract" not in refused.stderr
         assert releases(asked) == [("open", 5.0)]
         last = refused.stderr.splitlines()[-1]
         assert printed(refused, "To go on: ")[-1] == "--pay-again"
         assert last.startswith("To go on: ")
-    succeed(*printed(refused, "To go on: "))
-    ((state, spent),) = releases(asked)
-    assert (state, spent > 0) == ("closed", True)
+    resumed = succeed(*printed(refused, "To go on: "))
+    line = next(line for line in resumed.stderr.splitlines() if "were lost" in line)
+    assert line in refused.stderr
+    told = float(re.search(r"up to ε = ([\d.]+)", line)[1])
+    assert f"ε = {asked.privacy.epsilon:.4g} was asked for" in line
+    assert asked.privacy.epsilon < told
+    assert 0 < pipeline.Model.load(tmp_path / "m").promise.epsilon <= told * 1.001
+    assert [state for state, _ in releases(asked)] == ["closed"]
 
 
-def test_a_command_that_is_named_shows_no_password(source, fitting, tmp_path):
+def test_a_command_that_is_named_shows_no_password(customers, fitting, tmp_path):
     fit, asked = fitting
-    kill_at("store:1", pipeline.fit, source, asked, tmp_path / "m")
-    secret = market.conninfo.make_conninfo(source, password="hush'hush")
+    kill_at("store:1", pipeline.fit, customers, asked, tmp_path / "m")
+    secret = market.conninfo.make_conninfo(customers, password="hush'hush")
     refused = fail(4, "broke off", fit[0], *fit[2:], "--", secret)
     assert "hush" not in refused.stderr
     words = printed(refused, "To go on: ")
@@ -248,13 +247,13 @@ def take_terminal():
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
-@pytest.mark.parametrize(
-    ("typed", "code", "colours"), [("\x03", 130, {}), ("n\n", 2, {"NO_COLOR": "1"})]
-)
-def test_the_question_about_roles_can_be_left(source, tmp_path, typed, code, colours):
-    words = ["fit", source, "--epsilon", "5", "-o", tmp_path / "m", "--ledger", tmp_path]
-    said = typed_at(words, typed, code, b"[y/N]", colours)
-    assert (re.search(rb"\x1b\[[\d;]*3[0-7]m", said) is None) == bool(colours)
+#: A colour of the foreground.
+COLOUR = re.compile(rb"\x1b\[[\d;]*3[0-7]m")
+
+
+def test_the_question_about_roles_can_be_left(customers, tmp_path):
+    words = ["fit", customers, "--epsilon", "5", "-o", tmp_path / "m", "--ledger", tmp_path]
+    assert COLOUR.search(typed_at(words, "\x03", 130, b"[y/N]", {}))
 
 
 def test_owners_in_doubt_are_asked_about(make_database, tmp_path):
@@ -268,6 +267,7 @@ def test_owners_in_doubt_are_asked_about(make_database, tmp_path):
     assert b"1: each row by itself" in said
     assert b"2: box by box_id" in said
     assert b"Accept these roles" in said
+    assert not COLOUR.search(said)
 
 
 def typed_at(words, typed, code, question, colours):
@@ -296,21 +296,23 @@ def typed_at(words, typed, code, question, colours):
 
 
 @pytest.mark.parametrize(
-    ("typed", "code", "left"),
+    "answers",
     [
-        ("stop\n", 4, ["open"]),
-        pytest.param("\x03", 130, ["open"], marks=pytest.mark.slow),
-        ("resume\n", 0, ["closed"]),
-        pytest.param("another\n", 0, ["open", "closed"], marks=pytest.mark.slow),
+        [("stop\n", 4, ["open"]), ("resume\n", 0, ["closed"])],
+        pytest.param(
+            [("\x03", 130, ["open"]), ("another\n", 0, ["open", "closed"])],
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_at_a_terminal_it_is_asked_what_becomes_of_an_unfinished_release(
-    source, fitting, tmp_path, typed, code, left
+    customers, fitting, tmp_path, answers
 ):
     fit, asked = fitting
-    kill_at("store:1", pipeline.fit, source, asked, tmp_path / "m")
-    typed_at(fit, typed, code, b"or stop?", {})
-    assert [state for state, _ in releases(asked)] == left
+    kill_at("store:1", pipeline.fit, customers, asked, tmp_path / "m")
+    for typed, code, left in answers:
+        typed_at(fit, typed, code, b"or stop?", {})
+        assert [state for state, _ in releases(asked)] == left
 
 
 def test_an_interrupted_query_ends_at_once_with_130(source, tmp_path):
@@ -375,14 +377,14 @@ def test_a_command_is_printed_only_if_it_takes_what_is_added_to_it(command):
     assert said == (f"privbench {command} a --resume r" if takes else None)
 
 
-def test_a_fit_that_lost_too_much_to_be_resumed_names_the_way_out(source, fitting, tmp_path):
+def test_a_fit_that_lost_too_much_to_be_resumed_names_the_way_out(customers, fitting, tmp_path):
     """Above its cap a release has few levels; beyond the last one it can only be given up."""
     fit, asked = fitting
     asked = asked.with_privacy(accounting="zcdp")
     path = fit[fit.index("-c") + 1]
     toml = path.read_text(encoding="utf-8")
     path.write_text(toml.replace("[privacy]", '[privacy]\naccounting = "zcdp"'), encoding="utf-8")
-    kill_at("record:2", pipeline.fit, source, asked, tmp_path / "m")
+    kill_at("record:2", pipeline.fit, customers, asked, tmp_path / "m")
     (shown,) = pipeline.ledger_show("", NAME, asked.ledger.path).state["releases"]
     (file,) = Path(asked.ledger.path).rglob("ledger.sqlite")
     with transaction(file.parent) as book:

@@ -219,7 +219,8 @@ def test_a_model_that_makes_the_mark_itself_leaves_nothing(model, make_database,
         loader.finish()
     if mark is None:
         assert market.one(target, "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'") == 0
-    pipeline.load(model, target, replace=True, **GIVEN)
+    if text.startswith("DO"):
+        pipeline.load(model, target, replace=True, **GIVEN)
 
 
 @pytest.mark.parametrize("text", [_MAKING, f"{_MAKING}; {_OF_PARTS}"])

@@ -69,7 +69,13 @@ def made(dsn):
         )
         label = sql.SQL("CREATE TYPE {} AS ENUM ({}, 'plain')")
         connection.execute(label.format(name(f"type {LINES}"[:60]), sql.Literal(LINES[:60])))
-        for table in (*TABLES, *REAL):
+        for table in REAL:
+            plain = sql.SQL(
+                "CREATE TABLE {0} (c text, CONSTRAINT {1} CHECK (c <> ('x' || 'y')));"
+                "INSERT INTO {0} SELECT 'z' FROM generate_series(1, 40)"
+            )
+            connection.execute(plain.format(name(table), name(f"ck{table}")))
+        for table in TABLES:
             column = table[:40] + "c"
             text = sql.SQL(
                 "CREATE TABLE {table} (id int PRIMARY KEY, {column} int REFERENCES users,"

@@ -294,17 +294,30 @@ columns = {i = "BIGINT", code = "smallint", d = "decimal(4, 1)"}
 """
 
 
-@pytest.mark.parametrize("values", [["K7"], ["1.5"], ["2024-01-01"], NAMES])
-@pytest.mark.parametrize("beside", [NUMBERED, {"t/code=2024-01-01/a.parquet": "SELECT 1 AS i"}])
-def test_a_directory_name_changes_no_type_and_refuses_nothing(tmp_path, beside, values):
+def numbered(tables):
+    """Files of several tables t0, t1, …, each of which is given as those of a table t."""
+    return {
+        name.replace("t/", f"t{number}/", 1): text
+        for number, files in enumerate(tables)
+        for name, text in files.items()
+    }
+
+
+def test_a_directory_name_changes_no_type_and_refuses_nothing(tmp_path):
     """The types of partition columns are text, whatever directories there are."""
-    found = []
-    added = {f"t/code={value}/b.parquet": "SELECT 9 AS i" for value in values}
-    for number, more in enumerate(({}, added)):
-        with staged(_layout(tmp_path / str(number), beside | more), EMPTY) as dsn:
-            found.append(_described(dsn))
-            assert len(ask(dsn, "SELECT FROM t")) == len(beside | more)
-    assert found == [[("t", "i", "integer", False), ("t", "code", "text", False)]] * 2
+    tables = [
+        beside | {f"t/code={value}/b.parquet": "SELECT 9 AS i" for value in values}
+        for beside in (NUMBERED, {"t/code=2024-01-01/a.parquet": "SELECT 1 AS i"})
+        for values in ([], ["K7"], ["1.5"], ["2024-01-01"], NAMES)
+    ]
+    with staged(_layout(tmp_path, numbered(tables)), EMPTY) as dsn:
+        found = _described(dsn)
+        for number, files in enumerate(tables):
+            assert len(ask(dsn, f"SELECT FROM t{number}")) == len(files)
+    types = [("i", "integer"), ("code", "text")]
+    assert found == [
+        (f"t{number}", name, kind, False) for number in range(len(tables)) for name, kind in types
+    ]
 
 
 def test_a_directory_name_is_the_value_whatever_its_file_holds(tmp_path):
@@ -317,32 +330,33 @@ def test_a_directory_name_is_the_value_whatever_its_file_holds(tmp_path):
         assert ask(dsn, "SELECT * FROM t ORDER BY i") == [(1, "a/b"), (2, "a=b"), (3, None)]
 
 
-@pytest.mark.parametrize(
-    ("more", "rows"),
-    [
-        ({"t/b.parquet": "SELECT 7.0::DOUBLE AS i"}, [(7, None, None)]),
-        ({"t/b.parquet": "SELECT 'x' AS i, 1.5 AS d, 1 AS other"}, [(None, None, 1.5)]),
-        ({"t/code=3/b.parquet": "SELECT {'a': 1} AS i"}, [(None, 3, None)]),
-        ({"t/code=K7/b.parquet": "SELECT [1] AS d, 2 AS i"}, [(2, None, None)]),
-        ({"t/b.parquet": f'SELECT 1 AS i, 2 AS "{"x" * 64}"'}, [(1, None, None)]),
-    ],
-)
-@pytest.mark.parametrize("before", [{}, {"t/a.parquet": "SELECT 1 AS d, 1 AS i"}])
-def test_declared_columns_do_not_depend_on_files(tmp_path, before, more, rows):
+#: Files that come to be, and their rows.
+FURTHER = [
+    ({}, []),
+    ({"t/b.parquet": "SELECT 7.0::DOUBLE AS i"}, [(7, None, None)]),
+    ({"t/b.parquet": "SELECT 'x' AS i, 1.5 AS d, 1 AS other"}, [(None, None, 1.5)]),
+    ({"t/code=3/b.parquet": "SELECT {'a': 1} AS i"}, [(None, 3, None)]),
+    ({"t/code=K7/b.parquet": "SELECT [1] AS d, 2 AS i"}, [(2, None, None)]),
+    ({"t/b.parquet": f'SELECT 1 AS i, 2 AS "{"x" * 64}"'}, [(1, None, None)]),
+]
+
+
+def test_declared_columns_do_not_depend_on_files(tmp_path):
     """A writer may take types and columns from the rows, and write no file where there are none."""
-    config = Config.loads(DECLARED)
-    schemas = []
-    beside = {"u.parquet": "SELECT 1 AS i"}
-    for number, files in enumerate((before | beside, before | beside | more)):
-        with staged(_layout(tmp_path / str(number), files), config) as dsn:
-            schemas.append(_described(dsn))
-            told = ask(dsn, "SELECT i, code, d::float FROM t")
-    for row in [*rows, *([(1, None, 1.0)] if before else [])]:
-        told.remove(row)
-    assert told == []
+    before = [({}, []), ({"t/a.parquet": "SELECT 1 AS d, 1 AS i"}, [(1, None, 1.0)])]
+    tables = [(one | more, old + new) for one, old in before for more, new in FURTHER]
+    declared = "".join(DECLARED.replace("public.t", f"public.t{n}") for n in range(len(tables)))
+    files = numbered(found for found, _ in tables) | {"u.parquet": "SELECT 1 AS i"}
+    with staged(_layout(tmp_path, files), Config.loads(declared)) as dsn:
+        described = _described(dsn)
+        for number, (_, rows) in enumerate(tables):
+            told = ask(dsn, f"SELECT i, code, d::float FROM t{number}")
+            assert sorted(told, key=str) == sorted(rows, key=str)
     types = [("i", "bigint"), ("code", "smallint"), ("d", "numeric(4,1)")]
-    columns = [("t", name, kind, False) for name, kind in types]
-    assert schemas == [[*columns, ("u", "i", "integer", False)]] * 2
+    columns = [
+        (f"t{number}", name, kind, False) for number in range(len(tables)) for name, kind in types
+    ]
+    assert sorted(described) == sorted([*columns, ("u", "i", "integer", False)])
 
 
 def test_columns_of_a_duckdb_file_can_be_declared(tmp_path):
@@ -396,17 +410,31 @@ UNHELD = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("kind", "unheld", "good", "text"), UNHELD)
-def test_a_value_that_its_declared_type_does_not_hold_is_null(tmp_path, kind, unheld, good, text):
+@pytest.fixture(scope="module")
+def unheld(tmp_path_factory):
+    """A database with a table t0, t1, … for every case of `UNHELD`: values, and lists of them."""
+    made, config = "", ""
+    for number, (kind, values, good, _) in enumerate(UNHELD):
+        rows = [
+            f"({n}, {value}, [{good}, {value}], 'x')" for n, value in enumerate([*values, good])
+        ]
+        made += "CREATE TABLE t{} AS SELECT * FROM (VALUES {}) r (n, v, l, w);".format(
+            number, ", ".join(rows)
+        )
+        config += f'[source.tables."public.t{number}"]\ncolumns = {{n = "BIGINT", w = "VARCHAR", '
+        config += f'v = "{kind}", l = "{kind}[]"}}\n'
+    path = tmp_path_factory.mktemp("unheld") / "a.db"
+    with staged(write(path, made), Config.loads(config)) as dsn:
+        yield dsn
+
+
+@pytest.mark.parametrize("case", range(len(UNHELD)), ids=[kind for kind, *_ in UNHELD])
+def test_a_value_that_its_declared_type_does_not_hold_is_null(unheld, case):
     """Also within a list, of which all else stays."""
-    rows = [f"({n}, {value}, [{good}, {value}], 'x')" for n, value in enumerate([*unheld, good])]
-    made = "CREATE TABLE t AS SELECT * FROM (VALUES {}) r (n, v, l, w)".format(", ".join(rows))
-    config = '[source.tables."public.t"]\ncolumns = {n = "BIGINT", w = "VARCHAR", '
-    config += f'v = "{kind}", l = "{kind}[]"}}'
-    with staged(write(tmp_path / "a.db", made), Config.loads(config)) as dsn:
-        query = "SELECT v::text, l[1]::text, l[2]::text, cardinality(l), w FROM t ORDER BY n"
-        told = ask(dsn, query)
-    assert told == [(None, text, None, 2, "x")] * len(unheld) + [(text, text, text, 2, "x")]
+    query = f"SELECT v::text, l[1]::text, l[2]::text, cardinality(l), w FROM t{case} ORDER BY n"
+    _, values, _, text = UNHELD[case]
+    held = (text, text, text, 2, "x")
+    assert ask(unheld, query) == [(None, text, None, 2, "x")] * len(values) + [held]
 
 
 def test_elements_of_declared_lists_are_converted_one_by_one(tmp_path):

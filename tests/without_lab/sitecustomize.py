@@ -21,7 +21,7 @@ _discover = metadata.Distribution.discover.__func__
 
 
 def _without_lab(kind, **about):
-    return (d for d in _discover(kind, **about) if d.metadata["Name"] != "privbench-lab")
+    return (d for d in _discover(kind, **about) if d._normalized_name != "privbench_lab")
 
 
 sys.meta_path.insert(0, _NoLab())

@@ -4,8 +4,6 @@ A template sets its section's ``title`` and ``intro``. What it needs besides the
 the function that `SECTIONS` names.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Small bar charts of shares on both sides, drawn as SVG so that they print."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """The interactive charts, as data for plotly.js, and their common style."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

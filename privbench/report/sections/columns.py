@@ -1,7 +1,5 @@
 """Distributions of single columns."""
 
-from __future__ import annotations
-
 from privbench.report.document import ColumnPart, ComparisonDocument
 from privbench.report.sections.bars import Bars, bars
 from privbench.report.text import percent

@@ -1,7 +1,5 @@
 """Matrices of association of each table's columns: source, clone and the difference."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from privbench.report.document import ComparisonDocument, CorrelationPart

@@ -1,7 +1,5 @@
 """Children per parent along every foreign key."""
 
-from __future__ import annotations
-
 import math
 
 from privbench.metrics.fanout import FanoutPart

@@ -1,7 +1,5 @@
 """Lists of queries, columns and constraints, the worst first."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 

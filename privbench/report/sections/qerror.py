@@ -1,7 +1,5 @@
 """Q-error: distribution, by joins, by size of the true answer."""
 
-from __future__ import annotations
-
 import numpy as np
 from markupsafe import Markup
 

@@ -1,7 +1,5 @@
 """Run times on both sides, and their discrepancies beside the noise floor."""
 
-from __future__ import annotations
-
 import numpy as np
 from markupsafe import Markup, escape
 

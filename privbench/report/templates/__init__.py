@@ -1,7 +1,5 @@
 """The Jinja templates of the report, and the filters that they use."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from typing import Any

@@ -1,7 +1,5 @@
 """Capture a workload from a running system: CONFIDENTIAL until its literals are re-bound."""
 
-from __future__ import annotations
-
 from privbench.workload.capture.gather import Capture, capture_statements
 from privbench.workload.capture.logs import capture_logs
 

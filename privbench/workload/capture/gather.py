@@ -4,8 +4,6 @@ They come from the server's logs (`logs`), or from the view ``pg_stat_statements
 normalised texts and the number of calls of each.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """Capture a workload from a server's logs, line by line, in memory that does not grow with them."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import json

@@ -9,8 +9,6 @@ It holds texts as given, answers, weights, templates and the values of their par
        "template": "SELECT 1 WHERE 2 > $1", "parameters": ["1"], "draws": ["x = random(0, 1)"]}]}
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Literal

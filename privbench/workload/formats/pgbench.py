@@ -6,8 +6,6 @@ the workload; without that file every ``.sql`` and ``.pgbench`` script has weigh
 becomes a query whose variables are bound once, by draws seeded with the names of file and variable.
 """
 
-from __future__ import annotations
-
 import ast
 import math
 import operator

@@ -5,8 +5,6 @@ In ``card||SQL`` each line is a query with its true answer in front (STATS-CEB, 
 skipped.
 """
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_right
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Generated workloads, from rows of a database or of a model."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any

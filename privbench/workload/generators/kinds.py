@@ -6,8 +6,6 @@ All are conjunctive queries over tables that are joined along foreign keys; they
 tables, columns, operators and literals are drawn.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 

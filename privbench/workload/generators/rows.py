@@ -5,8 +5,6 @@ CONFIDENTIAL. Rows of a model are synthetic, and a workload with their values ma
 answers on one sample only show which queries are empty, and are not stated.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from itertools import pairwise

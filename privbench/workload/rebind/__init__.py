@@ -1,7 +1,5 @@
 """Re-binding: the literals of a workload are replaced by values of synthetic rows."""
 
-from __future__ import annotations
-
 from privbench.workload.rebind.rebind import Planner, Rebinding, rebind
 
 __all__ = ["Planner", "Rebinding", "rebind"]

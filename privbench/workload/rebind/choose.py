@@ -3,8 +3,6 @@
 Functions that a query applies to the column are applied to its values as PostgreSQL prints them.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 import re

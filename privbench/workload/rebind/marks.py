@@ -5,8 +5,6 @@ old literal can survive only where it is put back on purpose. PostgreSQL's own s
 what is a literal.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass

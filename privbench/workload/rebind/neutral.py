@@ -1,7 +1,5 @@
 """Literals that are compared with no column: which ones may stay, and constants for the others."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection
 from zoneinfo import available_timezones

@@ -1,7 +1,5 @@
 """Replace the literals of a workload, which are values of users, by values of synthetic rows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar

@@ -1,7 +1,5 @@
 """The role of every literal of a query: the column it is compared with, or its other purpose."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
