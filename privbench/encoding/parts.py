@@ -1,4 +1,4 @@
-"""Values that are taken apart: points, shapes, vectors, network addresses, paths of labels.
+"""Values that are taken apart: ranges, points, shapes, vectors, network addresses, paths of labels.
 
 Which parts a type has is public: it follows from the type, its modifier, the extension that owns it
 and, of a uuid, the column's default. Each part is a deterministic map of the row's own value, made
@@ -40,16 +40,17 @@ from privbench.encoding.base import (
     Released,
     Rng,
     attribute,
+    head,
     null_mask,
 )
 from privbench.encoding.bounds import public_range
-from privbench.encoding.categories import LabelReader, ListCodec
-from privbench.encoding.keys.placeholders import random_uuids, regrouped, shape_of, shape_texts
+from privbench.encoding.categories import LabelReader, ListCodec, ListReader
+from privbench.encoding.keys.placeholders import grouped, random_uuids, shape_of, shape_texts
 from privbench.encoding.ordered import OrderedCodec, OrderedReader
-from privbench.encoding.scale import Scale, scale_of
-from privbench.encoding.surrogate_text import digits, joined
+from privbench.encoding.scale import Mask, Points, Scale, scale_of
+from privbench.encoding.surrogate_text import digits, joined, quoted
 from privbench.encoding.text import TextCodec
-from privbench.encoding.unmodelled import FillCodec
+from privbench.encoding.unmodelled import FillCodec, SizedCodec
 from privbench.privacy.data import Attribute
 from privbench.privacy.recoding import Recoding
 from privbench.privacy.spec import PART
@@ -98,15 +99,17 @@ class PartsReader(ColumnReader):
         return {name: item for part in self.parts for name, item in part.collect(pieces).items()}
 
 
-def ordered_part(
-    whole: ColumnReader, part: str, type_: ColumnType, *, not_null: bool = False
-) -> OrderedReader:
+def part_column(whole: ColumnReader, part: str, type_: ColumnType, *, null: bool = True) -> Column:
+    """A part of a column as a column of its own."""
+    name = attribute(whole.name, part)
+    return Column(name, whole.column.position, type_, not_null=not null)
+
+
+def ordered_part(table: str, column: Column, **more: Any) -> OrderedReader:
     """The reader of one part of a column, say a range's end; the part's type must have a grid."""
-    column = whole.column
-    named = Column(attribute(column.name, part), column.position, type_, not_null=not_null)
-    scale = grid_of(type_)
-    known = public_range(whole.table, named, scale, ColumnConfig(), ())
-    return OrderedReader(whole.table, named, scale, known)
+    scale = grid_of(column.type)
+    known = public_range(table, column, scale, ColumnConfig(), ())
+    return OrderedReader(table, column, scale, known, **more)
 
 
 def grid_of(type_: ColumnType) -> Scale:
@@ -117,12 +120,28 @@ def grid_of(type_: ColumnType) -> Scale:
 
 
 _CODECS: dict[str, type[Codec]] = {
-    codec.kind: codec for codec in (OrderedCodec, ListCodec, TextCodec, FillCodec)
+    codec.kind: codec for codec in (OrderedCodec, ListCodec, TextCodec, FillCodec, SizedCodec)
 }
 #: The codec of a part, which a model holds as that of a column.
 PartCodec = Annotated[
     Codec, PlainValidator(lambda data: _CODECS[str(data["codec"])].from_json(data))
 ]
+
+
+@dataclass(frozen=True)
+class PartedCodec(Codec):
+    """Makes values of parts that have codecs."""
+
+    parts: tuple[PartCodec, ...]
+
+    @property
+    def domains(self) -> dict[str, Domain]:
+        return {name: item for part in self.parts for name, item in part.domains.items()}
+
+    @property
+    def recodings(self) -> dict[str, Recoding]:
+        return {name: item for part in self.parts for name, item in part.recodings.items()}
+
 
 #: What SQL calls the types of parts, by their bases, if it is not the same, and their categories.
 _NAMES = {
@@ -166,7 +185,7 @@ def _parts_of(type_: ColumnType) -> list[tuple[str, ColumnType, str]]:
 
     In SQL ``{0}`` is the value. The first part says whether it is NULL.
     """
-    base, most = type_.base, None
+    base, most = type_.base if type_.kind == "b" else "", None
     words = {"TEXT": type_.text_form, "BOX": "({0})"}
     if base == "box":
         most = 4
@@ -195,12 +214,16 @@ def _parts_of(type_: ColumnType) -> list[tuple[str, ColumnType, str]]:
 def parts_reader(table: str, column: Column, per_unit: int) -> ColumnReader | None:
     """The reader of a column whose type is taken apart, else None; ``per_unit`` is 0 without δ."""
     type_ = column.type
-    if type_.kind != "b" or type_.domain or type_.extension != _OWNERS.get(type_.base):
+    if type_.domain is not None or column.templates:
         return None
-    if type_.base == "uuid" and not _ORDERED.search(column.default or ""):
-        return None
-    parts = _parts_of(type_)
-    if not parts or not (per_unit or parts[0][1].base != "text"):
+    if type_.kind == "r" and type_.parts:
+        bound = type_.parts[0]
+        # The CHECK of a domain applies within a range too, and may not be understood.
+        known = bound.domain is None and bound.base in _SIZES
+        return RangeReader(table, column) if known else None
+    parts = _parts_of(type_) if type_.extension == _OWNERS.get(type_.base) else []
+    plain = type_.base == "uuid" and not _ORDERED.search(column.default or "")
+    if not parts or plain or not (per_unit or parts[0][1].base != "text"):
         return None
     return ComposedReader(table, column, per_unit)
 
@@ -220,13 +243,11 @@ class ComposedReader(PartsReader):
     def parts(self) -> tuple[ColumnReader, ...]:
         result: list[ColumnReader] = []
         for name, type_, _ in self._kept:
-            not_null = not (result or self.nullable)
-            if type_.base != "text":
-                result.append(ordered_part(self, name, type_, not_null=not_null))
-                continue
-            named = attribute(self.name, name)
-            column = Column(named, self.column.position, type_, not_null=not_null)
-            result.append(LabelReader(self.table, column, self.per_unit))
+            column = part_column(self, name, type_, null=bool(result) or self.nullable)
+            if type_.base == "text":
+                result.append(LabelReader(self.table, column, self.per_unit))
+            else:
+                result.append(ordered_part(self.table, column))
         return tuple(result)
 
     def expressions(self, identifier: sql.Composable) -> Sequence[sql.Composable]:
@@ -241,12 +262,10 @@ class ComposedReader(PartsReader):
 
 
 @dataclass(frozen=True)
-class PartsCodec(Codec):
+class PartsCodec(PartedCodec):
     """Values from their parts; the first says whether a value is NULL."""
 
     kind: ClassVar[str] = "parts"
-
-    parts: tuple[PartCodec, ...]
 
     def __post_init__(self) -> None:
         """Refuse parts that are not those of a reader."""
@@ -257,14 +276,6 @@ class PartsCodec(Codec):
             raise ValueError("the parts of a value are not those of its type")
         if any(isinstance(p, ListCodec) != (p.type.base == "text") for p in self.parts):
             raise ValueError("a part of a value is neither a number nor a label")
-
-    @property
-    def domains(self) -> dict[str, Domain]:
-        return {name: item for part in self.parts for name, item in part.domains.items()}
-
-    @property
-    def recodings(self) -> dict[str, Recoding]:
-        return {name: item for part in self.parts for name, item in part.recodings.items()}
 
     def decode(self, codes: Codes, rng: Rng, rows: int | None = None) -> pa.Array:
         """Literals; a number that is missing is that of another row, a text is made."""
@@ -326,17 +337,16 @@ def _shapes(type_: ColumnType, values: _Values, rows: int, rng: Rng) -> pa.Array
     if name != "geometry":
         return shape_texts(name, flags, lot, falls)
     numbers = {item[0]: known for known, item in packaged("shapes", "privbench.encoding").items()}
-    heads = _without_null(values["head"], rng).dictionary_encode()
-    which, groups = heads.indices.to_numpy(), []
-    for place, head in enumerate(heads.dictionary.to_pylist()):
+
+    def make(head: str, rows: NDArray[np.int64]) -> pa.Array:
         data = bytes.fromhex(head.ljust(18, "0")) if head[:2] == "01" else bytes(9)
         word, system = (int.from_bytes(data[at : at + 4], "little") for at in (1, 5))
-        name = numbers.get(word & 0xFF, "point")
         flags = "Z" * bool(word & _Z) + "M" * bool(word & _M)
-        some = np.flatnonzero(which == place)
-        made = shape_texts(name, flags, {n: item[some] for n, item in lot.items()}, falls[some])
-        groups.append((some, joined(f"SRID={system};", made) if word & _SYSTEM else made))
-    return regrouped(groups)
+        some = {part: item[rows] for part, item in lot.items()}
+        made = shape_texts(numbers.get(word & 0xFF, "point"), flags, some, falls[rows])
+        return joined(f"SRID={system};", made) if word & _SYSTEM else made
+
+    return grouped(_without_null(values["head"], rng), make)
 
 
 def _vectors(type_: ColumnType, values: _Values, rows: int, rng: Rng) -> pa.Array:
@@ -360,18 +370,16 @@ def _addresses(type_: ColumnType, values: _Values, rows: int, rng: Rng) -> pa.Ar
     kinds = pc.fill_null(values["kind"], "4/32")
     other = pc.if_else(pc.starts_with(kinds, "6"), "fd00::/8", "10.0.0.0/8")
     known = pc.coalesce(values["narrow"], values["wide"], other)
-    pairs = joined(kinds, " ", known).dictionary_encode()
-    which, groups = pairs.indices.to_numpy(), []
-    for place, pair in enumerate(pairs.dictionary.to_pylist()):
-        some = np.flatnonzero(which == place)
-        kind, _, network = pair.partition(" ")
-        groups.append((some, _hosts(type_, kind, network, len(some), rng)))
-    return pc.coalesce(values["whole"], regrouped(groups))
+    made = grouped(
+        joined(kinds, " ", known),
+        lambda pair, rows: _hosts(type_, pair.split(" "), len(rows), rng),
+    )
+    return pc.coalesce(values["whole"], made)
 
 
-def _hosts(type_: ColumnType, kind: str, network: str, rows: int, rng: Rng) -> pa.Array:
+def _hosts(type_: ColumnType, pair: Sequence[str], rows: int, rng: Rng) -> pa.Array:
     """Random addresses in a network, with a mask of the length that a kind (``4/32``) says."""
-    net = ipaddress.ip_network(network)
+    kind, net = pair[0], ipaddress.ip_network(pair[1])
     bits = mask = int(net.max_prefixlen)
     if kind.startswith(f"{net.version}/"):
         mask = min(max(int(kind[2:]), int(net.prefixlen)), bits)
@@ -426,3 +434,143 @@ _JOINS: dict[str, Callable[[ColumnType, _Values, int, Rng], pa.Array]] = {
     "ltree": _paths,
     "uuid": _moments,
 }
+
+
+_WHOLE, _REAL, _SPAN = (plain_type(base) for base in ("int8", "numeric", "interval"))
+#: Type of a range's length, by the type of its bounds.
+_SIZES = {
+    **dict.fromkeys(("int2", "int4", "int8", "date"), _WHOLE),
+    **dict.fromkeys(("numeric", "float4", "float8"), _REAL),
+    **dict.fromkeys(("timestamp", "timestamptz"), _SPAN),
+}
+#: Numbers of the kinds of ranges, as texts in the order of their codes, and their names.
+_KINDS = tuple("01234")
+_BOUNDED, _BEGUN, _ENDED, _ALL, _EMPTY = range(5)
+#: The default range of the length of time ranges: bookings and stays take hours, not seconds.
+_STAY = ("0", "2 days")
+#: Grid steps of a bound per grid step of a size: timestamps are in microseconds, sizes in seconds.
+_STEPS = {"timestamp": 1_000_000, "timestamptz": 1_000_000}
+
+
+def _kinds(*, nullable: bool) -> Domain:
+    """Cells of the kinds; ``(,)`` and ``empty`` are special: they count only far above noise."""
+    return Domain(_ALL, specials=("all", "empty"), nullable=nullable)
+
+
+class _KindReader(ListReader):
+    """Reads the kind of a range."""
+
+    @property
+    def cells(self) -> dict[str, Domain]:
+        return {self.name: _kinds(nullable=self.nullable)}
+
+
+@dataclass(frozen=True)
+class RangeReader(PartsReader):
+    """Reads the kind of a range, its bound (the lower one where there is one) and its size."""
+
+    @cached_property
+    def parts(self) -> tuple[ListReader, OrderedReader, OrderedReader]:
+        bound, more = self.column.type.parts[0], {}
+        if _SIZES[bound.base] is _SPAN:
+            more["default_range"] = _STAY
+        named = part_column(self, "kind", plain_type("int2"), null=self.nullable)
+        lower = ordered_part(self.table, part_column(self, "lower", bound))
+        size = ordered_part(self.table, part_column(self, "size", _SIZES[bound.base]), **more)
+        codec = ListCodec(*head(named), _KINDS, False, False, True)
+        return _KindReader(self.table, named, codec, "kind", "by kind"), lower, size
+
+    def expressions(self, identifier: sql.Composable) -> Sequence[sql.Composable]:
+        known = packaged("parts", "privbench.encoding")
+        base = self.column.type.parts[0].base
+        # Older servers cannot subtract infinite times, and the widest ranges of times are longer
+        # than the longest interval.
+        size = known["sizes of ranges"]["date" if base == "date" else _SIZES[base].base]
+        texts = (*(text for _, _, text in known["range"]), size)
+        return [sql.SQL(text).format(identifier) for text in texts]
+
+    def finish(self, released: Mapping[str, Released]) -> Codec:
+        return RangeCodec(*self.head, tuple(part.finish(released) for part in self.parts[1:]))
+
+    def describe(self) -> tuple[str, str]:
+        how = f"{self.column.type.sql} by kind, beginning and size, bounds released"
+        return how, "no range is declared"
+
+
+@dataclass(frozen=True)
+class RangeCodec(PartedCodec):
+    """Ranges from a kind, a bound and a size."""
+
+    kind: ClassVar[str] = "range"
+
+    def __post_init__(self) -> None:
+        """Refuse a type without a size."""
+        if not self.type.parts or self.type.parts[0].base not in _SIZES or len(self._both) != 2:
+            raise ValueError(f"ranges of type {self.type.sql} have no size")
+
+    @property
+    def _both(self) -> list[OrderedCodec]:
+        """The codecs of the beginning and of the size."""
+        return [part for part in self.parts if isinstance(part, OrderedCodec)]
+
+    @property
+    def domains(self) -> dict[str, Domain]:
+        kinds = {attribute(self.column, "kind"): _kinds(nullable=self.nullable)}
+        return kinds | super().domains
+
+    def decode(self, codes: Codes, rng: Rng, rows: int | None = None) -> pa.Array:
+        kind = codes[attribute(self.column, "kind")]
+        start, size = (_ends(part, codes, rng) for part in self._both)
+        bare, open_ = (null_mask(codes[part.column], part.recoding.domain) for part in self._both)
+        _again(start, bare, ~bare, rng)
+        _again(size, open_ | (size < 0), ~open_ & (size >= 0), rng)
+        low, high = self._literals(start, np.where(kind == _BOUNDED, np.maximum(size, 0), 0))
+        result = joined("[", quoted(low), ",", quoted(high), ")")
+        # Equal bounds make an empty range, unless both belong to it.
+        point = joined("[", quoted(low), ",", quoted(low), "]")
+        result = pc.if_else(pc.equal(low, high), point, result)
+        begun, ended = joined("[", quoted(low), ",)"), joined("(,", quoted(low), ")")
+        others = {_BEGUN: begun, _ENDED: ended, _ALL: "(,)", _EMPTY: "empty"}
+        for number, text in others.items():
+            result = pc.if_else(pa.array(kind == number), text, result)
+        none = null_mask(kind, _kinds(nullable=self.nullable))
+        return pc.if_else(pa.array(none), pa.scalar(None, pa.string()), result)
+
+    def _literals(self, start: Points, size: Points) -> tuple[pa.Array, pa.Array]:
+        """Both bounds as text."""
+        base = self.type.parts[0].base
+        scale = grid_of(self.type.parts[0])
+        if _SIZES[base] is _REAL:
+            low = _floats(scale.build(start, {}))
+            high = low + _floats(grid_of(_REAL).build(size, {}))
+            steps = [part.step for part in self._both]
+            if None not in steps:
+                # A sum of doubles may have more decimals than either of them, so it is rounded; a
+                # large sum may round to below the lower bound.
+                high = np.maximum(np.round(high, max(filter(None, steps), default=0)), low)
+            return pa.array(low).cast(pa.string()), pa.array(high).cast(pa.string())
+        lo, hi = scale.limits
+        # The limits lie far inside int64, but a bound plus a size may lie beyond the limits.
+        step = _STEPS.get(base, 1)
+        room = (hi - np.clip(start, lo, hi)) // step
+        end = np.clip(start, lo, hi) + np.minimum(size, room) * step
+        return _bound(self.type.parts[0], start), _bound(self.type.parts[0], end)
+
+
+def _ends(codec: OrderedCodec, codes: Codes, rng: Rng) -> Points:
+    """Grid points drawn in the cells of the codes; arbitrary where the code is that of NULL."""
+    lows, highs = codec.cells()
+    chosen = codes[codec.column]
+    return codec.scale.draw(lows[chosen], highs[chosen], rng)
+
+
+def _again(points: Points, missing: Mask, known: Mask, rng: Rng) -> None:
+    """Replace missing points, in place, by those of rows drawn at random."""
+    if missing.any() and known.any():
+        points[missing] = rng.choice(points[known], int(missing.sum()))
+
+
+def _bound(type_: ColumnType, points: Points) -> pa.Array:
+    scale = grid_of(type_)
+    none = np.zeros(len(points), dtype=np.bool_)
+    return scale.build(points, dict.fromkeys(scale.specials, none)).cast(pa.string())

@@ -198,11 +198,9 @@ def of_templates(texts: Sequence[str]) -> Maker:
     makers = [_template(text, _WIDE) for text in texts]
 
     def make(numbers: Numbers) -> pa.Array:
-        which, number = numbers % len(makers), numbers // len(makers)
         # Each makes its own rows alone, as all rows of all templates would fill the memory.
-        made = [maker.make(number[which == at]) for at, maker in enumerate(makers)]
-        places = np.argsort(np.argsort(which, kind="stable"), kind="stable")
-        return pa.concat_arrays(made).take(pa.array(places))
+        which = pa.array(numbers % len(makers))
+        return grouped(which, lambda at, rows: makers[at].make(numbers[rows] // len(makers)))
 
     return Maker(make, 2**20)
 
@@ -290,9 +288,8 @@ def shape_texts(
     _, _, form, least, most, left, right = packaged("shapes", "privbench.encoding")[name]
     left, more = left.replace("M", flags), " 0" * len(flags)
     counts = np.clip(lot.get("points", np.ones(len(lot["x"]))), least, most).astype(int)
-    groups = []
-    for count in np.unique(counts).tolist():
-        rows = np.flatnonzero(counts == count)
+
+    def make(count: int, rows: Numbers) -> pa.Array:
         corners = []
         for at in _outline(form, count):
             pair = []
@@ -304,8 +301,9 @@ def shape_texts(
                 pair.append(pa.array(np.round(start, _DECIMALS)).cast(pa.string()))
             corners.append(joined(pair[0], " ", pair[1], more))
         made = pc.binary_join_element_wise(*corners, ",")
-        groups.append((rows, joined(f"{name.upper()} {flags}{left}", made, right)))
-    return regrouped(groups)
+        return joined(f"{name.upper()} {flags}{left}", made, right)
+
+    return grouped(pa.array(counts), make)
 
 
 def _outline(form: str, count: int) -> list[list[float]]:
@@ -319,12 +317,14 @@ def _outline(form: str, count: int) -> list[list[float]]:
     return found
 
 
-def regrouped(groups: Sequence[tuple[Any, pa.Array]]) -> pa.Array:
-    """Texts that were made group by group, in the order of the rows that the groups name."""
-    order = np.argsort(np.concatenate([np.empty(0, int), *(rows for rows, _ in groups)]))
-    return pa.concat_arrays([pa.array([], pa.string()), *(made for _, made in groups)]).take(
-        pa.array(order)
-    )
+def grouped(keys: pa.Array, make: Callable[[Any, Numbers], pa.Array]) -> pa.Array:
+    """Texts that are made for all rows of a key at a time, in the order of the rows."""
+    known = keys.dictionary_encode()
+    which = known.indices.to_numpy()
+    rows = [np.flatnonzero(which == place) for place in range(len(known.dictionary))]
+    made = [make(key, some) for key, some in zip(known.dictionary.to_pylist(), rows, strict=True)]
+    order = np.argsort(np.concatenate([np.empty(0, np.int64), *rows]))
+    return pa.concat_arrays([pa.array([], pa.string()), *made]).take(pa.array(order))
 
 
 _LETTERS = pa.array([chr(code) for code in range(33, 127) if chr(code) not in "\\"])
