@@ -21,9 +21,9 @@ from privbench.encoding import (
     Step,
     StepNeed,
 )
+from privbench.encoding.base import PLACEHOLDER
 from privbench.encoding.ordered import OrderedCodec
 from privbench.encoding.text import TextCodec
-from privbench.encoding.unmodelled import DOCUMENTS, SizedReader
 from privbench.pipeline.foreseen import least_sizes
 from privbench.pipeline.model import Model
 from privbench.pipeline.prepare import FitPlan, prepare
@@ -151,13 +151,15 @@ def finer_units(
 
 
 def placeholders(plan: FitPlan) -> Iterator[Loss]:
-    """Columns of documents of which no path is declared, so that only their size is measured."""
+    """Columns of which only the rate of NULL or the size is measured: their values are made up."""
     for item in plan.private:
         for name, reader in item.readers.items():
-            if isinstance(reader, SizedReader) and reader.codec.measure in DOCUMENTS:
-                _, why = reader.describe()
-                place = f"{item.table.key}.{name}"
-                yield Loss(place, "documents without their keys", why.partition(": ")[2])
+            how, why = reader.describe()
+            if how.startswith(PLACEHOLDER):
+                _, _, paths = why.partition("no path is declared: ")
+                what = "documents without their keys" if paths else how
+                remedy = paths or f"no line helps: {why}"
+                yield Loss(f"{item.table.key}.{name}", what, remedy)
 
 
 def render_losses(found: Sequence[Loss], most: int = 25) -> display.Lines:
