@@ -31,15 +31,17 @@ from privbench.encoding.base import (
     attribute,
     null_mask,
 )
+from privbench.encoding.bounds import public_range
 from privbench.encoding.categories import list_reader
-from privbench.encoding.keys.placeholders import TEMPLATE_PART, grouped, of_templates
-from privbench.encoding.parts import PartedCodec, PartsReader, ordered_part, plain_type
+from privbench.encoding.keys.placeholders import TEMPLATE_PART, of_templates
+from privbench.encoding.ordered import OrderedReader
+from privbench.encoding.parts import PartCodec, PartsReader, plain_type
 from privbench.encoding.scale import scale_of
 from privbench.encoding.surrogate_text import joined
 from privbench.encoding.text import TextReader
 from privbench.encoding.unmodelled import FillCodec, fill_reader
+from privbench.privacy.recoding import Recoding
 from privbench.rules import named as names
-from privbench.rules.named import packaged
 from privbench.schema import Column, ColumnType, TableName
 
 _BASES: dict[str, str] = {"boolean": "bool", "bigint": "int8"}
@@ -60,6 +62,12 @@ _VALID: dict[str, str] = {
     "timestamp": f"{_DATE}({_TIME})?",
     "timestamptz": f"{_DATE}({_TIME}{_ZONE})?",
 }
+#: More characters than any of these texts has: what is longer is not looked at.
+_LONGEST = 80
+#: A `json` of more bytes, or with more objects and arrays than this, has no parts: PostgreSQL can
+#: match no text of 256 MB, and a document that is nested as deeply as its stack allows when it is
+#: stored needs more than that when a query reads it.
+_MOST_BYTES, _MOST_NESTED = 2**24, 2**12
 #: What JSON takes for a number, and texts of dates and times: no infinite ones.
 _PLAIN = {"N": r"^-?\d+(\.\d+)?([eE][+-]?\d+)?$", "D": r"^\d"}
 #: Escapes that PostgreSQL stores in a `json`, and cannot decode.
@@ -91,8 +99,10 @@ class DocumentReader(PartsReader):
         column = Column(name, self.column.position, _typed(type_))
         if type_ == "boolean":
             return list_reader(self.table, column, ("false", "true"), "", ordered=True)
-        if scale_of(column.type) is not None:
-            return ordered_part(self.table, column, title=title)
+        scale = scale_of(column.type)
+        if scale is not None:
+            known = public_range(self.table, column, scale, ColumnConfig(), ())
+            return OrderedReader(self.table, column, scale, known, title=title)
         kind = names.by_name(title)
         provider = "word" if kind is None else kind.provider
         if not self.per_unit or not (kind is None or kind.listed):
@@ -116,7 +126,7 @@ class DocumentReader(PartsReader):
     def finish(self, released: Mapping[str, Released]) -> Codec:
         parts = tuple(part.finish(released) for part in self.parts[self.nullable :])
         paths = tuple(path for path, _ in self.paths)
-        return DocumentCodec(*self.head, parts, paths, self.column.templates)
+        return DocumentCodec(*self.head, paths, parts, self.column.templates)
 
     def describe(self) -> tuple[str, str]:
         listed = ", ".join(f"{path} ({type_})" for path, type_ in self.paths)
@@ -136,33 +146,39 @@ def part_name(column: str, path: str, base: str) -> str:
 def _expression(
     identifier: sql.Composable, base: str, path: str, type_: PathType
 ) -> sql.Composable:
-    """The scalar at a path; NULL where there is none of the type.
-
-    A `json` of more than 16 MB, or with more than 4,096 objects and arrays, has no parts:
-    PostgreSQL can match no text of 256 MB, and a document that is nested as deeply as its stack
-    allows when it is stored needs more than that when a query reads it. Texts of more than 80
-    characters, which no valid one has, are not looked at.
-    """
-    known = packaged("parts", "privbench.encoding")["documents"]
+    """The scalar at a path; NULL where there is none of the type."""
     if base == "json":
         # Only `jsonb` refuses escapes that cannot be decoded when it is stored.
-        escapes = map(sql.Literal, (_UNDECODED, r"\\u"))
-        identifier = sql.SQL(known["json"]).format(identifier, *escapes)
+        known = sql.SQL(
+            "(CASE WHEN pg_catalog.octet_length({0}::pg_catalog.text) > {3} THEN NULL"
+            " WHEN pg_catalog.length({0}::pg_catalog.text) - pg_catalog.length("
+            "pg_catalog.translate({0}::pg_catalog.text, '[{{', '')) > {4} THEN NULL"
+            " WHEN {0}::pg_catalog.text !~ CASE pg_catalog.getdatabaseencoding()"
+            " WHEN 'UTF8' THEN {1} ELSE {2} END THEN {0} END)"
+        )
+        texts = map(sql.Literal, (_UNDECODED, r"\\u", _MOST_BYTES, _MOST_NESTED))
+        identifier = known.format(identifier, *texts)
     steps = sql.SQL(", ").join(map(sql.Literal, path_steps(path)))
-    text = sql.SQL(known["scalar"].replace("jsonb", base)).format(identifier, steps)
+    text = sql.SQL(
+        f"CASE WHEN pg_catalog.{base}_typeof(pg_catalog.{base}_extract_path({{0}}, {{1}}))"
+        " IN ('string', 'number', 'boolean')"
+        f" THEN pg_catalog.{base}_extract_path_text({{0}}, {{1}}) END"
+    ).format(identifier, steps)
     if type_ == "text":
         return sql.SQL("({})").format(text)
     valid = sql.Literal(f"^({_VALID[type_]})$")
-    return sql.SQL(known["valid"]).format(text, valid, sql.SQL(_typed(type_).sql))
+    cast = sql.SQL("(CASE WHEN pg_catalog.left({0}, {3}) ~ {1} THEN ({0})::{2} END)")
+    return cast.format(text, valid, sql.SQL(_typed(type_).sql), sql.Literal(_LONGEST))
 
 
 @dataclass(frozen=True)
-class DocumentCodec(PartedCodec):
+class DocumentCodec(Codec):
     """Documents from the scalars at their paths, within templates that a rehearsal found."""
 
     kind: ClassVar[str] = "document"
 
-    paths: tuple[str, ...]  # one for each part
+    paths: tuple[str, ...]
+    parts: tuple[PartCodec, ...]  # one for each path
     templates: tuple[str, ...] = ()  # of documents (`Column.templates`): what else they hold
 
     def __post_init__(self) -> None:
@@ -182,7 +198,11 @@ class DocumentCodec(PartedCodec):
     @property
     def domains(self) -> dict[str, Domain]:
         whole = {self.column: Domain(1, nullable=True)} if self.nullable else {}
-        return whole | super().domains
+        return whole | {name: d for part in self.parts for name, d in part.domains.items()}
+
+    @property
+    def recodings(self) -> dict[str, Recoding]:
+        return {name: r for part in self.parts for name, r in part.recodings.items()}
 
     def with_surrogates(self, laws: Mapping[str, Any]) -> Codec:
         return replace(self, parts=tuple(part.with_surrogates(laws) for part in self.parts))
@@ -199,10 +219,12 @@ class DocumentCodec(PartedCodec):
         count = len(next(iter(codes.values())))
         bases = [_base(text) for text in self.templates] or [{}]
         number = rng.integers(2**20, size=count)
-        which = pa.array(number % len(bases))
-        whole = grouped(
-            which, lambda at, rows: _object(bases[at], tree, rows, number[rows] // len(bases))
-        )
+        which = number % len(bases)
+        made, order = [], np.argsort(which, kind="stable")
+        for at, base in enumerate(bases):
+            chosen = np.flatnonzero(which == at)
+            made.append(_object(base, tree, chosen, number[chosen] // len(bases)))
+        whole = pa.concat_arrays(made).take(pa.array(np.argsort(order)))
         if not self.nullable:
             return whole
         null = null_mask(codes[self.column], self.domains[self.column])

@@ -16,7 +16,6 @@ from psycopg import sql
 from privbench.display import toml_key
 from privbench.domain import Domain
 from privbench.encoding.base import (
-    PLACEHOLDER,
     AnyCodes,
     Codec,
     Codes,
@@ -140,14 +139,14 @@ def fallback_reader(table: str, column: Column) -> ColumnReader:
     """The reader of a column whose type is never modelled."""
     if column.templates:
         filled, why = f"templates:{json.dumps(column.templates)}", "by a rehearsal of the schema"
-        return fill_reader(table, column, filled, f"{PLACEHOLDER}, NULL rate only", why)
+        return fill_reader(table, column, filled, "valid placeholder, NULL rate only", why)
     filler = filler_of(column.type)
     if filler == "uuid":
         how, why = "random version-4 uuid, NULL rate only", "a uuid carries nothing to model"
         return fill_reader(table, column, filler, how, why)
     if filler is not None:
         why = f"{column.type.sql} is not modelled"
-        return fill_reader(table, column, filler, f"{PLACEHOLDER}, NULL rate only", why)
+        return fill_reader(table, column, filler, "valid placeholder, NULL rate only", why)
     unknown = f"no valid value of type {column.type.sql} is known"
     if column.default is not None and column.not_null:
         return fill_reader(table, column, "default", "column default", unknown, measured=False)
@@ -330,7 +329,7 @@ def sized_reader(
     if measure in DOCUMENTS:
         place = f"tables.{toml_key(table)}.columns.{toml_key(column.name)}"
         why = f'no path is declared: {place}.paths = ["…"]'
-    return SizedReader(table, column, codec, f"{PLACEHOLDER} of measured size", why)
+    return SizedReader(table, column, codec, "valid placeholder of measured size", why)
 
 
 def _sized(
