@@ -71,6 +71,7 @@ from privbench.schema import Column, ColumnType
 _NOISE = 0.05
 #: How often elements that a row has already are drawn again; what is still repeated then stays.
 _AGAIN = 8
+_SQL = ("parts", "privbench.encoding")
 
 
 @dataclass(frozen=True)
@@ -85,18 +86,19 @@ class ArrayCodec(PartedCodec):
 
     def __post_init__(self) -> None:
         """Refuse parts that are not those of a reader."""
-        length, element = self.parts[:2]
-        if not isinstance(length, SizedCodec) or element.column != self.column:
-            raise ValueError("the parts of an array are not its length and its elements")
+        names = [attribute(self.column, part) for part in ("length", "ascends")]
+        known = [names[0], self.column, names[1]]
+        if len(self.parts) < 2 or [part.column for part in self.parts] != known[: len(self.parts)]:
+            raise ValueError("an array has other parts")
+        element = self.parts[1]
         if not isinstance(element, ListCodec) and element.type != self.type.parts[0]:
-            raise ValueError("the elements of an array are not those of its type")
-        if any(part.column != attribute(self.column, "ascends") for part in self.parts[2:]):
-            raise ValueError("an array has too many parts")
+            raise ValueError("an array has other elements")
 
     def decode(self, codes: Codes, rng: Rng, rows: int | None = None) -> pa.Array:
         """Array literals; NULL where the length has the code of NULL."""
         length, grid, *order = self.parts
-        assert isinstance(length, SizedCodec)
+        if not isinstance(length, SizedCodec):
+            raise ValueError("an array has no length")
         cells, given = codes[length.column], codes[self.column].astype(np.int64)
         sizes, null = drawn_sizes(cells, length.domains[length.column], length.edges, rng)
         known, element = ~null_mask(given, grid.domains[self.column]), self.type.parts[0]
@@ -149,12 +151,7 @@ def _ascending(values: pa.Array, sizes: Numbers, ascend: NDArray[np.bool_]) -> p
 
 
 def _elements(
-    given: Numbers,
-    sizes: Numbers,
-    known: Numbers,
-    cells: Numbers,
-    labels: int,
-    rng: Rng,
+    given: Numbers, sizes: Numbers, known: Numbers, cells: Numbers, labels: int, rng: Rng
 ) -> Numbers:
     """The codes of all elements, row by row; a row that is ``known`` begins with its own.
 
@@ -185,11 +182,7 @@ def _elements(
 
 
 def arrays_of_keys(
-    owners: Numbers,
-    targets: Numbers,
-    keys: pa.Array,
-    null: NDArray[np.bool_],
-    rng: Rng,
+    owners: Numbers, targets: Numbers, keys: pa.Array, null: NDArray[np.bool_], rng: Rng
 ) -> pa.Array:
     """Array literals of keys; elements of a row differ where the targets allow it.
 
@@ -246,18 +239,17 @@ class ArrayReader(PartsReader):
     def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
         size, (element, alias), *order = super().select(identifier)
         # Drawn once, however often the expression needs the element.
-        drawn = sql.SQL(_sql("drawn")).format(identifier, element)
+        drawn = sql.SQL(packaged(*_SQL)["arrays"]["drawn"]).format(identifier, element)
         return [size, (drawn, alias), *order]
 
     def expressions(self, identifier: sql.Composable) -> Sequence[sql.Composable]:
         # PostgreSQL cannot print a value whose text is longer than a gigabyte, and a nested one may
         # take many times its size. No element of more than a megabyte is printed: it is too long
         # for a label.
-        form = self.column.type.parts[0].text_form.replace("{0}", "e.v")
-        text = (
-            "e.v" if _has_grid(self.column.type.parts[0]) else _sql("element").replace("TEXT", form)
-        )
-        ascends = sql.SQL(_sql("ascends")).format(identifier)
+        known, form = packaged(*_SQL)["arrays"], self.column.type.parts[0].text_form
+        text = known["element"].replace("TEXT", form.replace("{0}", "e.v"))
+        text = "e.v" if _has_grid(self.column.type.parts[0]) else text
+        ascends = sql.SQL(known["ascends"]).format(identifier)
         return [identifier, sql.SQL(text), ascends][: len(self.parts)]
 
     def finish(self, released: Mapping[str, Released]) -> Codec:
@@ -265,11 +257,6 @@ class ArrayReader(PartsReader):
 
     def describe(self) -> tuple[str, str]:
         return "arrays of measured length, of released elements", "by the type of the elements"
-
-
-def _sql(name: str) -> str:
-    known: dict[str, str] = packaged("parts", "privbench.encoding")["arrays"]
-    return known[name]
 
 
 def _has_grid(element: ColumnType) -> bool:

@@ -1,16 +1,13 @@
-"""Values that are taken apart: ranges, points, shapes, vectors, network addresses, paths of labels.
+"""Values that are taken apart: ranges, points, shapes, vectors, addresses, paths of labels.
 
-Which parts a type has is public: it follows from the type, its modifier, the extension that owns it
-and, of a uuid, the column's default. Each part is a deterministic map of the row's own value, made
-by an expression that never fails, and has a reader that columns of its own type have: a number on a
-grid, or a text whose labels are released under δ. So a unit moves the bounds, the labels and the
-histograms of a part by what it moves those of a column with one value a row, and every part is
-counted and charged as such a column (`docs/stability.md`, parts of values). What has no part (an
-empty shape, NaN) is NULL in it.
+Which parts a type has is public: it follows from the type, its modifier and its extension. Each is
+a deterministic map of the row's own value, by an expression that never fails, with the reader of
+its type (``data/parts.json``). So a unit moves its bounds, labels and histograms by what it moves
+those of a column, and each is charged as such (`docs/stability.md`). What has no part is NULL in
+it.
 
-Coordinates are clamped before they are subtracted, since PostgreSQL refuses sums that overflow.
-Functions of an extension are never called by name, as anybody may have made one of that name: its
-own casts give bytes, boxes and arrays of PostgreSQL's own types.
+Coordinates are limited, as PostgreSQL refuses sums that overflow. No function of an extension is
+called by a name, which anybody may have given to another: its casts give bytes, boxes and arrays.
 """
 
 from __future__ import annotations
@@ -45,7 +42,7 @@ from privbench.encoding.base import (
 )
 from privbench.encoding.bounds import public_range
 from privbench.encoding.categories import LabelReader, ListCodec, ListReader
-from privbench.encoding.keys.placeholders import grouped, random_uuids, shape_of, shape_texts
+from privbench.encoding.keys.placeholders import grouped, shape_of, shape_texts
 from privbench.encoding.ordered import OrderedCodec, OrderedReader
 from privbench.encoding.scale import Mask, Points, Scale, scale_of
 from privbench.encoding.surrogate_text import digits, joined, quoted
@@ -143,16 +140,6 @@ class PartedCodec(Codec):
         return {name: item for part in self.parts for name, item in part.recodings.items()}
 
 
-#: What SQL calls the types of parts, by their bases, if it is not the same, and their categories.
-_NAMES = {
-    "int2": "smallint",
-    "int4": "integer",
-    "int8": "bigint",
-    "float8": "double precision",
-    "bool": "boolean",
-    "timestamp": "timestamp without time zone",
-    "timestamptz": "timestamp with time zone",
-}
 _CATEGORIES = {"text": "S", "bool": "B", "interval": "T"} | dict.fromkeys(
     ("date", "timestamp", "timestamptz"), "D"
 )
@@ -160,23 +147,21 @@ _CATEGORIES = {"text": "S", "bool": "B", "interval": "T"} | dict.fromkeys(
 
 def plain_type(base: str) -> ColumnType:
     """The type of a part of a value, by its base."""
-    return ColumnType(_NAMES.get(base, base), base, category=_CATEGORIES.get(base, "N"))
+    return ColumnType(base, base, category=_CATEGORIES.get(base, "N"))
 
 
-#: Types that are taken apart as another one is; the extensions that own types; of vectors the size.
+#: Types that are taken apart as others are; the extensions that own types; sizes of vectors.
 _LIKE = {"cidr": "inet", "macaddr8": "macaddr", "halfvec": "vector"}
 _OWNERS = {"geometry": "postgis", "geography": "postgis", "vector": "vector", "halfvec": "vector"}
 _OWNERS["ltree"] = "ltree"
 _SIZE = re.compile(r"\((\d+)\)$")
-#: Functions that make uuids whose first digits are the time (RFC 9562, version 7).
-_ORDERED = re.compile(r"uuid_?(generate_)?v?7", re.IGNORECASE)
 
 #: Bits of the type in the bytes of a shape (EWKB).
 _Z, _M, _SYSTEM = 1 << 31, 1 << 30, 1 << 29
 #: The most levels of a path that is made.
 _MOST_DEPTH = 16
 
-#: By part: values without NULL, or texts, which are NULL where no label was released.
+#: By part: values, or texts, which are NULL where no label was released.
 _Values = Mapping[str, pa.Array]
 
 
@@ -222,10 +207,8 @@ def parts_reader(table: str, column: Column, per_unit: int) -> ColumnReader | No
         known = bound.domain is None and bound.base in _SIZES
         return RangeReader(table, column) if known else None
     parts = _parts_of(type_) if type_.extension == _OWNERS.get(type_.base) else []
-    plain = type_.base == "uuid" and not _ORDERED.search(column.default or "")
-    if not parts or plain or not (per_unit or parts[0][1].base != "text"):
-        return None
-    return ComposedReader(table, column, per_unit)
+    kept = [part for part in parts if per_unit or part[1].base != "text"]
+    return ComposedReader(table, column, per_unit, kept) if kept[:1] == parts[:1] != [] else None
 
 
 @dataclass(frozen=True)
@@ -233,16 +216,12 @@ class ComposedReader(PartsReader):
     """Reads the parts of a type; texts are left out where no label may be released."""
 
     per_unit: int  # distinct texts of a part that one unit may propose; 0 without δ
-
-    @property
-    def _kept(self) -> list[tuple[str, ColumnType, str]]:
-        found = _parts_of(self.column.type)
-        return [part for part in found if self.per_unit or part[1].base != "text"]
+    kept: Sequence[tuple[str, ColumnType, str]]  # name, type and SQL of every part
 
     @cached_property
     def parts(self) -> tuple[ColumnReader, ...]:
         result: list[ColumnReader] = []
-        for name, type_, _ in self._kept:
+        for name, type_, _ in self.kept:
             column = part_column(self, name, type_, null=bool(result) or self.nullable)
             if type_.base == "text":
                 result.append(LabelReader(self.table, column, self.per_unit))
@@ -251,14 +230,14 @@ class ComposedReader(PartsReader):
         return tuple(result)
 
     def expressions(self, identifier: sql.Composable) -> Sequence[sql.Composable]:
-        return [sql.SQL(text).format(identifier) for _, _, text in self._kept]
+        return [sql.SQL(text).format(identifier) for _, _, text in self.kept]
 
     def finish(self, released: Mapping[str, Released]) -> Codec:
         return PartsCodec(*self.head, tuple(part.finish(released) for part in self.parts))
 
     def describe(self) -> tuple[str, str]:
-        names = ", ".join(name for name, _, _ in self._kept)
-        return f"{self.column.type.sql} by {names}", "released ranges, and labels of enough units"
+        names = ", ".join(name for name, _, _ in self.kept)
+        return f"{self.column.type.sql} by {names}", "ranges, labels of enough units"
 
 
 @dataclass(frozen=True)
@@ -269,13 +248,10 @@ class PartsCodec(PartedCodec):
 
     def __post_init__(self) -> None:
         """Refuse parts that are not those of a reader."""
-        known = {attribute(self.column, name): type_ for name, type_, _ in _parts_of(self.type)}
-        given = {part.column: part.type for part in self.parts}
-        left = {name: type_ for name, type_ in known.items() if type_.base != "text"}
-        if not known or list(given.items()) not in (list(known.items()), list(left.items())):
+        known = [(attribute(self.column, part[0]), part[1]) for part in _parts_of(self.type)]
+        given = [(part.column, part.type) for part in self.parts]
+        if given not in (known, [part for part in known if part[1].base != "text"]) or not given:
             raise ValueError("the parts of a value are not those of its type")
-        if any(isinstance(p, ListCodec) != (p.type.base == "text") for p in self.parts):
-            raise ValueError("a part of a value is neither a number nor a label")
 
     def decode(self, codes: Codes, rng: Rng, rows: int | None = None) -> pa.Array:
         """Literals; a number that is missing is that of another row, a text is made."""
@@ -366,33 +342,32 @@ def _vectors(type_: ColumnType, values: _Values, rows: int, rng: Rng) -> pa.Arra
 
 
 def _addresses(type_: ColumnType, values: _Values, rows: int, rng: Rng) -> pa.Array:
-    """The released address, else one in its released network; of others not even that is known."""
+    """The released address, else one in its released network; of others not even that is known.
+
+    A kind (``4/32``) says how long the mask is.
+    """
     kinds = pc.fill_null(values["kind"], "4/32")
     other = pc.if_else(pc.starts_with(kinds, "6"), "fd00::/8", "10.0.0.0/8")
     known = pc.coalesce(values["narrow"], values["wide"], other)
-    made = grouped(
-        joined(kinds, " ", known),
-        lambda pair, rows: _hosts(type_, pair.split(" "), len(rows), rng),
-    )
-    return pc.coalesce(values["whole"], made)
 
+    def make(pair: str, some: NDArray[np.int64]) -> pa.Array:
+        kind, _, network = pair.partition(" ")
+        net = ipaddress.ip_network(network)
+        bits = mask = int(net.max_prefixlen)
+        if kind.startswith(f"{net.version}/"):
+            mask = min(max(int(kind[2:]), int(net.prefixlen)), bits)
+        free = int(net.hostmask)
+        if type_.base == "cidr":
+            free &= -(2 ** (bits - mask))
+        width, base, point = (8, 10, ".") if bits == 32 else (16, 16, ":")
+        groups = []
+        for shift in range(bits - width, -1, -width):
+            fixed, open_ = (number >> shift & 2**width - 1 for number in (int(net[0]), free))
+            group = fixed | rng.integers(2**width, size=len(some)) & open_
+            groups.append(_printed(group) if base == 10 else digits(group, 4, base))
+        return joined(pc.binary_join_element_wise(*groups, point), f"/{mask}")
 
-def _hosts(type_: ColumnType, pair: Sequence[str], rows: int, rng: Rng) -> pa.Array:
-    """Random addresses in a network, with a mask of the length that a kind (``4/32``) says."""
-    kind, net = pair[0], ipaddress.ip_network(pair[1])
-    bits = mask = int(net.max_prefixlen)
-    if kind.startswith(f"{net.version}/"):
-        mask = min(max(int(kind[2:]), int(net.prefixlen)), bits)
-    free = int(net.hostmask)
-    if type_.base == "cidr":
-        free &= -(2 ** (bits - mask))
-    width, base, point = (8, 10, ".") if bits == 32 else (16, 16, ":")
-    groups = []
-    for shift in range(bits - width, -1, -width):
-        fixed, some = (number >> shift & 2**width - 1 for number in (int(net[0]), free))
-        group = fixed | rng.integers(2**width, size=rows) & some
-        groups.append(_printed(group) if base == 10 else digits(group, 4, base))
-    return joined(pc.binary_join_element_wise(*groups, point), f"/{mask}")
+    return pc.coalesce(values["whole"], grouped(joined(kinds, " ", known), make))
 
 
 def _macs(type_: ColumnType, values: _Values, rows: int, rng: Rng) -> pa.Array:
@@ -415,15 +390,6 @@ def _paths(type_: ColumnType, values: _Values, rows: int, rng: Rng) -> pa.Array:
     return pc.coalesce(whole, pc.utf8_ltrim(begun, "."))
 
 
-def _moments(type_: ColumnType, values: _Values, rows: int, rng: Rng) -> pa.Array:
-    """Version-7 uuids of moments."""
-    stamps = values["time"].cast(pa.timestamp("ms", "UTC"), safe=False).cast(pa.int64())
-    time = digits(np.clip(stamps.to_numpy(zero_copy_only=False), 0, 2**48 - 1), 12, 16)
-    front, back = (pc.utf8_slice_codeunits(time, *ends) for ends in ((0, 8), (8, 12)))
-    rest = pc.utf8_slice_codeunits(random_uuids(rows, rng), 15)
-    return joined(front, "-", back, "-7", rest)
-
-
 #: What puts the parts together again: literals of so many rows.
 _JOINS: dict[str, Callable[[ColumnType, _Values, int, Rng], pa.Array]] = {
     **dict.fromkeys(("point", "box", "circle"), _points),
@@ -432,7 +398,6 @@ _JOINS: dict[str, Callable[[ColumnType, _Values, int, Rng], pa.Array]] = {
     "inet": _addresses,
     "macaddr": _macs,
     "ltree": _paths,
-    "uuid": _moments,
 }
 
 

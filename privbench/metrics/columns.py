@@ -87,7 +87,9 @@ def plan(
     The config may hold public bins; `rows` is the table's number of rows, 0 if it is not known.
     """
     known = section(config, table).columns
-    made = placeholders(config, table)
+    delta = (config or Config()).privacy.delta
+    lines = [] if is_public(config, table) else table_coverage(table, known, delta)
+    made = {line.column for line in lines if line.how.startswith(PLACEHOLDER)}
     cells: list[CellPlan] = []
     left_out: dict[str, str] = {}
     for column in table.columns:
@@ -103,15 +105,6 @@ def plan(
         else:
             cells.append(found)
     return cells, left_out
-
-
-def placeholders(config: Config | None, table: Table) -> set[str]:
-    """Columns that a fit measures nothing of but the rate of NULL or the size."""
-    if is_public(config, table):
-        return set()
-    delta = (config or Config()).privacy.delta
-    lines = table_coverage(table, section(config, table).columns, delta)
-    return {line.column for line in lines if line.how.startswith(PLACEHOLDER)}
 
 
 def key_kind(table: Table, column: str) -> str | None:

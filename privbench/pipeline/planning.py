@@ -100,6 +100,7 @@ def plan(config: Config, source: str, rows: Mapping[str, float] | None = None) -
     first, rest, least = foresee(
         draft.plan, draft.synthesizer, draft.accountant, guessed, ranges=True
     )
+    made = placeholders(draft.plan)
     return PlanReport(
         events=[*first, *rest],
         total=draft.accountant.total,
@@ -107,11 +108,7 @@ def plan(config: Config, source: str, rows: Mapping[str, float] | None = None) -
         least=least,
         given=given,
         identity=draft.catalog.identity,
-        losses=[
-            *small_tables(draft.plan, given, least),
-            *placeholders(draft.plan),
-            *unmeasured(draft.plan),
-        ],
+        losses=[*small_tables(draft.plan, given, least), *made, *unmeasured(draft.plan)],
     )
 
 

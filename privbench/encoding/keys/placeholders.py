@@ -28,13 +28,9 @@ Numbers = NDArray[np.int64]
 _WIDE = 2**40
 #: The most templates of one column.
 MAX_TEMPLATES = 64
-#: Points lie on a grid with `_ACROSS` columns, at a distance (`_APART`) at which shapes around them
-#: do not touch.
-_ACROSS, _APART = 1000, 10
-#: The days of dates: twenty years from 2005 on. Degrees at which shapes lie on a map; decimals of
-#: their coordinates, and their least size: a valid line or area has some.
+#: The days of dates: twenty years from 2005 on. Decimals of the coordinates of shapes, and their
+#: least size: a valid line or area has some.
 _FIRST_DAY, _DAYS = 12_784, 7305
-_LONGITUDES, _LATITUDES = 351, 161
 _DECIMALS, _LEAST = 9, 1e-8
 
 
@@ -180,7 +176,7 @@ def _bits(type_: ColumnType) -> Maker:
 
 
 #: The parts of a template that are replaced by the number, see `_part`.
-TEMPLATE_PART = re.compile(r"(#(?:\d{1,2}h|\d[bm]|[+xyXYd])?)")
+TEMPLATE_PART = re.compile(r"(#(?:\d{1,2}h|\d[bm]|[+d])?)")
 #: Most characters of a template: every row has one of a column's, and strangers make models.
 _MOST_TEXT = 2**16
 
@@ -220,8 +216,7 @@ def _part(text: str, numbers: Numbers) -> pa.Array:
     """One part of a template, filled in with the numbers.
 
     ``#`` is the number, ``#+`` the number plus one, ``#8h`` its eight hexadecimal digits. ``#2b``
-    is its byte 2, ``#2m`` that byte in two hexadecimal digits. ``#x`` and ``#y`` are the
-    coordinates of a point, ``#X`` and ``#Y`` are greater than these by one. ``#d`` is a date.
+    is its byte 2, ``#2m`` that byte in two hexadecimal digits. ``#d`` is a date.
     """
     match text[-1]:
         case "h":
@@ -230,10 +225,6 @@ def _part(text: str, numbers: Numbers) -> pa.Array:
             return decimal(numbers >> 8 * int(text[1]) & 255)
         case "m":
             return digits(numbers >> 8 * int(text[1]) & 255, 2, 16)
-        case "x" | "X":
-            return decimal(numbers % _ACROSS * _APART + (text[-1] == "X"))
-        case "y" | "Y":
-            return decimal(numbers // _ACROSS * _APART + (text[-1] == "Y"))
         case "d":
             days = (_FIRST_DAY + numbers % _DAYS).astype(np.int32)
             return pa.array(days, pa.date32()).cast(pa.string())
@@ -246,8 +237,8 @@ def _vector(type_: ColumnType) -> Maker:
     size = int(dimensions[1]) if dimensions else 1
     if type_.base == "sparsevec":
         return _template(f"{{1:#}}/{size}", 2**20)
-    first, room = ("#e-3", 2**11) if type_.base == "halfvec" else ("#e-6", 2**20)
-    return _template(f"[{','.join([first, *['1'] * (size - 1)])}]", room)
+    room = 2**11 if type_.base == "halfvec" else 2**20
+    return _template(f"[{','.join(['#', *['1'] * (size - 1)])}]", room)
 
 
 #: A shape in a type's modifier, with its further dimensions: ``geometry(PolygonZ,4326)``.
@@ -270,12 +261,16 @@ def _geometry(type_: ColumnType) -> Maker:
     name = name if name in packaged("shapes", "privbench.encoding") else "point"
 
     def make(numbers: Numbers) -> pa.Array:
-        x, y = numbers % _LONGITUDES, numbers // _LONGITUDES % _LATITUDES
         size = np.full(len(numbers), 0.1)
-        lot = {"x": x - _LONGITUDES // 2, "y": y - _LATITUDES // 2, "width": size, "height": size}
+        lot = {
+            "x": numbers % 351 - 175,
+            "y": numbers // 351 % 161 - 80,
+            "width": size,
+            "height": size,
+        }
         return shape_texts(name, flags, {**lot, "points": 50 * size}, numbers < 0)
 
-    return Maker(make, _LONGITUDES * _LATITUDES)
+    return Maker(make, 351 * 161)
 
 
 def shape_texts(
