@@ -17,71 +17,65 @@ map of the row's own value, with two cells.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 from psycopg import sql
-from pydantic import PlainValidator
 
-from privbench.config import ColumnConfig
-from privbench.domain import Domain
 from privbench.encoding.base import (
-    CategoriesNeed,
     Codec,
     Codes,
     ColumnReader,
-    Need,
     Released,
     Rng,
     attribute,
+    head,
     null_mask,
 )
-from privbench.encoding.bounds import public_range
-from privbench.encoding.categories import MAX_LABEL, label_piece, labels_of, released_labels
-from privbench.encoding.keys.placeholders import is_array, part_maker
-from privbench.encoding.ordered import OrderedCodec, OrderedReader
-from privbench.encoding.scale import int64_points, scale_of
-from privbench.encoding.surrogate_text import TEXT_BASES, joined, length_cells, quoted
-from privbench.encoding.unmodelled import MAX_ELEMENTS, drawn_sizes, limited_edges
-from privbench.privacy.recoding import EdgesRecoding, LabelsRecoding, Recoding
-from privbench.schema import Column
+from privbench.encoding.categories import (
+    LONG,
+    LabelReader,
+    ListCodec,
+    ListReader,
+    labels_of,
+    list_reader,
+)
+from privbench.encoding.keys.placeholders import Numbers, is_array, part_maker
+from privbench.encoding.ordered import OrderedCodec
+from privbench.encoding.parts import (
+    PartedCodec,
+    PartsReader,
+    ordered_part,
+    part_column,
+    plain_type,
+)
+from privbench.encoding.scale import scale_of
+from privbench.encoding.surrogate_text import TEXT_BASES, joined, quoted
+from privbench.encoding.unmodelled import (
+    MAX_ELEMENTS,
+    SizedCodec,
+    SizedReader,
+    drawn_sizes,
+    limited_edges,
+)
+from privbench.rules.named import packaged
+from privbench.schema import Column, ColumnType
 
 #: Up to this share, elements without a label are taken for noise, as in columns of text.
 _NOISE = 0.05
 #: How often elements that a row has already are drawn again; what is still repeated then stays.
 _AGAIN = 8
-
-_SIZE = "pg_catalog.cardinality({0})::bigint"
-_ASCENDS = (
-    "CASE WHEN pg_catalog.cardinality({0}) BETWEEN 2 AND {1} THEN"
-    " ({0} = ARRAY(SELECT u.e FROM pg_catalog.unnest({0}) AS u(e) ORDER BY u.e))::integer END"
-)
-_ORDER = Domain(2, nullable=True)
-#: A 32-bit number from the operating system's random bytes, which version-4 UUIDs consist of.
-_RANDOM = (
-    "('x' || pg_catalog.left(pg_catalog.gen_random_uuid()::pg_catalog.text, 8))"
-    "::pg_catalog.bit(32)::bigint"
-)
-#: PostgreSQL cannot print a value whose text is longer than a gigabyte, and a nested one may take
-#: many times its size. No element of more than a megabyte is printed: it is too long for a label.
-_ELEMENT = (
-    "CASE WHEN pg_catalog.pg_column_size(e.v) > 1048576 THEN pg_catalog.repeat('?', {1})"
-    " ELSE pg_catalog.left(FORM, {1}) END"
-)
-_DRAWN = (
-    "(SELECT {1} FROM (SELECT pg_catalog.unnest({0}) AS v"
-    " OFFSET {2} % GREATEST(pg_catalog.cardinality({0}), 1) LIMIT 1) AS e)"
-)
+_SQL = ("parts", "privbench.encoding")
 
 
 @dataclass(frozen=True)
-class ArrayCodec(Codec):
+class ArrayCodec(PartedCodec):
     """Gives arrays of a sampled length: the row's element, and others of rows as long as it.
 
     Elements without a label are made by their type's placeholder. Listed values are drawn from the
@@ -90,73 +84,63 @@ class ArrayCodec(Codec):
 
     kind: ClassVar[str] = "array"
 
-    edges: tuple[int, ...]  # edges of the cells of lengths
-    labels: tuple[str, ...]  # released elements
-    grid: Annotated[OrderedCodec, PlainValidator(OrderedCodec.from_json)] | None = None
-    ascends: bool = False  # whether it is measured which arrays ascend
-
     def __post_init__(self) -> None:
-        """Refuse elements of another column."""
-        if self.grid and (self.grid.column, self.grid.type) != (self.column, self.type.parts[0]):
-            raise ValueError("the elements of an array are not those of its type")
-
-    @property
-    def domains(self) -> dict[str, Domain]:
-        lengths = length_cells(self.edges, self.nullable).domain
-        elements = self.grid.recoding.domain if self.grid else self._labels.domain
-        order = {attribute(self.column, "ascends"): _ORDER} if self.ascends else {}
-        return {attribute(self.column, "length"): lengths, self.column: elements, **order}
-
-    @property
-    def _labels(self) -> LabelsRecoding:
-        return LabelsRecoding(self.labels, True, True)
-
-    @property
-    def recodings(self) -> dict[str, Recoding]:
-        return self.grid.recodings if self.grid else {self.column: self._labels}
+        """Refuse parts that are not those of a reader."""
+        names = [attribute(self.column, part) for part in ("length", "ascends")]
+        known = [names[0], self.column, names[1]]
+        if len(self.parts) < 2 or [part.column for part in self.parts] != known[: len(self.parts)]:
+            raise ValueError("an array has other parts")
+        element = self.parts[1]
+        if not isinstance(element, ListCodec) and element.type != self.type.parts[0]:
+            raise ValueError("an array has other elements")
 
     def decode(self, codes: Codes, rng: Rng, rows: int | None = None) -> pa.Array:
         """Array literals; NULL where the length has the code of NULL."""
-        length = attribute(self.column, "length")
-        sizes, null = drawn_sizes(codes[length], self.domains[length], self.edges, rng)
-        given, element = codes[self.column].astype(np.int64), self.type.parts[0]
-        known, labels = ~null_mask(given, self.domains[self.column]), len(self.labels)
-        if not self.grid:
-            named, other = given < labels, known & (given == labels)
-            if named.any() and (labels_of(element) or other.sum() < _NOISE * known.sum()):
-                known = named
-        there, cells = np.flatnonzero(known & (sizes > 0)), codes[length].astype(np.int64)
-        flat = _elements(given, sizes, there, cells, labels, rng)
-        values = self._values(flat, rng)
-        if self.ascends:
-            order = codes[attribute(self.column, "ascends")]
-            fall, rise = (order == 0).sum(), (order == 1).sum()
-            ascend = (order == 1) | (fall < _NOISE * rise) | ((order == 2) & (rise > fall))
+        length, grid, *order = self.parts
+        if not isinstance(length, SizedCodec):
+            raise ValueError("an array has no length")
+        cells, given = codes[length.column], codes[self.column].astype(np.int64)
+        sizes, null = drawn_sizes(cells, length.domains[length.column], length.edges, rng)
+        known, element = ~null_mask(given, grid.domains[self.column]), self.type.parts[0]
+        labels = grid.values if isinstance(grid, ListCodec) else ()
+        lost = np.array([text == LONG for text in labels] + [True])
+        if labels:
+            named = ~lost[np.minimum(given, len(labels))]
+            few = (known & ~named).sum() < _NOISE * known.sum()
+            known = named if named.any() and (few or labels_of(element)) else known
+        there = np.flatnonzero(known & (sizes > 0))
+        flat = _elements(given, sizes, there, cells.astype(np.int64), len(labels), rng)
+        if labels:
+            values = self._values(labels, flat, np.flatnonzero(lost[flat]), rng)
+        else:
+            values = grid.decode({self.column: flat}, rng)
+        for part in order:
+            ascends = codes[part.column]
+            fall, rise = (ascends == 0).sum(), (ascends == 1).sum()
+            chosen = (ascends == 1) | (fall < _NOISE * rise) | ((ascends == 2) & (rise > fall))
             listed = pa.array(labels_of(element), pa.string())
             rank = pc.index_in(values, value_set=listed) if len(listed) else values
-            rank = pa.array(self.grid.scale.points_of(values)) if self.grid else rank
-            values = values.take(_ascending(rank, sizes, ascend))
+            if isinstance(grid, OrderedCodec):
+                rank = pa.array(grid.scale.points_of(values))
+            values = values.take(_ascending(rank, sizes, chosen))
         texts = quoted(values.cast(pa.string())).fill_null("NULL")
         places = pa.array(np.concatenate([[0], np.cumsum(sizes)]), pa.int32())
         lists = pa.ListArray.from_arrays(places, texts)
         made = joined("{", pc.binary_join(lists, ";" if element.base == "box" else ","), "}")
         return pc.if_else(pa.array(null), pa.scalar(None, made.type), made)
 
-    def _values(self, flat: NDArray[np.int64], rng: Rng) -> pa.Array:
-        """Every element."""
-        if self.grid:
-            return self.grid.decode({self.column: flat}, rng)
+    def _values(self, labels: Sequence[str], flat: Numbers, others: Numbers, rng: Rng) -> pa.Array:
+        """Every element, those without a label made by their type."""
         maker = part_maker(self.type.parts[0])
         if maker is None:
             raise ValueError(f"no element of {self.type.sql} can be made")
-        others = np.flatnonzero(flat == len(self.labels))
         made = maker.make(rng.integers(2**20, size=len(others)) % maker.room).cast(pa.string())
         places = flat.copy()
-        places[others] += np.arange(len(others))
-        return pa.concat_arrays([pa.array(self.labels, pa.string()), made]).take(pa.array(places))
+        places[others] = len(labels) + np.arange(len(others))
+        return pa.concat_arrays([pa.array(labels, pa.string()), made]).take(pa.array(places))
 
 
-def _ascending(values: pa.Array, sizes: NDArray[np.int64], ascend: NDArray[np.bool_]) -> pa.Array:
+def _ascending(values: pa.Array, sizes: Numbers, ascend: NDArray[np.bool_]) -> pa.Array:
     """Places of the elements, those of some rows in ascending order."""
     row = np.repeat(np.arange(len(sizes)), sizes)
     order = pc.sort_indices(
@@ -167,13 +151,8 @@ def _ascending(values: pa.Array, sizes: NDArray[np.int64], ascend: NDArray[np.bo
 
 
 def _elements(
-    given: NDArray[np.int64],
-    sizes: NDArray[np.int64],
-    known: NDArray[np.int64],
-    cells: NDArray[np.int64],
-    labels: int,
-    rng: Rng,
-) -> NDArray[np.int64]:
+    given: Numbers, sizes: Numbers, known: Numbers, cells: Numbers, labels: int, rng: Rng
+) -> Numbers:
     """The codes of all elements, row by row; a row that is ``known`` begins with its own.
 
     All others are those of known rows of the same cell of lengths, or of any row where it has none.
@@ -185,7 +164,7 @@ def _elements(
     sides = [np.searchsorted(cells[order], cells, side=side) for side in ("left", "right")]
     first, end = np.where(sides[0] < sides[1], sides, [[0], [len(order)]])
 
-    def drawn(rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    def drawn(rows: Numbers) -> Numbers:
         return np.asarray(given[order[rng.integers(first[rows], end[rows])]])
 
     flat = drawn(row)
@@ -203,11 +182,7 @@ def _elements(
 
 
 def arrays_of_keys(
-    owners: NDArray[np.int64],
-    targets: NDArray[np.int64],
-    keys: pa.Array,
-    null: NDArray[np.bool_],
-    rng: Rng,
+    owners: Numbers, targets: Numbers, keys: pa.Array, null: NDArray[np.bool_], rng: Rng
 ) -> pa.Array:
     """Array literals of keys; elements of a row differ where the targets allow it.
 
@@ -233,93 +208,59 @@ def arrays_of_keys(
 
 
 @dataclass(frozen=True)
-class ArrayReader(ColumnReader):
+class ArrayReader(PartsReader):
     """Reads every array's length, one of its elements, and whether it ascends."""
 
     per_unit: int = 1  # distinct elements that one unit may propose
     sizes: tuple[int, int | None] = (0, None)  # least and greatest length that rules allow
 
     @cached_property
-    def _grid(self) -> OrderedReader | None:
-        """The reader of elements on a grid."""
-        element = self.column.type.parts[0]
-        scale = scale_of(element)
-        if scale is None or element.domain is not None:
-            return None
-        column = Column(self.name, self.column.position, element)
-        known = public_range(self.table, column, scale, ColumnConfig(), ())
-        return OrderedReader(self.table, column, scale, known, per_unit=self.per_unit)
+    def parts(self) -> tuple[ColumnReader, ...]:
+        table, element = self.table, self.column.type.parts[0]
+        length = part_column(self, "length", self.column.type, null=self.nullable)
+        edges = limited_edges(self.column, self.sizes, MAX_ELEMENTS)
+        size = SizedReader(table, length, SizedCodec(*head(length), "array", edges), "", "")
+        if _has_grid(element):
+            column = Column(self.name, self.column.position, element)
+            return size, ordered_part(table, column, per_unit=self.per_unit), self._order
+        named, public = (
+            Column(self.name, self.column.position, plain_type("text")),
+            labels_of(element),
+        )
+        labels = LabelReader(table, named, self.per_unit, LONG, True, public)
+        known = public or element.base in TEXT_BASES
+        return (size, labels, self._order) if known else (size, labels)
 
     @property
-    def _ascends(self) -> bool:
-        element = self.column.type.parts[0]
-        return bool(self._grid or labels_of(element) or element.base in TEXT_BASES)
-
-    @property
-    def attributes(self) -> tuple[str, ...]:
-        elements = self._grid.attributes if self._grid else (self.name,)
-        return tuple(dict.fromkeys((attribute(self.name, "length"), *elements, *self.cells)))
-
-    @property
-    def labelled(self) -> bool:
-        return self._grid is None
-
-    @property
-    def needs(self) -> tuple[Need, ...]:
-        if self._grid:
-            return self._grid.needs
-        public = labels_of(self.column.type.parts[0])
-        return (CategoriesNeed(self.name, self.per_unit, repeats=True, public=public),)
+    def _order(self) -> ListReader:
+        column = part_column(self, "ascends", plain_type("bool"))
+        return list_reader(self.table, column, ("false", "true"), "")
 
     def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
-        if self._grid:
-            [(element, _)] = self._grid.select(sql.SQL("e.v"))
-        else:
-            form = self.column.type.parts[0].text_form.replace("{0}", "e.v")
-            text = sql.SQL(_ELEMENT.replace("FORM", form))
-            element = text.format(identifier, sql.Literal(MAX_LABEL + 1))
-        found: list[tuple[sql.Composable, str]] = [
-            (sql.SQL(_DRAWN).format(identifier, element, sql.SQL(_RANDOM)), self.alias()),
-            (sql.SQL(_SIZE).format(identifier), self.alias("n")),
-        ]
-        ascends = sql.SQL(_ASCENDS).format(identifier, sql.Literal(MAX_ELEMENTS))
-        return [*found, (ascends, self.alias("a"))] if self._ascends else found
+        size, (element, alias), *order = super().select(identifier)
+        # Drawn once, however often the expression needs the element.
+        drawn = sql.SQL(packaged(*_SQL)["arrays"]["drawn"]).format(identifier, element)
+        return [size, (drawn, alias), *order]
 
-    def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
-        """One piece per attribute: the element, the cell of the length, and of the order."""
-        part, length = batch[self.alias()], int64_points(batch[self.alias("n")])
-        grid, name = self._grid, attribute(self.name, "length")
-        result = grid.read({self.alias(): part}) if grid else {self.name: label_piece(part)}
-        result[name] = self._lengths.apply(length)
-        if self._ascends:
-            order = batch[self.alias("a")].cast(pa.int64()).fill_null(2).to_numpy()
-            result[attribute(self.name, "ascends")] = order
-        return result
-
-    @property
-    def cells(self) -> dict[str, Domain]:
-        order = {attribute(self.name, "ascends"): _ORDER} if self._ascends else {}
-        grid = self._grid.cells if self._grid else {}
-        return {attribute(self.name, "length"): self._lengths.domain, **grid, **order}
-
-    @property
-    def _lengths(self) -> EdgesRecoding:
-        return length_cells(limited_edges(self.column, self.sizes, MAX_ELEMENTS), self.nullable)
+    def expressions(self, identifier: sql.Composable) -> Sequence[sql.Composable]:
+        # PostgreSQL cannot print a value whose text is longer than a gigabyte, and a nested one may
+        # take many times its size. No element of more than a megabyte is printed: it is too long
+        # for a label.
+        known, form = packaged(*_SQL)["arrays"], self.column.type.parts[0].text_form
+        text = known["element"].replace("TEXT", form.replace("{0}", "e.v"))
+        text = "e.v" if _has_grid(self.column.type.parts[0]) else text
+        ascends = sql.SQL(known["ascends"]).format(identifier)
+        return [identifier, sql.SQL(text), ascends][: len(self.parts)]
 
     def finish(self, released: Mapping[str, Released]) -> Codec:
-        edges, grid = self._lengths.edges, self._grid
-        labels = () if grid else released_labels(released, self.name)
-        return ArrayCodec(
-            *self.head, edges, labels, grid.finish(released) if grid else None, self._ascends
-        )
+        return ArrayCodec(*self.head, tuple(part.finish(released) for part in self.parts))
 
     def describe(self) -> tuple[str, str]:
-        if self._grid:
-            return "arrays of measured length, of elements in a released range", "by element"
-        return (
-            "arrays of measured length, of released elements",
-            "elements of enough units, under δ",
-        )
+        return "arrays of measured length, of released elements", "by the type of the elements"
+
+
+def _has_grid(element: ColumnType) -> bool:
+    return scale_of(element) is not None and element.domain is None
 
 
 def array_reader(
@@ -332,7 +273,6 @@ def array_reader(
     if column.templates or not is_array(column.type):
         return None
     element = column.type.parts[0]
-    grid = scale_of(element) is not None and element.domain is None
-    if not (per_unit or grid) or part_maker(element) is None:
+    if not (per_unit or _has_grid(element)) or part_maker(element) is None:
         return None
     return ArrayReader(table, column, per_unit, sizes)

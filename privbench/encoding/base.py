@@ -139,6 +139,10 @@ Need = BoundsNeed | PartNeed | CategoriesNeed
 Released = Bounds | Step | Cycle | tuple[str, ...]
 
 
+#: How a column is covered of which no value is measured begins with this.
+PLACEHOLDER = "valid placeholder"
+
+
 @dataclass(frozen=True, slots=True)
 class CoverageLine:
     """One line of the coverage map: what the clone will hold for a column, and why."""

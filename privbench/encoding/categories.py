@@ -167,10 +167,12 @@ class LabelReader(ColumnReader):
 
     per_unit: int = 1  # how many distinct values one unit may propose
     filler: str = ""  # makes valid values where nothing is released and NULL is not allowed
+    repeats: bool = False  # whether many rows are expected to share few values
+    public: tuple[str, ...] = ()  # values that are counted whether or not a row has them
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        return (CategoriesNeed(self.name, self.per_unit),)
+        return (CategoriesNeed(self.name, self.per_unit, self.repeats, public=self.public),)
 
     def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
         text = sql.SQL(self.column.type.text_form).format(identifier)

@@ -1,16 +1,13 @@
-"""Values that are taken apart: points, shapes, vectors, network addresses, paths of labels.
+"""Values that are taken apart: ranges, points, shapes, vectors, addresses, paths of labels.
 
-Which parts a type has is public: it follows from the type, its modifier, the extension that owns it
-and, of a uuid, the column's default. Each part is a deterministic map of the row's own value, made
-by an expression that never fails, and has a reader that columns of its own type have: a number on a
-grid, or a text whose labels are released under δ. So a unit moves the bounds, the labels and the
-histograms of a part by what it moves those of a column with one value a row, and every part is
-counted and charged as such a column (`docs/stability.md`, parts of values). What has no part (an
-empty shape, NaN) is NULL in it.
+Which parts a type has is public: it follows from the type, its modifier and its extension. Each is
+a deterministic map of the row's own value, by an expression that never fails, with the reader of
+its type (``data/parts.json``). So a unit moves its bounds, labels and histograms by what it moves
+those of a column, and each is charged as such (`docs/stability.md`). What has no part is NULL in
+it.
 
-Coordinates are clamped before they are subtracted, since PostgreSQL refuses sums that overflow.
-Functions of an extension are never called by name, as anybody may have made one of that name: its
-own casts give bytes, boxes and arrays of PostgreSQL's own types.
+Coordinates are limited, as PostgreSQL refuses sums that overflow. No function of an extension is
+called by a name, which anybody may have given to another: its casts give bytes, boxes and arrays.
 """
 
 from __future__ import annotations
@@ -40,16 +37,17 @@ from privbench.encoding.base import (
     Released,
     Rng,
     attribute,
+    head,
     null_mask,
 )
 from privbench.encoding.bounds import public_range
-from privbench.encoding.categories import LabelReader, ListCodec
-from privbench.encoding.keys.placeholders import random_uuids, regrouped, shape_of, shape_texts
+from privbench.encoding.categories import LabelReader, ListCodec, ListReader
+from privbench.encoding.keys.placeholders import grouped, shape_of, shape_texts
 from privbench.encoding.ordered import OrderedCodec, OrderedReader
-from privbench.encoding.scale import Scale, scale_of
-from privbench.encoding.surrogate_text import digits, joined
+from privbench.encoding.scale import Mask, Points, Scale, scale_of
+from privbench.encoding.surrogate_text import digits, joined, quoted
 from privbench.encoding.text import TextCodec
-from privbench.encoding.unmodelled import FillCodec
+from privbench.encoding.unmodelled import FillCodec, SizedCodec
 from privbench.privacy.data import Attribute
 from privbench.privacy.recoding import Recoding
 from privbench.privacy.spec import PART
@@ -99,15 +97,17 @@ class PartsReader(ColumnReader):
         return {name: item for part in self.parts for name, item in part.collect(pieces).items()}
 
 
-def ordered_part(
-    whole: ColumnReader, part: str, type_: ColumnType, *, not_null: bool = False
-) -> OrderedReader:
+def part_column(whole: ColumnReader, part: str, type_: ColumnType, *, null: bool = True) -> Column:
+    """A part of a column as a column of its own."""
+    name = attribute(whole.name, part)
+    return Column(name, whole.column.position, type_, not_null=not null)
+
+
+def ordered_part(table: str, column: Column, **more: Any) -> OrderedReader:
     """The reader of one part of a column, say a range's end; the part's type must have a grid."""
-    column = whole.column
-    named = Column(attribute(column.name, part), column.position, type_, not_null=not_null)
-    scale = grid_of(type_)
-    known = public_range(whole.table, named, scale, ColumnConfig(), ())
-    return OrderedReader(whole.table, named, scale, known)
+    scale = grid_of(column.type)
+    known = public_range(table, column, scale, ColumnConfig(), ())
+    return OrderedReader(table, column, scale, known, **more)
 
 
 def grid_of(type_: ColumnType) -> Scale:
@@ -118,23 +118,29 @@ def grid_of(type_: ColumnType) -> Scale:
 
 
 _CODECS: dict[str, type[Codec]] = {
-    codec.kind: codec for codec in (OrderedCodec, ListCodec, TextCodec, FillCodec)
+    codec.kind: codec for codec in (OrderedCodec, ListCodec, TextCodec, FillCodec, SizedCodec)
 }
 #: The codec of a part, which a model holds as that of a column.
 PartCodec = Annotated[
     Codec, PlainValidator(lambda data: _CODECS[str(data["codec"])].from_json(data))
 ]
 
-#: What SQL calls the types of parts, by their bases, if it is not the same, and their categories.
-_NAMES = {
-    "int2": "smallint",
-    "int4": "integer",
-    "int8": "bigint",
-    "float8": "double precision",
-    "bool": "boolean",
-    "timestamp": "timestamp without time zone",
-    "timestamptz": "timestamp with time zone",
-}
+
+@dataclass(frozen=True)
+class PartedCodec(Codec):
+    """Makes values of parts that have codecs."""
+
+    parts: tuple[PartCodec, ...]
+
+    @property
+    def domains(self) -> dict[str, Domain]:
+        return {name: item for part in self.parts for name, item in part.domains.items()}
+
+    @property
+    def recodings(self) -> dict[str, Recoding]:
+        return {name: item for part in self.parts for name, item in part.recodings.items()}
+
+
 _CATEGORIES = {"text": "S", "bool": "B", "interval": "T"} | dict.fromkeys(
     ("date", "timestamp", "timestamptz"), "D"
 )
@@ -142,23 +148,21 @@ _CATEGORIES = {"text": "S", "bool": "B", "interval": "T"} | dict.fromkeys(
 
 def plain_type(base: str) -> ColumnType:
     """The type of a part of a value, by its base."""
-    return ColumnType(_NAMES.get(base, base), base, category=_CATEGORIES.get(base, "N"))
+    return ColumnType(base, base, category=_CATEGORIES.get(base, "N"))
 
 
-#: Types that are taken apart as another one is; the extensions that own types; of vectors the size.
+#: Types that are taken apart as others are; the extensions that own types; sizes of vectors.
 _LIKE = {"cidr": "inet", "macaddr8": "macaddr", "halfvec": "vector"}
 _OWNERS = {"geometry": "postgis", "geography": "postgis", "vector": "vector", "halfvec": "vector"}
 _OWNERS["ltree"] = "ltree"
 _SIZE = re.compile(r"\((\d+)\)$")
-#: Functions that make uuids whose first digits are the time (RFC 9562, version 7).
-_ORDERED = re.compile(r"uuid_?(generate_)?v?7", re.IGNORECASE)
 
 #: Bits of the type in the bytes of a shape (EWKB).
 _Z, _M, _SYSTEM = 1 << 31, 1 << 30, 1 << 29
 #: The most levels of a path that is made.
 _MOST_DEPTH = 16
 
-#: By part: values without NULL, or texts, which are NULL where no label was released.
+#: By part: values, or texts, which are NULL where no label was released.
 _Values = Mapping[str, pa.Array]
 
 
@@ -167,7 +171,7 @@ def _parts_of(type_: ColumnType) -> list[tuple[str, ColumnType, str]]:
 
     In SQL ``{0}`` is the value. The first part says whether it is NULL.
     """
-    base, most = type_.base, None
+    base, most = type_.base if type_.kind == "b" else "", None
     words = {"TEXT": type_.text_form, "BOX": "({0})"}
     if base == "box":
         most = 4
@@ -196,14 +200,16 @@ def _parts_of(type_: ColumnType) -> list[tuple[str, ColumnType, str]]:
 def parts_reader(table: str, column: Column, per_unit: int) -> ColumnReader | None:
     """The reader of a column whose type is taken apart, else None; ``per_unit`` is 0 without δ."""
     type_ = column.type
-    if type_.kind != "b" or type_.domain or type_.extension != _OWNERS.get(type_.base):
+    if type_.domain is not None or column.templates:
         return None
-    if type_.base == "uuid" and not _ORDERED.search(column.default or ""):
-        return None
-    parts = _parts_of(type_)
-    if not parts or not (per_unit or parts[0][1].base != "text"):
-        return None
-    return ComposedReader(table, column, per_unit)
+    if type_.kind == "r" and type_.parts:
+        bound = type_.parts[0]
+        # The CHECK of a domain applies within a range too, and may not be understood.
+        known = bound.domain is None and bound.base in _SIZES
+        return RangeReader(table, column) if known else None
+    parts = _parts_of(type_) if type_.extension == _OWNERS.get(type_.base) else []
+    kept = [part for part in parts if per_unit or part[1].base != "text"]
+    return ComposedReader(table, column, per_unit, kept) if kept[:1] == parts[:1] != [] else None
 
 
 @dataclass(frozen=True)
@@ -211,61 +217,42 @@ class ComposedReader(PartsReader):
     """Reads the parts of a type; texts are left out where no label may be released."""
 
     per_unit: int  # distinct texts of a part that one unit may propose; 0 without δ
-
-    @property
-    def _kept(self) -> list[tuple[str, ColumnType, str]]:
-        found = _parts_of(self.column.type)
-        return [part for part in found if self.per_unit or part[1].base != "text"]
+    kept: Sequence[tuple[str, ColumnType, str]]  # name, type and SQL of every part
 
     @cached_property
     def parts(self) -> tuple[ColumnReader, ...]:
         result: list[ColumnReader] = []
-        for name, type_, _ in self._kept:
-            not_null = not (result or self.nullable)
-            if type_.base != "text":
-                result.append(ordered_part(self, name, type_, not_null=not_null))
-                continue
-            named = attribute(self.name, name)
-            column = Column(named, self.column.position, type_, not_null=not_null)
-            result.append(LabelReader(self.table, column, self.per_unit))
+        for name, type_, _ in self.kept:
+            column = part_column(self, name, type_, null=bool(result) or self.nullable)
+            if type_.base == "text":
+                result.append(LabelReader(self.table, column, self.per_unit))
+            else:
+                result.append(ordered_part(self.table, column))
         return tuple(result)
 
     def expressions(self, identifier: sql.Composable) -> Sequence[sql.Composable]:
-        return [sql.SQL(text).format(identifier) for _, _, text in self._kept]
+        return [sql.SQL(text).format(identifier) for _, _, text in self.kept]
 
     def finish(self, released: Mapping[str, Released]) -> Codec:
         return PartsCodec(*self.head, tuple(part.finish(released) for part in self.parts))
 
     def describe(self) -> tuple[str, str]:
-        names = ", ".join(name for name, _, _ in self._kept)
-        return f"{self.column.type.sql} by {names}", "released ranges, and labels of enough units"
+        names = ", ".join(name for name, _, _ in self.kept)
+        return f"{self.column.type.sql} by {names}", "ranges, labels of enough units"
 
 
 @dataclass(frozen=True)
-class PartsCodec(Codec):
+class PartsCodec(PartedCodec):
     """Values from their parts; the first says whether a value is NULL."""
 
     kind: ClassVar[str] = "parts"
 
-    parts: tuple[PartCodec, ...]
-
     def __post_init__(self) -> None:
         """Refuse parts that are not those of a reader."""
-        known = {attribute(self.column, name): type_ for name, type_, _ in _parts_of(self.type)}
-        given = {part.column: part.type for part in self.parts}
-        left = {name: type_ for name, type_ in known.items() if type_.base != "text"}
-        if not known or list(given.items()) not in (list(known.items()), list(left.items())):
+        known = [(attribute(self.column, part[0]), part[1]) for part in _parts_of(self.type)]
+        given = [(part.column, part.type) for part in self.parts]
+        if given not in (known, [part for part in known if part[1].base != "text"]) or not given:
             raise ValueError("the parts of a value are not those of its type")
-        if any(isinstance(p, ListCodec) != (p.type.base == "text") for p in self.parts):
-            raise ValueError("a part of a value is neither a number nor a label")
-
-    @property
-    def domains(self) -> dict[str, Domain]:
-        return {name: item for part in self.parts for name, item in part.domains.items()}
-
-    @property
-    def recodings(self) -> dict[str, Recoding]:
-        return {name: item for part in self.parts for name, item in part.recodings.items()}
 
     def decode(self, codes: Codes, rng: Rng, rows: int | None = None) -> pa.Array:
         """Literals; a number that is missing is that of another row, a text is made."""
@@ -327,17 +314,16 @@ def _shapes(type_: ColumnType, values: _Values, rows: int, rng: Rng) -> pa.Array
     if name != "geometry":
         return shape_texts(name, flags, lot, falls)
     numbers = {item[0]: known for known, item in packaged("shapes", "privbench.encoding").items()}
-    heads = _without_null(values["head"], rng).dictionary_encode()
-    which, groups = heads.indices.to_numpy(), []
-    for place, head in enumerate(heads.dictionary.to_pylist()):
+
+    def make(head: str, rows: NDArray[np.int64]) -> pa.Array:
         data = bytes.fromhex(head.ljust(18, "0")) if head[:2] == "01" else bytes(9)
         word, system = (int.from_bytes(data[at : at + 4], "little") for at in (1, 5))
-        name = numbers.get(word & 0xFF, "point")
         flags = "Z" * bool(word & _Z) + "M" * bool(word & _M)
-        some = np.flatnonzero(which == place)
-        made = shape_texts(name, flags, {n: item[some] for n, item in lot.items()}, falls[some])
-        groups.append((some, joined(f"SRID={system};", made) if word & _SYSTEM else made))
-    return regrouped(groups)
+        some = {part: item[rows] for part, item in lot.items()}
+        made = shape_texts(numbers.get(word & 0xFF, "point"), flags, some, falls[rows])
+        return joined(f"SRID={system};", made) if word & _SYSTEM else made
+
+    return grouped(_without_null(values["head"], rng), make)
 
 
 def _vectors(type_: ColumnType, values: _Values, rows: int, rng: Rng) -> pa.Array:
@@ -357,35 +343,32 @@ def _vectors(type_: ColumnType, values: _Values, rows: int, rng: Rng) -> pa.Arra
 
 
 def _addresses(type_: ColumnType, values: _Values, rows: int, rng: Rng) -> pa.Array:
-    """The released address, else one in its released network; of others not even that is known."""
+    """The released address, else one in its released network; of others not even that is known.
+
+    A kind (``4/32``) says how long the mask is.
+    """
     kinds = pc.fill_null(values["kind"], "4/32")
     other = pc.if_else(pc.starts_with(kinds, "6"), "fd00::/8", "10.0.0.0/8")
     known = pc.coalesce(values["narrow"], values["wide"], other)
-    pairs = joined(kinds, " ", known).dictionary_encode()
-    which, groups = pairs.indices.to_numpy(), []
-    for place, pair in enumerate(pairs.dictionary.to_pylist()):
-        some = np.flatnonzero(which == place)
+
+    def make(pair: str, some: NDArray[np.int64]) -> pa.Array:
         kind, _, network = pair.partition(" ")
-        groups.append((some, _hosts(type_, kind, network, len(some), rng)))
-    return pc.coalesce(values["whole"], regrouped(groups))
+        net = ipaddress.ip_network(network)
+        bits = mask = int(net.max_prefixlen)
+        if kind.startswith(f"{net.version}/"):
+            mask = min(max(int(kind[2:]), int(net.prefixlen)), bits)
+        free = int(net.hostmask)
+        if type_.base == "cidr":
+            free &= -(2 ** (bits - mask))
+        width, base, point = (8, 10, ".") if bits == 32 else (16, 16, ":")
+        groups = []
+        for shift in range(bits - width, -1, -width):
+            fixed, open_ = (number >> shift & 2**width - 1 for number in (int(net[0]), free))
+            group = fixed | rng.integers(2**width, size=len(some)) & open_
+            groups.append(_printed(group) if base == 10 else digits(group, 4, base))
+        return joined(pc.binary_join_element_wise(*groups, point), f"/{mask}")
 
-
-def _hosts(type_: ColumnType, kind: str, network: str, rows: int, rng: Rng) -> pa.Array:
-    """Random addresses in a network, with a mask of the length that a kind (``4/32``) says."""
-    net = ipaddress.ip_network(network)
-    bits = mask = int(net.max_prefixlen)
-    if kind.startswith(f"{net.version}/"):
-        mask = min(max(int(kind[2:]), int(net.prefixlen)), bits)
-    free = int(net.hostmask)
-    if type_.base == "cidr":
-        free &= -(2 ** (bits - mask))
-    width, base, point = (8, 10, ".") if bits == 32 else (16, 16, ":")
-    groups = []
-    for shift in range(bits - width, -1, -width):
-        fixed, some = (number >> shift & 2**width - 1 for number in (int(net[0]), free))
-        group = fixed | rng.integers(2**width, size=rows) & some
-        groups.append(_printed(group) if base == 10 else digits(group, 4, base))
-    return joined(pc.binary_join_element_wise(*groups, point), f"/{mask}")
+    return pc.coalesce(values["whole"], grouped(joined(kinds, " ", known), make))
 
 
 def _macs(type_: ColumnType, values: _Values, rows: int, rng: Rng) -> pa.Array:
@@ -408,15 +391,6 @@ def _paths(type_: ColumnType, values: _Values, rows: int, rng: Rng) -> pa.Array:
     return pc.coalesce(whole, pc.utf8_ltrim(begun, "."))
 
 
-def _moments(type_: ColumnType, values: _Values, rows: int, rng: Rng) -> pa.Array:
-    """Version-7 uuids of moments."""
-    stamps = values["time"].cast(pa.timestamp("ms", "UTC"), safe=False).cast(pa.int64())
-    time = digits(np.clip(stamps.to_numpy(zero_copy_only=False), 0, 2**48 - 1), 12, 16)
-    front, back = (pc.utf8_slice_codeunits(time, *ends) for ends in ((0, 8), (8, 12)))
-    rest = pc.utf8_slice_codeunits(random_uuids(rows, rng), 15)
-    return joined(front, "-", back, "-7", rest)
-
-
 #: What puts the parts together again: literals of so many rows.
 _JOINS: dict[str, Callable[[ColumnType, _Values, int, Rng], pa.Array]] = {
     **dict.fromkeys(("point", "box", "circle"), _points),
@@ -425,5 +399,144 @@ _JOINS: dict[str, Callable[[ColumnType, _Values, int, Rng], pa.Array]] = {
     "inet": _addresses,
     "macaddr": _macs,
     "ltree": _paths,
-    "uuid": _moments,
 }
+
+
+_WHOLE, _REAL, _SPAN = (plain_type(base) for base in ("int8", "numeric", "interval"))
+#: Type of a range's length, by the type of its bounds.
+_SIZES = {
+    **dict.fromkeys(("int2", "int4", "int8", "date"), _WHOLE),
+    **dict.fromkeys(("numeric", "float4", "float8"), _REAL),
+    **dict.fromkeys(("timestamp", "timestamptz"), _SPAN),
+}
+#: Numbers of the kinds of ranges, as texts in the order of their codes, and their names.
+_KINDS = tuple("01234")
+_BOUNDED, _BEGUN, _ENDED, _ALL, _EMPTY = range(5)
+#: The default range of the length of time ranges: bookings and stays take hours, not seconds.
+_STAY = ("0", "2 days")
+#: Grid steps of a bound per grid step of a size: timestamps are in microseconds, sizes in seconds.
+_STEPS = {"timestamp": 1_000_000, "timestamptz": 1_000_000}
+
+
+def _kinds(*, nullable: bool) -> Domain:
+    """Cells of the kinds; ``(,)`` and ``empty`` are special: they count only far above noise."""
+    return Domain(_ALL, specials=("all", "empty"), nullable=nullable)
+
+
+class _KindReader(ListReader):
+    """Reads the kind of a range."""
+
+    @property
+    def cells(self) -> dict[str, Domain]:
+        return {self.name: _kinds(nullable=self.nullable)}
+
+
+@dataclass(frozen=True)
+class RangeReader(PartsReader):
+    """Reads the kind of a range, its bound (the lower one where there is one) and its size."""
+
+    @cached_property
+    def parts(self) -> tuple[ListReader, OrderedReader, OrderedReader]:
+        bound, more = self.column.type.parts[0], {}
+        if _SIZES[bound.base] is _SPAN:
+            more["default_range"] = _STAY
+        named = part_column(self, "kind", plain_type("int2"), null=self.nullable)
+        lower = ordered_part(self.table, part_column(self, "lower", bound))
+        size = ordered_part(self.table, part_column(self, "size", _SIZES[bound.base]), **more)
+        codec = ListCodec(*head(named), _KINDS, False, False, True)
+        return _KindReader(self.table, named, codec, "kind", "by kind"), lower, size
+
+    def expressions(self, identifier: sql.Composable) -> Sequence[sql.Composable]:
+        known = packaged("parts", "privbench.encoding")
+        base = self.column.type.parts[0].base
+        # Older servers cannot subtract infinite times, and the widest ranges of times are longer
+        # than the longest interval.
+        size = known["sizes of ranges"]["date" if base == "date" else _SIZES[base].base]
+        texts = (*(text for _, _, text in known["range"]), size)
+        return [sql.SQL(text).format(identifier) for text in texts]
+
+    def finish(self, released: Mapping[str, Released]) -> Codec:
+        return RangeCodec(*self.head, tuple(part.finish(released) for part in self.parts[1:]))
+
+    def describe(self) -> tuple[str, str]:
+        how = f"{self.column.type.sql} by kind, beginning and size, bounds released"
+        return how, "no range is declared"
+
+
+@dataclass(frozen=True)
+class RangeCodec(PartedCodec):
+    """Ranges from a kind, a bound and a size."""
+
+    kind: ClassVar[str] = "range"
+
+    def __post_init__(self) -> None:
+        """Refuse a type without a size."""
+        if not self.type.parts or self.type.parts[0].base not in _SIZES or len(self._both) != 2:
+            raise ValueError(f"ranges of type {self.type.sql} have no size")
+
+    @property
+    def _both(self) -> list[OrderedCodec]:
+        """The codecs of the beginning and of the size."""
+        return [part for part in self.parts if isinstance(part, OrderedCodec)]
+
+    @property
+    def domains(self) -> dict[str, Domain]:
+        kinds = {attribute(self.column, "kind"): _kinds(nullable=self.nullable)}
+        return kinds | super().domains
+
+    def decode(self, codes: Codes, rng: Rng, rows: int | None = None) -> pa.Array:
+        kind = codes[attribute(self.column, "kind")]
+        start, size = (_ends(part, codes, rng) for part in self._both)
+        bare, open_ = (null_mask(codes[part.column], part.recoding.domain) for part in self._both)
+        _again(start, bare, ~bare, rng)
+        _again(size, open_ | (size < 0), ~open_ & (size >= 0), rng)
+        low, high = self._literals(start, np.where(kind == _BOUNDED, np.maximum(size, 0), 0))
+        result = joined("[", quoted(low), ",", quoted(high), ")")
+        # Equal bounds make an empty range, unless both belong to it.
+        point = joined("[", quoted(low), ",", quoted(low), "]")
+        result = pc.if_else(pc.equal(low, high), point, result)
+        begun, ended = joined("[", quoted(low), ",)"), joined("(,", quoted(low), ")")
+        others = {_BEGUN: begun, _ENDED: ended, _ALL: "(,)", _EMPTY: "empty"}
+        for number, text in others.items():
+            result = pc.if_else(pa.array(kind == number), text, result)
+        none = null_mask(kind, _kinds(nullable=self.nullable))
+        return pc.if_else(pa.array(none), pa.scalar(None, pa.string()), result)
+
+    def _literals(self, start: Points, size: Points) -> tuple[pa.Array, pa.Array]:
+        """Both bounds as text."""
+        base = self.type.parts[0].base
+        scale = grid_of(self.type.parts[0])
+        if _SIZES[base] is _REAL:
+            low = _floats(scale.build(start, {}))
+            high = low + _floats(grid_of(_REAL).build(size, {}))
+            steps = [part.step for part in self._both]
+            if None not in steps:
+                # A sum of doubles may have more decimals than either of them, so it is rounded; a
+                # large sum may round to below the lower bound.
+                high = np.maximum(np.round(high, max(filter(None, steps), default=0)), low)
+            return pa.array(low).cast(pa.string()), pa.array(high).cast(pa.string())
+        lo, hi = scale.limits
+        # The limits lie far inside int64, but a bound plus a size may lie beyond the limits.
+        step = _STEPS.get(base, 1)
+        room = (hi - np.clip(start, lo, hi)) // step
+        end = np.clip(start, lo, hi) + np.minimum(size, room) * step
+        return _bound(self.type.parts[0], start), _bound(self.type.parts[0], end)
+
+
+def _ends(codec: OrderedCodec, codes: Codes, rng: Rng) -> Points:
+    """Grid points drawn in the cells of the codes; arbitrary where the code is that of NULL."""
+    lows, highs = codec.cells()
+    chosen = codes[codec.column]
+    return codec.scale.draw(lows[chosen], highs[chosen], rng)
+
+
+def _again(points: Points, missing: Mask, known: Mask, rng: Rng) -> None:
+    """Replace missing points, in place, by those of rows drawn at random."""
+    if missing.any() and known.any():
+        points[missing] = rng.choice(points[known], int(missing.sum()))
+
+
+def _bound(type_: ColumnType, points: Points) -> pa.Array:
+    scale = grid_of(type_)
+    none = np.zeros(len(points), dtype=np.bool_)
+    return scale.build(points, dict.fromkeys(scale.specials, none)).cast(pa.string())

@@ -22,8 +22,7 @@ from privbench.encoding.keys.columns import (
     unkept_indexes,
 )
 from privbench.encoding.ordered import OrderedCodec, OrderedReader
-from privbench.encoding.parts import PartsCodec, parts_reader
-from privbench.encoding.ranges import RangeCodec, range_reader
+from privbench.encoding.parts import PartsCodec, RangeCodec, parts_reader
 from privbench.encoding.scale import Scale, scale_of
 from privbench.encoding.surrogate_text import TEXT_BASES
 from privbench.encoding.text import LookupReader, TextCodec, no_delta, text_reader
@@ -112,17 +111,10 @@ def reader(column: Column, table: Table, config: ColumnConfig, delta: float) -> 
     per_unit = config.per_unit if delta > 0 else 0
     return (
         (array_reader(table.key, column, per_unit, sizes) if room is None else None)
-        or _taken_apart(table.key, column, per_unit)
+        or parts_reader(table.key, column, per_unit)
         or sized_reader(table.key, column, sizes, room)
         or fallback_reader(table.key, column)
     )
-
-
-def _taken_apart(table: str, column: Column, per_unit: int) -> ColumnReader | None:
-    """The reader of a value that is taken apart, unless a rehearsal found templates of values."""
-    if column.templates:
-        return None
-    return range_reader(table, column) or parts_reader(table, column, per_unit)
 
 
 def _unique(table: Table, column: Column) -> bool:

@@ -256,9 +256,9 @@ class SizedCodec(Codec):
 
     @property
     def domains(self) -> dict[str, Domain]:
-        # No query can refer to a size, so the cells only shape placeholder values.
+        # Queries count the elements of arrays; other sizes only shape placeholder values.
         cells = length_cells(self.edges, self.nullable).domain
-        return {self.column: replace(cells, filler=True)}
+        return {self.column: replace(cells, filler=self.measure != "array")}
 
     def decode(self, codes: Codes, rng: Rng, rows: int | None = None) -> pa.Array:
         sizes, null = drawn_sizes(codes[self.column], self.domains[self.column], self.edges, rng)

@@ -3,7 +3,8 @@
 A column with at most 256 distinct values in the source keeps its values. One with more, of a type
 with an order, is cut into bins: the config's public ones, or else 64 of equal mass in the source
 (in a seeded sample of about a million rows, where the table has more). Other wide columns are free
-text, and are left out. All of this reads the source: CONFIDENTIAL.
+text, and are left out, as are columns that a fit fills with placeholders. All of this reads the
+source: CONFIDENTIAL.
 """
 
 from dataclasses import dataclass
@@ -13,6 +14,8 @@ from typing import Literal
 from psycopg import sql
 
 from privbench.config import ColumnConfig, Config, TableConfig
+from privbench.encoding.base import PLACEHOLDER
+from privbench.encoding.registry import table_coverage
 from privbench.metrics import canon
 from privbench.postgres.connect import SELECT, Connection
 from privbench.postgres.failures import database_errors
@@ -82,6 +85,9 @@ def plan(
     The config may hold public bins; `rows` is the table's number of rows, 0 if it is not known.
     """
     known = section(config, table).columns
+    delta = (config or Config()).privacy.delta
+    lines = [] if is_public(config, table) else table_coverage(table, known, delta)
+    made = {line.column for line in lines if line.how.startswith(PLACEHOLDER)}
     cells: list[CellPlan] = []
     left_out: dict[str, str] = {}
     for column in table.columns:
@@ -89,6 +95,8 @@ def plan(
         reason = key_kind(table, column.name)
         if reason is None and said is not None and said.kind in ("text", "skip"):
             reason = "free text by the config" if said.kind == "text" else "skipped by the config"
+        if reason is None and column.name in made:
+            reason = "placeholders, of which no value is measured"
         found = reason or _cells(connection, table, column, said, rows)
         if isinstance(found, str):
             left_out[column.name] = found

@@ -19,6 +19,7 @@ from privbench.encoding import (
     Step,
     StepNeed,
 )
+from privbench.encoding.base import PLACEHOLDER
 from privbench.encoding.documents import DocumentReader
 from privbench.encoding.ordered import OrderedCodec
 from privbench.encoding.text import TextCodec
@@ -71,7 +72,8 @@ def losses(model: Model) -> list[Loss]:
     # no values: the columns of both are not listed.
     done = {i.place for i in tables if i.what == EMPTY or 'role = "public"' in i.remedy}
     noise = {event.label: event.scale / event.unit for event in model.events}
-    unread = [item for item in placeholders(plan) if item.place.rpartition(".")[0] not in done]
+    every = (*placeholders(plan), *unmeasured(plan))
+    unread = [item for item in every if item.place.rpartition(".")[0] not in done]
     return [*tables, *_columns(plan, codecs, fitted.units, noise, done), *unread]
 
 
@@ -156,6 +158,15 @@ def placeholders(plan: FitPlan) -> Iterator[Loss]:
                 _, why = reader.describe()
                 place = f"{item.table.key}.{name}"
                 yield Loss(place, "documents without their keys", why.partition(": ")[2])
+
+
+def unmeasured(plan: FitPlan) -> Iterator[Loss]:
+    """Other columns of which only the rate of NULL or the size is measured."""
+    for item in plan.private:
+        for name, reader in item.readers.items():
+            how, why = reader.describe()
+            if how.startswith(PLACEHOLDER) and "paths" not in why:
+                yield Loss(f"{item.table.key}.{name}", how, f"no line helps: {why}")
 
 
 def render_losses(found: Sequence[Loss], most: int = 25) -> display.Lines:

@@ -12,7 +12,7 @@ from privbench.config import Config
 from privbench.errors import UsageError
 from privbench.pipeline.fit import begin
 from privbench.pipeline.foreseen import foresee
-from privbench.pipeline.losses import Loss, placeholders, small_tables
+from privbench.pipeline.losses import Loss, placeholders, small_tables, unmeasured
 from privbench.pipeline.progress import Reporter
 from privbench.postgres.connect import Identity
 from privbench.privacy import PART
@@ -100,6 +100,7 @@ def plan(config: Config, source: str, rows: Mapping[str, float] | None = None) -
     first, rest, least = foresee(
         draft.plan, draft.synthesizer, draft.accountant, guessed, ranges=True
     )
+    made = placeholders(draft.plan)
     return PlanReport(
         events=[*first, *rest],
         total=draft.accountant.total,
@@ -107,7 +108,7 @@ def plan(config: Config, source: str, rows: Mapping[str, float] | None = None) -
         least=least,
         given=given,
         identity=draft.catalog.identity,
-        losses=[*small_tables(draft.plan, given, least), *placeholders(draft.plan)],
+        losses=[*small_tables(draft.plan, given, least), *made, *unmeasured(draft.plan)],
     )
 
 

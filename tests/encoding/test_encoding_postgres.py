@@ -6,16 +6,17 @@ import numpy as np
 import psycopg
 import pyarrow as pa
 import pytest
-from columns import codes_of, copy_in, modelled, release
+from columns import TEXT, codes_of, copy_in, modelled, release
 from psycopg import sql
 from sql_files import sql_of
 
 from privbench.config import ColumnConfig
 from privbench.encoding.arrays import ArrayCodec
 from privbench.encoding.base import PartNeed
-from privbench.encoding.categories import LONG
+from privbench.encoding.categories import LONG, ListCodec
 from privbench.encoding.registry import codec_from_json, reader, table_coverage
 from privbench.encoding.scale import scale_of
+from privbench.encoding.unmodelled import SizedCodec
 from privbench.postgres.introspect import introspect
 from privbench.postgres.snapshot import Snapshot
 from privbench.privacy.recoding import NULL, POS_INF
@@ -192,7 +193,10 @@ def test_arrays_that_ascend_do_so_when_they_are_made(each_server, make_database_
 
 
 def test_decode_of_arrays_keeps_the_law_of_elements_by_length(table):
-    codec = ArrayCodec("c", table.column("arr").type, True, (0, 1, 2, 3), ("10", "20", "30", "40"))
+    type_, labels = table.column("tarr").type, ("10", "20", "30", "40")
+    length = SizedCodec("c\x1flength", type_, True, "array", (0, 1, 2, 3))
+    elements = ListCodec("c", TEXT, True, labels, False, True, False)
+    codec = ArrayCodec("c", type_, True, (length, elements))
     rows = np.arange(9000)
     size = rows % 3
     given = np.where(size == 1, rows % 2, np.where(rows % 5 < 4, 2 + rows // 3 % 2, 5))

@@ -13,8 +13,7 @@ from psycopg import sql
 from privbench.config import ColumnConfig
 from privbench.encoding.base import Step
 from privbench.encoding.bounds import Bounds
-from privbench.encoding.parts import PartsCodec
-from privbench.encoding.ranges import RangeCodec
+from privbench.encoding.parts import PartsCodec, RangeCodec
 from privbench.encoding.registry import codec_from_json, reader
 from privbench.encoding.scale import scale_of
 from privbench.postgres.introspect import introspect
@@ -283,8 +282,10 @@ def test_decode_of_large_numbers_keeps_bounds_in_order(connection):
     }
     codec = plan.finish(found | {"n\x1flower": Bounds(start, start + 1)})
     codes = {name: np.zeros(1, np.int64) for name in codec.domains}
-    low = int(np.searchsorted(codec.lower.recoding.edges, start, "right")) - 1
+    low = int(np.searchsorted(codec.parts[0].recoding.edges, start, "right")) - 1
     codes["n\x1flower"] = np.array([low])
-    codes["n\x1fsize"] = np.array([int(np.searchsorted(codec.size.recoding.edges, 0, "right")) - 1])
+    codes["n\x1fsize"] = np.array(
+        [int(np.searchsorted(codec.parts[1].recoding.edges, 0, "right")) - 1]
+    )
     (text,) = codec.decode(codes, generator(1)).to_pylist()
     assert connection.execute("SELECT isempty(%s::numrange)", [text]).fetchone() == (False,)

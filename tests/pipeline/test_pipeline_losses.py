@@ -106,6 +106,17 @@ def test_losses_of_a_default_range_that_rows_confirm_is_none(fitted):
     assert lost[place] == "hidden by noise: a default range"
 
 
+def test_placeholders_are_told_before_anything_is_spent(make_database):
+    source = make_database("CREATE TABLE t (b bit(3), j jsonb, ip inet, n int[], v numeric)")
+    config = Config.loads("[privacy]\nepsilon = 8")
+    found = {item.place: item.remedy for item in pipeline.plan(config, source).losses}
+    told = {place: text for place, text in found.items() if place.startswith("public.t.")}
+    assert told == {
+        "public.t.b": "no line helps: bit(3) is not modelled",
+        "public.t.j": 'tables."public.t".columns."j".paths = ["…"]',
+    }
+
+
 @pytest.fixture(scope="module")
 def advice(make_database):
     """A database, its proposal with public look-ups, and the least useful sizes."""

@@ -28,13 +28,9 @@ Numbers = NDArray[np.int64]
 _WIDE = 2**40
 #: The most templates of one column.
 MAX_TEMPLATES = 64
-#: Points lie on a grid with `_ACROSS` columns, at a distance (`_APART`) at which shapes around them
-#: do not touch.
-_ACROSS, _APART = 1000, 10
-#: The days of dates: twenty years from 2005 on. Degrees at which shapes lie on a map; decimals of
-#: their coordinates, and their least size: a valid line or area has some.
+#: The days of dates: twenty years from 2005 on. Decimals of the coordinates of shapes, and their
+#: least size: a valid line or area has some.
 _FIRST_DAY, _DAYS = 12_784, 7305
-_LONGITUDES, _LATITUDES = 351, 161
 _DECIMALS, _LEAST = 9, 1e-8
 
 
@@ -180,7 +176,7 @@ def _bits(type_: ColumnType) -> Maker:
 
 
 #: The parts of a template that are replaced by the number, see `_part`.
-TEMPLATE_PART = re.compile(r"(#(?:\d{1,2}h|\d[bm]|[+xyXYd])?)")
+TEMPLATE_PART = re.compile(r"(#(?:\d{1,2}h|\d[bm]|[+d])?)")
 #: Most characters of a template: every row has one of a column's, and strangers make models.
 _MOST_TEXT = 2**16
 
@@ -198,11 +194,9 @@ def of_templates(texts: Sequence[str]) -> Maker:
     makers = [_template(text, _WIDE) for text in texts]
 
     def make(numbers: Numbers) -> pa.Array:
-        which, number = numbers % len(makers), numbers // len(makers)
         # Each makes its own rows alone, as all rows of all templates would fill the memory.
-        made = [maker.make(number[which == at]) for at, maker in enumerate(makers)]
-        places = np.argsort(np.argsort(which, kind="stable"), kind="stable")
-        return pa.concat_arrays(made).take(pa.array(places))
+        which = pa.array(numbers % len(makers))
+        return grouped(which, lambda at, rows: makers[at].make(numbers[rows] // len(makers)))
 
     return Maker(make, 2**20)
 
@@ -222,8 +216,7 @@ def _part(text: str, numbers: Numbers) -> pa.Array:
     """One part of a template, filled in with the numbers.
 
     ``#`` is the number, ``#+`` the number plus one, ``#8h`` its eight hexadecimal digits. ``#2b``
-    is its byte 2, ``#2m`` that byte in two hexadecimal digits. ``#x`` and ``#y`` are the
-    coordinates of a point, ``#X`` and ``#Y`` are greater than these by one. ``#d`` is a date.
+    is its byte 2, ``#2m`` that byte in two hexadecimal digits. ``#d`` is a date.
     """
     match text[-1]:
         case "h":
@@ -232,10 +225,6 @@ def _part(text: str, numbers: Numbers) -> pa.Array:
             return decimal(numbers >> 8 * int(text[1]) & 255)
         case "m":
             return digits(numbers >> 8 * int(text[1]) & 255, 2, 16)
-        case "x" | "X":
-            return decimal(numbers % _ACROSS * _APART + (text[-1] == "X"))
-        case "y" | "Y":
-            return decimal(numbers // _ACROSS * _APART + (text[-1] == "Y"))
         case "d":
             days = (_FIRST_DAY + numbers % _DAYS).astype(np.int32)
             return pa.array(days, pa.date32()).cast(pa.string())
@@ -248,8 +237,8 @@ def _vector(type_: ColumnType) -> Maker:
     size = int(dimensions[1]) if dimensions else 1
     if type_.base == "sparsevec":
         return _template(f"{{1:#}}/{size}", 2**20)
-    first, room = ("#e-3", 2**11) if type_.base == "halfvec" else ("#e-6", 2**20)
-    return _template(f"[{','.join([first, *['1'] * (size - 1)])}]", room)
+    room = 2**11 if type_.base == "halfvec" else 2**20
+    return _template(f"[{','.join(['#', *['1'] * (size - 1)])}]", room)
 
 
 #: A shape in a type's modifier, with its further dimensions: ``geometry(PolygonZ,4326)``.
@@ -272,12 +261,16 @@ def _geometry(type_: ColumnType) -> Maker:
     name = name if name in packaged("shapes", "privbench.encoding") else "point"
 
     def make(numbers: Numbers) -> pa.Array:
-        x, y = numbers % _LONGITUDES, numbers // _LONGITUDES % _LATITUDES
         size = np.full(len(numbers), 0.1)
-        lot = {"x": x - _LONGITUDES // 2, "y": y - _LATITUDES // 2, "width": size, "height": size}
+        lot = {
+            "x": numbers % 351 - 175,
+            "y": numbers // 351 % 161 - 80,
+            "width": size,
+            "height": size,
+        }
         return shape_texts(name, flags, {**lot, "points": 50 * size}, numbers < 0)
 
-    return Maker(make, _LONGITUDES * _LATITUDES)
+    return Maker(make, 351 * 161)
 
 
 def shape_texts(
@@ -290,9 +283,8 @@ def shape_texts(
     _, _, form, least, most, left, right = packaged("shapes", "privbench.encoding")[name]
     left, more = left.replace("M", flags), " 0" * len(flags)
     counts = np.clip(lot.get("points", np.ones(len(lot["x"]))), least, most).astype(int)
-    groups = []
-    for count in np.unique(counts).tolist():
-        rows = np.flatnonzero(counts == count)
+
+    def make(count: int, rows: Numbers) -> pa.Array:
         corners = []
         for at in _outline(form, count):
             pair = []
@@ -304,8 +296,9 @@ def shape_texts(
                 pair.append(pa.array(np.round(start, _DECIMALS)).cast(pa.string()))
             corners.append(joined(pair[0], " ", pair[1], more))
         made = pc.binary_join_element_wise(*corners, ",")
-        groups.append((rows, joined(f"{name.upper()} {flags}{left}", made, right)))
-    return regrouped(groups)
+        return joined(f"{name.upper()} {flags}{left}", made, right)
+
+    return grouped(pa.array(counts), make)
 
 
 def _outline(form: str, count: int) -> list[list[float]]:
@@ -319,12 +312,14 @@ def _outline(form: str, count: int) -> list[list[float]]:
     return found
 
 
-def regrouped(groups: Sequence[tuple[Any, pa.Array]]) -> pa.Array:
-    """Texts that were made group by group, in the order of the rows that the groups name."""
-    order = np.argsort(np.concatenate([np.empty(0, int), *(rows for rows, _ in groups)]))
-    return pa.concat_arrays([pa.array([], pa.string()), *(made for _, made in groups)]).take(
-        pa.array(order)
-    )
+def grouped(keys: pa.Array, make: Callable[[Any, Numbers], pa.Array]) -> pa.Array:
+    """Texts that are made for all rows of a key at a time, in the order of the rows."""
+    known = keys.dictionary_encode()
+    which = known.indices.to_numpy()
+    rows = [np.flatnonzero(which == place) for place in range(len(known.dictionary))]
+    made = [make(key, some) for key, some in zip(known.dictionary.to_pylist(), rows, strict=True)]
+    order = np.argsort(np.concatenate([np.empty(0, np.int64), *rows]))
+    return pa.concat_arrays([pa.array([], pa.string()), *made]).take(pa.array(order))
 
 
 _LETTERS = pa.array([chr(code) for code in range(33, 127) if chr(code) not in "\\"])
