@@ -173,8 +173,8 @@ class DocumentReader(PartsReader):
         return [*there[: len(self.parts) - len(found)], *found]
 
     def finish(self, released: Mapping[str, Released]) -> Codec:
-        start = len(self.parts) - len(self.paths)
-        parts = tuple(part.finish(released) for part in self.parts[start:])
+        some = self.parts[len(self.parts) - len(self.paths) :]
+        parts = tuple(part.finish(released) for part in some)
         paths = tuple(path for path, _ in self.paths)
         shapes = released_labels(released, self.name) if self.measured else None
         return DocumentCodec(*self.head, paths, parts, self.column.templates, shapes)
@@ -272,18 +272,18 @@ class DocumentCodec(Codec):
     @property
     def domains(self) -> dict[str, Domain]:
         whole = {self.column: Domain(1, nullable=True)} if self.nullable else {}
-        if self._shapes:
-            whole = {self.column: self._shapes.domain}
+        whole |= {name: r.domain for name, r in self._whole.items()}
         return whole | {name: d for part in self.parts for name, d in part.domains.items()}
 
     @property
-    def _shapes(self) -> LabelsRecoding | None:
-        return None if self.shapes is None else LabelsRecoding(self.shapes, True, self.nullable)
+    def _whole(self) -> dict[str, Recoding]:
+        if self.shapes is None:
+            return {}
+        return {self.column: LabelsRecoding(self.shapes, True, self.nullable)}
 
     @property
     def recodings(self) -> dict[str, Recoding]:
-        whole = {self.column: self._shapes} if self._shapes else {}
-        return whole | {name: r for part in self.parts for name, r in part.recodings.items()}
+        return self._whole | {n: r for part in self.parts for n, r in part.recodings.items()}
 
     def with_surrogates(self, laws: Mapping[str, Any]) -> Codec:
         return replace(self, parts=tuple(part.with_surrogates(laws) for part in self.parts))
@@ -399,7 +399,7 @@ def _object(base: _Tree, tree: _Tree, rows: Numbers, numbers: Numbers) -> pa.Arr
 
 @dataclass(frozen=True)
 class PathReader(ColumnReader):
-    """Reads which paths every document has, for their release alone."""
+    """Reads which paths documents have, to release them."""
 
     @property
     def words(self) -> WordsNeed:
