@@ -43,8 +43,8 @@ _STEP = re.compile(r'"(?:[^"\\]|\\.)*"|[^."\\]+')
 def path_steps(text: str) -> tuple[str, ...]:
     """The keys of a path in a document; one with dots or quotes stands in quotes, as in JSON.
 
-    A step in brackets is a place in an array (`is_place`): ``lines.[0].price``. Raises a ValueError
-    for a text that is no path, or one that is too long or deep.
+    A place in an array stands in brackets: ``lines.[0].price``. Raises a ValueError for a text that
+    is no path, or one that is too long or deep.
 
     >>> path_steps("user.name"), path_steps('"a.b".c')
     (('user', 'name'), ('a.b', 'c'))
@@ -66,11 +66,6 @@ def path_steps(text: str) -> tuple[str, ...]:
 def path_text(steps: Iterable[str]) -> str:
     """The path that `path_steps` reads."""
     return ".".join(json.dumps(step) if re.search(r'[."\\]', step) else step for step in steps)
-
-
-def is_place(step: str) -> bool:
-    """Whether a step of a path is a place in an array, and no key of an object."""
-    return re.fullmatch(r"\[[0-9]\]", step) is not None
 
 
 def require_paths(texts: Iterable[str]) -> None:
@@ -189,12 +184,11 @@ class ColumnConfig(_Section):
         per_unit: In how many distinct values of a released list one privacy unit counts.
         pieces: Whether words of texts that are no released label may be released, and their first
             letters; of names and e-mail addresses first letters and hosts alone; of documents
-            further paths.
+            paths that `paths` does not name.
         faker: Kind of surrogate text: one of the list of providers, as email or city.
         paths: Keys of a document whose scalars are modelled, and their types; a list is one of
             texts. ``user.name`` is a key of an object within another, ``lines.[0]`` the first
-            element of an array. A value that is not of the type counts as absent. Further paths
-            that enough units hold are released, unless `pieces` is false.
+            element of an array. A value that is not of the type counts as absent.
     """
 
     kind: Literal["auto", "categories", "range", "text", "skip"] = "auto"

@@ -4,9 +4,8 @@ Which paths there are is said by the config or by an earlier release, so a part 
 map of the row's own document: absent (NULL) or one scalar of a known type. What is no scalar of
 that type counts as absent; no cast can fail, whatever a row holds.
 
-For their release, the paths of a document's scalars are read with their types. Keys that are data,
-as ``{"user_812": …}`` has, are one class without a path: keys with numbers, and all keys of an
-object that has very many.
+Paths to be released have their types with them. Keys that are data, as ``{"user_812": …}`` has, are
+one class without a path: keys with numbers, and all keys of an object that has very many.
 """
 
 from __future__ import annotations
@@ -30,7 +29,6 @@ from privbench.config import (
     MAX_STEPS,
     ColumnConfig,
     PathType,
-    is_place,
     path_steps,
     path_text,
     require_paths,
@@ -60,16 +58,26 @@ from privbench.privacy.recoding import LabelsRecoding, Recoding
 from privbench.rules import named as names
 from privbench.schema import Column, ColumnType, TableName
 
-_BASES: dict[str, str] = {"boolean": "bool", "bigint": "int8"}
+#: Of two types of a path the later one stands for both.
+_TYPES: dict[PathType, ColumnType] = {
+    "boolean": plain_type("bool"),
+    "bigint": plain_type("int8"),
+    "numeric": plain_type("numeric"),
+    "date": plain_type("date"),
+    "timestamp": plain_type("timestamp"),
+    "timestamptz": plain_type("timestamptz"),
+    "text": plain_type("text"),
+}
 #: Elements of an array that are told apart, and bytes of a document whose paths are read.
 _PLACES, _READ = 4, 2**16
+#: A step of a path that is a place in an array.
+_PLACE = re.compile(r"\[\d\]")
 #: Stands between a path and its type.
 _OF = "\x1f"
-#: A path of fewer votes, as a part of those of the commonest one, is not modelled: its column would
-#: cost as much as that of a common path.
+#: A path with fewer votes, as a part of those of the commonest, would cost as much as that one.
 _RARE = 0.05
 #: Keys without numbers of something, which are no address or place.
-_KEY = re.compile(rf"(?!\d|.*(\d{{3}}|[-_]\d+$|@)|\[\d\]$).{{1,{MAX_KEY}}}")
+_KEY = re.compile(rf"(?!\d|.*(\d{{3}}|[-_]\d+$|@)|\[\d\]$)[^\\]{{1,{MAX_KEY}}}")
 _DATE = (
     "(?!0000)([0-9]{4}-((0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])|(0[13-9]|1[0-2])-(29|30)"
     "|(0[13578]|1[02])-31)|([0-9]{2}(0[48]|[2468][048]|[13579][26])"
@@ -87,12 +95,6 @@ _VALID: dict[str, str] = {
     "timestamp": f"{_DATE}({_TIME})?",
     "timestamptz": f"{_DATE}({_TIME}{_ZONE})?",
 }
-#: Types of which the last one takes the values of all.
-_FAMILIES: tuple[tuple[PathType, ...], ...] = (
-    ("bigint", "numeric"),
-    ("date", "timestamp", "timestamptz"),
-    ("boolean",),
-)
 #: More characters than any of these texts has: what is longer is not looked at.
 _LONGEST = 80
 #: A `json` of more bytes, or with more objects and arrays than this, has no parts: PostgreSQL can
@@ -111,8 +113,6 @@ _BARE = "\x00"
 _Tree = dict[str, Any]
 #: Types of documents.
 DOCUMENTS = ("json", "jsonb", "hstore")
-#: Paths of a column with their types.
-Paths = Mapping[str, PathType]
 Numbers = NDArray[np.int64]
 
 
@@ -140,9 +140,9 @@ class DocumentReader(PartsReader):
         return (*there, *(self._part(path, type_) for path, type_ in self.paths))
 
     def _part(self, path: str, type_: PathType) -> ColumnReader:
-        *_, title = (self.name, *(step for step in path_steps(path) if not is_place(step)))
-        name = part_name(self.name, path, _type_of(type_).base)
-        column = Column(name, self.column.position, _type_of(type_))
+        *_, title = (self.name, *(s for s in path_steps(path) if not _PLACE.fullmatch(s)))
+        name = part_name(self.name, path, _TYPES[type_].base)
+        column = Column(name, self.column.position, _TYPES[type_])
         if type_ == "boolean":
             return list_reader(self.table, column, ("false", "true"), "", ordered=True)
         scale = scale_of(column.type)
@@ -152,8 +152,8 @@ class DocumentReader(PartsReader):
         kind = names.by_name(title)
         provider = "word" if kind is None else kind.provider
         if not self.per_unit or not (kind is None or kind.listed):
-            apart = not self.measured or _first(path) != path
-            return fill_reader(self.table, column, f"faker:{provider}", "", "", measured=apart)
+            filler, apart = f"faker:{provider}", not self.measured
+            return fill_reader(self.table, column, filler, "", "", measured=apart)
         labels = names.suggested_labels(title, table=TableName.parse(self.table).name)
         return TextReader(
             self.table,
@@ -172,39 +172,28 @@ class DocumentReader(PartsReader):
         return [*there[: len(self.parts) - len(found)], *found]
 
     def finish(self, released: Mapping[str, Released]) -> Codec:
-        start = len(self.parts) - len(self.paths)
-        parts = tuple(part.finish(released) for part in self.parts[start:])
+        some = self.parts[len(self.parts) - len(self.paths) :]
+        parts = tuple(part.finish(released) for part in some)
         paths = tuple(path for path, _ in self.paths)
         shapes = released_labels(released, self.name) if self.measured else None
         return DocumentCodec(*self.head, paths, parts, self.column.templates, shapes)
 
     def describe(self) -> tuple[str, str]:
-        more = ["those that enough units hold"][: self.asks]
-        listed = ", ".join([*(f"{path} ({type_})" for path, type_ in self.paths), *more])
-        if not self.paths:
-            place = f"tables.{toml_key(self.table)}.columns.{toml_key(self.name)}"
-            why = f'no path is declared: {place}.paths = ["…"]'
-            return f"document by its paths, {listed}" if more else "document without keys", why
-        return f"document by its paths, {listed}", "known paths; other keys are not copied"
-
-
-def _first(path: str) -> str:
-    """The path with the first places of its arrays, on whose presence that of others depends."""
-    return path_text("[0]" if is_place(step) else step for step in path_steps(path))
+        found = [f"{path} ({type_})" for path, type_ in self.paths]
+        found += ["those that enough units hold"][: self.asks]
+        place = f"tables.{toml_key(self.table)}.columns.{toml_key(self.name)}"
+        why = f'other keys are not copied: {place}.paths = ["…"]'
+        return f"document by its paths, {', '.join(found) or 'none'}", why
 
 
 def _presence(
     identifier: sql.Composable, base: str, paths: Sequence[tuple[str, PathType]]
 ) -> sql.Composable:
-    """A digit for every path: whether a document has a scalar there; NULL without a document."""
+    """A digit for every path: whether there is a scalar; NULL without a document."""
     digit = sql.SQL("CASE WHEN {} IS NULL THEN '0' ELSE '1' END")
     found = [digit.format(_expression(identifier, base, path, "text")) for path, _ in paths]
     whole = sql.SQL("(CASE WHEN {} IS NOT NULL THEN pg_catalog.concat({}) END)")
     return whole.format(identifier, sql.SQL(", ").join(found))
-
-
-def _type_of(type_: PathType) -> ColumnType:
-    return plain_type(_BASES.get(type_, type_))
 
 
 def part_name(column: str, path: str, base: str) -> str:
@@ -217,8 +206,8 @@ def _expression(
     identifier: sql.Composable, base: str, path: str, type_: PathType
 ) -> sql.Composable:
     """The scalar at a path; NULL where there is none of the type."""
-    identifier = as_json(identifier, base)
-    base = base if base == "jsonb" else "json"
+    if base == "hstore":
+        identifier, base = sql.SQL("pg_catalog.to_json({})").format(identifier), "json"
     if base == "json":
         # Only `jsonb` refuses escapes that cannot be decoded when it is stored.
         known = sql.SQL(
@@ -230,7 +219,7 @@ def _expression(
         )
         texts = map(sql.Literal, (_UNDECODED, r"\\u", _MOST_BYTES, _MOST_NESTED))
         identifier = known.format(identifier, *texts)
-    keys = (step[1:-1] if is_place(step) else step for step in path_steps(path))
+    keys = (step[1:-1] if _PLACE.fullmatch(step) else step for step in path_steps(path))
     steps = sql.SQL(", ").join(map(sql.Literal, keys))
     text = sql.SQL(
         f"CASE WHEN pg_catalog.{base}_typeof(pg_catalog.{base}_extract_path({{0}}, {{1}}))"
@@ -241,7 +230,7 @@ def _expression(
         return sql.SQL("({})").format(text)
     valid = sql.Literal(f"^({_VALID[type_]})$")
     cast = sql.SQL("(CASE WHEN pg_catalog.left({0}, {3}) ~ {1} THEN ({0})::{2} END)")
-    return cast.format(text, valid, sql.SQL(_type_of(type_).sql), sql.Literal(_LONGEST))
+    return cast.format(text, valid, sql.SQL(_TYPES[type_].sql), sql.Literal(_LONGEST))
 
 
 @dataclass(frozen=True)
@@ -273,18 +262,18 @@ class DocumentCodec(Codec):
     @property
     def domains(self) -> dict[str, Domain]:
         whole = {self.column: Domain(1, nullable=True)} if self.nullable else {}
-        if self._shapes is not None:
-            whole = {self.column: self._shapes.domain}
+        whole |= {name: r.domain for name, r in self._whole.items()}
         return whole | {name: d for part in self.parts for name, d in part.domains.items()}
 
     @property
-    def _shapes(self) -> LabelsRecoding | None:
-        return None if self.shapes is None else LabelsRecoding(self.shapes, True, self.nullable)
+    def _whole(self) -> dict[str, Recoding]:
+        if self.shapes is None:
+            return {}
+        return {self.column: LabelsRecoding(self.shapes, True, self.nullable)}
 
     @property
     def recodings(self) -> dict[str, Recoding]:
-        whole = {self.column: self._shapes} if self._shapes is not None else {}
-        return whole | {name: r for part in self.parts for name, r in part.recodings.items()}
+        return self._whole | {n: r for part in self.parts for n, r in part.recodings.items()}
 
     def with_surrogates(self, laws: Mapping[str, Any]) -> Codec:
         return replace(self, parts=tuple(part.with_surrogates(laws) for part in self.parts))
@@ -299,47 +288,36 @@ class DocumentCodec(Codec):
                 held = held.setdefault(step, {})
             held[last] = _scalars(part, self._settled(path, part, codes, rng))
         count = len(next(iter(codes.values()))) if codes else rows or 0
-        number, base = rng.integers(2**20, size=count), self.type.base
-        if self.paths:
-            whole = self._filled(tree, number)
-            whole = pc.utf8_slice_codeunits(whole, 1, -1) if base == "hstore" else whole
-        else:
-            made = self.templates or ("" if base == "hstore" else "{}",)
-            whole = of_templates(made).make(number)
+        bases = [_base(text) for text in self.templates] or [{}]
+        number = rng.integers(2**20, size=count)
+        which = number % len(bases)
+        made, order = [], np.argsort(which, kind="stable")
+        for at, base in enumerate(bases):
+            chosen = np.flatnonzero(which == at)
+            made.append(_object(base, tree, chosen, number[chosen] // len(bases)))
+        whole = pa.concat_arrays(made).take(pa.array(np.argsort(order)))
+        if self.templates and not self.paths:
+            whole = of_templates(self.templates).make(number)
+        elif self.type.base == "hstore":
+            pairs = pc.utf8_slice_codeunits(whole, 1, -1)
+            whole = pc.replace_substring_regex(pairs, r'([^\\])": "', r'\1"=>"')
         if not self.nullable:
             return whole
         null = null_mask(codes[self.column], self.domains[self.column])
         return pc.if_else(pa.array(null), pa.scalar(None, whole.type), whole)
 
-    def _filled(self, tree: _Tree, number: Numbers) -> pa.Array:
-        """Objects with these values, each within one of the templates."""
-        bases = [_base(text) for text in self.templates] or [{}]
-        sign = "=>" if self.type.base == "hstore" else ": "
-        which, made = number % len(bases), []
-        for at, base in enumerate(bases):
-            chosen = np.flatnonzero(which == at)
-            made.append(_object(base, tree, chosen, number[chosen] // len(bases), sign))
-        order = np.argsort(np.argsort(which, kind="stable"))
-        return pa.concat_arrays(made).take(pa.array(order))
-
     def _settled(self, path: str, part: Codec, codes: Codes, rng: Rng) -> pa.Array:
-        """The values at a path, in the rows whose sampled set of paths has it.
-
-        Values of other rows move there. If these are not enough, values are drawn again, but of a
-        further place of an array, which may be absent where the first one is present.
-        """
-        values, first = part.decode(codes, rng), _first(path)
-        if self.shapes is None or first not in self.paths:
+        """The values at a path where the sampled sets of paths have it, drawn again if need be."""
+        values = part.decode(codes, rng)
+        if self.shapes is None:
             return values
-        at, end = self.paths.index(first), len(self.shapes)
+        at, end = self.paths.index(path), len(self.shapes)
         wants = np.array([*(text[at : at + 1] == "1" for text in self.shapes), False, False])
-        shape = np.minimum(codes[self.column], end + 1)
-        wanted, there = wants[shape], np.asarray(values.is_valid())
-        # In a document of another set a value stays, if it is measured whether there is one.
-        stays = there & (wanted | (shape == end) & bool(part.domains))
+        shape, there = np.minimum(codes[self.column], end + 1), np.asarray(values.is_valid())
+        # In a document of another set a value stays where its presence is measured.
+        stays = there & (wants[shape] | (shape == end) & bool(part.domains))
         places = np.where(stays, np.arange(len(values)), -1)
-        lacking = rng.permutation(np.flatnonzero(wanted & ~there))
-        lacking = lacking[: None if path == first else (there & ~stays).sum()]
+        lacking = np.flatnonzero(wants[shape] & ~there)
         if there.any():
             places[lacking] = rng.choice(np.flatnonzero(there), len(lacking))
         return values.take(pa.array(places, mask=places < 0))
@@ -386,23 +364,24 @@ def _constant(value: Any, numbers: Numbers) -> pa.Array:
     return of_templates([text]).make(numbers)
 
 
-def _object(base: _Tree, tree: _Tree, rows: Numbers, numbers: Numbers, sign: str) -> pa.Array:
+def _object(base: _Tree, tree: _Tree, rows: Numbers, numbers: Numbers) -> pa.Array:
     """Objects of the chosen rows: the keys of a template and those of paths, which come first.
 
     Where paths are places, arrays of their elements that are there.
     """
-    pairs, places = [], all(map(is_place, tree)) and bool(tree)
+    places = bool(tree) and all(map(_PLACE.fullmatch, tree))
+    pairs = [pa.array([""] * len(rows), pa.string())]
     for key in {**tree, **({} if places else base)}:
         held, inner = tree.get(key), base.get(key)
         if held is None:
             value = _constant(inner, numbers)
         elif isinstance(held, dict):
-            value = _object(inner if isinstance(inner, dict) else {}, held, rows, numbers, sign)
+            value = _object(inner if isinstance(inner, dict) else {}, held, rows, numbers)
             other = _constant(inner, numbers) if inner else pa.scalar(None, value.type)
             value = pc.if_else(pc.less(pc.utf8_length(value), 3), other, value)
         else:
             value = held.take(pa.array(rows))
-        name = "" if places else json.dumps(key, ensure_ascii=False) + sign
+        name = "" if places else f"{json.dumps(key, ensure_ascii=False)}: "
         pairs.append(pc.fill_null(joined(f", {name}", value), ""))
     whole = pc.utf8_slice_codeunits(joined(*pairs), 2)
     return joined("[", whole, "]") if places else joined("{", whole, "}")
@@ -410,7 +389,7 @@ def _object(base: _Tree, tree: _Tree, rows: Numbers, numbers: Numbers, sign: str
 
 @dataclass(frozen=True)
 class PathReader(ColumnReader):
-    """Reads which paths every document has, for their release alone."""
+    """Reads which paths documents have, to release them."""
 
     @property
     def words(self) -> WordsNeed:
@@ -422,12 +401,10 @@ class PathReader(ColumnReader):
 
     def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
         # PostgreSQL may not be able to print a large document.
-        text = sql.SQL(
-            "(CASE WHEN pg_catalog.pg_column_size({0}) <= {1} THEN CASE WHEN"
-            " pg_catalog.octet_length({2}::text) <= {1} THEN {2}::text END END)"
+        text = (
+            "CASE WHEN pg_catalog.pg_column_size({0}) <= {1} THEN pg_catalog.to_json({0})::text END"
         )
-        json_ = as_json(identifier, self.column.type.base)
-        return [(text.format(identifier, sql.Literal(_READ), json_), self.alias())]
+        return [(sql.SQL(text).format(identifier, sql.Literal(_READ)), self.alias())]
 
     def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
         return {self.attributes[0]: path_piece(batch[self.alias()])}
@@ -439,77 +416,65 @@ class PathReader(ColumnReader):
         return "", ""
 
 
-def as_json(identifier: sql.Composable, base: str) -> sql.Composable:
-    """A column of documents as json or jsonb."""
-    return sql.SQL("{}::pg_catalog.json" if base == "hstore" else "{}").format(identifier)
-
-
 def path_piece(texts: pa.Array) -> WordPiece:
     """The paths of a batch of documents, each with the type of its scalar."""
-    held, codes = texts.cast(pa.string()).dictionary_encode(), dict[str, int]()
+    codes = dict[str, int]()
     found = [
-        [codes.setdefault(path, len(codes)) for path in _paths(text)]
-        for text in held.dictionary.to_pylist()
+        [codes.setdefault(path, len(codes)) for path in _paths(text or "")]
+        for text in texts.to_pylist()
     ]
-    lists = pa.array(found, pa.list_(pa.int32())).take(held.indices)
-    sizes = np.asarray(pc.fill_null(pc.list_value_length(lists), 0), np.int64)
-    firsts = np.where(np.asarray(held.indices.is_valid()), 0, -1).astype(np.int32)
-    words = pa.DictionaryArray.from_arrays(lists.flatten(), pa.array([*codes], pa.large_string()))
-    return WordPiece(words, sizes, firsts)
+    flat = pa.array([code for some in found for code in some], pa.int32())
+    words = pa.DictionaryArray.from_arrays(flat, pa.array([*codes], pa.large_string()))
+    firsts = np.where(np.asarray(texts.is_valid()), 0, -1).astype(np.int32)
+    return WordPiece(words, np.array([*map(len, found)], np.int64), firsts)
 
 
 def _paths(text: str) -> list[str]:
     try:
-        # Of numbers the type alone counts; Python takes none of many digits.
         whole = json.loads(
-            text, parse_int=lambda digits: 0 if len(digits) < 19 else 0.0, parse_float=lambda _: 0.0
+            text,
+            parse_int=lambda digits: ("bigint" if len(digits) < 19 else "numeric",),
+            parse_float=lambda _: ("numeric",),
         )
     except (ValueError, RecursionError):
         return []
     return [path_text(steps) + _OF + type_ for steps, type_ in _typed(whole, ())]
 
 
-def _typed(value: Any, steps: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], PathType]]:
+def _typed(value: Any, steps: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
     if isinstance(value, list):
         value = {f"[{place}]": item for place, item in enumerate(value[:_PLACES])}
     elif isinstance(value, dict):
         keys = (key for key in value if _KEY.fullmatch(key) and key.isprintable())
         value = {key: value[key] for key in keys} if len(value) <= MAX_PATHS else {}
     elif value is not None and steps:
-        yield steps, _type(value)
+        moments = ("date", "timestamp", "timestamptz")
+        if isinstance(value, str):
+            fits = (type_ for type_ in moments if re.fullmatch(_VALID[type_], value[:40]))
+            yield steps, next(fits, "text")
+        else:
+            yield steps, "boolean" if isinstance(value, bool) else str(*value)
         return
-    for step, item in value.items() if value and len(steps) < MAX_STEPS else ():
+    for step, item in value.items() if isinstance(value, dict) and len(steps) < MAX_STEPS else ():
         yield from _typed(item, (*steps, step))
 
 
-def _type(value: Any) -> PathType:
-    if isinstance(value, str):
-        short = value[:40]
-        return next((t for t in _FAMILIES[1] if re.fullmatch(_VALID[t], short)), "text")
-    kinds = {bool: "boolean", int: "bigint", float: "numeric"}
-    return kinds[type(value)]  # type: ignore[return-value]
-
-
-def released_paths(votes: Mapping[str, int], known: Paths) -> dict[str, PathType]:
+def released_paths(votes: Mapping[str, int], known: Mapping[str, PathType]) -> dict[str, PathType]:
     """The paths that are modelled, of released votes for paths with their types; known ones stay.
 
-    Of paths that exclude each other (a scalar and what stands in it, or objects and arrays at one
-    place) the one with more votes stays.
+    Of paths that exclude each other (a scalar or an array where others have an object) the one with
+    more votes stays.
     """
-    kept, kinds = dict(known), dict[tuple[str, ...], bool | None]()
+    kept, kinds, types = dict[str, Any](), dict[tuple[str, ...], bool | None](), list[Any](_TYPES)
     least = _RARE * max(votes.values(), default=0)
-    often = sorted(votes, key=lambda word: (-votes[word], word))
-    for word in (*known, *(word for word in often if votes[word] >= least)):
+    often = sorted((w for w in votes if votes[w] >= least), key=lambda word: (-votes[word], word))
+    for word in (*(path + _OF + type_ for path, type_ in known.items()), *often):
         path, _, type_ = word.partition(_OF)
         steps = path_steps(path)
-        held = {steps[:n]: is_place(step) for n, step in enumerate(steps)} | {steps: None}
-        if path in kept and path not in known:
-            both = {kept[path], type_}
-            joint = (max(both, key=f.index) for f in _FAMILIES if both <= {*f})
-            kept[path] = next(joint, "text")  # type: ignore[arg-type]
-        elif path in known or (
-            len(kept) < MAX_PATHS and all(kinds.get(*item) == item[1] for item in held.items())
-        ):
+        held = {steps[:n]: bool(_PLACE.fullmatch(s)) for n, s in enumerate(steps)} | {steps: None}
+        if path in kept:
+            kept[path] = known.get(path) or max(kept[path], type_, key=types.index)
+        elif len(kept) < MAX_PATHS and all(kinds.get(*item) == item[1] for item in held.items()):
             kinds |= held
-            kept.setdefault(path, type_)  # type: ignore[arg-type]
+            kept[path] = type_
     return dict(sorted(kept.items()))

@@ -6,8 +6,7 @@ words by votes, under δ; then one vector over the words of that list, over publ
 first characters. Which columns are asked, and for how much, depends on the plan and on earlier
 releases alone (P17, P29). Names and addresses have no list but that of hosts.
 
-Paths of documents are asked for likewise, but after the totals, before any other domain: those that
-are released join the config's.
+Paths of documents are asked for after the totals, likewise: those released join the config's.
 """
 
 from __future__ import annotations
@@ -20,14 +19,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from privbench.config import ColumnConfig
+from privbench.config import ColumnConfig, PathType
 from privbench.encoding import Codec
-from privbench.encoding.documents import Paths, released_paths
+from privbench.encoding.documents import released_paths
 from privbench.encoding.surrogate_text import first_letters
 from privbench.encoding.text_words import FIRSTS, GAPS, Firsts, Pieces, WordsNeed, public_words
 from privbench.learning.ranges import find_cycle
 from privbench.pipeline.domain_budget import Rounds
-from privbench.pipeline.domain_error import Law, Size, unnamed
+from privbench.pipeline.domain_error import Law, Noise, Size, unnamed
 from privbench.pipeline.prepare import FitPlan, prepare
 from privbench.privacy import MARGIN, PART, Labels, Measurement, Session, allocate, root_sums
 from privbench.privacy.queries import PublicArray, WordPresence, WordVotes
@@ -37,10 +36,8 @@ from privbench.privacy.release import Listed
 
 #: Parts of the budget for the lists of words of all columns, and for how often they occur.
 _LISTS, _PRESENCE = 0.05, 0.05
-#: The part of δ for lists of words, where there may be any.
-_DELTA = 1 / 3
-#: The part of δ for lists of paths, where there may be any.
-_PATHS = 1 / 6
+#: The parts of δ for lists of words and of paths, where there may be any.
+_DELTA, _PATHS = 1 / 3, 1 / 6
 #: Words are asked for if the labels leave more than this share of a column's texts.
 _LEFT = 0.2
 #: A table must have this many units for each noise scale of a list that has the whole amount.
@@ -226,19 +223,19 @@ def laws_of(query: WordPresence, noisy: NDArray[np.float64], sd: float) -> tuple
 
 
 def path_lists(rounds: Rounds, delta: float) -> dict[str, Labels]:
-    """The lists of paths by votes; ``delta`` is that of all threshold releases."""
+    """The lists of paths; ``delta`` is that of all threshold releases."""
     *_, part = deltas(rounds.plan, delta)
     rounds = replace(rounds, plan=rounds.plan.documents)
     words = WordRounds(rounds, rounds.sizes({}))
     return words.lists(words.columns(), part)
 
 
-def release_paths(session: Session, rounds: Rounds) -> FitPlan:
+def release_paths(session: Session, plan: FitPlan, totals: Mapping[str, float]) -> FitPlan:
     """Release paths, and give the plan that models them."""
-    lists, plan, found = path_lists(rounds, session.delta_total), rounds.plan, {}
+    rounds = Rounds(plan, Noise(session.accounting), session.amount_total, 0.0, totals)
+    lists, found = path_lists(rounds, session.delta_total), {}
     for item, listed in zip(lists.values(), session.ask([*lists.values()]), strict=True):
-        assert isinstance(listed, Listed)
-        assert isinstance(item.query, WordVotes)
+        assert isinstance(listed, Listed) and isinstance(item.query, WordVotes)  # noqa: PT018
         table, name = item.query.table, item.query.attribute.partition(PART)[0]
         said = plan.tables[table].section.columns.get(name, ColumnConfig())
         votes = dict(zip(listed.labels, listed.counts, strict=True))
@@ -246,7 +243,7 @@ def release_paths(session: Session, rounds: Rounds) -> FitPlan:
     return with_paths(plan, found)
 
 
-def with_paths(plan: FitPlan, found: Mapping[tuple[str, str], Paths]) -> FitPlan:
+def with_paths(plan: FitPlan, found: Mapping[tuple[str, str], Mapping[str, PathType]]) -> FitPlan:
     """The plan in which these columns have these paths."""
     tables = {key: item.section for key, item in plan.tables.items()}
     for (table, name), paths in found.items():

@@ -72,7 +72,6 @@ def release_totals(session: Session, plan: FitPlan) -> dict[str, float]:
 def release_domains(session: Session, plan: FitPlan, totals: Mapping[str, float]) -> Domains:
     """Make the measurements that columns need, settle every domain, and return the codecs."""
     noise, whole = Noise(session.accounting), session.amount_total
-    # The totals are charged by their share.
     before = [(s.query.roots(session.spec), s.event.amount) for s in session.trace[len(totals) :]]
     delta, of_words, _ = deltas(plan, session.delta_total)
     rounds = Rounds(plan, noise, whole, delta, totals)

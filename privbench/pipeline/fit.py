@@ -14,8 +14,6 @@ from privbench.config import Config
 from privbench.display import lines
 from privbench.encoding.unmodelled import refuse_unknown
 from privbench.errors import LedgerError, ModelError, PrivacyRefusal
-from privbench.pipeline.domain_budget import Rounds
-from privbench.pipeline.domain_error import Noise
 from privbench.pipeline.domain_words import release_paths
 from privbench.pipeline.domains import Domains, release_domains, release_totals
 from privbench.pipeline.extract import Extract, extract
@@ -195,22 +193,20 @@ def _extract(draft: Draft) -> None:
             )
         _hold(snapshot, draft.plan)
 
-        def read(plan: FitPlan, hands: Workers | None) -> PrivateDatabase:
+        def read(plan: FitPlan) -> PrivateDatabase:
             draft.data = shielded(
-                lambda: extract(snapshot, plan, draft.reporter, hands),
+                lambda: extract(snapshot, plan, draft.reporter, workers),
                 "the source's rows could not be read",
             )
             return draft.data.database
 
         asked = draft.plan.documents.words and draft.since is None
-        data = read(draft.plan.documents, None) if asked else read(draft.plan, workers)
+        data = read(draft.plan.documents if asked else draft.plan)
         draft.session = Session(data, draft.accountant, draft.release, _noise(draft.config))
         if asked:
             _totals(draft)
-            noise, whole = Noise(draft.accountant.accounting), draft.accountant.total
-            rounds = Rounds(draft.plan, noise, whole, 0.0, draft.totals)
-            draft.plan = release_paths(draft.session, rounds)
-            draft.session.read_again(read(draft.plan, workers))
+            draft.plan = release_paths(draft.session, draft.plan, draft.totals)
+            draft.session.read_again(read(draft.plan))
 
 
 def _hold(snapshot: Snapshot, plan: FitPlan) -> None:

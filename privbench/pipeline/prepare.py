@@ -118,9 +118,8 @@ class FitPlan:
         """The plan that reads paths of documents alone, where they are released."""
         tables = {}
         for key, item in self.tables.items():
-            asked = [r for r in item.readers.values() if isinstance(r, DocumentReader) and r.asks]
-            some = {reader.name: PathReader(key, reader.column) for reader in asked}
-            tables[key] = replace(item, readers=some)
+            asked = (r for r in item.readers.values() if isinstance(r, DocumentReader) and r.asks)
+            tables[key] = replace(item, readers={r.name: PathReader(key, r.column) for r in asked})
         return replace(self, tables=tables)
 
     def coverage(self) -> list[CoverageLine]:

@@ -69,15 +69,13 @@ class Since:
             _refuse(f"was made by the synthesizer {model.synthesizer!r}, not {learner.name!r}.")
         with sound():
             then = prepare(model.schema, Config.model_validate(model.config))
-            plan = with_paths(
-                plan,
-                {
-                    (key, name): said.paths
-                    for key, item in then.tables.items()
-                    for name, said in item.section.columns.items()
-                    if key in plan.tables and name in plan.documents.tables[key].readers
-                },
-            )
+            said = {
+                (key, name): said.paths
+                for key, item in then.tables.items()
+                for name, said in item.section.columns.items()
+                if key in plan.tables and name in plan.documents.tables[key].readers
+            }
+            plan = with_paths(plan, said)
             _require_same_tables(plan, then)
             _require_same_promise(plan, model)
             if {*model.public} != {item.table.key for item in plan.public}:

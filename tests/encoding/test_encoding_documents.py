@@ -12,11 +12,13 @@ from columns import codes_of, release
 from psycopg import sql
 
 from privbench.config import Config
+from privbench.encoding.documents import DocumentReader, path_piece, released_paths
 from privbench.encoding.registry import codec_from_json, reader
 from privbench.errors import ConfigError, ModelError
 from privbench.postgres.introspect import introspect
 from privbench.rng import generator
 from privbench.rules.documents import named_paths
+from privbench.schema import Column, ColumnType
 
 PATHS = {
     "type": "text",
@@ -109,6 +111,73 @@ def test_the_deepest_document_that_can_be_stored_is_read(connection, parts):
         query = sql.SQL("COPY (SELECT {} FROM public.jsons) TO STDOUT")
         with connection.cursor().copy(query.format(sql.SQL(", ").join(texts))) as rows:
             assert {field for row in rows.rows() for field in row} <= {None, "0" * len(PATHS)}
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('{"a": {"b": 1}, "c": ["x", null, true], "d": null}', "a.b int8|c.[0] text|c.[2] bool"),
+        ('[{"a": 1.5}, {"a": "2024-02-29"}]', "[0].a numeric|[1].a date"),
+        ('{"user_812": 1, "12": 2, "a@b": 3, "[0]": 4, "b\\\\": 5, "": 6}', ""),
+        (f'{{"{"k" * 65}": 1, "{"k" * 64}": 1}}', f"{'k' * 64} int8"),
+        ('{"a": {"b": {"c": {"d": 1, "e": {"f": 2}}}}}', "a.b.c.d int8"),
+        ('{"a": 1, "a": "x", "n": ' + "9" * 5000 + ', "m": 1e400}', "a text|n numeric|m numeric"),
+        ('{"\\ud800": 1, "a\\u0000": 2, "b": "\\u0000"}', "b text"),
+        ("{" + ", ".join(f'"{"k" * i}": 1' for i in range(65)) + "}", ""),
+        ("[" * 10**5 + "]" * 10**5, ""),
+        ('{"a":' * 10**5 + "1" + "}" * 10**5, ""),
+        *((text, "") for text in ("7", '"a"', "null", "true", "[]", "{}")),
+        (None, ""),
+    ],
+)
+def test_paths_of_any_document_are_read_but_for_keys_that_are_data(text, found):
+    piece = path_piece(pa.array([text], pa.string()))
+    short = {"bigint": "int8", "boolean": "bool"}
+    words = [word.split("\x1f") for word in piece.words.to_pylist()]
+    assert [f"{path} {short.get(kind, kind)}" for path, kind in words] == found.split("|") * bool(
+        found
+    )
+    assert (piece.sizes.tolist(), piece.firsts.tolist()) == ([len(words)], [-(text is None)])
+
+
+@pytest.mark.parametrize(
+    ("votes", "known", "kept"),
+    [
+        ("a bigint 9|a numeric 8", {}, "a numeric"),
+        ("a date 9|a text 8|b timestamp 7|b date 6", {}, "a text|b timestamp"),
+        ("a text 9|a.b text 8|c.b text 8|c.[0] text 7", {}, "a text|c.b text"),
+        ("a text 9|b bigint 8", {"a.b": "date", "b": "text"}, "a.b date|b text"),
+        ("a text 100|b text 4", {}, "a text"),
+        ("", {}, ""),
+    ],
+)
+def test_released_paths_agree_with_each_other(votes, known, kept):
+    listed = [item.split() for item in votes.split("|") if item]
+    found = released_paths({f"{p}\x1f{t}": int(n) for p, t, n in listed}, known)
+    assert "|".join(f"{path} {type_}" for path, type_ in found.items()) == kept
+
+
+@pytest.mark.parametrize(
+    ("base", "made"), [("jsonb", '{"c": "x\\"y"}'), ("hstore", '"c"=>"x\\"y"')]
+)
+def test_values_are_in_the_documents_whose_sampled_paths_have_them(base, made):
+    paths = {"c": "text", "t.[0]": "text", "t.[1]": "text"}
+    paths = paths if base == "jsonb" else {"c": "text", "d": "text"}
+    type_ = ColumnType(base, base, "b", "U")
+    plan = DocumentReader("public.t", Column("d", 1, type_), tuple(paths.items()), 64)
+    shapes = ("1" + "0" * (len(paths) - 1), "011"[: len(paths)])
+    labels = {name: ('x"y',) for name in plan.attributes} | {"d": shapes}
+    codec = plan.finish(labels)
+    # The first has its path and the second lacks them; what the others have is measured.
+    codes = {
+        n: np.array([0, 1, 0, 2, codec.domains["d"].null_code]) * (n == "d") for n in codec.domains
+    }
+    first, second, third, *_, last = codec.decode(codes, generator(0, "d")).to_pylist()
+    assert (first, third, last) == (made, made, None)
+    assert "c" not in second
+    assert second.count("x") == len(paths) - 1
+    if base == "jsonb":
+        assert json.loads(second) == {"t": ['x"y'] * 2}
 
 
 @pytest.mark.parametrize(

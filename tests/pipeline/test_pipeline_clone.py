@@ -11,6 +11,7 @@ from psycopg import conninfo
 from sql_files import sql_of
 
 from privbench import pipeline
+from privbench.config import ColumnConfig
 from privbench.errors import TargetError
 from privbench.pipeline import Model
 from privbench.pipeline.fit import STAGES, begin, finish
@@ -262,28 +263,48 @@ def test_fit_after_extract_needs_no_source(server, make_database, tmp_path, name
     whole(target)
 
 
-def test_clone_keeps_the_scalars_of_documents_that_the_schema_names(make_database, tmp_path):
-    """Generated columns come of them; documents without paths are named beforehand."""
+def test_clone_keeps_the_scalars_of_documents(make_database, tmp_path):
+    """At paths that the schema names or that many units hold; generated columns come of them.
+
+    A key of one unit, and keys that are data, are never made. Documents without paths are named
+    beforehand.
+    """
     source = make_database(
         "CREATE TABLE event (id integer PRIMARY KEY, d jsonb NOT NULL, plain json,"
         " kind text GENERATED ALWAYS AS (d ->> 'kind') STORED,"
         " big boolean GENERATED ALWAYS AS ((d #>> '{sum,net}')::numeric > 500) STORED,"
-        " CHECK (jsonb_array_length(d -> 'lines') > 0));"
-        "INSERT INTO event (id, d) SELECT i, jsonb_build_object('kind', CASE i % 4 WHEN 0 THEN 'in'"
-        " ELSE 'out' END, 'sum', jsonb_build_object('net', i % 1000), 'lines', '[1]'::jsonb)"
-        " FROM generate_series(1, 4000) i"
+        " CHECK (jsonb_array_length(d -> 'lines') > 0), quiet jsonb);"
+        "INSERT INTO event (id, d, quiet) SELECT i, jsonb_build_object("
+        "'kind', CASE i % 4 WHEN 0 THEN 'in' ELSE 'out' END,"
+        " 'sum', jsonb_build_object('net', i % 1000), 'lines', '[1]'::jsonb)"
+        " || jsonb_build_object('user_' || i, i, CASE i WHEN 7 THEN 'canary' ELSE 'all' END, 'x')"
+        " || CASE i % 4 WHEN 0 THEN jsonb_build_object('tags', CASE i % 8 WHEN 0 THEN '[\"a\"]'"
+        ' ELSE \'["a", "b"]\' END::jsonb)'
+        " ELSE jsonb_build_object('on', jsonb_build_object('os', 'ios')) END,"
+        " '{\"silent\": 1}' FROM generate_series(1, 4000) i"
     )
     config = pipeline.inspect(source, base=market.config(tmp_path, "", epsilon=8)).config
     assert config.tables["public.event"].columns["d"].paths == {
         "kind": "text",
         "sum.net": "numeric",
     }
-    (loss,) = pipeline.plan(config, source).losses
-    assert loss.remedy == 'tables."public.event".columns."plain".paths = ["…"]'
+    assert [loss.remedy for loss in pipeline.plan(config, source).losses] == [
+        f'tables."public.event".columns."{name}".paths = ["…"]' for name in ("plain", "quiet")
+    ]
+    section = config.tables["public.event"]
+    section.columns["quiet"] = ColumnConfig(pieces=False)
     pipeline.clone(source, target := make_database(), config)
     with psycopg.connect(target) as clone:
         found = dict(clone.execute("SELECT kind, count(*) FROM event GROUP BY 1").fetchall())
         (big,) = clone.execute("SELECT count(*) FROM event WHERE big").fetchone()
+        (apart,) = clone.execute(
+            "SELECT count(*) FROM event WHERE (kind = 'in') <> (d ? 'tags') OR (d ? 'tags') ="
+            " coalesce(d #>> '{on,os}' = 'ios', false)"
+        ).fetchone()
+        (second,) = clone.execute("SELECT count(*) FROM event WHERE d #>> '{tags,1}' = 'b'")
+        keys = clone.execute("SELECT DISTINCT jsonb_object_keys(d || quiet) FROM event").fetchall()
     assert found["in"] == pytest.approx(1000, rel=0.1)
     assert found["out"] == pytest.approx(3000, rel=0.1)
     assert big == pytest.approx(2000, rel=0.15)
+    assert (apart, *second) == (pytest.approx(0, abs=100), pytest.approx(500, abs=100))
+    assert {key for (key,) in keys} == {"kind", "sum", "lines", "all", "tags", "on"}

@@ -146,6 +146,8 @@ class Bench:
         stages = dict(STAGES)
         stages.pop("open the ledger")(draft)
         stages.pop("extract")
+        # Paths of documents were released when the rows were read.
+        draft.plan = self.read.plan
         draft.data = Extract(rows.copy(), self.read.data.public)
         session = Session(draft.data.database, draft.accountant, draft.release, noise)
         draft.session = session
