@@ -19,6 +19,7 @@ from privbench.encoding.keys.columns import (
     index_room,
     kept_uniques,
     role_of,
+    serial_key,
     unkept_indexes,
 )
 from privbench.encoding.ordered import OrderedCodec, OrderedReader
@@ -33,13 +34,14 @@ from privbench.encoding.unmodelled import (
     constant_of,
     fallback_reader,
     fill_reader,
+    key_reader,
     period_reader,
     sized_reader,
     skip_reader,
 )
 from privbench.errors import ConfigError, ModelError
 from privbench.rules.facts import SIZES, allowed, column_rules, length_limits
-from privbench.rules.named import plain_name
+from privbench.rules.named import creation_date, plain_name
 from privbench.rules.texts import unkept_checks
 from privbench.schema import Column, Rule, Table
 
@@ -113,6 +115,15 @@ def reader(column: Column, table: Table, config: ColumnConfig, delta: float) -> 
         or sized_reader(table.key, column, sizes, room)
         or fallback_reader(table.key, column)
     )
+
+
+def serial_reader(table: Table, config: Mapping[str, ColumnConfig]) -> ColumnReader | None:
+    """The reader of the key that may follow the table's creation date; None without both."""
+    key, date = serial_key(table), creation_date(table)
+    skipped = {name for name, item in config.items() if item.kind == "skip"}
+    if key is None or {key.name, date} & skipped:
+        return None
+    return key_reader(table.key, key)
 
 
 def _unique(table: Table, column: Column) -> bool:
@@ -219,10 +230,12 @@ def table_coverage(
 
     Errors are those of `reader`.
     """
-    lines = []
+    lines, key = [], serial_reader(table, config)
     for column in table.columns:
         role = role_of(table, column)
-        if role == "modelled":
+        if key is not None and column == key.column:
+            how, why = key.describe()
+        elif role == "modelled":
             declared = config.get(column.name, ColumnConfig())
             how, why = reader(column, table, declared, delta).describe()
         else:

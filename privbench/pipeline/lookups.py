@@ -94,7 +94,7 @@ def _extended(
         take = np.arange(rows) % table.rows
         codes = {name: values[take] for name, values in table.codes.items()}
         parents = {name: index[take] for name, index in table.parents.items()}
-        return SyntheticTable(rows, codes, parents)
+        return replace(table, rows=rows, codes=codes, parents=parents)
     domains = {name: d for codec in codecs.values() for name, d in codec.domains.items()}
     cells = {
         name: rng.integers(domain.values or domain.size, size=rows).astype(domain.dtype)

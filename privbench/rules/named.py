@@ -237,6 +237,34 @@ def date_orders(table: Table) -> Iterator[tuple[str, str]]:
                 yield one.name, other.name
 
 
+def creation_date(table: Table) -> str | None:
+    """The date since when a row of a table is there, by its name or as its only date.
+
+    No birthday is, nor a date whose name says that it comes later. Names are public.
+
+    >>> from privbench.schema import ColumnType, TableName
+    >>> kind = ColumnType("date", "date", category="D")
+    >>> def found(name, *dates):
+    ...     columns = tuple(Column(date, i, kind) for i, date in enumerate(dates))
+    ...     return creation_date(Table(TableName("public", name), columns))
+    >>> found("rentals", "last_update", "rental_date"), found("t", "birth_date", "day")
+    ('rental_date', 'day')
+    >>> found("t", "updated_at"), found("t", "paid_on", "CreatedAt"), found("t", "a", "b")
+    (None, 'CreatedAt', None)
+    """
+    dates = [(plain_name(c.name, table), c.name) for c in table.columns if _is_date(c)]
+    cores = {
+        _MARKS.sub("", snake(plain)): name for plain, name in dates if not suggested_dates(plain)
+    }
+    words, title = _date_words(), snake(table.name.name)
+    firsts = (*map(re.compile, packaged("names")["creations"]), *(before for before, _ in words))
+    own = (core for core in cores if core in (title, title[:-1], title[:-2]))
+    said = (core for first in firsts for core in cores if first.fullmatch(core))
+    late = any(after.fullmatch(core) for core in cores for _, after in words)
+    only = () if late or len(cores) > 1 else cores
+    return next((cores[core] for core in (*own, *said, *only)), None)
+
+
 @cache
 def is_moment(column: str) -> bool:
     """Whether a column's name suggests that its texts or numbers are dates or times.

@@ -14,7 +14,7 @@ from psycopg import sql
 from privbench.config import ColumnConfig
 from privbench.encoding.base import CycleNeed, Step, StepNeed
 from privbench.encoding.bounds import Bounds
-from privbench.encoding.keys.generate import fill_keys
+from privbench.encoding.keys.generate import fill_keys, generate_keys
 from privbench.encoding.keys.references import TableRows
 from privbench.encoding.ordered import OrderedReader
 from privbench.encoding.registry import codec_from_json, reader
@@ -40,6 +40,35 @@ def made(values, **more):
     rng = np.random.default_rng(0)
     found = fill_keys(TableRows(loans(*values, **more), columns, {}, rng, rows), None).columns
     return [found[name].cast(pa.int32()).to_numpy(zero_copy_only=False) for name in values]
+
+
+@pytest.mark.parametrize("serial", [1, -1, 0])
+def test_rows_come_after_their_owners_and_keys_in_the_order_of_dates(serial):
+    """Dates go from row to row, so that all of them stay what they were."""
+    g = np.random.default_rng(2)
+    person = table("person", col("id"), col("joined", DATE), primary=("id",))
+    keys = [(("person",), "person", ("id",))]
+    columns = [col("id"), col("loan_date", DATE), col("person")]
+    loan = table("loans", *columns, primary=("id",), keys=keys)
+    days = [g.integers(0, 300, 50), g.integers(100, 400, 900)]
+    joined, dates = (pa.array(each.astype(np.int32)).cast(pa.date32()) for each in days)
+    found = generate_keys(
+        [person, loan],
+        {"public.person": {"joined": joined}, "public.loans": {"loan_date": dates}},
+        {"public.loans": {"loans_f0": g.integers(0, 50, 900)}},
+        {"public.person": 50, "public.loans": 900},
+        seed=1,
+        own={"public.loans": "loans_f0"},
+        follows={"public.loans"},
+        serial={"public.loans": serial},
+    )["public.loans"]
+    day = found.columns["loan_date"].cast(pa.int32()).to_numpy()
+    assert (days[0][found.parents["loans_f0"]] <= day).all()
+    assert (np.sort(day) == np.sort(days[1])).all()
+    by_key = day[np.argsort(found.columns["id"].to_numpy())]
+    assert sorted(found.columns["id"].to_pylist()) == [*range(1, 901)]
+    assert (np.diff(by_key) * serial >= 0).all()
+    assert serial or (np.diff(by_key) < 0).any()
 
 
 def stays(seed, rows=1000, longest=10):

@@ -15,6 +15,7 @@ from privbench.encoding.keys.columns import (
     is_discriminator,
     kept_uniques,
     role_of,
+    serial_key,
 )
 from privbench.encoding.keys.placeholders import random_uuids, value_space
 from privbench.encoding.keys.references import (
@@ -32,6 +33,7 @@ from privbench.errors import SchemaError
 from privbench.privacy.units import BOTTOM, Index, index_type
 from privbench.rng import generator
 from privbench.rules.facts import column_rules
+from privbench.rules.named import creation_date
 from privbench.rules.texts import column_pattern
 from privbench.schema import Column, ForeignKey, Table, Unique
 
@@ -155,12 +157,27 @@ def _generate_keys(work: TableRows, wanted: Collection[str]) -> None:
         else:
             number: Index = np.cumsum(work.alive, dtype=index_type(work.rows))
             np.subtract(number, 1, out=number)
+            if work.serial and column == serial_key(work.table):
+                number[work.alive] = number[work.alive][_by_date(work)]
             if _number(work, column, number):
                 work.distinct.add(column.name)
         if labels is not None:
             values = work.columns[column.name]
             work.columns[column.name] = pc.coalesce(labels.cast(values.type), values)
             work.distinct.discard(column.name)
+
+
+def _by_date(work: TableRows) -> Indices:
+    """The place of every row that is kept in the order of its date; rows without one come first."""
+    date = creation_date(work.table) or ""
+    space = work.space(date) if date in work.columns else None
+    if space is None or space.scale is None:
+        return np.arange(np.count_nonzero(work.alive))
+    points = space.scale.points_of(work.columns[date])[work.alive]
+    order = np.argsort(points, kind="stable")[:: work.serial]
+    places = np.empty_like(order)
+    places[order] = np.arange(len(order))
+    return places
 
 
 def _counts_all(work: TableRows, column: Column) -> bool:
@@ -266,6 +283,8 @@ def generate_keys(
     seed: int | None,
     codecs: Mapping[str, Mapping[str, Codec]] | None = None,
     own: Mapping[str, str] | None = None,
+    follows: Collection[str] = (),
+    serial: Mapping[str, int] | None = None,
     public_keys: ParentKeys | None = None,
     references: bool = True,
 ) -> dict[str, KeyedTable]:
@@ -279,6 +298,8 @@ def generate_keys(
         seed: Seed of the sample, or None.
         codecs: Codecs by table and column.
         own: Name of the OWN key by table.
+        follows: Tables of which no row comes before its owner.
+        serial: By table, whether keys ascend (1) or descend (-1) with the dates of rows.
         public_keys: Key values of public tables.
         references: Whether the parent rows are given too, or only the columns that follow from
             them, in half the memory.
@@ -286,6 +307,7 @@ def generate_keys(
     rows = _viable(tables, rows)
     wanted = _referred_columns(tables)
     made: dict[str, KeyedTable] = {}
+    by_key = {table.key: table for table in tables}
     steps = table_order(tables)
     parent_keys = _keys_of(made, {table.key for table in tables}, public_keys)
     for table, deferred in steps:
@@ -308,7 +330,11 @@ def generate_keys(
             count,
             (codecs or {}).get(table.key, {}),
             (own or {}).get(table.key),
+            serial=(serial or {}).get(table.key, 0),
         )
+        if table.key in follows and work.own in index:
+            owner = str(table.foreign_key(work.own).ref_table)
+            work.owner_dates = made[owner].columns.get(creation_date(by_key[owner]) or "")
         made[table.key] = fill_keys(
             work,
             parent_keys,

@@ -43,6 +43,9 @@ class TableRows:
     # Codecs of modelled columns, whose public lists and ranges a repair respects.
     codecs: Mapping[str, Codec] = field(default_factory=dict)
     own: str | None = None  # name of the OWN key, whose parents should change last, or None
+    serial: int = 0  # whether keys ascend (1) or descend (-1) with the dates of rows
+    # Dates of the parent's rows by the OWN key, none of which comes after its rows' date.
+    owner_dates: pa.Array | None = None
     alive: Mask = field(init=False)  # rows that are kept so far
     fixed: set[str] = field(default_factory=set)  # columns that a foreign key has filled
     # Columns whose values were numbered: no two rows that are kept share one.

@@ -25,6 +25,7 @@ from privbench.encoding.surrogate_text import TEXT_BASES
 from privbench.encoding.uniqueness import Indices, move_apart, number_texts, replace_rows
 from privbench.roles.facts import opposites
 from privbench.rules.facts import differences, orders
+from privbench.rules.named import creation_date
 from privbench.schema import ForeignKey, Table, Unique
 
 #: Largest shares of rows out of order: where names suggest either order, and where one.
@@ -80,6 +81,26 @@ def order_dates_by_name(work: TableRows) -> None:
         _redraw_gaps(work, low, high)
 
 
+def order_after_owners(work: TableRows) -> None:
+    """Bring the dates since when rows are there to those of their owners, or after them."""
+    for repair in (_exchange, _redraw_pair):
+        pair = _with_owners(work, creation_date(work.table) or "")
+        if pair is not None:
+            repair(work, pair)
+
+
+def _with_owners(work: TableRows, name: str) -> _Pair | None:
+    space = work.space(name) if name in work.columns else None
+    tied = {column for item in work.table.unique_sets for column in item.columns} | work.fixed
+    index, dates = work.parents.get(work.own or ""), work.owner_dates
+    if index is None or dates is None or name in tied or space is None or space.scale is None:
+        return None
+    above = dates.take(pa.array(index, mask=index < 0))
+    rows = np.flatnonzero(finite(work.columns[name]) & finite(above) & work.alive)
+    left, right = space.scale.points_of(above), space.to_points(work.columns[name])
+    return _Pair(space, True, rows, left[rows], right[rows])
+
+
 def dependency_order(pairs: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
     """Pairs in an order in which a column has moved before another is brought in line with it.
 
@@ -101,9 +122,12 @@ def dependency_order(pairs: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
 def exchange_between_rows(work: TableRows, low: str, high: str, *, strict: bool = False) -> None:
     """Bring two columns in order as far as exchanges between rows do."""
     pair = _pair(work, low, high)
-    if pair is None:
-        return
-    step = pair.moves.scale.step if strict and pair.moves.scale is not None else 0
+    if pair is not None:
+        step = pair.moves.scale.step if strict and pair.moves.scale is not None else 0
+        _exchange(work, pair, step)
+
+
+def _exchange(work: TableRows, pair: _Pair, step: int = 0) -> None:
     order = exchanged(pair.left, pair.right - step)
     places, rows = np.arange(work.rows), pair.rows
     if pair.greater:
@@ -117,7 +141,12 @@ def exchange_between_rows(work: TableRows, low: str, high: str, *, strict: bool 
 def _redraw_gaps(work: TableRows, low: str, high: str) -> None:
     """Rows that no exchange could repair: their distance is drawn from those of other rows."""
     pair = _pair(work, low, high)
-    if pair is None or not (pair.left > pair.right).any():
+    if pair is not None:
+        _redraw_pair(work, pair)
+
+
+def _redraw_pair(work: TableRows, pair: _Pair) -> None:
+    if not (pair.left > pair.right).any():
         return
     bad = pair.left > pair.right
     gaps, count = np.sort((pair.right - pair.left)[~bad]), int(bad.sum())
@@ -178,6 +207,7 @@ def repair_orders(work: TableRows) -> None:
 
     Values are exchanged between rows as far as that does it, else swapped within the row.
     """
+    order_after_owners(work)
     order_dates_by_name(work)
     for left, right in (*differences(work.table), *_opposites(work.table)):
         _separate(work, left, right)

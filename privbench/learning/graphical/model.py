@@ -56,6 +56,10 @@ class TableLaw:
     keys: tuple[KeySpec, ...]
     model: TableModel
     lost: float = 0.0  # of the rows without an owner, those whose key is not NULL
+    # What was released of time (`times`): whether rows come after their owners, and whether keys
+    # ascend (1) or descend (-1) with the dates of rows.
+    follows: bool = False
+    serial: int = 0
 
     @property
     def own(self) -> KeySpec | None:
@@ -317,7 +321,7 @@ def sample(
             if not column.startswith(HIDDEN)
         }
         codes = _typed(people.codes[name], kinds)
-        tables[name] = SyntheticTable(people.rows(name), codes, parents)
+        tables[name] = SyntheticTable(people.rows(name), codes, parents, law.follows, law.serial)
     return SyntheticDatabase(tables)
 
 
