@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from privbench.config import ColumnConfig
 from privbench.encoding import datetimes, floats, numbers
 from privbench.encoding.arrays import ArrayCodec, array_reader
-from privbench.encoding.base import Codec, ColumnReader, CoverageLine
+from privbench.encoding.base import Codec, ColumnReader, CoverageLine, head
 from privbench.encoding.bounds import literal, public_range
 from privbench.encoding.categories import LabelReader, ListCodec, labels_of, list_reader
 from privbench.encoding.documents import DocumentCodec, document_reader
@@ -24,17 +24,17 @@ from privbench.encoding.keys.columns import (
 )
 from privbench.encoding.ordered import OrderedCodec, OrderedReader
 from privbench.encoding.ranges import PointCodec, RangeCodec, parts_reader
-from privbench.encoding.scale import Scale, scale_of
+from privbench.encoding.scale import Scale, log_grid, scale_of
 from privbench.encoding.surrogate_text import TEXT_BASES
 from privbench.encoding.text import LookupReader, TextCodec, no_delta, text_reader
 from privbench.encoding.unmodelled import (
     DOCUMENTS,
     FillCodec,
     SizedCodec,
+    SizedReader,
     constant_of,
     fallback_reader,
     fill_reader,
-    key_reader,
     period_reader,
     sized_reader,
     skip_reader,
@@ -118,12 +118,17 @@ def reader(column: Column, table: Table, config: ColumnConfig, delta: float) -> 
 
 
 def serial_reader(table: Table, config: Mapping[str, ColumnConfig]) -> ColumnReader | None:
-    """The reader of the key that may follow the table's creation date; None without both."""
+    """The reader of the key that may follow the date since when rows are there; None without both.
+
+    No more than the order is used of its values, which are read in public cells, four an octave.
+    """
     key, date = serial_key(table), creation_date(table)
+    scale = None if key is None else scale_of(key.type)
     skipped = {name for name, item in config.items() if item.kind == "skip"}
-    if key is None or {key.name, date} & skipped:
+    if key is None or scale is None or skipped & {key.name, date}:
         return None
-    return key_reader(table.key, key)
+    codec = SizedCodec(*head(key), "key", tuple(log_grid(0, scale.limits[1], near=4).tolist()))
+    return SizedReader(table.key, key, codec, "surrogate key", "read for its order by date alone")
 
 
 def _unique(table: Table, column: Column) -> bool:

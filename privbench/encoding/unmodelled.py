@@ -33,7 +33,7 @@ from privbench.encoding.keys.placeholders import (
     of_templates,
     part_maker,
 )
-from privbench.encoding.scale import GREATEST, int64_points, log_grid, scale_of
+from privbench.encoding.scale import int64_points, scale_of
 from privbench.encoding.surrogate_text import (
     BASE36,
     SHAPES,
@@ -290,16 +290,6 @@ class SizedReader(SettledReader):
     def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
         cells = length_cells(self.codec.edges, self.nullable)
         return {self.name: cells.apply(int64_points(batch[self.alias()]))}
-
-
-def key_reader(table: str, column: Column) -> ColumnReader:
-    """The reader of a surrogate key of whole numbers, of which no more than the order is used."""
-    scale = scale_of(column.type)
-    edges = log_grid(0, scale.limits[1] if scale else GREATEST, near=4).tolist()
-    why = "read for its order by date alone, in public cells"
-    return SizedReader(
-        table, column, SizedCodec(*head(column), "key", tuple(edges)), "surrogate key", why
-    )
 
 
 def drawn_sizes(

@@ -254,7 +254,7 @@ def _whole(
     times = drawn.tables
     below = {t.key for t in tables for key in t.foreign_keys if key.ref_table == table.name}
     if times[table.key].serial or any(times[key].follows for key in (table.key, *below)):
-        wanted.add(creation_date(table) or "")
+        wanted.add(creation_date(table))
     codes, rows = drawn.tables[table.key].codes, drawn.tables[table.key].rows
     return {
         name: in_key_type(

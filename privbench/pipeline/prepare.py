@@ -57,7 +57,7 @@ class TablePlan:
         tables = {self.table.key: self.keys}
         for name, key in zip(named, self.elements, strict=True):
             tables[name] = (KeySpec(ROW, name, self.table.key, "own"), replace(key, table=name))
-        date = creation_date(self.table) or ""
+        date = creation_date(self.table)
         created = date if date in self.readers else ""
         serial = next((name for name in self.readers if self.making[name] == "minted"), "")
         for name, keys in tables.items():

@@ -82,6 +82,11 @@ def is_kind(column: str) -> bool:
     return re.match(rf"(\w*_)?({words})s?\Z|\w*({glued})\Z", snake(column)) is not None
 
 
+def said(kind: str, column: str) -> bool:
+    """Whether a column's name is of a kind: ``positions`` of rows, or when ``versions`` begin."""
+    return re.fullmatch(packaged("names")[kind], snake(column)) is not None
+
+
 def is_own(column: str) -> bool:
     """Whether a column's name suggests that few rows share a value.
 
@@ -237,20 +242,10 @@ def date_orders(table: Table) -> Iterator[tuple[str, str]]:
                 yield one.name, other.name
 
 
-def creation_date(table: Table) -> str | None:
-    """The date since when a row of a table is there, by its name or as its only date.
+def creation_date(table: Table) -> str:
+    """The date since when a row of a table is there, by its name or as its only date, or "".
 
     No birthday is, nor a date whose name says that it comes later. Names are public.
-
-    >>> from privbench.schema import ColumnType, TableName
-    >>> kind = ColumnType("date", "date", category="D")
-    >>> def found(name, *dates):
-    ...     columns = tuple(Column(date, i, kind) for i, date in enumerate(dates))
-    ...     return creation_date(Table(TableName("public", name), columns))
-    >>> found("rentals", "last_update", "rental_date"), found("t", "birth_date", "day")
-    ('rental_date', 'day')
-    >>> found("t", "updated_at"), found("t", "paid_on", "CreatedAt"), found("t", "a", "b")
-    (None, 'CreatedAt', None)
     """
     dates = [(plain_name(c.name, table), c.name) for c in table.columns if _is_date(c)]
     cores = {
@@ -259,10 +254,10 @@ def creation_date(table: Table) -> str | None:
     words, title = _date_words(), snake(table.name.name)
     firsts = (*map(re.compile, packaged("names")["creations"]), *(before for before, _ in words))
     own = (core for core in cores if core in (title, title[:-1], title[:-2]))
-    said = (core for first in firsts for core in cores if first.fullmatch(core))
+    named = (core for first in firsts for core in cores if first.fullmatch(core))
     late = any(after.fullmatch(core) for core in cores for _, after in words)
     only = () if late or len(cores) > 1 else cores
-    return next((cores[core] for core in (*own, *said, *only)), None)
+    return next((cores[core] for core in (*own, *named, *only)), "")
 
 
 @cache

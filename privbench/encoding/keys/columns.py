@@ -226,7 +226,7 @@ def role_of(table: Table, column: Column) -> Role:
 def serial_key(table: Table) -> Column | None:
     """The surrogate key of whole numbers that may follow the date since when rows are there."""
     keys = [column for column in table.columns if table.primary_columns == (column.name,)]
-    if not keys or keys[0].type.base not in INTEGERS or creation_date(table) is None:
+    if not keys or keys[0].type.base not in INTEGERS or not creation_date(table):
         return None
     return keys[0] if role_of(table, keys[0]) == "minted" else None
 

@@ -27,7 +27,12 @@ from privbench.encoding.keys.references import (
     remap,
     settle_types,
 )
-from privbench.encoding.keys.repair import repair_orders, repair_uniques, separate_from_self
+from privbench.encoding.keys.repair import (
+    put_in_sequence,
+    repair_orders,
+    repair_uniques,
+    separate_from_self,
+)
 from privbench.encoding.uniqueness import Indices, Mask, ranks
 from privbench.errors import SchemaError
 from privbench.privacy.units import BOTTOM, Index, index_type
@@ -88,6 +93,7 @@ def fill_keys(
         values = parent_keys(key)
         fill_reference(work, key, dict(zip(key.columns, values, strict=True)))
     repair_orders(work)
+    put_in_sequence(work)
     _generate_keys(work, wanted)
     selves = [key for key in table.foreign_keys if key.is_self and key.name not in deferred]
     for key in selves:
@@ -169,14 +175,9 @@ def _generate_keys(work: TableRows, wanted: Collection[str]) -> None:
 
 def _by_date(work: TableRows) -> Indices:
     """The place of every row that is kept in the order of its date; rows without one come first."""
-    date = creation_date(work.table) or ""
-    space = work.space(date) if date in work.columns else None
-    if space is None or space.scale is None:
-        return np.arange(np.count_nonzero(work.alive))
-    points = space.scale.points_of(work.columns[date])[work.alive]
-    order = np.argsort(points, kind="stable")[:: work.serial]
-    places = np.empty_like(order)
-    places[order] = np.arange(len(order))
+    points = work.points(creation_date(work.table))[work.alive]
+    places = np.arange(len(points))
+    places[np.argsort(points, kind="stable")[:: work.serial]] = places.copy()
     return places
 
 
@@ -299,7 +300,7 @@ def generate_keys(
         codecs: Codecs by table and column.
         own: Name of the OWN key by table.
         follows: Tables of which no row comes before its owner.
-        serial: By table, whether keys ascend (1) or descend (-1) with the dates of rows.
+        serial: By table, 1 or -1 if keys ascend or descend with the dates of rows.
         public_keys: Key values of public tables.
         references: Whether the parent rows are given too, or only the columns that follow from
             them, in half the memory.
@@ -334,7 +335,7 @@ def generate_keys(
         )
         if table.key in follows and work.own in index:
             owner = str(table.foreign_key(work.own).ref_table)
-            work.owner_dates = made[owner].columns.get(creation_date(by_key[owner]) or "")
+            work.owner_dates = made[owner].columns.get(creation_date(by_key[owner]))
         made[table.key] = fill_keys(
             work,
             parent_keys,

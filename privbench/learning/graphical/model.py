@@ -56,8 +56,7 @@ class TableLaw:
     keys: tuple[KeySpec, ...]
     model: TableModel
     lost: float = 0.0  # of the rows without an owner, those whose key is not NULL
-    # What was released of time (`times`): whether rows come after their owners, and whether keys
-    # ascend (1) or descend (-1) with the dates of rows.
+    # Whether rows come after their owners, and how keys follow dates, as was released (`times`).
     follows: bool = False
     serial: int = 0
 

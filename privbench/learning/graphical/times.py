@@ -1,13 +1,11 @@
 """Orders in time: rows after their owners, and surrogate keys in the order of their rows' dates.
 
-Names say which date a row has since it is there (`rules.named.creation_date`). For each of the two
-orders one histogram says whether rows keep it, of three cells: rows that keep it, rows that break
-it, and all others. It is a `Histogram` over one axis: joint cells of two columns that are measured
-anyway, grouped by a public map. Its cells are fixed beforehand: by the released ranges of both
-dates, or by fifths of the released one-way marginals of a date and of a key. Each row adds its
-weight to one cell, by its own values and those of its owner, which are of its unit. So the
-sensitivity is that of the table's weights. Fifths by ranks of rows would have none: one unit of
-many rows moves the ranks of all.
+Names say since which date a row is there (`rules.named.creation_date`). Each order is asked for by
+a `Histogram` of three cells: rows that keep it, rows that break it, all others. These are joint
+cells of two columns, grouped by a public map: by the released ranges of both dates, or by the
+middle fifths of the released one-ways of a date and a key. Each row adds its weight to one cell,
+by its own values and those of its owner, which is of its unit: so a unit moves it by its weights.
+Fifths by ranks of rows would not do: one unit of many rows moves the ranks of all.
 """
 
 from __future__ import annotations
@@ -47,10 +45,7 @@ def times_of(spec: DatabaseSpec, table: str) -> list[Column]:
 def order_axis(
     spec: DatabaseSpec, table: str, name: str, shares: Callable[[str], Floats]
 ) -> Axis | None:
-    """The axis of an order of a table; None where the cells of its dates follow no order.
-
-    ``shares`` gives the released shares of the cells of one of the table's attributes.
-    """
+    """The axis of an order, by released ``shares`` of attributes; None for cells without order."""
     item, own = spec.tables[table], spec.tables[table].own
     date, serial = item.attributes[item.created], name == SERIAL
     above = item if serial or own is None else spec.tables[own.parent]
