@@ -342,6 +342,8 @@ def _sized(
 ) -> pa.Array:
     """Values of given sizes; a ValueError where no element of an array can be made."""
     match measure:
+        case "key":
+            return pa.nulls(len(sizes))
         case "array":
             numbers = rng.integers(2**20, size=len(sizes))
             made = array_texts(type_.parts[0], numbers, sizes, templates)
