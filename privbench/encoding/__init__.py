@@ -16,7 +16,13 @@ from privbench.encoding.base import (
 from privbench.encoding.bounds import Bounds, BoundsNeed
 from privbench.encoding.keys.columns import Role, calendar, role_of
 from privbench.encoding.keys.generate import KeyedTable, generate_keys
-from privbench.encoding.registry import codec_from_json, reader, table_coverage, unkept
+from privbench.encoding.registry import (
+    codec_from_json,
+    reader,
+    serial_reader,
+    table_coverage,
+    unkept,
+)
 
 __all__ = [
     "Bounds",
@@ -39,6 +45,7 @@ __all__ = [
     "generate_keys",
     "reader",
     "role_of",
+    "serial_reader",
     "table_coverage",
     "unkept",
 ]

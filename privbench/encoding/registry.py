@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from privbench.config import ColumnConfig
 from privbench.encoding import datetimes, floats, numbers
 from privbench.encoding.arrays import ArrayCodec, array_reader
-from privbench.encoding.base import Codec, ColumnReader, CoverageLine
+from privbench.encoding.base import Codec, ColumnReader, CoverageLine, head
 from privbench.encoding.bounds import literal, public_range
 from privbench.encoding.categories import LabelReader, ListCodec, labels_of, list_reader
 from privbench.encoding.documents import DOCUMENTS, DocumentCodec, DocumentReader
@@ -19,16 +19,18 @@ from privbench.encoding.keys.columns import (
     index_room,
     kept_uniques,
     role_of,
+    serial_key,
     unkept_indexes,
 )
 from privbench.encoding.ordered import OrderedCodec, OrderedReader
 from privbench.encoding.parts import PartsCodec, RangeCodec, parts_reader
-from privbench.encoding.scale import Scale, scale_of
+from privbench.encoding.scale import Scale, log_grid, scale_of
 from privbench.encoding.surrogate_text import TEXT_BASES
 from privbench.encoding.text import LookupReader, TextCodec, no_delta, text_reader
 from privbench.encoding.unmodelled import (
     FillCodec,
     SizedCodec,
+    SizedReader,
     constant_of,
     fallback_reader,
     fill_reader,
@@ -38,7 +40,7 @@ from privbench.encoding.unmodelled import (
 )
 from privbench.errors import ConfigError, ModelError
 from privbench.rules.facts import SIZES, allowed, column_rules, length_limits
-from privbench.rules.named import plain_name
+from privbench.rules.named import creation_date, plain_name
 from privbench.rules.texts import unkept_checks
 from privbench.schema import Column, Rule, Table
 from privbench.words import calendar_part
@@ -115,6 +117,20 @@ def reader(column: Column, table: Table, config: ColumnConfig, delta: float) -> 
         or sized_reader(table.key, column, sizes, room)
         or fallback_reader(table.key, column)
     )
+
+
+def serial_reader(table: Table, config: Mapping[str, ColumnConfig]) -> ColumnReader | None:
+    """The reader of the key that may follow the date since when rows are there; None without both.
+
+    No more than the order is used of its values, which are read in public cells, four an octave.
+    """
+    key, date = serial_key(table), creation_date(table)
+    scale = None if key is None else scale_of(key.type)
+    skipped = {name for name, item in config.items() if item.kind == "skip"}
+    if key is None or scale is None or skipped & {key.name, date}:
+        return None
+    codec = SizedCodec(*head(key), "key", tuple(log_grid(0, scale.limits[1], near=4).tolist()))
+    return SizedReader(table.key, key, codec, "surrogate key", "read for its order by date alone")
 
 
 def _unique(table: Table, column: Column) -> bool:
@@ -221,10 +237,12 @@ def table_coverage(
 
     Errors are those of `reader`.
     """
-    lines = []
+    lines, key = [], serial_reader(table, config)
     for column in table.columns:
         role = role_of(table, column)
-        if role == "modelled":
+        if key is not None and column == key.column:
+            how, why = key.describe()
+        elif role == "modelled":
             declared = config.get(column.name, ColumnConfig())
             how, why = reader(column, table, declared, delta).describe()
             if column.dated:

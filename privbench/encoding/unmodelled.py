@@ -231,6 +231,7 @@ _SIZES: dict[str, tuple[LiteralString, int]] = {
     "varbit": ("pg_catalog.bit_length({})::bigint", MAX_CHARACTERS),
     "xml": ("pg_catalog.char_length({}::pg_catalog.text)::bigint", MAX_CHARACTERS),
     "tsvector": ("pg_catalog.length({})::bigint", MAX_ELEMENTS),
+    "key": ("{}::bigint", 0),
 }
 
 #: Most bytes of a generated element of an array or tsvector, or of a bit; a character takes one.
@@ -259,6 +260,10 @@ class SizedCodec(Codec):
         # Queries count the elements of arrays; other sizes only shape placeholder values.
         cells = length_cells(self.edges, self.nullable).domain
         return {self.column: replace(cells, filler=self.measure != "array")}
+
+    @property
+    def omitted(self) -> bool:
+        return self.measure == "key"
 
     def decode(self, codes: Codes, rng: Rng, rows: int | None = None) -> pa.Array:
         sizes, null = drawn_sizes(codes[self.column], self.domains[self.column], self.edges, rng)
@@ -327,6 +332,8 @@ def _sized(
 ) -> pa.Array:
     """Values of given sizes; a ValueError where no element of an array can be made."""
     match measure:
+        case "key":
+            return pa.nulls(len(sizes))
         case "array":
             numbers = rng.integers(2**20, size=len(sizes))
             made = array_texts(type_.parts[0], numbers, sizes, templates)

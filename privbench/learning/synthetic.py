@@ -110,6 +110,8 @@ class SyntheticTable:
     # Parents' row indices (private or public table) by foreign key, shape (rows,); −1 is NULL, −2 a
     # value that no parent has.
     parents: dict[str, NDArray[np.signedinteger[Any]]] = field(default_factory=dict)
+    follows: bool = False  # whether no row comes before its owner
+    serial: int = 0  # whether keys ascend (1) or descend (-1) with the dates of rows
 
 
 @dataclass(slots=True)

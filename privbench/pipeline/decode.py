@@ -30,6 +30,7 @@ from privbench.pipeline.lookups import with_lookups
 from privbench.pipeline.model import UNFIT, Model
 from privbench.rng import generator
 from privbench.rules.facts import orders
+from privbench.rules.named import creation_date
 from privbench.rules.texts import column_pattern
 from privbench.schema import ROW, ForeignKey, Table
 from privbench.synthesizers import get as find_synthesizer
@@ -115,6 +116,8 @@ def decode(model: Model, *, scale: float = 1.0, seed: int | None = None) -> list
         codecs={table.key: _of_own_type(table, codecs[table.key]) for table in tables},
         own={key: made.own for key, made in model.tables.items() if made.own is not None},
         # Values of a public table are texts, as the codecs of keys have them.
+        follows={key for key, table in drawn.tables.items() if table.follows},
+        serial={key: table.serial for key, table in drawn.tables.items()},
         public_keys=lambda key: _public_keys(model, key),
         references=False,
     )
@@ -246,6 +249,10 @@ def _whole(
     tree = tree_of(table)
     wanted |= tree.read if tree else set()
     wanted |= {key.when[0] for key in table.foreign_keys if key.when is not None}
+    times = drawn.tables
+    below = {t.key for t in tables for key in t.foreign_keys if key.ref_table == table.name}
+    if times[table.key].serial or any(times[key].follows for key in (table.key, *below)):
+        wanted.add(creation_date(table))
     codes, rows = drawn.tables[table.key].codes, drawn.tables[table.key].rows
     return {
         name: in_key_type(

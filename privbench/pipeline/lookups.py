@@ -106,7 +106,7 @@ def _natural_keys(tables: Sequence[Table]) -> Iterator[ForeignKey]:
 def _taken(table: SyntheticTable, rows: Indices) -> SyntheticTable:
     codes = {name: values[rows] for name, values in table.codes.items()}
     parents = {name: index[rows] for name, index in table.parents.items()}
-    return SyntheticTable(len(rows), codes, parents)
+    return replace(table, rows=len(rows), codes=codes, parents=parents)
 
 
 def _extended(

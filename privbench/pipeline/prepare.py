@@ -20,6 +20,7 @@ from privbench.encoding import (
     calendar,
     reader,
     role_of,
+    serial_reader,
     table_coverage,
 )
 from privbench.encoding.base import Need
@@ -28,6 +29,7 @@ from privbench.encoding.formats import without_formats
 from privbench.errors import ConfigError, SchemaError
 from privbench.pipeline.computed import texts
 from privbench.privacy import PART, DatabaseSpec, KeySpec, Relation, TableSpec
+from privbench.rules.named import creation_date
 from privbench.schema import ROW, ForeignKey, Schema, Table, quote
 from privbench.words import own_words
 
@@ -56,9 +58,13 @@ class TablePlan:
         tables = {self.table.key: self.keys}
         for name, key in zip(named, self.elements, strict=True):
             tables[name] = (KeySpec(ROW, name, self.table.key, "own"), replace(key, table=name))
+        date = creation_date(self.table)
+        created = date if date in self.readers else ""
+        serial = next((name for name in self.readers if self.making[name] == "minted"), "")
         for name, keys in tables.items():
             said = self.section.bound, self.section.tau, self.section.weight
-            yield TableSpec(name, {}, keys, *said, elements=name in named)
+            times = ("", "") if name in named else (created, serial)
+            yield TableSpec(name, {}, keys, *said, name in named, *times)
 
     def coverage(self, delta: float) -> list[CoverageLine]:
         """How every column is made, and why."""
@@ -221,6 +227,9 @@ def _table(
         for column in table.columns
         if making[column.name] == "modelled"
     }
+    key = serial_reader(table, section.columns)
+    if key is not None:
+        readers[key.name] = key
     _require_apart(table, readers)
     # Of several keys on the same columns the first one owns.
     owners = [key for key in table.foreign_keys if own and {*key.columns} == {*own}]

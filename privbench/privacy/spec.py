@@ -57,6 +57,10 @@ class TableSpec:
     weight: float = 1.0  # relative share of the budget that the user asked for
     # Whether the rows are the elements of an array in the owner's row: without it there are none.
     elements: bool = False
+    # Attributes, each "" without one: the date since when a row is there, and the surrogate key
+    # that may number rows in its order.
+    created: str = ""
+    serial: str = ""
 
     @property
     def own(self) -> KeySpec | None:

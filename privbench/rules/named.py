@@ -82,6 +82,11 @@ def is_kind(column: str) -> bool:
     return re.match(rf"(\w*_)?({words})s?\Z|\w*({glued})\Z", snake(column)) is not None
 
 
+def said(kind: str, column: str) -> bool:
+    """Whether a column's name is of a kind: ``positions`` of rows, or when ``versions`` begin."""
+    return re.fullmatch(packaged("names")[kind], snake(column)) is not None
+
+
 def is_own(column: str) -> bool:
     """Whether a column's name suggests that few rows share a value.
 
@@ -235,6 +240,24 @@ def date_orders(table: Table) -> Iterator[tuple[str, str]]:
             same = one.type.base == other.type.base and one.name != other.name
             if same and _follows(cores[one.name], cores[other.name]):
                 yield one.name, other.name
+
+
+def creation_date(table: Table) -> str:
+    """The date since when a row of a table is there, by its name or as its only date, or "".
+
+    No birthday is, nor a date whose name says that it comes later. Names are public.
+    """
+    dates = [(plain_name(c.name, table), c.name) for c in table.columns if _is_date(c)]
+    cores = {
+        _MARKS.sub("", snake(plain)): name for plain, name in dates if not suggested_dates(plain)
+    }
+    words, title = _date_words(), snake(table.name.name)
+    firsts = (*map(re.compile, packaged("names")["creations"]), *(before for before, _ in words))
+    own = (core for core in cores if core in (title, title[:-1], title[:-2]))
+    named = (core for first in firsts for core in cores if first.fullmatch(core))
+    late = any(after.fullmatch(core) for core in cores for _, after in words)
+    only = () if late or len(cores) > 1 else cores
+    return next((cores[core] for core in (*own, *named, *only)), "")
 
 
 @cache

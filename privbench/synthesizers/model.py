@@ -63,6 +63,8 @@ class DatabaseModel:
                 "rows": law.rows,
                 "free": law.free,
                 **({"lost": law.lost} if law.lost else {}),
+                **({"follows": True} if law.follows else {}),
+                **({"serial": law.serial} if law.serial else {}),
                 "columns": list(law.columns),
                 "cells": list(law.columns.values()),
                 "keys": [
@@ -135,7 +137,8 @@ def _law(
         if [*attributes.domains] != shown or sizes != [*columns.items()][: len(shown)]:
             raise ModelError("the attributes in the model do not fit their table.")
     model = TableModel.from_state(state, load(arrays, "table", index), len(names), attributes)
-    return TableLaw(rows, free, columns, tuple(keys), model, lost)
+    follows, serial = bool(state.get("follows")), int(state.get("serial", 0))
+    return TableLaw(rows, free, columns, tuple(keys), model, lost, follows, serial)
 
 
 def _check(

@@ -3,18 +3,20 @@
 import json
 from dataclasses import replace
 from functools import partial
+from itertools import groupby, pairwise
+from operator import itemgetter
 
 import numpy as np
 import psycopg
 import pyarrow as pa
 import pytest
-from columns import DATE, INT4, INTERVAL, STAMPZ, col, table
+from columns import BOOL, DATE, INT4, INTERVAL, STAMPZ, col, table
 from psycopg import sql
 
 from privbench.config import ColumnConfig
 from privbench.encoding.base import CycleNeed, Step, StepNeed
 from privbench.encoding.bounds import Bounds
-from privbench.encoding.keys.generate import fill_keys
+from privbench.encoding.keys.generate import fill_keys, generate_keys
 from privbench.encoding.keys.references import TableRows
 from privbench.encoding.ordered import OrderedReader
 from privbench.encoding.registry import codec_from_json, reader
@@ -24,6 +26,8 @@ from privbench.postgres.introspect import introspect
 from privbench.postgres.snapshot import Snapshot
 from privbench.rng import generator
 from privbench.rules.facts import orders
+from privbench.rules.named import creation_date
+from privbench.schema import Index
 
 
 def loans(*names, type_=DATE, **more):
@@ -40,6 +44,86 @@ def made(values, **more):
     rng = np.random.default_rng(0)
     found = fill_keys(TableRows(loans(*values, **more), columns, {}, rng, rows), None).columns
     return [found[name].cast(pa.int32()).to_numpy(zero_copy_only=False) for name in values]
+
+
+@pytest.mark.parametrize("serial", [1, -1, 0])
+def test_rows_come_after_their_owners_and_keys_in_the_order_of_dates(serial):
+    """Dates go from row to row, so that all of them stay what they were."""
+    g = np.random.default_rng(2)
+    person = table("person", col("id"), col("joined", DATE), primary=("id",))
+    keys = [(("person",), "person", ("id",))]
+    columns = [col("id"), col("loan_date", DATE), col("person")]
+    loan = table("loans", *columns, primary=("id",), keys=keys)
+    days = [g.integers(0, 300, 50), g.integers(100, 400, 900)]
+    joined, dates = (pa.array(each.astype(np.int32)).cast(pa.date32()) for each in days)
+    found = generate_keys(
+        [person, loan],
+        {"public.person": {"joined": joined}, "public.loans": {"loan_date": dates}},
+        {"public.loans": {"loans_f0": g.integers(0, 50, 900)}},
+        {"public.person": 50, "public.loans": 900},
+        seed=1,
+        own={"public.loans": "loans_f0"},
+        follows={"public.loans"},
+        serial={"public.loans": serial},
+    )["public.loans"]
+    day = found.columns["loan_date"].cast(pa.int32()).to_numpy()
+    assert (days[0][found.parents["loans_f0"]] <= day).all()
+    assert (np.sort(day) == np.sort(days[1])).all()
+    by_key = day[np.argsort(found.columns["id"].to_numpy())]
+    assert sorted(found.columns["id"].to_pylist()) == [*range(1, 901)]
+    assert (np.diff(by_key) * serial >= 0).all()
+    assert serial or (np.diff(by_key) < 0).any()
+
+
+@pytest.mark.parametrize(
+    ("name", "dates", "found"),
+    [
+        ("rentals", "last_update rental_date", "rental_date"),
+        ("t", "birth_date day", "day"),
+        ("t", "updated_at", ""),
+        ("t", "paid_on CreatedAt", "CreatedAt"),
+        ("t", "one_day other_day", ""),
+    ],
+)
+def test_names_say_since_when_a_row_is_there(name, dates, found):
+    assert creation_date(table(name, *(col(each, DATE) for each in dates.split()))) == found
+
+
+@pytest.mark.parametrize("begin", ["valid_from", "booked_from"])
+@pytest.mark.parametrize("first", [0, 1])
+def test_versions_follow_each_other_and_positions_have_no_gaps(begin, first):
+    """Bookings of one room leave gaps; versions of one badge do not, where one is current."""
+    g, end = np.random.default_rng(3), begin.replace("from", "to")
+    text = "CREATE UNIQUE INDEX i ON t USING btree (badge) WHERE is_current"
+    indexes = (Index("i", text, True, ("badge",), "is_current"),) if begin == "valid_from" else ()
+    history = table(
+        "history",
+        *(col("id"), col("badge"), col("version"), col(begin, DATE), col(end, DATE, null=True)),
+        col("is_current", BOOL),
+        primary=("id",),
+        uniques=[("badge", "version")],
+        keys=[(("badge",), "badge", ("id",))],
+        indexes=indexes,
+    )
+    days = [pa.array(g.integers(0, 90, 900).astype(np.int32)).cast(pa.date32()) for _ in "12"]
+    values = {begin: days[0], end: days[1], "is_current": pa.array(g.random(900) < 0.5)}
+    values["version"] = pa.array(g.integers(first, 5, 900).astype(np.int32))
+    made = generate_keys(
+        [table("badge", col("id"), primary=("id",)), history],
+        {"public.history": values},
+        {"public.history": {"history_f0": g.integers(0, 300, 900)}},
+        {"public.badge": 300, "public.history": 900},
+        seed=1,
+    )["public.history"]
+    rows = zip(*(made.columns[c.name].to_pylist() for c in history.columns), strict=True)
+    groups = groupby(sorted(row[1:] for row in rows), key=itemgetter(0))
+    gaps = 0
+    for group in (list(group) for _, group in groups):
+        assert [row[1] for row in group] == list(range(first, first + len(group)))
+        for one, other in pairwise(group):
+            gaps += (other[2] - one[3]).days != 1 or one[4]
+        gaps += group[-1][3] is not None or not group[-1][4]
+    assert bool(gaps) == (begin == "booked_from")
 
 
 def stays(seed, rows=1000, longest=10):

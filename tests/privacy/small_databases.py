@@ -294,6 +294,11 @@ def _of_key(spec: DatabaseSpec, key: KeySpec) -> Iterator[Query]:
     yield q.Histogram(key.table, (q.Refers(key, own=True),))
     if key.role == "own":
         yield q.Histogram.of(spec, key.parent, ("c0", q.Children(key, (0, 1, 2, 4))))
+        after = q.Joined(
+            (q.Column("c0", SIZES[0]), q.Owner(key, q.Column("c0", SIZES[0]))),
+            q.PublicArray([[2, 1, 1, 2], [0, 2, 1, 2], [0, 0, 2, 2]]),
+        )
+        yield q.Histogram.of(spec, key.table, (after,))
         deep: Any = q.Owner(key, q.Children(key, (0, 1, 3)))
         yield q.Histogram.of(spec, key.table, ("c1", deep))
         above = spec.tables[key.parent].own

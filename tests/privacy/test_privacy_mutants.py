@@ -119,6 +119,29 @@ class OwnMargins(q.DependenceScores):
         return np.array([round(float(np.abs(table - predicted).sum()) * GRID)], dtype=np.int64)
 
 
+# orders in time -----------------------------------------------------------------------------------
+
+
+@mutants.of(
+    lambda: two_tables([0] * 40 + [*range(1, 41)], [[*range(80)], [*range(80)]], [80, 80]),
+    lambda d: q.Histogram.of(
+        d.spec,
+        "posts",
+        [q.Joined((q.Column("a0", 80), q.Column("a1", 80)), q.PublicArray(np.eye(80, dtype=int)))],
+    ),
+    "l1",
+    "linf",
+)
+class FifthsByRanks(q.Histogram):
+    """Fifths by exact ranks of rows: one unit of many rows moves those of all others."""
+
+    def evaluate(self, data: PrivateDatabase) -> Integers:
+        codes = data._codes("posts", "a0")[0]
+        ranks = np.argsort(np.argsort(codes))
+        fifth = 5 * ranks // max(len(ranks), 1)
+        return np.bincount(fifth > 0, data._units.weights("posts"), 2).astype(np.int64)
+
+
 # √τ for τ ----------------------------------------------------------------------------------------
 
 

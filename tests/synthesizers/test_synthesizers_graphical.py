@@ -1,6 +1,7 @@
 """The graphical synthesizer: what it finds, what it keeps through ownership, what it refuses."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -24,6 +25,40 @@ PUBLIC = {"countries": 12}
 def fit(started, public=None):
     session, totals, amount = started
     return GraphicalSynthesizer().fit(session, totals, amount, public)
+
+
+DAYS = Domain(60, True, edges=tuple(range(61)))
+
+
+@pytest.mark.parametrize(
+    ("broken", "sign", "follows", "serial"),
+    [(0.0, 1, True, 1), (0.125, -1, False, -1), (0.0, 0, True, 0)],
+    ids=["as names say", "dirty and descending", "keys at random"],
+)
+def test_time_is_as_two_histograms_of_three_cells_say(begin, broken, sign, follows, serial):
+    g = np.random.default_rng(1)
+    born, owner = g.integers(0, 30, 2000), np.repeat(np.arange(2000), 3)
+    day = born[owner] + g.integers(1, 30, 6000)
+    day[g.random(6000) < broken] = 0
+    key = g.permutation(6000) if not sign else np.argsort(np.argsort(sign * day))
+    data = private_database(
+        {
+            "people": (2000, {"since": (born, DAYS)}, {}),
+            "visits": (
+                6000,
+                {"day": (day, DAYS), "id": (key // 100, Domain(60, True, filler=True))},
+                {KeySpec("person", "visits", "people", "own"): owner},
+            ),
+        }
+    )
+    tables = dict(data.spec.tables)
+    tables["people"] = replace(tables["people"], created="since")
+    tables["visits"] = replace(tables["visits"], created="day", serial="id")
+    data = PrivateDatabase(replace(data.spec, tables=tables), data._tables)
+    made = fit(begin(data, 3.2, "zcdp"))
+    again = type(made).from_state(*made.to_state(), None)
+    visits = again.sample(1.0, 1).tables["visits"]
+    assert (visits.follows, visits.serial) == (follows, serial)
 
 
 def planted(owners: int, seed: int = 1) -> PrivateDatabase:

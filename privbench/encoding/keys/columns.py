@@ -20,6 +20,7 @@ from privbench.encoding.scale import Scale, scale_of
 from privbench.encoding.surrogate_text import TEXT_BASES, digits
 from privbench.encoding.uniqueness import Indices
 from privbench.rules.facts import allowed, column_rules, folded_uniques, length_limits
+from privbench.rules.named import creation_date
 from privbench.schema import Column, Index, Table, Unique
 
 INTEGERS = ("int2", "int4", "int8")
@@ -222,6 +223,14 @@ def role_of(table: Table, column: Column) -> Role:
     if sets and is_counted(column):
         return "minted"
     return "minted" if is_discriminator(table, column) else "modelled"
+
+
+def serial_key(table: Table) -> Column | None:
+    """The surrogate key of whole numbers that may follow the date since when rows are there."""
+    keys = [column for column in table.columns if table.primary_columns == (column.name,)]
+    if not keys or keys[0].type.base not in INTEGERS or not creation_date(table):
+        return None
+    return keys[0] if role_of(table, keys[0]) == "minted" else None
 
 
 def is_natural(column: Column) -> bool:

@@ -15,6 +15,7 @@ from privbench.encoding.keys.columns import (
     is_discriminator,
     kept_uniques,
     role_of,
+    serial_key,
 )
 from privbench.encoding.keys.placeholders import random_uuids, value_space
 from privbench.encoding.keys.references import (
@@ -26,13 +27,19 @@ from privbench.encoding.keys.references import (
     remap,
     settle_types,
 )
-from privbench.encoding.keys.repair import repair_orders, repair_uniques, separate_from_self
+from privbench.encoding.keys.repair import (
+    put_in_sequence,
+    repair_orders,
+    repair_uniques,
+    separate_from_self,
+)
 from privbench.encoding.keys.trees import place_at_levels, tree_of, with_tree
 from privbench.encoding.uniqueness import Indices, Mask, ranks
 from privbench.errors import SchemaError
 from privbench.privacy.units import BOTTOM, Index, index_type
 from privbench.rng import generator
 from privbench.rules.facts import column_rules
+from privbench.rules.named import creation_date
 from privbench.rules.texts import column_pattern
 from privbench.schema import Column, ForeignKey, Table, Unique
 
@@ -87,6 +94,7 @@ def fill_keys(
         values = parent_keys(key)
         fill_reference(work, key, dict(zip(key.columns, values, strict=True)))
     repair_orders(work)
+    put_in_sequence(work)
     _generate_keys(work, wanted)
     selves = [key for key in table.foreign_keys if key.is_self and key.name not in deferred]
     tree = tree_of(table) if selves else None
@@ -162,12 +170,22 @@ def _generate_keys(work: TableRows, wanted: Collection[str]) -> None:
         else:
             number: Index = np.cumsum(work.alive, dtype=index_type(work.rows))
             np.subtract(number, 1, out=number)
+            if work.serial and column == serial_key(work.table):
+                number[work.alive] = number[work.alive][_by_date(work)]
             if _number(work, column, number):
                 work.distinct.add(column.name)
         if labels is not None:
             values = work.columns[column.name]
             work.columns[column.name] = pc.coalesce(labels.cast(values.type), values)
             work.distinct.discard(column.name)
+
+
+def _by_date(work: TableRows) -> Indices:
+    """The place of every row that is kept in the order of its date; rows without one come first."""
+    points = work.points(creation_date(work.table))[work.alive]
+    places = np.arange(len(points))
+    places[np.argsort(points, kind="stable")[:: work.serial]] = places.copy()
+    return places
 
 
 def _counts_all(work: TableRows, column: Column) -> bool:
@@ -273,6 +291,8 @@ def generate_keys(
     seed: int | None,
     codecs: Mapping[str, Mapping[str, Codec]] | None = None,
     own: Mapping[str, str] | None = None,
+    follows: Collection[str] = (),
+    serial: Mapping[str, int] | None = None,
     public_keys: ParentKeys | None = None,
     references: bool = True,
 ) -> dict[str, KeyedTable]:
@@ -286,6 +306,8 @@ def generate_keys(
         seed: Seed of the sample, or None.
         codecs: Codecs by table and column.
         own: Name of the OWN key by table.
+        follows: Tables of which no row comes before its owner.
+        serial: By table, 1 or -1 if keys ascend or descend with the dates of rows.
         public_keys: Key values of public tables.
         references: Whether the parent rows are given too, or only the columns that follow from
             them, in half the memory.
@@ -293,6 +315,7 @@ def generate_keys(
     rows = _viable(tables, rows)
     wanted = _referred_columns(tables)
     made: dict[str, KeyedTable] = {}
+    by_key = {table.key: table for table in tables}
     steps = table_order(tables)
     parent_keys = _keys_of(made, {table.key for table in tables}, public_keys)
     for table, deferred in steps:
@@ -315,7 +338,11 @@ def generate_keys(
             count,
             (codecs or {}).get(table.key, {}),
             (own or {}).get(table.key),
+            serial=(serial or {}).get(table.key, 0),
         )
+        if table.key in follows and work.own in index:
+            owner = str(table.foreign_key(work.own).ref_table)
+            work.owner_dates = made[owner].columns.get(creation_date(by_key[owner]))
         made[table.key] = fill_keys(
             work,
             parent_keys,

@@ -43,6 +43,8 @@ class TableRows:
     # Codecs of modelled columns, whose public lists and ranges a repair respects.
     codecs: Mapping[str, Codec] = field(default_factory=dict)
     own: str | None = None  # name of the OWN key, whose parents should change last, or None
+    serial: int = 0  # whether keys ascend (1) or descend (-1) with the dates of rows
+    owner_dates: pa.Array | None = None  # of the owner's rows, where none comes after its rows'
     alive: Mask = field(init=False)  # rows that are kept so far
     fixed: set[str] = field(default_factory=set)  # columns that a foreign key has filled
     # Columns whose values were numbered: no two rows that are kept share one.
@@ -59,6 +61,11 @@ class TableRows:
     def space(self, name: str) -> ValueSpace | None:
         """The values that a column can take."""
         return value_space(self.table, self.table.column(name), self.codecs.get(name), self.rows)
+
+    def points(self, name: str) -> Indices:
+        """Grid points of a column; 0 in every row for one that has none."""
+        space = self.space(name) if name in self.columns else None
+        return space.to_points(self.columns[name]) if space else np.zeros(self.rows, np.int64)
 
     def in_other_keys(self, key: ForeignKey, name: str) -> bool:
         """Whether another foreign key has a column of this one."""

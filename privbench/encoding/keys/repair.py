@@ -22,9 +22,10 @@ from privbench.encoding.keys.references import (
     without_repeats,
 )
 from privbench.encoding.surrogate_text import TEXT_BASES
-from privbench.encoding.uniqueness import Indices, move_apart, number_texts, replace_rows
+from privbench.encoding.uniqueness import Indices, Mask, move_apart, number_texts, replace_rows
 from privbench.roles.facts import opposites
 from privbench.rules.facts import differences, orders
+from privbench.rules.named import creation_date, said
 from privbench.schema import ForeignKey, Table, Unique
 
 #: Largest shares of rows out of order: where names suggest either order, and where one.
@@ -44,13 +45,18 @@ class _Pair:
     right: Indices  # grid points of the greater column in these rows
 
 
+def _tied(work: TableRows) -> set[str]:
+    """Columns of keys and UNIQUE sets."""
+    tied = {column for item in work.table.unique_sets for column in item.columns}
+    return tied | work.table.key_columns | work.fixed
+
+
 def _pair(work: TableRows, low: str, high: str) -> _Pair | None:
     """Two columns as a pair to be put in order; None where no value may or need be moved."""
     one, other = work.space(low), work.space(high)
     if one is None or other is None or one.values or other.values:
         return None
-    tied = {column for item in work.table.unique_sets for column in item.columns}
-    tied |= work.table.key_columns | work.fixed
+    tied = _tied(work)
     if one.scale is None or one.scale != other.scale or {low, high} <= tied:
         return None
     rows = np.flatnonzero(finite(work.columns[low]) & finite(work.columns[high]) & work.alive)
@@ -77,7 +83,27 @@ def order_dates_by_name(work: TableRows) -> None:
             named.append((low, high))
     for low, high in dependency_order(named):
         exchange_between_rows(work, low, high)
-        _redraw_gaps(work, low, high)
+        _redraw_gaps(work, _pair(work, low, high))
+
+
+def order_after_owners(work: TableRows) -> None:
+    """Bring the dates since when rows are there to those of their owners, or after them."""
+    name = creation_date(work.table)
+    _exchange(work, _with_owners(work, name))
+    _redraw_gaps(work, _with_owners(work, name))
+
+
+def _with_owners(work: TableRows, name: str) -> _Pair | None:
+    held, dates = work.columns.get(name), work.owner_dates
+    if held is None or dates is None or held.type != dates.type or name in _tied(work):
+        return None
+    space, index = work.space(name), work.parents[work.own or ""]
+    if space is None or space.values:
+        return None
+    above = dates.take(pa.array(index, mask=index < 0))
+    rows = np.flatnonzero(finite(held) & finite(above) & work.alive)
+    left = space.to_points(above)[rows]
+    return _Pair(space, True, rows, left, work.points(name)[rows])
 
 
 def dependency_order(pairs: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
@@ -100,7 +126,10 @@ def dependency_order(pairs: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
 
 def exchange_between_rows(work: TableRows, low: str, high: str, *, strict: bool = False) -> None:
     """Bring two columns in order as far as exchanges between rows do."""
-    pair = _pair(work, low, high)
+    _exchange(work, _pair(work, low, high), strict=strict)
+
+
+def _exchange(work: TableRows, pair: _Pair | None, *, strict: bool = False) -> None:
     if pair is None:
         return
     step = pair.moves.scale.step if strict and pair.moves.scale is not None else 0
@@ -114,9 +143,8 @@ def exchange_between_rows(work: TableRows, low: str, high: str, *, strict: bool 
     work.columns[name] = work.columns[name].take(pa.array(places))
 
 
-def _redraw_gaps(work: TableRows, low: str, high: str) -> None:
+def _redraw_gaps(work: TableRows, pair: _Pair | None) -> None:
     """Rows that no exchange could repair: their distance is drawn from those of other rows."""
-    pair = _pair(work, low, high)
     if pair is None or not (pair.left > pair.right).any():
         return
     bad = pair.left > pair.right
@@ -178,6 +206,7 @@ def repair_orders(work: TableRows) -> None:
 
     Values are exchanged between rows as far as that does it, else swapped within the row.
     """
+    order_after_owners(work)
     order_dates_by_name(work)
     for left, right in (*differences(work.table), *_opposites(work.table)):
         _separate(work, left, right)
@@ -191,6 +220,61 @@ def repair_orders(work: TableRows) -> None:
             exchange_between_rows(work, low, high, strict=order.strict)
             _swap(work, low, high)
             _repair_order(work, low, high, strict=order.strict)
+
+
+def put_in_sequence(work: TableRows) -> None:
+    """Number rows of one parent, and let each version of it end where the next begins.
+
+    Names say which column beside a key in a UNIQUE set has positions, and when versions begin: rows
+    of which a partial UNIQUE index allows each parent a current one.
+    """
+    table, held = work.table, set(work.columns)
+    for key in (key for key in table.foreign_keys if key.name in work.referred):
+        mine, index = set(key.columns), work.parents[key.name]
+        rest = [{*item.columns} - mine for item in table.unique_sets if mine < {*item.columns}]
+        places = [one for one, *more in rest if not more and one in held and said("positions", one)]
+        current = [i.predicate for i in table.indexes if i.predicate and mine == {*i.columns}]
+        spans = [order.columns for order in orders(table, named=True) if current]
+        spans = [pair for pair in spans if held.issuperset(pair) and said("versions", pair[0])]
+        for by in [*(low for low, _ in spans), *places][:1]:
+            rows = np.flatnonzero((index >= 0) & finite(work.columns[by]) & work.alive)
+            points = work.points(by)[rows]
+            rows = rows[np.lexsort((points, index[rows]))]
+            first = np.diff(index[rows], prepend=-1) != 0
+            for low, high in spans[:1]:
+                last = _end_at_next(work, low, high, rows, first)
+                flags = (c.name for c in table.columns if c.type.base == "bool")
+                work.columns |= {name: pa.array(last) for name in flags if name in current}
+            for name in places:
+                old = work.points(name)
+                start = int(2 * (old == 0).sum() <= (old == 1).sum())
+                number = np.arange(len(rows))
+                number -= np.maximum.accumulate(np.where(first, number, 0))
+                _set(work, name, rows, number + start)
+
+
+def _set(work: TableRows, name: str, rows: Indices, points: Indices) -> None:
+    """Give some rows the values at these grid points."""
+    space, moved, every = work.space(name), np.zeros(work.rows, np.bool_), work.points(name)
+    if space is not None and not space.values:
+        moved[rows], every[rows] = True, points
+        work.move(space, moved, every)
+
+
+def _end_at_next(work: TableRows, low: str, high: str, rows: Indices, first: Mask) -> Mask:
+    """Let sorted rows end where the next one begins, days on the day before; give the last ones."""
+    unit = getattr(work.space(low), "unit", 1)
+    begin, day = work.points(low)[rows], work.table.column(low).type.base == "date"
+    for _ in range(REDRAWS):
+        begin[1:] = np.where(first[1:], begin[1:], np.maximum(begin[1:], begin[:-1] + unit))
+    _set(work, low, rows, begin)
+    last = np.zeros(work.rows, np.bool_)
+    last[rows] = ends = np.roll(first, -1)
+    open_ = np.maximum(work.points(high)[rows], begin)
+    _set(work, high, rows, np.where(ends, open_, np.roll(begin, -1) - day))
+    if not work.table.column(high).not_null:
+        work.columns[high] = pc.if_else(pa.array(last), None, work.columns[high])
+    return last
 
 
 def _opposites(table: Table) -> list[tuple[str, str]]:

@@ -24,6 +24,7 @@ from privbench.learning.graphical.columns import (
 from privbench.learning.graphical.estimate import Floats
 from privbench.learning.graphical.joint_degrees import Clips
 from privbench.learning.graphical.sizes import MANY, ONE, contributed
+from privbench.learning.graphical.times import times_of
 from privbench.privacy import MARGIN, Accounting, DatabaseSpec, KeySpec, Measurement, noise_sd
 from privbench.privacy.queries import (
     Axis,
@@ -322,10 +323,14 @@ class Budget:
         return [
             (name, column)
             for name in self.tree(top)
-            for column in self.columns[name]
+            for column in (*self.columns[name], *self.times_of(name))
             if column.domain.size > 1
             and not (column.kind == "degree" and (name == top or column.buckets is ONE))
         ]
+
+    def times_of(self, table: str) -> list[Column]:
+        """The orders in time of a table that are asked for."""
+        return [] if self.learns == "attributes" else times_of(self.spec, table)
 
     def _weight(self, table: str, amount: float, noises: float) -> float:
         """Weight of a table, at least ``noises`` standard deviations of a one-way's noise."""
@@ -445,7 +450,7 @@ def one_way_questions(
         if amount is None:
             continue
         query = budget.marginal(table, (column.axis,), amount)
-        if column.kind == "degree":
+        if column.kind in ("degree", "order"):
             query = Histogram(table, (column.axis,))
         label = f"one-way of {table}.{shown(column.name)}"
         found.append((column, Measurement(query, amount, label)))

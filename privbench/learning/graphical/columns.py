@@ -54,7 +54,7 @@ class Column:
     name: str  # within the table's model
     axis: Axis  # how its cells are read from private rows
     domain: Domain  # its cells
-    kind: Literal["attribute", "degree", "scope"] = "attribute"
+    kind: Literal["attribute", "degree", "scope", "order"] = "attribute"
     # Foreign key of a degree (number of children) or scope (whether and where a reference leads).
     key: KeySpec | None = None
     ruled: tuple[int, ...] = ()  # structural zeros: cells that the schema rules out

@@ -72,6 +72,7 @@ from privbench.learning.graphical.sizes import (
 )
 from privbench.learning.graphical.table_model import AttributeLearner, Factor, Rows, TableModel
 from privbench.learning.graphical.tilting import POOL, Marginal, tilts_for
+from privbench.learning.graphical.times import FOLLOWS, SERIAL, direction, follows, order_axis
 from privbench.privacy import DatabaseSpec, KeySpec, Measurement, Session
 from privbench.privacy.queries import Histogram, NormedHistogram
 from privbench.privacy.units import bound, row_weights
@@ -243,6 +244,9 @@ class DatabaseFit:
         if model is None:
             self._measure_one_ways(table, 1.0)
             model = self._in_pairs(table, context) if pairs else self._singly(table)
+            times = self._times(table)
+        else:
+            times = self.old[table].follows, self.old[table].serial
         drawn = model.sample(context, self.people.rows(table), self.people.stream("rows", table))
         self.people.codes[table] = {column.name: drawn[at] for at, column in enumerate(columns)}
         self.laws[table] = TableLaw(
@@ -252,7 +256,21 @@ class DatabaseFit:
             self.spec.tables[table].keys,
             model,
             lost,
+            *times,
         )
+
+    def _times(self, table: str) -> tuple[bool, int]:
+        """Whether a table's dates follow those of owners, and its keys dates; see `times`."""
+        held = {column.name: column for column in self.columns[table]}
+        found = {FOLLOWS: (np.array([0.0, np.inf, 0.0]), 0.0), SERIAL: (np.zeros(3), 0.0)}
+        for order in self.budget.times_of(table):
+            axis = order_axis(
+                self.spec, table, order.name, lambda name: self._shares(table, held[name])
+            )
+            if axis is not None:
+                asked = one_way_questions(self.budget, table, [replace(order, axis=axis)])
+                (found[order.name],) = measured(self.session, [question for _, question in asked])
+        return follows(*found[FOLLOWS]), direction(*found[SERIAL])
 
     def _unchanged(self, table: str, context: Mapping[int, Codes]) -> TableModel | None:
         """The earlier model of a table, unless there is none or a test says that it is out of date.

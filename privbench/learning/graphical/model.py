@@ -56,6 +56,9 @@ class TableLaw:
     keys: tuple[KeySpec, ...]
     model: TableModel
     lost: float = 0.0  # of the rows without an owner, those whose key is not NULL
+    # Whether rows come after their owners, and how keys follow dates, as was released (`times`).
+    follows: bool = False
+    serial: int = 0
 
     @property
     def own(self) -> KeySpec | None:
@@ -317,7 +320,7 @@ def sample(
             if not column.startswith(HIDDEN)
         }
         codes = _typed(people.codes[name], kinds)
-        tables[name] = SyntheticTable(people.rows(name), codes, parents)
+        tables[name] = SyntheticTable(people.rows(name), codes, parents, law.follows, law.serial)
     return SyntheticDatabase(tables)
 
 

@@ -55,7 +55,8 @@ def planned(
         if spec.tables[name].own is not None:
             yield from size_questions(budget, name)
             yield clipped_question(budget, name, KEPT)
-        yield from (question for _, question in one_way_questions(budget, name, columns[name]))
+        asked = one_way_questions(budget, name, [*columns[name], *budget.times_of(name)])
+        yield from (question for _, question in asked)
         if pairs:
             above = columns_above(spec, name, columns)
             variables = [*flat[name], *(_flat(column, path) for column, path in above)]
