@@ -22,7 +22,7 @@ from privbench.report.document import (
 )
 from privbench.report.gates import Gate, parse
 from privbench.report.headlines import markdown
-from privbench.report.measuring import Measured, measure, schema_of
+from privbench.report.measuring import Measurements, measure, schema_of
 from privbench.report.section_plugins import Modelled
 from privbench.schema import Schema
 from privbench.workload import Replay, Workload, read, replay
@@ -193,7 +193,7 @@ def _document(
     queries: Workload,
     answered: list[QueryPart],
     ran: Replay,
-    found: Measured,
+    found: Measurements,
     model: Modelled | None,
 ) -> ComparisonDocument:
     document = ComparisonDocument(

@@ -14,9 +14,9 @@ from privbench.pgsql import SETTINGS
 from privbench.workload import safety
 from privbench.workload.database import Database
 from privbench.workload.query import Query, Refusal, Workload
-from privbench.workload.results import Answer, QueryResult, Replay, ReplayLog
+from privbench.workload.results import QueryAnswer, QueryResult, Replay, ReplayLog
 from privbench.workload.safety import NONE, Trust
-from privbench.workload.session import ALIGNED, NOTHING, Before, Session, summarise
+from privbench.workload.session import ALIGNED, NOTHING, Before, ReplaySession, summarise
 
 #: Called with a step, how many of its kind are done, and how many there are.
 Tell = Callable[[str, int, int], None]
@@ -138,7 +138,7 @@ def _check(workload: Workload, dsns: Mapping[str, str], repeats: int, timeout: f
 
 
 def _judge(
-    workload: Workload, opened: Mapping[str, Session], path: str, trust: Trust
+    workload: Workload, opened: Mapping[str, ReplaySession], path: str, trust: Trust
 ) -> tuple[Workload, dict[str, str], tuple[Refusal, ...]]:
     """The queries as they run, what was left out of their texts, and those that are refused.
 
@@ -165,18 +165,18 @@ def _judge(
 
 
 @contextmanager
-def sessions(dsns: Mapping[str, str]) -> Iterator[dict[str, Session]]:
+def sessions(dsns: Mapping[str, str]) -> Iterator[dict[str, ReplaySession]]:
     """A session for each name, closed at the end."""
     with ExitStack() as stack:
         opened = {}
         for name, dsn in dsns.items():
-            opened[name] = Session(dsn)
+            opened[name] = ReplaySession(dsn)
             stack.callback(opened[name].close)
         yield opened
 
 
 def _align(
-    opened: dict[str, Session], settings: Mapping[str, str], timeout: float
+    opened: dict[str, ReplaySession], settings: Mapping[str, str], timeout: float
 ) -> dict[str, str]:
     first = next(iter(opened.values()))
     # SETTINGS come last and win, so that servers parse queries as the judge did.
@@ -192,13 +192,13 @@ def _align(
 def _rounds(
     query: Query,
     number: int,
-    opened: Mapping[str, Session],
+    opened: Mapping[str, ReplaySession],
     rounds: tuple[int, int],
     before: Before,
     explain: bool,
 ) -> QueryResult:
     """Run all rounds of one query on all sides, untimed ones first."""
-    runs: dict[str, list[Answer]] = {name: [] for name in opened}
+    runs: dict[str, list[QueryAnswer]] = {name: [] for name in opened}
     left = list(opened)
     for name in chain.from_iterable(islice(orders(list(opened), number), sum(rounds))):
         if name not in left:
