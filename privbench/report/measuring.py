@@ -40,7 +40,7 @@ _COLUMNS = 40
 #: Most cells of a column that the report shows; rarer values are joined in one.
 _CELLS = 40
 _NULL, _OTHERS = "NULL", "all others"
-TableStatistics = dict[str, ColumnStatistics]
+StatisticsByColumn = dict[str, ColumnStatistics]
 
 
 @dataclass(slots=True)
@@ -85,7 +85,7 @@ def measure(
     """
     found = Measurements()
     rows: dict[str, tuple[int, int | None]] = {}
-    known: list[tuple[Table, tuple[int, TableStatistics], tuple[int, TableStatistics]]] = []
+    known: list[tuple[Table, tuple[int, StatisticsByColumn], tuple[int, StatisticsByColumn]]] = []
     with Snapshot(source_dsn) as source, Snapshot(target_dsn) as clone:
         schema = _introspect(source.connection, config)
         theirs = introspect(clone.connection)
@@ -233,7 +233,7 @@ def _shown(column: CodedColumn, both: NDArray[np.float64]) -> tuple[NDArray[np.f
 
 
 def statistics_part(
-    found: Iterable[tuple[Table, tuple[int, TableStatistics], tuple[int, TableStatistics]]],
+    found: Iterable[tuple[Table, tuple[int, StatisticsByColumn], tuple[int, StatisticsByColumn]]],
 ) -> StatisticsPart:
     """Agreement of ``pg_stats``, for each table that both sides have, with its rows on each."""
     absent: dict[str, list[str]] = {SOURCE: [], CLONE: []}
