@@ -5,7 +5,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from itertools import chain, count, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import psycopg
 
@@ -29,6 +29,22 @@ def silent(step: str, done: int, total: int) -> None:
     """Report nothing."""
 
 
+class ReplayOptions(TypedDict, total=False):
+    """How `replay` runs queries; what is not given is as there."""
+
+    repeats: int  # timed runs a query and side, at least 1
+    warmup: int  # untimed runs before them
+    timeout: float  # seconds that one run may take, as the servers' ``statement_timeout``
+    explain: bool  # also keep EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) of one further run
+    # Also run the first database against itself, which shows how much of a discrepancy of run times
+    # is the machine's noise.
+    floor: bool
+    before: Before  # steps before each run
+    # Functions that the operator lets the queries call beyond the lists, and whether refused
+    # queries are left out.
+    trust: Trust
+
+
 def replay(
     workload: Workload,
     dsns: Mapping[str, str],
@@ -47,7 +63,8 @@ def replay(
 ) -> Replay:
     """Run every query on every database; results come in the order of the workload.
 
-    Queries run without locking clauses and EXPLAIN, see `safety.replayed`.
+    Queries run without locking clauses and EXPLAIN, see `safety.replayed`. Options that are not
+    listed here are those of `ReplayOptions`.
 
     The runs of one query are interleaved in rounds of one run on each side, in an order that
     changes from round to round and from query to query, so that a disturbance or a warmer cache
@@ -58,23 +75,11 @@ def replay(
     exchangeable: run times of the first against the second database, and of the first against
     itself, come from one distribution.
 
-    Args:
-        workload: Queries that only read.
-        dsns: DSN by the database's name in the result; the first one's session settings hold on
-            all of them.
-        repeats: Timed runs a query and side, at least 1.
-        warmup: Untimed runs before them.
-        timeout: Seconds that one run may take, as the servers' ``statement_timeout``.
-        tell: Called after every query that was run.
-        settings: Session settings that override the first side's.
-        log: File of JSON lines, written as the replay runs; an interrupted replay resumes from it.
-        finish: Mark the log done at the end, so that the next replay begins anew. Without it the
-            results can be taken up again until `ReplayLog.finish` is called.
-        explain: Also keep EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) of one further run.
-        floor: Also run the first database against itself.
-        before: Steps before each run.
-        trust: Functions that the operator lets the queries call beyond the lists, and whether
-            refused queries are left out.
+    * ``dsns``: DSN by the database's name in the result; the first one's session settings hold on
+      all of them, but for those in ``settings``.
+    * ``tell`` is called after every query that was run.
+    * ``log``: file of JSON lines, written as the replay runs; an interrupted replay resumes from it
+      until it is marked done, at the end (``finish``) or by `ReplayLog.finish`.
 
     Raises:
         UsageError: Queries do more than read, two queries share an id, the log is another
