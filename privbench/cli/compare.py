@@ -15,8 +15,8 @@ from privbench.cli.console import LOG, echo
 from privbench.cli.metrics import metrics_option
 from privbench.cli.options import (
     SECONDS,
+    CommandState,
     Sample,
-    State,
     config_option,
     fail_if_option,
     gathered,
@@ -110,7 +110,7 @@ _replay_options = gathered(
 @click.option("--explain", is_flag=True, help="Keep EXPLAIN (ANALYZE, BUFFERS) of every query.")
 @fail_if_option("'replay.errors > 0', 'replay.seconds > 60'")
 @click.pass_obj
-def run(state: State, /, workload: str, dsn: str, output: str, **given: Any) -> None:
+def run(state: CommandState, /, workload: str, dsn: str, output: str, **given: Any) -> None:
     """Run a workload on one database and keep counts and times.
 
     WORKLOAD is a file or folder in any format that privbench reads. Queries that fail are named,
@@ -203,7 +203,7 @@ def _require_answers(side: str, statuses: Iterable[str]) -> None:
 @metrics_option
 @click.pass_obj
 def compare(
-    state: State,
+    state: CommandState,
     /,
     source: str,
     target: str,

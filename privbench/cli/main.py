@@ -7,7 +7,7 @@ import click
 
 from privbench import __version__
 from privbench.cli.console import configure
-from privbench.cli.options import Group, State
+from privbench.cli.options import CommandState, Group
 from privbench.errors import PrivbenchError
 
 #: Module of every command, in the order of the work.
@@ -121,4 +121,4 @@ def main(ctx: click.Context, log_format: str, verbose: int, quiet: bool) -> None
       privbench clone "service=prod" "service=clone" --epsilon 3.2 --yes
     """
     configure(log_format, -1 if quiet else verbose)
-    ctx.obj = State(log_format, -1 if quiet else verbose, ctx.meta["arguments"])
+    ctx.obj = CommandState(log_format, -1 if quiet else verbose, ctx.meta["arguments"])

@@ -15,17 +15,17 @@ from __future__ import annotations
 import functools
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from privbench import __version__
 from privbench.cli.console import LOG
-from privbench.cli.options import Sample, State, exit_code
+from privbench.cli.options import Command, CommandState, Sample, exit_code
 from privbench.display import visible
 from privbench.errors import PrivbenchError, UsageError
 from privbench.files import file_errors, write_text
@@ -33,8 +33,6 @@ from privbench.pipeline.progress import Reporter, Spending
 
 if TYPE_CHECKING:
     from privbench.pipeline import LoadReport
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def metrics_option(command: Command) -> Command:
@@ -48,7 +46,7 @@ def metrics_option(command: Command) -> Command:
         if path.is_dir() or not path.parent.is_dir() or _taken(path, given.get("output")):
             remedy = "--metrics takes a file of its own in a folder."
             raise UsageError(f"cannot write {path}.", remedy=remedy)
-        state = cast("State", context.obj)
+        state = cast("CommandState", context.obj)
         write = functools.partial(_write, path, str(context.info_name), state)
         try:
             found = command(*args, **given)
@@ -93,7 +91,7 @@ def rows(report: LoadReport) -> Iterator[Sample]:
     yield "clone_schema_losses", missing, {}, len(report.losses)
 
 
-def _write(path: Path, command: str, state: State, code: int) -> None:
+def _write(path: Path, command: str, state: CommandState, code: int) -> None:
     spending = state.reporter.spending
     found = [
         *_run(command, state.reporter, code),

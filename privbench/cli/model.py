@@ -13,8 +13,8 @@ from privbench import pipeline
 from privbench.cli.console import LOG, ask, choose, echo, show, width
 from privbench.cli.metrics import metrics_option, rows
 from privbench.cli.options import (
+    CommandState,
     ReleaseOptions,
-    State,
     choice_options,
     gathered,
     jobs_option,
@@ -49,7 +49,12 @@ if TYPE_CHECKING:
 @metrics_option
 @click.pass_obj
 def fit(
-    state: State, source: str, release: ReleaseOptions, output: str, force: bool, strict: bool
+    state: CommandState,
+    source: str,
+    release: ReleaseOptions,
+    output: str,
+    force: bool,
+    strict: bool,
 ) -> None:
     """Learn a model of SOURCE under differential privacy; spends budget.
 
@@ -75,7 +80,7 @@ def fit(
     echo(lines(*filter(None, (lost, f"{output}: {fitted.promise.sentence()}"))))
 
 
-def _alarm(state: State) -> None:
+def _alarm(state: CommandState) -> None:
     """Say first what a fit went on without."""
     if state.reporter.offered:
         echo(state.reporter.offered, alarm=True)
@@ -102,7 +107,7 @@ def _choice(schemas: Any, tables: Any, excluded: Any) -> dict[str, Any]:
 @seed_option
 @click.option("--force", is_flag=True, help="Replace files that are there already.")
 @click.pass_obj
-def sample(state: State, /, model: str, output: str, **given: Any) -> None:
+def sample(state: CommandState, /, model: str, output: str, **given: Any) -> None:
     """Write synthetic rows of MODEL as files; needs no source.
 
     A table's file is SCHEMA.TABLE.csv. Bytes of names other than letters of ASCII, digits, _, - and
@@ -152,7 +157,7 @@ def sample(state: State, /, model: str, output: str, **given: Any) -> None:
 @metrics_option
 @click.pass_obj
 def load(
-    state: State, /, model: str, target: str, dry_run: bool, strict: bool, **given: Any
+    state: CommandState, /, model: str, target: str, dry_run: bool, strict: bool, **given: Any
 ) -> None:
     """Write a clone into TARGET: schema, rows, keys, indexes, sequences, ANALYZE; all or nothing.
 
@@ -190,7 +195,7 @@ def load(
 @metrics_option
 @click.pass_obj
 def clone(
-    state: State,
+    state: CommandState,
     /,
     source: str,
     target: str,
@@ -247,7 +252,7 @@ def clone(
 @click.option("--queries", type=int, default=60, help="Queries to replay.")
 @click.option("--out", default="demo-out", metavar="DIR", help="Output folder.")
 @click.pass_obj
-def demo(state: State, /, out: str, **given: Any) -> None:
+def demo(state: CommandState, /, out: str, **given: Any) -> None:
     """Make a source database, clone it, replay a workload on both, and report.
 
     Starts a PostgreSQL of its own and stops it at the end; touches no other database.
@@ -275,7 +280,7 @@ def _accept(
     config: Config,
     source: str,
     release: ReleaseOptions,
-    state: State,
+    state: CommandState,
     rehearse: Callable[[pipeline.Catalog], pipeline.Catalog] | None,
 ) -> tuple[Config, pipeline.Catalog]:
     """The config to fit with, without a file the accepted proposal; and the catalog it is for.

@@ -34,7 +34,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @dataclass
-class State:
+class CommandState:
     """Values of the global options."""
 
     log_format: str = "human"

@@ -6,7 +6,7 @@ import click
 
 from privbench import publish as publishing
 from privbench.cli.console import echo
-from privbench.cli.options import State, gathered, lock_option, scale_option, seed_option
+from privbench.cli.options import CommandState, gathered, lock_option, scale_option, seed_option
 
 
 def _about(**said: Any) -> dict[str, Any]:
@@ -40,7 +40,7 @@ def _about(**said: Any) -> dict[str, Any]:
 @click.option("--key", metavar="FILE", help="Private key of OpenSSH to sign the checksums with.")
 @lock_option
 @click.pass_obj
-def publish(state: State, /, model: str, output: str, **given: Any) -> None:
+def publish(state: CommandState, /, model: str, output: str, **given: Any) -> None:
     """Make a bundle of MODEL that starts on PostgreSQL and may leave the house.
 
     It holds the schema, rows as CSV and Parquet, a workload, a script and a compose file that start

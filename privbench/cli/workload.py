@@ -11,7 +11,7 @@ import click
 
 from privbench import pipeline
 from privbench.cli.console import echo
-from privbench.cli.options import SECONDS, State, gathered
+from privbench.cli.options import SECONDS, CommandState, gathered
 from privbench.errors import UsageError
 from privbench.workload import formats
 
@@ -129,7 +129,9 @@ def workload() -> None:
               help="Seconds; queries that take longer are left out.")  # fmt: skip
 @found_in_option
 @click.pass_obj
-def generate(state: State, /, source: str, output: str, kind: str, form: str, **given: Any) -> None:
+def generate(
+    state: CommandState, /, source: str, output: str, kind: str, form: str, **given: Any
+) -> None:
     """Make a workload for SOURCE (a DSN: CONFIDENTIAL) or from a MODEL (publishable).
 
     Of a source, literals and stated answers come from its rows. Of a model, literals come from
@@ -228,7 +230,7 @@ def convert(
 @click.option("--seed", type=int, default=0, help="Seed of the samples.")
 @click.option("-o", "--output", required=True, metavar="FILE", help="The workload, as JSON.")
 @click.pass_obj
-def capture(state: State, /, dsn: str | None, output: str, **given: Any) -> None:
+def capture(state: CommandState, /, dsn: str | None, output: str, **given: Any) -> None:
     """Capture the queries that a server ran, weighted by their calls. CONFIDENTIAL.
 
     Reads pg_stat_statements of DSN, or logs with statements or auto_explain's plans. Queries that
@@ -272,7 +274,7 @@ def capture(state: State, /, dsn: str | None, output: str, **given: Any) -> None
 @click.option("-o", "--output", required=True, metavar="FILE", help="The workload, as JSON.")
 @click.pass_obj
 def rebind(
-    state: State, /, workload: str, functions: tuple[str, ...], output: str, **given: Any
+    state: CommandState, /, workload: str, functions: tuple[str, ...], output: str, **given: Any
 ) -> None:
     """Replace the literals of a workload by values of synthetic rows, so that it can be published.
 

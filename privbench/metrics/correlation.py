@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from privbench.metrics.base import Floats
 from privbench.metrics.kld import Coded
 
-Codes = NDArray[np.integer[Any]]
+OrdinalCodes = NDArray[np.integer[Any]]
 #: Pairs of values are counted in an array of at most 4 cells per row plus 65,536 cells; if it would
 #: be larger, pairs are sorted instead.
 _CELLS_A_ROW, _CELLS = 4, 1 << 16
@@ -51,14 +51,14 @@ def association(columns: Sequence[Coded], ordered: Sequence[bool]) -> Associatio
     return Association(out[0], out[1])
 
 
-def contingency(one: Codes, other: Codes, shape: tuple[int, int]) -> Floats:
+def contingency(one: OrdinalCodes, other: OrdinalCodes, shape: tuple[int, int]) -> Floats:
     """Counts of the pairs of codes, of the given shape."""
     codes = one.astype(np.int64) * shape[1]
     codes += other
     return np.bincount(codes, minlength=shape[0] * shape[1]).reshape(shape).astype(np.float64)
 
 
-def spearman(one: Codes, other: Codes) -> float:
+def spearman(one: OrdinalCodes, other: OrdinalCodes) -> float:
     """Spearman's rank correlation of two ordered columns, ties by mid-ranks.
 
     NaN where a column is constant. Rows with code 0 (NULL) in either column are left out.
@@ -79,7 +79,7 @@ def spearman(one: Codes, other: Codes) -> float:
     return float(np.clip((counts @ (x * y)) / np.sqrt(spread), -1.0, 1.0))
 
 
-def cramers_v(one: Codes, other: Codes) -> float:
+def cramers_v(one: OrdinalCodes, other: OrdinalCodes) -> float:
     """Cramér's V, corrected for bias (Bergsma 2013): two independent columns are near 0.
 
     NaN where a column is constant.
@@ -99,7 +99,9 @@ def cramers_v(one: Codes, other: Codes) -> float:
     return float(np.sqrt(min(1.0, excess / room))) if room > 0 else float("nan")
 
 
-def _pairs(one: Codes, other: Codes) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
+def _pairs(
+    one: OrdinalCodes, other: OrdinalCodes
+) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
     """The pairs of codes that occur, and how often."""
     width = int(other.max(initial=0)) + 1
     joint = one.astype(np.int64) * width

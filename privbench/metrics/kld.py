@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from privbench.metrics.base import Metric, Part
 from privbench.rng import generator
 
-Codes = NDArray[np.unsignedinteger[Any]]
+CellCodes = NDArray[np.unsignedinteger[Any]]
 Counts = NDArray[np.integer[Any]]
 
 #: Added to the probability of each observed cell.
@@ -60,7 +60,7 @@ def distance(columns: Sequence[Coded]) -> tuple[float, float]:
     return kld, tvd
 
 
-def _joint(columns: Sequence[Codes], sizes: Sequence[int], kind: type[Any]) -> Codes:
+def _joint(columns: Sequence[CellCodes], sizes: Sequence[int], kind: type[Any]) -> CellCodes:
     """Numbers of the rows' combinations, shape (rows,)."""
     rows = len(columns[0])
     found = np.empty(rows, dtype=kind)
@@ -69,7 +69,7 @@ def _joint(columns: Sequence[Codes], sizes: Sequence[int], kind: type[Any]) -> C
     return found
 
 
-def _block(columns: Sequence[Codes], sizes: Sequence[int], begin: int) -> NDArray[np.int64]:
+def _block(columns: Sequence[CellCodes], sizes: Sequence[int], begin: int) -> NDArray[np.int64]:
     """Numbers of the combinations of one block of rows."""
     codes = columns[0][begin : begin + _BLOCK].astype(np.int64)
     for column, size in zip(columns[1:], sizes[1:], strict=True):
@@ -91,7 +91,7 @@ def _summed(real: Counts, clone: Counts, n: int, m: int) -> tuple[float, float]:
     return kld, tvd
 
 
-def _merged(real: Codes, clone: Codes) -> tuple[float, float]:
+def _merged(real: CellCodes, clone: CellCodes) -> tuple[float, float]:
     """The sums over two sorted arrays of numbers of combinations."""
     observed = [_runs(side) for side in (real, clone)]
     # A stable sort merges two sorted halves; `np.union1d` would hash them, for ten times as long.
@@ -102,7 +102,7 @@ def _merged(real: Codes, clone: Codes) -> tuple[float, float]:
     return _summed(counts[0], counts[1], len(real), max(len(clone), 1))
 
 
-def _runs(numbers: Codes) -> tuple[Codes, NDArray[np.int64]]:
+def _runs(numbers: CellCodes) -> tuple[CellCodes, NDArray[np.int64]]:
     """The distinct numbers of a sorted array, and how often each occurs."""
     first = np.ones(len(numbers), dtype=np.bool_)
     first[1:] = numbers[1:] != numbers[:-1]

@@ -28,7 +28,7 @@ from privbench.pipeline.model import Model
 from privbench.pipeline.prepare import FitPlan, prepare
 from privbench.privacy import Event
 from privbench.roles import Proposal, propose
-from privbench.roles.classes import PERSON_LIKE, Kind
+from privbench.roles.classes import PERSON_LIKE, TableKind
 from privbench.synthesizers import get as find_synthesizer
 from privbench.words import own_words
 
@@ -191,7 +191,7 @@ def _larger(plan: FitPlan, proposal: Proposal, table: str, more: float) -> str:
     if table not in proposal.tables:  # the elements of an array
         return f"privacy.epsilon = {epsilon:.2g}" if few else NOTHING
     item = proposal.tables[table]
-    things = item.kind in (Kind.THING, Kind.PLAIN) and not any(
+    things = item.kind in (TableKind.THING, TableKind.PLAIN) and not any(
         parent in plan.spec.tables for parent in item.parents
     )
     owners = {spec.own.parent for spec in plan.spec.tables.values() if spec.own}

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Unpack
 
 from privbench.report.gates import parse
 from privbench.workload import Replay, Workload, read, replay
-from privbench.workload.replay import Tell, silent
-from privbench.workload.safety import NONE, Trust
-from privbench.workload.session import NOTHING, Before
+from privbench.workload.replay import ReplayOptions, Tell, silent
 
 _NAME = "database"
 #: Figures of a run that a gate may compare with a limit.
@@ -24,22 +22,14 @@ def run(
     workload: str,
     dsn: str,
     *,
-    repeats: int = 3,
-    warmup: int = 1,
-    timeout: float = 60.0,
-    before: Before = NOTHING,
-    explain: bool = False,
     gates: Sequence[str] = (),
     tell: Tell = silent,
-    trust: Trust = NONE,
+    **options: Unpack[ReplayOptions],
 ) -> dict[str, Any]:
     """Run a workload of any known format on a database, which is only read; keep counts and times.
 
-    Each query has `warmup` untimed runs, then `repeats` timed ones, each after the steps in
-    `before`. With `explain`, EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) of every query is kept as
-    well. Gates are conditions on `FIGURES` under which the run fails, such as
-    ``replay.errors > 0``; a failed gate raises nothing here. `trust` names functions that
-    queries may call in addition to the listed ones, and says whether refused queries are left out.
+    Gates are conditions on `FIGURES` under which the run fails, such as ``replay.errors > 0``; a
+    failed gate raises nothing here.
 
     Returns:
         A JSON object: the database, the settings, and for each query its weight, count and seconds;
@@ -52,17 +42,7 @@ def run(
     for gate in wanted:
         gate.require(FIGURES, ())
     queries = read(workload)
-    found = replay(
-        queries,
-        {_NAME: dsn},
-        repeats,
-        warmup,
-        timeout,
-        tell,
-        explain=explain,
-        before=before,
-        trust=trust,
-    )
+    found = replay(queries, {_NAME: dsn}, tell=tell, **options)
     queries = found.workload
     summary = _summary(queries, found)
     figures = dict(zip(FIGURES, summary.values(), strict=True))

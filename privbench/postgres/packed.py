@@ -34,7 +34,7 @@ _OF_TYPE = {pa.int16(): range(-(2**15), 2**15), pa.int32(): range(-(2**31), 2**3
 OTHER = "\x00"
 
 #: A range of pages: the first, and one past the last, or None for all that follow.
-Pages = tuple[int, int | None]
+PageRange = tuple[int, int | None]
 #: The words of all rows as vectors, one vector for each word of a row.
 _Sent = Sequence[NDArray[np.int64]]
 _Read = Callable[[_Sent], pa.Array]
@@ -196,7 +196,7 @@ def packed(
     form: Packing,
     source: sql.Composable,
     names: Sequence[str],
-    pages: Pages,
+    pages: PageRange,
 ) -> Iterator[pa.RecordBatch]:
     """Batches, at least one, of the rows of some pages in their physical order.
 

@@ -307,15 +307,9 @@ class Threshold(Mechanism):
         A ``delta`` that is 0, or too small for double precision, is refused.
         """
         candidates = range(sensitivity.linf + 1, MAX_THRESHOLD)
-
-        def certainty(threshold: int) -> float:
-            return -self.price(sensitivity, scale, threshold).delta
-
-        # Near the lowest threshold in nearly all cases: so a growing bound finds it in fewer steps.
-        bound = 16
-        while bound < len(candidates) and certainty(candidates[bound]) < -delta:
-            bound *= 16
-        at = bisect_left(candidates, -delta, hi=min(bound, len(candidates)), key=certainty)
+        at = bisect_left(
+            candidates, -delta, key=lambda found: -self.price(sensitivity, scale, found).delta
+        )
         if at == len(candidates):
             raise PrivacyRefusal(
                 f"no threshold releases categories at delta {delta:.3g}.",

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from privbench.display import json_visible
-from privbench.publish.facts import Bundle, Table
+from privbench.publish.facts import Bundle, BundleTable
 
 _CONTEXT: dict[str, Any] = {
     "@language": "en",
@@ -69,7 +69,7 @@ def croissant(bundle: Bundle, digests: Digests) -> str:
     return json_visible(json.dumps(data, indent=1, ensure_ascii=False)) + "\n"
 
 
-def _records(table: Table) -> dict[str, Any]:
+def _records(table: BundleTable) -> dict[str, Any]:
     """The record set of a table, without foreign keys.
 
     mlcroissant joins the tables of ``references``, and cannot read one that refers to itself.

@@ -38,10 +38,10 @@ _DECIMAL = r"decimal\((?:[1-9]|[12]\d|3[0-8]),(?:\d|[12]\d|3[0-8])\)"
 _KINDS = "bool|int16|int32|int64|float32|float64|date|timestamp|timestamptz|text"
 
 Line = Annotated[str, Field(max_length=4000, pattern=_PLAIN)]
-Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME, pattern=_PLAIN)]
-Count = Annotated[int, Field(ge=0, lt=2**63)]
+BundleName = Annotated[str, Field(min_length=1, max_length=MAX_NAME, pattern=_PLAIN)]
+RowCount = Annotated[int, Field(ge=0, lt=2**63)]
 #: The type of a column in Parquet.
-Kind = Annotated[str, Field(pattern=f"^(?:{_KINDS}|{_DECIMAL})$")]
+ParquetKind = Annotated[str, Field(pattern=f"^(?:{_KINDS}|{_DECIMAL})$")]
 #: The arguments of ``pg_restore_attribute_stats``, except names, with their types.
 STATISTIC_TYPES: Mapping[str, str] = {
     "null_frac": "real",
@@ -58,12 +58,12 @@ STATISTIC_TYPES: Mapping[str, str] = {
     "range_empty_frac": "real",
     "range_bounds_histogram": "text",
 }
-Statistic = Annotated[str, Field(pattern=f"^(?:{'|'.join(STATISTIC_TYPES)})$")]
+StatisticType = Annotated[str, Field(pattern=f"^(?:{'|'.join(STATISTIC_TYPES)})$")]
 #: A text without NUL: psql would end the line there, and then mistake closing quotes of the script
 #: for opening ones.
-Value = Annotated[str, Field(pattern=r"^[^\x00]*$")]
+StatisticValue = Annotated[str, Field(pattern=r"^[^\x00]*$")]
 #: PostgreSQL's catalog holds numbers of pages in 32 bits with a sign; partitioned tables have -1.
-Pages = Annotated[int, Field(ge=-1, lt=2**31)]
+PageCount = Annotated[int, Field(ge=-1, lt=2**31)]
 #: A folder of a table's files: as `privbench.pipeline.sampling.file_name` spells it.
 Folder = Annotated[str, Field(pattern=f"^{_PART}(?:/{_PART})?$")]
 
@@ -77,8 +77,8 @@ class Strict(BaseModel):
 class Named(Strict):
     """A named object in a PostgreSQL schema."""
 
-    schema_: Name = Field(alias="schema")
-    name: Name
+    schema_: BundleName = Field(alias="schema")
+    name: BundleName
 
     @property
     def key(self) -> str:
@@ -91,15 +91,15 @@ class Named(Strict):
         return quoted(self.schema_, self.name)
 
 
-class Column(Strict):
+class BundleColumn(Strict):
     """A column that the files hold; ``type`` is as PostgreSQL writes it."""
 
-    name: Name
+    name: BundleName
     type: Line
-    kind: Kind
+    kind: ParquetKind
 
 
-class Table(Named):
+class BundleTable(Named):
     """A table and its files, which lie in a folder under ``data/``.
 
     The files hold ``columns``, which are all but generated ones; the rows of a ``public`` table are
@@ -109,10 +109,10 @@ class Table(Named):
 
     folder: Folder
     public: bool
-    columns: list[Column]
-    primary_key: list[Name]
-    rows: Count
-    chunks: Annotated[list[Count], Field(max_length=99_999)]
+    columns: list[BundleColumn]
+    primary_key: list[BundleName]
+    rows: RowCount
+    chunks: Annotated[list[RowCount], Field(max_length=99_999)]
 
     def files(self, form: Literal["csv", "parquet"]) -> list[str]:
         """Its files of a format, in order."""
@@ -129,7 +129,7 @@ class Table(Named):
         return self
 
 
-class Sequence(Named):
+class BundleSequence(Named):
     """The state of a sequence: its value, and whether that value has been used."""
 
     value: Annotated[int, Field(ge=-(2**63), lt=2**63)]
@@ -147,8 +147,8 @@ class Bundle(Strict):
     published: date
     privbench: Line
     server: Annotated[int, Field(ge=9, le=99)]
-    tables: list[Table]
-    sequences: list[Sequence]
+    tables: list[BundleTable]
+    sequences: list[BundleSequence]
     views: list[Named]
     workload: Literal["generated", "declared public", "none"]
     statistics: bool
@@ -186,22 +186,22 @@ class Certificate(Strict):
     events: list[Event]
 
 
-class ColumnStatistics(Strict):
+class PublishedColumn(Strict):
     """The planner's statistics of a column: arguments of ``pg_restore_attribute_stats``, as text.
 
     If ``inherited``, rows of partitions count; the values have the names of ``pg_stats``.
     """
 
-    column: Name
+    column: BundleName
     inherited: bool
-    values: dict[Statistic, Value]
+    values: dict[StatisticType, StatisticValue]
 
 
 class IndexStatistics(Strict):
     """Size of an index."""
 
-    name: Name
-    pages: Pages
+    name: BundleName
+    pages: PageCount
     rows: float
 
 
@@ -209,11 +209,11 @@ class TableStatistics(Named):
     """Statistics of a table for the planner: arguments of ``pg_restore_relation_stats``."""
 
     stored: bool  # whether the table has a file of its own, as tables without partitions have
-    pages: Pages  # number of pages
+    pages: PageCount  # number of pages
     rows: float
-    visible: Pages  # number of pages that the visibility map marks as all-visible
+    visible: PageCount  # number of pages that the visibility map marks as all-visible
     indexes: list[IndexStatistics]  # sizes of its indexes
-    columns: list[ColumnStatistics]
+    columns: list[PublishedColumn]
 
     @property
     def index_pages(self) -> dict[str, int]:
@@ -221,7 +221,7 @@ class TableStatistics(Named):
         return {index.name: index.pages for index in self.indexes}
 
 
-class Statistics(Strict):
+class PublishedStatistics(Strict):
     """``statistics.json``."""
 
     tables: list[TableStatistics]
@@ -233,10 +233,10 @@ class Statistics(Strict):
         return self
 
 
-File = TypeVar("File", Bundle, Certificate, Statistics)
+File = TypeVar("File", Bundle, Certificate, PublishedStatistics)
 
 
-def text(found: Bundle | Certificate | Statistics) -> bytes:
+def text(found: Bundle | Certificate | PublishedStatistics) -> bytes:
     """The bytes of a file of facts, in its single valid form."""
     data = found.model_dump(mode="json", by_alias=True)
     written = json_visible(json.dumps(data, indent=1, sort_keys=True, ensure_ascii=False))

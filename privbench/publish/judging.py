@@ -15,11 +15,11 @@ from privbench.pgsql import SqlError, Statement, statements, tokens
 from privbench.pgsql.ddl import allowed
 from privbench.pgsql.judge import Name, judge, relation_name
 from privbench.workload import Query, Workload
-from privbench.workload.safety import Text, check
+from privbench.workload.safety import TextScope, check
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class MadeObjects:
     """Objects that a bundle's DDL makes: tables for rows, and sequences that may be moved."""
 
     tables: set[Name] = field(default_factory=set)
@@ -33,12 +33,12 @@ def joined(found: Iterable[Statement | str]) -> str:
     return "".join(f"{item if isinstance(item, str) else item.text};\n" for item in found)
 
 
-def judge_ddl(before: str, after: str) -> Made:
+def judge_ddl(before: str, after: str) -> MadeObjects:
     """Refuse DDL that is not on the allow-list, or that psql may read in another way."""
     found = allowed(before, after)
     if found.left_out:
         raise ModelError(f"the schema holds what a load leaves out ({found.left_out[0]}).")
-    made = Made(columns=found.columns)
+    made = MadeObjects(columns=found.columns)
     for text, part in zip((before, after), found.parts, strict=True):
         if text != joined(part):
             raise ModelError("the schema holds more than its statements.")
@@ -48,7 +48,7 @@ def judge_ddl(before: str, after: str) -> Made:
     return made
 
 
-def _note(item: Statement, made: Made) -> None:
+def _note(item: Statement, made: MadeObjects) -> None:
     """Remember what a statement makes; sequences also come with identity columns."""
     tree = item.tree
     if tree.kind == "CreateStmt":
@@ -73,7 +73,7 @@ def judge_workload(workload: Workload, columns: Set[str]) -> None:
 
     A field that is none of the ``columns`` of the bundle, or of the query, may be a call.
     """
-    scope = Text(columns=columns)
+    scope = TextScope(columns=columns)
     try:
         check(workload, {"": lambda tree: judge(tree, scope)})
         text = queries_text(workload.queries)

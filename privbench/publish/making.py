@@ -31,8 +31,8 @@ from privbench.postgres.reading import ROWS, reading
 from privbench.publish import facts, planner
 from privbench.publish.accounts import certificate_of
 from privbench.publish.checksums import digest, sums_text, walk
-from privbench.publish.facts import Bundle, Certificate, Line, Statistics
-from privbench.publish.judging import Made, joined, judge_ddl, judge_workload
+from privbench.publish.facts import Bundle, Certificate, Line, PublishedStatistics
+from privbench.publish.judging import MadeObjects, joined, judge_ddl, judge_workload
 from privbench.publish.scripts import rendered
 from privbench.publish.signing import sign
 from privbench.publish.tabular import copy_out, write_parquet
@@ -238,7 +238,12 @@ def _speaks_of_roles(item: Statement) -> bool:
 
 
 def _described(
-    connection: Connection, folder: Path, schema: Schema, ddl: Ddl, made: Made, public: set[str]
+    connection: Connection,
+    folder: Path,
+    schema: Schema,
+    ddl: Ddl,
+    made: MadeObjects,
+    public: set[str],
 ) -> dict[str, Any]:
     """Write schema and rows; returns the fields of ``bundle.json`` that describe them."""
     (folder / "schema").mkdir()
@@ -310,7 +315,7 @@ def _workload(
     schema: Schema,
     given: Workload | None,
     queries: int,
-    made: Made,
+    made: MadeObjects,
 ) -> tuple[Workload | None, str, list[str]]:
     """The workload of a bundle: the given one, bound to the clone, or one generated from the clone.
 
@@ -351,7 +356,7 @@ def _finish(
     certificate: Certificate,
     ddl: Ddl,
     workload: Workload | None,
-    statistics: Statistics | None,
+    statistics: PublishedStatistics | None,
     key: Path | None,
 ) -> None:
     """Write the texts that follow from the facts, then the checksums and the signature."""

@@ -13,7 +13,7 @@ from privbench.errors import UsageError
 from privbench.postgres.connect import Connection, major_version
 from privbench.postgres.failures import database_errors
 from privbench.postgres.reading import ROWS, reading
-from privbench.publish.facts import STATISTIC_TYPES, Statistics
+from privbench.publish.facts import STATISTIC_TYPES, PublishedStatistics
 
 #: The first version of PostgreSQL with functions that import statistics.
 SERVER = 18
@@ -48,9 +48,9 @@ def require_version(dsn: str) -> None:
         )
 
 
-def gathered(connection: Connection, tables: Collection[tuple[str, ...]]) -> Statistics:
+def gathered(connection: Connection, tables: Collection[tuple[str, ...]]) -> PublishedStatistics:
     """The planner's statistics of tables, by schema and name, and of their indexes."""
     with database_errors("reading the planner's statistics"):
         rows = connection.cursor(row_factory=dict_row).execute(_TABLES.format(_VALUES)).fetchall()
     kept = [row for row in rows if (row["schema"], row["name"]) in tables]
-    return Statistics.model_validate({"tables": kept})
+    return PublishedStatistics.model_validate({"tables": kept})

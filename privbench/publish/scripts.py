@@ -19,7 +19,7 @@ from privbench.postgres.ddl import Ddl
 from privbench.publish import facts
 from privbench.publish.accounts import unit_lines
 from privbench.publish.croissant import croissant
-from privbench.publish.facts import Bundle, Certificate, Statistics
+from privbench.publish.facts import Bundle, Certificate, PublishedStatistics
 from privbench.publish.judging import queries_text
 from privbench.schema import literal, quoted
 from privbench.workload import Workload
@@ -40,7 +40,7 @@ def rendered(
     certificate: Certificate,
     ddl: Ddl,
     workload: Workload | None,
-    statistics: Statistics | None,
+    statistics: PublishedStatistics | None,
     digests: Mapping[str, tuple[str, int]],
 ) -> dict[str, bytes]:
     """Every text of a bundle that follows from others, by its path.

@@ -13,7 +13,7 @@ from privbench.postgres.ddl import Ddl
 from privbench.publish import facts
 from privbench.publish.accounts import require_sound
 from privbench.publish.checksums import check, read, walk
-from privbench.publish.facts import Bundle, Certificate, Statistics
+from privbench.publish.facts import Bundle, Certificate, PublishedStatistics
 from privbench.publish.judging import judge_ddl, judge_workload
 from privbench.publish.parquet_check import compare
 from privbench.publish.scripts import fill, rendered
@@ -67,7 +67,7 @@ def verify(bundle: str | Path, *, key: str | Path | None = None) -> Verified:
     primary |= {facts.WORKLOAD} if about.workload != "none" else set()
     primary |= {facts.STATISTICS} if about.statistics else set()
     _refuse(f"{path}: missing" for path in primary - digests.keys())
-    statistics = _facts(Statistics, folder, facts.STATISTICS) if about.statistics else None
+    statistics = _facts(PublishedStatistics, folder, facts.STATISTICS) if about.statistics else None
     ddl, columns = _schema(folder, about, certificate, statistics)
     workload = _workload(folder, columns) if about.workload != "none" else None
     with _named(facts.BUNDLE):
@@ -125,7 +125,7 @@ def _signed(folder: Path, present: list[str], key: Path | None) -> str | None:
 
 
 def _schema(
-    folder: Path, bundle: Bundle, certificate: Certificate, statistics: Statistics | None
+    folder: Path, bundle: Bundle, certificate: Certificate, statistics: PublishedStatistics | None
 ) -> tuple[Ddl, frozenset[str]]:
     """The DDL, judged safe and found to make just what the other files name, and its columns."""
     texts: list[str] = []

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from privbench.config import Config
 from privbench.display import json_visible
@@ -22,14 +22,12 @@ from privbench.report.document import (
 )
 from privbench.report.gates import Gate, parse
 from privbench.report.headlines import markdown
-from privbench.report.measuring import Measured, measure, schema_of
+from privbench.report.measuring import Measurements, measure, schema_of
 from privbench.report.section_plugins import Modelled
 from privbench.schema import Schema
 from privbench.workload import Replay, Workload, read, replay
-from privbench.workload.replay import Tell, silent
+from privbench.workload.replay import ReplayOptions, Tell, silent
 from privbench.workload.results import ReplayLog
-from privbench.workload.safety import NONE, Trust
-from privbench.workload.session import NOTHING, Before
 
 
 def _write(document: ComparisonDocument, folder: Path | None, junit: str | Path | None) -> None:
@@ -60,12 +58,6 @@ def compare(
     out_dir: str | Path | None = None,
     gates: Sequence[str] = (),
     *,
-    repeats: int = 3,
-    warmup: int = 1,
-    timeout: float = 60.0,
-    floor: bool = True,
-    explain: bool = True,
-    before: Before = NOTHING,
     baseline: str | Path | None = None,
     other_workload: bool = False,
     junit: str | Path | None = None,
@@ -73,7 +65,7 @@ def compare(
     distributions: bool = True,
     tell: Tell = silent,
     stage: Callable[[str], AbstractContextManager[Any]] = nullcontext,
-    trust: Trust = NONE,
+    **options: Unpack[ReplayOptions],
 ) -> ComparisonDocument:
     """Run a workload on source and clone, measure how close they are, and write the report.
 
@@ -84,27 +76,23 @@ def compare(
 
     The config names the schemas, public tables and public bins. comparison.json, report.html,
     report.md and the replay's log go to ``out_dir``, and gates and integrity checks as JUnit XML to
-    ``junit``, where these are given. Queries have untimed runs (``warmup``), then timed ones
-    (``repeats``), each after the steps in ``before`` and within ``timeout`` seconds.
+    ``junit``, where these are given. Unless ``options`` say otherwise, the source is also run
+    against itself, and every query is explained on both sides, which gives work discrepancy and
+    plan agreement.
 
     * ``gates``: conditions under which the comparison fails, as ``qerror.p95 > 5``.
-    * ``floor``: also run the source against itself in the same rounds, which shows how much of the
-      runtime discrepancy is the machine's noise.
-    * ``explain``: also run EXPLAIN (ANALYZE, BUFFERS) of every query on both sides, which gives
-      work discrepancy and plan agreement.
     * ``baseline``: comparison.json of an earlier comparison to measure drift against, which may be
       of another workload if ``other_workload`` says so.
     * ``model``: the released model that the clone was made from, which sections may show.
     * ``distributions``: also compare the distributions of columns and of sets of columns.
     * ``tell`` is called for every query that was run and every table that is read or compared,
       ``stage`` entered by the name of each stage, as that of a `Reporter`.
-    * ``trust``: functions that the operator lets the queries call beyond the lists, and whether
-      refused queries are left out.
 
     Raises:
         UsageError: A gate, the workload, the baseline, the config or the model is wrong.
         DatabaseError: A database refused.
     """
+    how: ReplayOptions = {"floor": True, "explain": True, **options}
     wanted = parse(gates)
     queries = workload if isinstance(workload, Workload) else read(workload)
     old = earlier.read(baseline) if baseline is not None else None
@@ -114,27 +102,15 @@ def compare(
     if folder is not None:
         with file_errors(f"cannot make the folder {folder}"):
             make_folder(folder)
-    left_out = _left_out(floor, explain, distributions)
+    left_out = _left_out(how["floor"], how["explain"], distributions)
     schema = schema_of(source_dsn, config)
     _check_gates(wanted, schema, left_out, old is not None)
     if model is not None:
         _check_model(model, schema)
     dsns = {parts.SOURCE: source_dsn, parts.CLONE: target_dsn}
     with stage("replay"):
-        ran = replay(
-            queries,
-            dsns,
-            repeats,
-            warmup,
-            timeout,
-            tell,
-            log=folder and folder / "replay.jsonl",
-            finish=False,
-            explain=explain,
-            floor=floor,
-            before=before,
-            trust=trust,
-        )
+        log = folder and folder / "replay.jsonl"
+        ran = replay(queries, dsns, tell=tell, log=log, finish=False, **how)
         answered = parts.queries(ran.workload, ran)
     with stage("measure"):
         measured = measure(
@@ -193,7 +169,7 @@ def _document(
     queries: Workload,
     answered: list[QueryPart],
     ran: Replay,
-    found: Measured,
+    found: Measurements,
     model: Modelled | None,
 ) -> ComparisonDocument:
     document = ComparisonDocument(

@@ -40,11 +40,11 @@ _COLUMNS = 40
 #: Most cells of a column that the report shows; rarer values are joined in one.
 _CELLS = 40
 _NULL, _OTHERS = "NULL", "all others"
-Statistics = dict[str, ColumnStatistics]
+StatisticsByColumn = dict[str, ColumnStatistics]
 
 
 @dataclass(slots=True)
-class Measured:
+class Measurements:
     """Measurements of both databases."""
 
     tables: list[TablePart] = field(default_factory=list)  # every table of the source's schema
@@ -76,16 +76,16 @@ def measure(
     *,
     distributions: bool = True,
     tell: Tell = silent,
-) -> Measured:
+) -> Measurements:
     """Compare tables, integrity and statistics in one snapshot of each database.
 
     After both snapshots are closed, distributions are compared, unless they are left out, and
     sections of other packages are measured, in short snapshots of their own. `tell` is called with
     each step, its number and the number of steps.
     """
-    found = Measured()
+    found = Measurements()
     rows: dict[str, tuple[int, int | None]] = {}
-    known: list[tuple[Table, tuple[int, Statistics], tuple[int, Statistics]]] = []
+    known: list[tuple[Table, tuple[int, StatisticsByColumn], tuple[int, StatisticsByColumn]]] = []
     with Snapshot(source_dsn) as source, Snapshot(target_dsn) as clone:
         schema = _introspect(source.connection, config)
         theirs = introspect(clone.connection)
@@ -233,7 +233,7 @@ def _shown(column: CodedColumn, both: NDArray[np.float64]) -> tuple[NDArray[np.f
 
 
 def statistics_part(
-    found: Iterable[tuple[Table, tuple[int, Statistics], tuple[int, Statistics]]],
+    found: Iterable[tuple[Table, tuple[int, StatisticsByColumn], tuple[int, StatisticsByColumn]]],
 ) -> StatisticsPart:
     """Agreement of ``pg_stats``, for each table that both sides have, with its rows on each."""
     absent: dict[str, list[str]] = {SOURCE: [], CLONE: []}

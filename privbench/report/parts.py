@@ -19,7 +19,7 @@ from privbench.report.document import (
     SidePart,
     WorkSummaryPart,
 )
-from privbench.workload import Answer, Query, QueryResult, Replay, Side, Workload
+from privbench.workload import Query, QueryAnswer, QueryResult, Replay, Side, Workload
 from privbench.workload.replay import AGAIN
 
 #: Names of the two databases in a replay.
@@ -59,7 +59,7 @@ def _query(query: Query, result: QueryResult) -> QueryPart:
     )
 
 
-def _answer(answer: Answer) -> AnswerPart:
+def _answer(answer: QueryAnswer) -> AnswerPart:
     part = AnswerPart.model_validate(answer, from_attributes=True)
     return part.model_copy(update={"work": plans.read(answer.plan)})
 

@@ -5,15 +5,15 @@ which keys they own the rows of other tables; it never reads rows. `resolve` det
 and refuses roles that the privacy contract forbids.
 """
 
-from privbench.roles.classes import Kind
+from privbench.roles.classes import TableKind
 from privbench.roles.natural import with_natural_keys
 from privbench.roles.propose import Proposal, propose, render, render_sizes
 from privbench.roles.references import referenced
 from privbench.roles.resolve import resolve, sections
 
 __all__ = [
-    "Kind",
     "Proposal",
+    "TableKind",
     "propose",
     "referenced",
     "render",

@@ -8,17 +8,17 @@ from privbench.roles.classes import (
     PEOPLE,
     PERSON_LIKE,
     ROOT_KINDS,
-    Kind,
+    TableKind,
     is_catalogue,
 )
 from privbench.roles.facts import KeyFacts, TableFacts, is_calendar
 
-_PERSON_OR_PROXY = PEOPLE | {Kind.PROXY}
-_PERSON_ROOTS = _PERSON_OR_PROXY | {Kind.ROLE}
+_PERSON_OR_PROXY = PEOPLE | {TableKind.PROXY}
+_PERSON_ROOTS = _PERSON_OR_PROXY | {TableKind.ROLE}
 #: The least score of an OWN key by the kind of the root that it leads to; `_LEAST` for other kinds.
 _LEAST_BY_ROOT = {
     **dict.fromkeys(_PERSON_ROOTS, -2.5),
-    **dict.fromkeys((Kind.ORG, Kind.FIGURE, Kind.GUEST), 1.0),
+    **dict.fromkeys((TableKind.ORG, TableKind.FIGURE, TableKind.GUEST), 1.0),
 }
 _LEAST = 2.6
 #: Claims that differ by less are in doubt.
@@ -28,7 +28,7 @@ _STEP = 0.5
 
 
 @dataclass(frozen=True)
-class Place:
+class Placement:
     """Where a table stands in the forest."""
 
     own: KeyFacts | None  # the OWN key, or None for a root
@@ -40,7 +40,7 @@ class Place:
 
 
 def barred(
-    tables: Mapping[str, TableFacts], key: KeyFacts, kinds: Mapping[str, Kind]
+    tables: Mapping[str, TableFacts], key: KeyFacts, kinds: Mapping[str, TableKind]
 ) -> str | None:
     """Why a key can never own its table's rows, or None."""
     facts = tables[str(key.key.table)]
@@ -55,23 +55,23 @@ def barred(
         return "who touched a row does not own it"
     rivals = [other for other in facts.keys if other.parent == key.parent and not other.deputy]
     several = key.paired or (len(rivals) > 1 and key in rivals)
-    if several and parent not in _PERSON_ROOTS | {Kind.GUEST}:
+    if several and parent not in _PERSON_ROOTS | {TableKind.GUEST}:
         return "one of two into the same table"
     if key.deputy and not key.not_null and not key.cascades:
         return "optional second party"
-    if key.deputy and own is Kind.STRUCTURE and not key.cascades:
+    if key.deputy and own is TableKind.STRUCTURE and not key.cascades:
         return "a second party does not own a part of the house"
     if key.released and parent not in _PERSON_OR_PROXY:
         return "the catalog keeps the row when its target goes"
-    part = key.not_null and parent is Kind.PROXY and _named_after(tables, key)
+    part = key.not_null and parent is TableKind.PROXY and _named_after(tables, key)
     if own in ROOT_KINDS and not part and not _may_own_root(key, parent):
         return f"{own.article} {own.label} is a root"
     return None
 
 
-def _may_own_root(key: KeyFacts, parent: Kind) -> bool:
+def _may_own_root(key: KeyFacts, parent: TableKind) -> bool:
     if key.is_primary:
-        return parent in ROOT_KINDS | {Kind.PROXY}
+        return parent in ROOT_KINDS | {TableKind.PROXY}
     return (key.in_primary or key.cascades) and parent in _PERSON_OR_PROXY
 
 
@@ -81,7 +81,9 @@ def _named_after(tables: Mapping[str, TableFacts], key: KeyFacts) -> bool:
     return len(noun) > len(parent) and noun[: len(parent)] == parent
 
 
-def choose(tables: Mapping[str, TableFacts], kinds: Mapping[str, Kind]) -> dict[str, Place]:
+def choose(
+    tables: Mapping[str, TableFacts], kinds: Mapping[str, TableKind]
+) -> dict[str, Placement]:
     """A place in the forest for every table, by its name."""
     chooser = _Chooser(tables, kinds)
     chooser.break_cycles()
@@ -91,7 +93,7 @@ def choose(tables: Mapping[str, TableFacts], kinds: Mapping[str, Kind]) -> dict[
 
 
 class _Chooser:
-    def __init__(self, tables: Mapping[str, TableFacts], kinds: Mapping[str, Kind]) -> None:
+    def __init__(self, tables: Mapping[str, TableFacts], kinds: Mapping[str, TableKind]) -> None:
         self.tables = tables
         self.kinds = kinds
         # Sorted by name: the result depends on which cycle is broken first, and must not depend on
@@ -100,7 +102,7 @@ class _Chooser:
             name: [key for key in facts.keys if barred(tables, key, kinds) is None]
             for name, facts in sorted(tables.items())
         }
-        self.places: dict[str, Place] = {}
+        self.places: dict[str, Placement] = {}
 
     def score(self, key: KeyFacts) -> float:
         return sum(points for _, points in self.reasons(key))
@@ -134,7 +136,7 @@ class _Chooser:
             weakest = min(cycle, key=lambda key: (key.not_null, self.score(key), -key.position))
             self.candidates[str(weakest.key.table)].remove(weakest)
 
-    def place(self, name: str) -> Place:
+    def place(self, name: str) -> Placement:
         """Choose the owner of a table; the places of its possible owners are chosen first.
 
         The recursion is as deep as the longest chain of foreign keys in the schema.
@@ -157,10 +159,10 @@ class _Chooser:
         root, parent = self.kinds[self.place(key.parent).root], self.kinds[key.parent]
         if self.score(key) < _LEAST_BY_ROOT.get(root, _LEAST):
             return False
-        if self.kinds[name] is Kind.PROXY and root not in _PERSON_ROOTS:
+        if self.kinds[name] is TableKind.PROXY and root not in _PERSON_ROOTS:
             return False
-        if parent is Kind.STRUCTURE:
-            return key.is_primary or key.cascades or root in _PERSON_ROOTS | {Kind.ORG}
+        if parent is TableKind.STRUCTURE:
+            return key.is_primary or key.cascades or root in _PERSON_ROOTS | {TableKind.ORG}
         return True
 
     def _refused(self, name: str, key: KeyFacts) -> str | None:
@@ -177,24 +179,24 @@ class _Chooser:
         never = barred(self.tables, key, self.kinds)
         return never or self._refused(name, key) or "too weak a claim"
 
-    def _root(self, name: str) -> Place:
+    def _root(self, name: str) -> Placement:
         kind, facts = self.kinds[name], self.tables[name]
         why = [f"{key.columns}: {self._why_not(name, key)}" for key in facts.keys]
-        return Place(None, name, kind.worth, tuple(why))
+        return Placement(None, name, kind.worth, tuple(why))
 
-    def _owned(self, name: str, key: KeyFacts) -> Place:
+    def _owned(self, name: str, key: KeyFacts) -> Placement:
         owner = self.places[key.parent]
         worth = owner.worth - _STEP
-        if self.kinds[owner.root] is not Kind.PLAIN:
+        if self.kinds[owner.root] is not TableKind.PLAIN:
             worth = max(worth, self.kinds[name].worth)
         why = [reason for reason, _ in self.reasons(key)]
         if self.kinds[owner.root] not in PERSON_LIKE:
             why += [
                 f"{other.columns} leads to a plain thing, whose rows may be few"
                 for other in self.candidates[name]
-                if other != key and self.kinds[other.parent] is Kind.PLAIN
+                if other != key and self.kinds[other.parent] is TableKind.PLAIN
             ]
-        return Place(key, owner.root, worth, tuple(why))
+        return Placement(key, owner.root, worth, tuple(why))
 
 
 def find_cycle(candidates: Mapping[str, list[KeyFacts]]) -> list[KeyFacts]:
@@ -217,7 +219,7 @@ def find_cycle(candidates: Mapping[str, list[KeyFacts]]) -> list[KeyFacts]:
 
 
 def rivals(
-    facts: TableFacts, places: Mapping[str, Place], kinds: Mapping[str, Kind]
+    facts: TableFacts, places: Mapping[str, Placement], kinds: Mapping[str, TableKind]
 ) -> list[KeyFacts]:
     """Other keys by which a table reaches a second person-like owner.
 
@@ -233,7 +235,7 @@ def rivals(
     return personal if several and kinds[facts.name] not in PERSON_LIKE | NEVER_OWN else []
 
 
-def _second_person(key: KeyFacts, kinds: Mapping[str, Kind]) -> bool:
+def _second_person(key: KeyFacts, kinds: Mapping[str, TableKind]) -> bool:
     """Whether a key names a person beside the owner, and not just an optional deputy.
 
     The key may name the owner again (``order_items.customer_id``): the catalog cannot distinguish

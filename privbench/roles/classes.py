@@ -14,7 +14,7 @@ from privbench.schema import Column
 from privbench.words import listed, personal_kinds, words
 
 
-class Kind(Enum):
+class TableKind(Enum):
     """Kinds of tables: what they are called and how good an owner they make."""
 
     SUBJECT = ("person", 10)
@@ -46,19 +46,25 @@ class Kind(Enum):
 
 #: Kinds of tables that hold people; and below, these and the kinds that may stand for people if no
 #: table holds people.
-PEOPLE = frozenset({Kind.SUBJECT, Kind.WORK})
-PERSON_LIKE = PEOPLE | {Kind.ROLE, Kind.PROXY, Kind.GUEST, Kind.ORG, Kind.FIGURE}
-_MAY_EXTEND = PEOPLE | {Kind.THING}
+PEOPLE = frozenset({TableKind.SUBJECT, TableKind.WORK})
+PERSON_LIKE = PEOPLE | {
+    TableKind.ROLE,
+    TableKind.PROXY,
+    TableKind.GUEST,
+    TableKind.ORG,
+    TableKind.FIGURE,
+}
+_MAY_EXTEND = PEOPLE | {TableKind.THING}
 #: Kinds that are roots unless a key says otherwise.
-ROOT_KINDS = PEOPLE | {Kind.FIGURE, Kind.ORG}
+ROOT_KINDS = PEOPLE | {TableKind.FIGURE, TableKind.ORG}
 #: Kinds that never own, except by a key that is the primary key.
-NEVER_OWN = frozenset({Kind.LOOKUP, Kind.VERSIONS, Kind.INFRA})
+NEVER_OWN = frozenset({TableKind.LOOKUP, TableKind.VERSIONS, TableKind.INFRA})
 #: Kinds of tables that are the places and things that a code stands for, where it is their key.
-_CODED = frozenset({Kind.THING, Kind.PLAIN, Kind.STRUCTURE})
+_CODED = frozenset({TableKind.THING, TableKind.PLAIN, TableKind.STRUCTURE})
 
 
 #: Kinds of tables that may be short lists of names without being public.
-NAMED_BY_USERS = frozenset({Kind.THING, Kind.PLAIN, Kind.STRUCTURE})
+NAMED_BY_USERS = frozenset({TableKind.THING, TableKind.PLAIN, TableKind.STRUCTURE})
 #: The least score of a look-up candidate.
 LEAST = 5
 _SHORT_TYPES = frozenset({"int2", "char"})
@@ -172,10 +178,10 @@ def _tells_persons(column: Column) -> bool:
     return column.type.category == "S" and bool(people or single)
 
 
-def is_secretive(facts: TableFacts, kind: Kind) -> bool:
+def is_secretive(facts: TableFacts, kind: TableKind) -> bool:
     """Whether a table holds settings, sessions, logs or jobs, among which there may be secrets."""
     named = facts.ends & listed("tables", "secretive") and not (facts.keys or facts.personal)
-    return kind is Kind.INFRA or bool(named)
+    return kind is TableKind.INFRA or bool(named)
 
 
 def _catalogue(facts: TableFacts) -> str:
@@ -264,67 +270,69 @@ def _is_short(column: Column) -> bool:
 
 def classify(
     tables: Mapping[str, TableFacts], lookups: Mapping[str, LookupScore]
-) -> dict[str, Kind]:
+) -> dict[str, TableKind]:
     """The kind of every table."""
     # Sorted by name: if two tables describe each other, the result depends on their order.
     tables = dict(sorted(tables.items()))
     kinds = {name: next(_by_name(facts, lookups[name])) for name, facts in tables.items()}
     for name in called_people(tables):
-        kinds[name] = Kind.SUBJECT if kinds[name] in (Kind.THING, Kind.PLAIN) else kinds[name]
+        kinds[name] = (
+            TableKind.SUBJECT if kinds[name] in (TableKind.THING, TableKind.PLAIN) else kinds[name]
+        )
     for name, facts in tables.items():
-        if kinds[name] is Kind.EVENT and _is_guests(facts, kinds):
-            kinds[name] = Kind.GUEST
+        if kinds[name] is TableKind.EVENT and _is_guests(facts, kinds):
+            kinds[name] = TableKind.GUEST
     for name in _compounds(tables, kinds):
         to_people = any(kinds[key.parent] in PEOPLE for key in tables[name].keys)
-        kinds[name] = Kind.ROLE if to_people else Kind.LINK
+        kinds[name] = TableKind.ROLE if to_people else TableKind.LINK
     for name, facts in tables.items():
         if kinds[name] in _MAY_EXTEND and not facts.marked and _extends_person(facts, kinds):
-            kinds[name] = Kind.ROLE
+            kinds[name] = TableKind.ROLE
     return kinds
 
 
-def _by_name(facts: TableFacts, lookup: LookupScore) -> Iterator[Kind]:
+def _by_name(facts: TableFacts, lookup: LookupScore) -> Iterator[TableKind]:
     """Possible kinds by name and columns, the surest first; the last one fits every table."""
     name = facts.table.name.name.lower()
-    for kind, words_of in ((Kind.VERSIONS, "versions"), (Kind.INFRA, "infrastructure")):
+    for kind, words_of in ((TableKind.VERSIONS, "versions"), (TableKind.INFRA, "infrastructure")):
         patterns = listed("tables", "words", words_of)
         if not facts.keys and any(fnmatchcase(name, pattern) for pattern in patterns):
             yield kind
     if facts.is_junction:
-        yield Kind.LINK
+        yield TableKind.LINK
     person = person_kind(facts)
     if person is not None:
         yield person
     if len(facts.identifying & {"email", "phone", "name", "birth", "identity"}) >= 2:
-        yield from (kind for kind in _named(facts) if kind in (Kind.PROXY, Kind.FIGURE))
+        yield from (kind for kind in _named(facts) if kind in (TableKind.PROXY, TableKind.FIGURE))
         if not facts.ends & (listed("tables", "organisation") | listed("tables", "structure")):
-            yield Kind.GUEST
+            yield TableKind.GUEST
     if lookup.proposed:
-        yield Kind.LOOKUP
+        yield TableKind.LOOKUP
     yield from _named(facts)
     if facts.identifying and (len(facts.marked) >= 2 or "person" in facts.personal):
-        yield Kind.GUEST
-    yield Kind.PLAIN if facts.is_plain and not _named_after_people(facts) else Kind.THING
+        yield TableKind.GUEST
+    yield TableKind.PLAIN if facts.is_plain and not _named_after_people(facts) else TableKind.THING
 
 
-def _named(facts: TableFacts) -> Iterator[Kind]:
+def _named(facts: TableFacts) -> Iterator[TableKind]:
     """Kinds that the head noun is listed under, the surest first."""
     ends = facts.ends
     if facts.head in listed("tables", "figure"):
-        yield Kind.FIGURE
+        yield TableKind.FIGURE
     if facts.head in listed("tables", "event"):
-        yield Kind.EVENT
+        yield TableKind.EVENT
     if ends & listed("tables", "proxy"):
-        yield Kind.PROXY
+        yield TableKind.PROXY
     if facts.head in listed("tables", "organisation") and (facts.incoming or facts.marked):
-        yield Kind.ORG
+        yield TableKind.ORG
     if facts.head in listed("tables", "structure"):
-        yield Kind.STRUCTURE
+        yield TableKind.STRUCTURE
     if facts.head in listed("tables", "satellite"):
-        yield Kind.SATELLITE
+        yield TableKind.SATELLITE
 
 
-def person_kind(facts: TableFacts) -> Kind | None:
+def person_kind(facts: TableFacts) -> TableKind | None:
     """SUBJECT or WORK if the table's name means people and other facts confirm that."""
     head = facts.head
     is_subject = head in listed("tables", "subject")
@@ -339,23 +347,23 @@ def person_kind(facts: TableFacts) -> Kind | None:
     )
     if not confirmed:
         return None
-    return Kind.SUBJECT if is_subject else Kind.WORK
+    return TableKind.SUBJECT if is_subject else TableKind.WORK
 
 
-def _compounds(tables: Mapping[str, TableFacts], kinds: Mapping[str, Kind]) -> list[str]:
+def _compounds(tables: Mapping[str, TableFacts], kinds: Mapping[str, TableKind]) -> list[str]:
     """Tables like ``project_members``: details of another table, not people of their own."""
     known = {facts.noun for facts in tables.values()}
     return [
         name
         for name, facts in tables.items()
-        if kinds[name] in {*PEOPLE, Kind.ORG, Kind.PROXY}
+        if kinds[name] in {*PEOPLE, TableKind.ORG, TableKind.PROXY}
         and not facts.marked
         and facts.keys
         and any(facts.noun[:size] in known for size in range(1, len(facts.noun)))
     ]
 
 
-def _is_guests(facts: TableFacts, kinds: Mapping[str, Kind]) -> bool:
+def _is_guests(facts: TableFacts, kinds: Mapping[str, TableKind]) -> bool:
     """Whether an event shows people who are in no other table (enrolments with sex and age)."""
     to_people = any(kinds[key.parent] in PERSON_LIKE for key in facts.keys)
     return len(facts.marked) >= 2 and bool(facts.identifying) and not to_people
@@ -366,12 +374,12 @@ def called_people(tables: Mapping[str, TableFacts]) -> frozenset[str]:
     return frozenset(key.parent for facts in tables.values() for key in facts.keys if key.to_person)
 
 
-def is_catalogue(facts: TableFacts, kind: Kind) -> bool:
+def is_catalogue(facts: TableFacts, kind: TableKind) -> bool:
     """Whether a table is a list of codes, which owns nothing."""
     return kind in _CODED and facts.is_natural
 
 
-def _extends_person(facts: TableFacts, kinds: Mapping[str, Kind]) -> bool:
+def _extends_person(facts: TableFacts, kinds: Mapping[str, TableKind]) -> bool:
     """Whether a table named after people points to the people it describes."""
     to_people = any(kinds[key.parent] in PEOPLE and not key.deputy for key in facts.keys)
     return to_people and _named_after_people(facts)

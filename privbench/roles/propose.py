@@ -6,13 +6,13 @@ from typing import Literal
 
 from privbench.config import Config, TableConfig
 from privbench.display import Lines, lines, paragraphs, table, toml_key
-from privbench.roles.choose import Place, choose, rivals
+from privbench.roles.choose import Placement, choose, rivals
 from privbench.roles.classes import (
     NAMED_BY_USERS,
     PEOPLE,
     PERSON_LIKE,
-    Kind,
     LookupScore,
+    TableKind,
     called_people,
     classify,
     is_secretive,
@@ -34,7 +34,7 @@ class TableProposal:
     """The proposal for one table."""
 
     table: str  # ``schema.table``
-    kind: Kind  # what the table seems to hold
+    kind: TableKind  # what the table seems to hold
     own: tuple[str, ...] | None  # columns of the OWN key, or None for a root
     owner: str | None  # the owning table, or None
     # Columns and target of every foreign key to another table.
@@ -78,12 +78,12 @@ class Proposal:
     @property
     def lookups(self) -> tuple[str, ...]:
         """Tables that look like look-ups."""
-        return tuple(name for name, item in self.tables.items() if item.kind is Kind.LOOKUP)
+        return tuple(name for name, item in self.tables.items() if item.kind is TableKind.LOOKUP)
 
     @property
     def versions(self) -> tuple[str, ...]:
         """Tables of versions of the schema and its models, without which a tool does not start."""
-        return tuple(name for name, item in self.tables.items() if item.kind is Kind.VERSIONS)
+        return tuple(name for name, item in self.tables.items() if item.kind is TableKind.VERSIONS)
 
     def roots(self) -> tuple[str, ...]:
         """Tables without an owner."""
@@ -205,7 +205,7 @@ def render(proposal: Proposal, opened: frozenset[str] = frozenset()) -> Lines:
     natural = [
         f"{_short(name)}: natural = true: values of {', '.join(item.natural)} may be released"
         for name, item in proposal.tables.items()
-        if item.natural and item.kind is not Kind.LOOKUP
+        if item.natural and item.kind is not TableKind.LOOKUP
     ]
     implied = [
         f"{_short(item.table)}.{item.column} → {_short(item.parent)}: {item.reason}"
@@ -238,7 +238,7 @@ def render_sizes(proposal: Proposal, sizes: Mapping[str, float]) -> Lines:
             f"{'' if columns == item.own else 'or '}{sizes.get(proposal.root(parent), 0):,.0f} of "
             f"{_short(proposal.root(parent))} by {', '.join(columns)}"
             for columns, parent in choices
-            if proposal.tables[parent].kind is not Kind.LOOKUP
+            if proposal.tables[parent].kind is not TableKind.LOOKUP
         ]
         own = [] if item.own else ["each row by itself"]
         rows.append((_short(name), f"{sizes.get(name, 0):,.0f}", "; ".join(own + units)))
@@ -307,7 +307,7 @@ def _lookups(proposal: Proposal, opened: frozenset[str]) -> list[str]:
 def _lookup(item: TableProposal, public: frozenset[str], opened: frozenset[str]) -> str:
     barred = "" if item.table in public else "; stays private: it points to private tables"
     barred = "; PUBLIC" if item.table in opened else barred
-    why = ", ".join(item.lookup_reasons) if item.kind is Kind.LOOKUP else item.kind.label
+    why = ", ".join(item.lookup_reasons) if item.kind is TableKind.LOOKUP else item.kind.label
     return f"{_short(item.table)}: {why}{barred}"
 
 
@@ -326,15 +326,15 @@ def _short(table: str) -> str:
 
 
 #: Kinds of tables that may hold part of a person's data although the person refers to them.
-_HOLDERS = frozenset({Kind.SATELLITE, Kind.PROXY, Kind.GUEST, Kind.SUBJECT})
+_HOLDERS = frozenset({TableKind.SATELLITE, TableKind.PROXY, TableKind.GUEST, TableKind.SUBJECT})
 
 
 @dataclass(frozen=True)
 class _Findings:
     tables: Mapping[str, TableFacts]
     scores: Mapping[str, LookupScore]
-    kinds: Mapping[str, Kind]
-    places: Mapping[str, Place]
+    kinds: Mapping[str, TableKind]
+    places: Mapping[str, Placement]
     undeclared: Mapping[str, frozenset[tuple[str, ...]]]  # columns of such references by table
 
 
@@ -396,7 +396,7 @@ def _natural(found: _Findings, facts: TableFacts) -> tuple[str, ...]:
     owners = {place.own.parent for place in places.values() if place.own}
     apart = facts.name not in owners and not places[facts.name].own
     shaped = found.scores[facts.name].shaped and kind in NAMED_BY_USERS and apart
-    if not (kind is Kind.LOOKUP or shaped) or not is_readable(facts.table):
+    if not (kind is TableKind.LOOKUP or shaped) or not is_readable(facts.table):
         return ()
     return tuple(
         f"{_short(other.name)}.{key.key.columns[0]}"
@@ -409,7 +409,7 @@ def _natural(found: _Findings, facts: TableFacts) -> tuple[str, ...]:
 def _reason(found: _Findings, facts: TableFacts, own: KeyFacts | None) -> str:
     kind, place = found.kinds[facts.name], found.places[facts.name]
     label = kind.label
-    if kind is Kind.GUEST or (kind in PEOPLE and facts.personal):
+    if kind is TableKind.GUEST or (kind in PEOPLE and facts.personal):
         label += f" ({', '.join(sorted(facts.personal))})"
     if own is not None:
         because = f": {', '.join(place.reasons)}" if place.reasons else ""
@@ -438,7 +438,7 @@ def _spread(found: _Findings, facts: TableFacts) -> tuple[str, ...]:
 
     Such a person's data lies in several units, and is protected per unit only.
     """
-    if found.kinds[facts.name] not in PERSON_LIKE - {Kind.ORG}:
+    if found.kinds[facts.name] not in PERSON_LIKE - {TableKind.ORG}:
         return ()
     root = found.places[facts.name].root
     return tuple(
@@ -453,4 +453,4 @@ def _spread(found: _Findings, facts: TableFacts) -> tuple[str, ...]:
 
 def _holds_personal_data(found: _Findings, table: str) -> bool:
     kind, facts = found.kinds[table], found.tables[table]
-    return kind in _HOLDERS or (kind in (Kind.THING, Kind.EVENT) and bool(facts.personal))
+    return kind in _HOLDERS or (kind in (TableKind.THING, TableKind.EVENT) and bool(facts.personal))

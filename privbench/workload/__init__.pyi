@@ -1,18 +1,18 @@
 from .formats import read, write
 from .generators import generate_from_source, generate_from_tables
 from .generators.kinds import KINDS, Plan, kinds
-from .query import Query, Shape, Workload, united
+from .query import Query, QueryShape, Workload, united
 from .replay import replay
-from .results import Answer, QueryResult, Replay, Side
+from .results import QueryAnswer, QueryResult, Replay, Side
 
 __all__ = [
     "KINDS",
-    "Answer",
     "Plan",
     "Query",
+    "QueryAnswer",
     "QueryResult",
+    "QueryShape",
     "Replay",
-    "Shape",
     "Side",
     "Workload",
     "generate_from_source",

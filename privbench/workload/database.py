@@ -28,8 +28,7 @@ from psycopg import conninfo
 
 from privbench.errors import SchemaError
 from privbench.pgsql import Node, SqlError, names, statement, statements, tokens
-from privbench.pgsql.judge import EXPRESSIONS, Name, NotAllowed, constant, judge, shown
-from privbench.pgsql.judge import Scope as Naming
+from privbench.pgsql.judge import EXPRESSIONS, Name, NotAllowed, Scope, constant, judge, shown
 from privbench.postgres.connect import Connection, resolved
 from privbench.postgres.reading import SEARCH_PATH, begin, reading
 from privbench.schema import TableName
@@ -127,7 +126,7 @@ class Database:
             return
         if self._unnamed is not None:
             raise self._unnamed
-        scope = Scope(self, self._schemas, texts=self._judged_texts(tree))
+        scope = CatalogScope(self, self._schemas, texts=self._judged_texts(tree))
         _judge_written(tree, scope, EXPRESSIONS | {"VariableShowStmt"})
 
     def _judged_texts(self, tree: Node) -> frozenset[str]:
@@ -143,7 +142,7 @@ class Database:
         try:
             for text in map(constant, call.nodes("args")):
                 # Texts within such a text are refused.
-                scope = Scope(self, self._schemas)
+                scope = CatalogScope(self, self._schemas)
                 _judge_written(query_tree(text or ""), scope, EXPRESSIONS)
         except (SqlError, NotAllowed):
             return False
@@ -200,7 +199,7 @@ class Database:
                 for tree in _bodies(function):
                     _judge_written(tree, Body(self), kinds)
                 for tree in self._standard_bodies(function):
-                    judge(tree, Scope(self, deep=True), kinds)
+                    judge(tree, CatalogScope(self, deep=True), kinds)
             except (SqlError, NotAllowed) as reason:
                 why = f"{reason}".rstrip(".")
                 name = shown((function.schema, function.name))
@@ -291,7 +290,7 @@ class Database:
             self.refuse_type(self._types[column.type], named=False)
         if row.kind == "v":
             (found,) = ask(self.connection, questions.VIEW, row.oid)
-            self._refuse_definition(found.text, f"the view {name}", Scope(self, deep=True))
+            self._refuse_definition(found.text, f"the view {name}", CatalogScope(self, deep=True))
             return
         for part in self._parts(row):
             self.refuse_relation(part, deep=deep)
@@ -322,10 +321,10 @@ class Database:
 
     def _refuse_expression(self, text: str | None, what: str, uncomputed: frozenset[Name]) -> None:
         if text:
-            scope = Scope(self, deep=True, uncomputed=uncomputed)
+            scope = CatalogScope(self, deep=True, uncomputed=uncomputed)
             self._refuse_definition(f"SELECT {text}", what, scope)
 
-    def _refuse_definition(self, text: str, what: str, scope: Scope) -> None:
+    def _refuse_definition(self, text: str, what: str, scope: CatalogScope) -> None:
         """Refuse an object by its definition as the server prints it under a fixed search path."""
         try:
             judge(statement(text).tree, scope)
@@ -352,7 +351,7 @@ class Database:
         return None
 
 
-class Scope(Naming):
+class CatalogScope(Scope):
     """Judges names by the objects of a database.
 
     Relations without a schema are looked up in the schemas of the path, in order. In definitions of
@@ -472,7 +471,7 @@ class Scope(Naming):
         return False
 
 
-class Body(Scope):
+class Body(CatalogScope):
     """Judges names in the text of a function, which may be called under any search path.
 
     A relation without a schema may be any of that name, and it may be read with the rights of the
@@ -493,7 +492,7 @@ def _named(kinds: Mapping[str, Sequence[Any]], name: Name) -> list[Any]:
     return [row for row in kinds.get(name[-1], ()) if schema in (None, row.schema)]
 
 
-def _judge_written(tree: Node, scope: Scope, kinds: frozenset[str]) -> None:
+def _judge_written(tree: Node, scope: CatalogScope, kinds: frozenset[str]) -> None:
     """Refuse a query that may do more than read, as somebody has written it."""
     judge(tree, scope, kinds)
     for node in tree.walk():

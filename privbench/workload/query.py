@@ -13,7 +13,7 @@ from privbench.pgsql.expressions import expression_tree
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class QueryShape:
     """Facts of a query's text, found without running it."""
 
     # Table references, counted each time they occur (references to a WITH query are not
@@ -43,7 +43,7 @@ class Query:
     place: Annotated[str, Field(max_length=0)] = field(default="", compare=False)
 
     @property
-    def shape(self) -> Shape:
+    def shape(self) -> QueryShape:
         """Tables and joins of the text."""
         return shape(self.sql)
 
@@ -119,7 +119,7 @@ def conjuncts(condition: exp.Expr | None) -> Iterator[exp.Expr]:
 
 
 @lru_cache(maxsize=4096)
-def shape(sql: str) -> Shape:
+def shape(sql: str) -> QueryShape:
     """Count the tables and joins of a statement.
 
     >>> shape("SELECT count(*) FROM a, b JOIN c USING (x) WHERE a.i = b.i")
@@ -129,10 +129,10 @@ def shape(sql: str) -> Shape:
     """
     tree = parse(sql)
     if tree is None:
-        return Shape(None, None)
+        return QueryShape(None, None)
     named = {cte.alias for cte in tree.find_all(exp.CTE)}
     tables = sum(
         bool(table.name) and (bool(table.db) or table.name not in named)
         for table in tree.find_all(exp.Table)
     )
-    return Shape(tables, len(list(tree.find_all(exp.Join))))
+    return QueryShape(tables, len(list(tree.find_all(exp.Join))))

@@ -5,7 +5,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from itertools import chain, count, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import psycopg
 
@@ -14,9 +14,9 @@ from privbench.pgsql import SETTINGS
 from privbench.workload import safety
 from privbench.workload.database import Database
 from privbench.workload.query import Query, Refusal, Workload
-from privbench.workload.results import Answer, QueryResult, Replay, ReplayLog
+from privbench.workload.results import QueryAnswer, QueryResult, Replay, ReplayLog
 from privbench.workload.safety import NONE, Trust
-from privbench.workload.session import ALIGNED, NOTHING, Before, Session, summarise
+from privbench.workload.session import ALIGNED, NOTHING, Before, ReplaySession, summarise
 
 #: Called with a step, how many of its kind are done, and how many there are.
 Tell = Callable[[str, int, int], None]
@@ -27,6 +27,22 @@ AGAIN = "source again"
 
 def silent(step: str, done: int, total: int) -> None:
     """Report nothing."""
+
+
+class ReplayOptions(TypedDict, total=False):
+    """How `replay` runs queries; what is not given is as there."""
+
+    repeats: int  # timed runs a query and side, at least 1
+    warmup: int  # untimed runs before them
+    timeout: float  # seconds that one run may take, as the servers' ``statement_timeout``
+    explain: bool  # also keep EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) of one further run
+    # Also run the first database against itself, which shows how much of a discrepancy of run times
+    # is the machine's noise.
+    floor: bool
+    before: Before  # steps before each run
+    # Functions that the operator lets the queries call beyond the lists, and whether refused
+    # queries are left out.
+    trust: Trust
 
 
 def replay(
@@ -47,7 +63,8 @@ def replay(
 ) -> Replay:
     """Run every query on every database; results come in the order of the workload.
 
-    Queries run without locking clauses and EXPLAIN, see `safety.replayed`.
+    Queries run without locking clauses and EXPLAIN, see `safety.replayed`. Options that are not
+    listed here are those of `ReplayOptions`.
 
     The runs of one query are interleaved in rounds of one run on each side, in an order that
     changes from round to round and from query to query, so that a disturbance or a warmer cache
@@ -58,23 +75,11 @@ def replay(
     exchangeable: run times of the first against the second database, and of the first against
     itself, come from one distribution.
 
-    Args:
-        workload: Queries that only read.
-        dsns: DSN by the database's name in the result; the first one's session settings hold on
-            all of them.
-        repeats: Timed runs a query and side, at least 1.
-        warmup: Untimed runs before them.
-        timeout: Seconds that one run may take, as the servers' ``statement_timeout``.
-        tell: Called after every query that was run.
-        settings: Session settings that override the first side's.
-        log: File of JSON lines, written as the replay runs; an interrupted replay resumes from it.
-        finish: Mark the log done at the end, so that the next replay begins anew. Without it the
-            results can be taken up again until `ReplayLog.finish` is called.
-        explain: Also keep EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) of one further run.
-        floor: Also run the first database against itself.
-        before: Steps before each run.
-        trust: Functions that the operator lets the queries call beyond the lists, and whether
-            refused queries are left out.
+    * ``dsns``: DSN by the database's name in the result; the first one's session settings hold on
+      all of them, but for those in ``settings``.
+    * ``tell`` is called after every query that was run.
+    * ``log``: file of JSON lines, written as the replay runs; an interrupted replay resumes from it
+      until it is marked done, at the end (``finish``) or by `ReplayLog.finish`.
 
     Raises:
         UsageError: Queries do more than read, two queries share an id, the log is another
@@ -138,7 +143,7 @@ def _check(workload: Workload, dsns: Mapping[str, str], repeats: int, timeout: f
 
 
 def _judge(
-    workload: Workload, opened: Mapping[str, Session], path: str, trust: Trust
+    workload: Workload, opened: Mapping[str, ReplaySession], path: str, trust: Trust
 ) -> tuple[Workload, dict[str, str], tuple[Refusal, ...]]:
     """The queries as they run, what was left out of their texts, and those that are refused.
 
@@ -165,18 +170,18 @@ def _judge(
 
 
 @contextmanager
-def sessions(dsns: Mapping[str, str]) -> Iterator[dict[str, Session]]:
+def sessions(dsns: Mapping[str, str]) -> Iterator[dict[str, ReplaySession]]:
     """A session for each name, closed at the end."""
     with ExitStack() as stack:
         opened = {}
         for name, dsn in dsns.items():
-            opened[name] = Session(dsn)
+            opened[name] = ReplaySession(dsn)
             stack.callback(opened[name].close)
         yield opened
 
 
 def _align(
-    opened: dict[str, Session], settings: Mapping[str, str], timeout: float
+    opened: dict[str, ReplaySession], settings: Mapping[str, str], timeout: float
 ) -> dict[str, str]:
     first = next(iter(opened.values()))
     # SETTINGS come last and win, so that servers parse queries as the judge did.
@@ -192,13 +197,13 @@ def _align(
 def _rounds(
     query: Query,
     number: int,
-    opened: Mapping[str, Session],
+    opened: Mapping[str, ReplaySession],
     rounds: tuple[int, int],
     before: Before,
     explain: bool,
 ) -> QueryResult:
     """Run all rounds of one query on all sides, untimed ones first."""
-    runs: dict[str, list[Answer]] = {name: [] for name in opened}
+    runs: dict[str, list[QueryAnswer]] = {name: [] for name in opened}
     left = list(opened)
     for name in chain.from_iterable(islice(orders(list(opened), number), sum(rounds))):
         if name not in left:

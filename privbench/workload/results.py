@@ -23,7 +23,7 @@ _DONE = {"done": True}
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class QueryAnswer:
     """One query on one database."""
 
     status: Status  # ``timeout`` where any run passed the time-out
@@ -53,7 +53,7 @@ class QueryResult:
     """
 
     id: str
-    answers: dict[str, Answer]
+    answers: dict[str, QueryAnswer]
 
 
 @dataclass(frozen=True, slots=True)

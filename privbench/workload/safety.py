@@ -70,7 +70,7 @@ class Trust:
 NONE = Trust()
 
 
-class Text(Scope):
+class TextScope(Scope):
     """The scope for judging a text alone, without a database.
 
     With ``users`` functions of users are allowed, which are judged on the database before they run,
@@ -126,7 +126,7 @@ def check(workload: Workload, judges: Judges | None = None) -> None:
         UsageError: A query cannot be parsed, or is no query, or does more than read; the message
             names every such query.
     """
-    found = refusals(workload, judges or {"": lambda tree: judge(tree, Text())})
+    found = refusals(workload, judges or {"": lambda tree: judge(tree, TextScope())})
     if found:
         raise refused(workload, found)
 
@@ -228,7 +228,7 @@ def replayed(query: Query) -> tuple[Query, str]:
 def fault(text: str, trust: Trust = NONE) -> str | None:
     """Why a query is not replayed, judged by its text and without its values; None if it is."""
     try:
-        judge(query_tree(text), Text(trust))
+        judge(query_tree(text), TextScope(trust))
     except SqlError:
         return "it cannot be read"
     except NotAllowed as reason:

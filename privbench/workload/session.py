@@ -27,7 +27,7 @@ from privbench.postgres.stream import next_result
 from privbench.postgres.unfinished import refuse_unfinished
 from privbench.workload import questions
 from privbench.workload.questions import ask
-from privbench.workload.results import Answer, Side, Status
+from privbench.workload.results import QueryAnswer, Side, Status
 
 #: Session settings that affect plans, results or their text. They are read from the first side and
 #: set on every side.
@@ -113,7 +113,7 @@ class Before:
 NOTHING = Before()
 
 
-class Session:
+class ReplaySession:
     """A connection of its own on which queries are timed."""
 
     def __init__(self, dsn: str) -> None:
@@ -191,7 +191,7 @@ class Session:
         fixed = self.settings(RECORDED)
         return Side(row.database, row.version, fixed, row.catalog, row.role, tuple(row.powers))
 
-    def run(self, text: str) -> Answer:
+    def run(self, text: str) -> QueryAnswer:
         """Execute a query once in a READ ONLY transaction; a run that failed is timed as well."""
         with self._begun(self._aligned):
             return self._timed(text)
@@ -220,7 +220,7 @@ class Session:
         if not self.connection.closed:
             self.connection.rollback()
 
-    def _timed(self, text: str) -> Answer:
+    def _timed(self, text: str) -> QueryAnswer:
         server = self.connection.pgconn
         begin = time.perf_counter()
         try:
@@ -235,7 +235,7 @@ class Session:
             raise
         return replace(run, seconds=(time.perf_counter() - begin,))
 
-    def _fetched(self, server: pq.abc.PGconn) -> Answer:
+    def _fetched(self, server: pq.abc.PGconn) -> QueryAnswer:
         """Fetch a result to its end or to the row limit."""
         rows, number, truncated, failure = 0, None, False, None
         while (result := next_result(server)) is not None:
@@ -252,10 +252,10 @@ class Session:
         # The cancellation at the row limit is no error.
         if failure is None or truncated:
             single = rows == 1 and number is not None
-            return Answer("ok", number if single else rows, truncated=truncated)
+            return QueryAnswer("ok", number if single else rows, truncated=truncated)
         code = failure.sqlstate or "08000"
         status: Status = "timeout" if code == _TIMEOUT else "error"
-        return Answer(status, error=code, message=describe(failure))
+        return QueryAnswer(status, error=code, message=describe(failure))
 
 
 def _integer(result: pq.abc.PGresult) -> int | None:
@@ -266,7 +266,7 @@ def _integer(result: pq.abc.PGresult) -> int | None:
     return None if value is None else int(value)
 
 
-def summarise(runs: list[Answer], warmup: int, plan: Any = None) -> Answer:
+def summarise(runs: list[QueryAnswer], warmup: int, plan: Any = None) -> QueryAnswer:
     """Join the runs of one query on one side; the first ``warmup`` of them are not timed."""
     return replace(
         runs[-1],

@@ -8,7 +8,7 @@ from privbench.display import json_visible
 from privbench.postgres import binaries
 from privbench.postgres.ddl import Ddl
 from privbench.publish.checksums import digest, sums_text, walk
-from privbench.publish.facts import Bundle, Certificate, Statistics, parse
+from privbench.publish.facts import Bundle, Certificate, PublishedStatistics, parse
 from privbench.publish.scripts import rendered
 from privbench.workload import read
 
@@ -42,7 +42,7 @@ def render(folder):
         parse(Certificate, (folder / "certificate.json").read_bytes()),
         Ddl(*((folder / f"schema/{part}.sql").read_text() for part in ("before", "after"))),
         read(folder / "workload/workload.json"),
-        parse(Statistics, statistics.read_bytes()) if statistics.exists() else None,
+        parse(PublishedStatistics, statistics.read_bytes()) if statistics.exists() else None,
         {path: digest(folder, path) for path in walk(folder) if path.startswith("data/")},
     )
     for path, text in texts.items():

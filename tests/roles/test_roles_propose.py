@@ -12,7 +12,7 @@ import pytest
 
 from privbench.config import Config
 from privbench.errors import ConfigError
-from privbench.roles import Kind, Proposal, propose, render
+from privbench.roles import Proposal, TableKind, propose, render
 from privbench.schema import Schema
 from privbench.words import own_words
 
@@ -66,7 +66,7 @@ def test_what_is_proposed(case, read):
         assert {*map(_short, proposal.public())} == {*said["public"]} - {"none"}
     for line in said["kind"]:
         name, kind = line.split(": ")
-        assert tables[name].kind is Kind[kind]
+        assert tables[name].kind is TableKind[kind]
     for name, words in (line.split(":", 1) for line in said["tie"]):
         assert len(tables[name].second_owners) == bool(words)
         assert all(word.strip() in "".join(tables[name].second_owners) for word in words.split(";"))
@@ -106,7 +106,7 @@ def test_words_of_a_config_are_read_as_those_of_the_lists(read):
         said = propose(schema)
     owners = ["antrag: azubis by gestellt_von", "bestellung: azubis by azubi_id"]
     assert _owners(said) == owners
-    assert said.tables["public.azubis"].kind is Kind.SUBJECT
+    assert said.tables["public.azubis"].kind is TableKind.SUBJECT
     assert said.lookups == ("public.artikelstamm",)
     # Without their words the maker owns, and the applicant does not.
     with own_words({"person": own["person"]}):
@@ -120,8 +120,8 @@ def test_words_of_a_config_outrank_the_lists_and_have_to_be_read_as_a_word_of_th
     for own in ({}, {"Product": ["Client"]}):
         with own_words(own):
             kinds.append(propose(schema).tables["public.client"].kind)
-    assert kinds[0] is Kind.SUBJECT
-    assert kinds[1] is Kind.LOOKUP
+    assert kinds[0] is TableKind.SUBJECT
+    assert kinds[1] is TableKind.LOOKUP
     for word in ("custmer", ""):
         with pytest.raises(ConfigError, match="which no list has"), own_words({word: ["azubi"]}):
             pass

@@ -1,19 +1,23 @@
 """Hides `privbench-lab` from every Python that has this folder on PYTHONPATH.
 
 The core's tests run so in `scripts/test`, with all processes that they start: neither the lab's
-modules nor its entry points are there, as if it had never been installed.
+modules nor its entry points are there, as if it had never been installed. Programs that a worker of
+the tests starts have no pandas either: privbench needs none, and pyarrow would load it each time.
 """
 
+import os
 import sys
 from importlib import metadata
 from importlib.abc import MetaPathFinder
 
+_HIDDEN = {"privbench_lab"} | ({"pandas"} if "PYTEST_XDIST_WORKER" in os.environ else set())
+
 
 class _NoLab(MetaPathFinder):
-    """Finds no lab, before anything else may."""
+    """Finds nothing that is hidden, before anything else may."""
 
     def find_spec(self, fullname, path=None, target=None):
-        if fullname.partition(".")[0] == "privbench_lab":
+        if fullname.partition(".")[0] in _HIDDEN:
             raise ModuleNotFoundError(f"No module named {fullname!r}", name=fullname)
 
 

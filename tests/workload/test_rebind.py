@@ -19,7 +19,7 @@ from privbench.postgres.introspect import introspect
 from privbench.workload import Plan, Query, Workload, write
 from privbench.workload.generators.rows import DatabaseRows
 from privbench.workload.rebind import Planner, Rebinding, rebind
-from privbench.workload.rebind.marks import Mark, mark
+from privbench.workload.rebind.marks import LiteralMark, mark
 
 DOCS = sql_of(__file__, "docs")
 
@@ -200,8 +200,8 @@ def test_what_cannot_be_bound_is_left_out_and_said(clone):
 
 
 def test_odd_texts_do_not_slip_through(clone):
-    assert Mark(0, "bits", "1").written("010") == "B'010'"
-    assert Mark(0, "bits", "1").written("1' OR 'a") == "'1'' OR ''a'"
+    assert LiteralMark(0, "bits", "1").written("010") == "B'010'"
+    assert LiteralMark(0, "bits", "1").written("1' OR 'a") == "'1'' OR ''a'"
     # Not a number, and marks that are none of ASCII's.
     assert _one(clone, "SELECT '…', '--', id FROM orders LIMIT '²'").split()[1:3] == [
         "'x',",

@@ -17,7 +17,7 @@ from privbench.pgsql import pieces
 from privbench.workload import Query, Workload, read, write
 from privbench.workload.formats import by_name, names
 from privbench.workload.formats.base import CONFIDENTIAL
-from privbench.workload.query import Shape, shape
+from privbench.workload.query import QueryShape, shape
 from privbench.workload.safety import check
 
 ODD = [
@@ -288,9 +288,9 @@ def test_a_bad_query_is_told_by_its_id_and_place():
 
 def test_tables_and_joins_are_counted_and_the_digest_tells_workloads_apart():
     assert shape("SELECT 1 FROM a x, a y LEFT JOIN b USING (i) WHERE EXISTS (SELECT 1 FROM c)") == (
-        Shape(4, 2)
+        QueryShape(4, 2)
     )
-    assert shape("SELECT ((((") == Shape(None, None)
+    assert shape("SELECT ((((") == QueryShape(None, None)
     # The digest tells workloads apart.
     one = Workload("w", (Query("a", "SELECT 1"), Query("b", "SELECT 2")))
     other = Workload("w", (Query("a", "SELECT 1b"), Query("", "SELECT 2")))

@@ -24,18 +24,18 @@ from privbench.workload import (
     generate_from_tables,
     kinds,
 )
-from privbench.workload.generators.draft import Draft, JoinTree, draw
+from privbench.workload.generators.draft import JoinTree, QueryDraft, draw
 from privbench.workload.generators.rows import (
-    Columns,
     DatabaseAnswers,
     DatabaseRows,
     MemoryAnswers,
     MemoryRows,
+    TableColumns,
     anchored,
 )
 from privbench.workload.safety import check
 
-Tables = Mapping[str, Columns]
+Tables = Mapping[str, TableColumns]
 
 # Two keys to one parent, a self-reference, a composite key that may be NULL, and a key to UNIQUE.
 PRESS = sql_of(__file__, "press")
@@ -219,7 +219,7 @@ def test_counts_in_memory_are_those_of_the_database(kind, tables, source, schema
     counts: list[tuple[int, int | None]] = []
 
     class Both(DatabaseAnswers):
-        def count(self, draft: Draft, enough: int | None = None) -> int | None:
+        def count(self, draft: QueryDraft, enough: int | None = None) -> int | None:
             found = super().count(draft)
             assert super().count(draft, 1) == min(found or 0, 1)
             counts.append((memory.count(draft), found))
@@ -306,6 +306,6 @@ def test_anchors_join_dead_ends_are_none_and_a_slow_query_is_given_up(press, pre
     assert ends[True] > 0
     assert ends[False] > 20
     # A slow query is given up, and the session goes on.
-    all_pairs = Draft(JoinTree((press_schema.table("article"),) * 4), ())
+    all_pairs = QueryDraft(JoinTree((press_schema.table("article"),) * 4), ())
     assert DatabaseAnswers(press, 0.05).count(all_pairs) is None
     assert press.execute("SHOW statement_timeout").fetchone() == ("0",)

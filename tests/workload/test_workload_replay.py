@@ -13,7 +13,7 @@ from market import execute
 from sql_files import cases
 
 from privbench.errors import ConnectionFailed, DatabaseError, UsageError
-from privbench.workload import Answer, Query, Workload, replay
+from privbench.workload import Query, QueryAnswer, Workload, replay
 from privbench.workload.replay import AGAIN, orders
 from privbench.workload.safety import Trust
 from privbench.workload.session import Before
@@ -29,7 +29,7 @@ def _workload(*texts: str) -> Workload:
     return Workload("test", tuple(Query(f"q{i}", sql) for i, sql in enumerate(texts, 1)))
 
 
-def _alone(dsn: str, *texts: str, **options: Any) -> list[Answer]:
+def _alone(dsn: str, *texts: str, **options: Any) -> list[QueryAnswer]:
     """The answers of one database that runs each query once."""
     found = replay(_workload(*texts), {"source": dsn}, repeats=1, warmup=0, **options)
     return [result.answers["source"] for result in found.results]

@@ -13,7 +13,7 @@ import click
 
 from privbench import pipeline
 from privbench.cli.console import echo
-from privbench.cli.options import State, config_option, network_option, read_config
+from privbench.cli.options import CommandState, config_option, network_option, read_config
 
 
 @click.command()
@@ -37,7 +37,7 @@ from privbench.cli.options import State, config_option, network_option, read_con
 @network_option
 @click.pass_obj
 def audit(
-    state: State,
+    state: CommandState,
     /,
     source: str,
     output: str,

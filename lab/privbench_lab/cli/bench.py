@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from privbench.cli.console import echo
-from privbench.cli.options import State, fail_if_option
+from privbench.cli.options import CommandState, fail_if_option
 
 if TYPE_CHECKING:
     from privbench_lab.bench.results import Results
@@ -27,7 +27,7 @@ _SHOWN = ("auroc.mean", "kld.2", "qerror.mean", "loglik.test", "params.l1", "sec
 @fail_if_option("'auroc.gb[adult/privbench/1] < 0.9'")
 @click.pass_obj
 def bench(
-    state: State,
+    state: CommandState,
     grid: str,
     output: str,
     folder: str | None,

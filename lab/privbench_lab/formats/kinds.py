@@ -9,8 +9,8 @@ import numpy as np
 from privbench.errors import UsageError
 from privbench.rng import generator
 from privbench.schema import Schema, Table
-from privbench.workload.generators.draft import Draft, JoinTree, Row, Values, pick
-from privbench.workload.generators.kinds import Kind, Plan, around, collect
+from privbench.workload.generators.draft import ColumnSample, JoinTree, QueryDraft, Row, pick
+from privbench.workload.generators.kinds import Plan, WorkloadKind, around, collect
 from privbench.workload.generators.rows import Answers, RowSource
 from privbench.workload.query import Workload
 
@@ -30,14 +30,14 @@ def sam(rows: RowSource, answers: Answers, schema: Schema, plan: Plan) -> Worklo
     rng = generator(plan.seed, "sam workload")
     tables = [table for table in schema if rows.values(table)] or list(schema)
 
-    def operators(values: Values, text: str) -> list[str]:
+    def operators(values: ColumnSample, text: str) -> list[str]:
         ranged = (values.ordered or values.column.type.category == "S") and len(
             set(values.texts)
         ) >= _RANGED
         equal = values.texts.count(text) > 1
         return [one for one in plan.operators if (equal if one == "=" else ranged)]
 
-    def drawn(_joins: int) -> Draft | None:
+    def drawn(_joins: int) -> QueryDraft | None:
         return around(a_row(tables, rows, rng), rows, plan, rng, operators, exact=True)
 
     return collect("sam", plan, drawn, answers)
@@ -53,17 +53,17 @@ def california(rows: RowSource, answers: Answers, schema: Schema, plan: Plan) ->
     """
     rng = generator(plan.seed, "california workload")
 
-    def ranged(values: Values) -> bool:
+    def ranged(values: ColumnSample) -> bool:
         return values.ordered and values.column.type.category == "N"
 
     tables = [table for table in schema if any(map(ranged, rows.values(table)))]
     if not tables:
         raise UsageError("no table has a numeric column with values that is no key.")
 
-    def operators(values: Values, _text: str) -> list[str]:
+    def operators(values: ColumnSample, _text: str) -> list[str]:
         return list(plan.operators) if ranged(values) else []
 
-    def drawn(_joins: int) -> Draft | None:
+    def drawn(_joins: int) -> QueryDraft | None:
         return around(a_row(tables, rows, rng), rows, plan, rng, operators)
 
     return collect("california", plan, drawn, answers)
@@ -78,7 +78,7 @@ def a_row(
     return (JoinTree((table,)), [pick(starts, rng)]) if starts else None
 
 
-KINDS: dict[str, Kind] = {
-    "sam": Kind(sam, Plan(1000, (0, 0), (1, 5), ("=", "<=", ">="))),
-    "california": Kind(california, Plan(400, (0, 0), operators=("<=", ">=", "between"))),
+KINDS: dict[str, WorkloadKind] = {
+    "sam": WorkloadKind(sam, Plan(1000, (0, 0), (1, 5), ("=", "<=", ">="))),
+    "california": WorkloadKind(california, Plan(400, (0, 0), operators=("<=", ">=", "between"))),
 }

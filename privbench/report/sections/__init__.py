@@ -24,11 +24,11 @@ from privbench.report.sections import (
 )
 from privbench.report.templates import template
 
-Values = dict[str, object]
+SectionValues = dict[str, object]
 
 #: Functions for the values that the templates need besides the document; a section is left out if
 #: its function returns None. They are in the page's order.
-SECTIONS: dict[str, Callable[[ComparisonDocument], Values | None]] = {
+SECTIONS: dict[str, Callable[[ComparisonDocument], SectionValues | None]] = {
     "headline": lambda document: {"headlines": headlines(document)},
     "drift": lambda document: _if(document.drift),
     "qerror": qerror.values,
@@ -68,12 +68,14 @@ def sections(document: ComparisonDocument) -> Iterator[Section]:
                 yield _section(plugin.name, plugin.template(), document, plugin.values(document))
 
 
-def _section(name: str, shown: Template, document: ComparisonDocument, values: Values) -> Section:
+def _section(
+    name: str, shown: Template, document: ComparisonDocument, values: SectionValues
+) -> Section:
     module: Any = shown.make_module({"document": document, **values})
     # Safe because the template has escaped every value.
     return Section(name, module.title, module.intro, Markup(module))  # noqa: S704
 
 
-def _if(part: object) -> Values | None:
+def _if(part: object) -> SectionValues | None:
     """No further values; None where the document lacks the part that the section shows."""
     return {} if part else None

@@ -12,13 +12,19 @@ from pydantic_core import to_json
 SOURCE_COLOUR, CLONE_COLOUR, QUIET_COLOUR = "#0072B2", "#D55E00", "#8A94A3"
 _FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 #: A trace or an axis of a chart, as plotly.js takes it.
-Part = Mapping[str, Any]
+ChartPart = Mapping[str, Any]
 #: Most points of a distribution's curve; of a longer one every n-th point is drawn.
 _POINTS = 2000
 
 
 def embed(
-    name: str, height: int, traces: Sequence[Part], *, x: Part, y: Part, **more: object
+    name: str,
+    height: int,
+    traces: Sequence[ChartPart],
+    *,
+    x: ChartPart,
+    y: ChartPart,
+    **more: object,
 ) -> Markup:
     """A chart as data in the page, of a height in pixels, drawn when it is looked at.
 

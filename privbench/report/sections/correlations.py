@@ -17,7 +17,7 @@ Matrix = list[list[float | None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
+class CorrelationGrid:
     """One matrix as paths."""
 
     title: str  # its heading
@@ -47,7 +47,7 @@ def values(document: ComparisonDocument) -> dict[str, object] | None:
     }
 
 
-def _grids(part: CorrelationPart) -> list[Grid]:
+def _grids(part: CorrelationPart) -> list[CorrelationGrid]:
     gaps: Matrix = [
         [None if a is None or b is None else b - a for a, b in zip(*rows, strict=True)]
         for rows in zip(part.real, part.clone, strict=True)
@@ -59,7 +59,7 @@ def _grids(part: CorrelationPart) -> list[Grid]:
     ]
 
 
-def _grid(title: str, side: str, matrix: Matrix) -> Grid:
+def _grid(title: str, side: str, matrix: Matrix) -> CorrelationGrid:
     size, few = SIDE / len(matrix), len(matrix) <= _NUMBERED
     paths: dict[str, str] = {}
     numbers: list[tuple[int, int, str]] = []
@@ -71,7 +71,7 @@ def _grid(title: str, side: str, matrix: Matrix) -> Grid:
                 paths[name] = paths.get(name, "") + cell
             if few and value is not None:
                 numbers.append((y, x, name))
-    return Grid(title, side, paths, numbers)
+    return CorrelationGrid(title, side, paths, numbers)
 
 
 def step(value: float | None) -> str:

@@ -23,7 +23,7 @@ from privbench.postgres.connect import SELECT, Connection
 from privbench.postgres.failures import database_errors
 from privbench.rng import generator
 from privbench.workload.query import Query, Workload
-from privbench.workload.safety import Text, query_tree
+from privbench.workload.safety import TextScope, query_tree
 
 #: Kinds of PostgreSQL's scanner that stand for a value.
 _CONSTANTS = frozenset({"SCONST", "USCONST", "ICONST", "FCONST", "BCONST", "XCONST", "PARAM"})
@@ -252,7 +252,7 @@ def reason_against(text: str) -> str | None:
         # pg_stat_statements writes parameters even where PostgreSQL's syntax allows none, so they
         # are replaced by values before the text is parsed.
         tree = query_tree(bound(text, ["0"] * MOST_PARAMETERS))
-        judge(tree, Text(users=True))
+        judge(tree, TextScope(users=True))
     except SqlError:
         return _UNREADABLE
     except NotAllowed as reason:

@@ -62,7 +62,7 @@ _CONSTANT = re.compile(r"\s*(?:'((?:[^']++|'')*+)'|([-+]?[\d.]+|true|false)|null
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class LogEntry:
     """One entry of a log of any format."""
 
     message: str  # its message
@@ -71,7 +71,7 @@ class Entry:
     application: str | None = None  # the session's ``application_name``, where the log states it
 
 
-def execution(entry: Entry) -> Execution | str | None:
+def execution(entry: LogEntry) -> Execution | str | None:
     """The statement that an entry reports, or why it is left out; None if it reports no statement.
 
     >>> execution(Entry("duration: 0.1 ms  execute <unnamed>: SELECT $1", "parameters: $1 = '7'"))
@@ -197,13 +197,13 @@ def _first_line(prefix: str | None, head: Sequence[str]) -> re.Pattern[str]:
     return best
 
 
-def _of_text(lines: Iterable[str], first: re.Pattern[str]) -> Iterator[Entry]:
+def _of_text(lines: Iterable[str], first: re.Pattern[str]) -> Iterator[LogEntry]:
     """The LOG entries, each with the DETAIL that follows it."""
     for piece, after in pairwise(chain(_pieces(lines, first), [None])):
         if piece is not None and piece[0]["level"] == "LOG":
             found, text = piece
             detail = after[1] if after is not None and after[0]["level"] == "DETAIL" else ""
-            yield Entry(text, detail, _named(found, "database"), _named(found, "application"))
+            yield LogEntry(text, detail, _named(found, "database"), _named(found, "application"))
 
 
 def _pieces(lines: Iterable[str], first: re.Pattern[str]) -> Iterator[tuple[re.Match[str], str]]:
@@ -343,7 +343,7 @@ def _files(paths: Sequence[str | Path]) -> list[Path]:
     return found
 
 
-def _entries(path: Path, prefix: str | None) -> Iterator[Entry]:
+def _entries(path: Path, prefix: str | None) -> Iterator[LogEntry]:
     """The LOG entries of a log; its first lines identify its format."""
     head, lines = _head(path), _lines(path)
     if not head:
@@ -356,11 +356,11 @@ def _entries(path: Path, prefix: str | None) -> Iterator[Entry]:
     return _of_text(lines, _first_line(prefix, head))
 
 
-def _of_csv(lines: Iterable[str]) -> Iterator[Entry]:
+def _of_csv(lines: Iterable[str]) -> Iterator[LogEntry]:
     """Entries of ``log_destination = csvlog``."""
     for row in _rows(lines):
         if len(row) >= _LEAST and row[_SEVERITY] == "LOG":
-            yield Entry(row[_MESSAGE], row[_DETAIL], row[_DATABASE] or None, row[_APPLICATION])
+            yield LogEntry(row[_MESSAGE], row[_DETAIL], row[_DATABASE] or None, row[_APPLICATION])
 
 
 def _rows(lines: Iterable[str]) -> Iterator[list[str]]:
@@ -382,13 +382,13 @@ def _head(path: Path) -> list[str]:
     return head
 
 
-def _of_json(lines: Iterable[str]) -> Iterator[Entry]:
+def _of_json(lines: Iterable[str]) -> Iterator[LogEntry]:
     """Entries of ``log_destination = jsonlog``, one object a line; incomplete lines are skipped."""
     for item in map(_object, lines):
         if item.get("error_severity") == "LOG":
             message, detail = (str(item.get(name, "")) for name in ("message", "detail"))
             names = (item.get(name) for name in ("dbname", "application_name"))
-            yield Entry(message, detail, *(None if n is None else str(n) for n in names))
+            yield LogEntry(message, detail, *(None if n is None else str(n) for n in names))
 
 
 def _object(line: str) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from privbench.limits import faults
 from privbench.pgsql import SqlError, placed_pieces
 from privbench.workload.query import Query, Workload
 
-Model = TypeVar("Model", bound=BaseModel)
+ParsedModel = TypeVar("ParsedModel", bound=BaseModel)
 
 #: The comment that is the first line of a confidential workload.
 CONFIDENTIAL = "CONFIDENTIAL: literals and answers come from private rows."
@@ -57,7 +57,7 @@ def read_lines(path: Path) -> list[str]:
     return [line for line in lines if line.strip()]
 
 
-def read_json(path: Path, kind: type[Model]) -> Model:
+def read_json(path: Path, kind: type[ParsedModel]) -> ParsedModel:
     """The JSON of a file as a pydantic model, which checks it."""
     try:
         return kind.model_validate_json(read_text(path))

@@ -11,12 +11,12 @@ from privbench.schema import Schema
 from privbench.workload.generators.kinds import Plan, kinds
 from privbench.workload.generators.rows import (
     Answers,
-    Columns,
     DatabaseAnswers,
     DatabaseRows,
     MemoryAnswers,
     MemoryRows,
     RowSource,
+    TableColumns,
 )
 from privbench.workload.query import Workload
 
@@ -59,7 +59,7 @@ def generate_from_source(
 
 
 def generate_from_tables(
-    tables: Mapping[str, Columns],
+    tables: Mapping[str, TableColumns],
     kind: str,
     schema: Schema,
     plan: Plan | None = None,

@@ -18,7 +18,7 @@ from privbench.schema import Column, ForeignKey, Schema, Table
 
 #: One row of a table, by column: the values as PostgreSQL prints them, None for NULL.
 Row = dict[str, str | None]
-Item = TypeVar("Item")
+Drawable = TypeVar("Drawable")
 
 #: Types whose values are printed in ISO format, whatever the session's DateStyle.
 DATES = frozenset({"date", "timestamp", "timestamptz"})
@@ -36,7 +36,7 @@ _FEW = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Values:
+class ColumnSample:
     """Values of one column, from which literals are taken."""
 
     column: Column
@@ -47,7 +47,7 @@ class Values:
     patterns: tuple[str, ...] = ()  # of LIKE, ``word%`` and ``%word%``, that many texts match
 
     @classmethod
-    def of(cls, column: Column, texts: Sequence[str | None]) -> Values:
+    def of(cls, column: Column, texts: Sequence[str | None]) -> ColumnSample:
         """Judge a column by a sample of its values."""
         short = tuple(cls.short(text) for text in texts)
         distinct = len({text for text in short if text is not None})
@@ -95,11 +95,11 @@ def _patterns(texts: Sequence[str | None]) -> tuple[str, ...]:
 
 
 def matches(pattern: str, text: str) -> bool:
-    """Whether a text matches one of `Values.patterns`."""
+    """Whether a text matches one of `ColumnSample.patterns`."""
     return pattern[1:-1] in text if pattern[0] == "%" else text.startswith(pattern[:-1])
 
 
-def judged(table: Table, rows: Sequence[Row]) -> list[Values]:
+def judged(table: Table, rows: Sequence[Row]) -> list[ColumnSample]:
     """The columns of a table that predicates may use, with their values in some rows.
 
     Keys and columns of composite types are left out.
@@ -107,14 +107,14 @@ def judged(table: Table, rows: Sequence[Row]) -> list[Values]:
     keys = table.key_columns | set(table.primary_columns)
     keys |= {unique.columns[0] for unique in table.unique_sets if len(unique.columns) == 1}
     found = [
-        Values.of(column, [row[column.name] for row in rows])
+        ColumnSample.of(column, [row[column.name] for row in rows])
         for column in table.columns
         if column.name not in keys and (column.type.category in "NDTBS" or column.type.kind == "e")
     ]
     return [values for values in found if values.usable]
 
 
-def pick(items: Sequence[Item], rng: np.random.Generator) -> Item:
+def pick(items: Sequence[Drawable], rng: np.random.Generator) -> Drawable:
     """A random one of some items."""
     return items[int(rng.integers(len(items)))]
 
@@ -215,7 +215,7 @@ class Predicate:
     """A condition on one column."""
 
     table: int  # place of the column's table in the tree
-    values: Values  # the column
+    values: ColumnSample  # the column
     operator: str  # one of `OPERATORS`, or ``is null`` or ``is not null``
     # Its literals: two for ``between``, none for tests for NULL, else one.
     texts: tuple[str, ...] = ()
@@ -231,7 +231,7 @@ class Predicate:
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class QueryDraft:
     """A query to be written."""
 
     tree: JoinTree  # its tables and joins

@@ -18,12 +18,12 @@ from privbench.schema import Schema
 from privbench.workload import formats
 from privbench.workload.generators.draft import (
     OPERATORS,
-    Draft,
-    Item,
+    ColumnSample,
+    Drawable,
     JoinTree,
     Predicate,
+    QueryDraft,
     Row,
-    Values,
     draw,
     matches,
     pick,
@@ -35,7 +35,7 @@ from privbench.workload.query import Query, Workload
 TRIES = 20
 
 #: Draws a query with that many joins, or None where the draw failed.
-Drawer = Callable[[int], Draft | None]
+Drawer = Callable[[int], QueryDraft | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +95,9 @@ def collect(
 
 
 #: Gives the operators that a predicate on a column may have, so that the given value satisfies it.
-Operators = Callable[[Values, str], list[str]]
+Operators = Callable[[ColumnSample, str], list[str]]
 #: A column with the place of its table.
-_Column = tuple[int, Values]
+_Column = tuple[int, ColumnSample]
 
 _HEADS, _SHARES = ("count", "group", "top"), (0.7, 0.15, 0.15)
 _LIMITS = (10, 100, 1000)
@@ -117,7 +117,7 @@ def mscn(rows: RowSource, answers: Answers, schema: Schema, plan: Plan) -> Workl
     """
     rng = generator(plan.seed, "mscn workload")
 
-    def drawn(joins: int) -> Draft | None:
+    def drawn(joins: int) -> QueryDraft | None:
         tree = draw(schema, joins, rng)
         if len(tree.edges) < joins:
             return None
@@ -137,7 +137,7 @@ def mscn(rows: RowSource, answers: Answers, schema: Schema, plan: Plan) -> Workl
             return None
         if len(found) > high:
             found = [found[int(i)] for i in sorted(rng.choice(len(found), high, replace=False))]
-        return Draft(tree, tuple(found))
+        return QueryDraft(tree, tuple(found))
 
     return collect("mscn", plan, drawn, answers)
 
@@ -155,11 +155,11 @@ def joins(rows: RowSource, answers: Answers, schema: Schema, plan: Plan) -> Work
     """
     rng = generator(plan.seed, "counting workload")
 
-    def operators(values: Values, text: str) -> list[str]:
+    def operators(values: ColumnSample, text: str) -> list[str]:
         common = values.few and values.texts.count(text) > 1
         return fitting(plan, values, text, equal=common)
 
-    def drawn(joins: int) -> Draft | None:
+    def drawn(joins: int) -> QueryDraft | None:
         tree = draw(schema, joins, rng, repeats=True)
         # Many rows have no children: if the walk along the tree fails, another row is tried.
         tries = (anchored(tree, rows, rng) for _ in range(TRIES))
@@ -178,13 +178,13 @@ def mixed(rows: RowSource, answers: Answers, schema: Schema, plan: Plan) -> Work
     """
     rng = generator(plan.seed, "workload")
 
-    def predicate(place: int, values: Values) -> Predicate:
+    def predicate(place: int, values: ColumnSample) -> Predicate:
         operators = fitting(plan, values, equal=values.few)
         if pick(values.texts, rng) is None or not operators:
             return Predicate(place, values, "is null" if rng.random() < 0.5 else "is not null")
         return _by_itself(place, values, operators, rng)
 
-    def drawn(_joins: int) -> Draft | None:
+    def drawn(_joins: int) -> QueryDraft | None:
         least, most = plan.joins
         tree = draw(schema, least + int(rng.integers(most - least + 1)), rng)
         columns = [
@@ -193,13 +193,13 @@ def mixed(rows: RowSource, answers: Answers, schema: Schema, plan: Plan) -> Work
         chosen = _some(columns, plan, rng) if columns and plan.predicates[1] else []
         if chosen is None:
             return None
-        draft = Draft(tree, tuple(predicate(*column) for column in chosen))
+        draft = QueryDraft(tree, tuple(predicate(*column) for column in chosen))
         return _headed(draft, columns, rng)
 
     return collect("generated", plan, drawn, answers, stated=False)
 
 
-def _headed(draft: Draft, columns: list[_Column], rng: np.random.Generator) -> Draft:
+def _headed(draft: QueryDraft, columns: list[_Column], rng: np.random.Generator) -> QueryDraft:
     """Add a select list with grouping or sorting to a query, or leave it as a count."""
     kind = _HEADS[int(rng.choice(len(_HEADS), p=_SHARES))]
     usable = [
@@ -219,7 +219,7 @@ def _headed(draft: Draft, columns: list[_Column], rng: np.random.Generator) -> D
 
 
 def _by_itself(
-    place: int, values: Values, operators: list[str], rng: np.random.Generator
+    place: int, values: ColumnSample, operators: list[str], rng: np.random.Generator
 ) -> Predicate:
     """A predicate with values of random rows, drawn independently of all other predicates."""
     operator = pick(operators, rng)
@@ -250,7 +250,7 @@ def around(
     operators: Operators,
     *,
     exact: bool = False,
-) -> Draft | None:
+) -> QueryDraft | None:
     """A count whose predicates hold for rows that join; None if ``start`` is, or columns are few.
 
     ``start`` holds joined tables and their anchor, which is a row of each. A column has at most one
@@ -261,7 +261,7 @@ def around(
         return None
     tree, anchor = start
 
-    def holding(place: int, values: Values, text: str, allowed: list[str]) -> Predicate:
+    def holding(place: int, values: ColumnSample, text: str, allowed: list[str]) -> Predicate:
         operator = pick(allowed, rng)
         if operator.endswith("like"):
             patterns = [one for one in values.patterns if matches(one, text)]
@@ -282,10 +282,10 @@ def around(
         and (allowed := operators(values, text))
     ]
     chosen = _some(usable, plan, rng)
-    return None if chosen is None else Draft(tree, tuple(holding(*each) for each in chosen))
+    return None if chosen is None else QueryDraft(tree, tuple(holding(*each) for each in chosen))
 
 
-def _some(items: Sequence[Item], plan: Plan, rng: np.random.Generator) -> list[Item] | None:
+def _some(items: Sequence[Drawable], plan: Plan, rng: np.random.Generator) -> list[Drawable] | None:
     """Draw as many items as a query has predicates, a uniform number; None if there are too few."""
     low, high = plan.predicates
     if len(items) < low:
@@ -295,7 +295,7 @@ def _some(items: Sequence[Item], plan: Plan, rng: np.random.Generator) -> list[I
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class WorkloadKind:
     """A kind of workload."""
 
     make: Callable[[RowSource, Answers, Schema, Plan], Workload]
@@ -306,14 +306,14 @@ class Kind:
 
 _USUAL = ("=", "<=", ">=", "between", "like", "ilike")
 #: Those of the core; see `kinds` for all.
-KINDS: dict[str, Kind] = {
-    "mscn": Kind(mscn, Plan(operators=("=", "<", ">")), OPERATORS),
-    "joins": Kind(joins, Plan(operators=_USUAL, most=10**8)),
-    "mixed": Kind(mixed, Plan(100, predicates=(1, 4), operators=_USUAL)),
+KINDS: dict[str, WorkloadKind] = {
+    "mscn": WorkloadKind(mscn, Plan(operators=("=", "<", ">")), OPERATORS),
+    "joins": WorkloadKind(joins, Plan(operators=_USUAL, most=10**8)),
+    "mixed": WorkloadKind(mixed, Plan(100, predicates=(1, 4), operators=_USUAL)),
 }
 
 
-def kinds() -> dict[str, Kind]:
+def kinds() -> dict[str, WorkloadKind]:
     """All kinds, those of installed formats too."""
     added = [item for name in formats.names() for item in formats.by_name(name).kinds.items()]
-    return {**{name: kind for name, kind in added if isinstance(kind, Kind)}, **KINDS}
+    return {**{name: kind for name, kind in added if isinstance(kind, WorkloadKind)}, **KINDS}

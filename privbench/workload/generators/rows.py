@@ -24,13 +24,13 @@ from privbench.rng import generator
 from privbench.schema import Column, ForeignKey, Table
 from privbench.workload.generators.draft import (
     DATES,
-    Draft,
+    ColumnSample,
     Edge,
     JoinTree,
     Link,
     Predicate,
+    QueryDraft,
     Row,
-    Values,
     judged,
     pick,
 )
@@ -46,10 +46,10 @@ class RowSource(ABC):
     """Rows from which literals are taken; each table is sampled once."""
 
     def __init__(self) -> None:
-        self._values: dict[str, list[Values]] = {}
+        self._values: dict[str, list[ColumnSample]] = {}
         self._starts: dict[str, list[Row]] = {}
 
-    def values(self, table: Table) -> list[Values]:
+    def values(self, table: Table) -> list[ColumnSample]:
         """The usable columns of a table with their values in some of its rows."""
         if table.key not in self._values:
             self._values[table.key] = judged(table, self.starts(table)[:_SAMPLE])
@@ -77,7 +77,7 @@ class Answers(ABC):
     stated: bool
 
     @abstractmethod
-    def count(self, draft: Draft, enough: int | None = None) -> int | None:
+    def count(self, draft: QueryDraft, enough: int | None = None) -> int | None:
         """The number of rows that satisfy the conditions; None where counting takes too long.
 
         Counting may stop at ``enough`` rows.
@@ -175,7 +175,7 @@ class DatabaseAnswers(Answers):
         self._connection = connection
         self._timeout = timeout
 
-    def count(self, draft: Draft, enough: int | None = None) -> int | None:
+    def count(self, draft: QueryDraft, enough: int | None = None) -> int | None:
         """The number of rows that satisfy the conditions; None if counting takes too long."""
         limit = str(max(1, round(1000 * self._timeout)))
         try:
@@ -195,10 +195,10 @@ def _as_text(column: Column) -> sql.Composable:
 
 
 #: The values of one table, by column; columns that the server fills are missing.
-Columns = Mapping[str, pa.Array | pa.ChunkedArray]
+TableColumns = Mapping[str, pa.Array | pa.ChunkedArray]
 
 #: A foreign key as codes: those of the child's rows, those of the parent's rows, and their number.
-Codes = tuple[NDArray[np.int64], NDArray[np.int64], int]
+RowCodes = tuple[NDArray[np.int64], NDArray[np.int64], int]
 
 # Separates the columns of a composite key.
 _SEAM = "\x1f"
@@ -210,7 +210,7 @@ _COMPARE = {
 class MemoryRows(RowSource):
     """Rows of synthetic tables, by ``schema.table``; values become text on request."""
 
-    def __init__(self, tables: Mapping[str, Columns], seed: int) -> None:
+    def __init__(self, tables: Mapping[str, TableColumns], seed: int) -> None:
         super().__init__()
         self._tables = tables
         self._seed = seed
@@ -267,9 +267,9 @@ class MemoryAnswers(Answers):
 
     def __init__(self, rows: MemoryRows) -> None:
         self._rows = rows
-        self._codes: dict[ForeignKey, Codes] = {}
+        self._codes: dict[ForeignKey, RowCodes] = {}
 
-    def count(self, draft: Draft, enough: int | None = None) -> int:
+    def count(self, draft: QueryDraft, enough: int | None = None) -> int:
         """The number of rows that satisfy the conditions."""
         weights = [self._kept(draft, place) for place in range(len(draft.tree.tables))]
         # The last table is a leaf of the remaining tree: multiply its counts into its neighbour.
@@ -280,7 +280,7 @@ class MemoryAnswers(Answers):
             weights[old] = weights[old] * np.where(theirs >= 0, sums[theirs], 0.0)
         return round(float(weights[0].sum()))
 
-    def _kept(self, draft: Draft, place: int) -> NDArray[np.float64]:
+    def _kept(self, draft: QueryDraft, place: int) -> NDArray[np.float64]:
         """1 for the rows of a table that satisfy its predicates, 0 for all others."""
         table = draft.tree.tables[place]
         kept = np.ones(self._rows.size(table), dtype=bool)
@@ -304,7 +304,7 @@ class MemoryAnswers(Answers):
             return pc.and_(pc.greater_equal(column, bounds[0]), pc.less_equal(column, bounds[1]))
         return _COMPARE[item.operator](column, bounds[0])
 
-    def _coded(self, tree: JoinTree, edge: Edge, new: int) -> Codes:
+    def _coded(self, tree: JoinTree, edge: Edge, new: int) -> RowCodes:
         """The key as codes in both tables, those of the new table first; -1 for NULL."""
         if edge.key not in self._codes:
             child = self._rows.keys(tree.tables[edge.child], edge.key.columns)

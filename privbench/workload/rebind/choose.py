@@ -34,7 +34,7 @@ _RANGES = ("low", "high")
 _LIKE = re.compile(r"\\.|[%_]+|[^%_\\]+", re.DOTALL)
 
 
-class Columns:
+class OperandValues:
     """Values of operands in synthetic rows."""
 
     def __init__(self, rows: RowSource) -> None:
@@ -94,7 +94,9 @@ class Chooser:
     number of the occurrence; an occurrence without a row there gets its values from others.
     """
 
-    def __init__(self, columns: Columns, rng: np.random.Generator, own: Mapping[int, Row]) -> None:
+    def __init__(
+        self, columns: OperandValues, rng: np.random.Generator, own: Mapping[int, Row]
+    ) -> None:
         self._columns = columns
         self._rows = dict(own)
         self._rng = rng

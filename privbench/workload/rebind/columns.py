@@ -18,7 +18,7 @@ from sqlglot.optimizer.scope import Scope, traverse_scope
 from sqlglot.schema import MappingSchema
 
 from privbench.schema import Column, Schema, Table
-from privbench.workload.rebind.marks import Mark, mark_of
+from privbench.workload.rebind.marks import LiteralMark, mark_of
 
 #: Errors that sqlglot raises for unusual texts, besides its own.
 ODD = (ValueError, LookupError, ArithmeticError, TypeError, AttributeError)
@@ -123,7 +123,7 @@ class Resolver:
             and DISTINCT ON: these are marks, which the optimizer would take for positions.
     """
 
-    def __init__(self, tree: exp.Query, tables: Tables, marks: Sequence[Mark]) -> None:
+    def __init__(self, tree: exp.Query, tables: Tables, marks: Sequence[LiteralMark]) -> None:
         tree = tree.copy()
         for literal in list(tree.find_all(exp.Literal)):
             holder = literal.parent

@@ -18,9 +18,9 @@ from sqlglot.errors import SqlglotError
 
 from privbench.pgsql import SqlError, Token, tokens
 
-Kind = Literal["number", "string", "bits", "parameter"]
+LiteralKind = Literal["number", "string", "bits", "parameter"]
 
-_KINDS: dict[str, Kind] = {
+_KINDS: dict[str, LiteralKind] = {
     "SCONST": "string", "USCONST": "string", "ICONST": "number", "FCONST": "number",
     "BCONST": "bits", "XCONST": "bits", "PARAM": "parameter",
 }  # fmt: skip
@@ -43,11 +43,11 @@ _LIST = re.compile(r"\s*/\*, \.\.\. \*/")
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class LiteralMark:
     """One literal or parameter."""
 
     number: int  # its place among the marks
-    kind: Kind  # how it was written
+    kind: LiteralKind  # how it was written
     # Its old value; empty for a parameter. It is used only to look it up in allow-lists and for
     # the lengths of patterns.
     original: str
@@ -79,16 +79,16 @@ class Mark:
 class Marked:
     """A text and its marks, in order."""
 
-    pieces: tuple[str | Mark, ...]  # text and marks
+    pieces: tuple[str | LiteralMark, ...]  # text and marks
     # Names left in the text that belong neither to the schema nor to a function or type.
     stayed: frozenset[str] = frozenset()
 
     @property
-    def marks(self) -> list[Mark]:
+    def marks(self) -> list[LiteralMark]:
         """The marks."""
-        return [piece for piece in self.pieces if isinstance(piece, Mark)]
+        return [piece for piece in self.pieces if isinstance(piece, LiteralMark)]
 
-    def render(self, put: Callable[[Mark], str]) -> str:
+    def render(self, put: Callable[[LiteralMark], str]) -> str:
         """The text with something in place of every mark."""
         return "".join(piece if isinstance(piece, str) else put(piece) for piece in self.pieces)
 
@@ -98,7 +98,7 @@ class Marked:
         return self.render(lambda mark: mark.text)
 
 
-def mark_of(node: exp.Expr | None, marks: Sequence[Mark]) -> Mark | None:
+def mark_of(node: exp.Expr | None, marks: Sequence[LiteralMark]) -> LiteralMark | None:
     """The mark that a node of the tree holds, or None."""
     if not isinstance(node, (exp.Literal, exp.Var)):
         return None
@@ -123,7 +123,7 @@ def mark(
     found = tokens(text)
     if any(token.kind == "UIDENT" for token in found):
         raise SqlError("it holds a name in Unicode escapes.")
-    pieces: list[str | Mark] = []
+    pieces: list[str | LiteralMark] = []
     renamed: dict[str, str] = {}
     stayed: set[str] = set()
     end, marks = 0, count()
@@ -137,7 +137,7 @@ def mark(
         after = found[at + 1].kind if at + 1 < len(found) else ""
         if kind is not None:
             many = kind == "parameter" and _LIST.match(text, end) is not None
-            pieces.append(Mark(next(marks), kind, _value(token, kind), many))
+            pieces.append(LiteralMark(next(marks), kind, _value(token, kind), many))
         elif token.kind == "NCHAR" and after == "SCONST":
             continue  # The N of N'text' is dropped.
         elif token.kind != "IDENT":
@@ -158,7 +158,7 @@ def mark(
     return Marked(tuple(piece for piece in pieces if piece), frozenset(stayed))
 
 
-def _value(token: Token, kind: Kind) -> str:
+def _value(token: Token, kind: LiteralKind) -> str:
     """The value of a literal; a string that is continued on further lines is joined."""
     if kind == "string":
         try:

@@ -20,13 +20,13 @@ from privbench.workload.capture.gather import bound as with_values
 from privbench.workload.generators.rows import RowSource
 from privbench.workload.query import Query, Workload, parse
 from privbench.workload.rebind import neutral
-from privbench.workload.rebind.choose import Chooser, Columns, Join, together
+from privbench.workload.rebind.choose import Chooser, Join, OperandValues, together
 from privbench.workload.rebind.columns import ODD, Resolver, Tables
-from privbench.workload.rebind.marks import Mark, Marked, mark
+from privbench.workload.rebind.marks import LiteralMark, Marked, mark
 from privbench.workload.rebind.sites import Site, sites
 from privbench.workload.safety import NONE, Trust, fault
 
-Found = TypeVar("Found")
+Reply = TypeVar("Reply")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class Planner:
                 raise psycopg.errors.error_from_result(result)
         return [result.param_type(place) for place in range(result.nparams)]
 
-    def _safely(self, ask: Callable[[], Found]) -> Found:
+    def _safely(self, ask: Callable[[], Reply]) -> Reply:
         with self._connection.transaction(force_rollback=True):
             self._connection.execute(assignment("search_path", self._path))
             return ask()
@@ -117,7 +117,7 @@ def rebind(
     ``schema`` and ``rows`` are those of the clone. The clone's server, if ``planner`` is given,
     resolves types and checks the new queries.
     """
-    binder = _Binder(schema, Tables(schema), Columns(rows), seed, planner, trust)
+    binder = _Binder(schema, Tables(schema), OperandValues(rows), seed, planner, trust)
     bound: list[Bound] = []
     left_out: dict[str, str] = {}
     for query in workload:
@@ -142,7 +142,7 @@ class _Binder:
 
     schema: Schema
     tables: Tables
-    columns: Columns
+    columns: OperandValues
     seed: int
     planner: Planner | None
     trust: Trust
@@ -231,7 +231,7 @@ class _Binder:
         if not asked or self.planner is None:
             return {}
 
-        def put(one: Mark) -> str:
+        def put(one: LiteralMark) -> str:
             if one.number in asked:
                 return f"${asked.index(one.number) + 1}"
             site = found[one.number]

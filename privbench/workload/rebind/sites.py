@@ -7,14 +7,16 @@ from typing import Literal
 from sqlglot import exp
 
 from privbench.workload.rebind.columns import Operand, Resolver
-from privbench.workload.rebind.marks import Mark, mark_of
+from privbench.workload.rebind.marks import LiteralMark, mark_of
 
-Role = Literal[
+LiteralRole = Literal[
     "value", "limit", "offset", "position", "type", "interval", "unit", "format", "zone",
     "count", "constant",
 ]  # fmt: skip
 #: How a value is compared: the literal equals it, bounds it, is a pattern for it, ….
-Shape = Literal["equal", "member", "low", "high", "pattern", "regex", "prefix", "infix", "array"]
+ComparisonShape = Literal[
+    "equal", "member", "low", "high", "pattern", "regex", "prefix", "infix", "array"
+]
 
 _WRAPPERS = (
     exp.Paren, exp.Collate, exp.Any, exp.All, exp.Array, exp.Lower, exp.Upper, exp.Trim,
@@ -26,15 +28,15 @@ _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod)
 _CHOICES = (exp.Coalesce, exp.Nullif, exp.Greatest, exp.Least)
 _ARRAYS = (exp.ArrayContainsAll, exp.ArrayContainedBy, exp.ArrayOverlaps)
 _GREATER, _LESS = (exp.GT, exp.GTE), (exp.LT, exp.LTE)
-_SHAPES: dict[type[exp.Expr], Shape] = {
+_SHAPES: dict[type[exp.Expr], ComparisonShape] = {
     exp.Like: "pattern", exp.ILike: "pattern", exp.SimilarTo: "pattern",
     exp.RegexpLike: "regex", exp.RegexpILike: "regex",
 }  # fmt: skip
 #: Names, in sqlglot's trees, of arguments of functions that are not values.
-_ARGUMENTS: tuple[Role, ...] = ("unit", "format", "zone")
-_COUNTING: frozenset[Role] = frozenset({"limit", "offset", "position", "count"})
+_ARGUMENTS: tuple[LiteralRole, ...] = ("unit", "format", "zone")
+_COUNTING: frozenset[LiteralRole] = frozenset({"limit", "offset", "position", "count"})
 _CUTS = (exp.Substring, exp.Left, exp.Right, exp.Round, exp.SplitPart, exp.Pad)
-_PLACES: dict[type[exp.Expr], Role] = {
+_PLACES: dict[type[exp.Expr], LiteralRole] = {
     exp.Limit: "limit", exp.Fetch: "limit", exp.Offset: "offset", exp.DataTypeParam: "type",
     exp.DataType: "type", exp.Interval: "interval", exp.Extract: "unit",
 }  # fmt: skip
@@ -44,10 +46,10 @@ _PLACES: dict[type[exp.Expr], Role] = {
 class Site:
     """A mark and what it is for."""
 
-    mark: Mark
-    role: Role = "constant"  # ``value`` if it is compared with a column, else its other role
+    mark: LiteralMark
+    role: LiteralRole = "constant"  # ``value`` if it is compared with a column, else its other role
     operand: Operand | None = None  # what it is compared with
-    shape: Shape = "equal"  # how it is compared
+    shape: ComparisonShape = "equal"  # how it is compared
     negated: bool = False  # whether a minus sign stands before it
     cast: str = ""  # the type that it is cast to, empty without a cast
     place: int = 1  # for the role ``position``: its place in GROUP BY or ORDER BY
@@ -70,7 +72,7 @@ def sites(tree: exp.Expr, resolver: Resolver) -> list[Site]:
     return [found.get(mark.number, Site(mark)) for mark in resolver.marks]
 
 
-def _positions(tree: exp.Expr, marks: Sequence[Mark]) -> Iterator[Site]:
+def _positions(tree: exp.Expr, marks: Sequence[LiteralMark]) -> Iterator[Site]:
     """Bare numbers in GROUP BY and ORDER BY: each names a column of the result."""
     for holder in tree.find_all(exp.Group, exp.Ordered):
         items = holder.expressions if isinstance(holder, exp.Group) else [holder.this]
@@ -83,7 +85,7 @@ def _positions(tree: exp.Expr, marks: Sequence[Mark]) -> Iterator[Site]:
 class _Climb:
     """Climbs the tree from a literal to the expression that decides its role."""
 
-    def __init__(self, mark: Mark, node: exp.Expr, resolver: Resolver) -> None:
+    def __init__(self, mark: LiteralMark, node: exp.Expr, resolver: Resolver) -> None:
         self._mark = mark
         self._node = node
         self._resolver = resolver
@@ -162,7 +164,7 @@ class _Climb:
             )
         return self._plain("constant")
 
-    def _shape(self, parent: exp.Expr, first: bool) -> Shape:
+    def _shape(self, parent: exp.Expr, first: bool) -> ComparisonShape:
         if type(parent) in _SHAPES:
             return _SHAPES[type(parent)]
         if self._quantified or self._listed:
@@ -171,7 +173,7 @@ class _Climb:
             return "low" if isinstance(parent, _GREATER) != first else "high"
         return "equal"
 
-    def _value(self, other: exp.Expr | None, shape: Shape) -> Site:
+    def _value(self, other: exp.Expr | None, shape: ComparisonShape) -> Site:
         if self._tuple_place is not None:
             other = other.this if isinstance(other, exp.Paren) else other
             if isinstance(other, exp.Tuple):
@@ -184,5 +186,5 @@ class _Climb:
             operand = operand.then("element")
         return Site(self._mark, "value", operand, shape, self._negated, self._cast)
 
-    def _plain(self, role: Role) -> Site:
+    def _plain(self, role: LiteralRole) -> Site:
         return Site(self._mark, role, negated=self._negated, cast=self._cast)
