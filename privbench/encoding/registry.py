@@ -247,8 +247,8 @@ def table_coverage(
             how, why = reader(column, table, declared, delta).describe()
             if column.dated:
                 why = "natural key of a calendar"
-            elif any(table.column(name).dated for name in table.primary_columns[:1]):
-                how += "; made of the key's date" if calendar_part(column.name) else ""
+            elif calendar_part(column.name) and any(c.dated == table.key for c in table.columns):
+                how += "; made of the key's date"
         else:
             how, why = _LINES[role]
         lines.append(CoverageLine(table.key, column.name, how, why))

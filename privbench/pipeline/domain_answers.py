@@ -319,10 +319,7 @@ def lend_ranges(
 def _of_namesakes(
     tables: Iterable[Table], released: Found, limits: Mapping[tuple[str, str], Ends]
 ) -> Iterator[tuple[tuple[str, str], Released]]:
-    """Ranges and decimals of columns of numbers that noise has hidden, by columns of one name.
-
-    Those of dates of one calendar count as such.
-    """
+    """Ranges and decimals of numbers that noise has hidden, by columns of one name or calendar."""
     types = {
         (table.key, column.name): (column.type.sql, column.dated)
         for table in tables
@@ -347,8 +344,8 @@ def _of_namesakes(
             lent = _hull(ranges, limits.get(place))
             if lent is not None:
                 step = ranges[0][1].step
-                # The numbers may be smaller than those of the same name: `milliseconds` of a stop
-                # and of a race; but not dates.
+                # Numbers but dates may be smaller than those of one name: `milliseconds` of a stop
+                # and of a race.
                 low = min(item.lo, lent[0]) if step is None else lent[0]
                 yield place, replace(item, lo=low, hi=max(lent[1], item.lo + 1), step=step)
         elif some:

@@ -9,25 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from privbench.domain import Codes
 from privbench.encoding import Codec
-from privbench.encoding.mixtures import MixedScale
+from privbench.encoding.keys.repair import exchanged
 from privbench.encoding.ordered import OrderedCodec
 from privbench.encoding.scale import scale_of
-from privbench.encoding.surrogate_text import MAX_LENGTH
 from privbench.encoding.surrogates import Surrogates, times
 from privbench.encoding.text import TextCodec
 from privbench.encoding.text_formats import days_of
 from privbench.encoding.uniqueness import Indices
 from privbench.learning.synthetic import NULL, SyntheticDatabase, SyntheticTable
 from privbench.rng import generator
+from privbench.rules.named import date_orders
 from privbench.schema import ForeignKey, Table
 from privbench.words import calendar_part, lists
 
@@ -57,8 +56,8 @@ def with_lookups(
 ) -> tuple[SyntheticDatabase, dict[str, dict[str, pa.Array]]]:
     """The drawn rows, where a look-up's rows stand for its labels or dates, and columns of these.
 
-    A look-up has at least a row for each label, and one in all; further rows repeat what was drawn
-    for others, and have no key yet. Rows of a label refer to its row; rows of any other value to
+    A look-up has a row for each label, and one in all; further rows repeat what was drawn for
+    others, and have no key yet. Rows of a label refer to its row; rows of any other value to
     the rows of the look-up without a label, or by the labels' shares where it has none or where
     they are few.
     """
@@ -160,10 +159,10 @@ def _calendar(
     scale: float,
     rng: np.random.Generator,
 ) -> dict[str, pa.Array]:
-    """Give a calendar a row for each date, to which its references lead; the parts of its dates.
+    """Give a calendar a row for each date, to which references lead; its key and what follows.
 
-    A row that refers by other columns refers to the date that its target was drawn with. The other
-    columns of a date are those of the row that was drawn with it or the next one.
+    References by other columns lead to the date that their target was drawn with. What does not
+    follow from a date is that of the row that was drawn with it or the next one.
     """
     (name,), own_codecs = table.primary_columns, codecs[table.key]
     rows = _extended(made[table.key], 1, own_codecs, rng)
@@ -182,30 +181,37 @@ def _calendar(
     order = np.argsort(ours, kind="stable")
     near = np.searchsorted(ours[order], np.arange(len(points)))
     found = made[table.key] = _taken(rows, order[np.minimum(near, rows.rows - 1)])
+    led = dict[tuple[str, str], Indices]()
     for (place, key), one, dates in zip(keys, dated, theirs, strict=True):
         parents = made[place].parents
-        if key.natural:
-            index = np.where(one.null, NULL, dates)
-        else:
-            old = parents[key.name]
-            index = np.where(old < 0, old, dates[old])
+        old = np.where(one.values.is_null(), NULL, 0) if key.natural else parents[key.name]
+        index = np.where(old < 0, old, dates if key.natural else dates[old])
+        led[place, key.columns[0]] = index
         made[place] = replace(made[place], parents={**parents, key.name: index})
+    for child in tables:
+        for low, high in date_orders(child):
+            before, after = led.get((child.key, low)), led.get((child.key, high))
+            if before is not None and after is not None:
+                both = np.flatnonzero((before >= 0) & (after >= 0))
+                moved = after[both][exchanged(before[both], after[both])]
+                after[both] = np.maximum(before[both], moved)
     days, grid = pa.array(points), scale_of(own_codecs[name].type)
-    values = grid.build(points, {}) if grid else _part("date", days, own_codecs[name], rows, rng)
+    values = grid.build(points, {}) if grid else _part("date", days, own_codecs[name], own.values)
     columns, days = {name: values}, days_of(pc.cast(values, pa.string()))
     for other, codec in own_codecs.items() if not days.null_count else ():
-        values = _part(calendar_part(other), days, codec, found, rng)
-        columns |= {} if other == name or values is None else {other: values}
+        part = calendar_part(other) if other != name else ""
+        values = _part(part, days, codec, _decoded(codec, found, rng)) if part else None
+        columns |= {} if values is None else {other: values}
     return columns
 
 
 class _Dates(NamedTuple):
-    """What was drawn for a column of dates; those beyond the released range are drawn anew."""
+    """The dates that were drawn for a column; those beyond the released range are drawn anew."""
 
-    scale: MixedScale
-    ends: tuple[int, int]  # the first point of the range, and one past its last
+    scale: Any
+    ends: tuple[int, int]  # of the range, the second exclusive
     points: Indices
-    null: NDArray[np.bool_]
+    values: pa.Array
 
     @classmethod
     def drawn(cls, codec: Codec, table: SyntheticTable, rng: np.random.Generator) -> _Dates:
@@ -217,15 +223,11 @@ class _Dates(NamedTuple):
         low, high = days.recoding.edges[first], days.recoding.edges[end]
         good = (points >= low) & (points < high)
         points[~good] = rng.choice(points[good] if good.any() else [low], int((~good).sum()))
-        null = values.is_null().to_numpy(zero_copy_only=False)
-        return cls(cast(MixedScale, days.scale), (low, high), points, null)
+        return cls(days.scale, (low, high), points, values)
 
 
 def _points(every: Sequence[_Dates], rows: float) -> tuple[Indices, list[Indices]]:
-    """The points of all dates of a calendar, and the place among them of every drawn date.
-
-    Its own come first. Ranges are joined, those of large tables first.
-    """
+    """The points of a calendar's dates, and the places of those drawn; ranges of all are joined."""
     own, scale = every[0].points, every[0].scale
     # The days of texts that are written as months are first ones.
     steps = (step for step in scale.steps if np.mean(step.at(step.count(own)) == own) > 1 / 2)
@@ -243,15 +245,12 @@ def _points(every: Sequence[_Dates], rows: float) -> tuple[Indices, list[Indices
     return np.asarray(lattice.at(numbers), np.int64), places
 
 
-def _part(
-    part: str, days: pa.Array, codec: Codec, table: SyntheticTable, rng: np.random.Generator
-) -> pa.Array | None:
+def _part(part: str, days: pa.Array, codec: Codec, drawn: pa.Array) -> pa.Array | None:
     """A column's values for a part of dates, written as most of those that were drawn.
 
     The lists spell them as strftime does, with ``%q`` for the quarter, and ``yes|no`` for weekends.
     """
-    dates, drawn = _typed(days), _decoded(codec, table, rng)
-    plain = pa.types.is_string(drawn.type)
+    dates, plain = _typed(days), pa.types.is_string(drawn.type)
     known = (pc.utf8_rtrim_whitespace(drawn) if plain else drawn).unique()
     best, most = None, 0 if plain and not part.endswith((" name", "date")) else -1
     quarter = pc.quarter(dates).cast(pa.string())
@@ -261,13 +260,13 @@ def _part(
         text = pc.binary_join_element_wise(texts[0], quarter if marked else "", texts[1], "")
         if "|" in spelling:
             text = pc.if_else(pc.greater(pc.day_of_week(dates), 4), *spelling.split("|"))
-        for cased in (text, pc.utf8_upper(text), pc.utf8_lower(text)):
+        for cased in (text, pc.utf8_upper(text)):
             try:
                 values = cased.cast(drawn.type)
             except pa.ArrowInvalid:
                 break
             count = pc.sum(pc.is_in(values.unique(), known)).as_py()
-            fits = pc.max(pc.utf8_length(text)).as_py() <= (codec.type.length or MAX_LENGTH)
+            fits = pc.max(pc.utf8_length(text)).as_py() <= (codec.type.length or np.inf)
             if count > most and fits:
                 best, most = values, count
     return best

@@ -76,7 +76,7 @@ _PLAIN = 3
 _BUSINESS = {"address", "phone"}
 _BLOBS = frozenset({"json", "jsonb", "xml", "bytea", "tsvector"})
 #: Reasons of which a candidate needs at least one, whatever its score.
-_EVIDENCE = frozenset({"listed name", "calendar", "comment", "short key"})
+_EVIDENCE = frozenset({"listed name", "comment", "short key"})
 
 
 @dataclass(frozen=True)
@@ -220,10 +220,9 @@ def _catalogue(facts: TableFacts) -> str:
 
 
 def _by_names(facts: TableFacts) -> Iterator[tuple[str, int]]:
-    if facts.ends & listed("tables", "lookup") or _is_prefixed(facts):
-        yield "listed name", 3
-    if is_calendar(facts.table):
-        yield "calendar", 4
+    dated = is_calendar(facts.table)
+    if dated or facts.ends & listed("tables", "lookup") or _is_prefixed(facts):
+        yield "listed name", 5 if dated else 3
     comment = (facts.table.comment or "").lower()
     if any(phrase in comment for phrase in listed("tables", "words", "lookup_comment")):
         yield "comment", 4

@@ -278,14 +278,14 @@ def _lone_key(table: Table) -> Column | None:
 def is_calendar(table: Table) -> bool:
     """Whether the primary key is a date, or a number or text that is one by names.
 
-    The key or the table is called so, and two other columns hold parts of a date.
+    The key is called so, and two other columns hold parts of a date.
     """
     key = _lone_key(table)
     if key is None or key.type.base not in _KEYS:
         return False
-    called = {*words(key.name), *noun(table.name.name)} & listed("calendar", "names")
+    called = stem(key.name)[-1] in listed("calendar", "names")
     parts = {calendar_part(column.name) for column in table.columns if column is not key} - {""}
-    return bool(called) and (len(parts) > 1 or key.type.base == "date")
+    return called and (len(parts) > 1 or key.type.base == "date")
 
 
 def refers_by_label(table: Table, key: ForeignKey, target: Table) -> bool:

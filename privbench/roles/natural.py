@@ -87,8 +87,7 @@ def _refusal(
         return f"it owns rows of {', '.join(owned)}."
     if not is_readable(table):
         return (
-            "its primary key is not one column of text without a reference, nor a date, or says "
-            "who somebody is."
+            "its primary key is not one text or date without a reference, or says who somebody is."
         )
     return None
 

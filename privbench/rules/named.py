@@ -280,7 +280,8 @@ def is_moment(column: str) -> bool:
 
 
 def _is_date(column: Column) -> bool:
-    return column.type.base in DATES and column.type.kind in "bd" and not column.generated
+    dated = column.dated or (column.type.base in DATES and column.type.kind in "bd")
+    return bool(dated) and not column.generated
 
 
 def _follows(before: str, after: str) -> bool:

@@ -176,13 +176,14 @@ COUNTED = [
     "SELECT count(*) FROM calendar WHERE weekend = 'Y'",
     "SELECT count(*) FROM months",
 ]
-#: Rows of calendars whose columns are not those of their date; and days between others that are not
-#: there.
+#: Rows of calendars whose columns are not those of their date, days between others that are not
+#: there, and orders that were shipped before they were made.
 WRONG = [
     "SELECT count(*) FROM dim_date WHERE date_key::text <> to_char(full_date, 'YYYYMMDD') OR"
     " year <> extract(year FROM full_date) OR month_name <> to_char(full_date, 'FMMonth') OR"
     " dow <> extract(dow FROM full_date) OR is_weekend <> (extract(isodow FROM full_date) > 5)",
     "SELECT max(full_date) - min(full_date) + 1 - count(*) FROM dim_date",
+    "SELECT count(*) FROM orders WHERE shipped < ordered",
     "SELECT count(*) FROM calendar WHERE year_quarter <> to_char(day::date, 'YYYY\"Q\"Q') OR"
     " (weekend = 'Y') <> (extract(isodow FROM day::date) > 5)",
     "SELECT max(day::date) - min(day::date) + 1 - count(*) FROM calendar",
@@ -221,7 +222,7 @@ def test_without_delta_no_label_is_released(source, tmp_path):
 
 #: Configs that ask for the values of keys which no config may release, and what they are told.
 REFUSED = {
-    "customer": ("", "not one column of text"),
+    "customer": ("", "not one text or date"),
     "person": ("CREATE TABLE person (code text PRIMARY KEY, name text)", "people"),
     "entry": ("CREATE TABLE entry (email text PRIMARY KEY)", "says who somebody is"),
     "session": ("CREATE TABLE session (token text PRIMARY KEY)", "may be secrets"),

@@ -205,15 +205,15 @@ def role_of(table: Table, column: Column) -> Role:
     References take the parent's key. Minted columns (surrogate keys) are single-column primary
     keys, numbers of a sequence and UUIDs in UNIQUE sets, and the integer that numbers the rows of
     one parent. Everything else is modelled: UNIQUE columns (they are repaired), key columns that
-    refer to themselves alone, hold labels of a look-up or dates of a calendar, and numbers that
-    mean something, such as years.
+    refer to themselves alone or hold labels or dates of a look-up, and numbers that mean something,
+    such as years.
     """
     if column.generated:
         return "generated"
-    if column.dated:
+    if column.dated or column.name in table.natural_columns:
         return "modelled"
     if column.name in table.key_columns - table.pinned_columns:
-        return "modelled" if column.name in table.natural_columns else "reference"
+        return "reference"
     sets = [item for item in table.unique_sets if column.name in item.columns]
     primary = table.primary_columns == (column.name,)
     if primary and is_natural(column):
