@@ -260,7 +260,7 @@ def made_text(
             parts.append(formatted(name, lengths[chosen], rng, known))
             rows.append(chosen)
             continue
-        for block in _blocks(chosen, lengths):
+        for block in blocks(chosen, lengths):
             layout = _Layout(lengths[block])
             parts.append(strings(layout.starts, _MAKERS[name](layout, rng)))
             rows.append(block)
@@ -273,11 +273,11 @@ def made_text(
     return whole.take(pa.array(order))
 
 
-def _blocks(rows: NDArray[np.int64], lengths: Lengths) -> list[NDArray[np.int64]]:
-    """The rows in blocks of about `_CHUNK` characters."""
+def blocks(rows: Lengths, lengths: Lengths, size: int = _CHUNK) -> list[Lengths]:
+    """The rows in blocks of about ``size`` characters."""
     if not len(rows):
         return []
-    block = np.cumsum(lengths[rows]) // _CHUNK
+    block = np.cumsum(lengths[rows]) // size
     return np.split(rows, np.flatnonzero(np.diff(block)) + 1)
 
 

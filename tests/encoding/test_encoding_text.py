@@ -333,6 +333,7 @@ def test_texts_that_differ_begin_as_before():
 def test_words_of_a_text(text, hosts, wanted):
     found = word_piece(pa.array([text], pa.string()), hosts)
     assert found.words.to_pylist() == wanted
+    assert found.words.type.value_type == pa.large_string()
     assert found.sizes.tolist() == [len(wanted)]
     assert found.firsts.tolist() == [ord(text[0]) if text else -1]
 

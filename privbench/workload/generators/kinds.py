@@ -234,10 +234,7 @@ def _by_itself(
 
 
 def fitting(plan: Plan, values: Values, text: str | None = None, *, equal: bool) -> list[str]:
-    """The plan's operators that suit a column, and one of its texts if one is given.
-
-    These are ``=`` only if ``equal`` is true, and others only where patterns or ranges make sense.
-    """
+    """The plan's operators that suit a column, and one of its texts; ``=`` if ``equal`` is true."""
     like = any(text is None or matches(pattern, text) for pattern in values.patterns)
     suits = {"=": equal, "like": like, "ilike": like}
     ranged = values.ordered or (like and "like" in plan.operators)
