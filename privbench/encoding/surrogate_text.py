@@ -294,7 +294,7 @@ def _code(layout: _Layout, rng: np.random.Generator) -> Bytes:
 
 def _lower(layout: _Layout, rng: np.random.Generator) -> Bytes:
     """Fill every string with alternating consonants and vowels; it begins as often as words do."""
-    known = _letters(first_letters())
+    known = _letters("".join(word[0] for word in words()))
     first = known[rng.integers(len(known), size=len(layout.lengths))]
     vowel = (layout.places() + np.isin(first, _VOWELS)[layout.rows()]) % 2 == 1
     flat = np.where(vowel, _random(_VOWELS, layout, rng), _random(_CONSONANTS, layout, rng))
@@ -314,12 +314,6 @@ def _capitalise(flat: Bytes, layout: _Layout) -> Bytes:
 def words() -> tuple[str, ...]:
     """The package's own word list."""
     return tuple(packaged("words", "privbench.encoding")["words"])
-
-
-@lru_cache(maxsize=1)
-def first_letters() -> str:
-    """The first letters of all words of that list."""
-    return "".join(word[0] for word in words())
 
 
 def _prose(layout: _Layout, rng: np.random.Generator) -> Bytes:

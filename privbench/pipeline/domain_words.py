@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privbench.encoding import Codec
-from privbench.encoding.surrogate_text import first_letters
+from privbench.encoding.surrogate_text import words as known_words
 from privbench.encoding.text_words import FIRSTS, GAPS, Firsts, Pieces, WordsNeed, public_words
 from privbench.learning.ranges import find_cycle
 from privbench.pipeline.domain_budget import Rounds
@@ -181,17 +181,24 @@ def release_words(
     return result, [*lists.values(), *questions.values()]
 
 
-def _letters(noisy: NDArray[np.float64], clear: float) -> NDArray[np.float64]:
-    """Counts of first characters, 0 for noise, which may hide each letter, but not an alphabet.
+def _letters(noisy: NDArray[np.float64], clear: float, texts: float) -> NDArray[np.float64]:
+    """Shares of first characters, 0 for noise, which may hide each letter, but not an alphabet.
 
-    What noise hides of an alphabet's law follows public words.
+    Of alphabets that noise may hide the most frequent one counts. What it hides of an alphabet's
+    law follows public words.
     """
     held = np.where(noisy > _CLEAR * clear, noisy, 0.0)
-    usual = np.array([_RARE + first_letters().count(chr(point).lower()) for point in FIRSTS])
-    for part in np.split(np.arange(len(FIRSTS)), np.searchsorted(FIRSTS, _ALPHABETS)):
-        shares = find_cycle(noisy[part], clear, usual[part])
-        held[part] = noisy[part].sum() * np.array(shares) if shares else held[part]
-    return np.where(np.isin(FIRSTS, [*GAPS]), 0.0, held)
+    begun = [word[0] for word in known_words()]
+    usual = np.array([_RARE + begun.count(chr(point).lower()) for point in FIRSTS])
+    parts = np.split(np.arange(len(FIRSTS)), np.searchsorted(FIRSTS, _ALPHABETS))
+    seen = [float(noisy[part].sum()) / clear / len(part) ** 0.5 for part in parts]
+    for part, sure in zip(parts, seen, strict=True):
+        if sure >= min(max(*seen, _PLACE), _CLEAR):
+            law = find_cycle(noisy[part], clear, usual[part])
+            held[part] = noisy[part].sum() * np.array(law)
+    held[np.isin(FIRSTS, [*GAPS])] = 0.0
+    hidden = texts - held.sum() < _PLACE * clear * np.count_nonzero(held) ** 0.5
+    return held / (min(texts, held.sum()) if hidden else texts)
 
 
 def laws_of(query: WordPresence, noisy: NDArray[np.float64], sd: float) -> tuple[Pieces, Firsts]:
@@ -203,7 +210,7 @@ def laws_of(query: WordPresence, noisy: NDArray[np.float64], sd: float) -> tuple
     if texts < _SCALES / 4 * sd:
         return (), ()
     count, clear = len(FIRSTS), sd * (_HEAVY if query.norm == "l1" else 1.0)
-    letters = _letters(noisy[1 : 1 + count], clear) / texts
+    letters = _letters(noisy[1 : 1 + count], clear, texts)
     table = noisy[1 + count :].reshape(1 + PLACES, len(query.words))
     pieces, public = [], {*public_words()}
     for place, word in enumerate(query.words):

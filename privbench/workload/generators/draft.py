@@ -30,7 +30,6 @@ _NUMBER = re.compile(r"-?\d+(\.\d+)?\Z")
 _LONGEST = 64
 # The least share of the sampled texts that match a pattern, and their least number.
 _SHARE, _LEAST = 0.02, 5
-_SPECIAL = re.compile(r"[%_\\]")
 # Beyond this many distinct values in the sample an equality hardly ever holds on a clone.
 _FEW = 64
 
@@ -89,7 +88,7 @@ def _patterns(texts: Sequence[str | None]) -> tuple[str, ...]:
     some, filler = [text for text in texts if text], frozenset(words())
     least = max(_SHARE * len(some), _LEAST)
     held = Counter(word for text in some for word in {text[0], *text.split()} - filler)
-    plain = [word for word, rows in held.items() if rows >= least and not _SPECIAL.search(word)]
+    plain = [word for word, rows in held.items() if rows >= least and not {*word} & {*"%_\\"}]
     made = [one for word in sorted(plain) for one in (f"{word}%", f"%{word}%")[: len(word)]]
     return tuple(one for one in made if sum(matches(one, text) for text in some) >= least)
 

@@ -303,7 +303,7 @@ class Kind:
     operators: tuple[str, ...] = ()
 
 
-_USUAL = ("=", "<=", ">=", "between", "like", "ilike")
+_USUAL = ("=", *OPERATORS[3:])
 #: Those of the core; see `kinds` for all.
 KINDS: dict[str, Kind] = {
     "mscn": Kind(mscn, Plan(operators=("=", "<", ">")), OPERATORS),
