@@ -94,7 +94,7 @@ _OPEN = frozenset({"company", "street_address", "url"})
 #: Kinds that are secrets: not even first letters of them are released.
 _SECRET = frozenset({"password", "sha1", "sha256", "md5"})
 #: Shapes of texts that are made from a template.
-_TEMPLATED = [code for code, name in enumerate(SHAPES) if has_template(name)]
+_TEMPLATED = [code for code, name in enumerate(SHAPES) if has_template(name) and name[:3] != "url"]
 #: What is read of a text without words whose value is no possible label.
 _SHAPED = MAX_LABEL // 2
 

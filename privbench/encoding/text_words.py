@@ -1,11 +1,11 @@
 """Words of texts: which pieces a text has (a public map of it), and texts of released pieces.
 
 A text is split at blanks. A path, a URL or an e-mail address is one word for people, but no two of
-them are equal; so a word is split again before ``/`` and ``@``, and its further pieces begin with
-`GLUE`. Words keep their case and what clings to them: ``(TV)``, ``team,``. Of a word with a run of
-`RUN` digits all digits are replaced by `DIGIT`, since it is a number of something, and is made with
-random digits. What is longer than `LONGEST` is no piece. Of a text the first `MOST` pieces of its
-first `CUT` characters count.
+them are equal; so a word is split again before ``/``, ``@`` and a ``?`` inside it, and its further
+pieces begin with `GLUE`. Words keep their case and what clings to them: ``(TV)``, ``team,``. Of a
+word with a run of `RUN` digits all digits are replaced by `DIGIT`, since it is a number of
+something, and is made with random digits. What is longer than `LONGEST` is no piece. Of a text the
+first `MOST` pieces of its first `CUT` characters count.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def word_piece(text: pa.Array, hosts: bool | None = None) -> WordPiece:
         nothing = pa.array([], pa.large_string()).dictionary_encode()
         return WordPiece(nothing, np.zeros(len(text), np.int64), firsts)
     cut = pc.utf8_trim_whitespace(pc.utf8_slice_codeunits(plain, 0, CUT))
-    cut = pc.replace_substring_regex(cut, r"([^\s/@:])([/@])", rf"\1 {GLUE}\2")
+    cut = pc.replace_substring_regex(cut, r"([^\s/@:])([/@]|\?\w)", rf"\1 {GLUE}\2")
     lists = pc.list_slice(pc.split_pattern_regex(cut, r"\s+"), 0, MOST)
     flat = lists.flatten().dictionary_encode()
     # All distinct words of a column may have more text than a plain dictionary holds.
@@ -256,7 +256,7 @@ def _sentences(
 
 
 #: Shapes of texts without blanks, whose filler is joined to a word.
-_WHOLE = [SHAPES.index(name) for name in ("email", "url", "hex")]
+_WHOLE = [SHAPES.index(name) for name in ("email", "url", "url with query", "hex")]
 
 
 def numbered(texts: pa.Array, rng: np.random.Generator) -> pa.Array:

@@ -312,6 +312,7 @@ def test_texts_that_differ_begin_as_before():
         ("The River (1994) (TV)", None, ["The", "River", "(1994)", "(TV)"]),
         (" a\tb ", None, ["a", "b"]),
         ("https://x.org/a/b/", None, ["https://x.org", "\x1f/a", "\x1f/b", "\x1f/"]),
+        ("x.org/a?id=1 So?", None, ["x.org", "\x1f/a", "\x1f?id=1", "So?"]),
         ("/var/log 3/4", None, ["/var", "\x1f/log", "3", "\x1f/4"]),
         (
             "order 1234 INV-2024-000123",

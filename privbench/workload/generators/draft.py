@@ -39,7 +39,7 @@ class Values:
     """Values of one column, from which literals are taken."""
 
     column: Column
-    # The beginning of one text for each sampled row, in no order; None for NULL.
+    # One text for each sampled row, in no order; None for NULL.
     texts: tuple[str | None, ...]
     ordered: bool  # whether ranges make sense
     few: bool  # whether equality makes sense on another database of the same distribution
@@ -48,11 +48,11 @@ class Values:
     @classmethod
     def of(cls, column: Column, texts: Sequence[str | None]) -> Values:
         """Judge a column by a sample of its values."""
-        short = tuple(cls.short(text) for text in texts)
-        distinct = len({text for text in short if text is not None})
-        few = 0 < distinct <= _FEW and 2 * distinct <= max(len(texts), 2) and short == (*texts,)
+        known = {text for text in texts if text is not None}
+        few = 0 < len(known) <= _FEW and 2 * len(known) <= max(len(texts), 2)
+        few &= len(max(known, key=len, default="")) <= _LONGEST
         patterns = _patterns(texts) if column.type.category == "S" and not few else ()
-        return cls(column, short, column.type.base in _ORDERED, few, patterns)
+        return cls(column, tuple(texts), column.type.base in _ORDERED, few, patterns)
 
     @property
     def usable(self) -> bool:
@@ -69,18 +69,13 @@ class Values:
         """A sort key for a value in the column's order; strings are ordered by code points."""
         return (float(text), "") if self.column.type.category == "N" else (0.0, text)
 
-    @staticmethod
-    def short(text: str | None) -> str | None:
-        """As much of a text as a literal has."""
-        return text and text[:_LONGEST]
-
     def literal(self, text: str) -> sql.Composable:
-        """The text as a literal of the column's type."""
+        """The text, or its beginning, as a literal of the column's type."""
         if self.column.type.category == "N" and _NUMBER.match(text):
             return sql.SQL(text)
         if self.column.type.category == "D":
             return build("{}::{}", sql.Literal(text), sql.SQL(self.column.type.sql))
-        return sql.Literal(text)
+        return sql.Literal(text[:_LONGEST])
 
 
 def _patterns(texts: Sequence[str | None]) -> tuple[str, ...]:

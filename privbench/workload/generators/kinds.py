@@ -277,8 +277,7 @@ def around(
         (place, values, text, allowed)
         for place, (table, row) in enumerate(zip(tree.tables, anchor, strict=True))
         for values in rows.values(table)
-        if (text := values.short(row[values.column.name])) is not None
-        and (allowed := operators(values, text))
+        if (text := row[values.column.name]) is not None and (allowed := operators(values, text))
     ]
     chosen = _some(usable, plan, rng)
     return None if chosen is None else Draft(tree, tuple(holding(*each) for each in chosen))
