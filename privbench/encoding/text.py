@@ -60,7 +60,13 @@ from privbench.encoding.surrogates import (
     surrogates_from_json,
     times,
 )
-from privbench.encoding.text_formats import beginnings_of, days_of, has_template, numbers_after
+from privbench.encoding.text_formats import (
+    GREATEST,
+    beginnings_of,
+    days_of,
+    has_template,
+    numbers_after,
+)
 from privbench.encoding.text_words import (
     CUT,
     Firsts,
@@ -152,9 +158,6 @@ class TextCodec(Codec):
 
     def with_surrogates(self, laws: Mapping[str, Surrogates | None]) -> TextCodec:
         return replace(self, surrogates=laws.get(self.column))
-
-    def with_words(self, pieces: Pieces, firsts: Firsts) -> TextCodec:
-        return replace(self, pieces=pieces, firsts=firsts)
 
     @property
     def listed(self) -> tuple[str, ...] | None:
@@ -296,19 +299,21 @@ class TextCodec(Codec):
     def _texts(
         self, shapes: _Ints, lengths: _Ints, weights: Floats, rng: Rng, days: _Ints | None
     ) -> pa.Array:
-        """Texts of some shapes, those of no template with released words; some are empty."""
-        rows = np.flatnonzero(~np.isin(shapes, _TEMPLATED) & (lengths > 0))
-        if not len(rows) or not (self.pieces or self.firsts):
+        """Texts of some shapes: numbers with released first digits, words that are released."""
+        if not (self.pieces or self.firsts):
             return made_text(shapes, lengths, rng, days)
         assert self.lengths is not None
+        numbers = (shapes == SHAPES.index("digits")) & ~np.isin(lengths, GREATEST)
+        digits = tuple(one for one in self.firsts if 0x30 <= one[0] < 0x3A)
+        rows = np.flatnonzero(~np.isin(shapes, _TEMPLATED) & (lengths > 0))
+        rest = lengths.copy()
+        rest[rows] = 0
+        made = with_firsts(made_text(shapes, rest, rng, days), digits, weights, rng, numbers)
+        if not len(rows):
+            return made
         some = shapes[rows], lengths[rows], weights[rows], self.lengths[-1] - 1
         new, front = worded(self.pieces, *some, rng)
         new = with_firsts(new, self.firsts, some[2], rng, front)
-        if len(rows) == len(shapes):
-            return new
-        lengths = lengths.copy()
-        lengths[rows] = 0
-        made = made_text(shapes, lengths, rng, days)
         return replace_rows(made, rows, new.cast(made.type))
 
 

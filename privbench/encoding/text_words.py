@@ -183,7 +183,7 @@ def worded(
         room = sizes[at].sum(axis=1)
         given, wanted = (np.lexsort((tie, size, weight)) for size in (room, length))
         at[wanted] = at[given]
-        # A filler stands in front if no word does, and else behind the first places.
+        # A filler stands in front if no word does, else behind the first places.
         some, front = (at >= 0).any(axis=1), at[:, 0] < 0
         room = length - sizes[at].sum(axis=1)
         room = np.where(front & some, np.maximum(room, _GAP), room)

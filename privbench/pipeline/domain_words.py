@@ -47,8 +47,6 @@ _MOST = 1024
 _CLEAR, _PLACE = 4.0, 2.5
 #: Laplace noise passes 1.5 times as many standard deviations as often as Gaussian noise.
 _HEAVY = 1.5
-#: What is added to how many of the public words begin with a letter, some with none.
-_RARE = 2.0
 #: Where alphabets, digits and other signs begin among code points.
 _ALPHABETS = (
     0x30, 0x3A, 0x41, 0x5B, 0x61, 0x7B, 0x7F, 0xC0, 0x180, 0x391, 0x3CA, 0x410, 0x430, 0x450, 0x5D0
@@ -184,12 +182,12 @@ def release_words(
 def _letters(noisy: NDArray[np.float64], clear: float, texts: float) -> NDArray[np.float64]:
     """Shares of first characters, 0 for noise, which may hide each letter, but not an alphabet.
 
-    Of alphabets that noise may hide the most frequent one counts. What it hides of an alphabet's
-    law follows public words.
+    Of alphabets that noise may hide the most frequent one counts. Laws that it hides are those of
+    public words, and of numbers, which seldom begin with 0.
     """
     held = np.where(noisy > _CLEAR * clear, noisy, 0.0)
-    begun = [word[0] for word in known_words()]
-    usual = np.array([_RARE + begun.count(chr(point).lower()) for point in FIRSTS])
+    begun = [*(word[0] for word in known_words()), *"123456789" * 9]
+    usual = np.array([2.0 + begun.count(chr(point).lower()) for point in FIRSTS])
     parts = np.split(np.arange(len(FIRSTS)), np.searchsorted(FIRSTS, _ALPHABETS))
     seen = [float(noisy[part].sum()) / clear / len(part) ** 0.5 for part in parts]
     for part, sure in zip(parts, seen, strict=True):

@@ -362,6 +362,17 @@ def test_texts_are_made_of_released_words_at_their_frequency():
     assert not any("\x1f" in text or "\x1d" in text for text in found)
 
 
+def test_numbers_begin_with_released_digits_if_they_fit_an_integer_then():
+    law = ((ord("0"), 0.5), (ord("7"), 0.5), (ord("x"), 0.5))
+    codec = TextCodec("c", TEXT, False, None, (0, 5, 10, 11), None).with_words((), law)
+    codes = {name: np.repeat([1, 2], [400, 100]) for name in codec.domains}
+    codes["c\x1fshape"] = np.full(500, SHAPES.index("digits"))
+    found = codec.decode(codes, generator(1)).to_pylist()
+    counts = Counter(text[0] for text in found)
+    assert counts == pytest.approx({"0": 200, "7": 200, "1": 100}, abs=8)
+    assert all(text[0] == "1" for text in found[400:])
+
+
 @pytest.mark.parametrize("kind", ["lower", "sentence"])
 def test_public_words_stand_between_the_others_and_end_no_text(kind):
     law = [("A", (1.0, 1.0, 0.0, 0.0)), ("Epic", (0.5, 0.0, 0.0, 0.0))]

@@ -55,12 +55,6 @@ class Values:
         return cls(column, tuple(texts), column.type.base in _ORDERED, few, patterns)
 
     @property
-    def usable(self) -> bool:
-        """Whether a predicate can be made at all."""
-        suits = self.ordered or self.few or bool(self.patterns)
-        return suits and any(text is not None for text in self.texts)
-
-    @property
     def whole(self) -> bool:
         """Whether the values are whole numbers or days, any of which suits an equality."""
         return self.column.type.base in _WHOLE
@@ -105,7 +99,8 @@ def judged(table: Table, rows: Sequence[Row]) -> list[Values]:
         for column in table.columns
         if column.name not in keys and (column.type.category in "NDTBS" or column.type.kind == "e")
     ]
-    return [values for values in found if values.usable]
+    suited = [values for values in found if values.ordered or values.few or values.patterns]
+    return [values for values in suited if any(text is not None for text in values.texts)]
 
 
 def pick(items: Sequence[Item], rng: np.random.Generator) -> Item:
