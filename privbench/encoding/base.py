@@ -308,9 +308,10 @@ class Codec(ABC):
         """The codec that knows how often values without a label occur, by attribute."""
         return self
 
-    def with_words(self, pieces: Pieces, firsts: Firsts) -> Codec:
-        """The codec that makes its texts of released words and first characters."""
-        return self
+    def with_words(self, pieces: Pieces, firsts: Firsts) -> Self:
+        """The codec of texts that makes them of released words and first characters."""
+        words: Any = {"pieces": pieces, "firsts": firsts}
+        return replace(self, **words)
 
     @property
     def listed(self) -> tuple[str, ...] | None:

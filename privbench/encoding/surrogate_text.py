@@ -260,7 +260,7 @@ def made_text(
             parts.append(formatted(name, lengths[chosen], rng, known))
             rows.append(chosen)
             continue
-        for block in _blocks(chosen, lengths):
+        for block in blocks(chosen, lengths):
             layout = _Layout(lengths[block])
             parts.append(strings(layout.starts, _MAKERS[name](layout, rng)))
             rows.append(block)
@@ -273,11 +273,11 @@ def made_text(
     return whole.take(pa.array(order))
 
 
-def _blocks(rows: NDArray[np.int64], lengths: Lengths) -> list[NDArray[np.int64]]:
-    """The rows in blocks of about `_CHUNK` characters."""
+def blocks(rows: Lengths, lengths: Lengths, size: int = _CHUNK) -> list[Lengths]:
+    """The rows in blocks of about ``size`` characters."""
     if not len(rows):
         return []
-    block = np.cumsum(lengths[rows]) // _CHUNK
+    block = np.cumsum(lengths[rows]) // size
     return np.split(rows, np.flatnonzero(np.diff(block)) + 1)
 
 
@@ -294,7 +294,7 @@ def _code(layout: _Layout, rng: np.random.Generator) -> Bytes:
 
 def _lower(layout: _Layout, rng: np.random.Generator) -> Bytes:
     """Fill every string with alternating consonants and vowels; it begins as often as words do."""
-    known = _letters(first_letters())
+    known = _letters("".join(word[0] for word in words()))
     first = known[rng.integers(len(known), size=len(layout.lengths))]
     vowel = (layout.places() + np.isin(first, _VOWELS)[layout.rows()]) % 2 == 1
     flat = np.where(vowel, _random(_VOWELS, layout, rng), _random(_CONSONANTS, layout, rng))
@@ -314,12 +314,6 @@ def _capitalise(flat: Bytes, layout: _Layout) -> Bytes:
 def words() -> tuple[str, ...]:
     """The package's own word list."""
     return tuple(packaged("words", "privbench.encoding")["words"])
-
-
-@lru_cache(maxsize=1)
-def first_letters() -> str:
-    """The first letters of all words of that list."""
-    return "".join(word[0] for word in words())
 
 
 def _prose(layout: _Layout, rng: np.random.Generator) -> Bytes:

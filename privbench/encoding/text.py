@@ -60,7 +60,13 @@ from privbench.encoding.surrogates import (
     surrogates_from_json,
     times,
 )
-from privbench.encoding.text_formats import beginnings_of, days_of, has_template, numbers_after
+from privbench.encoding.text_formats import (
+    GREATEST,
+    beginnings_of,
+    days_of,
+    has_template,
+    numbers_after,
+)
 from privbench.encoding.text_words import (
     CUT,
     Firsts,
@@ -94,7 +100,7 @@ _OPEN = frozenset({"company", "street_address", "url"})
 #: Kinds that are secrets: not even first letters of them are released.
 _SECRET = frozenset({"password", "sha1", "sha256", "md5"})
 #: Shapes of texts that are made from a template.
-_TEMPLATED = [code for code, name in enumerate(SHAPES) if has_template(name)]
+_TEMPLATED = [code for code, name in enumerate(SHAPES) if has_template(name) and name[:3] != "url"]
 #: What is read of a text without words whose value is no possible label.
 _SHAPED = MAX_LABEL // 2
 
@@ -152,9 +158,6 @@ class TextCodec(Codec):
 
     def with_surrogates(self, laws: Mapping[str, Surrogates | None]) -> TextCodec:
         return replace(self, surrogates=laws.get(self.column))
-
-    def with_words(self, pieces: Pieces, firsts: Firsts) -> TextCodec:
-        return replace(self, pieces=pieces, firsts=firsts)
 
     @property
     def listed(self) -> tuple[str, ...] | None:
@@ -215,7 +218,6 @@ class TextCodec(Codec):
         """Surrogate texts; rows that share a text have similar sampled shapes and lengths."""
         rows = len(chosen)
         count = rng.permutation(times(surrogates, rows)) if surrogates else None
-        value = None if count is None else np.repeat(np.arange(len(count)), count)
         edges = np.array(self.lengths or (), dtype=np.int64)
         blank = edges[:2].tolist() == [0, 1]
         cell = np.ones(rows, np.int64)
@@ -226,12 +228,13 @@ class TextCodec(Codec):
             cell = _present(coded, len(edges) - 1, chosen, rng, least)
         if self.lengths is None or (self.provider is not None and not self.pieces):
             provider, most = self.provider or "word", self.type.length
-            if count is None or value is None:
+            if count is None:
                 made, weights = made_semantic(provider, rows, rng, most), np.ones(rows)
             else:
                 made, weights = made_distinct(provider, len(count), rng, most), count
             made = with_firsts(made, self.firsts, weights, rng)
-            made = made if value is None else made.take(pa.array(rng.permutation(value)))
+            if count is not None:
+                made = made.take(pa.array(rng.permutation(np.repeat(np.arange(len(count)), count))))
             empty = pa.array(blank & (cell == 0))
             return pc.if_else(empty, pa.scalar("", made.type), made)
         shape = _present(codes[attribute(self.column, "shape")], len(SHAPES), chosen, rng)
@@ -250,14 +253,14 @@ class TextCodec(Codec):
             if 2 * is_format(shape).sum() > rows:
                 # Their own law says how often dates occur.
                 count = None
-        if count is None or value is None:
+        if count is None:
             return self._fitting(shape, lengths, np.ones(rows, np.int64), rng, days)
         order = np.lexsort((rng.random(rows), lengths, shape))
         middle = order[np.cumsum(count) - count // 2 - 1]
         days = None if days is None else days[middle]
         made = self._distinct(shape[middle], lengths[middle], count, rng, days)
         taken = np.empty(rows, np.int64)
-        taken[order] = value
+        taken[order] = np.repeat(np.arange(len(count)), count)
         return made.take(pa.array(taken))
 
     def _distinct(
@@ -296,19 +299,21 @@ class TextCodec(Codec):
     def _texts(
         self, shapes: _Ints, lengths: _Ints, weights: Floats, rng: Rng, days: _Ints | None
     ) -> pa.Array:
-        """Texts of some shapes, those of no template with released words; some are empty."""
-        rows = np.flatnonzero(~np.isin(shapes, _TEMPLATED) & (lengths > 0))
-        if not len(rows) or not (self.pieces or self.firsts):
+        """Texts of some shapes: numbers with released first digits, words that are released."""
+        if not (self.pieces or self.firsts):
             return made_text(shapes, lengths, rng, days)
         assert self.lengths is not None
+        numbers = (shapes == SHAPES.index("digits")) & ~np.isin(lengths, GREATEST)
+        digits = tuple(one for one in self.firsts if 0x30 <= one[0] < 0x3A)
+        rows = np.flatnonzero(~np.isin(shapes, _TEMPLATED) & (lengths > 0))
+        rest = lengths.copy()
+        rest[rows] = 0
+        made = with_firsts(made_text(shapes, rest, rng, days), digits, weights, rng, numbers)
+        if not len(rows):
+            return made
         some = shapes[rows], lengths[rows], weights[rows], self.lengths[-1] - 1
         new, front = worded(self.pieces, *some, rng)
         new = with_firsts(new, self.firsts, some[2], rng, front)
-        if len(rows) == len(shapes):
-            return new
-        lengths = lengths.copy()
-        lengths[rows] = 0
-        made = made_text(shapes, lengths, rng, days)
         return replace_rows(made, rows, new.cast(made.type))
 
 
@@ -349,6 +354,10 @@ class LookupReader(LabelReader):
         return "labels of a look-up, released list", "natural key; used by enough units, under δ"
 
 
+def _left(text: sql.Composable, size: int) -> sql.Composable:
+    return sql.SQL("pg_catalog.left({}, {})").format(text, sql.Literal(size))
+
+
 @dataclass(frozen=True)
 class SurrogateReader(FillReader):
     """Reads of a column of names or addresses the first characters, and hosts of e-mail addresses.
@@ -368,8 +377,7 @@ class SurrogateReader(FillReader):
 
     def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
         whole = sql.SQL(self.column.type.text_form).format(identifier)
-        text = sql.SQL("pg_catalog.left({}, {})").format(whole, sql.Literal(CUT))
-        return [*super().select(identifier), (text, self.alias("w"))]
+        return [*super().select(identifier), (_left(whole, CUT), self.alias("w"))]
 
     def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
         words = word_piece(batch[self.alias("w")], self.hosts)
@@ -458,9 +466,11 @@ class TextReader(ColumnReader):
         kept = MAX_LABEL + 1 if self.labelled else _SHAPED
         kept = max(kept, CUT) if self.pieces else kept
         whole = sql.SQL(self.column.type.text_form).format(identifier)
-        text = sql.SQL("pg_catalog.left({}, {})").format(whole, sql.Literal(kept))
         length = sql.SQL("pg_catalog.char_length({})::bigint").format(whole)
-        return [(text, self.alias()), *([(length, self.alias("n"))] if self.shaped else [])]
+        return [
+            (_left(whole, kept), self.alias()),
+            *([(length, self.alias("n"))] if self.shaped else []),
+        ]
 
     def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
         text = batch[self.alias()]

@@ -42,7 +42,7 @@ _YEARS = (2000, 2030)
 #: The most characters that a template's free part gets.
 _FREE = 128
 #: Lengths of the greatest int4 and int8: digits of these lengths begin with 1, so that they fit.
-_GREATEST = (10, 19)
+GREATEST = (10, 19)
 
 Ints = NDArray[np.int64]
 
@@ -66,7 +66,7 @@ def formatted(
     order, parts = np.argsort(free, kind="stable"), []
     for size in np.unique(free).tolist():
         wide = template.replace("{*}", f"{{{size}}}")
-        if name == "digits" and least + size in _GREATEST:
+        if name == "digits" and least + size in GREATEST:
             wide = f"1[0-9]{{{size}}}"
         parts.append(_tree(wide).make(int((free == size).sum()), 0, rng))
     place = np.empty(len(order), np.int64)

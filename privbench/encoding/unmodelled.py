@@ -61,9 +61,6 @@ class FillCodec(Codec):
     pieces: Pieces = ()  # released hosts of e-mail addresses
     firsts: Firsts = ()  # first characters of the values
 
-    def with_words(self, pieces: Pieces, firsts: Firsts) -> FillCodec:
-        return replace(self, pieces=pieces, firsts=firsts)
-
     @property
     def domains(self) -> dict[str, Domain]:
         # One cell for all values, perhaps one for the empty text, and one for NULL.

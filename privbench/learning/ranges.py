@@ -166,7 +166,7 @@ def find_cycle(noisy: Floats, sd: float, law: Floats | None = None) -> tuple[flo
     Deviations from equal shares, or from a public ``law``, are damped as far as noise alone would
     make them (positive-part James-Stein estimator), so that places of equal shares stay so. Then
     negative shares become 0, and the same number is taken from all others. A law stays where noise
-    hides all but the sum.
+    hides all but the sum, which is no noise.
 
     >>> [round(share, 3) for share in find_cycle(np.array([100.0, 0.0, 100.0, -1.0]), 1.0)]
     [0.5, 0.0, 0.5, 0.0]
@@ -174,7 +174,7 @@ def find_cycle(noisy: Floats, sd: float, law: Floats | None = None) -> tuple[flo
     ()
     """
     cells, total = len(noisy), float(noisy.sum())
-    if total <= SURE * sd * cells**0.5:
+    if law is None and total <= SURE * sd * cells**0.5:
         return ()
     usual = np.full(cells, total / cells) if law is None else total * law / law.sum()
     apart = noisy - usual

@@ -41,6 +41,7 @@ class QErrorPart(Part):
     by_third: dict[str, SummaryPart]  # by thirds of the queries in the order of their true answers
     true_zero: int  # queries whose true answer is 0
     clone_zero: int  # queries with an answer on the source and none on the clone
+    patterns: SummaryPart | None = None  # of queries with LIKE or ILIKE
     weighted: SummaryPart | None = None  # by the queries' weights; None where all weigh the same
 
 
@@ -49,6 +50,7 @@ def report(
     clone: ArrayLike,
     joins: Sequence[int | None],
     weights: Sequence[float] | None = None,
+    patterns: Sequence[bool] = (),
 ) -> QErrorPart:
     """Summarise the Q-errors of a workload by its true answers and the clone's."""
     c, e = np.asarray(true, dtype=np.float64), np.asarray(clone, dtype=np.float64)
@@ -60,6 +62,7 @@ def report(
         by_third={label: part for label, part in parts.items() if part is not None},
         true_zero=int(np.sum(c == 0)),
         clone_zero=int(np.sum((c > 0) & (e == 0))),
+        patterns=summarise(errors[np.flatnonzero(patterns)]),
         weighted=None if weights is None else weighted(errors, np.array(weights, dtype=np.float64)),
     )
 

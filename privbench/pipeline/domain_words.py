@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from privbench.config import ColumnConfig, PathType
 from privbench.encoding import Codec
 from privbench.encoding.documents import released_paths
-from privbench.encoding.surrogate_text import first_letters
+from privbench.encoding.surrogate_text import words as known_words
 from privbench.encoding.text_words import FIRSTS, GAPS, Firsts, Pieces, WordsNeed, public_words
 from privbench.learning.ranges import find_cycle
 from privbench.pipeline.domain_budget import Rounds
@@ -51,8 +51,6 @@ _MOST = 1024
 _CLEAR, _PLACE = 4.0, 2.5
 #: Laplace noise passes 1.5 times as many standard deviations as often as Gaussian noise.
 _HEAVY = 1.5
-#: What is added to how many of the public words begin with a letter, some with none.
-_RARE = 2.0
 #: Where alphabets, digits and other signs begin among code points.
 _ALPHABETS = (
     0x30, 0x3A, 0x41, 0x5B, 0x61, 0x7B, 0x7F, 0xC0, 0x180, 0x391, 0x3CA, 0x410, 0x430, 0x450, 0x5D0
@@ -185,17 +183,24 @@ def release_words(
     return result, [*lists.values(), *questions.values()]
 
 
-def _letters(noisy: NDArray[np.float64], clear: float) -> NDArray[np.float64]:
-    """Counts of first characters, 0 for noise, which may hide each letter, but not an alphabet.
+def _letters(noisy: NDArray[np.float64], clear: float, texts: float) -> NDArray[np.float64]:
+    """Shares of first characters, 0 for noise, which may hide each letter, but not an alphabet.
 
-    What noise hides of an alphabet's law follows public words.
+    Of alphabets that noise may hide the most frequent one counts. Laws that it hides are those of
+    public words, and of numbers, which seldom begin with 0.
     """
     held = np.where(noisy > _CLEAR * clear, noisy, 0.0)
-    usual = np.array([_RARE + first_letters().count(chr(point).lower()) for point in FIRSTS])
-    for part in np.split(np.arange(len(FIRSTS)), np.searchsorted(FIRSTS, _ALPHABETS)):
-        shares = find_cycle(noisy[part], clear, usual[part])
-        held[part] = noisy[part].sum() * np.array(shares) if shares else held[part]
-    return np.where(np.isin(FIRSTS, [*GAPS]), 0.0, held)
+    begun = [*(word[0] for word in known_words()), *"123456789" * 9]
+    usual = np.array([2.0 + begun.count(chr(point).lower()) for point in FIRSTS])
+    parts = np.split(np.arange(len(FIRSTS)), np.searchsorted(FIRSTS, _ALPHABETS))
+    seen = [float(noisy[part].sum()) / clear / len(part) ** 0.5 for part in parts]
+    for part, sure in zip(parts, seen, strict=True):
+        if sure >= min(max(*seen, _PLACE), _CLEAR):
+            law = find_cycle(noisy[part], clear, usual[part])
+            held[part] = noisy[part].sum() * np.array(law)
+    held[np.isin(FIRSTS, [*GAPS])] = 0.0
+    hidden = texts - held.sum() < _PLACE * clear * np.count_nonzero(held) ** 0.5
+    return held / (min(texts, held.sum()) if hidden else texts)
 
 
 def laws_of(query: WordPresence, noisy: NDArray[np.float64], sd: float) -> tuple[Pieces, Firsts]:
@@ -207,7 +212,7 @@ def laws_of(query: WordPresence, noisy: NDArray[np.float64], sd: float) -> tuple
     if texts < _SCALES / 4 * sd:
         return (), ()
     count, clear = len(FIRSTS), sd * (_HEAVY if query.norm == "l1" else 1.0)
-    letters = _letters(noisy[1 : 1 + count], clear) / texts
+    letters = _letters(noisy[1 : 1 + count], clear, texts)
     table = noisy[1 + count :].reshape(1 + PLACES, len(query.words))
     pieces, public = [], {*public_words()}
     for place, word in enumerate(query.words):

@@ -11,6 +11,7 @@ POINTS = ("mean", "p50", "p75", "p90", "p95", "p99", "max")
 #: Figures that summarise a distribution, and the places of the summaries in the document.
 _SPREADS = {
     "qerror": "qerror.overall",
+    "qerror.patterns": "qerror.patterns",
     "qerror.weighted": "qerror.weighted",
     "runtime": "runtime.overall",
     "runtime.floor": "runtime.floor",

@@ -91,6 +91,7 @@ def qerrors(found: list[QueryPart]) -> QErrorPart:
         [query.clone.rows or 0 for query in answered],
         [query.joins for query in answered],
         [query.weight for query in answered],
+        ["LIKE '" in query.sql.upper() for query in answered],
     )
 
 

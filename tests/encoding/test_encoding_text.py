@@ -312,6 +312,7 @@ def test_texts_that_differ_begin_as_before():
         ("The River (1994) (TV)", None, ["The", "River", "(1994)", "(TV)"]),
         (" a\tb ", None, ["a", "b"]),
         ("https://x.org/a/b/", None, ["https://x.org", "\x1f/a", "\x1f/b", "\x1f/"]),
+        ("x.org/a?id=1 So?", None, ["x.org", "\x1f/a", "\x1f?id=1", "So?"]),
         ("/var/log 3/4", None, ["/var", "\x1f/log", "3", "\x1f/4"]),
         (
             "order 1234 INV-2024-000123",
@@ -333,6 +334,7 @@ def test_texts_that_differ_begin_as_before():
 def test_words_of_a_text(text, hosts, wanted):
     found = word_piece(pa.array([text], pa.string()), hosts)
     assert found.words.to_pylist() == wanted
+    assert found.words.type.value_type == pa.large_string()
     assert found.sizes.tolist() == [len(wanted)]
     assert found.firsts.tolist() == [ord(text[0]) if text else -1]
 
@@ -358,6 +360,17 @@ def test_texts_are_made_of_released_words_at_their_frequency():
     assert sum(text[:1] == "Q" for text in found) / rows == pytest.approx(0.2, abs=0.03)
     assert max(map(len, found)) <= 40
     assert not any("\x1f" in text or "\x1d" in text for text in found)
+
+
+def test_numbers_begin_with_released_digits_if_they_fit_an_integer_then():
+    law = ((ord("0"), 0.5), (ord("7"), 0.5), (ord("x"), 0.5))
+    codec = TextCodec("c", TEXT, False, None, (0, 5, 10, 11), None).with_words((), law)
+    codes = {name: np.repeat([1, 2], [400, 100]) for name in codec.domains}
+    codes["c\x1fshape"] = np.full(500, SHAPES.index("digits"))
+    found = codec.decode(codes, generator(1)).to_pylist()
+    counts = Counter(text[0] for text in found)
+    assert counts == pytest.approx({"0": 200, "7": 200, "1": 100}, abs=8)
+    assert all(text[0] == "1" for text in found[400:])
 
 
 @pytest.mark.parametrize("kind", ["lower", "sentence"])

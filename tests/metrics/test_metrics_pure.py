@@ -115,11 +115,13 @@ def test_tables_of_a_few_rows_do_not_make_the_mean():
     assert overall([few], 2) == (few.divergence[2].kld, few.divergence[2].tvd)
 
 
-def test_qerror_report_by_joins_and_thirds():
+def test_qerror_report_by_joins_thirds_and_patterns():
     true = [1, 2, 3, 10, 20, 30, 100, 200, 0]
     clone = [1, 4, 3, 10, 10, 30, 0, 800, 0]
     joins = [0, 0, 1, 1, 2, 10, None, 2, 0]
-    found = report(true, clone, joins)
+    found = report(true, clone, joins, patterns=[False, True, True, *[False] * 6])
+    assert (found.patterns.n, found.patterns.max) == (2, 2)
+    assert report(true, clone, joins).patterns is None
     assert list(found.by_joins) == ["0", "1", "2", "10", "?"]
     assert found.by_joins["2"].mean == pytest.approx(3.0)
     assert found.by_joins["?"].max == 100

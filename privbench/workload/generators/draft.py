@@ -30,7 +30,6 @@ _NUMBER = re.compile(r"-?\d+(\.\d+)?\Z")
 _LONGEST = 64
 # The least share of the sampled texts that match a pattern, and their least number.
 _SHARE, _LEAST = 0.02, 5
-_SPECIAL = re.compile(r"[%_\\]")
 # Beyond this many distinct values in the sample an equality hardly ever holds on a clone.
 _FEW = 64
 
@@ -40,7 +39,7 @@ class ColumnSample:
     """Values of one column, from which literals are taken."""
 
     column: Column
-    # The beginning of one text for each sampled row, in no order; None for NULL.
+    # One text for each sampled row, in no order; None for NULL.
     texts: tuple[str | None, ...]
     ordered: bool  # whether ranges make sense
     few: bool  # whether equality makes sense on another database of the same distribution
@@ -49,17 +48,11 @@ class ColumnSample:
     @classmethod
     def of(cls, column: Column, texts: Sequence[str | None]) -> ColumnSample:
         """Judge a column by a sample of its values."""
-        short = tuple(cls.short(text) for text in texts)
-        distinct = len({text for text in short if text is not None})
-        few = 0 < distinct <= _FEW and 2 * distinct <= max(len(texts), 2) and short == (*texts,)
+        known = {text for text in texts if text is not None}
+        few = 0 < len(known) <= _FEW and 2 * len(known) <= max(len(texts), 2)
+        few &= len(max(known, key=len, default="")) <= _LONGEST
         patterns = _patterns(texts) if column.type.category == "S" and not few else ()
-        return cls(column, short, column.type.base in _ORDERED, few, patterns)
-
-    @property
-    def usable(self) -> bool:
-        """Whether a predicate can be made at all."""
-        suits = self.ordered or self.few or bool(self.patterns)
-        return suits and any(text is not None for text in self.texts)
+        return cls(column, tuple(texts), column.type.base in _ORDERED, few, patterns)
 
     @property
     def whole(self) -> bool:
@@ -70,18 +63,13 @@ class ColumnSample:
         """A sort key for a value in the column's order; strings are ordered by code points."""
         return (float(text), "") if self.column.type.category == "N" else (0.0, text)
 
-    @staticmethod
-    def short(text: str | None) -> str | None:
-        """As much of a text as a literal has."""
-        return text and text[:_LONGEST]
-
     def literal(self, text: str) -> sql.Composable:
-        """The text as a literal of the column's type."""
+        """The text, or its beginning, as a literal of the column's type."""
         if self.column.type.category == "N" and _NUMBER.match(text):
             return sql.SQL(text)
         if self.column.type.category == "D":
             return build("{}::{}", sql.Literal(text), sql.SQL(self.column.type.sql))
-        return sql.Literal(text)
+        return sql.Literal(text[:_LONGEST])
 
 
 def _patterns(texts: Sequence[str | None]) -> tuple[str, ...]:
@@ -89,7 +77,7 @@ def _patterns(texts: Sequence[str | None]) -> tuple[str, ...]:
     some, filler = [text for text in texts if text], frozenset(words())
     least = max(_SHARE * len(some), _LEAST)
     held = Counter(word for text in some for word in {text[0], *text.split()} - filler)
-    plain = [word for word, rows in held.items() if rows >= least and not _SPECIAL.search(word)]
+    plain = [word for word, rows in held.items() if rows >= least and not {*word} & {*"%_\\"}]
     made = [one for word in sorted(plain) for one in (f"{word}%", f"%{word}%")[: len(word)]]
     return tuple(one for one in made if sum(matches(one, text) for text in some) >= least)
 
@@ -111,7 +99,8 @@ def judged(table: Table, rows: Sequence[Row]) -> list[ColumnSample]:
         for column in table.columns
         if column.name not in keys and (column.type.category in "NDTBS" or column.type.kind == "e")
     ]
-    return [values for values in found if values.usable]
+    suited = [values for values in found if values.ordered or values.few or values.patterns]
+    return [values for values in suited if any(text is not None for text in values.texts)]
 
 
 def pick(items: Sequence[Drawable], rng: np.random.Generator) -> Drawable:

@@ -231,11 +231,8 @@ def _by_itself(
     return Predicate(place, values, operator, tuple(texts))
 
 
-def fitting(plan: Plan, values: Values, text: str | None = None, *, equal: bool) -> list[str]:
-    """The plan's operators that suit a column, and one of its texts if one is given.
-
-    These are ``=`` only if ``equal`` is true, and others only where patterns or ranges make sense.
-    """
+def fitting(plan: Plan, values: ColumnSample, text: str | None = None, *, equal: bool) -> list[str]:
+    """The plan's operators that suit a column, and one of its texts; ``=`` if ``equal`` is true."""
     like = any(text is None or matches(pattern, text) for pattern in values.patterns)
     suits = {"=": equal, "like": like, "ilike": like}
     ranged = values.ordered or (like and "like" in plan.operators)
@@ -278,8 +275,7 @@ def around(
         (place, values, text, allowed)
         for place, (table, row) in enumerate(zip(tree.tables, anchor, strict=True))
         for values in rows.values(table)
-        if (text := values.short(row[values.column.name])) is not None
-        and (allowed := operators(values, text))
+        if (text := row[values.column.name]) is not None and (allowed := operators(values, text))
     ]
     chosen = _some(usable, plan, rng)
     return None if chosen is None else QueryDraft(tree, tuple(holding(*each) for each in chosen))
@@ -304,7 +300,7 @@ class WorkloadKind:
     operators: tuple[str, ...] = ()
 
 
-_USUAL = ("=", "<=", ">=", "between", "like", "ilike")
+_USUAL = ("=", *OPERATORS[3:])
 #: Those of the core; see `kinds` for all.
 KINDS: dict[str, WorkloadKind] = {
     "mscn": WorkloadKind(mscn, Plan(operators=("=", "<", ">")), OPERATORS),

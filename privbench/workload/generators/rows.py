@@ -297,8 +297,7 @@ class MemoryAnswers(Answers):
             return nulls if item.operator == "is null" else pc.invert(nulls)
         column = self._rows.column(table, name, numeric=numeric)
         if item.operator.endswith("like"):
-            folded = item.operator == "ilike"
-            return pc.match_like(column, item.texts[0], ignore_case=folded)
+            return pc.match_like(column, item.texts[0], ignore_case=item.operator == "ilike")
         bounds = [pa.scalar(float(text) if numeric else text) for text in item.texts]
         if item.operator == "between":
             return pc.and_(pc.greater_equal(column, bounds[0]), pc.less_equal(column, bounds[1]))
