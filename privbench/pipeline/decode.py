@@ -246,7 +246,7 @@ def _whole(
         if key.ref_table == table.name
         for name in key.ref_columns
     }
-    wanted |= {name for order in orders(table, named=True) for name in order.columns}
+    wanted |= {name for order in orders(table) for name in order.columns}
     wanted |= {key.when[0] for key in table.foreign_keys if key.when is not None}
     codes, rows = drawn.tables[table.key].codes, drawn.tables[table.key].rows
     return {
