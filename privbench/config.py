@@ -292,6 +292,7 @@ class TableConfig(_Section):
         references: Its keys for which the database has no constraint.
         natural: Whether the values of its primary key are released as labels of the columns that
             refer to it, and come back in the clone: for private look-ups by a code or a date.
+        shown: Whether rules that its rows may show are tested.
     """
 
     role: Role = "private"
@@ -302,6 +303,7 @@ class TableConfig(_Section):
     columns: dict[str, ColumnConfig] = {}
     references: list[ReferenceConfig] = []
     natural: bool = False
+    shown: bool = True
 
     @field_validator("own", mode="before")
     @classmethod

@@ -29,6 +29,7 @@ from privbench.limits import (
     Many,
     Modifier,
     Name,
+    Share,
     Space,
     Text,
     TypeText,
@@ -106,7 +107,7 @@ class Rule:
 
     kind: Literal[
         "bounds", "values", "length", "size", "pattern", "case", "order", "differs", "unique",
-        "expression",
+        "combination", "expression",
     ]  # fmt: skip
     columns: Few[Name]  # the columns; of an order the lesser one first; ``VALUE`` of a domain
     source: Literal["check", "domain", "partition", "reference", "index", "name", "config"]
@@ -120,6 +121,9 @@ class Rule:
     pattern: Text | None = None  # a regular expression
     fold: bool = False  # whether the case of letters does not count, of a pattern or in an index
     case: Literal["upper", "lower"] | None = None  # the only case that letters have
+    broken: Share = 0.0  # of an order, the share of rows that break it
+    rows: Many[Few[Text]] = ()  # combinations of literals; true for NULL
+    nulls: Few[Name] = ()  # the columns that count by NULL
 
 
 #: All rules of a table, or of a type.
@@ -430,7 +434,7 @@ def _without_blanks(value: Any) -> Any:
     """A JSON value, its rules without fields that state nothing, those of the config as CHECKs."""
     if isinstance(value, dict):
         if {"kind", "source", "text"} <= value.keys():
-            value = {name: item for name, item in value.items() if item not in (None, False)}
+            value = {name: item for name, item in value.items() if item not in (None, False, ())}
             value["source"] = value["source"].replace("config", "check")
         return {name: _without_blanks(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):

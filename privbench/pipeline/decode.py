@@ -245,7 +245,7 @@ def _whole(
         if key.ref_table == table.name
         for name in key.ref_columns
     }
-    wanted |= {name for order in orders(table, named=True) for name in order.columns}
+    wanted |= {name for order in orders(table) for name in order.columns}
     tree = tree_of(table)
     wanted |= tree.read if tree else set()
     wanted |= {key.when[0] for key in table.foreign_keys if key.when is not None}

@@ -306,7 +306,7 @@ def lend_ranges(
                 for name, bounds, _ in _columns(table, base, released)
                 if not bounds.released
             ]
-            pairs = [order.columns for order in orders(table, named=True)]
+            pairs = [order.columns for order in orders(table)]
             here = given[table.key]
             for name, old in hidden:
                 near = [item for item in here if any({name, item[0]} == {*pair} for pair in pairs)]

@@ -7,7 +7,7 @@ with their counts, ranges and steps. Each gets the budget that `domain_budget` g
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,8 +31,10 @@ from privbench.pipeline.domain_budget import Rounds, total_amounts, totals_share
 from privbench.pipeline.domain_error import Law, Noise, Size, believed
 from privbench.pipeline.domain_words import WordRounds, deltas, release_words
 from privbench.pipeline.prepare import FitPlan, item_of
+from privbench.pipeline.shown import RuleTests
 from privbench.privacy import Accounting, Measurement, Session, root_sums
 from privbench.privacy.queries import Total
+from privbench.schema import Check
 
 #: Fewest equal cells of a column with released bounds.
 LEAST_CELLS = 16
@@ -52,6 +54,7 @@ class Domains:
     codecs: Codecs  # per private table and modelled column
     totals: dict[str, float]  # noisy rows per table, averaged with second totals
     left: float  # ε or ρ that the synthesizer may spend per root table
+    shown: Mapping[str, Sequence[Check]]  # rules by table
 
 
 def release_totals(session: Session, plan: FitPlan) -> dict[str, float]:
@@ -123,13 +126,17 @@ def release_domains(session: Session, plan: FitPlan, totals: Mapping[str, float]
     found_words, paid = release_words(session, words, asked, of_words)
     for (table, column), (pieces, firsts) in found_words.items():
         codecs[table][column] = codecs[table][column].with_words(pieces, firsts)
+    tests = RuleTests(plan, noise, whole, sizes)
+    tests.orders(session)
     recode(session, plan, codecs)
-    charged = [*counted, *ranked.values(), *(q for g in questions.values() for _, q in g), *paid]
+    tests.combinations(session, codecs)
+    last = (q for group in questions.values() for _, q in group)
+    charged = [*counted, *ranked.values(), *last, *paid, *tests.charged]
     now = ((q.query.roots(session.spec), q.amount) for q in charged)
     spent = root_sums((*before, *now))
     first = totals_share(plan) * whole
     left = whole - first - max(spent.values(), default=0.0)
-    return Domains(codecs, {**totals, **again}, left)
+    return Domains(codecs, {**totals, **again}, left, tests.shown)
 
 
 def _settle(

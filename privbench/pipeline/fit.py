@@ -6,7 +6,7 @@ import math
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,7 @@ from privbench.privacy import (
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.shield import shielded
 from privbench.privacy.workers import LOCAL, Workers, require_closed
+from privbench.rules.facts import with_rules
 from privbench.sources import staged
 from privbench.synthesizers import FittedModel, Synthesizer
 from privbench.synthesizers import get as find_synthesizer
@@ -331,6 +332,9 @@ def _totals(draft: Draft) -> None:
 def _domains(draft: Draft) -> None:
     settle = draft.since.domains if draft.since else release_domains
     draft.domains = settle(draft.session, draft.plan, draft.totals)
+    for table, checks in draft.domains.shown.items():
+        for check in checks:
+            draft.reporter.say(f"rows of {table} show: {check.expression}")
 
 
 def _learn(draft: Draft) -> None:
@@ -376,6 +380,10 @@ def finish(draft: Draft) -> Model:
         earlier = draft.since.model.promise.roles
         roles = "proposed" if "proposed" in (roles, earlier) else roles
         sizes_shown |= draft.since.model.promise.sizes_shown
+    shown = (
+        with_rules(replace(table, checks=(*table.checks, *draft.domains.shown.get(table.key, ()))))
+        for table in draft.plan.schema
+    )
     tables = {}
     for item in draft.plan.private:
         key, own = item.table.key, spec.tables[item.table.key].own
@@ -383,7 +391,7 @@ def finish(draft: Draft) -> Model:
         name = item.owners[0].name if item.owners else own.name if own else None
         tables[key] = PrivateColumns(name, item.making, codecs)
     return Model(
-        schema=draft.plan.schema,
+        schema=replace(draft.plan.schema, tables=tuple(shown)),
         promise=Promise(
             epsilon=promised.epsilon,
             delta=promised.delta,

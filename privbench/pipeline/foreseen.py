@@ -21,6 +21,7 @@ from privbench.pipeline.domain_budget import Rounds, is_public, total_amounts
 from privbench.pipeline.domain_error import Noise, believed
 from privbench.pipeline.domain_words import WordRounds, deltas, path_lists
 from privbench.pipeline.prepare import FitPlan
+from privbench.pipeline.shown import RuleTests
 from privbench.privacy import (
     Accountant,
     Accounting,
@@ -85,10 +86,11 @@ def planned(
     words = WordRounds(rounds, sizes)
     columns = words.columns()
     of_texts = (*words.lists(columns, of_words).values(), *words.presence(columns, {}).values())
+    tests = RuleTests(plan, noise, source.total, sizes).first()
     return [
         *(_described(item, spec, source) for item in first),
         *expected.values(),
-        *(_described(item, spec, source) for item in of_texts),
+        *(_described(item, spec, source) for item in (*of_texts, *tests)),
     ]
 
 
@@ -163,6 +165,7 @@ _ASIDE = frozenset(
         "fan-in",
         "word votes",
         "word presence",
+        "order test",
     }
 )
 

@@ -33,6 +33,7 @@ from privbench.privacy.budget import round_down, round_up
 from privbench.privacy.data import Cells, Labels
 from privbench.privacy.recoding import EdgesRecoding, LabelsRecoding
 from privbench.privacy.release import Release
+from privbench.rules.facts import SHOWN
 from privbench.synthesizers import Synthesizer
 from privbench.synthesizers.graphical import GraphicalSynthesizer
 from privbench.synthesizers.model import DatabaseModel
@@ -103,7 +104,9 @@ class Since:
     def domains(self, session: Session, plan: FitPlan, totals: dict[str, float]) -> Domains:
         """The domains of the release; nothing is spent for them."""
         recode(session, plan, self.codecs)
-        return Domains(self.codecs, totals, session.amount_total * (1 - totals_share(plan)))
+        shown = {t.key: [c for c in t.checks if c.name == SHOWN] for t in self.model.schema}
+        left = session.amount_total * (1 - totals_share(plan))
+        return Domains(self.codecs, totals, left, shown)
 
     def refit(
         self, session: Session, domains: Domains, plan: FitPlan, public: Mapping[str, pa.Table]
@@ -200,7 +203,8 @@ def _rules(item: TablePlan) -> tuple[Any, ...]:
         for key in (*table.foreign_keys, *table.arrays)
     ]
     uniques = {unique.columns for unique in table.unique_sets}
-    return item.public, specs, keys, uniques, {check.expression for check in table.checks}
+    checks = {check.expression for check in table.checks if check.name != SHOWN}
+    return item.public, specs, keys, uniques, checks
 
 
 def _require_same_promise(plan: FitPlan, model: Model) -> None:

@@ -14,6 +14,8 @@ from privbench.schema import Check, Column, ColumnType, Rule, Table, Unique
 
 #: Names of CHECKs that are no constraints, but follow from the rest of the schema.
 BOUNDS, REFERENCE = "partition bounds", "type of a reference"
+#: Name of the CHECKs that rows have shown, which no database has.
+SHOWN = "shown by rows"
 #: The column that the CHECK of a domain speaks of.
 VALUE = ("VALUE",)
 #: Kinds of rules that limit the values of a column by literals.
@@ -39,6 +41,7 @@ def type_with_rules(type_: ColumnType) -> ColumnType:
 
 def _of_table(table: Table) -> Iterator[Rule]:
     known = {column.name for column in table.columns}
+    shown = {frozenset(check.columns) for check in table.checks if check.name == SHOWN}
     for check in table.checks:
         implied = {BOUNDS: "partition", REFERENCE: "reference"}.get(check.name, "check")
         source = "config" if check.declared else implied
@@ -50,7 +53,8 @@ def _of_table(table: Table) -> Iterator[Rule]:
         if columns and known.issuperset(columns):
             yield Rule("unique", columns, "index", index.definition, fold=True)
     for low, high in date_orders(table):
-        yield Rule("order", (low, high), "name", f"{low} comes before {high}")
+        if {low, high} not in shown:
+            yield Rule("order", (low, high), "name", f"{low} comes before {high}")
 
 
 def _of_check(text: str, source: Any, columns: tuple[str, ...]) -> Iterator[Rule]:
@@ -78,10 +82,9 @@ def column_rules(table: Table, column: Column, kinds: Sequence[str] = LIMITS) ->
     return (*own, *(rule for rule in column.type.rules if rule.kind in kinds))
 
 
-def orders(table: Table, *, named: bool = False) -> tuple[Rule, ...]:
+def orders(table: Table) -> tuple[Rule, ...]:
     """Orders of two columns, that CHECKs demand or names suggest."""
-    found = (rule for rule in table.rules if rule.kind == "order")
-    return tuple(rule for rule in found if (rule.source == "name") == named)
+    return tuple(rule for rule in table.rules if rule.kind == "order")
 
 
 def differences(table: Table) -> tuple[tuple[str, ...], ...]:

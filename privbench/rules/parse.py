@@ -17,7 +17,7 @@ from privbench.schema import Rule
 #: Conjuncts of one CHECK that become rules, so that rules, which hold its text, stay small.
 MOST = 64
 #: Kinds that values keep as they are made.
-_KEPT = ("bounds", "values", "length", "order")
+_KEPT = ("bounds", "values", "length", "order", "combination")
 
 
 @lru_cache(maxsize=4096)
@@ -82,6 +82,8 @@ def _fact(tree: exp.Expr) -> Rule | None:
         low, high = (_text(tree.args[end]) for end in ("low", "high"))
         return _rule("bounds", _column(tree.this), low=low, high=high) if low and high else None
     if isinstance(tree, exp.In):
+        if isinstance(tree.this.unnest(), exp.Tuple):
+            return _combination(tree)
         values = _texts(tree.expressions)
         return _rule("values", _column(tree.this), values=values) if values else None
     if isinstance(tree, (exp.EQ, exp.GT, exp.GTE, exp.LT, exp.LTE)):
@@ -105,10 +107,26 @@ def _either(tree: exp.Or) -> Rule | None:
             if fact is None or fact.kind in ("order", "pattern", "case"):
                 return fact
             return fact if fact.columns == (_column(null.this),) else None
+    if isinstance(right, exp.LT) and isinstance(right.left, exp.Rand) and right.right.is_number:
+        fact = _fact(left)
+        return fact and replace(fact, broken=min(float(right.right.name), 0.99))
+    if isinstance(right, exp.In) and isinstance(right.this.unnest(), exp.Tuple):
+        rule, others = _combination(right), {_column(i.this) for i in left.find_all(exp.In)}
+        return rule if rule and rule.columns[0] in others else None
     one, two = _fact(left), _fact(right)
     if one and two and one.columns == two.columns and one.values and two.values:
         return replace(one, values=one.values + two.values)
     return None
+
+
+def _combination(tree: exp.In) -> Rule | None:
+    """The rule of ``(a, (b IS NULL)) IN (('x', true), ...)``."""
+    sides = [side.unnest() for side in tree.this.unnest().expressions]
+    names = [_column(side.this if _is_null(side) else side) for side in sides]
+    nulls = tuple(n for n, side in zip(names, sides, strict=True) if n and _is_null(side))
+    rows = tuple(_texts(row.unnest().expressions) or () for row in tree.expressions)
+    sound = {len({*names})} == {len(names), *map(len, rows)}
+    return _rule("combination", *names, rows=rows, nulls=nulls) if sound else None
 
 
 _MIRROR: dict[type[exp.Expr], type[exp.Expr]] = {

@@ -1,6 +1,7 @@
 """Dates and times: the order that names tell, and intervals on a real server."""
 
 import json
+from collections import Counter
 from dataclasses import replace
 from functools import partial
 from itertools import groupby, pairwise
@@ -9,8 +10,9 @@ from operator import itemgetter
 import numpy as np
 import psycopg
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
-from columns import BOOL, DATE, INT4, INTERVAL, STAMPZ, col, table
+from columns import BOOL, DATE, INT4, INTERVAL, STAMPZ, TEXT, col, table
 from psycopg import sql
 
 from privbench.config import ColumnConfig
@@ -25,8 +27,9 @@ from privbench.pipeline.domain_answers import Answer, settled
 from privbench.postgres.introspect import introspect
 from privbench.postgres.snapshot import Snapshot
 from privbench.rng import generator
-from privbench.rules.facts import orders
+from privbench.rules.facts import orders, with_rules
 from privbench.rules.named import creation_date
+from privbench.rules.shown import Group, combination_check, order_check
 from privbench.schema import Index
 
 
@@ -145,7 +148,7 @@ APART = (
 
 
 def named(item):
-    return [order.columns for order in orders(item, named=True)]
+    return [order.columns for order in orders(item)]
 
 
 def test_date_orders_of_names_say_what_comes_first():
@@ -195,6 +198,76 @@ def test_fill_keys_of_ordered_dates_moves_as_little_as_it_may(case):
     assert sorted(low) == sorted(begin)
     assert sorted(high) == sorted(end) if kept == "both" else abs(high.mean() - end.mean()) < 5
     assert distance is None or np.percentile(high - low, 90) < distance
+
+
+def test_fill_keys_leaves_the_share_out_of_order_that_rows_have_shown():
+    days = dict(zip(("opened", "closed"), any_order(0, 20), strict=True))
+    for share in (0.0, 0.12, 0.9):
+        item = loans(*days)
+        item = with_rules(replace(item, checks=(order_check(("opened", "closed"), share),)))
+        # What rows have shown takes the place of what names say.
+        assert [(order.source, order.broken) for order in orders(item)] == [("config", share)]
+        columns = {n: pa.array(d.astype(np.int32)).cast(pa.date32()) for n, d in days.items()}
+        work = TableRows(item, columns, {}, np.random.default_rng(0), 1000)
+        found = fill_keys(work, None).columns
+        broken = np.mean(np.array(found["opened"]) > np.array(found["closed"]))
+        as_drawn = (days["opened"] > days["closed"]).mean()
+        assert broken == pytest.approx(as_drawn if share == 0.9 else share, abs=0.03)
+
+
+SHOP = (
+    col("status", TEXT), col("paid", DATE, null=True), col("sent", DATE, null=True),
+    col("card", BOOL), col("bank", BOOL), col("city", TEXT), col("state", TEXT),
+)  # fmt: skip
+#: Groups of columns with the combinations that rows have shown.
+COMBINED = {
+    "NULLs of a status": (
+        Group("t", labels=("status",), nulls=("paid", "sent")),
+        [("new", "true", "true"), ("paid", "false", "true"), ("sent", "false", "false")]),
+    "NULL together": (
+        Group("t", nulls=("paid", "sent")), [("true", "true"), ("false", "false")]),
+    "one of two flags": (
+        Group("t", labels=("card", "bank")), [("true", "false"), ("false", "true")]),
+    "a city has one state": (
+        Group("t", labels=("city", "state")), [("Hamburg", "Hamburg"), ("Munich", "Bavaria")]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", COMBINED)
+def test_fill_keys_gives_rows_combinations_that_rows_have_shown(case):
+    group, allowed = COMBINED[case]
+    rng = np.random.default_rng(3)
+
+    def drawn(values, odds):
+        return pa.array(rng.choice(np.array(values, object), 3000, p=odds))
+
+    days = pa.array(np.arange(3000, dtype=np.int32)).cast(pa.date32())
+    columns = {
+        "status": drawn(["new", "paid", "sent", "lost"], [0.2, 0.3, 0.49, 0.01]),
+        **{name: pc.if_else(drawn([True, False], [p, 1 - p]), days, None)
+           for name, p in (("paid", 0.8), ("sent", 0.5))},
+        "card": drawn([True, False], [0.8, 0.2]),
+        "bank": drawn([True, False], [0.2, 0.8]),
+        "city": drawn(["Hamburg", "Munich", "Ulm"], [0.5, 0.4, 0.1]),
+        "state": drawn(["Hamburg", "Bavaria", "Berlin"], [0.5, 0.4, 0.1]),
+    }  # fmt: skip
+    item = with_rules(replace(table("t", *SHOP), checks=(combination_check(group, allowed),)))
+    assert [rule.rows for rule in item.rules] == [tuple(map(tuple, allowed))]
+    made = fill_keys(TableRows(item, columns, {}, np.random.default_rng(0), 3000), None).columns
+    cells = [made[n].is_null() if n in group.nulls else made[n] for n in group.columns]
+    rows = list(zip(*(c.cast(pa.string()).to_pylist() for c in cells), strict=True))
+    named = {row[0] for row in allowed} if group.labels else {row[0] for row in rows}
+    assert {row for row in rows if row[0] in named} <= set(allowed)
+    # Other labels stay, with the NULLs of some label; and columns keep their shares.
+    assert {row[1:] for row in rows if row[0] not in named and group.nulls} <= {
+        row[1:] for row in allowed
+    }
+    for name in set(columns) - {"state"} - ({*group.nulls} if not group.labels else set()):
+        before, after = (
+            Counter(array.is_null().to_pylist() if name in ("paid", "sent") else array.to_pylist())
+            for array in (columns[name], made[name])
+        )
+        assert all(abs(after[value] - count) < 100 for value, count in before.items()), name
 
 
 def test_fill_keys_of_dates_follows_the_values_where_names_tell_less():

@@ -112,3 +112,52 @@ def test_fit_under_a_rule_that_cannot_be_kept_is_refused(source, tmp_path, rules
         with pytest.raises(ConfigError, match=message):
             refused()
     assert not (tmp_path / "ledger").exists()
+
+
+shop = database_of(sql_of(__file__, "shown"))
+SHOP = """
+[privacy]
+epsilon = 8
+delta = 1e-6
+seed = 4
+[database]
+identity = "shown"
+[tables."public.owner"]
+own = []
+[tables."public.ticket"]
+own = ["owner_id"]
+"""
+#: What most rows of the source keep, or as few; what is rare there; and which share has it.
+SHOWN = {
+    "stage <> 'new' AND sent IS NULL OR stage = 'seen' AND seen IS NULL": 0,
+    "sent < created OR seen < sent": 0,
+    "by_mail = by_post": 0,
+    "closed < opened": 1 / 8,
+    "is_rare": 1 / 60,
+    "(city = 'Kiel') <> (region = 'North')": 0,
+}
+
+
+@pytest.mark.slow
+def test_clone_keeps_rules_that_rows_show_and_no_others(shop, make_database, tmp_path):
+    ledger = f"\n[ledger]\npath = {str(tmp_path / 'ledger')!r}\n"
+    config, model, target = Config.loads(SHOP + ledger), tmp_path / "m", make_database()
+    fitted = pipeline.fit(shop, config, model)
+    asked = [event for event in fitted.events if event.label.startswith("rule ")]
+    assert 0 < sum(event.amount for event in asked) <= 0.1 * fitted.promise.rho
+    assert {event.kind for event in asked} == {"order test", "histogram"}
+    pipeline.load(model, target, seed=1)
+    for condition, share in SHOWN.items():
+        counted = f"SELECT avg(({condition})::int)::float8 FROM ticket"
+        assert ask(shop, counted)[0][0] == pytest.approx(share, abs=0.001)
+        assert ask(target, counted)[0][0] == pytest.approx(share, abs=0.03 * bool(share)), condition
+    assert ask(target, "SELECT count(*) FILTER (WHERE is_rare) FROM ticket")[0][0] > 0
+    # They are no constraints of the clone, and the next release keeps them.
+    checks = "SELECT count(*) FROM pg_constraint WHERE contype = 'c' AND conrelid <> 0"
+    assert ask(target, checks) == [(0,)]
+    again = pipeline.fit(shop, config, tmp_path / "next", since=model)
+    assert again.schema.table("ticket").checks == Model.load(model).schema.table("ticket").checks
+    config = Config.loads(f"{SHOP}shown = false\n{ledger}")
+    without = pipeline.fit(shop, config, tmp_path / "without")
+    assert not any(event.label.startswith("rule ") for event in without.events)
+    assert without.schema.table("ticket").checks == ()

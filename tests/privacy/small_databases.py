@@ -129,6 +129,7 @@ def attributes(rng: np.random.Generator, rows: int) -> dict[str, Attribute]:
     grid = rng.integers(-9, 20, rows)
     odd = rng.random(rows) < 0.3
     found["g"] = Grid(np.where(odd, special[rng.integers(0, 4, rows)], grid))
+    found["h"] = Grid(np.roll(found["g"]._values, 1))
     found["l"] = Labels(rng.integers(-1, len(LABELS), rows).astype(np.int32), LABELS)
     found["w"] = words(rng.integers(-1, 9, rng.integers(0, 5 * rows + 1)), rows, rng)
     return found
@@ -184,6 +185,11 @@ def _of_table(spec: DatabaseSpec, name: str, rng: np.random.Generator) -> Iterat
     yield q.GridHistogram(name, "g", q.PublicArray([3]))
     yield q.NormedGridHistogram(name, "g", q.PublicArray([-5, 0, 1, 7, 30]))
     yield q.NormedGridHistogram(name, "g", q.PublicArray([-5, 0, 1, 7, 30]), 2)
+    yield q.OrderTest(name, (("g", "h"),))
+    yield q.OrderTest(name, (("g", "h"), ("h", "g")))
+    joined = q.Joined(q.Histogram.of(spec, name, ("c0", "g")).axes)
+    kept = np.arange(joined.size).reshape(-1, spec.tables[name].attributes["g"].size) % 2
+    yield q.Histogram(name, (replace(joined, groups=q.PublicArray(kept)),))
     for names in (("c0",), ("c1", ("c2", BINS))):
         yield q.NormedHistogram(name, q.Histogram.of(spec, name, names).axes)
     yield q.LabelCounts(name, "l", votes=True)

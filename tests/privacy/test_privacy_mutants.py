@@ -184,6 +184,43 @@ class WeightsAfterFilter(q.Joint):
         return np.concatenate(found).astype(np.int64)
 
 
+# rules of rows ----------------------------------------------------------------------------------
+
+
+def dated() -> PrivateDatabase:
+    """A unit with two posts in order and two that are not."""
+    own = KeySpec("own", "posts", "users", "own")
+    dates = {"a": Grid(np.array([1, 1, 9, 9])), "b": Grid(np.array([5, 5, 2, 2]))}
+    return of_tables(users=(2, {}), posts=(4, dates, {own: [0] * 4}))
+
+
+@mutants.of(dated, lambda d: q.OrderTest("posts", (("a", "b"),)), "l1", "l2")
+class RowsWeighedApart(q.OrderTest):
+    """Rows that keep a rule and rows that break it are weighed after they are told apart."""
+
+    def evaluate(self, data: PrivateDatabase) -> Integers:
+        whole = super().evaluate(data)
+        _, sizes = data._units.members(self.source)
+        return np.where(whole > 0, int((sizes > 0).sum()) * GRID, 0)
+
+
+def combined(database: PrivateDatabase) -> q.Histogram:
+    """Rows whose two columns are equal, and others."""
+    joined = q.Joined(q.Histogram.of(database.spec, "posts", ("a0", "a1")).axes)
+    return q.Histogram("posts", (replace(joined, groups=q.PublicArray(np.eye(2, dtype=int))),))
+
+
+@mutants.of(off_the_diagonal, combined, "l1", "l2", "linf")
+class RuleOfExactRows(q.Histogram):
+    """The combinations that keep the rule are those that twenty rows have, exactly counted."""
+
+    def evaluate(self, data: PrivateDatabase) -> Integers:
+        (joined,) = self.axes
+        counts = q.Histogram(self.source, joined.axes).evaluate(data)
+        kept = int(counts[counts >= 20 * GRID].sum())
+        return np.array([int(counts.sum()) - kept, kept])
+
+
 # units by their norms ----------------------------------------------------------------------------
 
 

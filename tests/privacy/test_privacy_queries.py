@@ -511,7 +511,7 @@ ANY = Anything()
 ADDING = {
     "histogram", "joint histogram", "grid histogram", "normed grid histogram",
     "normed histogram", "label counts", "ranked counts", "total", "cross moment", "word votes",
-    "word presence",
+    "word presence", "order test",
 }  # fmt: skip
 NORMED = q.NormedGridHistogram("posts", "g", q.PublicArray(range(8)))
 LISTS = [q.LabelCounts("posts", "l", most=most) for most in (5, 4)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +27,7 @@ from privbench.encoding.uniqueness import Indices, Mask, move_apart, number_text
 from privbench.roles.facts import opposites
 from privbench.rules.facts import differences, orders
 from privbench.rules.named import creation_date, said
-from privbench.schema import ForeignKey, Table, Unique
+from privbench.schema import ForeignKey, Rule, Table, Unique
 
 #: Largest shares of rows out of order: where names suggest either order, and where one.
 _EITHER, _AGAINST = 0.35, 0.65
@@ -67,30 +68,9 @@ def _pair(work: TableRows, low: str, high: str) -> _Pair | None:
     return _Pair(other if greater else one, greater, rows, left[rows], right[rows])
 
 
-def order_dates_by_name(work: TableRows) -> None:
-    """Bring dates in the order that their columns' names suggest (`rules.named`).
-
-    An order is imposed only where few synthetic rows break it: at most 35 % where the names allow
-    both orders (arrivals and departures), and at most 65 % where they suggest one.
-    """
-    pairs = [order.columns for order in orders(work.table, named=True)]
-    pairs = [pair for pair in pairs if set(pair) <= set(work.columns)]
-    # All are decided before the first moves: values that have moved are no evidence.
-    named = []
-    for low, high in pairs:
-        found, most = _pair(work, low, high), _EITHER if (high, low) in pairs else _AGAINST
-        if found is not None and float((found.left > found.right).mean()) <= most:
-            named.append((low, high))
-    for low, high in dependency_order(named):
-        exchange_between_rows(work, low, high)
-        _redraw_gaps(work, _pair(work, low, high))
-
-
 def order_after_owners(work: TableRows) -> None:
     """Bring the dates since when rows are there to those of their owners, or after them."""
-    name = creation_date(work.table)
-    _exchange(work, _with_owners(work, name))
-    _redraw_gaps(work, _with_owners(work, name))
+    _exchange(work, _with_owners(work, creation_date(work.table)))
 
 
 def _with_owners(work: TableRows, name: str) -> _Pair | None:
@@ -124,36 +104,25 @@ def dependency_order(pairs: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
     return sorted(pairs, key=lambda pair: turn[pair[0]])
 
 
-def exchange_between_rows(work: TableRows, low: str, high: str, *, strict: bool = False) -> None:
-    """Bring two columns in order as far as exchanges between rows do."""
-    _exchange(work, _pair(work, low, high), strict=strict)
-
-
 def _exchange(work: TableRows, pair: _Pair | None, *, strict: bool = False) -> None:
+    """Bring two columns in order by exchanges between rows, else by other rows' distances."""
     if pair is None:
         return
-    step = pair.moves.scale.step if strict and pair.moves.scale is not None else 0
+    name, scale = pair.moves.column.name, pair.moves.scale
+    step = scale.step if strict and scale is not None else 0
     order = exchanged(pair.left, pair.right - step)
     places, rows = np.arange(work.rows), pair.rows
     if pair.greater:
         places[rows] = rows[order]
     else:
         places[rows[order]] = rows
-    name = pair.moves.column.name
     work.columns[name] = work.columns[name].take(pa.array(places))
-
-
-def _redraw_gaps(work: TableRows, pair: _Pair | None) -> None:
-    """Rows that no exchange could repair: their distance is drawn from those of other rows."""
-    if pair is None or not (pair.left > pair.right).any():
-        return
-    bad = pair.left > pair.right
-    gaps, count = np.sort((pair.right - pair.left)[~bad]), int(bad.sum())
-    drawn = work.rng.choice(gaps, count) if len(gaps) else np.zeros(count)
-    points = pair.moves.to_points(work.columns[pair.moves.column.name])
-    moved = np.zeros(work.rows, np.bool_)
-    moved[pair.rows[bad]] = True
-    points[moved] = pair.left[bad] + drawn if pair.greater else pair.right[bad] - drawn
+    points = pair.moves.to_points(work.columns[name])
+    left, right = (pair.left, points[rows]) if pair.greater else (points[rows], pair.right)
+    bad, moved = left + step > right, np.zeros(work.rows, np.bool_)
+    moved[rows[bad]] = True
+    gaps = work.rng.choice(np.sort((right - left)[~bad]) if not bad.all() else [step], bad.sum())
+    points[moved] = left[bad] + gaps if pair.greater else right[bad] - gaps
     work.move(pair.moves, moved, points)
 
 
@@ -197,29 +166,42 @@ def exchanged(left: Indices, right: Indices) -> Indices:
 REDRAWS = 20
 #: Most combinations of parents that are looked through for those that no row has.
 MOST_COMBINATIONS = 2**22
+#: Rounds in which shares of combinations are fitted to those of their columns.
+_FITTED = 50
 #: Rounds over all UNIQUE sets (the repair of one may disturb another).
 ROUNDS = 3
 
 
 def repair_orders(work: TableRows) -> None:
-    """Bring column pairs in order: where a CHECK demands it, and where their names suggest it.
-
-    Values are exchanged between rows as far as that does it, else swapped within the row.
-    """
+    """Bring columns in order that CHECKs say to be, or names, if few rows are out of order."""
+    _keep_combinations(work)
     order_after_owners(work)
-    order_dates_by_name(work)
     for left, right in (*differences(work.table), *_opposites(work.table)):
         _separate(work, left, right)
-    demanded = orders(work.table)
-    turn = dependency_order([order.columns for order in demanded])
-    for order in sorted(demanded, key=lambda order: turn.index(order.columns)):
+    every = [o for o in orders(work.table) if {*o.columns} <= work.columns.keys()]
+    either = {o.columns[::-1] for o in every if o.source == "name"}
+    some = [o for o in every if o.broken <= _EITHER and _trusted(work, o, o.columns in either)]
+    turn = dependency_order([order.columns for order in some])
+    for order in sorted(some, key=lambda order: turn.index(order.columns)):
         low, high = order.columns
-        if low in work.columns and high in work.columns:
-            if order.strict:
-                _separate(work, low, high)
-            exchange_between_rows(work, low, high, strict=order.strict)
-            _swap(work, low, high)
-            _repair_order(work, low, high, strict=order.strict)
+        if order.strict:
+            _separate(work, low, high)
+        _exchange(work, _pair(work, low, high), strict=order.strict)
+        _swap(work, low, high)
+        _repair_order(work, low, high, strict=order.strict)
+        if order.broken and (pair := _pair(work, low, high)) is not None:
+            points, wrong = np.zeros(work.rows, np.int64), np.zeros(work.rows, np.bool_)
+            wrong[pair.rows] = work.rng.random(len(pair.rows)) < order.broken
+            gaps = np.maximum(pair.right - pair.left, pair.moves.unit)
+            points[pair.rows] = pair.left - gaps if pair.greater else pair.right + gaps
+            work.move(pair.moves, wrong, points)
+
+
+def _trusted(work: TableRows, order: Rule, either: bool) -> bool:
+    """Whether rows do not contradict an order of names."""
+    pair = _pair(work, *order.columns) if order.source == "name" else None
+    wrong = 0.0 if pair is None else float((pair.left > pair.right).mean())
+    return wrong <= (_EITHER if either else _AGAINST)
 
 
 def put_in_sequence(work: TableRows) -> None:
@@ -234,7 +216,7 @@ def put_in_sequence(work: TableRows) -> None:
         rest = [{*item.columns} - mine for item in table.unique_sets if mine < {*item.columns}]
         places = [one for one, *more in rest if not more and one in held and said("positions", one)]
         current = [i.predicate for i in table.indexes if i.predicate and mine == {*i.columns}]
-        spans = [order.columns for order in orders(table, named=True) if current]
+        spans = [order.columns for order in orders(table) if current]
         spans = [pair for pair in spans if held.issuperset(pair) and said("versions", pair[0])]
         for by in [*(low for low, _ in spans), *places][:1]:
             rows = np.flatnonzero((index >= 0) & finite(work.columns[by]) & work.alive)
@@ -250,10 +232,10 @@ def put_in_sequence(work: TableRows) -> None:
                 start = int(2 * (old == 0).sum() <= (old == 1).sum())
                 number = np.arange(len(rows))
                 number -= np.maximum.accumulate(np.where(first, number, 0))
-                _set(work, name, rows, number + start)
+                _move_to(work, name, rows, number + start)
 
 
-def _set(work: TableRows, name: str, rows: Indices, points: Indices) -> None:
+def _move_to(work: TableRows, name: str, rows: Indices, points: Indices) -> None:
     """Give some rows the values at these grid points."""
     space, moved, every = work.space(name), np.zeros(work.rows, np.bool_), work.points(name)
     if space is not None and not space.values:
@@ -267,11 +249,11 @@ def _end_at_next(work: TableRows, low: str, high: str, rows: Indices, first: Mas
     begin, day = work.points(low)[rows], work.table.column(low).type.base == "date"
     for _ in range(REDRAWS):
         begin[1:] = np.where(first[1:], begin[1:], np.maximum(begin[1:], begin[:-1] + unit))
-    _set(work, low, rows, begin)
+    _move_to(work, low, rows, begin)
     last = np.zeros(work.rows, np.bool_)
     last[rows] = ends = np.roll(first, -1)
     open_ = np.maximum(work.points(high)[rows], begin)
-    _set(work, high, rows, np.where(ends, open_, np.roll(begin, -1) - day))
+    _move_to(work, high, rows, np.where(ends, open_, np.roll(begin, -1) - day))
     if not work.table.column(high).not_null:
         work.columns[high] = pc.if_else(pa.array(last), None, work.columns[high])
     return last
@@ -376,6 +358,79 @@ def _repair_order(work: TableRows, lesser: str, greater: str, *, strict: bool) -
     wrong = finite(left) & finite(right) & (small + step > big)
     work.move(low, wrong, first)
     work.move(high, wrong, second)
+
+
+def _keep_combinations(work: TableRows) -> None:
+    """Give every row an allowed combination."""
+    for rule in work.table.rules:
+        if rule.kind == "combination" and {*rule.columns} <= work.columns.keys() - work.fixed:
+            _keep(work, rule)
+
+
+def _keep(work: TableRows, rule: Rule) -> None:
+    names, both = rule.columns, 0 < len(rule.nulls) < len(rule.columns)
+    values = [sorted({*column}) for column in zip(*rule.rows, strict=True)]
+    allowed = np.array([[v.index(x) for v, x in zip(values, r, strict=True)] for r in rule.rows])
+    cells = np.column_stack([_cells(work, rule, n, v) for n, v in zip(names, values, strict=True)])
+    if both:
+        # Another first label goes with some label's NULLs.
+        others = np.concatenate([np.full((len(allowed), 1), -1), allowed[:, 1:]], axis=1)
+        allowed = np.unique(np.concatenate([allowed, others]), axis=0)
+    rows = np.flatnonzero((cells[:, 0] >= 0) | bool(rule.nulls))
+    # The first column stays, unless all are flags.
+    stays = bool(rule.nulls) or work.table.column(names[0]).type.base != "bool"
+    found, every = _number(cells[rows]), _number(allowed)
+    good = np.isin(found, every)
+    shares = _raked(allowed, cells[rows])
+    had = np.array([np.count_nonzero(found == number) for number in every])
+    wanted = np.maximum(shares * len(rows) - had, 0) + shares * 1e-6 + 1e-12
+    kinds, options = cells[rows, 0] * stays, allowed[:, 0] * stays
+    made = cells.copy()
+    for kind in np.unique(kinds[~good]):
+        some, bad = np.flatnonzero(options == kind), rows[(kinds == kind) & ~good]
+        if len(some):
+            odds = wanted[some] / wanted[some].sum()
+            made[bad] = allowed[work.rng.choice(some, len(bad), p=odds)]
+    for name, texts, old, new in zip(names, values, cells.T, made.T, strict=True):
+        _relabel(work, name, np.array(texts)[new], old != new, null=name in rule.nulls)
+
+
+def _cells(work: TableRows, rule: Rule, name: str, values: list[str]) -> Indices:
+    """The place of every row's value in the rule, −1 for another."""
+    column = work.columns[name]
+    texts = column.is_null() if name in rule.nulls else column
+    found = pc.index_in(texts.cast(pa.string()), value_set=pa.array(values)).fill_null(-1)
+    return np.asarray(found.to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def _number(cells: Indices) -> Indices:
+    """A number for every combination."""
+    return np.asarray((cells + 1) @ (1 << np.arange(cells.shape[1]) * (62 // cells.shape[1])))
+
+
+def _raked(allowed: Indices, cells: Indices) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Shares of the allowed combinations that fit those of columns."""
+    shares = np.full(len(allowed), 1 / len(allowed))
+    for _ in range(_FITTED):
+        for column, rows in zip(allowed.T + 1, cells.T + 1, strict=True):
+            wanted = np.bincount(rows, minlength=column.max() + 1) + 1e-9
+            now = np.bincount(column, shares, minlength=len(wanted))
+            shares *= (wanted / np.maximum(now, 1e-300))[column]
+        shares /= shares.sum()
+    return shares
+
+
+def _relabel(work: TableRows, name: str, new: Any, changed: Mask, *, null: bool) -> None:
+    """Give some rows new labels; or NULL, or values of other rows."""
+    old = work.columns[name]
+    if not null:
+        labels = pa.array(new).cast(old.type)
+        work.columns[name] = pc.if_else(pa.array(changed), labels, old)
+    elif (held := np.flatnonzero(known(old))).size:
+        ends, places = changed & (new == "true"), np.arange(work.rows)
+        lacking = changed & ~ends
+        places[lacking] = work.rng.choice(held, np.count_nonzero(lacking))
+        work.columns[name] = old.take(pa.array(places, mask=ends))
 
 
 def repair_uniques(work: TableRows, sets: Collection[Unique]) -> None:

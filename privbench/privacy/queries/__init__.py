@@ -19,6 +19,7 @@ from privbench.privacy.queries.histogram import (
     Histogram,
     NormedGridHistogram,
     NormedHistogram,
+    OrderTest,
     Total,
 )
 from privbench.privacy.queries.labels import LabelCounts, RankedCounts
@@ -42,6 +43,7 @@ __all__ = [
     "LabelCounts",
     "NormedGridHistogram",
     "NormedHistogram",
+    "OrderTest",
     "Owner",
     "PairScores",
     "PublicArray",

@@ -82,6 +82,40 @@ class Histogram(OverAxes, RowQuery):
 
 
 @dataclass(frozen=True, slots=True)
+class OrderTest(RowQuery):
+    """Rows that break some of the orders of two columns, and all others.
+
+    Statistic: the weights (`Units.weights`) of both; only pairs of finite points break an order.
+
+    Sensitivity (`claims`): a row adds its weight to one cell, by its own columns alone. Weights are
+    those in the whole table, whether or not an order concerns the row: rows of both cells that were
+    weighed apart would add 2. Source: P37.
+    """
+
+    pairs: tuple[tuple[str, ...], ...]  # attributes, the lesser first
+    kind = "order test"
+    unit = GRID
+    adds = True
+    reads_raw = True
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (2,)
+
+    def moved(self) -> list[Moved]:
+        return [(None, 1.0, 1.0)]
+
+    def evaluate(self, data: PrivateDatabase) -> Integers:
+        broken = np.zeros(data._rows(self.source), np.bool_)
+        for pair in self.pairs:
+            low, high = (_points(data, self.source, name) for name in pair)
+            broken |= (low > high) & (high > NEG_INF) & (low < POS_INF)
+        weights = data._units.weights(self.source)
+        sums = [weights[rows].sum(dtype=np.int64) for rows in (broken, ~broken)]
+        return np.array(sums, dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True)
 class GridHistogram(RawQuery):
     """Weight, between public grid points, of the finite values of a column that is still a `Grid`.
 
@@ -113,7 +147,10 @@ class GridHistogram(RawQuery):
         return claim(spec, self.source, adds=True)
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
-        values, weights = self._values(data), data._units.weights(self.source)
+        values, weights = (
+            _points(data, self.source, self.attribute),
+            data._units.weights(self.source),
+        )
         cells = np.zeros(self.points.values.size + 1, dtype=np.int64)
         for start in range(0, len(values), _BLOCK):
             block = slice(start, start + _BLOCK)
@@ -121,15 +158,6 @@ class GridHistogram(RawQuery):
             held = index >= 0
             add(cells, index[held], weights[block][held])
         return cells
-
-    def _values(self, data: PrivateDatabase) -> NDArray[np.int64]:
-        """Points and sentinels of all rows."""
-        held = data._raw(self.source, self.attribute)
-        if not isinstance(held, Grid):
-            raise SchemaError(
-                "the attribute is coded already.", table=self.source, column=self.attribute
-            )
-        return held._values
 
     def _cells(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
         """The cell of every value, −1 for those that are in none."""
@@ -239,12 +267,20 @@ class NormedGridHistogram(GridHistogram):
         return _claim(spec, *self.shape)
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
-        values = self._values(data)
+        values = _points(data, self.source, self.attribute)
 
         def cells_of(rows: NDArray[np.int64]) -> NDArray[np.int64]:
             return self._cells(values[rows])
 
         return _counts(data, self.source, cells_of, self.shape[0], self.clip)
+
+
+def _points(data: PrivateDatabase, table: str, attribute: str) -> NDArray[np.int64]:
+    """Points and sentinels of all rows."""
+    held = data._raw(table, attribute)
+    if not isinstance(held, Grid):
+        raise SchemaError("the attribute is coded already.", table=table, column=attribute)
+    return held._values
 
 
 def _claim(spec: DatabaseSpec, size: int) -> Sensitivity:

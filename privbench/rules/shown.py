@@ -1,0 +1,96 @@
+"""Rules that rows may show: groups to test, by names and types alone, and the CHECKs they become.
+
+What lies within what (a city in a state) follows PostalAddress and Product of schema.org.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby, pairwise, permutations
+
+from privbench.rules.facts import SHOWN, orders
+from privbench.rules.named import DATES, packaged, whole
+from privbench.schema import Check, Table, literal, quoted
+from privbench.words import snake
+
+#: Most pairs of dates, and columns of labels; and most columns that count by NULL.
+_MOST, _FEW = 32, 6
+#: What decides which columns are NULL.
+_STATUS = whole(r"(\w+_)?(status|state|stage|phase)")
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Rules that are tested together: orders, or combinations of columns."""
+
+    table: str
+    orders: tuple[tuple[str, ...], ...] = ()  # pairs of dates, the lesser first
+    labels: tuple[str, ...] = ()  # columns that count by their values
+    nulls: tuple[str, ...] = ()  # columns that count by whether they are NULL
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns, each once."""
+        dates = (name for pair in self.orders for name in pair)
+        return tuple(dict.fromkeys((*dates, *self.labels, *self.nulls)))
+
+    @property
+    def halves(self) -> tuple[Group, ...]:
+        """Two groups to test if this one fails; none of a single rule."""
+        half = max(len(self.orders), len(self.nulls)) // 2
+        parts = (slice(half), slice(half, None)) if half else ()
+        return tuple(replace(self, orders=self.orders[p], nulls=self.nulls[p]) for p in parts)
+
+
+def groups(table: Table, grids: Collection[str], columns: Collection[str]) -> Iterator[Group]:
+    """What a table's rows may show; ``grids`` are those modelled ``columns`` read as points."""
+    known = [column for column in table.columns if column.name in columns]
+    named = [(order.columns[0], order.columns[1]) for order in orders(table)]
+    for base in DATES:
+        dates = [c for c in known if c.name in grids and c.type.base == base]
+        pairs = [(one.name, other.name) for one, other in pairwise(dates)]
+        pairs += [(dates[0].name, b.name) for a, b in pairwise(dates[1:]) if not a.not_null]
+        said = [pair for pair in named if {*pair} <= {date.name for date in dates}]
+        rest = [pair for pair in pairs if pair not in said]
+        yield from (Group(table.key, tuple(some[:_MOST])) for some in (said, rest) if some)
+    labels = [c for c in known if c.type.kind == "e" or c.type.category in "BS"][:_MOST]
+    truths = [c.name for c in labels if c.not_null and c.type.base == "bool"]
+    status = [c.name for c in labels if c.not_null and _STATUS.match(snake(c.name))][:1]
+    nulls = [column.name for column in known if not column.not_null]
+    for at in range(0, max(len(nulls) - 1, bool(nulls)), _FEW - 1):
+        block = tuple(nulls[at : at + _FEW])
+        for name in status or truths[:_FEW]:
+            yield Group(table.key, labels=(name,), nulls=block)
+        if len(block) > 1 and not status:
+            yield Group(table.key, nulls=block)
+    for _, alike in groupby(truths, lambda name: snake(name).partition("_")[0]):
+        if 1 < len(flags := tuple(alike)) <= _FEW:
+            yield Group(table.key, labels=flags)
+    within = [whole(rf"(\w+_|)({one}) \1({other})") for one, other in packaged("names")["within"]]
+    for pair in permutations([column.name for column in labels], 2):
+        if any(names.match(" ".join(map(snake, pair))) for names in within):
+            yield Group(table.key, labels=pair)
+
+
+def order_check(pair: tuple[str, ...], broken: float) -> Check:
+    """The CHECK of two dates, which a share of the rows breaks."""
+    text = f"({' <= '.join(map(quoted, pair))})"
+    but = f" OR (random() < {broken:.3g})" if broken else ""
+    return Check(SHOWN, text + but, pair, declared=True)
+
+
+def combination_check(group: Group, kept: Sequence[Sequence[str]]) -> Check:
+    """The CHECK that rows have these combinations, or another label with the NULLs of one."""
+    texts, rows = len(group.labels), [[*map(literal, row)] for row in kept]
+    columns = [*map(quoted, group.labels), *(f"({quoted(name)} IS NULL)" for name in group.nulls)]
+
+    def within(some: slice) -> str:
+        listed = dict.fromkeys(f"({', '.join(row[some])})" for row in rows)
+        return f"(({', '.join(columns[some])}) IN ({', '.join(listed)}))"
+
+    text = within(slice(None))
+    if texts:
+        rest = f" AND {within(slice(texts, None))}" if group.nulls else ""
+        text = f"(NOT {within(slice(1))}{rest}) OR {text}"
+    return Check(SHOWN, text, group.columns, declared=True)
