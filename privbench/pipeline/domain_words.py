@@ -40,7 +40,8 @@ _LISTS, _PRESENCE = 0.05, 0.05
 _DELTA, _PATHS = 1 / 3, 1 / 6
 #: Words are asked for if the labels leave more than this share of a column's texts.
 _LEFT = 0.2
-#: A table must have this many units for each noise scale of a list that has the whole amount.
+#: A table must have this many units for each noise scale of a list with a column's amount. With the
+#: whole amount for each, noise of one-ways of pagila's 603 addresses grows by a half, for no word.
 _SCALES = 40.0
 #: Most words of a unit that have a vote under pure accounting, where k of them weigh 1/k each.
 _PURE = 3
@@ -96,21 +97,38 @@ class WordRounds:
     ) -> list[Asked]:
         """The columns whose words are worth asking for."""
         found = []
-        for item in self.columns():
+        for item in self._texts():
             labels, law = codecs[item.table][item.column].listed or (), laws.get(item[:2])
             rest = 1.0 if law is None or not labels else unnamed(law, len(labels))
             found += [item._replace(labels=labels)] if rest > _LEFT else []
-        return found
+        return self._clear(found)
 
     def columns(self) -> list[Asked]:
         """All columns with words in tables whose size noise does not hide."""
-        sd = self.rounds.noise.deviation(_LISTS * self.rounds.whole)
+        return self._clear(self._texts())
+
+    def _texts(self) -> list[Asked]:
         return [
             Asked(item.table.key, name, reader.words)
             for item in self.rounds.plan.private
             for name, reader in item.readers.items()
-            if reader.words is not None and self.sizes[item.table.key].units > _SCALES * sd
+            if reader.words is not None
         ]
+
+    def _clear(self, left: list[Asked]) -> list[Asked]:
+        """Those in whose tables noise hides no words, each time without the table it hides most."""
+        while left:
+            scales = {
+                self.sizes[table].units / self.rounds.noise.deviation(amount): table
+                for (table, _, *_), amount in zip(
+                    left, self._amounts(left, _LISTS).values(), strict=True
+                )
+            }
+            least = min(scales)
+            if least > _SCALES:
+                break
+            left = [item for item in left if item.table != scales[least]]
+        return left
 
     def lists(self, asked: list[Asked], delta: float) -> dict[str, Labels]:
         """The lists by votes, by column; none without δ."""

@@ -164,6 +164,19 @@ def test_words_are_asked_of_texts_that_no_label_covers(accounting, most):
     assert sum(event.amount for event in events) <= 0.1 * 3.2
 
 
+@pytest.mark.parametrize(("accounting", "units"), [("pure", 1000.0), ("zcdp", 150.0)])
+def test_words_are_not_asked_where_the_columns_of_a_table_share_too_little(accounting, units):
+    for count, found in ((1, ["small.0", "large.0"]), (9, ["large.0"])):
+        columns = {"small": [str(n) for n in range(count)], "large": ["0"]}
+        plan = planned({table: [MAKE["l"](n) for n in names] for table, names in columns.items()})
+        for item in plan.private:
+            for name, reader in item.readers.items():
+                reader.words = WordsNeed(f"{name} words", name, True, True)
+        words = WordRounds(rounds(plan, {"small": units, "large": 1e6}, 3.2, accounting), {})
+        words.sizes.update(words.rounds.sizes({}))
+        assert [item.label for item in words.columns()] == found
+
+
 def test_words_and_first_letters_are_told_from_noise():
     query = WordPresence("t", "w", 1, ("(TV)", "rare", "the"), PublicArray(FIRSTS))
     rng, sd = np.random.default_rng(3), 10.0

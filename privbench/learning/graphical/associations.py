@@ -36,7 +36,7 @@ from privbench.privacy.queries.references import SHARES
 #: and few of the column that is averaged.
 STEPS, ROW_LEVEL, TARGET_LEVEL = 4, 0, DETAIL
 #: Most groups of a column of the row and of its target; special cells may add some to those of a
-#: level. With three associations, a joint law has seven million cells at most.
+#: level.
 MOST_GROUPS = 12, 16
 #: Least share of the special cells of an ordered column that are a group of their own.
 SPECIAL = 0.01
