@@ -106,7 +106,9 @@ def reader(column: Column, table: Table, config: ColumnConfig, delta: float) -> 
         return LabelReader(table.key, column, config.per_unit, filler)
     if column.type.base in DOCUMENTS and column.type.kind == "b":
         per_unit = config.per_unit if delta > 0 else 0
-        asks = config.pieces and per_unit == ColumnConfig().per_unit
+        # No load repairs what the CHECK of a domain refuses.
+        free = config.pieces and column.type.domain is None
+        asks = free and per_unit == ColumnConfig().per_unit
         return DocumentReader(table.key, column, tuple(config.paths.items()), per_unit, asks)
     room = index_room(table, column.name)
     sizes = length_limits(column_rules(table, column, SIZES), None)

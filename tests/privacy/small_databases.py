@@ -199,6 +199,7 @@ def _of_table(spec: DatabaseSpec, name: str, rng: np.random.Generator) -> Iterat
     of_words: dict[str, Any] = {"whole": "l", "without": ("word1", "no such")}
     yield q.WordVotes(name, "w", most=2, votes=True, known=("piece0",), **of_words)
     yield q.WordVotes(name, "w", norm="l1", most=3, votes=True)
+    yield q.WordVotes(name, "w", most=64, votes=True)  # of paths of documents
     some, points = ("piece0", "no such", "piece3"), q.PublicArray([97, 98, 101])
     yield q.WordPresence(name, "w", 1, some, points, **of_words)
     yield q.WordPresence(name, "w", 2, some, points, norm="l1")
