@@ -158,8 +158,8 @@ def test_numbers_times_and_short_lists_need_no_copy(source, monkeypatch):
     for one in plans(table):
         expressions = one.select(sql.Identifier(one.name))
         assert list(snapshot.stream(table, expressions, known=one.known))
-    # Texts without a list, or with a long one, and elements of arrays.
-    assert copied == {"s", "v", "c", "arr"}
+    # Texts without a list, or with a long one.
+    assert copied == {"s", "v", "c"}
 
 
 def test_too_many_words_come_by_copy(source, monkeypatch):
