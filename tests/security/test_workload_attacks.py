@@ -118,16 +118,17 @@ def _run(dsn: str, query: str, trust: Trust = Trust()) -> str:  # noqa: B008
 
 
 @pytest.mark.parametrize("name", ATTACKS)
-def test_replay_of_an_attack_is_refused_without_trust(source, name):
+def test_replay_of_an_attack_is_refused_without_trust(source, name, each_server, server):
     attack = ATTACKS[name]
     dsn, file = source(attack)
     with pytest.raises(UsageError, match=r"query q\d of workload theirs") as refusal:
         _run(dsn, attack.query)
     assert attack.refused in refusal.value.message
     assert not file.exists()
-    status = _run(dsn, attack.query, Trust(workload=True))
-    # Or it is no attack at all.
-    assert file.exists() if attack.writes else status == "ok"
+    if each_server is server or attack.needs != Attack.needs:
+        status = _run(dsn, attack.query, Trust(workload=True))
+        # Or it is no attack at all.
+        assert file.exists() if attack.writes else status == "ok"
 
 
 def test_clauses_are_left_out_in_time_that_grows_with_the_text():
