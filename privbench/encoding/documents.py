@@ -470,7 +470,7 @@ def _typed(value: Any, steps: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...]
 
 
 def released_paths(votes: Mapping[str, int], known: Mapping[str, PathType]) -> dict[str, PathType]:
-    """The known paths, and released ones with their types; of two that clash that with more votes."""
+    """Known paths and released ones with their types; of two that clash the one of more votes."""
     kept, kinds, types = dict[str, Any](), dict[tuple[str, ...], bool | None](), list[Any](_TYPES)
     least = _RARE * max(votes.values(), default=0)
     often = sorted((w for w in votes if votes[w] >= least), key=lambda word: (-votes[word], word))
