@@ -184,7 +184,7 @@ class ColumnConfig(_Section):
         per_unit: In how many distinct values of a released list one privacy unit counts.
         pieces: Whether words of texts that are no released label may be released, and their first
             letters; of names and e-mail addresses first letters and hosts alone; of documents
-            paths that `paths` does not name.
+            further paths.
         faker: Kind of surrogate text: one of the list of providers, as email or city.
         paths: Keys of a document whose scalars are modelled, and their types; a list is one of
             texts. ``user.name`` is a key of an object within another, ``lines.[0]`` the first

@@ -68,13 +68,13 @@ _TYPES: dict[PathType, ColumnType] = {
     "timestamptz": plain_type("timestamptz"),
     "text": plain_type("text"),
 }
-#: Elements of an array that are told apart, and bytes of a document whose paths are read.
+#: Elements of an array that are told apart; bytes of a document whose paths are read.
 _PLACES, _READ = 4, 2**16
 #: A step of a path that is a place in an array.
 _PLACE = re.compile(r"\[\d\]")
 #: Stands between a path and its type.
 _OF = "\x1f"
-#: A path with fewer votes, as a part of those of the commonest, would cost as much as that one.
+#: A path with fewer votes, as a part of the most, would cost as much as that one.
 _RARE = 0.05
 #: Keys without numbers of something, which are no address or place.
 _KEY = re.compile(rf"(?!\d|.*(\d{{3}}|[-_]\d+$|@)|\[\d\]$)[^\\]{{1,{MAX_KEY}}}")
@@ -189,7 +189,7 @@ class DocumentReader(PartsReader):
 def _presence(
     identifier: sql.Composable, base: str, paths: Sequence[tuple[str, PathType]]
 ) -> sql.Composable:
-    """A digit for every path: whether there is a scalar; NULL without a document."""
+    """A digit a path: whether there is a scalar; NULL without a document."""
     digit = sql.SQL("CASE WHEN {} IS NULL THEN '0' ELSE '1' END")
     found = [digit.format(_expression(identifier, base, path, "text")) for path, _ in paths]
     whole = sql.SQL("(CASE WHEN {} IS NOT NULL THEN pg_catalog.concat({}) END)")
@@ -307,7 +307,7 @@ class DocumentCodec(Codec):
         return pc.if_else(pa.array(null), pa.scalar(None, whole.type), whole)
 
     def _settled(self, path: str, part: Codec, codes: Codes, rng: Rng) -> pa.Array:
-        """The values at a path where the sampled sets of paths have it, drawn again if need be."""
+        """The values at a path where sampled sets of paths have it, some drawn again."""
         values = part.decode(codes, rng)
         if self.shapes is None:
             return values
@@ -417,7 +417,7 @@ class PathReader(ColumnReader):
 
 
 def path_piece(texts: pa.Array) -> WordPiece:
-    """The paths of a batch of documents, each with the type of its scalar."""
+    """The paths of documents, each with the type of its scalar."""
     codes = dict[str, int]()
     found = [
         [codes.setdefault(path, len(codes)) for path in _paths(text or "")]
@@ -460,11 +460,7 @@ def _typed(value: Any, steps: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...]
 
 
 def released_paths(votes: Mapping[str, int], known: Mapping[str, PathType]) -> dict[str, PathType]:
-    """The paths that are modelled, of released votes for paths with their types; known ones stay.
-
-    Of paths that exclude each other (a scalar or an array where others have an object) the one with
-    more votes stays.
-    """
+    """Known paths and released ones with their types; of two that clash the one of more votes."""
     kept, kinds, types = dict[str, Any](), dict[tuple[str, ...], bool | None](), list[Any](_TYPES)
     least = _RARE * max(votes.values(), default=0)
     often = sorted((w for w in votes if votes[w] >= least), key=lambda word: (-votes[word], word))

@@ -106,7 +106,7 @@ def reader(column: Column, table: Table, config: ColumnConfig, delta: float) -> 
         return LabelReader(table.key, column, config.per_unit, filler)
     if column.type.base in DOCUMENTS and column.type.kind == "b":
         per_unit = config.per_unit if delta > 0 else 0
-        # No load repairs what the CHECK of a domain refuses.
+        # No load repairs what a domain refuses.
         free = config.pieces and column.type.domain is None
         asks = free and per_unit == ColumnConfig().per_unit
         return DocumentReader(table.key, column, tuple(config.paths.items()), per_unit, asks)

@@ -179,7 +179,7 @@ def begin(
 def _extract(draft: Draft) -> None:
     """Read the rows from one snapshot; the source is not needed afterwards.
 
-    Paths of documents are read first, and released, since what else is read depends on them.
+    Paths of documents are read and released first: what else is read depends on them.
     """
     workers, where = None, draft.config.counting.where
     if where != LOCAL:

@@ -52,7 +52,7 @@ class Since:
     model: Model
     codecs: Codecs  # its codecs, per private table and modelled column
     laws: Mapping[str, TableLaw]  # its laws of the private tables
-    plan: FitPlan  # the fit's plan with the paths that the release has
+    plan: FitPlan  # the fit's plan, with the release's paths
 
     @classmethod
     def read(cls, path: str | Path, plan: FitPlan, learner: Synthesizer[Any]) -> Since:

@@ -71,7 +71,7 @@ class Session:
         self.delta_total = accountant.threshold_delta  # for threshold releases, per root table
 
     def read_again(self, data: PrivateDatabase) -> None:
-        """Go on with other attributes of the same rows, which earlier releases may have chosen."""
+        """Go on with other attributes of the same rows, chosen by earlier releases."""
         if isinstance(self._noise, SeededNoise):
             data.rank_by(self._noise.keys)
         self._data = data
