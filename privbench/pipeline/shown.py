@@ -33,7 +33,7 @@ _Cells = NDArray[Any]
 
 
 class RuleTests:
-    """The tests of a fit; ``whole`` is its budget, ε or ρ."""
+    """The tests of a fit of budget ``whole``, ε or ρ."""
 
     def __init__(
         self, plan: FitPlan, noise: Noise, whole: float, sizes: Mapping[str, Size]
@@ -59,7 +59,7 @@ class RuleTests:
             self._amounts[name] = sorted((share, *limits))[1]
 
     def first(self) -> list[Measurement]:
-        """The first tests, each of two cells."""
+        """The first tests."""
         for group in self._groups:
             self._ask(None, group, Histogram(group.table, (Column("", 2),)))
         return self.charged
@@ -83,7 +83,7 @@ class RuleTests:
         return counts / weight, noise / weight
 
     def orders(self, session: Session) -> None:
-        """Test the orders of dates, before these are recoded."""
+        """Test orders, before dates are recoded."""
         left = [group for group in self._groups[::-1] if group.orders]
         while left:
             group = left.pop()
@@ -98,7 +98,7 @@ class RuleTests:
                 self.shown[group.table] += (order_check(pair, share) for pair in group.orders)
 
     def combinations(self, session: Session, codecs: Mapping[str, Mapping[str, Codec]]) -> None:
-        """Test which columns have few combinations, after they are recoded."""
+        """Test combinations, after columns are recoded."""
         left = [group for group in self._groups[::-1] if not group.orders]
         while left:
             group = left.pop()

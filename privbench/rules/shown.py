@@ -31,13 +31,13 @@ class Group:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns, each once."""
+        """All columns."""
         dates = (name for pair in self.orders for name in pair)
         return tuple(dict.fromkeys((*dates, *self.labels, *self.nulls)))
 
     @property
     def halves(self) -> tuple[Group, ...]:
-        """Two groups to test if this one fails; none of a single rule."""
+        """Two groups to test if this one fails."""
         half = max(len(self.orders), len(self.nulls)) // 2
         parts = (slice(half), slice(half, None)) if half else ()
         return tuple(replace(self, orders=self.orders[p], nulls=self.nulls[p]) for p in parts)

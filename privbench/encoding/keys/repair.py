@@ -166,7 +166,7 @@ def exchanged(left: Indices, right: Indices) -> Indices:
 REDRAWS = 20
 #: Most combinations of parents that are looked through for those that no row has.
 MOST_COMBINATIONS = 2**22
-#: Rounds in which shares of combinations are fitted to those of their columns.
+#: Rounds in which shares of combinations are fitted.
 _FITTED = 50
 #: Rounds over all UNIQUE sets (the repair of one may disturb another).
 ROUNDS = 3
@@ -363,7 +363,9 @@ def _repair_order(work: TableRows, lesser: str, greater: str, *, strict: bool) -
 def _keep_combinations(work: TableRows) -> None:
     """Give every row an allowed combination."""
     for rule in work.table.rules:
-        if rule.kind == "combination" and {*rule.columns} <= work.columns.keys() - work.fixed:
+        labels = [work.table.column(n).type for n in rule.columns if n not in rule.nulls]
+        known = {*rule.columns} <= work.columns.keys() - work.fixed
+        if rule.kind == "combination" and known and all(t.category in "BES" for t in labels):
             _keep(work, rule)
 
 
@@ -373,7 +375,7 @@ def _keep(work: TableRows, rule: Rule) -> None:
     allowed = np.array([[v.index(x) for v, x in zip(values, r, strict=True)] for r in rule.rows])
     cells = np.column_stack([_cells(work, rule, n, v) for n, v in zip(names, values, strict=True)])
     if both:
-        # Another first label goes with some label's NULLs.
+        # Another label has the NULLs of some.
         others = np.concatenate([np.full((len(allowed), 1), -1), allowed[:, 1:]], axis=1)
         allowed = np.unique(np.concatenate([allowed, others]), axis=0)
     rows = np.flatnonzero((cells[:, 0] >= 0) | bool(rule.nulls))
@@ -409,7 +411,7 @@ def _number(cells: Indices) -> Indices:
 
 
 def _raked(allowed: Indices, cells: Indices) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Shares of the allowed combinations that fit those of columns."""
+    """Shares of combinations that fit those of columns."""
     shares = np.full(len(allowed), 1 / len(allowed))
     for _ in range(_FITTED):
         for column, rows in zip(allowed.T + 1, cells.T + 1, strict=True):
