@@ -57,9 +57,7 @@ def with_lookups(
     """The drawn rows, where a look-up's rows stand for its labels or dates, and columns of these.
 
     A look-up has a row for each label, and one in all; further rows repeat what was drawn for
-    others, and have no key yet. Rows of a label refer to its row; rows of any other value to
-    the rows of the look-up without a label, or by the labels' shares where it has none or where
-    they are few.
+    others, and have no key yet. `_targets` says to which rows without a label refer.
     """
     made, labels = dict(drawn.tables), labels_of_lookups(tables, codecs)
     columns = dict[str, dict[str, pa.Array]]()
