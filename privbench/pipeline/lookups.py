@@ -33,8 +33,8 @@ from privbench.words import calendar_part, lists
 Codecs = Mapping[str, Mapping[str, Codec]]
 #: Up to this share, rows without a label are taken for noise, as they are for other texts.
 _NOISE = 0.05
-#: A range with which a calendar has more dates than this times its released rows is noise. If the
-#: first has twice as many, only dates of its own drawn rows are there.
+#: A range that gives a calendar more dates than this times its released rows is noise. If the first
+#: gives twice as many, there are only dates of its own drawn rows.
 _DENSE = 1.25
 
 
@@ -57,9 +57,7 @@ def with_lookups(
     """The drawn rows, where a look-up's rows stand for its labels or dates, and columns of these.
 
     A look-up has a row for each label, and one in all; further rows repeat what was drawn for
-    others, and have no key yet. Rows of a label refer to its row; rows of any other value to
-    the rows of the look-up without a label, or by the labels' shares where it has none or where
-    they are few.
+    others, and have no key yet. `_targets` says to which rows without a label refer.
     """
     made, labels = dict(drawn.tables), labels_of_lookups(tables, codecs)
     columns = dict[str, dict[str, pa.Array]]()
@@ -206,10 +204,10 @@ def _calendar(
 
 
 class _Dates(NamedTuple):
-    """The dates that were drawn for a column; those beyond the released range are drawn anew."""
+    """The dates that were drawn for a column."""
 
     scale: Any
-    ends: tuple[int, int]  # of the range, the second exclusive
+    ends: tuple[int, int]  # of its range
     points: Indices
     values: pa.Array
 
@@ -220,16 +218,17 @@ class _Dates(NamedTuple):
         values = _decoded(codec, table, rng)
         points = days.scale.points_of(values if days is codec else _typed(days_of(values)))
         first, end = days.recoding.core or (0, days.recoding.domain.values)
-        low, high = days.recoding.edges[first], days.recoding.edges[end]
-        good = (points >= low) & (points < high)
-        points[~good] = rng.choice(points[good] if good.any() else [low], int((~good).sum()))
-        return cls(days.scale, (low, high), points, values)
+        ends = days.recoding.edges[first], days.recoding.edges[end]
+        return cls(days.scale, ends, points, values)
 
 
 def _points(every: Sequence[_Dates], rows: float) -> tuple[Indices, list[Indices]]:
-    """The points of a calendar's dates, and the places of those drawn; ranges of all are joined."""
+    """The points of a calendar's dates, and the places of those drawn; ranges of all are joined.
+
+    Dates beyond its column's range, or the calendar's, become those of other rows.
+    """
     own, scale = every[0].points, every[0].scale
-    # The days of texts that are written as months are first ones.
+    # Texts of months are their first days.
     steps = (step for step in scale.steps if np.mean(step.at(step.count(own)) == own) > 1 / 2)
     lattice = scale.lattice or next(steps)
     first = end = 0
@@ -239,7 +238,11 @@ def _points(every: Sequence[_Dates], rows: float) -> tuple[Indices, list[Indices
             first, end = low, max(high, low + 1)
         elif max(end, high) - min(first, low) <= _DENSE * rows:
             first, end = min(first, low), max(end, high)
-    drawn = [np.clip(lattice.count(one.points + 1) - 1, first, end - 1) for one in every]
+    drawn, (least, most) = list[Indices](), lattice.at(np.array([first, end]))
+    for one in every:
+        inside = (one.points >= max(one.ends[0], least)) & (one.points < min(one.ends[1], most))
+        some = np.where(inside, one.points, np.resize(one.points[inside], len(inside)))
+        drawn.append(np.clip(lattice.count(some + 1) - 1, first, end - 1))
     numbers = np.arange(first, end) if end - first <= 2 * _DENSE * rows else np.unique(drawn[0])
     places = [np.minimum(np.searchsorted(numbers, d), len(numbers) - 1) for d in drawn]
     return np.asarray(lattice.at(numbers), np.int64), places
@@ -260,15 +263,14 @@ def _part(part: str, days: pa.Array, codec: Codec, drawn: pa.Array) -> pa.Array 
         text = pc.binary_join_element_wise(texts[0], quarter if marked else "", texts[1], "")
         if "|" in spelling:
             text = pc.if_else(pc.greater(pc.day_of_week(dates), 4), *spelling.split("|"))
-        for cased in (text, pc.utf8_upper(text)):
-            try:
-                values = cased.cast(drawn.type)
-            except pa.ArrowInvalid:
-                break
-            count = pc.sum(pc.is_in(values.unique(), known)).as_py()
-            fits = pc.max(pc.utf8_length(text)).as_py() <= (codec.type.length or np.inf)
-            if count > most and fits:
-                best, most = values, count
+        try:
+            values = text.cast(drawn.type)
+        except pa.ArrowInvalid:
+            continue
+        count = pc.sum(pc.is_in(values.unique(), known)).as_py()
+        fits = pc.max(pc.utf8_length(text)).as_py() <= (codec.type.length or np.inf)
+        if count > most and fits:
+            best, most = values, count
     return best
 
 

@@ -24,7 +24,7 @@ _ALL = frozenset(lists()["personal"])
 #: Types of readable keys, and the characters of a UUID as text, which nobody reads.
 _TEXTS = frozenset({"text", "varchar", "bpchar"})
 _UUID_LENGTH = 36
-#: Kinds of keys by type; dates are any of them.
+#: Kinds of keys by type.
 _KEYS = {**dict.fromkeys(_TEXTS, "text"), "int4": "number", "int8": "number", "date": "date"}
 
 
