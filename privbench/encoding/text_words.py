@@ -98,7 +98,7 @@ def word_piece(text: pa.Array, hosts: bool | None = None) -> WordPiece:
         return WordPiece(nothing, np.zeros(len(text), np.int64), firsts)
     cut = pc.utf8_trim_whitespace(pc.utf8_slice_codeunits(plain, 0, CUT))
     cut = pc.replace_substring_regex(cut, r"([^\s/@:])([/@]|\?\w)", rf"\1 {GLUE}\2")
-    lists = pc.list_slice(pc.split_pattern_regex(cut, r"\s+"), 0, MOST)
+    lists = pc.list_slice(pc.ascii_split_whitespace(cut), 0, MOST)
     flat = lists.flatten().dictionary_encode()
     # All distinct words of a column may have more text than a plain dictionary holds.
     pieces = _pieces(flat.dictionary, bool(hosts)).cast(pa.large_string())
@@ -119,7 +119,8 @@ def _points(text: pa.Array) -> NDArray[np.int32]:
 def _pieces(words: pa.Array, hosts: bool) -> pa.Array:
     """The pieces that distinct words are; NULL for what is none."""
     numbers = pc.match_substring_regex(words, rf"\d{{{RUN}}}")
-    masked = pc.if_else(numbers, pc.replace_substring_regex(words, r"\d", DIGIT), words)
+    masks = pc.replace_substring_regex(words.filter(numbers), r"\d", DIGIT)
+    masked = pc.replace_with_mask(words, numbers, masks)
     size = pc.utf8_length(masked)
     none = pc.or_(pc.equal(size, 0), pc.greater(size, LONGEST))
     if hosts:
