@@ -54,7 +54,7 @@ class ModelPart(Part):
 
 
 class AnswerPart(Part):
-    """One query on one side: see `privbench.workload.Answer`."""
+    """One query on one side: see `privbench.workload.QueryAnswer`."""
 
     status: Literal["ok", "timeout", "error"]
     rows: int | None

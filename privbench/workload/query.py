@@ -123,9 +123,9 @@ def shape(sql: str) -> QueryShape:
     """Count the tables and joins of a statement.
 
     >>> shape("SELECT count(*) FROM a, b JOIN c USING (x) WHERE a.i = b.i")
-    Shape(tables=3, joins=2)
+    QueryShape(tables=3, joins=2)
     >>> shape("WITH w AS (SELECT * FROM a) SELECT * FROM w")
-    Shape(tables=1, joins=0)
+    QueryShape(tables=1, joins=0)
     """
     tree = parse(sql)
     if tree is None:

@@ -74,7 +74,7 @@ class LogEntry:
 def execution(entry: LogEntry) -> Execution | str | None:
     """The statement that an entry reports, or why it is left out; None if it reports no statement.
 
-    >>> execution(Entry("duration: 0.1 ms  execute <unnamed>: SELECT $1", "parameters: $1 = '7'"))
+    >>> execution(LogEntry("duration: 1 ms  execute <unnamed>: SELECT $1", "parameters: $1 = '7'"))
     Execution(text='SELECT $1', parameters=('7',), planned=False, calls=1)
     """
     found = _STATEMENT.match(entry.message)

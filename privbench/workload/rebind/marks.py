@@ -65,8 +65,10 @@ class LiteralMark:
 
         With ``bare`` a number in the place of a parameter is written without quotes.
 
-        >>> Mark(0, "number", "5").written("-3"), Mark(0, "string", "5").written("a'b")
-        ('(-3)', "'a''b'")
+        >>> LiteralMark(0, "number", "5").written("-3")
+        '(-3)'
+        >>> LiteralMark(0, "string", "5").written("a'b")
+        "'a''b'"
         """
         if (bare or self.kind == "number") and _NUMBER.match(value):
             return f"({value})" if value.startswith("-") else value
