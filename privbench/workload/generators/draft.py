@@ -28,7 +28,7 @@ _ORDERED = DATES | {"int2", "int4", "int8", "numeric", "float4", "float8", "time
 _NUMBER = re.compile(r"-?\d+(\.\d+)?\Z")
 # Most characters of a literal; longer values would make queries unreadable.
 _LONGEST = 64
-# Least share and number of the sampled texts that match a pattern.
+# Least share and number of sampled texts that match a pattern.
 _SHARE, _LEAST = 0.02, 5
 # Beyond this many distinct values in the sample an equality hardly ever holds on a clone.
 _FEW = 64
@@ -73,7 +73,7 @@ class ColumnSample:
 
 
 def _patterns(texts: Sequence[str | None]) -> tuple[str, ...]:
-    """Patterns of frequent words but those that fill synthetic texts."""
+    """Patterns of frequent words, but for those that fill texts."""
     some, filler = [text for text in texts if text], frozenset(words())
     least = max(_SHARE * len(some), _LEAST)
     held = Counter(word for text in some for word in {text[0], *text.split()} - filler)
