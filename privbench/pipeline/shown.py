@@ -24,6 +24,8 @@ from privbench.schema import Check
 SHARE, _UNITS = 0.1, 100
 #: The least and largest noise of a test, as parts of its table's weight.
 _BEST, _WORST = 1 / 100, 1 / 40
+#: How much larger noise may be for the rows that have both dates, of which a fifth may lack one.
+_SPARE = 1.25
 #: Rows that may break a rule, beside two standard deviations.
 _BROKEN = 0.02
 #: The weight that frequent combinations have, and how much more often than it may be independent
@@ -90,7 +92,10 @@ class RuleTests:
             found = self._ask(session, group, OrderTest(group.table, group.orders))
             if found is None:
                 continue
-            (broken, _), noise = found
+            cells, noise = found
+            if noise > _SPARE * _WORST * max(cells.sum(), 0.0):
+                continue  # Too few rows have both dates: names alone say what they say.
+            broken, noise = cells[0] / cells.sum(), noise / cells.sum()
             share = min(broken, 0.99) if broken >= _BROKEN + 2 * noise else 0.0
             if share and group.halves:
                 left += group.halves[::-1]

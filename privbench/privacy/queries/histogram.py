@@ -83,13 +83,14 @@ class Histogram(OverAxes, RowQuery):
 
 @dataclass(frozen=True, slots=True)
 class OrderTest(RowQuery):
-    """Rows that break some of the orders of two columns, and all others.
+    """Rows that break some of the orders of two columns, and rows that keep those they have.
 
-    Statistic: the weights (`Units.weights`) of both; only pairs of finite points break an order.
+    Statistic: the weights (`Units.weights`) of both. A row without a pair of finite points is in
+    neither.
 
-    Sensitivity (`claims`): a row adds its weight to one cell, by its own columns alone. Weights are
-    those in the whole table, whether or not an order concerns the row: rows of both cells that were
-    weighed apart would add 2. Source: P37.
+    Sensitivity (`claims`): a row adds its weight to one cell at most, by its own columns alone.
+    Weights are those in the whole table, whether or not an order concerns the row: rows of both
+    cells that were weighed apart would add 2. Source: P37.
     """
 
     pairs: tuple[tuple[str, ...], ...]  # attributes, the lesser first
@@ -106,12 +107,14 @@ class OrderTest(RowQuery):
         return [(None, 1.0, 1.0)]
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
-        broken = np.zeros(data._rows(self.source), np.bool_)
+        broken, known = np.zeros((2, data._rows(self.source)), np.bool_)
         for pair in self.pairs:
             low, high = (_points(data, self.source, name) for name in pair)
-            broken |= (low > high) & (high > NEG_INF) & (low < POS_INF)
+            finite = (np.minimum(low, high) > NEG_INF) & (np.maximum(low, high) < POS_INF)
+            broken |= (low > high) & finite
+            known |= finite
         weights = data._units.weights(self.source)
-        sums = [weights[rows].sum(dtype=np.int64) for rows in (broken, ~broken)]
+        sums = [weights[rows].sum(dtype=np.int64) for rows in (broken, known & ~broken)]
         return np.array(sums, dtype=np.int64)
 
 
