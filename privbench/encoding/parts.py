@@ -206,7 +206,7 @@ def parts_reader(table: str, column: Column, per_unit: int) -> ColumnReader | No
         bound = type_.parts[0]
         # The CHECK of a domain applies within a range too, and may not be understood.
         known = bound.domain is None and bound.base in _SIZES
-        return RangeReader(table, column) if known else None
+        return RangeReader(table, column, per_unit) if known else None
     parts = _parts_of(type_) if type_.extension == _OWNERS.get(type_.base) else []
     kept = [part for part in parts if per_unit or part[1].base != "text"]
     return ComposedReader(table, column, per_unit, kept) if kept[:1] == parts[:1] != [] else None
@@ -435,9 +435,13 @@ class _KindReader(ListReader):
 class RangeReader(PartsReader):
     """Reads the kind of a range, its bound (the lower one where there is one) and its size."""
 
+    per_unit: int  # distinct sizes that one unit may propose; 0 without δ
+
     @cached_property
     def parts(self) -> tuple[ListReader, OrderedReader, OrderedReader]:
-        bound, more = self.column.type.parts[0], {}
+        # Sizes that many units have, an hour or a week, are released like labels.
+        bound = self.column.type.parts[0]
+        more: dict[str, Any] = {"per_unit": self.per_unit}
         if _SIZES[bound.base] is _SPAN:
             more["default_range"] = _STAY
         named = part_column(self, "kind", plain_type("int2"), null=self.nullable)

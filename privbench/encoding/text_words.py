@@ -243,7 +243,9 @@ def _sentences(
     near = np.where(
         stop, (rank + 0.5) / np.maximum(stops, 1), (rank - stops + 0.99) / (others + 1e-9)
     )
-    place[:, PLACES:] = PLACES + near
+    # Parts of a path follow where it begins.
+    glued = np.array([text[0] == GLUE for text in names] + [False])[tail]
+    place[:, PLACES:] = PLACES + np.where(glued, chance / 1e3, near)
     row, column = np.nonzero(at >= 0)
     key = [2 * PLACES * rows + behind + (nth + 1) / many[rows]]
     order = np.argsort(np.append(key, 2 * PLACES * row + place[row, column]), kind="stable")

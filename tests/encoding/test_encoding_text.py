@@ -356,7 +356,8 @@ def test_texts_are_made_of_released_words_at_their_frequency():
     found = codec.decode(codes, generator(1)).to_pylist()
     share = {word: sum(word in text for text in found) / rows for word in ("The", "(TV)", "nr.")}
     assert share == pytest.approx({"The": 0.3, "(TV)": 0.4, "nr.": 0.05}, abs=0.02)
-    assert sum(text.startswith("The ") for text in found) / rows == pytest.approx(0.3, abs=0.02)
+    begun = sum(text.startswith(("The ", "The/x")) for text in found)
+    assert begun / rows == pytest.approx(0.3, abs=0.02)
     assert sum(text[:1] == "Q" for text in found) / rows == pytest.approx(0.2, abs=0.03)
     assert max(map(len, found)) <= 40
     assert not any("\x1f" in text or "\x1d" in text for text in found)
