@@ -51,6 +51,13 @@ def test_prepare_of_a_key_unique_in_the_whole_table_keeps_it(make_database):
     assert plan.spec.ancestors("public.post") == ("public.account",)
 
 
+def test_prepare_asks_no_order_of_dates_that_are_not_read(make_database):
+    dsn = make_database("CREATE TABLE t (id int PRIMARY KEY, created_at date NOT NULL)")
+    for kind, created in (("auto", "created_at"), ("skip", "")):
+        config = Config.loads(f"[tables.'public.t'.columns.created_at]\nkind = '{kind}'")
+        assert plan_of(dsn, config).spec.tables["public.t"].created == created
+
+
 def test_prepare_of_a_column_called_as_a_part_of_another_is_refused(make_database):
     dsn = make_database('CREATE TABLE t (d jsonb, "d\x1fa" text)')
     for options in ("kind = 'skip'", "paths = ['b']"):
