@@ -8,7 +8,7 @@ from halting import fit_at_once, kill_at
 from integrity import whole
 
 from privbench import pipeline
-from privbench.errors import LedgerError
+from privbench.errors import LedgerError, ModelError
 from privbench.pipeline import Model
 from privbench.privacy.release import Release
 from privbench.privacy.store import transaction
@@ -162,7 +162,8 @@ def test_fit_whose_answers_are_known_makes_the_same_model_of_any_rows(
     make_database, tmp_path, monkeypatch
 ):
     owned = "[tables.owner]\nown = []\n[tables.event]\nown = ['owner_id']\n"
-    config = market.config(tmp_path / "ledger", market.CONFIG.split("[tables")[0] + owned)
+    toml = market.CONFIG.split("[tables")[0] + owned
+    config = market.config(tmp_path / "ledger", toml)
     source, made, save = make_database(EVENTS), list[bytes](), Model.save
 
     def stop(model, output):
@@ -181,6 +182,9 @@ def test_fit_whose_answers_are_known_makes_the_same_model_of_any_rows(
     assert made[1:] == made[:1] * len(OTHERS)
     asked = " ".join(event.label for event in Model.load(tmp_path / "m").events)
     assert all(word in asked for word in ("paths", "kind", "rule", "serial", "follows"))
+    other = market.config(tmp_path / "ledger", f"{toml}columns.document.paths = ['other']\n")
+    with pytest.raises(ModelError, match="has this column otherwise"):
+        pipeline.fit(source, other, tmp_path / "n", since=tmp_path / "m")
 
 
 def test_fit_without_a_writable_ledger_says_so(guests, config, tmp_path, monkeypatch):
