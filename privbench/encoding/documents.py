@@ -68,9 +68,9 @@ _TYPES: dict[PathType, ColumnType] = {
     "timestamptz": plain_type("timestamptz"),
     "text": plain_type("text"),
 }
-#: Elements of an array that are told apart; bytes of a document whose paths are read. PostgreSQL
-#: cannot print more than a gigabyte, and a number of 16 bytes may have 131,072 digits.
-_PLACES, _READ = 4, 2**14
+#: Elements of an array that are told apart; bytes of a document whose paths are read, and of all in
+#: a row. PostgreSQL prints no row of a gigabyte, and 16 bytes may be a number of 131,072 digits.
+_PLACES, _READ, _READ_OF_ROW = 4, 2**14, 2**16
 #: A step of a path that is a place in an array.
 _PLACE = re.compile(r"\[\d\]")
 #: Stands between a path and its type.
@@ -396,6 +396,8 @@ def _object(base: _Tree, tree: _Tree, rows: Numbers, numbers: Numbers) -> pa.Arr
 class PathReader(ColumnReader):
     """Reads which paths documents have, to release them."""
 
+    beside: int = 1  # columns of the table of which paths are read
+
     @property
     def words(self) -> WordsNeed:
         return WordsNeed(self.attributes[0], "", listed=True, plain=False, most=MAX_PATHS)
@@ -407,10 +409,8 @@ class PathReader(ColumnReader):
     def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
         # PostgreSQL may not be able to print a large document; what is stored may be compressed.
         text = "CASE WHEN pg_catalog.pg_column_size({}) <= {} THEN {} END"
-        whole, limit = (
-            sql.SQL("pg_catalog.to_json({})::text").format(identifier),
-            sql.Literal(_READ),
-        )
+        limit = sql.Literal(min(_READ, _READ_OF_ROW // self.beside))
+        whole = sql.SQL("pg_catalog.to_json({})::text").format(identifier)
         if self.column.type.base == "jsonb":
             plain = sql.SQL("pg_catalog.jsonb_build_array({})").format(identifier)
             whole = sql.SQL(text).format(plain, limit, whole)

@@ -125,8 +125,9 @@ class FitPlan:
         """The plan that reads paths of documents alone, where they are released."""
         tables = {}
         for key, item in self.tables.items():
-            asked = (r for r in item.readers.values() if isinstance(r, DocumentReader) and r.asks)
-            tables[key] = replace(item, readers={r.name: PathReader(key, r.column) for r in asked})
+            asked = [r for r in item.readers.values() if isinstance(r, DocumentReader) and r.asks]
+            readers = {r.name: PathReader(key, r.column, len(asked)) for r in asked}
+            tables[key] = replace(item, readers=readers)
         return replace(self, tables=tables)
 
     def coverage(self) -> list[CoverageLine]:
