@@ -410,7 +410,7 @@ class PathReader(ColumnReader):
         # PostgreSQL may not be able to print a large document; what is stored may be compressed.
         text = "CASE WHEN pg_catalog.pg_column_size({}) <= {} THEN {} END"
         limit = sql.Literal(min(_READ, _READ_OF_ROW // self.beside))
-        whole = sql.SQL("pg_catalog.to_json({})::text").format(identifier)
+        whole = sql.SQL("pg_catalog.to_json({})::pg_catalog.text").format(identifier)
         if self.column.type.base == "jsonb":
             plain = sql.SQL("pg_catalog.jsonb_build_array({})").format(identifier)
             whole = sql.SQL(text).format(plain, limit, whole)
