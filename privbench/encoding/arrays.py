@@ -245,8 +245,8 @@ class ArrayReader(PartsReader):
 
     def expressions(self, identifier: sql.Composable) -> Sequence[sql.Composable]:
         # PostgreSQL cannot print a value whose text is longer than a gigabyte, and a nested one may
-        # take many times its size. No element of more than a megabyte is printed: it is too long
-        # for a label.
+        # take many times its size. No element of more than 16 kB is printed: it is too long for
+        # a label.
         known, form = packaged(*_SQL)["arrays"], self.column.type.parts[0].text_form
         text = known["element"].replace("TEXT", form.replace("{0}", "e.v"))
         text = "e.v" if _has_grid(self.column.type.parts[0]) else text

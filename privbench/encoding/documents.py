@@ -68,8 +68,9 @@ _TYPES: dict[PathType, ColumnType] = {
     "timestamptz": plain_type("timestamptz"),
     "text": plain_type("text"),
 }
-#: Elements of an array that are told apart; bytes of a document whose paths are read.
-_PLACES, _READ = 4, 2**16
+#: Elements of an array that are told apart; bytes of a document whose paths are read, and of all in
+#: a row. PostgreSQL prints no row of a gigabyte, and 16 bytes may be a number of 131,072 digits.
+_PLACES, _READ, _READ_OF_ROW = 4, 2**14, 2**16
 #: A step of a path that is a place in an array.
 _PLACE = re.compile(r"\[\d\]")
 #: Stands between a path and its type.
@@ -101,6 +102,8 @@ _LONGEST = 80
 #: match no text of 256 MB, and a document that is nested as deeply as its stack allows when it is
 #: stored needs more than that when a query reads it.
 _MOST_BYTES, _MOST_NESTED = 2**24, 2**12
+#: Bytes of a stored `hstore`, compressed up to 255 times; JSON may have six for one of its own.
+_MOST_STORED = 2**18
 #: What JSON takes for a number, and texts of dates and times: no infinite ones.
 _PLAIN = {"N": r"^-?\d+(\.\d+)?([eE][+-]?\d+)?$", "D": r"^\d"}
 #: Escapes that PostgreSQL stores in a `json`, and cannot decode.
@@ -207,7 +210,9 @@ def _expression(
 ) -> sql.Composable:
     """The scalar at a path; NULL where there is none of the type."""
     if base == "hstore":
-        identifier, base = sql.SQL("pg_catalog.to_json({})").format(identifier), "json"
+        few = "CASE WHEN pg_catalog.pg_column_size({0}) <= {1} THEN pg_catalog.to_json({0}) END"
+        identifier = sql.SQL(f"({few})").format(identifier, sql.Literal(_MOST_STORED))
+        base = "json"
     if base == "json":
         # Only `jsonb` refuses escapes that cannot be decoded when it is stored.
         known = sql.SQL(
@@ -391,6 +396,8 @@ def _object(base: _Tree, tree: _Tree, rows: Numbers, numbers: Numbers) -> pa.Arr
 class PathReader(ColumnReader):
     """Reads which paths documents have, to release them."""
 
+    beside: int = 1  # columns of the table of which paths are read
+
     @property
     def words(self) -> WordsNeed:
         return WordsNeed(self.attributes[0], "", listed=True, plain=False, most=MAX_PATHS)
@@ -400,12 +407,14 @@ class PathReader(ColumnReader):
         return (attribute(self.name, "paths"),)
 
     def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
-        # PostgreSQL may not be able to print a large document.
-        text = (
-            "CASE WHEN pg_catalog.pg_column_size({0}) <= {1}"
-            " THEN pg_catalog.to_json({0})::pg_catalog.text END"
-        )
-        return [(sql.SQL(text).format(identifier, sql.Literal(_READ)), self.alias())]
+        # PostgreSQL may not be able to print a large document; what is stored may be compressed.
+        text = "CASE WHEN pg_catalog.pg_column_size({}) <= {} THEN {} END"
+        limit = sql.Literal(min(_READ, _READ_OF_ROW // self.beside))
+        whole = sql.SQL("pg_catalog.to_json({})::pg_catalog.text").format(identifier)
+        if self.column.type.base == "jsonb":
+            plain = sql.SQL("pg_catalog.jsonb_build_array({})").format(identifier)
+            whole = sql.SQL(text).format(plain, limit, whole)
+        return [(sql.SQL(text).format(identifier, limit, whole), self.alias())]
 
     def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
         return {self.attributes[0]: path_piece(batch[self.alias()])}

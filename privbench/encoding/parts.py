@@ -155,7 +155,7 @@ def plain_type(base: str) -> ColumnType:
 _LIKE = {"cidr": "inet", "macaddr8": "macaddr", "halfvec": "vector"}
 _OWNERS = {"geometry": "postgis", "geography": "postgis", "vector": "vector", "halfvec": "vector"}
 _OWNERS["ltree"] = "ltree"
-_SIZE = re.compile(r"\((\d+)\)$")
+_SIZE = re.compile(r"\((\d{1,5})\)$")
 
 #: Bits of the type in the bytes of a shape (EWKB).
 _Z, _M, _SYSTEM = 1 << 31, 1 << 30, 1 << 29

@@ -59,8 +59,10 @@ class TablePlan:
         for name, key in zip(named, self.elements, strict=True):
             tables[name] = (KeySpec(ROW, name, self.table.key, "own"), replace(key, table=name))
         date = creation_date(self.table)
+        reader = self.readers.get(date)
         # The date of a calendar is a reference, and no attribute of the row.
-        created = date if date in self.readers and date not in self.table.key_columns else ""
+        read = reader is not None and date in reader.attributes
+        created = date if read and date not in self.table.key_columns else ""
         serial = next((name for name in self.readers if self.making[name] == "minted"), "")
         for name, keys in tables.items():
             said = self.section.bound, self.section.tau, self.section.weight
@@ -125,8 +127,9 @@ class FitPlan:
         """The plan that reads paths of documents alone, where they are released."""
         tables = {}
         for key, item in self.tables.items():
-            asked = (r for r in item.readers.values() if isinstance(r, DocumentReader) and r.asks)
-            tables[key] = replace(item, readers={r.name: PathReader(key, r.column) for r in asked})
+            asked = [r for r in item.readers.values() if isinstance(r, DocumentReader) and r.asks]
+            readers = {r.name: PathReader(key, r.column, len(asked)) for r in asked}
+            tables[key] = replace(item, readers=readers)
         return replace(self, tables=tables)
 
     def coverage(self) -> list[CoverageLine]:

@@ -71,10 +71,11 @@ class Since:
         with sound():
             then = prepare(model.schema, Config.model_validate(model.config))
             said = {
-                (key, name): said.paths
-                for key, item in then.tables.items()
-                for name, said in item.section.columns.items()
-                if key in plan.tables and name in plan.documents.tables[key].readers
+                (key, name): said.paths | now.section.columns.get(name, ColumnConfig()).paths
+                for key, now in plan.documents.tables.items()
+                if key in then.tables
+                for name, said in then.tables[key].section.columns.items()
+                if name in now.readers
             }
             plan = with_paths(plan, said)
             _require_same_tables(plan, then)

@@ -12,7 +12,12 @@ from columns import codes_of, release
 from psycopg import sql
 
 from privbench.config import Config
-from privbench.encoding.documents import DocumentReader, path_piece, released_paths
+from privbench.encoding.documents import (
+    DocumentReader,
+    PathReader,
+    path_piece,
+    released_paths,
+)
 from privbench.encoding.registry import codec_from_json, reader
 from privbench.errors import ConfigError, ModelError
 from privbench.postgres.introspect import introspect
@@ -111,6 +116,17 @@ def test_the_deepest_document_that_can_be_stored_is_read(connection, parts):
         query = sql.SQL("COPY (SELECT {} FROM public.jsons) TO STDOUT")
         with connection.cursor().copy(query.format(sql.SQL(", ").join(texts))) as rows:
             assert {field for row in rows.rows() for field in row} <= {None, "0" * len(PATHS)}
+
+
+def test_a_document_that_cannot_be_printed_is_read(connection):
+    document = """('{"type": "a", "m": [' || repeat('1e131071,', 200000) || '1]}')::jsonb"""
+    known = plan_of(connection, "jsonbs")
+    for plan in (known, PathReader(known.table, known.column)):
+        texts = sql.SQL(", ").join(text for text, _ in plan.select(sql.Identifier("d")))
+        with connection.transaction(force_rollback=True):
+            connection.execute(f"INSERT INTO jsonbs SELECT {document}")
+            (found,) = connection.execute(sql.SQL("SELECT {} FROM jsonbs").format(texts)).fetchall()
+        assert all(text is None or len(text) < 2**20 for text in found)
 
 
 @pytest.mark.parametrize(

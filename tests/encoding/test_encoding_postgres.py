@@ -127,6 +127,7 @@ ARRAYS = {
     "pair[]": {"""'{"(1,x)","(2,)"}'""": {"(1,x)", "(2,)"}},
     "timestamp[]": {"'{2001-02-03 04:05,NULL}'": {"2001-02-03 04:05:00.000000", None}},
     "text[]": {"array['a\"', '{,', repeat('x', 500)]": {'a"', "{,", LONG}},
+    "jsonb[]": {"array[('[' || repeat('1e131071,', 20000) || '1]')::jsonb, '1']": {"1", LONG}},
     "bytea[]": {"array[convert_to(repeat('x', 2000000), 'UTF8'), 'a']": {"\\x61", LONG}},
 }  # fmt: skip
 

@@ -13,12 +13,12 @@ from psycopg import sql
 from privbench.config import ColumnConfig
 from privbench.encoding.base import Step
 from privbench.encoding.bounds import Bounds
-from privbench.encoding.parts import PartsCodec, RangeCodec
+from privbench.encoding.parts import PartsCodec, RangeCodec, parts_reader
 from privbench.encoding.registry import codec_from_json, reader
 from privbench.encoding.scale import scale_of
 from privbench.postgres.introspect import introspect
 from privbench.rng import generator
-from privbench.schema import ColumnType
+from privbench.schema import Column, ColumnType
 
 #: By type: ranges that come back as they were, ranges at the ends of the type, one without an end
 #: and one without a beginning.
@@ -26,7 +26,8 @@ CASES = {
     "int4range": (["[3,8)", "[5,6)"], ["[-2147483648,2147483647)"], "[7,)", "(,9)"),
     "int8range": (["[3,8)", "[50,59)"], [f"[{-(2**63)},{2**63 - 1})"], "[7,)", "(,9)"),
     "numrange": (
-        [], ["[1.5,2.25)", "[1e40,1e50)", "[-1e400,1e400]", "[-Infinity,Infinity]", "[NaN,]"],
+        [], ["[1.5,2.25)", "[1e40,1e50)", "[-9e131071,9e131071]", "[-Infinity,Infinity]", "[NaN,]",
+             "[1e400,1e401]"],
         "[7,)", "(,9)",
     ),
     "daterange": (
@@ -145,6 +146,14 @@ def test_ranges_bring_null_back_and_leave_domains_within_unmodelled(connection):
     assert codec.decode(none, generator(1)).to_pylist() == [None] * 3
     # Domains within ranges are not modelled.
     assert [len(plan_of(connection, f"{kind}range").needs) for kind in ("odd", "int4")] == [0, 4]
+
+
+def test_vectors_of_a_size_that_none_has_are_not_made():
+    types = [
+        ColumnType(f"vector({size})", "vector", extension="vector") for size in (16_000, 2 * 10**9)
+    ]
+    known = [parts_reader("t", Column("v", 1, type_), 0) for type_ in types]
+    assert [reader is not None for reader in known] == [True, False]
 
 
 @pytest.mark.parametrize("kind", [*CASES, "point", "circle", "vector"])

@@ -8,7 +8,7 @@ from halting import fit_at_once, kill_at
 from integrity import whole
 
 from privbench import pipeline
-from privbench.errors import LedgerError
+from privbench.errors import LedgerError, ModelError
 from privbench.pipeline import Model
 from privbench.privacy.release import Release
 from privbench.privacy.store import transaction
@@ -135,6 +135,56 @@ def test_fit_that_is_killed_is_resumed(guests, config, unbroken, tmp_path, momen
     assert finished["events"] == len(Model.load(output).events)
     with pytest.raises(LedgerError, match="is closed"):
         pipeline.fit(guests, config, output, resume=killed["release"])
+
+
+#: Owners of three events each: documents, dates in order, and keys that follow them.
+EVENTS = """
+CREATE TABLE owner (id int PRIMARY KEY, created_at date NOT NULL);
+CREATE TABLE event (id int PRIMARY KEY, owner_id int NOT NULL REFERENCES owner, document jsonb,
+  state text NOT NULL, created_at date NOT NULL, closed_at date);
+INSERT INTO owner SELECT i, date '2020-01-01' + i / 4 FROM generate_series(1, 1500) i;
+INSERT INTO event SELECT i, 1 + i % 1500, format('{"kind": "%s", "n": %s}', i % 3, i % 9)::jsonb,
+  CASE i % 3 WHEN 0 THEN 'shut' ELSE 'open' END, date '2022-01-01' + i / 9,
+  CASE i % 3 WHEN 0 THEN date '2022-02-01' + i / 9 END FROM generate_series(1, 4500) i;
+"""
+#: One unit goes, then all, then others come.
+OTHERS = [
+    "DELETE FROM event WHERE owner_id = 17; DELETE FROM owner WHERE id = 17",
+    "TRUNCATE owner, event",
+    "INSERT INTO owner SELECT -i, '-infinity' FROM generate_series(1, 50) i;"
+    """INSERT INTO event SELECT i, -1, '{"other": [{"a": 1e9999}, "x"]}', 'odd' || i,"""
+    " 'infinity', '1900-01-01' FROM generate_series(-300, 300) i",
+]
+
+
+@pytest.mark.slow
+def test_fit_whose_answers_are_known_makes_the_same_model_of_any_rows(
+    make_database, tmp_path, monkeypatch
+):
+    owned = "[tables.owner]\nown = []\n[tables.event]\nown = ['owner_id']\n"
+    toml = market.CONFIG.split("[tables")[0] + owned
+    config = market.config(tmp_path / "ledger", toml)
+    source, made, save = make_database(EVENTS), list[bytes](), Model.save
+
+    def stop(model, output):
+        save(model, output)
+        made.append(Path(output).read_bytes())
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Model, "save", stop)
+    with pytest.raises(KeyboardInterrupt):
+        pipeline.fit(source, config, tmp_path / "m")
+    (release,) = ledger(config)["releases"]
+    for statement in OTHERS:
+        market.execute(source, statement)
+        with pytest.raises(KeyboardInterrupt):
+            pipeline.fit(source, config, tmp_path / "m", resume=release["release"])
+    assert made[1:] == made[:1] * len(OTHERS)
+    asked = " ".join(event.label for event in Model.load(tmp_path / "m").events)
+    assert all(word in asked for word in ("paths", "kind", "rule", "serial", "follows"))
+    other = market.config(tmp_path / "ledger", f"{toml}columns.document.paths = ['other']\n")
+    with pytest.raises(ModelError, match="has this column otherwise"):
+        pipeline.fit(source, other, tmp_path / "n", since=tmp_path / "m")
 
 
 def test_fit_without_a_writable_ledger_says_so(guests, config, tmp_path, monkeypatch):

@@ -4,6 +4,7 @@ import traceback
 
 import pyarrow as pa
 import pytest
+from psycopg import sql
 from sql_files import sql_of
 
 from privbench import pipeline
@@ -13,6 +14,7 @@ from privbench.errors import ConfigError, PrivbenchError, SchemaError
 from privbench.pipeline.prepare import prepare
 from privbench.postgres.connect import connect
 from privbench.postgres.introspect import introspect
+from privbench.postgres.statement import build
 
 ACCOUNTS = sql_of(__file__, "accounts")
 
@@ -49,6 +51,25 @@ def test_prepare_of_a_key_unique_in_the_whole_table_keeps_it(make_database):
     config = Config.loads("[tables.'public.post']\nown = ['kind', 'account']")
     plan = plan_of(make_database(ACCOUNTS + posts), config)
     assert plan.spec.ancestors("public.post") == ("public.account",)
+
+
+def test_prepare_asks_no_order_of_dates_that_are_not_read(make_database):
+    dsn = make_database("CREATE TABLE t (id int PRIMARY KEY, created_at date NOT NULL)")
+    for kind, created in (("auto", "created_at"), ("skip", "")):
+        config = Config.loads(f"[tables.'public.t'.columns.created_at]\nkind = '{kind}'")
+        assert plan_of(dsn, config).spec.tables["public.t"].created == created
+
+
+def test_paths_are_read_of_a_row_of_documents_that_cannot_be_printed(make_database):
+    names = [f"d{number}" for number in range(9)]
+    document = "('[' || repeat('1e131071,', 1000) || '1]')::jsonb"
+    columns, values = ", ".join(f"{n} jsonb" for n in names), ", ".join([document] * len(names))
+    dsn = make_database(f"CREATE TABLE t ({columns}); INSERT INTO t VALUES ({values})")
+    readers = plan_of(dsn, Config()).documents.tables["public.t"].readers
+    texts = [text for n in names for text, _ in readers[n].select(sql.Identifier(n))]
+    with connect(dsn) as connection:
+        (found,) = connection.execute(build("SELECT {} FROM public.t", texts)).fetchall()
+    assert found == (None,) * len(names)
 
 
 def test_prepare_of_a_column_called_as_a_part_of_another_is_refused(make_database):

@@ -57,8 +57,10 @@ def test_time_is_as_two_histograms_of_three_cells_say(begin, broken, sign, follo
     data = PrivateDatabase(replace(data.spec, tables=tables), data._tables)
     made = fit(begin(data, 3.2, "zcdp"))
     again = type(made).from_state(*made.to_state(), None)
-    visits = again.sample(1.0, 1).tables["visits"]
+    sampled = again.sample(1.0, 1).tables
+    visits, people = sampled["visits"], sampled["people"]
     assert (visits.follows, visits.serial) == (follows, serial)
+    assert (people.follows, people.serial) == (False, 0)  # nothing was asked
 
 
 def planted(owners: int, seed: int = 1) -> PrivateDatabase:

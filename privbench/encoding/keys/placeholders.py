@@ -233,7 +233,7 @@ def _part(text: str, numbers: Numbers) -> pa.Array:
 
 def _vector(type_: ColumnType) -> Maker:
     """Vectors of the declared dimensions; numbers of 16 bits distinguish fewer values."""
-    dimensions = re.search(r"\((\d+)\)", type_.sql)
+    dimensions = re.search(r"\((\d{1,5})\)", type_.sql)
     size = int(dimensions[1]) if dimensions else 1
     if type_.base == "sparsevec":
         return _template(f"{{1:#}}/{size}", 2**20)

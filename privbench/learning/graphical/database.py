@@ -262,7 +262,7 @@ class DatabaseFit:
     def _times(self, table: str) -> tuple[bool, int]:
         """Whether a table's dates follow those of owners, and its keys dates; see `times`."""
         held = {column.name: column for column in self.columns[table]}
-        found = {FOLLOWS: (np.array([0.0, np.inf, 0.0]), 0.0), SERIAL: (np.zeros(3), 0.0)}
+        found = {FOLLOWS: (np.array([0.0, 1.0, 0.0]), 0.0), SERIAL: (np.zeros(3), 0.0)}
         for order in self.budget.times_of(table):
             axis = order_axis(
                 self.spec, table, order.name, lambda name: self._shares(table, held[name])
