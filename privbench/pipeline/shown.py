@@ -24,8 +24,9 @@ from privbench.schema import Check
 SHARE, _UNITS = 0.1, 100
 #: The least and largest noise of a test, as parts of its table's weight.
 _BEST, _WORST = 1 / 100, 1 / 40
-#: Rows that may break a rule, beside two standard deviations.
-_BROKEN = 0.02
+#: Rows that may break a rule, of those that it concerns, beside two standard deviations; and how
+#: many of these the rows must be that keep an order.
+_BROKEN, _TOLD = 0.02, 3.0
 #: The weight that frequent combinations have, and how much more often than it may be independent
 #: columns break the rule; and most cells.
 _LIKELY, _TELLING, _CELLS = 0.5, 2.0, 2**13
@@ -90,16 +91,18 @@ class RuleTests:
             found = self._ask(session, group, OrderTest(group.table, group.orders))
             if found is None:
                 continue
-            (broken, _), noise = found
-            share = min(broken, 0.99) if broken >= _BROKEN + 2 * noise else 0.0
+            (broken, kept, _), noise = found
+            both = broken + max(kept, 0.0)  # rows that have both dates of a pair
+            share = min(broken / both, 0.99) if broken >= _BROKEN * both + 2 * noise else 0.0
             if share and group.halves:
                 left += group.halves[::-1]
-            else:
+            elif share or kept > _TOLD * noise:
                 self.shown[group.table] += (order_check(pair, share) for pair in group.orders)
 
     def combinations(self, session: Session, codecs: Mapping[str, Mapping[str, Codec]]) -> None:
         """Test combinations, after columns are recoded."""
-        left = [group for group in self._groups[::-1] if not group.orders]
+        first = [group for group in self._groups[::-1] if not group.orders]
+        left = [*first]
         while left:
             group = left.pop()
             table = group.table
@@ -115,7 +118,11 @@ class RuleTests:
             cells = np.argwhere(frequent)
             if shares[frequent].sum() > _LIKELY and np.ptp(cells, axis=0).all():
                 kept = _kept(group, frequent)
-                if _apart(shares, kept) <= _TELLING * most:
+                if broken_if_independent(shares, kept, len(group.labels)) <= _TELLING * most:
+                    # The labels say nothing, but columns may be NULL together.
+                    alone = Group(table, nulls=group.nulls)
+                    if group.labels and group.nulls[1:] and alone not in first:
+                        left.append(alone)
                     continue
                 axis = Joined(axes, PublicArray(kept.astype(int)))
                 found = self._ask(session, group, Histogram(table, (axis,)), new=0)
@@ -151,8 +158,19 @@ def _kept(group: Group, mask: _Cells) -> _Cells:
     return mask | (~named & (others | (not group.nulls))) if group.labels else mask
 
 
-def _apart(shares: _Cells, kept: _Cells) -> float:
-    """The share of rows that would break the rule if the columns were independent."""
+def broken_if_independent(shares: _Cells, kept: _Cells, labels: int) -> float:
+    """The share of rows that would break a rule of independent columns.
+
+    The first ``labels`` axes are independent of those of NULLs, or all axes of each other: columns
+    that are NULL together say nothing of a label beside them.
+
+    >>> shares = np.multiply.outer([0.5, 0.5], [[0.9, 0.0], [0.0, 0.1]])
+    >>> round(broken_if_independent(shares, shares > 0.4, 1), 2)
+    0.1
+    """
     found, places = np.maximum(shares, 0.0), {*range(shares.ndim)}
-    margins = (found.sum(axis=tuple(places - {p}), keepdims=True) / found.sum() for p in places)
+    parts = [{place} for place in places]
+    if 0 < labels < shares.ndim:
+        parts = [{*range(labels)}, {*range(labels, shares.ndim)}]
+    margins = (found.sum(axis=tuple(places - p), keepdims=True) / found.sum() for p in parts)
     return float(math.prod(margins, start=np.ones(()))[~kept].sum())

@@ -83,13 +83,14 @@ class Histogram(OverAxes, RowQuery):
 
 @dataclass(frozen=True, slots=True)
 class OrderTest(RowQuery):
-    """Rows that break some of the orders of two columns, and all others.
+    """Rows that break some of the orders of two columns, that keep some and break none, and others.
 
-    Statistic: the weights (`Units.weights`) of both; only pairs of finite points break an order.
+    Statistic: the weights (`Units.weights`) of all three; only pairs of finite points have an
+    order.
 
     Sensitivity (`claims`): a row adds its weight to one cell, by its own columns alone. Weights are
-    those in the whole table, whether or not an order concerns the row: rows of both cells that were
-    weighed apart would add 2. Source: P37.
+    those in the whole table, whether or not an order concerns the row: rows of several cells that
+    were weighed apart would add as often. Source: P37.
     """
 
     pairs: tuple[tuple[str, ...], ...]  # attributes, the lesser first
@@ -100,19 +101,21 @@ class OrderTest(RowQuery):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return (2,)
+        return (3,)
 
     def moved(self) -> list[Moved]:
         return [(None, 1.0, 1.0)]
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
-        broken = np.zeros(data._rows(self.source), np.bool_)
+        broken, kept = np.zeros((2, data._rows(self.source)), np.bool_)
         for pair in self.pairs:
             low, high = (_points(data, self.source, name) for name in pair)
-            broken |= (low > high) & (high > NEG_INF) & (low < POS_INF)
+            finite = (np.minimum(low, high) > NEG_INF) & (np.maximum(low, high) < POS_INF)
+            broken |= finite & (low > high)
+            kept |= finite & (low <= high)
         weights = data._units.weights(self.source)
-        sums = [weights[rows].sum(dtype=np.int64) for rows in (broken, ~broken)]
-        return np.array(sums, dtype=np.int64)
+        kinds = broken, kept & ~broken, ~(broken | kept)
+        return np.array([weights[rows].sum(dtype=np.int64) for rows in kinds], dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
