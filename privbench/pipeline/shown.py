@@ -92,12 +92,15 @@ class RuleTests:
             if found is None:
                 continue
             (broken, kept, _), noise = found
-            both = broken + max(kept, 0.0)  # rows that have both dates of a pair
-            share = min(broken / both, 0.99) if broken >= _BROKEN * both + 2 * noise else 0.0
-            if share and group.halves:
+            both = max(broken, 0.0) + max(kept, 0.0)  # rows that have both dates of a pair
+            most = _BROKEN * both + 2 * noise
+            if broken >= most and group.halves:
                 left += group.halves[::-1]
-            elif share or kept > _TOLD * noise:
-                self.shown[group.table] += (order_check(pair, share) for pair in group.orders)
+            elif max(broken, kept) > _TOLD * noise:
+                few, step = (kept, -1) if most <= broken > kept else (broken, 1)
+                share = few / both if few >= most else 0.0
+                checks = (order_check(pair[::step], share) for pair in group.orders)
+                self.shown[group.table] += checks
 
     def combinations(self, session: Session, codecs: Mapping[str, Mapping[str, Codec]]) -> None:
         """Test combinations, after columns are recoded."""

@@ -652,7 +652,7 @@ def test_trees_have_levels_nested_sets_and_paths_of_their_references(roots_per_t
             "path": pa.array(["/ab/c/"] * 300),
             "slug": pa.array([f"s {place}" for place in range(300)]),
         }
-        index = np.where(rng.random(300) < 0.1, -1, rng.integers(0, 300, 300))
+        index = np.where(rng.permutation(level) == 1, -1, rng.integers(0, 300, 300))
         made = fill(item, 300, decoded, {"t_f0": index}, seed=seed)
         parents = made.parents["t_f0"]
         rows = {name: values.to_pylist() for name, values in made.columns.items()}

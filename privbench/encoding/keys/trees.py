@@ -26,9 +26,10 @@ from privbench.words import snake
 #: Most levels of a table whose levels rows are placed at, and whose paths are written: a path names
 #: every row above its own.
 _MOST_LEVELS = 64
-#: Least rows of which drawn levels tell whether they are some; the share of rows that a usual level
-#: has; and that of rows before the first level among those down to it.
-_TELLING, _USUAL, _BEFORE = 100, 0.05, 0.25
+#: Least rows of which drawn levels tell whether they are some; the share of all rows that a usual
+#: level has, and by which those down to the first level and roots differ at most; and that of rows
+#: before the first level among those down to it.
+_TELLING, _USUAL, _BEFORE = 100, 0.1, 0.25
 #: Signs between the parts of a path, the likeliest first.
 _SEPARATORS = ("/", ".", ">", "|", ",")
 #: Columns that a path of words may be made of, the likeliest first.
@@ -114,10 +115,12 @@ def _are_levels(work: TableRows, tree: Tree, values: pa.Array) -> bool:
         return True
     level = values.filter(pa.array(work.alive)).drop_null().cast(pa.int64())
     steps, sizes = np.unique(level.to_numpy(zero_copy_only=False), return_counts=True)
-    usual = steps[sizes > _USUAL * sizes.sum()]
-    reached, first = _first_level(sizes, _roots(work, tree))
-    few_before = 1 - sizes[first] / sizes[: first + 1].sum() <= _BEFORE
-    return bool(abs(reached) <= np.log(2) and few_before and (np.diff(usual) == 1).all())
+    roots, most = _roots(work, tree), _USUAL * sizes.sum()
+    first = _first_level(sizes, roots)
+    reached = sizes[: first + 1].sum()
+    few_before = reached - sizes[first] <= _BEFORE * reached
+    steady = (np.diff(steps[sizes > most]) == 1).all()
+    return bool(abs(reached - roots) <= most and few_before and steady)
 
 
 def _roots(work: TableRows, tree: Tree) -> int:
@@ -127,11 +130,10 @@ def _roots(work: TableRows, tree: Tree) -> int:
     return int((ends & work.alive).sum())
 
 
-def _first_level(sizes: Indices, roots: int) -> tuple[float, int]:
-    """The place of the level down to which there are about as many rows as roots, and how many."""
+def _first_level(sizes: Indices, roots: int) -> int:
+    """The place of the level down to which there are about as many rows as roots."""
     reached = np.log1p(np.cumsum(sizes)) - np.log1p(roots)
-    first = int(np.argmin(np.abs(reached)))
-    return float(reached[first]), first
+    return int(np.argmin(np.abs(reached)))
 
 
 def place_at_levels(work: TableRows, tree: Tree) -> int:
@@ -156,7 +158,7 @@ def place_at_levels(work: TableRows, tree: Tree) -> int:
     rows = np.arange(work.rows)
     index = np.where(work.parents[own] < work.rows, work.parents[own], NONE)
     roots = _roots(work, tree)
-    first = _first_level(sizes[:-1], roots)[1] if roots else 0
+    first = _first_level(sizes[:-1], roots) if roots else 0
     level = np.maximum(level, steps[first])
     top = level == steps[first]
     index[top] = NONE if nullable_columns(work.table, tree.key) else rows[top]
