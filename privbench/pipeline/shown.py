@@ -26,7 +26,7 @@ SHARE, _UNITS = 0.1, 100
 _BEST, _WORST = 1 / 100, 1 / 40
 #: Rows that may break a rule, of those that it concerns, beside two standard deviations; and how
 #: many of these the rows must be that keep an order.
-_BROKEN, _TOLD = 0.02, 3.0
+_BROKEN, _TOLD = 0.02, 5.0
 #: The weight that frequent combinations have, and how much more often than it may be independent
 #: columns break the rule; and most cells.
 _LIKELY, _TELLING, _CELLS = 0.5, 2.0, 2**13
