@@ -124,7 +124,7 @@ def reader(column: Column, table: Table, config: ColumnConfig, delta: float) -> 
 def serial_reader(table: Table, config: Mapping[str, ColumnConfig]) -> ColumnReader | None:
     """The reader of the key that may follow the date since when rows are there; None without both.
 
-    No more than the order is used of its values, which are read in public cells, four an octave.
+    Its values are read in public cells, four an octave, for their order.
     """
     key, date = serial_key(table), creation_date(table)
     scale = None if key is None else scale_of(key.type)

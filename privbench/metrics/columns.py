@@ -15,6 +15,7 @@ from psycopg import sql
 
 from privbench.config import ColumnConfig, Config, TableConfig
 from privbench.encoding.base import PLACEHOLDER
+from privbench.encoding.documents import DOCUMENTS
 from privbench.encoding.registry import table_coverage
 from privbench.metrics import canon
 from privbench.postgres.connect import SELECT, Connection
@@ -97,6 +98,8 @@ def plan(
             reason = "free text by the config" if said.kind == "text" else "skipped by the config"
         if reason is None and column.name in made:
             reason = "placeholders, of which no value is measured"
+        if reason is None and column.type.base in DOCUMENTS and not is_public(config, table):
+            reason = "documents, of which paths are measured"
         found = reason or _cells(connection, table, column, said, rows)
         if isinstance(found, str):
             left_out[column.name] = found

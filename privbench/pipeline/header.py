@@ -221,7 +221,6 @@ def _check_tables(header: Header) -> None:
     for key, made in tables.items():
         table = schema.table(key)
         modelled = {name for name, how in made.making.items() if how == "modelled"}
-        # Of a surrogate key no more than the order is measured.
         codecs = made.codecs.items()
         modelled |= {n for n, codec in codecs if codec.omitted and made.making.get(n) == "minted"}
         if (

@@ -24,9 +24,10 @@ from privbench.schema import Check
 SHARE, _UNITS = 0.1, 100
 #: The least and largest noise of a test, as parts of its table's weight.
 _BEST, _WORST = 1 / 100, 1 / 40
-#: Rows that may break a rule, of those that it concerns, beside two standard deviations; and how
-#: many of these the rows must be that keep an order.
-_BROKEN, _TOLD = 0.02, 5.0
+#: How much larger noise may be for the rows that have both dates, of which a fifth may lack one.
+_SPARE = 1.25
+#: Rows that may break a rule, beside two standard deviations.
+_BROKEN = 0.02
 #: The weight that frequent combinations have, and how much more often than it may be independent
 #: columns break the rule; and most cells.
 _LIKELY, _TELLING, _CELLS = 0.5, 2.0, 2**13
@@ -91,16 +92,18 @@ class RuleTests:
             found = self._ask(session, group, OrderTest(group.table, group.orders))
             if found is None:
                 continue
-            (broken, kept, _), noise = found
-            both = max(broken, 0.0) + max(kept, 0.0)  # rows that have both dates of a pair
-            most = _BROKEN * both + 2 * noise
-            if broken >= most and group.halves:
+            cells, noise = found
+            both = max(cells.sum(), 0.0)
+            if noise > _SPARE * _WORST * both:
+                continue  # Too few rows have both dates: names alone say what they say.
+            most, share = _BROKEN + 2 * noise / both, cells[0] / both
+            if share >= most and group.halves:
                 left += group.halves[::-1]
-            elif max(broken, kept) > _TOLD * noise:
-                few, step = (kept, -1) if most <= broken > kept else (broken, 1)
-                share = few / both if few >= most else 0.0
-                checks = (order_check(pair[::step], share) for pair in group.orders)
-                self.shown[group.table] += checks
+                continue
+            step = -1 if share > max(most, 0.5) else 1
+            few = share if step == 1 else 1 - share
+            checks = (order_check(pair[::step], few * (few >= most)) for pair in group.orders)
+            self.shown[group.table] += checks
 
     def combinations(self, session: Session, codecs: Mapping[str, Mapping[str, Codec]]) -> None:
         """Test combinations, after columns are recoded."""

@@ -52,8 +52,12 @@ def groups(table: Table, grids: Collection[str], columns: Collection[str]) -> It
         pairs = [(one.name, other.name) for one, other in pairwise(dates)]
         pairs += [(dates[0].name, b.name) for a, b in pairwise(dates[1:]) if not a.not_null]
         said = [pair for pair in named if {*pair} <= {date.name for date in dates}]
+        # Few rows may have both dates of a pair: these are not hidden among pairs that all have.
+        sure = {date.name for date in dates if date.not_null}
         rest = [pair for pair in pairs if pair not in said]
-        yield from (Group(table.key, tuple(some[:_MOST])) for some in (said, rest) if some)
+        whole_pairs = [pair for pair in rest if sure.issuperset(pair)]
+        parts = (said, whole_pairs, [pair for pair in rest if pair not in whole_pairs])
+        yield from (Group(table.key, tuple(some[:_MOST])) for some in parts if some)
     labels = [c for c in known if c.type.kind == "e" or c.type.category in "BS"][:_MOST]
     truths = [c.name for c in labels if c.not_null and c.type.base == "bool"]
     status = [c.name for c in labels if c.not_null and _STATUS.match(snake(c.name))][:1]

@@ -66,7 +66,7 @@ def test_wide_columns_are_binned_or_left_out(pair):
     assert columns["dated"].plan.bin_labels[0] == "< 2000-01-02"
     assert set(found.left_out) == {"id", "code", "note", "j"}
     # Two documents were 2.17 nats of a headline.
-    assert found.left_out["j"] == "placeholders, of which no value is measured"
+    assert found.left_out["j"] == "documents, of which paths are measured"
     assert "without an order" in found.left_out["note"]
 
 

@@ -5,7 +5,7 @@ a `Histogram` of three cells: rows that keep it, rows that break it, all others.
 cells of two columns, grouped by a public map: by the released ranges of both dates, or by the
 middle fifths of the released one-ways of a date and a key. Each row adds its weight to one cell,
 by its own values and those of its owner, which is of its unit: so a unit moves it by its weights.
-Fifths by ranks of rows would not do: one unit of many rows moves the ranks of all.
+Fifths by ranks of rows would not do: one unit may move the ranks of all.
 """
 
 from __future__ import annotations
@@ -24,11 +24,9 @@ from privbench.privacy.queries import Column as ColumnAxis
 KEPT, BROKEN, OTHER = 0, 1, 2
 #: Names of the two orders among a table's columns: dates after those of owners, keys by dates.
 FOLLOWS, SERIAL = f"{HIDDEN}follows", f"{HIDDEN}serial"
-#: Largest share of rows that break an order that is imposed, and standard deviations of the noise
-#: that may be added to it.
+#: Largest share of rows that break an imposed order, and standard deviations of noise added to it.
 BROKEN_SHARE, NOISE = 0.02, 2.0
-#: Least share by which more rows have key and date on one side of the middle fifths than on two, of
-#: all that have them on some: 1 if keys follow dates, 0 if they have nothing to do with them.
+#: Least share of rows kept less broken for keys to follow dates: 1 if all do, 0 by chance.
 ORDERED = 0.5
 
 

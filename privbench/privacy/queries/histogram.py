@@ -83,14 +83,14 @@ class Histogram(OverAxes, RowQuery):
 
 @dataclass(frozen=True, slots=True)
 class OrderTest(RowQuery):
-    """Rows that break some of the orders of two columns, that keep some and break none, and others.
+    """Rows that break some of the orders of two columns, and rows that keep those they have.
 
-    Statistic: the weights (`Units.weights`) of all three; only pairs of finite points have an
-    order.
+    Statistic: the weights (`Units.weights`) of both. A row without a pair of finite points is in
+    neither.
 
-    Sensitivity (`claims`): a row adds its weight to one cell, by its own columns alone. Weights are
-    those in the whole table, whether or not an order concerns the row: rows of several cells that
-    were weighed apart would add as often. Source: P37.
+    Sensitivity (`claims`): a row adds its weight to one cell at most, by its own columns alone.
+    Weights are those in the whole table, whether or not an order concerns the row: rows of both
+    cells that were weighed apart would add 2. Source: P37.
     """
 
     pairs: tuple[tuple[str, ...], ...]  # attributes, the lesser first
@@ -101,21 +101,21 @@ class OrderTest(RowQuery):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return (3,)
+        return (2,)
 
     def moved(self) -> list[Moved]:
         return [(None, 1.0, 1.0)]
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
-        broken, kept = np.zeros((2, data._rows(self.source)), np.bool_)
+        broken, known = np.zeros((2, data._rows(self.source)), np.bool_)
         for pair in self.pairs:
             low, high = (_points(data, self.source, name) for name in pair)
             finite = (np.minimum(low, high) > NEG_INF) & (np.maximum(low, high) < POS_INF)
-            broken |= finite & (low > high)
-            kept |= finite & (low <= high)
+            broken |= (low > high) & finite
+            known |= finite
         weights = data._units.weights(self.source)
-        kinds = broken, kept & ~broken, ~(broken | kept)
-        return np.array([weights[rows].sum(dtype=np.int64) for rows in kinds], dtype=np.int64)
+        sums = [weights[rows].sum(dtype=np.int64) for rows in (broken, known & ~broken)]
+        return np.array(sums, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
