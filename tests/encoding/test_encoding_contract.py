@@ -34,6 +34,7 @@ from psycopg import sql
 from privbench.config import ColumnConfig
 from privbench.encoding.arrays import ArrayReader
 from privbench.encoding.bounds import BoundsNeed
+from privbench.encoding.documents import DocumentReader
 from privbench.encoding.ordered import OrderedCodec
 from privbench.encoding.registry import codec_from_json
 from privbench.encoding.surrogate_text import is_format
@@ -68,8 +69,9 @@ class Case:
     def batch(self, plan, values):
         """The selected columns; of texts the length too, of types that are filled in the cell."""
         aliases = [alias for _, alias in plan.select(sql.Identifier("c"))]
-        if isinstance(plan, FillReader):
-            null = 2 if plan.codec.blank else 1
+        filled = plan.parts[0] if isinstance(plan, DocumentReader) else plan
+        if isinstance(filled, FillReader):
+            null = 2 if filled.codec.blank else 1
             cells = pa.array([null * (value is None) for value in values], pa.int32())
             return dict.fromkeys(aliases, cells)
         order = {}
