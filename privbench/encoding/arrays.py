@@ -39,7 +39,6 @@ from privbench.encoding.base import (
     null_mask,
 )
 from privbench.encoding.categories import (
-    MAX_LABEL,
     LabelReader,
     ListCodec,
     ListReader,
@@ -67,10 +66,10 @@ from privbench.encoding.unmodelled import (
 from privbench.rules.named import packaged
 from privbench.schema import Column, ColumnType
 
+#: Stands for elements of which no label was released.
+_UNKNOWN = "\x01"
 #: Up to this share, elements without a label are taken for noise, as in columns of text.
 _NOISE = 0.05
-#: The only label where none is released: longer than any, and unlike `LONG` no zero byte.
-_NO_LABEL = "?" * (MAX_LABEL + 1)
 #: How often elements that a row has already are drawn again; what is still repeated then stays.
 _AGAIN = 8
 _SQL = ("parts", "privbench.encoding")
@@ -105,7 +104,7 @@ class ArrayCodec(PartedCodec):
         sizes, null = drawn_sizes(cells, length.domains[length.column], length.edges, rng)
         known, element = ~null_mask(given, grid.domains[self.column]), self.type.parts[0]
         labels = grid.values if isinstance(grid, ListCodec) else ()
-        lost = np.array([text == _NO_LABEL for text in labels] + [True])
+        lost = np.array([text == _UNKNOWN for text in labels] + [True])
         if labels:
             named = ~lost[np.minimum(given, len(labels))]
             few = (known & ~named).sum() < _NOISE * known.sum()
@@ -229,7 +228,7 @@ class ArrayReader(PartsReader):
             Column(self.name, self.column.position, plain_type("text")),
             labels_of(element),
         )
-        labels = LabelReader(table, named, self.per_unit, _NO_LABEL, True, public)
+        labels = LabelReader(table, named, self.per_unit, _UNKNOWN, True, public)
         known = public or element.base in TEXT_BASES
         return (size, labels, self._order) if known else (size, labels)
 

@@ -402,7 +402,8 @@ class PathReader(ColumnReader):
     def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
         # PostgreSQL may not be able to print a large document.
         text = (
-            "CASE WHEN pg_catalog.pg_column_size({0}) <= {1} THEN pg_catalog.to_json({0})::text END"
+            "CASE WHEN pg_catalog.pg_column_size({0}) <= {1}"
+            " THEN pg_catalog.to_json({0})::pg_catalog.text END"
         )
         return [(sql.SQL(text).format(identifier, sql.Literal(_READ)), self.alias())]
 

@@ -59,7 +59,8 @@ class TablePlan:
         for name, key in zip(named, self.elements, strict=True):
             tables[name] = (KeySpec(ROW, name, self.table.key, "own"), replace(key, table=name))
         date = creation_date(self.table)
-        created = date if date in self.readers else ""
+        # The date of a calendar is a reference, and no attribute of the row.
+        created = date if date in self.readers and date not in self.table.key_columns else ""
         serial = next((name for name in self.readers if self.making[name] == "minted"), "")
         for name, keys in tables.items():
             said = self.section.bound, self.section.tau, self.section.weight

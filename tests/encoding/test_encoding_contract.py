@@ -250,7 +250,7 @@ CASES = {
     "text mail": Case(TEXT, presence, config=ColumnConfig(faker="email"), check=mails),
     # not modelled
     "uuid": Case(UUID, presence, check=distinct),
-    "jsonb": Case(ColumnType("jsonb", "jsonb"), amounts, check=objects),
+    "jsonb": Case(ColumnType("jsonb", "jsonb"), presence, check=objects),
     "bytea": Case(ColumnType("bytea", "bytea"), st.integers(0, 70_000), not_null=True,
         check=bytes_),
     "array": Case(OIDS, amounts, check=sizes),
