@@ -334,7 +334,9 @@ def _domains(draft: Draft) -> None:
     draft.domains = settle(draft.session, draft.plan, draft.totals)
     for table, checks in draft.domains.shown.items():
         for check in checks:
-            draft.reporter.say(f"rows of {table} show: {check.expression}")
+            text, _, share = check.expression.partition(" OR (random() < ")
+            but = f", but for {float(share[:-1]):.0%} of them" if share else ""
+            draft.reporter.say(f"rows of {table} show: {text}{but}")
 
 
 def _learn(draft: Draft) -> None:

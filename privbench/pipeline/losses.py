@@ -150,14 +150,16 @@ def finer_units(
     )
 
 
-def placeholders(plan: FitPlan) -> Iterator[Loss]:
-    """Columns of documents of which no path is known."""
+def placeholders(plan: FitPlan, *, ahead: bool = False) -> Iterator[Loss]:
+    """Columns of documents of which no path is known, ``ahead`` of a fit not yet."""
     for item in plan.private:
         for name, reader in item.readers.items():
             if isinstance(reader, DocumentReader) and not reader.paths:
                 _, why = reader.describe()
-                place = f"{item.table.key}.{name}"
-                yield Loss(place, "documents without their keys", why.partition(": ")[2])
+                place, but = f"{item.table.key}.{name}", ""
+                if ahead and reader.asks:
+                    but = ", but for those that enough units hold"
+                yield Loss(place, f"documents without their keys{but}", why.partition(": ")[2])
 
 
 def unmeasured(plan: FitPlan) -> Iterator[Loss]:

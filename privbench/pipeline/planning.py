@@ -100,7 +100,7 @@ def plan(config: Config, source: str, rows: Mapping[str, float] | None = None) -
     first, rest, least = foresee(
         draft.plan, draft.synthesizer, draft.accountant, guessed, ranges=True
     )
-    made = placeholders(draft.plan)
+    made = placeholders(draft.plan, ahead=True)
     return PlanReport(
         events=[*first, *rest],
         total=draft.accountant.total,

@@ -93,18 +93,22 @@ class RuleTests:
             if found is None:
                 continue
             cells, noise = found
-            if noise > _SPARE * _WORST * max(cells.sum(), 0.0):
+            both = max(cells.sum(), 0.0)
+            if noise > _SPARE * _WORST * both:
                 continue  # Too few rows have both dates: names alone say what they say.
-            broken, noise = cells[0] / cells.sum(), noise / cells.sum()
-            share = min(broken, 0.99) if broken >= _BROKEN + 2 * noise else 0.0
-            if share and group.halves:
+            most, share = _BROKEN + 2 * noise / both, cells[0] / both
+            if share >= most and group.halves:
                 left += group.halves[::-1]
-            else:
-                self.shown[group.table] += (order_check(pair, share) for pair in group.orders)
+                continue
+            step = -1 if share > max(most, 0.5) else 1
+            few = share if step == 1 else 1 - share
+            checks = (order_check(pair[::step], few * (few >= most)) for pair in group.orders)
+            self.shown[group.table] += checks
 
     def combinations(self, session: Session, codecs: Mapping[str, Mapping[str, Codec]]) -> None:
         """Test combinations, after columns are recoded."""
-        left = [group for group in self._groups[::-1] if not group.orders]
+        first = [group for group in self._groups[::-1] if not group.orders]
+        left = [*first]
         while left:
             group = left.pop()
             table = group.table
@@ -120,7 +124,11 @@ class RuleTests:
             cells = np.argwhere(frequent)
             if shares[frequent].sum() > _LIKELY and np.ptp(cells, axis=0).all():
                 kept = _kept(group, frequent)
-                if _apart(shares, kept) <= _TELLING * most:
+                if broken_if_independent(shares, kept, len(group.labels)) <= _TELLING * most:
+                    # The labels say nothing, but columns may be NULL together.
+                    alone = Group(table, nulls=group.nulls)
+                    if group.labels and group.nulls[1:] and alone not in first:
+                        left.append(alone)
                     continue
                 axis = Joined(axes, PublicArray(kept.astype(int)))
                 found = self._ask(session, group, Histogram(table, (axis,)), new=0)
@@ -156,8 +164,19 @@ def _kept(group: Group, mask: _Cells) -> _Cells:
     return mask | (~named & (others | (not group.nulls))) if group.labels else mask
 
 
-def _apart(shares: _Cells, kept: _Cells) -> float:
-    """The share of rows that would break the rule if the columns were independent."""
+def broken_if_independent(shares: _Cells, kept: _Cells, labels: int) -> float:
+    """The share of rows that would break a rule of independent columns.
+
+    The first ``labels`` axes are independent of those of NULLs, or all axes of each other: columns
+    that are NULL together say nothing of a label beside them.
+
+    >>> shares = np.multiply.outer([0.5, 0.5], [[0.9, 0.0], [0.0, 0.1]])
+    >>> round(broken_if_independent(shares, shares > 0.4, 1), 2)
+    0.1
+    """
     found, places = np.maximum(shares, 0.0), {*range(shares.ndim)}
-    margins = (found.sum(axis=tuple(places - {p}), keepdims=True) / found.sum() for p in places)
+    parts = [{place} for place in places]
+    if 0 < labels < shares.ndim:
+        parts = [{*range(labels)}, {*range(labels, shares.ndim)}]
+    margins = (found.sum(axis=tuple(places - p), keepdims=True) / found.sum() for p in parts)
     return float(math.prod(margins, start=np.ones(()))[~kept].sum())

@@ -46,7 +46,7 @@ class Group:
 def groups(table: Table, grids: Collection[str], columns: Collection[str]) -> Iterator[Group]:
     """What a table's rows may show; ``grids`` are those modelled ``columns`` read as points."""
     known = [column for column in table.columns if column.name in columns]
-    named = [(order.columns[0], order.columns[1]) for order in orders(table)]
+    named = dict.fromkeys((order.columns[0], order.columns[1]) for order in orders(table))
     for base in DATES:
         dates = [c for c in known if c.name in grids and c.type.base == base]
         pairs = [(one.name, other.name) for one, other in pairwise(dates)]

@@ -652,7 +652,8 @@ def test_trees_have_levels_nested_sets_and_paths_of_their_references(roots_per_t
             "path": pa.array(["/ab/c/"] * 300),
             "slug": pa.array([f"s {place}" for place in range(300)]),
         }
-        made = fill(item, 300, decoded, {"t_f0": rng.integers(-1, 300, 300)}, seed=seed)
+        index = np.where(rng.permutation(level) == 1, -1, rng.integers(0, 300, 300))
+        made = fill(item, 300, decoded, {"t_f0": index}, seed=seed)
         parents = made.parents["t_f0"]
         rows = {name: values.to_pylist() for name, values in made.columns.items()}
         # As many rows at each level as the model drew, each below a row of the level above.
@@ -672,3 +673,24 @@ def test_trees_have_levels_nested_sets_and_paths_of_their_references(roots_per_t
         ends = sorted(zip(trees * 2, rows["lft"] + rows["rght"], strict=True))
         counts = Counter(number for number, _ in ends)
         assert ends == [(n, i + 1) for n in sorted(counts) for i in range(counts[n])]
+
+
+@pytest.mark.parametrize("levels", [(10, 20, 30), (-1, 1, 2, 3), (7,), range(9)])
+def test_columns_named_like_those_of_trees_stay_if_they_hold_something_else(levels):
+    """Levels of logs and skills, paths of files, nested sets that nobody keeps."""
+    ends = [col(name, null=True) for name in ("lft", "rgt")]
+    item, rng = tree(col("level"), col("path", TEXT), *ends), generator(1)
+    decoded = {
+        "level": ints(rng.choice([*levels], 400)),
+        "path": pa.array(["/srv/forms/f.pdf"] * 400),
+        **dict.fromkeys(("lft", "rgt"), pa.nulls(400, pa.int64())),
+    }
+    index = np.where(rng.random(400) < 0.4, -1, np.arange(400) // 2)
+    made = fill(item, 400, decoded, {"t_f0": index})
+    assert {name: made.columns[name].to_pylist() for name in decoded} == {
+        name: values.to_pylist() for name, values in decoded.items()
+    }
+    # Slugs name no rows above.
+    item = tree(col("path", TEXT), col("name", TEXT))
+    decoded = {"path": pa.array(["team-1", "team-2"] * 200), "name": pa.array(["A", "B"] * 200)}
+    assert fill(item, 400, decoded, {"t_f0": index}).columns["path"].equals(decoded["path"])

@@ -132,7 +132,7 @@ SHOWN = {
     "stage <> 'new' AND sent IS NULL OR stage = 'seen' AND seen IS NULL": 0,
     "sent < created OR seen < sent": 0,
     "by_mail = by_post": 0,
-    "closed < opened": 1 / 8,
+    "closed < opened": 1 / 4,
     "is_rare": 1 / 60,
     "(city = 'Kiel') <> (region = 'North')": 0,
 }

@@ -33,7 +33,7 @@ from privbench.encoding.keys.repair import (
     repair_uniques,
     separate_from_self,
 )
-from privbench.encoding.keys.trees import place_at_levels, tree_of, with_tree
+from privbench.encoding.keys.trees import place_at_levels, shown_tree, tree_of, with_tree
 from privbench.encoding.uniqueness import Indices, Mask, ranks
 from privbench.errors import SchemaError
 from privbench.privacy.units import BOTTOM, Index, index_type
@@ -98,6 +98,7 @@ def fill_keys(
     _generate_keys(work, wanted)
     selves = [key for key in table.foreign_keys if key.is_self and key.name not in deferred]
     tree = tree_of(table) if selves else None
+    tree = shown_tree(work, tree) if tree else None
     first = place_at_levels(work, tree) if tree else 0
     for key in selves:
         fill_reference(work, key, work.own_keys(key))

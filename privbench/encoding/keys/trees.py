@@ -8,7 +8,7 @@ of the synthetic references and reveal nothing else.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -26,6 +26,10 @@ from privbench.words import snake
 #: Most levels of a table whose levels rows are placed at, and whose paths are written: a path names
 #: every row above its own.
 _MOST_LEVELS = 64
+#: Least rows of which drawn levels tell whether they are some; the share of all rows that a usual
+#: level has, and by which those down to the first level and roots differ at most; and that of rows
+#: before the first level among those down to it.
+_TELLING, _USUAL, _BEFORE = 100, 0.1, 0.25
 #: Signs between the parts of a path, the likeliest first.
 _SEPARATORS = ("/", ".", ">", "|", ",")
 #: Columns that a path of words may be made of, the likeliest first.
@@ -68,18 +72,68 @@ def tree_of(table: Table) -> Tree | None:
         ]
         if len(matches) == 1:
             kinds[kind] = matches[0]
-    if not {"left", "right"} <= kinds.keys():
-        kinds = {kind: name for kind, name in kinds.items() if kind not in ("left", "right")}
-    if "left" not in kinds:
-        kinds.pop("tree", None)
+    kinds = _with_both_ends(kinds)
     names = [column.name for column in table.columns if column.type.base in TEXT_BASES]
     label = next((name for name in _LABELS if name in names and "path" in kinds), None)
     return Tree(selves[0], kinds, label) if kinds else None
 
 
+def _with_both_ends(kinds: dict[str, str]) -> dict[str, str]:
+    if {"left", "right"} <= kinds.keys():
+        return kinds
+    return {kind: name for kind, name in kinds.items() if kind not in ("left", "right", "tree")}
+
+
 def _fits(column: Column, kind: str) -> bool:
     base = column.type.base
     return base in ("text", "varchar", "ltree") if kind == "path" else base in INTEGERS
+
+
+def shown_tree(work: TableRows, tree: Tree) -> Tree | None:
+    """The tree without columns whose drawn values say that they are something else; or None.
+
+    So are levels of logs and skills, paths of files, and what nobody keeps (most is NULL).
+    """
+    drawn = {kind: work.columns[c] for kind, c in tree.columns.items() if c in work.columns}
+    few = {kind for kind, values in drawn.items() if 2 * values.null_count > work.rows}
+    kinds = {kind: name for kind, name in tree.columns.items() if kind not in few}
+    kinds = _with_both_ends(kinds)
+    if "level" in drawn.keys() & kinds.keys() and not _are_levels(work, tree, drawn["level"]):
+        del kinds["level"]
+    column = work.table.column(kinds["path"]) if "path" in drawn.keys() & kinds.keys() else None
+    if column and column.type.base != "ltree" and not {"level", "left"} & kinds.keys():
+        texts = drawn["path"].cast(pa.string())
+        sign = _sign(column, texts)
+        if not _are_levels(work, tree, pc.count_substring(pc.utf8_trim(texts, sign), sign)):
+            del kinds["path"]
+    return replace(tree, columns=kinds) if kinds else None
+
+
+def _are_levels(work: TableRows, tree: Tree, values: pa.Array) -> bool:
+    """Whether levels follow each other, and about as many rows are at the first as are roots."""
+    if tree.key.name not in work.parents or work.rows < _TELLING:
+        return True
+    level = values.filter(pa.array(work.alive)).drop_null().cast(pa.int64())
+    steps, sizes = np.unique(level.to_numpy(zero_copy_only=False), return_counts=True)
+    roots, most = _roots(work, tree), _USUAL * sizes.sum()
+    first = _first_level(sizes, roots)
+    reached = sizes[: first + 1].sum()
+    few_before = reached - sizes[first] <= _BEFORE * reached
+    steady = (np.diff(steps[sizes > most]) == 1).all()
+    return bool(abs(reached - roots) <= most and few_before and steady)
+
+
+def _roots(work: TableRows, tree: Tree) -> int:
+    """The number of rows that refer to nothing or to themselves."""
+    index = work.parents[tree.key.name]
+    ends = (index < 0) | (index >= work.rows) | (index == np.arange(work.rows))
+    return int((ends & work.alive).sum())
+
+
+def _first_level(sizes: Indices, roots: int) -> int:
+    """The place of the level down to which there are about as many rows as roots."""
+    reached = np.log1p(np.cumsum(sizes)) - np.log1p(roots)
+    return int(np.argmin(np.abs(reached)))
 
 
 def place_at_levels(work: TableRows, tree: Tree) -> int:
@@ -103,12 +157,11 @@ def place_at_levels(work: TableRows, tree: Tree) -> int:
         return min(int(steps.min(initial=1)), 1)
     rows = np.arange(work.rows)
     index = np.where(work.parents[own] < work.rows, work.parents[own], NONE)
-    ends = int(((index < 0) | (index == rows))[work.alive].sum())
-    reached = np.log1p(np.cumsum(sizes[:-1])) - np.log1p(ends)
-    first = int(np.argmin(np.abs(reached))) if ends else 0
+    roots = _roots(work, tree)
+    first = _first_level(sizes[:-1], roots) if roots else 0
     level = np.maximum(level, steps[first])
-    roots = level == steps[first]
-    index[roots] = NONE if nullable_columns(work.table, tree.key) else rows[roots]
+    top = level == steps[first]
+    index[top] = NONE if nullable_columns(work.table, tree.key) else rows[top]
     popular = np.bincount(index[index >= 0], minlength=work.rows).astype(np.float64)
     for above, below in pairwise(steps[first:]):
         pool = np.flatnonzero((level == above) & work.alive)
@@ -204,8 +257,7 @@ def _paths(
     column = table.column(tree.columns["path"])
     old = columns.get(column.name)
     texts = pa.array([], pa.string()) if old is None else old.cast(pa.string()).drop_null()
-    counts = [pc.sum(pc.match_substring(texts, sign)).as_py() or 0 for sign in _SEPARATORS]
-    sign = "." if column.type.base == "ltree" else _SEPARATORS[int(np.argmax(counts))]
+    sign = _sign(column, texts)
     lead, end = (
         sign if _most(at_end(texts, sign)) else "" for at_end in (pc.starts_with, pc.ends_with)
     )
@@ -223,6 +275,12 @@ def _paths(
         if column.type.length is None or longest <= column.type.length:
             return path if old is None else path.cast(old.type)
     return None
+
+
+def _sign(column: Column, texts: pa.Array) -> str:
+    """The sign between the parts of paths: the one that most have."""
+    counts = [pc.sum(pc.match_substring(texts, sign)).as_py() or 0 for sign in _SEPARATORS]
+    return "." if column.type.base == "ltree" else _SEPARATORS[int(np.argmax(counts))]
 
 
 def _most(answers: pa.Array) -> bool:
