@@ -22,6 +22,9 @@ from privbench.schema import Check
 
 #: The largest part of the budget; and units of a tree for each of its groups.
 SHARE, _UNITS = 0.1, 100
+#: Groups that a tree's budget can tell at least, else none is asked. With the groups of 874 drivers
+#: asked as far as the budget went, counts of the joins of f1 were off by 5.8 instead of 5.0.
+_GROUPS = 4
 #: The least and largest noise of a test, as parts of its table's weight.
 _BEST, _WORST = 1 / 100, 1 / 40
 #: How much larger noise may be for the rows that have both dates, of which a fifth may lack one.
@@ -57,8 +60,10 @@ class RuleTests:
             one = noise_sd(Histogram(name, (Whole(),)), spec, 1.0, noise.accounting)
             weight = self._weights[name] * noise.deviation(1.0) / one
             share = SHARE * whole / (4 * load[spec.top(name)])
-            limits = (noise.amount(part * weight) for part in (_BEST, _WORST))
-            self._amounts[name] = sorted((share, *limits))[1]
+            best, worst = (noise.amount(part * weight) for part in (_BEST, _WORST))
+            # Else tests would take as much as one-ways of few units need, and tell little.
+            asked = worst <= share * max(load[spec.top(name)] / _GROUPS, 1)
+            self._amounts[name] = sorted((share, best, worst))[1] if asked else math.inf
 
     def first(self) -> list[Measurement]:
         """The first tests."""
