@@ -28,11 +28,11 @@ from privbench.encoding.keys.references import (
     settle_types,
 )
 from privbench.encoding.keys.repair import (
-    put_in_sequence,
     repair_orders,
     repair_uniques,
     separate_from_self,
 )
+from privbench.encoding.keys.sequences import put_in_sequence
 from privbench.encoding.keys.trees import place_at_levels, shown_tree, tree_of, with_tree
 from privbench.encoding.uniqueness import Indices, Mask, ranks
 from privbench.errors import SchemaError

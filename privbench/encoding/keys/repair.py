@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from privbench.encoding.keys.columns import ValueSpace
+from privbench.encoding.keys.combinations import keep_combinations
 from privbench.encoding.keys.references import (
     NONE,
     TableRows,
@@ -23,10 +23,10 @@ from privbench.encoding.keys.references import (
     without_repeats,
 )
 from privbench.encoding.surrogate_text import TEXT_BASES
-from privbench.encoding.uniqueness import Indices, Mask, move_apart, number_texts, replace_rows
+from privbench.encoding.uniqueness import Indices, move_apart, number_texts, replace_rows
 from privbench.roles.facts import opposites
 from privbench.rules.facts import differences, orders
-from privbench.rules.named import creation_date, said
+from privbench.rules.named import creation_date
 from privbench.schema import ForeignKey, Rule, Table, Unique
 
 #: Largest shares of rows out of order: where names suggest either order, and where one.
@@ -166,15 +166,13 @@ def exchanged(left: Indices, right: Indices) -> Indices:
 REDRAWS = 20
 #: Most combinations of parents that are looked through for those that no row has.
 MOST_COMBINATIONS = 2**22
-#: Rounds in which shares of combinations are fitted.
-_FITTED = 50
 #: Rounds over all UNIQUE sets (the repair of one may disturb another).
 ROUNDS = 3
 
 
 def repair_orders(work: TableRows) -> None:
     """Bring columns in order that CHECKs say to be, or names, if few rows are out of order."""
-    _keep_combinations(work)
+    keep_combinations(work)
     order_after_owners(work)
     for left, right in (*differences(work.table), *_opposites(work.table)):
         _separate(work, left, right)
@@ -202,61 +200,6 @@ def _trusted(work: TableRows, order: Rule, either: bool) -> bool:
     pair = _pair(work, *order.columns) if order.source == "name" else None
     wrong = 0.0 if pair is None else float((pair.left > pair.right).mean())
     return wrong <= (_EITHER if either else _AGAINST)
-
-
-def put_in_sequence(work: TableRows) -> None:
-    """Number rows of one parent, and let each version of it end where the next begins.
-
-    Names say which column beside a key in a UNIQUE set has positions, and when versions begin: rows
-    of which a partial UNIQUE index allows each parent a current one.
-    """
-    table, held = work.table, set(work.columns)
-    for key in (key for key in table.foreign_keys if key.name in work.referred):
-        mine, index = set(key.columns), work.parents[key.name]
-        rest = [{*item.columns} - mine for item in table.unique_sets if mine < {*item.columns}]
-        places = [one for one, *more in rest if not more and one in held and said("positions", one)]
-        current = [i.predicate for i in table.indexes if i.predicate and mine == {*i.columns}]
-        spans = [order.columns for order in orders(table) if current]
-        spans = [pair for pair in spans if held.issuperset(pair) and said("versions", pair[0])]
-        for by in [*(low for low, _ in spans), *places][:1]:
-            rows = np.flatnonzero((index >= 0) & finite(work.columns[by]) & work.alive)
-            points = work.points(by)[rows]
-            rows = rows[np.lexsort((points, index[rows]))]
-            first = np.diff(index[rows], prepend=-1) != 0
-            for low, high in spans[:1]:
-                last = _end_at_next(work, low, high, rows, first)
-                flags = (c.name for c in table.columns if c.type.base == "bool")
-                work.columns |= {name: pa.array(last) for name in flags if name in current}
-            for name in places:
-                old = work.points(name)
-                start = int(2 * (old == 0).sum() <= (old == 1).sum())
-                number = np.arange(len(rows))
-                number -= np.maximum.accumulate(np.where(first, number, 0))
-                _move_to(work, name, rows, number + start)
-
-
-def _move_to(work: TableRows, name: str, rows: Indices, points: Indices) -> None:
-    """Give some rows the values at these grid points."""
-    space, moved, every = work.space(name), np.zeros(work.rows, np.bool_), work.points(name)
-    if space is not None and not space.values:
-        moved[rows], every[rows] = True, points
-        work.move(space, moved, every)
-
-
-def _end_at_next(work: TableRows, low: str, high: str, rows: Indices, first: Mask) -> Mask:
-    """Let sorted rows end where the next one begins, days on the day before; give the last ones."""
-    unit = getattr(work.space(low), "unit", 1)
-    begin, day = work.points(low)[rows], work.table.column(low).type.base == "date"
-    for _ in range(REDRAWS):
-        begin[1:] = np.where(first[1:], begin[1:], np.maximum(begin[1:], begin[:-1] + unit))
-    _move_to(work, low, rows, begin)
-    last = np.zeros(work.rows, np.bool_)
-    last[rows] = ends = np.roll(first, -1)
-    open_ = np.maximum(work.points(high)[rows], begin)
-    _move_to(work, high, rows, np.where(ends, open_, np.roll(begin, -1) - day))
-    if not work.table.column(high).not_null:
-        work.columns[high] = pc.if_else(pa.array(last), None, work.columns[high])
-    return last
 
 
 def _opposites(table: Table) -> list[tuple[str, str]]:
@@ -358,81 +301,6 @@ def _repair_order(work: TableRows, lesser: str, greater: str, *, strict: bool) -
     wrong = finite(left) & finite(right) & (small + step > big)
     work.move(low, wrong, first)
     work.move(high, wrong, second)
-
-
-def _keep_combinations(work: TableRows) -> None:
-    """Give every row an allowed combination."""
-    for rule in work.table.rules:
-        labels = [work.table.column(n).type for n in rule.columns if n not in rule.nulls]
-        known = {*rule.columns} <= work.columns.keys() - work.fixed
-        if rule.kind == "combination" and known and all(t.category in "BES" for t in labels):
-            _keep(work, rule)
-
-
-def _keep(work: TableRows, rule: Rule) -> None:
-    names, both = rule.columns, 0 < len(rule.nulls) < len(rule.columns)
-    values = [sorted({*column}) for column in zip(*rule.rows, strict=True)]
-    allowed = np.array([[v.index(x) for v, x in zip(values, r, strict=True)] for r in rule.rows])
-    cells = np.column_stack([_cells(work, rule, n, v) for n, v in zip(names, values, strict=True)])
-    if both:
-        # Another label has the NULLs of some.
-        others = np.concatenate([np.full((len(allowed), 1), -1), allowed[:, 1:]], axis=1)
-        allowed = np.unique(np.concatenate([allowed, others]), axis=0)
-    rows = np.flatnonzero((cells[:, 0] >= 0) | bool(rule.nulls))
-    # The first column stays, unless all are flags.
-    stays = bool(rule.nulls) or work.table.column(names[0]).type.base != "bool"
-    found, every = _number(cells[rows]), _number(allowed)
-    good = np.isin(found, every)
-    shares = _raked(allowed, cells[rows])
-    had = np.array([np.count_nonzero(found == number) for number in every])
-    wanted = np.maximum(shares * len(rows) - had, 0) + shares * 1e-6 + 1e-12
-    kinds, options = cells[rows, 0] * stays, allowed[:, 0] * stays
-    made = cells.copy()
-    for kind in np.unique(kinds[~good]):
-        some, bad = np.flatnonzero(options == kind), rows[(kinds == kind) & ~good]
-        if len(some):
-            odds = wanted[some] / wanted[some].sum()
-            made[bad] = allowed[work.rng.choice(some, len(bad), p=odds)]
-    for name, texts, old, new in zip(names, values, cells.T, made.T, strict=True):
-        _relabel(work, name, np.array(texts)[new], old != new, null=name in rule.nulls)
-
-
-def _cells(work: TableRows, rule: Rule, name: str, values: list[str]) -> Indices:
-    """The place of every row's value in the rule, −1 for another."""
-    column = work.columns[name]
-    texts = column.is_null() if name in rule.nulls else column
-    found = pc.index_in(texts.cast(pa.string()), value_set=pa.array(values)).fill_null(-1)
-    return np.asarray(found.to_numpy(zero_copy_only=False), dtype=np.int64)
-
-
-def _number(cells: Indices) -> Indices:
-    """A number for every combination."""
-    return np.asarray((cells + 1) @ (1 << np.arange(cells.shape[1]) * (62 // cells.shape[1])))
-
-
-def _raked(allowed: Indices, cells: Indices) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Shares of combinations that fit those of columns."""
-    shares = np.full(len(allowed), 1 / len(allowed))
-    for _ in range(_FITTED):
-        for column, rows in zip(allowed.T + 1, cells.T + 1, strict=True):
-            wanted = np.bincount(rows, minlength=column.max() + 1) + 1e-9
-            now = np.bincount(column, shares, minlength=len(wanted))
-            shares *= (wanted / np.maximum(now, 1e-300))[column]
-        shares /= shares.sum()
-    return shares
-
-
-def _relabel(work: TableRows, name: str, new: Any, changed: Mask, *, null: bool) -> None:
-    """Give some rows new labels; or NULL, or values of other rows."""
-    old = work.columns[name]
-    if not null:
-        labels = pa.array(new).cast(old.type)
-        work.columns[name] = pc.if_else(pa.array(changed), labels, old)
-    elif (held := np.flatnonzero(known(old))).size:
-        ends, places = changed & (new == "true"), np.arange(work.rows)
-        lacking = changed & ~ends
-        places[lacking] = work.rng.choice(held, np.count_nonzero(lacking))
-        work.columns[name] = old.take(pa.array(places, mask=ends))
 
 
 def repair_uniques(work: TableRows, sets: Collection[Unique]) -> None:

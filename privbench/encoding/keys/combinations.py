@@ -1,0 +1,89 @@
+"""Combinations of values and NULLs that rules allow, kept by the rows of a synthetic table."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from privbench.encoding.keys.references import TableRows, known
+from privbench.encoding.uniqueness import Indices, Mask
+from privbench.schema import Rule
+
+#: Rounds in which shares of combinations are fitted.
+_FITTED = 50
+
+
+def keep_combinations(work: TableRows) -> None:
+    """Give every row an allowed combination."""
+    for rule in work.table.rules:
+        labels = [work.table.column(n).type for n in rule.columns if n not in rule.nulls]
+        known = {*rule.columns} <= work.columns.keys() - work.fixed
+        if rule.kind == "combination" and known and all(t.category in "BES" for t in labels):
+            _keep(work, rule)
+
+
+def _keep(work: TableRows, rule: Rule) -> None:
+    names, both = rule.columns, 0 < len(rule.nulls) < len(rule.columns)
+    values = [sorted({*column}) for column in zip(*rule.rows, strict=True)]
+    allowed = np.array([[v.index(x) for v, x in zip(values, r, strict=True)] for r in rule.rows])
+    cells = np.column_stack([_cells(work, rule, n, v) for n, v in zip(names, values, strict=True)])
+    if both:
+        # Another label has the NULLs of some.
+        others = np.concatenate([np.full((len(allowed), 1), -1), allowed[:, 1:]], axis=1)
+        allowed = np.unique(np.concatenate([allowed, others]), axis=0)
+    rows = np.flatnonzero((cells[:, 0] >= 0) | bool(rule.nulls))
+    # The first column stays, unless all are flags.
+    stays = bool(rule.nulls) or work.table.column(names[0]).type.base != "bool"
+    found, every = _number(cells[rows]), _number(allowed)
+    good = np.isin(found, every)
+    shares = _raked(allowed, cells[rows])
+    had = np.array([np.count_nonzero(found == number) for number in every])
+    wanted = np.maximum(shares * len(rows) - had, 0) + shares * 1e-6 + 1e-12
+    kinds, options = cells[rows, 0] * stays, allowed[:, 0] * stays
+    made = cells.copy()
+    for kind in np.unique(kinds[~good]):
+        some, bad = np.flatnonzero(options == kind), rows[(kinds == kind) & ~good]
+        if len(some):
+            odds = wanted[some] / wanted[some].sum()
+            made[bad] = allowed[work.rng.choice(some, len(bad), p=odds)]
+    for name, texts, old, new in zip(names, values, cells.T, made.T, strict=True):
+        _relabel(work, name, np.array(texts)[new], old != new, null=name in rule.nulls)
+
+
+def _cells(work: TableRows, rule: Rule, name: str, values: list[str]) -> Indices:
+    """The place of every row's value in the rule, −1 for another."""
+    column = work.columns[name]
+    texts = column.is_null() if name in rule.nulls else column
+    found = pc.index_in(texts.cast(pa.string()), value_set=pa.array(values)).fill_null(-1)
+    return np.asarray(found.to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def _number(cells: Indices) -> Indices:
+    """A number for every combination."""
+    return np.asarray((cells + 1) @ (1 << np.arange(cells.shape[1]) * (62 // cells.shape[1])))
+
+
+def _raked(allowed: Indices, cells: Indices) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Shares of combinations that fit those of columns."""
+    shares = np.full(len(allowed), 1 / len(allowed))
+    for _ in range(_FITTED):
+        for column, rows in zip(allowed.T + 1, cells.T + 1, strict=True):
+            wanted = np.bincount(rows, minlength=column.max() + 1) + 1e-9
+            now = np.bincount(column, shares, minlength=len(wanted))
+            shares *= (wanted / np.maximum(now, 1e-300))[column]
+        shares /= shares.sum()
+    return shares
+
+
+def _relabel(work: TableRows, name: str, new: Any, changed: Mask, *, null: bool) -> None:
+    """Give some rows new labels; or NULL, or values of other rows."""
+    old = work.columns[name]
+    if not null:
+        labels = pa.array(new).cast(old.type)
+        work.columns[name] = pc.if_else(pa.array(changed), labels, old)
+    elif (held := np.flatnonzero(known(old))).size:
+        ends, places = changed & (new == "true"), np.arange(work.rows)
+        lacking = changed & ~ends
+        places[lacking] = work.rng.choice(held, np.count_nonzero(lacking))
+        work.columns[name] = old.take(pa.array(places, mask=ends))
