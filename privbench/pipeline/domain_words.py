@@ -40,9 +40,10 @@ _LISTS, _PRESENCE = 0.05, 0.05
 _DELTA, _PATHS = 1 / 3, 1 / 6
 #: Words are asked for if the labels leave more than this share of a column's texts.
 _LEFT = 0.2
-#: A table must have this many units for each noise scale of a list with a column's amount. With the
-#: whole amount for each, noise of one-ways of pagila's 603 addresses grows by a half, for no word.
-_SCALES = 40.0
+#: A table must have this many units for each noise scale of a list with a column's amount. With
+#: half, noise of one-ways of pagila's 603 addresses grows by a half, for no word; with double, the
+#: words of its 1,000 films are lost.
+_SCALES = 35.0
 #: Most words of a unit that have a vote under pure accounting, where k of them weigh 1/k each.
 _PURE = 3
 #: Most words of a column.
