@@ -19,7 +19,7 @@ from privbench.domain import Codes
 from privbench.encoding import Codec, KeyedTable, generate_keys
 from privbench.encoding.arrays import arrays_of_keys
 from privbench.encoding.formats import FORMAT
-from privbench.encoding.keys.columns import INTEGERS, kept_uniques
+from privbench.encoding.keys.columns import INTEGERS, is_discriminator, kept_uniques
 from privbench.encoding.keys.key_types import in_key_type, with_key_types
 from privbench.encoding.keys.references import remap
 from privbench.encoding.keys.trees import tree_of
@@ -251,7 +251,8 @@ def _whole(
     wanted |= {key.when[0] for key in table.foreign_keys if key.when is not None}
     times = drawn.tables
     below = {t.key for t in tables for key in t.foreign_keys if key.ref_table == table.name}
-    if times[table.key].serial or any(times[key].follows for key in (table.key, *below)):
+    numbered = any(is_discriminator(table, column) for column in table.columns)
+    if numbered or times[table.key].serial or any(times[k].follows for k in (table.key, *below)):
         wanted.add(creation_date(table))
     codes, rows = drawn.tables[table.key].codes, drawn.tables[table.key].rows
     return {

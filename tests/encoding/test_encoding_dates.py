@@ -129,6 +129,32 @@ def test_versions_follow_each_other_and_positions_have_no_gaps(begin, first):
     assert bool(gaps) == (begin == "booked_from")
 
 
+def test_numbered_versions_follow_each_other_and_their_last_is_open():
+    g = np.random.default_rng(4)
+    history = table(
+        "history",
+        *(col("badge"), col("version"), col("valid_from", DATE), col("valid_to", DATE)),
+        primary=("badge", "version"),
+        keys=[(("badge",), "badge", ("id",))],
+    )
+    begins, ends = (g.integers(0, 90, 900).astype(np.int32) for _ in "12")
+    ends[g.random(900) < 0.3] = 20_000
+    days = [pa.array(item).cast(pa.date32()) for item in (begins, ends)]
+    made = generate_keys(
+        [table("badge", col("id"), primary=("id",)), history],
+        {"public.history": dict(zip(("valid_from", "valid_to"), days, strict=True))},
+        {"public.history": {"history_f0": g.integers(0, 300, 900)}},
+        {"public.badge": 300, "public.history": 900},
+        seed=1,
+    )["public.history"]
+    rows = zip(*(made.columns[c.name].to_pylist() for c in history.columns), strict=True)
+    open_ = max(made.columns["valid_to"].to_pylist())
+    for _, group in groupby(sorted(rows), key=itemgetter(0)):
+        versions = list(group)
+        assert all((two[2] - one[3]).days == 1 for one, two in pairwise(versions))
+        assert versions[-1][3] == open_
+
+
 def stays(seed, rows=1000, longest=10):
     rng = np.random.default_rng(seed)
     begin = rng.uniform(0, 200, rows).round()

@@ -32,9 +32,9 @@ from privbench.encoding.keys.repair import (
     repair_uniques,
     separate_from_self,
 )
-from privbench.encoding.keys.sequences import put_in_sequence
+from privbench.encoding.keys.sequences import numbers_in_time, put_in_sequence
 from privbench.encoding.keys.trees import place_at_levels, shown_tree, tree_of, with_tree
-from privbench.encoding.uniqueness import Indices, Mask, ranks
+from privbench.encoding.uniqueness import Indices, Mask
 from privbench.errors import SchemaError
 from privbench.privacy.units import BOTTOM, Index, index_type
 from privbench.rng import generator
@@ -167,7 +167,7 @@ def _generate_keys(work: TableRows, wanted: Collection[str]) -> None:
             work.columns[column.name] = random_uuids(work.rows, work.rng)
         elif is_discriminator(work.table, column) and not _counts_all(work, column):
             others = [name for name in work.table.primary_columns if name in work.fixed]
-            _number(work, column, ranks(work.group(others)))
+            _number(work, column, numbers_in_time(work, column.name, others))
         else:
             number: Index = np.cumsum(work.alive, dtype=index_type(work.rows))
             np.subtract(number, 1, out=number)
