@@ -28,6 +28,7 @@ class Group:
     orders: tuple[tuple[str, ...], ...] = ()  # pairs of dates, the lesser first
     labels: tuple[str, ...] = ()  # columns that count by their values
     nulls: tuple[str, ...] = ()  # columns that count by whether they are NULL
+    said: bool = False  # whether names say the orders
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -57,7 +58,8 @@ def groups(table: Table, grids: Collection[str], columns: Collection[str]) -> It
         rest = [pair for pair in pairs if pair not in said]
         whole_pairs = [pair for pair in rest if sure.issuperset(pair)]
         parts = (said, whole_pairs, [pair for pair in rest if pair not in whole_pairs])
-        yield from (Group(table.key, tuple(some[:_MOST])) for some in parts if some)
+        for some in filter(None, parts):
+            yield Group(table.key, tuple(some[:_MOST]), said=some is said)
     labels = [c for c in known if c.type.kind == "e" or c.type.category in "BS"][:_MOST]
     truths = [c.name for c in labels if c.not_null and c.type.base == "bool"]
     status = [c.name for c in labels if c.not_null and _STATUS.match(snake(c.name))][:1]
