@@ -48,7 +48,7 @@ from privbench.encoding.bounds import public_range
 from privbench.encoding.categories import LabelReader, list_reader, released_labels
 from privbench.encoding.keys.placeholders import TEMPLATE_PART, of_templates
 from privbench.encoding.ordered import OrderedReader
-from privbench.encoding.parts import PartCodec, PartsReader, plain_type
+from privbench.encoding.parts import PartedCodec, PartsReader, plain_type
 from privbench.encoding.scale import scale_of
 from privbench.encoding.surrogate_text import joined
 from privbench.encoding.text import TextReader
@@ -75,7 +75,8 @@ _PLACES, _READ, _READ_OF_ROW = 4, 2**14, 2**16
 _PLACE = re.compile(r"\[\d\]")
 #: Stands between a path and its type.
 _OF = "\x1f"
-#: A path with fewer votes, as a part of the most, would cost as much as that one.
+#: Paths with a smaller part of the votes of the most frequent one are left out: each would take as
+#: much of the budget as that one.
 _RARE = 0.05
 #: Keys without numbers of something, which are no address or place.
 _KEY = re.compile(rf"(?!\d|.*(\d{{3}}|[-_]\d+$|@)|\[\d\]$)[^\\]{{1,{MAX_KEY}}}")
@@ -179,7 +180,7 @@ class DocumentReader(PartsReader):
         parts = tuple(part.finish(released) for part in some)
         paths = tuple(path for path, _ in self.paths)
         shapes = released_labels(released, self.name) if self.measured else None
-        return DocumentCodec(*self.head, paths, parts, self.column.templates, shapes)
+        return DocumentCodec(*self.head, parts, paths, self.column.templates, shapes)
 
     def describe(self) -> tuple[str, str]:
         found = [f"{path} ({type_})" for path, type_ in self.paths]
@@ -239,13 +240,13 @@ def _expression(
 
 
 @dataclass(frozen=True)
-class DocumentCodec(Codec):
+class DocumentCodec(PartedCodec):
     """Documents from the scalars at their paths, within templates that a rehearsal found."""
 
     kind: ClassVar[str] = "document"
 
+    # Of parts there is one for each path.
     paths: tuple[str, ...]
-    parts: tuple[PartCodec, ...]  # one for each path
     templates: tuple[str, ...] = ()  # of documents (`Column.templates`): what else they hold
     # Released sets of paths, as `_presence` writes them; None if they are not measured.
     shapes: tuple[str, ...] | None = None
@@ -268,7 +269,7 @@ class DocumentCodec(Codec):
     def domains(self) -> dict[str, Domain]:
         whole = {self.column: Domain(1, nullable=True)} if self.nullable else {}
         whole |= {name: r.domain for name, r in self._whole.items()}
-        return whole | {name: d for part in self.parts for name, d in part.domains.items()}
+        return whole | super().domains
 
     @property
     def _whole(self) -> dict[str, Recoding]:
@@ -278,7 +279,7 @@ class DocumentCodec(Codec):
 
     @property
     def recodings(self) -> dict[str, Recoding]:
-        return self._whole | {n: r for part in self.parts for n, r in part.recodings.items()}
+        return self._whole | super().recodings
 
     def with_surrogates(self, laws: Mapping[str, Any]) -> Codec:
         return replace(self, parts=tuple(part.with_surrogates(laws) for part in self.parts))

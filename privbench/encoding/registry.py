@@ -83,22 +83,26 @@ def reader(column: Column, table: Table, config: ColumnConfig, delta: float) -> 
     limits = column_rules(table, column)
     scale = scale_of(column.type)
     _refuse_misfits(table, column, config, scale)
-    listed = None if column.dated else _listed(table, column, config, limits, scale)
-    if listed is not None:
-        return listed
-    if column.name in table.natural_columns and not column.dated:
+    known = (
+        _calendar_reader(table, column, config, delta)
+        if column.dated
+        else _listed(table, column, config, limits, scale)
+    )
+    if known is not None:
+        return known
+    if column.name in table.natural_columns:
         return LookupReader(table.key, column, config.per_unit if delta > 0 else 0)
     if labels := labels_of(column.type):
         why = "boolean" if column.type.base == "bool" else "labels of the enum type"
         return list_reader(table.key, column, labels, why, ordered=True)
     if column.type.base in TEXT_BASES:
         return text_reader(table, column, config, delta, unique=_unique(table, column))
-    if scale is not None and (column.dated or config.kind != "categories"):
-        known = public_range(table.key, column, scale, config, limits)
-        title = "date" if column.dated else plain_name(column.name, table)
-        shared = delta > 0 and not (column.dated or _unique(table, column))
+    if scale is not None and config.kind != "categories":
+        bounds = public_range(table.key, column, scale, config, limits)
+        title = plain_name(column.name, table)
+        shared = delta > 0 and not _unique(table, column)
         per_unit = config.per_unit if shared else 0
-        return OrderedReader(table.key, column, scale, known, config.bins, title, per_unit)
+        return OrderedReader(table.key, column, scale, bounds, config.bins, title, per_unit)
     if scale is not None:
         if delta == 0:
             raise no_delta(table.key, column)
@@ -119,6 +123,17 @@ def reader(column: Column, table: Table, config: ColumnConfig, delta: float) -> 
         or sized_reader(table.key, column, sizes, room)
         or fallback_reader(table.key, column)
     )
+
+
+def _calendar_reader(
+    table: Table, column: Column, config: ColumnConfig, delta: float
+) -> ColumnReader:
+    """The reader of a date of a calendar, or of one that refers to it; lists have no part in it."""
+    scale = scale_of(column.type)
+    if scale is None:
+        return text_reader(table, column, config, delta, unique=_unique(table, column))
+    known = public_range(table.key, column, scale, config, column_rules(table, column))
+    return OrderedReader(table.key, column, scale, known, config.bins, "date")
 
 
 def serial_reader(table: Table, config: Mapping[str, ColumnConfig]) -> ColumnReader | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -294,7 +294,7 @@ def _code(layout: _Layout, rng: np.random.Generator) -> Bytes:
 
 def _lower(layout: _Layout, rng: np.random.Generator) -> Bytes:
     """Fill every string with alternating consonants and vowels; it begins as often as words do."""
-    known = _letters("".join(word[0] for word in words()))
+    known = word_beginnings()
     first = known[rng.integers(len(known), size=len(layout.lengths))]
     vowel = (layout.places() + np.isin(first, _VOWELS)[layout.rows()]) % 2 == 1
     flat = np.where(vowel, _random(_VOWELS, layout, rng), _random(_CONSONANTS, layout, rng))
@@ -314,6 +314,12 @@ def _capitalise(flat: Bytes, layout: _Layout) -> Bytes:
 def words() -> tuple[str, ...]:
     """The package's own word list."""
     return tuple(packaged("words", "privbench.encoding")["words"])
+
+
+@cache
+def word_beginnings() -> Bytes:
+    """The first letters of the package's words, one for each."""
+    return _letters("".join(word[0] for word in words()))
 
 
 def _prose(layout: _Layout, rng: np.random.Generator) -> Bytes:

@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from privbench.encoding.uniqueness import ranks
 from privbench.rules.named import packaged
 from privbench.rules.texts import Node, parse
 
@@ -131,10 +132,7 @@ def numbers_after(begun: pa.Array, made: pa.Array, most: int, rng: np.random.Gen
     """
     sizes = pc.utf8_length(made).to_numpy(zero_copy_only=False)
     code = begun.dictionary_encode().indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    order = np.lexsort((rng.random(len(code)), sizes, code))
-    starts = np.flatnonzero(np.diff(code[order], prepend=-2))
-    number = np.empty(len(code), np.int64)
-    number[order] = np.arange(len(code)) - np.repeat(starts, np.diff(starts, append=len(code))) + 1
+    number = ranks(code, sizes, rng.random(len(code))) + 1
     digits, zero = pa.array(number).cast(pa.string()), pa.scalar("0")
     room = pc.subtract(pc.subtract(pa.array(sizes), pc.utf8_length(begun)), pc.utf8_length(digits))
     zeros = pc.binary_repeat(zero, pc.max_element_wise(room, 0, skip_nulls=False))

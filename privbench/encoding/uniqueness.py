@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -32,9 +33,9 @@ def combine(parts: Sequence[Indices], rows: int) -> Indices:
     return np.asarray(whole, dtype=np.int64)
 
 
-def ranks(groups: Indices) -> Indices:
-    """The running number of every row within its group, by row order."""
-    order = np.argsort(groups, kind="stable")
+def ranks(groups: Indices, *by: NDArray[Any]) -> Indices:
+    """The running number of every row within its group, in the order of ``by``, then of rows."""
+    order = np.lexsort((*by[::-1], groups))
     ordered = groups[order]
     first = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
     starts = np.repeat(first, np.diff(np.append(first, len(groups))))

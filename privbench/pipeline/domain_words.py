@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 from privbench.config import ColumnConfig, PathType
 from privbench.encoding import Codec
 from privbench.encoding.documents import released_paths
-from privbench.encoding.surrogate_text import words as known_words
+from privbench.encoding.surrogate_text import word_beginnings
 from privbench.encoding.text_words import FIRSTS, GAPS, Firsts, Pieces, WordsNeed, public_words
 from privbench.learning.ranges import find_cycle
 from privbench.pipeline.domain_budget import Rounds
@@ -202,6 +203,13 @@ def release_words(
     return result, [*lists.values(), *questions.values()]
 
 
+@cache
+def _usual_beginnings() -> NDArray[np.float64]:
+    """How usual every character of `FIRSTS` is, by public words, as the first one of a text."""
+    begun = bytes(word_beginnings()).decode() + "123456789" * 9
+    return np.array([2.0 + begun.count(chr(point).lower()) for point in FIRSTS])
+
+
 def _letters(noisy: NDArray[np.float64], clear: float, texts: float) -> NDArray[np.float64]:
     """Shares of first characters, 0 for noise, which may hide each letter, but not an alphabet.
 
@@ -209,8 +217,7 @@ def _letters(noisy: NDArray[np.float64], clear: float, texts: float) -> NDArray[
     public words, and of numbers, which seldom begin with 0.
     """
     held = np.where(noisy > _CLEAR * clear, noisy, 0.0)
-    begun = [*(word[0] for word in known_words()), *"123456789" * 9]
-    usual = np.array([2.0 + begun.count(chr(point).lower()) for point in FIRSTS])
+    usual = _usual_beginnings()
     parts = np.split(np.arange(len(FIRSTS)), np.searchsorted(FIRSTS, _ALPHABETS))
     seen = [float(noisy[part].sum()) / clear / len(part) ** 0.5 for part in parts]
     for part, sure in zip(parts, seen, strict=True):

@@ -46,6 +46,7 @@ from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.shield import shielded
 from privbench.privacy.workers import LOCAL, Workers, require_closed
 from privbench.rules.facts import with_rules
+from privbench.rules.shown import told
 from privbench.sources import staged
 from privbench.synthesizers import FittedModel, Synthesizer
 from privbench.synthesizers import get as find_synthesizer
@@ -334,9 +335,7 @@ def _domains(draft: Draft) -> None:
     draft.domains = settle(draft.session, draft.plan, draft.totals)
     for table, checks in draft.domains.shown.items():
         for check in checks:
-            text, _, share = check.expression.partition(" OR (random() < ")
-            but = f", but for {float(share[:-1]):.0%} of them" if share else ""
-            draft.reporter.say(f"rows of {table} show: {text}{but}")
+            draft.reporter.say(f"rows of {table} show: {told(check)}")
 
 
 def _learn(draft: Draft) -> None:

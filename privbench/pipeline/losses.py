@@ -167,7 +167,7 @@ def unmeasured(plan: FitPlan) -> Iterator[Loss]:
     for item in plan.private:
         for name, reader in item.readers.items():
             how, why = reader.describe()
-            if how.startswith(PLACEHOLDER) and "paths" not in why:
+            if how.startswith(PLACEHOLDER):
                 yield Loss(f"{item.table.key}.{name}", how, f"no line helps: {why}")
 
 

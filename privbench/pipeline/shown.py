@@ -17,7 +17,7 @@ from privbench.pipeline.domain_error import Noise, Size
 from privbench.pipeline.prepare import FitPlan
 from privbench.privacy import Measurement, Purse, Query, Session, noise_sd
 from privbench.privacy.queries import Column, Histogram, Joined, OrderTest, PublicArray, Whole
-from privbench.rules.shown import Group, combination_check, groups, order_check
+from privbench.rules.shown import RuleGroup, combination_check, groups, order_check
 from privbench.schema import Check
 
 #: The largest part of the budget; and units of a tree for each of its groups.
@@ -46,7 +46,7 @@ class RuleTests:
         self._spec = spec = plan.spec
         self._purses = [Purse(SHARE / 2 * whole) for _ in range(2)]  # the second for halves
         self._weights = {name: size.weight for name, size in sizes.items()}
-        self._groups, self._amounts = list[Group](), dict[str, float]()
+        self._groups, self._amounts = list[RuleGroup](), dict[str, float]()
         self.charged: list[Measurement] = []
         self.shown = defaultdict[str, list[Check]](list)
         for item in plan.private:
@@ -72,7 +72,7 @@ class RuleTests:
         return self.charged
 
     def _ask(
-        self, session: Session | None, group: Group, query: Query, new: int = 1
+        self, session: Session | None, group: RuleGroup, query: Query, new: int = 1
     ) -> tuple[_Cells, float] | None:
         """Noisy shares of the weight and their noise, if there is budget."""
         table, top = group.table, self._spec.top(group.table)
@@ -133,7 +133,7 @@ class RuleTests:
                 kept = _kept(group, frequent)
                 if broken_if_independent(shares, kept, len(group.labels)) <= _TELLING * most:
                     # The labels say nothing, but columns may be NULL together.
-                    alone = Group(table, nulls=group.nulls)
+                    alone = RuleGroup(table, nulls=group.nulls)
                     if group.labels and group.nulls[1:] and alone not in first:
                         left.append(alone)
                     continue
@@ -147,7 +147,7 @@ class RuleTests:
 
 
 def _axes(
-    group: Group, codecs: Mapping[str, Codec]
+    group: RuleGroup, codecs: Mapping[str, Codec]
 ) -> tuple[tuple[Column, ...], list[tuple[str, ...]]]:
     """The axes of a group's columns, if they have labels and few cells; and literals."""
     axes, values = list[Column](), list[tuple[str, ...]]()
@@ -164,7 +164,7 @@ def _axes(
     return tuple(axes) if few else (), values
 
 
-def _kept(group: Group, mask: _Cells) -> _Cells:
+def _kept(group: RuleGroup, mask: _Cells) -> _Cells:
     """The cells that keep the rule; another first label has the NULLs of a named one."""
     named = mask.any(axis=tuple(range(1, mask.ndim)), keepdims=True)
     others = mask.any(axis=tuple(range(len(group.labels))), keepdims=True)

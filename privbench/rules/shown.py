@@ -18,10 +18,12 @@ from privbench.words import snake
 _MOST, _FEW = 32, 6
 #: What decides which columns are NULL.
 _STATUS = whole(r"(\w+_)?(status|state|stage|phase)")
+#: Stands in a CHECK before the share of rows that break it.
+_BUT = " OR (random() < "
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class RuleGroup:
     """Rules that are tested together: orders, or combinations of columns."""
 
     table: str
@@ -37,14 +39,14 @@ class Group:
         return tuple(dict.fromkeys((*dates, *self.labels, *self.nulls)))
 
     @property
-    def halves(self) -> tuple[Group, ...]:
+    def halves(self) -> tuple[RuleGroup, ...]:
         """Two groups to test if this one fails."""
         half = max(len(self.orders), len(self.nulls)) // 2
         parts = (slice(half), slice(half, None)) if half else ()
         return tuple(replace(self, orders=self.orders[p], nulls=self.nulls[p]) for p in parts)
 
 
-def groups(table: Table, grids: Collection[str], columns: Collection[str]) -> Iterator[Group]:
+def groups(table: Table, grids: Collection[str], columns: Collection[str]) -> Iterator[RuleGroup]:
     """What a table's rows may show; ``grids`` are those modelled ``columns`` read as points."""
     known = [column for column in table.columns if column.name in columns]
     named = dict.fromkeys((order.columns[0], order.columns[1]) for order in orders(table))
@@ -59,7 +61,7 @@ def groups(table: Table, grids: Collection[str], columns: Collection[str]) -> It
         whole_pairs = [pair for pair in rest if sure.issuperset(pair)]
         parts = (said, whole_pairs, [pair for pair in rest if pair not in whole_pairs])
         for some in filter(None, parts):
-            yield Group(table.key, tuple(some[:_MOST]), said=some is said)
+            yield RuleGroup(table.key, tuple(some[:_MOST]), said=some is said)
     labels = [c for c in known if c.type.kind == "e" or c.type.category in "BS"][:_MOST]
     truths = [c.name for c in labels if c.not_null and c.type.base == "bool"]
     status = [c.name for c in labels if c.not_null and _STATUS.match(snake(c.name))][:1]
@@ -67,26 +69,26 @@ def groups(table: Table, grids: Collection[str], columns: Collection[str]) -> It
     for at in range(0, max(len(nulls) - 1, bool(nulls)), _FEW - 1):
         block = tuple(nulls[at : at + _FEW])
         for name in status or truths[:_FEW]:
-            yield Group(table.key, labels=(name,), nulls=block)
+            yield RuleGroup(table.key, labels=(name,), nulls=block)
         if len(block) > 1 and not status:
-            yield Group(table.key, nulls=block)
+            yield RuleGroup(table.key, nulls=block)
     for _, alike in groupby(truths, lambda name: snake(name).partition("_")[0]):
         if 1 < len(flags := tuple(alike)) <= _FEW:
-            yield Group(table.key, labels=flags)
+            yield RuleGroup(table.key, labels=flags)
     within = [whole(rf"(\w+_|)({one}) \1({other})") for one, other in packaged("names")["within"]]
     for pair in permutations([column.name for column in labels], 2):
         if any(names.match(" ".join(map(snake, pair))) for names in within):
-            yield Group(table.key, labels=pair)
+            yield RuleGroup(table.key, labels=pair)
 
 
 def order_check(pair: tuple[str, ...], broken: float) -> Check:
     """The CHECK of two dates, which a share of the rows breaks."""
     text = f"({' <= '.join(map(quoted, pair))})"
-    but = f" OR (random() < {broken:.3g})" if broken else ""
+    but = f"{_BUT}{broken:.3g})" if broken else ""
     return Check(SHOWN, text + but, pair, declared=True)
 
 
-def combination_check(group: Group, kept: Sequence[Sequence[str]]) -> Check:
+def combination_check(group: RuleGroup, kept: Sequence[Sequence[str]]) -> Check:
     """The CHECK that rows have these combinations, or another label with the NULLs of one."""
     texts, rows = len(group.labels), [[*map(literal, row)] for row in kept]
     columns = [*map(quoted, group.labels), *(f"({quoted(name)} IS NULL)" for name in group.nulls)]
@@ -100,3 +102,13 @@ def combination_check(group: Group, kept: Sequence[Sequence[str]]) -> Check:
         rest = f" AND {within(slice(texts, None))}" if group.nulls else ""
         text = f"(NOT {within(slice(1))}{rest}) OR {text}"
     return Check(SHOWN, text, group.columns, declared=True)
+
+
+def told(check: Check) -> str:
+    """What such a CHECK says, for people.
+
+    >>> told(order_check(("opened", "closed"), 0.125))
+    '("opened" <= "closed"), but for 12% of them'
+    """
+    text, _, share = check.expression.partition(_BUT)
+    return text + (f", but for {float(share[:-1]):.0%} of them" if share else "")

@@ -29,7 +29,7 @@ from privbench.postgres.snapshot import Snapshot
 from privbench.rng import generator
 from privbench.rules.facts import orders, with_rules
 from privbench.rules.named import creation_date
-from privbench.rules.shown import Group, combination_check, order_check
+from privbench.rules.shown import RuleGroup, combination_check, order_check
 from privbench.schema import Index
 
 
@@ -248,14 +248,14 @@ SHOP = (
 #: Groups of columns with the combinations that rows have shown.
 COMBINED = {
     "NULLs of a status": (
-        Group("t", labels=("status",), nulls=("paid", "sent")),
+        RuleGroup("t", labels=("status",), nulls=("paid", "sent")),
         [("new", "true", "true"), ("paid", "false", "true"), ("sent", "false", "false")]),
     "NULL together": (
-        Group("t", nulls=("paid", "sent")), [("true", "true"), ("false", "false")]),
+        RuleGroup("t", nulls=("paid", "sent")), [("true", "true"), ("false", "false")]),
     "one of two flags": (
-        Group("t", labels=("card", "bank")), [("true", "false"), ("false", "true")]),
+        RuleGroup("t", labels=("card", "bank")), [("true", "false"), ("false", "true")]),
     "a city has one state": (
-        Group("t", labels=("city", "state")), [("Hamburg", "Hamburg"), ("Munich", "Bavaria")]),
+        RuleGroup("t", labels=("city", "state")), [("Hamburg", "Hamburg"), ("Munich", "Bavaria")]),
 }  # fmt: skip
 
 

@@ -31,9 +31,7 @@ def sam(rows: RowSource, answers: Answers, schema: Schema, plan: Plan) -> Worklo
     tables = [table for table in schema if rows.values(table)] or list(schema)
 
     def operators(values: ColumnSample, text: str) -> list[str]:
-        ranged = (values.ordered or values.column.type.category == "S") and len(
-            set(values.texts)
-        ) >= _RANGED
+        ranged = (values.ordered or values.is_text) and len(set(values.texts)) >= _RANGED
         equal = values.texts.count(text) > 1
         return [one for one in plan.operators if (equal if one == "=" else ranged)]
 

@@ -18,8 +18,8 @@ def keep_combinations(work: TableRows) -> None:
     """Give every row an allowed combination."""
     for rule in work.table.rules:
         labels = [work.table.column(n).type for n in rule.columns if n not in rule.nulls]
-        known = {*rule.columns} <= work.columns.keys() - work.fixed
-        if rule.kind == "combination" and known and all(t.category in "BES" for t in labels):
+        drawn = {*rule.columns} <= work.columns.keys() - work.fixed
+        if rule.kind == "combination" and drawn and all(t.category in "BES" for t in labels):
             _keep(work, rule)
 
 
@@ -29,7 +29,7 @@ def _keep(work: TableRows, rule: Rule) -> None:
     allowed = np.array([[v.index(x) for v, x in zip(values, r, strict=True)] for r in rule.rows])
     cells = np.column_stack([_cells(work, rule, n, v) for n, v in zip(names, values, strict=True)])
     if both:
-        # Another label has the NULLs of some.
+        # A row with a label that the rule does not name has the NULLs of one that it names.
         others = np.concatenate([np.full((len(allowed), 1), -1), allowed[:, 1:]], axis=1)
         allowed = np.unique(np.concatenate([allowed, others]), axis=0)
     rows = np.flatnonzero((cells[:, 0] >= 0) | bool(rule.nulls))

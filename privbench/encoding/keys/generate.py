@@ -32,7 +32,11 @@ from privbench.encoding.keys.repair import (
     repair_uniques,
     separate_from_self,
 )
-from privbench.encoding.keys.sequences import numbers_in_time, put_in_sequence
+from privbench.encoding.keys.sequences import (
+    numbers_by_date,
+    numbers_in_time,
+    put_in_sequence,
+)
 from privbench.encoding.keys.trees import place_at_levels, shown_tree, tree_of, with_tree
 from privbench.encoding.uniqueness import Indices, Mask
 from privbench.errors import SchemaError
@@ -172,21 +176,13 @@ def _generate_keys(work: TableRows, wanted: Collection[str]) -> None:
             number: Index = np.cumsum(work.alive, dtype=index_type(work.rows))
             np.subtract(number, 1, out=number)
             if work.serial and column == serial_key(work.table):
-                number[work.alive] = number[work.alive][_by_date(work)]
+                number[work.alive] = numbers_by_date(work)
             if _number(work, column, number):
                 work.distinct.add(column.name)
         if labels is not None:
             values = work.columns[column.name]
             work.columns[column.name] = pc.coalesce(labels.cast(values.type), values)
             work.distinct.discard(column.name)
-
-
-def _by_date(work: TableRows) -> Indices:
-    """The place of every row that is kept in the order of its date; rows without one come first."""
-    points = work.points(creation_date(work.table))[work.alive]
-    places = np.arange(len(points))
-    places[np.argsort(points, kind="stable")[:: work.serial]] = places.copy()
-    return places
 
 
 def _counts_all(work: TableRows, column: Column) -> bool:

@@ -42,9 +42,7 @@ def put_in_sequence(work: TableRows) -> None:
             for name in places:
                 old = work.points(name)
                 start = int(2 * (old == 0).sum() <= (old == 1).sum())
-                number = np.arange(len(rows))
-                number -= np.maximum.accumulate(np.where(first, number, 0))
-                _move_to(work, name, rows, number + start)
+                _move_to(work, name, rows, ranks(index[rows]) + start)
 
 
 def _move_to(work: TableRows, name: str, rows: Indices, points: Indices) -> None:
@@ -86,7 +84,14 @@ def numbers_in_time(work: TableRows, column: str, others: Sequence[str]) -> Indi
     groups = work.group(others)
     if date is None or not said("positions", column):
         return ranks(groups)
-    order = np.lexsort((work.points(date), groups))
-    result = np.empty_like(groups)
-    result[order] = ranks(groups[order])
-    return result
+    return ranks(groups, work.points(date))
+
+
+def numbers_by_date(work: TableRows) -> Indices:
+    """A number from 0 for every row that is kept, as keys follow dates (`TableRows.serial`).
+
+    Rows without a date are the earliest.
+    """
+    points = work.points(creation_date(work.table))[work.alive]
+    number = ranks(np.zeros_like(points), points)
+    return number if work.serial > 0 else len(points) - 1 - number

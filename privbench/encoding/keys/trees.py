@@ -26,10 +26,13 @@ from privbench.words import snake
 #: Most levels of a table whose levels rows are placed at, and whose paths are written: a path names
 #: every row above its own.
 _MOST_LEVELS = 64
-#: Least rows of which drawn levels tell whether they are some; the share of all rows that a usual
-#: level has, and by which those down to the first level and roots differ at most; and that of rows
-#: before the first level among those down to it.
-_TELLING, _USUAL, _BEFORE = 100, 0.1, 0.25
+#: In tables of fewer rows, drawn values do not tell whether a column holds levels.
+_TELLING = 100
+#: A level counts from this share of the rows on; and the numbers of rows down to the first level
+#: and of roots differ by at most as much.
+_USUAL = 0.1
+#: Of the rows down to the first level, at most this share lies before it.
+_BEFORE = 0.25
 #: Signs between the parts of a path, the likeliest first.
 _SEPARATORS = ("/", ".", ">", "|", ",")
 #: Columns that a path of words may be made of, the likeliest first.

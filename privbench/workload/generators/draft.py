@@ -59,6 +59,11 @@ class ColumnSample:
         """Whether the values are whole numbers or days, any of which suits an equality."""
         return self.column.type.base in _WHOLE
 
+    @property
+    def is_text(self) -> bool:
+        """Whether the values are strings."""
+        return self.column.type.category == "S"
+
     def place(self, text: str) -> tuple[float, str]:
         """A sort key for a value in the column's order; strings are ordered by code points."""
         return (float(text), "") if self.column.type.category == "N" else (0.0, text)
@@ -211,8 +216,7 @@ class Predicate:
 
     def condition(self, alias: str) -> sql.Composable:
         """The condition on the table under that alias; strings are ordered by code points."""
-        text = self.values.column.type.category == "S"
-        by_code = text and self.texts and self.operator != "="
+        by_code = self.values.is_text and self.texts and self.operator != "="
         form: LiteralString = '{} COLLATE "C"' if by_code else "{}"
         column = build(form, sql.Identifier(alias, self.values.column.name))
         literals = [sql.SQL(" AND ").join(map(self.values.literal, self.texts))][: len(self.texts)]
