@@ -7,6 +7,7 @@ from drawn rows: it is post-processing.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -33,9 +34,9 @@ from privbench.words import calendar_part, lists
 Codecs = Mapping[str, Mapping[str, Codec]]
 #: Up to this share, rows without a label are taken for noise, as they are for other texts.
 _NOISE = 0.05
-#: A range that gives a calendar more dates than this times its released rows is noise. If the first
-#: gives twice as many, there are only dates of its own drawn rows.
-_DENSE = 1.25
+#: Released ends are believed where the dates between them are as many as the calendar's rows, but
+#: for this factor. Beyond its fourth power, a calendar has only the dates of its own drawn rows.
+_COMPLETE = 1.25
 
 
 def labels_of_lookups(tables: Sequence[Table], codecs: Codecs) -> dict[str, tuple[str, ...]]:
@@ -223,27 +224,33 @@ class _Dates(NamedTuple):
 
 
 def _points(every: Sequence[_Dates], rows: float) -> tuple[Indices, list[Indices]]:
-    """The points of a calendar's dates, and the places of those drawn; ranges of all are joined.
+    """The points of a calendar's dates, and the places of those drawn.
 
+    A complete calendar has as many dates as rows, which tells an end that noise has moved: of the
+    released ends, the pair is taken between which there are about as many. Where no pair is near,
+    the densest stretch of so many dates is taken if it has nearly all drawn rows.
     Dates beyond its column's range, or the calendar's, become those of other rows.
     """
     own, scale = every[0].points, every[0].scale
     # Texts of months are their first days.
     steps = (step for step in scale.steps if np.mean(step.at(step.count(own)) == own) > 1 / 2)
-    lattice = scale.lattice or next(steps)
-    first = end = 0
-    for one in sorted(every, key=lambda one: -len(one.points)):
-        low, high = (int(lattice.count(point)) for point in one.ends)
-        if first == end:
-            first, end = low, max(high, low + 1)
-        elif max(end, high) - min(first, low) <= _DENSE * rows:
-            first, end = min(first, low), max(end, high)
+    lattice, size = scale.lattice or next(steps), max(round(rows), 1)
+    lows, highs = ({int(lattice.count(one.ends[side])) for one in every} for side in (0, 1))
+    spans = ((low, max(high, low + 1)) for low in sorted(lows) for high in sorted(highs))
+    first, end = min(spans, key=lambda span: abs(math.log((span[1] - span[0]) / size)))
+    if not size / _COMPLETE <= end - first <= size * _COMPLETE:
+        dates = np.sort(lattice.count(own + 1) - 1)
+        inside = np.searchsorted(dates, dates + size) - np.arange(len(dates))
+        if np.max(inside, initial=-1) >= (1 - _NOISE) * len(dates):
+            first = int(dates[np.argmax(inside)])
+            end = first + size
     drawn, (least, most) = list[Indices](), lattice.at(np.array([first, end]))
     for one in every:
         inside = (one.points >= max(one.ends[0], least)) & (one.points < min(one.ends[1], most))
         some = np.where(inside, one.points, np.resize(one.points[inside], len(inside)))
         drawn.append(np.clip(lattice.count(some + 1) - 1, first, end - 1))
-    numbers = np.arange(first, end) if end - first <= 2 * _DENSE * rows else np.unique(drawn[0])
+    few = end - first > size * _COMPLETE**4
+    numbers = np.unique(drawn[0]) if few else np.arange(first, end)
     places = [np.minimum(np.searchsorted(numbers, d), len(numbers) - 1) for d in drawn]
     return np.asarray(lattice.at(numbers), np.int64), places
 
