@@ -1,7 +1,5 @@
 """References of a table to itself, as a forest: no row is its own ancestor."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

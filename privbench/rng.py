@@ -4,8 +4,6 @@ What is drawn here never touches private rows: noise for measurements comes from
 ``privbench.privacy``), sampling from a released model is post-processing and may be seeded.
 """
 
-from __future__ import annotations
-
 import zlib
 
 import numpy as np

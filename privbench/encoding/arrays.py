@@ -15,8 +15,6 @@ read as columns of their type are, with a released range. Whether a few elements
 map of the row's own value, with two cells.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property

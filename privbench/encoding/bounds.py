@@ -1,7 +1,5 @@
 """The range of a column on a grid: what is public, what is expected, what is released."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """Columns with a public list of values (enum, boolean, declared), and lists released under δ."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Scales of dates (in days), timestamps and times of day (microseconds) and intervals (seconds)."""
 
-from __future__ import annotations
-
 import re
 from abc import abstractmethod
 from collections.abc import Mapping

@@ -8,8 +8,6 @@ Paths to be released have their types with them. Keys that are data, as ``{"user
 one class without a path: keys with numbers, and all keys of an object that has very many.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """smallint, integer, bigint, numeric and money: on a grid of integers."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal

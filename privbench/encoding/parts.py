@@ -10,8 +10,6 @@ Coordinates are limited, as PostgreSQL refuses sums that overflow. No function o
 called by a name, which anybody may have given to another: its casts give bytes, boxes and arrays.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import re
 from abc import abstractmethod

@@ -1,7 +1,5 @@
 """Surrogate text of a given shape and length, made without any value of the source."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import replace

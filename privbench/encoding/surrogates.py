@@ -1,7 +1,5 @@
 """Surrogate values of text columns, made by Faker, and how often each of them occurs."""
 
-from __future__ import annotations
-
 import math
 from functools import cache
 from typing import Any

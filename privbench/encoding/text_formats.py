@@ -14,8 +14,6 @@ stands for as many characters as the length of the text leaves. An empty one sta
 `surrogate_text`.
 """
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache
 

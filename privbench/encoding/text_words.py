@@ -8,8 +8,6 @@ something, and is made with random digits. What is longer than `LONGEST` is no p
 first `MOST` pieces of its first `CUT` characters count.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from functools import lru_cache

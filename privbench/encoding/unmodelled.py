@@ -1,7 +1,5 @@
 """Types of which at most the presence or the size is measured, and columns that are skipped."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

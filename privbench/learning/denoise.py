@@ -1,7 +1,5 @@
 """The law of the noise, thresholds above which counts exceed it, and a fit of falling counts."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 import numpy as np

@@ -1,7 +1,5 @@
 """How much one column says about another: mutual information, in nats."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The range and the step of a column, from noisy histograms: post-processing without cost."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

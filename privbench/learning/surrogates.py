@@ -3,8 +3,6 @@
 This is post-processing of `RankedCounts` and of the number of released labels, so it costs nothing.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from privbench.encoding.surrogates import Surrogates

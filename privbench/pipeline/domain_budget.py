@@ -12,8 +12,6 @@ the steepest step first, as long as a step saves more than the same amount would
 synthesizer, whose error is taken to be √(σ/W) for each attribute.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass

@@ -21,8 +21,6 @@ W the weight of its units, and σ the noise of an event that gets an amount ρ (
   σ makes between two laws (TVD).
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import TypeAlias

@@ -9,8 +9,6 @@ releases alone (P17, P29). Names and addresses have no list but that of hosts.
 Paths of documents are asked for after the totals, likewise: those released join the config's.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

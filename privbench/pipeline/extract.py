@@ -4,8 +4,6 @@ Memory holds rows as codes (small integers, or grid points until their bounds ar
 row indices of parents; key values are dropped as soon as they are matched.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial

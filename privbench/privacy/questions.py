@@ -4,8 +4,6 @@
 released before it, never on each other's answers: all noise is drawn before any answer is given.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, runtime_checkable

@@ -6,8 +6,6 @@ that fails leaves the event spent. Questions that do not depend on each other ta
 together (`Session.ask`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

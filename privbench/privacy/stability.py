@@ -5,8 +5,6 @@ by the audit for a whole fit and by the tests for every query. All of it is comp
 rows: CONFIDENTIAL.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

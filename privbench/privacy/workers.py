@@ -12,8 +12,6 @@ Nothing is drawn here: weights, ranks and noise come from the process of the ses
 is a function of its arguments, so one that is run again on another worker gives the same integers.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import re
 import socket

@@ -1,7 +1,5 @@
 """Synthesizers that learn sizes, keys and one-way marginals by `learning.graphical`."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
