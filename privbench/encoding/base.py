@@ -78,12 +78,13 @@ class StepNeed:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Released: the step of which nearly all values are multiples."""
+    """Released: the step of which nearly all values are multiples, or the law of a cycle."""
 
     # One of the need's choices, of which the last stands for values on no grid; None where the
     # signal is below the noise. For numbers, −2 means multiples of 100.
     choice: int | None = None
-    # Shares of the values that are drawn among the multiples of each step, with the sum 1; or ().
+    # Shares of the values that are drawn among the multiples of each step, or of the places in a
+    # cycle, with the sum 1; () where noise hides them.
     law: tuple[float, ...] = ()
 
 
@@ -102,13 +103,6 @@ class CycleNeed:
     @property
     def candidates(self) -> NDArray[np.int64]:
         return np.arange(1, self.cells, dtype=np.int64)
-
-
-@dataclass(frozen=True, slots=True)
-class Cycle:
-    """Released: the shares of the places in a cycle, with the sum 1; () where noise hides them."""
-
-    law: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +129,9 @@ class CategoriesNeed:
 #: Needs that one histogram of few public cells settles, of an attribute that is not modelled.
 PartNeed = StepNeed | CycleNeed
 Need = BoundsNeed | PartNeed | CategoriesNeed
-#: The result of one release: bounds, a step, the law of a cycle, or a sorted list of categories.
-Released = Bounds | Step | Cycle | tuple[str, ...]
+#: The result of one release: bounds, a step, the law of a cycle (a step without a choice), or a
+#: sorted list of categories.
+Released = Bounds | Step | tuple[str, ...]
 
 
 #: How a column is covered of which no value is measured begins with this.

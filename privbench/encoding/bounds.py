@@ -221,7 +221,7 @@ def default_range(
     point = None if number is None else scale.parse(str(number))
     suggestion = suggested_range(title, whole=scale.whole) if scale.octaves else None
     if suggestion is not None:
-        low, high = scale.parse(suggestion.low), scale.parse(suggestion.high) + 1
+        low, high = scale.parse(suggestion[0]), scale.parse(suggestion[1]) + 1
         if point is not None:
             low, high = min(low, point), max(high, point + 1)
         low, high = max(low, lo), min(high, hi + 1)
