@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter1d
 
 from privbench.domain import Domain
-from privbench.learning.answers import CellAnswer, in_weight, measured
+from privbench.learning.answers import Measured, measured
 from privbench.learning.denoise import CLEAR, SURE, Noise
 from privbench.learning.graphical.columns import Column
 from privbench.learning.graphical.estimate import (
@@ -279,16 +279,17 @@ def measured_one_ways(
     factor: float,
     weight: float,
     law: Noise,
-) -> dict[str, CellAnswer]:
+) -> dict[str, Measured]:
     """Noisy one-way marginals of a table's columns, of weights, by column.
 
     Amounts are multiplied by ``factor``; ``weight`` is that of all rows of the table.
     """
     questions = [replace(question, amount=question.amount * factor) for _, question in asked]
     found = {}
-    for (column, question), (noisy, sd) in zip(asked, measured(session, questions), strict=True):
-        if isinstance(question.query, NormedHistogram):
-            shares = one_way(noisy, sd, column.domain, law)
-            noisy, sd = in_weight(noisy, sd, shares * weight)
-        found[column.name] = noisy, np.full(len(noisy), sd)
+    for (column, _), answer in zip(asked, measured(session, questions), strict=True):
+        if isinstance(answer.query, NormedHistogram):
+            answer = answer.in_weight(
+                one_way(answer.counts, answer.sd, column.domain, law) * weight
+            )
+        found[column.name] = replace(answer, sd=np.full(len(answer.counts), answer.sd))
     return found

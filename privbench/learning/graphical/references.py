@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from privbench.domain import Codes
 from privbench.errors import ModelError
-from privbench.learning.answers import Answer
+from privbench.learning.answers import Measured
 from privbench.learning.denoise import Noise
 from privbench.learning.graphical.associations import TargetAssociation
 from privbench.learning.graphical.budget import (
@@ -296,7 +296,7 @@ def target_questions(
 
 
 def shares_of_the_upper(
-    measured: Sequence[Marginal], answers: Sequence[Answer], codes: Mapping[str, Codes]
+    measured: Sequence[Marginal], answers: Sequence[Measured], codes: Mapping[str, Codes]
 ) -> list[tuple[float, float, float]]:
     """For the targets from each ordered bin upward: their share of all targets.
 
@@ -317,7 +317,7 @@ def shares_of_the_upper(
 def fit_reference(
     fan_in: Floats,
     measured: Sequence[Marginal],
-    answers: Sequence[Answer],
+    answers: Sequence[Measured],
     codes: Mapping[str, Codes],
     units: Ints,
     weight: float,
