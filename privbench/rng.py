@@ -8,8 +8,10 @@ import zlib
 
 import numpy as np
 
+from privbench.arrays import Rng
 
-def generator(seed: int | None, *labels: str | int) -> np.random.Generator:
+
+def generator(seed: int | None, *labels: str | int) -> Rng:
     """A PCG64 generator for one purpose, independent of the generators for all other purposes.
 
     The seed is public; None takes fresh entropy of the operating system. Labels name the purpose (a

@@ -10,16 +10,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from psycopg import sql
 
+from privbench.arrays import Floats, Rng
 from privbench.domain import Domain, Known
 from privbench.encoding.base import (
     CategoriesNeed,
     Codec,
     Codes,
     ColumnReader,
-    Floats,
     Need,
     Released,
-    Rng,
     SettledReader,
     Spans,
     head,

@@ -18,9 +18,9 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 from psycopg import sql
 
+from privbench.arrays import Ints, Rng
 from privbench.config import (
     MAX_KEY,
     MAX_PATHS,
@@ -33,15 +33,7 @@ from privbench.config import (
 )
 from privbench.display import toml_key
 from privbench.domain import Domain
-from privbench.encoding.base import (
-    Codec,
-    Codes,
-    ColumnReader,
-    Released,
-    Rng,
-    attribute,
-    null_mask,
-)
+from privbench.encoding.base import Codec, Codes, ColumnReader, Released, attribute, null_mask
 from privbench.encoding.bounds import public_range
 from privbench.encoding.categories import LabelReader, list_reader, released_labels
 from privbench.encoding.keys.placeholders import TEMPLATE_PART, of_templates
@@ -115,7 +107,6 @@ _BARE = "\x00"
 _Tree = dict[str, Any]
 #: Types of documents.
 DOCUMENTS = ("json", "jsonb", "hstore")
-Numbers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -360,7 +351,7 @@ def _base(template: str) -> _Tree:
     return found if isinstance(found, dict) else {}
 
 
-def _constant(value: Any, numbers: Numbers) -> pa.Array:
+def _constant(value: Any, numbers: Ints) -> pa.Array:
     """What a template has at a key, for every number."""
     text = json.dumps(value, ensure_ascii=False)
     bare = json.dumps(_BARE)[1:-1]
@@ -368,7 +359,7 @@ def _constant(value: Any, numbers: Numbers) -> pa.Array:
     return of_templates([text]).make(numbers)
 
 
-def _object(base: _Tree, tree: _Tree, rows: Numbers, numbers: Numbers) -> pa.Array:
+def _object(base: _Tree, tree: _Tree, rows: Ints, numbers: Ints) -> pa.Array:
     """Objects of the chosen rows: the keys of a template and those of paths, which come first.
 
     Where paths are places, arrays of their elements that are there.

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 from psycopg import sql
 
+from privbench.arrays import Floats, Rng
 from privbench.domain import Domain, Known
 from privbench.encoding.base import (
     DEFAULT_DECIMALS,
@@ -22,10 +23,8 @@ from privbench.encoding.base import (
     Codes,
     ColumnReader,
     CycleNeed,
-    Floats,
     Need,
     Released,
-    Rng,
     Spans,
     Step,
     StepNeed,

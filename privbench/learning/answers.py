@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from privbench.arrays import Floats
 from privbench.domain import Codes
-from privbench.learning.denoise import Floats
 from privbench.privacy import (
     GRID,
     Accounting,

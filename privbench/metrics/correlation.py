@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privbench.metrics.base import Floats
+from privbench.arrays import Floats, Ints
 from privbench.metrics.kld import Coded
 
 OrdinalCodes = NDArray[np.integer[Any]]
@@ -91,9 +91,7 @@ def cramers_v(one: OrdinalCodes, other: OrdinalCodes) -> float:
     return float(np.sqrt(min(1.0, excess / room))) if room > 0 else float("nan")
 
 
-def _pairs(
-    one: OrdinalCodes, other: OrdinalCodes
-) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
+def _pairs(one: OrdinalCodes, other: OrdinalCodes) -> tuple[Ints, Ints, Floats]:
     """The pairs of codes that occur, and how often."""
     width = int(other.max(initial=0)) + 1
     joint = one.astype(np.int64) * width
@@ -107,6 +105,6 @@ def _pairs(
     return found // width, found % width, counts.astype(np.float64)
 
 
-def _midranks(codes: NDArray[np.int64], counts: Floats) -> Floats:
+def _midranks(codes: Ints, counts: Floats) -> Floats:
     each = np.asarray(np.bincount(codes, counts), dtype=np.float64)
     return np.asarray(np.cumsum(each) - each / 2)

@@ -20,11 +20,11 @@ from typing import cast
 import numpy as np
 from scipy.special import ndtri
 
+from privbench.arrays import Floats
 from privbench.encoding import Bounds, BoundsNeed, CategoriesNeed, PartNeed, Step, StepNeed
 from privbench.encoding.base import Need, Released
 from privbench.encoding.scale import scale_of
 from privbench.encoding.surrogates import KIND, Surrogates
-from privbench.learning.denoise import Floats
 from privbench.learning.ranges import (
     common_step,
     cut,

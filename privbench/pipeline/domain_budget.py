@@ -19,18 +19,11 @@ from functools import cached_property, partial
 
 import numpy as np
 
+from privbench.arrays import Floats
 from privbench.encoding import BoundsNeed, CategoriesNeed, PartNeed, StepNeed
 from privbench.encoding.base import Need
 from privbench.learning.answers import by_norms
-from privbench.pipeline.domain_error import (
-    Floats,
-    Law,
-    Noise,
-    Size,
-    list_loss,
-    range_loss,
-    total_loss,
-)
+from privbench.pipeline.domain_error import Law, Noise, Size, list_loss, range_loss, total_loss
 from privbench.pipeline.prepare import FitPlan, item_of
 from privbench.privacy import (
     MARGIN,

@@ -15,6 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from psycopg import sql
 
+from privbench.arrays import Ints, Mask
 from privbench.domain import Known
 from privbench.postgres.connect import SELECT, Connection
 from privbench.postgres.statement import build
@@ -36,7 +37,7 @@ OTHER = "\x00"
 #: A range of pages: the first, and one past the last, or None for all that follow.
 PageRange = tuple[int, int | None]
 #: The words of all rows as vectors, one vector for each word of a row.
-_Sent = Sequence[NDArray[np.int64]]
+_Sent = Sequence[Ints]
 _Read = Callable[[_Sent], pa.Array]
 
 
@@ -96,7 +97,7 @@ class Packing:
             return False
         return True
 
-    def _bits(self, number: sql.Composable, size: int) -> Callable[[_Sent], NDArray[np.int64]]:
+    def _bits(self, number: sql.Composable, size: int) -> Callable[[_Sent], Ints]:
         """Add a bit field for numbers below ``size`` to a word with room; return its reader."""
         width = (size - 1).bit_length()
         fitting = (place for place, used in self._used.items() if used + width <= _BITS)
@@ -230,5 +231,5 @@ def _int8(number: int) -> sql.Composable:
     return sql.SQL(f"({number})::bigint")
 
 
-def _array(values: NDArray[np.generic], null: NDArray[np.bool_], type_: pa.DataType) -> pa.Array:
+def _array(values: NDArray[np.generic], null: Mask, type_: pa.DataType) -> pa.Array:
     return pa.array(values, mask=null if null.any() else None).cast(type_, safe=False)

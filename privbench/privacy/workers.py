@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privbench import __version__
+from privbench.arrays import Ints
 from privbench.errors import ConfigError, ConnectionFailed, PrivbenchError, UsageError
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries.axes import Read
@@ -313,7 +314,7 @@ def unpacked(part: tuple[NDArray[Any], int]) -> NDArray[Any]:
 
 
 def count_part(
-    public: tuple[list[NDArray[np.int64] | None], list[int], Sequence[Sequence[int]]],
+    public: tuple[list[Ints | None], list[int], Sequence[Sequence[int]]],
     *columns: tuple[NDArray[Any], int],
 ) -> list[Integers]:
     """Count in a worker: histograms of its rows alone.

@@ -26,9 +26,10 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
+from privbench.arrays import Floats
 from privbench.errors import ConfigError
 from privbench.learning.answers import Measured, measured
-from privbench.learning.graphical.estimate import Floats, shrink
+from privbench.learning.graphical.estimate import shrink
 from privbench.privacy import Accounting, DatabaseSpec, Measurement, Session, noise_sd
 from privbench.privacy.queries import Histogram
 from privbench.synthesizers.base import Options, PlanInput

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from privbench.learning.denoise import Floats
+from privbench.arrays import Floats
 from privbench.privacy.queries import Column, Joint, PublicArray
 from privbench.synthesizers.database import TableFit
 from privbench_lab.literature.dpspn_plan import LEAVES, MOVE, Budget

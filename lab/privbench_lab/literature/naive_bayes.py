@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privbench.arrays import Floats
 from privbench.domain import Codes, Domain
 from privbench.errors import ConfigError, ModelError
 from privbench.learning.answers import Measured
 from privbench.learning.denoise import Noise
-from privbench.learning.graphical.estimate import Floats, shrink
+from privbench.learning.graphical.estimate import shrink
 from privbench.privacy import DatabaseSpec
 from privbench.privacy.queries import Histogram, Joint, PublicArray
 

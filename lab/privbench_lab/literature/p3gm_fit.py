@@ -14,8 +14,8 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
+from privbench.arrays import Floats
 from privbench.learning.answers import Measured
-from privbench.learning.denoise import Floats
 from privbench.privacy import DatabaseSpec, Measurement, Query
 from privbench.privacy.queries import PublicArray
 from privbench.synthesizers.base import Options

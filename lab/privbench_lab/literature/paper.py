@@ -13,7 +13,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from privbench.learning.graphical.estimate import Floats
+from privbench.arrays import Floats
 from privbench.learning.graphical.one_way import one_way
 from privbench.privacy import DatabaseSpec, Measurement, noise_sd
 from privbench.privacy.queries import Axis, Column, Histogram, Joint, PublicArray

@@ -8,9 +8,9 @@ from functools import lru_cache
 from math import pi, sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter1d
 
+from privbench.arrays import Floats, Mask
 from privbench.domain import Domain
 from privbench.learning.answers import Measured, measured
 from privbench.learning.denoise import CLEAR, SURE, Noise
@@ -18,7 +18,6 @@ from privbench.learning.graphical.columns import Column
 from privbench.learning.graphical.estimate import (
     MISFIT,
     TINY,
-    Floats,
     log_likelihood,
     lowered,
     posterior,
@@ -82,7 +81,7 @@ def smooth(noisy: Floats, sd: Floats, law: Noise, ordered: bool) -> Floats:
 
 
 def _local_mean(
-    noisy: Floats, plain: NDArray[np.bool_], sd: float, law: Noise, ordered: bool
+    noisy: Floats, plain: Mask, sd: float, law: Noise, ordered: bool
 ) -> tuple[Floats, Floats]:
     """The mean of the plain cells around each cell, first with that cell and then without it.
 
@@ -115,7 +114,7 @@ def _local_mean(
     return (weight * found).sum(axis=0), (weight * others).sum(axis=0)
 
 
-def _bells(noisy: Floats, plain: NDArray[np.bool_], sd: float, law: Noise) -> tuple[Floats, Floats]:
+def _bells(noisy: Floats, plain: Mask, sd: float, law: Noise) -> tuple[Floats, Floats]:
     """Expected counts of bell-shaped curves over the cells and their fits to each cell's count.
 
     Both have the shape (curves, cells). Curves are scaled to the sum of the plain cells, and other

@@ -14,6 +14,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from privbench.arrays import Floats, Ints, Mask, Rng
 from privbench.domain import Codes
 from privbench.errors import ModelError
 from privbench.learning.answers import Measured
@@ -26,15 +27,7 @@ from privbench.learning.graphical.budget import (
     targets_part,
 )
 from privbench.learning.graphical.columns import DETAIL, Variable, shown
-from privbench.learning.graphical.estimate import (
-    COUNTED,
-    RATIO_SD,
-    Floats,
-    Ints,
-    cell_fits,
-    posterior,
-    shrink,
-)
+from privbench.learning.graphical.estimate import COUNTED, RATIO_SD, cell_fits, posterior, shrink
 from privbench.learning.graphical.sizes import MANY
 from privbench.learning.information import uncertainty_coefficient
 from privbench.privacy import KeySpec, Measurement
@@ -112,7 +105,7 @@ class ReferenceLaw:
         units: Ints,
         weight: float,
         cap: int,
-        numbers: np.random.Generator,
+        numbers: Rng,
     ) -> Floats:
         """Weight of the references to every target as `TargetHistogram` counts it, in one draw.
 
@@ -183,7 +176,7 @@ class ReferenceLaw:
                 _require(cells.get(name) == len(scores))
 
 
-def _require(condition: bool | NDArray[np.bool_]) -> None:
+def _require(condition: bool | Mask) -> None:
     if not np.all(condition):
         raise ModelError("a reference in the model is damaged, or does not fit its targets.")
 
@@ -323,7 +316,7 @@ def fit_reference(
     weight: float,
     cap: int,
     law: Noise,
-    numbers: np.random.Generator,
+    numbers: Rng,
 ) -> ReferenceLaw:
     """The law of a reference, from noisy answers to `target_questions` with standard deviations.
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privbench.arrays import Floats, Rng
 from privbench.domain import Codes
 from privbench.learning.answers import Measured, measured
 from privbench.learning.denoise import SIGNIFICANT, Noise
@@ -28,7 +29,7 @@ from privbench.learning.graphical.candidates import (
     score_query,
 )
 from privbench.learning.graphical.columns import LEVELS, Variable
-from privbench.learning.graphical.estimate import COUNTED, Floats, associate, rake, shrink
+from privbench.learning.graphical.estimate import COUNTED, associate, rake, shrink
 from privbench.learning.graphical.joint_degrees import JointDegrees
 from privbench.learning.graphical.table_model import Pair, Rows, estimate
 from privbench.learning.graphical.tilting import Marginal
@@ -80,7 +81,7 @@ class PairLearner:
     budget: PairBudget
     law: Noise
     # A generator for each purpose; the same in a resumed fit.
-    stream: Callable[..., np.random.Generator]
+    stream: Callable[..., Rng]
     # Gives the query for a marginal over some axes, given the amount that it will get.
     marginal: Callable[[Sequence[Axis], float], Histogram | NormedHistogram]
     # Pairs of columns that are measured without selection, before all others.

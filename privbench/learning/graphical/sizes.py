@@ -15,17 +15,10 @@ from math import exp, hypot, log
 import numpy as np
 from scipy.special import ndtr, pdtr
 
+from privbench.arrays import Floats, Ints, Rng
 from privbench.learning.answers import Measured
 from privbench.learning.denoise import CLEAR, SURE, Noise
-from privbench.learning.graphical.estimate import (
-    MISFIT,
-    TINY,
-    Floats,
-    Ints,
-    cell_fits,
-    posterior,
-    shrink,
-)
+from privbench.learning.graphical.estimate import MISFIT, TINY, cell_fits, posterior, shrink
 from privbench.privacy.queries import Total
 
 #: A total with a larger relative error than this is left out of the family's posterior. Half or
@@ -90,7 +83,7 @@ class Buckets:
         """Mean count of every bucket."""
         return np.add.reduceat(self.law(shares) * np.arange(self.top + 1), np.array(self.lower))
 
-    def draw(self, codes: Ints, shares: Floats, generator: np.random.Generator) -> Ints:
+    def draw(self, codes: Ints, shares: Floats, generator: Rng) -> Ints:
         """A count within the bucket of every row."""
         steps = np.append(0.0, np.cumsum(self.law(shares)))
         at = codes + generator.random(len(codes))
