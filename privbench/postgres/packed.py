@@ -38,7 +38,6 @@ OTHER = "\x00"
 PageRange = tuple[int, int | None]
 #: The words of all rows as vectors, one vector for each word of a row.
 _Sent = Sequence[Ints]
-_Read = Callable[[_Sent], pa.Array]
 
 
 @dataclass
@@ -50,7 +49,7 @@ class Packing:
     # SQL of every word: an expression that gives its bytes, or the bit fields of an int8.
     words: list[sql.Composable | list[sql.Composable]] = field(default_factory=list)
     # Readers of the columns, in the order in which the columns were added.
-    columns: list[_Read] = field(default_factory=list)
+    columns: list[Callable[[_Sent], pa.Array]] = field(default_factory=list)
     _used: dict[int, int] = field(default_factory=dict)
 
     def statement(self, connection: Connection, source: sql.Composable) -> tuple[str, str]:
