@@ -3,8 +3,6 @@
 Everything in it is public knowledge by contract: the adversary may know the whole file.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import tomllib

@@ -5,8 +5,6 @@ values, in the column's order when ``ordered``; then come the special cells (for
 ``nan``, ``below``, ``above``); NULL, when the column may hold it, is the last code.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any, Self
 

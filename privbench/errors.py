@@ -21,8 +21,6 @@ A message says what is wrong, where (table, column), and the way out. It never h
 from a private row. As a text it is one line, whatever the names in it are.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from privbench.display import visible

@@ -3,8 +3,6 @@
 Files that a command writes may hold values of private rows; the user may give others access later.
 """
 
-from __future__ import annotations
-
 import os
 import tempfile
 from collections.abc import Iterator

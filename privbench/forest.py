@@ -1,14 +1,11 @@
 """References of a table to itself, as a forest: no row is its own ancestor."""
 
-from __future__ import annotations
-
 import numpy as np
-from numpy.typing import NDArray
 
-Indices = NDArray[np.int64]
+from privbench.arrays import Ints
 
 
-def circle_heads(parents: Indices) -> Indices:
+def circle_heads(parents: Ints) -> Ints:
     """The first row of every circle of references; rows that are their own parents are circles too.
 
     The rows are in ascending order; once they refer to nothing, every row has a root above it.
@@ -27,5 +24,5 @@ def circle_heads(parents: Indices) -> Indices:
         above = above[above]
     # After so many generations, only rows on circles and the row above all roots are reached.
     circles = np.unique(above[:rows])
-    found: Indices = circles[(circles < rows) & (lowest[circles] == circles)]
+    found: Ints = circles[(circles < rows) & (lowest[circles] == circles)]
     return found

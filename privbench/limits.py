@@ -5,8 +5,6 @@ and are checked where such a file is read; records of our own are not checked ag
 expressions are only limited as texts here; what they may do is judged where they are used.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Annotated, TypeVar
 

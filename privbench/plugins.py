@@ -4,8 +4,6 @@ A name is looked up among the entry points of installed distributions, and nothi
 a bundle of a stranger that names a synthesizer can only choose among what is installed.
 """
 
-from __future__ import annotations
-
 from importlib.metadata import EntryPoint, entry_points
 
 from privbench.errors import ConfigError

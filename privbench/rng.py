@@ -4,14 +4,14 @@ What is drawn here never touches private rows: noise for measurements comes from
 ``privbench.privacy``), sampling from a released model is post-processing and may be seeded.
 """
 
-from __future__ import annotations
-
 import zlib
 
 import numpy as np
 
+from privbench.arrays import Rng
 
-def generator(seed: int | None, *labels: str | int) -> np.random.Generator:
+
+def generator(seed: int | None, *labels: str | int) -> Rng:
     """A PCG64 generator for one purpose, independent of the generators for all other purposes.
 
     The seed is public; None takes fresh entropy of the operating system. Labels name the purpose (a

@@ -1,7 +1,5 @@
 """Threads that work while a server is waited for or compiled kernels release Python's lock."""
 
-from __future__ import annotations
-
 import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence

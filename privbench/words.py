@@ -4,8 +4,6 @@ Words of other languages are read as English ones by ``languages.toml``, and so 
 config's ``[words]`` (`own_words`).
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 import unicodedata

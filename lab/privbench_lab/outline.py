@@ -14,9 +14,10 @@ from functools import partial
 
 import numpy as np
 
+from privbench.arrays import Floats, Ints
 from privbench.domain import Codes, Domain
 from privbench.learning.graphical.columns import HIDDEN
-from privbench.learning.graphical.estimate import COUNTED, Floats, Ints
+from privbench.learning.graphical.estimate import COUNTED
 from privbench.learning.graphical.model import TableLaw, populate
 from privbench.learning.information import mutual_information
 from privbench.rng import generator

@@ -15,8 +15,6 @@ read as columns of their type are, with a released range. Whether a few elements
 map of the row's own value, with two cells.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,19 +23,10 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 from psycopg import sql
 
-from privbench.encoding.base import (
-    Codec,
-    Codes,
-    ColumnReader,
-    Released,
-    Rng,
-    attribute,
-    head,
-    null_mask,
-)
+from privbench.arrays import Ints, Mask, Rng
+from privbench.encoding.base import Codec, Codes, ColumnReader, Released, attribute, head, null_mask
 from privbench.encoding.categories import (
     LabelReader,
     ListCodec,
@@ -45,7 +34,7 @@ from privbench.encoding.categories import (
     labels_of,
     list_reader,
 )
-from privbench.encoding.keys.placeholders import Numbers, is_array, part_maker
+from privbench.encoding.keys.placeholders import is_array, part_maker
 from privbench.encoding.ordered import OrderedCodec
 from privbench.encoding.parts import (
     PartedCodec,
@@ -130,7 +119,7 @@ class ArrayCodec(PartedCodec):
         made = joined("{", pc.binary_join(lists, ";" if element.base == "box" else ","), "}")
         return pc.if_else(pa.array(null), pa.scalar(None, made.type), made)
 
-    def _values(self, labels: Sequence[str], flat: Numbers, others: Numbers, rng: Rng) -> pa.Array:
+    def _values(self, labels: Sequence[str], flat: Ints, others: Ints, rng: Rng) -> pa.Array:
         """Every element, those without a label made by their type."""
         maker = part_maker(self.type.parts[0])
         if maker is None:
@@ -141,7 +130,7 @@ class ArrayCodec(PartedCodec):
         return pa.concat_arrays([pa.array(labels, pa.string()), made]).take(pa.array(places))
 
 
-def _ascending(values: pa.Array, sizes: Numbers, ascend: NDArray[np.bool_]) -> pa.Array:
+def _ascending(values: pa.Array, sizes: Ints, ascend: Mask) -> pa.Array:
     """Places of the elements, those of some rows in ascending order."""
     row = np.repeat(np.arange(len(sizes)), sizes)
     order = pc.sort_indices(
@@ -151,9 +140,7 @@ def _ascending(values: pa.Array, sizes: Numbers, ascend: NDArray[np.bool_]) -> p
     return pa.array(np.where(ascend[row], order, np.arange(len(row))).astype(np.int64))
 
 
-def _elements(
-    given: Numbers, sizes: Numbers, known: Numbers, cells: Numbers, labels: int, rng: Rng
-) -> Numbers:
+def _elements(given: Ints, sizes: Ints, known: Ints, cells: Ints, labels: int, rng: Rng) -> Ints:
     """The codes of all elements, row by row; a row that is ``known`` begins with its own.
 
     All others are those of known rows of the same cell of lengths, or of any row where it has none.
@@ -165,7 +152,7 @@ def _elements(
     sides = [np.searchsorted(cells[order], cells, side=side) for side in ("left", "right")]
     first, end = np.where(sides[0] < sides[1], sides, [[0], [len(order)]])
 
-    def drawn(rows: Numbers) -> Numbers:
+    def drawn(rows: Ints) -> Ints:
         return np.asarray(given[order[rng.integers(first[rows], end[rows])]])
 
     flat = drawn(row)
@@ -182,9 +169,7 @@ def _elements(
     return flat
 
 
-def arrays_of_keys(
-    owners: Numbers, targets: Numbers, keys: pa.Array, null: NDArray[np.bool_], rng: Rng
-) -> pa.Array:
+def arrays_of_keys(owners: Ints, targets: Ints, keys: pa.Array, null: Mask, rng: Rng) -> pa.Array:
     """Array literals of keys; elements of a row differ where the targets allow it.
 
     Each element has its row and the place of its key. As many rows without elements are NULL as

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from psycopg import sql
 from pydantic import TypeAdapter
 
+from privbench.arrays import Floats, Ints, Mask, Rng
 from privbench.domain import Domain, Known
 from privbench.encoding.bounds import Bounds, BoundsNeed
 from privbench.encoding.text_words import Firsts, Pieces, WordPiece, WordsNeed
@@ -33,13 +34,11 @@ from privbench.schema import Column, ColumnType
 #: Codes of one attribute, as a synthesizer returns them: shape (rows,), any integer dtype.
 AnyCodes = NDArray[np.integer[Any]]
 Codes = Mapping[str, AnyCodes]
-Floats = NDArray[np.float64]
 #: Half-open intervals of grid points, or of positions in a list; ascending and disjoint.
 Spans = Sequence[tuple[int, int]]
 #: The start and the end of a span that is unbounded on that side.
 FIRST: Final = -(2**63)
 END: Final = 2**63
-Rng = np.random.Generator
 
 
 #: The greatest number of decimals that is distinguished; the code of numbers with more decimals;
@@ -72,18 +71,19 @@ class StepNeed:
     sizes: tuple[int, ...] = ()
 
     @property
-    def candidates(self) -> NDArray[np.int64]:
+    def candidates(self) -> Ints:
         return np.array(self.choices, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Released: the step of which nearly all values are multiples."""
+    """Released: the step of which nearly all values are multiples, or the law of a cycle."""
 
     # One of the need's choices, of which the last stands for values on no grid; None where the
     # signal is below the noise. For numbers, −2 means multiples of 100.
     choice: int | None = None
-    # Shares of the values that are drawn among the multiples of each step, with the sum 1; or ().
+    # Shares of the values that are drawn among the multiples of each step, or of the places in a
+    # cycle, with the sum 1; () where noise hides them.
     law: tuple[float, ...] = ()
 
 
@@ -100,15 +100,8 @@ class CycleNeed:
     cells: int  # places in the cycle
 
     @property
-    def candidates(self) -> NDArray[np.int64]:
+    def candidates(self) -> Ints:
         return np.arange(1, self.cells, dtype=np.int64)
-
-
-@dataclass(frozen=True, slots=True)
-class Cycle:
-    """Released: the shares of the places in a cycle, with the sum 1; () where noise hides them."""
-
-    law: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +128,9 @@ class CategoriesNeed:
 #: Needs that one histogram of few public cells settles, of an attribute that is not modelled.
 PartNeed = StepNeed | CycleNeed
 Need = BoundsNeed | PartNeed | CategoriesNeed
-#: The result of one release: bounds, a step, the law of a cycle, or a sorted list of categories.
-Released = Bounds | Step | Cycle | tuple[str, ...]
+#: The result of one release: bounds, a step, the law of a cycle (a step without a choice), or a
+#: sorted list of categories.
+Released = Bounds | Step | tuple[str, ...]
 
 
 #: How a column is covered of which no value is measured begins with this.
@@ -383,14 +377,14 @@ def attribute(column: str, part: str) -> str:
     return f"{column}{PART}{part}"
 
 
-def null_mask(codes: AnyCodes, domain: Domain) -> NDArray[np.bool_]:
+def null_mask(codes: AnyCodes, domain: Domain) -> Mask:
     """A mask of the NULL rows."""
     if domain.null_code is None:
         return np.zeros(len(codes), dtype=np.bool_)
     return np.asarray(codes == domain.null_code, dtype=np.bool_)
 
 
-def within(places: NDArray[np.int64], spans: Spans) -> Floats:
+def within(places: Ints, spans: Spans) -> Floats:
     """Give 1 for every position that lies in a span, and 0 for all others."""
     result = np.zeros(len(places))
     for first, end in spans:

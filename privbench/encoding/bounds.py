@@ -1,7 +1,5 @@
 """The range of a column on a grid: what is public, what is expected, what is released."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -9,8 +7,8 @@ from decimal import Decimal
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from privbench.arrays import Ints
 from privbench.config import ColumnConfig, Scalar
 from privbench.encoding.scale import Points, Scale, WrittenDates
 from privbench.errors import ConfigError
@@ -44,14 +42,14 @@ class BoundsNeed:
     """A range to release by noisy counts before an attribute can be measured."""
 
     attribute: str
-    candidates: NDArray[np.int64]  # public ascending grid points, int64, shape (k,)
+    candidates: Ints  # public ascending grid points, int64, shape (k,)
     default: Bounds  # the range to take where the signal is below the noise
     # Whether the default is a poor guess, so that much is lost where no range is released.
     poor_default: bool = True
     # Whether the default follows from the column's name: counts beyond the default must then be
     # clear of noise.
     named: bool = False
-    coarser: tuple[NDArray[np.int64], ...] = ()  # sets like `candidates`, each with fewer points
+    coarser: tuple[Ints, ...] = ()  # sets like `candidates`, each with fewer points
     # Ends of a range beyond which counts must be clear of noise, whatever the name.
     plausible: tuple[int, int] | None = None
     # Dates that numbers may be written as, by their step. Years, and what lies between them, are
@@ -84,7 +82,7 @@ class BoundsNeed:
         low = int(np.searchsorted(self.candidates, inside[0], side="right"))
         return low, max(int(np.searchsorted(self.candidates, inside[1])), low)
 
-    def between(self, first: int, last: int, pieces: NDArray[np.int64], cells: int) -> Bounds:
+    def between(self, first: int, last: int, pieces: Ints, cells: int) -> Bounds:
         """The bounds around the cells ``first`` to ``last``, both included.
 
         Cell i lies between candidates i − 1 and i and is cut into ``pieces[i]`` parts; 0 says that
@@ -223,7 +221,7 @@ def default_range(
     point = None if number is None else scale.parse(str(number))
     suggestion = suggested_range(title, whole=scale.whole) if scale.octaves else None
     if suggestion is not None:
-        low, high = scale.parse(suggestion.low), scale.parse(suggestion.high) + 1
+        low, high = scale.parse(suggestion[0]), scale.parse(suggestion[1]) + 1
         if point is not None:
             low, high = min(low, point), max(high, point + 1)
         low, high = max(low, lo), min(high, hi + 1)

@@ -1,7 +1,5 @@
 """Columns with a public list of values (enum, boolean, declared), and lists released under δ."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,16 +10,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from psycopg import sql
 
+from privbench.arrays import Floats, Rng
 from privbench.domain import Domain, Known
 from privbench.encoding.base import (
     CategoriesNeed,
     Codec,
     Codes,
     ColumnReader,
-    Floats,
     Need,
     Released,
-    Rng,
     SettledReader,
     Spans,
     head,

@@ -1,7 +1,5 @@
 """Scales of dates (in days), timestamps and times of day (microseconds) and intervals (seconds)."""
 
-from __future__ import annotations
-
 import re
 from abc import abstractmethod
 from collections.abc import Mapping
@@ -12,14 +10,13 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 from psycopg import sql
 
+from privbench.arrays import Floats, Mask, Rng
 from privbench.encoding.mixtures import MixedScale
 from privbench.encoding.scale import (
     LINEAR,
     Lattice,
-    Mask,
     Multiples,
     Points,
     Scale,
@@ -33,7 +30,6 @@ from privbench.encoding.scale import (
 from privbench.privacy.recoding import NEG_INF, POS_INF
 from privbench.schema import ColumnType
 
-Floats = NDArray[np.float64]
 #: Dates beyond these are taken for noise unless they stand out clearly.
 _PLAUSIBLE = ("1900-01-01", "2050-01-01")
 _DAY = 86_400_000_000
@@ -126,7 +122,7 @@ class _Weekly(Multiples):
         (first, begun), (last, ended) = self._places(lows), self._places(highs)
         return np.asarray((last - first) * float(len(self.law)) + ended - begun) * self._each
 
-    def draw(self, lows: Points, highs: Points, rng: np.random.Generator) -> Points:
+    def draw(self, lows: Points, highs: Points, rng: Rng) -> Points:
         """By the inverse of the distribution: first a part of a week, then a multiple in it."""
         week, begun = self._places(lows)
         sums, law = self._sums, np.array(self.law)
@@ -274,7 +270,7 @@ class _Calendar(_TimedScale):
             return step.mass(lows, highs)
         return super()._weight(step, lows, highs)
 
-    def _draw(self, step: Lattice, lows: Points, highs: Points, rng: np.random.Generator) -> Points:
+    def _draw(self, step: Lattice, lows: Points, highs: Points, rng: Rng) -> Points:
         if isinstance(step, _Weekly):
             return step.draw(lows, highs, rng)
         return super()._draw(step, lows, highs, rng)

@@ -8,8 +8,6 @@ Paths to be released have their types with them. Keys that are data, as ``{"user
 one class without a path: keys with numbers, and all keys of an object that has very many.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,9 +18,9 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 from psycopg import sql
 
+from privbench.arrays import Ints, Rng
 from privbench.config import (
     MAX_KEY,
     MAX_PATHS,
@@ -35,15 +33,7 @@ from privbench.config import (
 )
 from privbench.display import toml_key
 from privbench.domain import Domain
-from privbench.encoding.base import (
-    Codec,
-    Codes,
-    ColumnReader,
-    Released,
-    Rng,
-    attribute,
-    null_mask,
-)
+from privbench.encoding.base import Codec, Codes, ColumnReader, Released, attribute, null_mask
 from privbench.encoding.bounds import public_range
 from privbench.encoding.categories import LabelReader, list_reader, released_labels
 from privbench.encoding.keys.placeholders import TEMPLATE_PART, of_templates
@@ -117,7 +107,6 @@ _BARE = "\x00"
 _Tree = dict[str, Any]
 #: Types of documents.
 DOCUMENTS = ("json", "jsonb", "hstore")
-Numbers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -362,7 +351,7 @@ def _base(template: str) -> _Tree:
     return found if isinstance(found, dict) else {}
 
 
-def _constant(value: Any, numbers: Numbers) -> pa.Array:
+def _constant(value: Any, numbers: Ints) -> pa.Array:
     """What a template has at a key, for every number."""
     text = json.dumps(value, ensure_ascii=False)
     bare = json.dumps(_BARE)[1:-1]
@@ -370,7 +359,7 @@ def _constant(value: Any, numbers: Numbers) -> pa.Array:
     return of_templates([text]).make(numbers)
 
 
-def _object(base: _Tree, tree: _Tree, rows: Numbers, numbers: Numbers) -> pa.Array:
+def _object(base: _Tree, tree: _Tree, rows: Ints, numbers: Ints) -> pa.Array:
     """Objects of the chosen rows: the keys of a template and those of paths, which come first.
 
     Where paths are places, arrays of their elements that are there.

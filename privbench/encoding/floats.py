@@ -9,34 +9,32 @@ from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from psycopg import sql
 
+from privbench.arrays import Floats, Mask, Rng
 from privbench.encoding.base import MORE, MOST, ZERO
 from privbench.encoding.bounds import parts
 from privbench.encoding.numbers import IntegerScale, NumericScale
-from privbench.encoding.scale import LINEAR, Mask, Points, Scale, Spacing, marked, register_scale
+from privbench.encoding.scale import LINEAR, Points, Scale, Spacing, marked, register_scale
 from privbench.privacy.recoding import NAN, NEG_INF, NULL, POS_INF
 from privbench.schema import ColumnType
 
 _FLIP = np.int64(2**63 - 1)
 
 
-def image(values: NDArray[np.float64]) -> Points:
+def image(values: Floats) -> Points:
     """The int64 image of every finite float; images have the order of the floats."""
     bits = (np.asarray(values, dtype=np.float64) + 0.0).view(np.int64)
     return np.where(bits < 0, bits ^ _FLIP, bits)
 
 
-def value(points: Points) -> NDArray[np.float64]:
+def value(points: Points) -> Floats:
     """The floats whose images (see `image`) these are."""
     points = np.asarray(points, dtype=np.int64)
     return np.where(points < 0, points ^ _FLIP, points).view(np.float64)
 
 
-def single(
-    values: NDArray[np.float64], lows: NDArray[np.float64], highs: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def single(values: Floats, lows: Floats, highs: Floats) -> Floats:
     """The nearest 32-bit floats inside the cells, where there are any."""
     near = values.astype(np.float32)
     inward = np.where(near >= highs, -np.inf, np.inf).astype(np.float32)
@@ -44,13 +42,13 @@ def single(
     return np.where(outside, np.nextafter(near, inward), near).astype(np.float64)
 
 
-def rounded_to(values: NDArray[np.float64], widths: NDArray[np.float64]) -> NDArray[np.float64]:
+def rounded_to(values: Floats, widths: Floats) -> Floats:
     """Values rounded to the power of ten that is at most 1/1000 of the widths."""
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         digits = 3 - np.floor(np.log10(widths))
         up = 10.0 ** np.clip(digits, 0, 300)
         down = 10.0 ** np.clip(-digits, 0, 300)
-        rounded: NDArray[np.float64] = np.rint(values * up / down) / up * down
+        rounded: Floats = np.rint(values * up / down) / up * down
     return rounded
 
 
@@ -70,12 +68,12 @@ class DecimalGrid:
         if not 0 <= self.decimals <= MOST:
             raise ValueError(f"decimals must be 0 to {MOST}")
 
-    def numbers(self, steps: Points) -> NDArray[np.float64]:
+    def numbers(self, steps: Points) -> Floats:
         """The float of every step; the quotient of two exact doubles is the nearest double."""
-        result: NDArray[np.float64] = np.asarray(steps, dtype=np.float64) / 10.0**self.decimals
+        result: Floats = np.asarray(steps, dtype=np.float64) / 10.0**self.decimals
         return result.astype(np.float32).astype(np.float64) if self.single else result
 
-    def first(self, numbers: NDArray[np.float64]) -> Points:
+    def first(self, numbers: Floats) -> Points:
         """For each number, the least step whose float is at least that number; see `within`."""
         near = np.clip(numbers, -_HUGE, _HUGE)
         if self.single:
@@ -92,13 +90,13 @@ class DecimalGrid:
             steps -= self.numbers(steps - 1) >= numbers
         return steps
 
-    def within(self, numbers: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def within(self, numbers: Floats) -> Mask:
         """Whether doubles distinguish neighbouring steps at these values."""
         with np.errstate(over="ignore", invalid="ignore"):
             return np.asarray(np.abs(numbers) * 10.0**self.decimals < _REACH)
 
 
-def decimals_of(numbers: NDArray[np.float64], *, single: bool = False) -> Points:
+def decimals_of(numbers: Floats, *, single: bool = False) -> Points:
     """The fewest decimals that give every number back; `ZERO` for 0, `MORE` where six do not.
 
     >>> decimals_of(np.array([0.0, 3.0, 9.99, 0.1 + 0.2, 1e300])).tolist()
@@ -231,7 +229,7 @@ class FloatScale(Scale):
         numbers = np.concatenate([-sizes, [-self.top, 0.0, self.top], sizes])
         return (np.unique(image(numbers)),)
 
-    def draw(self, lows: Points, highs: Points, rng: np.random.Generator) -> Points:
+    def draw(self, lows: Points, highs: Points, rng: Rng) -> Points:
         """Draw uniformly from the decimal grid within the cell, or from the cell if it has none."""
         if self.decimal_grid is None:
             return self._anywhere(lows, highs, rng)
@@ -242,8 +240,8 @@ class FloatScale(Scale):
         points[rest] = self._anywhere(lows[rest], highs[rest], rng)
         return points
 
-    def mass(self, low: Points, high: Points, lows: Points, highs: Points) -> NDArray[np.float64]:
-        widths: NDArray[np.float64] = value(high) - value(low)
+    def mass(self, low: Points, high: Points, lows: Points, highs: Points) -> Floats:
+        widths: Floats = value(high) - value(low)
         if self.decimal_grid is None:
             return widths
         whole, inside = self._steps(lows, highs)[1], self._steps(low, high)[1]
@@ -257,7 +255,7 @@ class FloatScale(Scale):
         near = self.decimal_grid.within(a) & self.decimal_grid.within(b)
         return first, np.where(near, np.maximum(end - first, 0), 0)
 
-    def _anywhere(self, lows: Points, highs: Points, rng: np.random.Generator) -> Points:
+    def _anywhere(self, lows: Points, highs: Points, rng: Rng) -> Points:
         """Draw uniformly in value within the cell, rounded to at most 1/1000 of its width."""
         a, b = value(lows), value(highs)
         share = rng.random(len(a))

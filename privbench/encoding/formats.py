@@ -6,8 +6,6 @@ lists are JSON in ``data/formats.json``, broad formats first. Constants of the e
 a column add to them: separators, keys of documents, ends of ranges, and values by themselves.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -6,11 +6,9 @@ from abc import abstractmethod
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from privbench.arrays import Floats, Rng
 from privbench.encoding.scale import Lattice, Points, SteppedScale
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +46,7 @@ class MixedScale(SteppedScale):
             raise ValueError("the shares of the steps must have the sum 1")
         return replace(self, multiple=step, law=law)
 
-    def draw(self, lows: Points, highs: Points, rng: np.random.Generator) -> Points:
+    def draw(self, lows: Points, highs: Points, rng: Rng) -> Points:
         parts = self._mixture(lows, highs)
         if len(parts) == 1:
             return self._draw(parts[0][0], lows, highs, rng)
@@ -105,7 +103,7 @@ class MixedScale(SteppedScale):
         """The sum of the weights of a step's points in every cell ``[low, high)``."""
         return np.asarray(step.count(highs) - step.count(lows), np.float64)
 
-    def _draw(self, step: Lattice, lows: Points, highs: Points, rng: np.random.Generator) -> Points:
+    def _draw(self, step: Lattice, lows: Points, highs: Points, rng: Rng) -> Points:
         """One point of a step in every cell, by weight; the next point after a cell without one."""
         first, end = step.count(lows), step.count(highs)
         numbers = rng.integers(first, np.maximum(end, first + 1), dtype=np.int64)

@@ -1,7 +1,5 @@
 """smallint, integer, bigint, numeric and money: on a grid of integers."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -13,13 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from psycopg import sql
 
-from privbench.encoding.base import ZERO, Floats
+from privbench.arrays import Floats, Mask, Rng
+from privbench.encoding.base import ZERO
 from privbench.encoding.mixtures import MixedScale
 from privbench.encoding.scale import (
     GREATEST,
     LEAST,
     LINEAR,
-    Mask,
     Multiples,
     Points,
     SteppedScale,
@@ -160,7 +158,7 @@ class CalendarScale(IntegerScale):
     def places(self, edges: Sequence[int]) -> tuple[int, ...]:
         return tuple(self.lattice.count(np.array(edges)).tolist())
 
-    def draw(self, lows: Points, highs: Points, rng: np.random.Generator) -> Points:
+    def draw(self, lows: Points, highs: Points, rng: Rng) -> Points:
         """Draw uniformly from the dates in the cell, or from the cell if it holds none."""
         first, end = self.lattice.count(lows), self.lattice.count(highs)
         dates = self.lattice.at(rng.integers(first, np.maximum(end, first + 1)))
@@ -234,7 +232,7 @@ class NumericScale(SteppedScale):
     def has_value(self, lo: int, hi: int) -> bool:
         return (self.first_aligned(lo) or self.step) < hi
 
-    def draw(self, lows: Points, highs: Points, rng: np.random.Generator) -> Points:
+    def draw(self, lows: Points, highs: Points, rng: Rng) -> Points:
         """Draw uniformly from the multiples in the cell, or from the cell if it holds none."""
         if self.step == 1:
             return super().draw(lows, highs, rng)

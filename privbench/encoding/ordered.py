@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 from psycopg import sql
 
+from privbench.arrays import Floats, Rng
 from privbench.domain import Domain, Known
 from privbench.encoding.base import (
     DEFAULT_DECIMALS,
@@ -21,12 +22,9 @@ from privbench.encoding.base import (
     Codec,
     Codes,
     ColumnReader,
-    Cycle,
     CycleNeed,
-    Floats,
     Need,
     Released,
-    Rng,
     Spans,
     Step,
     StepNeed,
@@ -255,7 +253,7 @@ class OrderedReader(ColumnReader):
         """Whether numbers may be dates by the column's name, and no other range is sure."""
         title = self.title or self.name
         other = suggested_range(title)
-        return is_moment(title) and not (other is not None and other.hard)
+        return is_moment(title) and not (other is not None and other[2])
 
     def _within(self, points: Points, *more: int) -> Points:
         """The ends of the public range and the given points that lie within it, ascending."""
@@ -315,7 +313,7 @@ class OrderedReader(ColumnReader):
         limits = (self.range.lo, self.range.hi)
         law = result.law if isinstance(result, Step) else ()
         cycles = tuple(
-            found.law if isinstance(found := released.get(name), Cycle) else ()
+            found.law if isinstance(found := released.get(name), Step) else ()
             for name in self._cycles
         )
         return OrderedCodec(
@@ -381,7 +379,7 @@ class OrderedReader(ColumnReader):
             # there is no thirteenth month.
             below = [edge for edge in below if edge >= least]
             suggestion = suggested_range(self.title or self.name)
-            if suggestion is not None and suggestion.hard:
+            if suggestion is not None and suggestion[2]:
                 above = [edge for edge in above if edge <= most]
         inside = cells_of.edges(lo, hi, Spacing(self.bins, cells, bounds.inner))
         edges = {*below, *inside, *above, *_own_cells(scale, values)}

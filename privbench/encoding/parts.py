@@ -10,8 +10,6 @@ Coordinates are limited, as PostgreSQL refuses sums that overflow. No function o
 called by a name, which anybody may have given to another: its casts give bytes, boxes and arrays.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import re
 from abc import abstractmethod
@@ -23,10 +21,10 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 from psycopg import sql
 from pydantic import PlainValidator
 
+from privbench.arrays import Floats, Ints, Mask, Rng
 from privbench.config import ColumnConfig
 from privbench.domain import Domain
 from privbench.encoding.base import (
@@ -35,7 +33,6 @@ from privbench.encoding.base import (
     ColumnReader,
     Need,
     Released,
-    Rng,
     attribute,
     head,
     null_mask,
@@ -44,7 +41,7 @@ from privbench.encoding.bounds import public_range
 from privbench.encoding.categories import LabelReader, ListCodec, ListReader
 from privbench.encoding.keys.placeholders import grouped, shape_of, shape_texts
 from privbench.encoding.ordered import OrderedCodec, OrderedReader
-from privbench.encoding.scale import Mask, Points, Scale, scale_of
+from privbench.encoding.scale import Points, Scale, scale_of
 from privbench.encoding.surrogate_text import digits, joined, quoted
 from privbench.encoding.text import TextCodec
 from privbench.encoding.unmodelled import FillCodec, SizedCodec
@@ -53,8 +50,6 @@ from privbench.privacy.recoding import Recoding
 from privbench.privacy.spec import PART
 from privbench.rules.named import packaged
 from privbench.schema import Column, ColumnType
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -315,7 +310,7 @@ def _shapes(type_: ColumnType, values: _Values, rows: int, rng: Rng) -> pa.Array
         return shape_texts(name, flags, lot, falls)
     numbers = {item[0]: known for known, item in packaged("shapes", "privbench.encoding").items()}
 
-    def make(head: str, rows: NDArray[np.int64]) -> pa.Array:
+    def make(head: str, rows: Ints) -> pa.Array:
         data = bytes.fromhex(head.ljust(18, "0")) if head[:2] == "01" else bytes(9)
         word, system = (int.from_bytes(data[at : at + 4], "little") for at in (1, 5))
         flags = "Z" * bool(word & _Z) + "M" * bool(word & _M)
@@ -351,7 +346,7 @@ def _addresses(type_: ColumnType, values: _Values, rows: int, rng: Rng) -> pa.Ar
     other = pc.if_else(pc.starts_with(kinds, "6"), "fd00::/8", "10.0.0.0/8")
     known = pc.coalesce(values["narrow"], values["wide"], other)
 
-    def make(pair: str, some: NDArray[np.int64]) -> pa.Array:
+    def make(pair: str, some: Ints) -> pa.Array:
         kind, _, network = pair.partition(" ")
         net = ipaddress.ip_network(network)
         bits = mask = int(net.max_prefixlen)

@@ -1,7 +1,5 @@
 """Choose the reader of a column, and the codec that the JSON of a model names."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

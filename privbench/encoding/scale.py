@@ -15,15 +15,14 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from psycopg import sql
 
+from privbench.arrays import Floats, Ints, Mask, Rng
 from privbench.privacy.recoding import NEG_INF, NULL, POS_INF
 from privbench.schema import ColumnType
 
 #: Grid points, int64.
-Points = NDArray[np.int64]
-Mask = NDArray[np.bool_]
+Points = Ints
 
 #: Least and greatest grid point that is not a sentinel.
 LEAST, GREATEST = NEG_INF + 1, POS_INF - 1
@@ -163,11 +162,11 @@ class Scale(ABC):
             return ()
         return tuple(log_grid(*self.limits, per_octave=step, near=step) for step in (2, 1))
 
-    def draw(self, lows: Points, highs: Points, rng: np.random.Generator) -> Points:
+    def draw(self, lows: Points, highs: Points, rng: Rng) -> Points:
         """One grid point in every cell ``[low, high)``, uniform over its steps."""
         return rng.integers(lows, highs, dtype=np.int64)
 
-    def mass(self, low: Points, high: Points, lows: Points, highs: Points) -> NDArray[np.float64]:
+    def mass(self, low: Points, high: Points, lows: Points, highs: Points) -> Floats:
         """For each cell ``[lows, highs)``, the mass of its values that lie in ``[low, high)``."""
         return counted(np.full(len(lows), self.step), low, high, lows, highs)
 
@@ -447,9 +446,7 @@ def grid_number(text: str, step: int, limits: tuple[int, int], *, up: bool = Fal
     return min(max(nearest, limits[0]), limits[1])
 
 
-def counted(
-    steps: Points, low: Points, high: Points, lows: Points, highs: Points
-) -> NDArray[np.float64]:
+def counted(steps: Points, low: Points, high: Points, lows: Points, highs: Points) -> Floats:
     """The number of multiples of a step in ``[low, high)``.
 
     Where the cell ``[lows, highs)`` holds no multiple of the step, the step is 1.

@@ -1,7 +1,5 @@
 """Surrogate text of a given shape and length, made without any value of the source."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from privbench.arrays import Ints, Mask, Rng
 from privbench.domain import Domain
 from privbench.encoding.text_formats import FORMATS, formatted, has_template
 from privbench.privacy.recoding import EdgesRecoding
@@ -25,7 +24,7 @@ TEXT_BASES = ("text", "varchar", "bpchar", "name", "citext")
 BASE36 = np.frombuffer(b"0123456789abcdefghijklmnopqrstuvwxyz", dtype=np.uint8)
 
 
-def strings(ends: NDArray[np.int64], characters: NDArray[np.uint8]) -> pa.Array:
+def strings(ends: Ints, characters: NDArray[np.uint8]) -> pa.Array:
     """Strings from consecutive ASCII codes, and from the offsets of strings in these, 0 first."""
     buffers = [None, pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(characters)]
     return pa.Array.from_buffers(pa.string(), len(ends) - 1, buffers)
@@ -37,7 +36,7 @@ def fixed_width(characters: NDArray[np.uint8]) -> pa.Array:
     return strings(np.arange(rows + 1) * width, np.ascontiguousarray(characters))
 
 
-def digits(numbers: NDArray[np.int64], width: int, base: int = 36) -> pa.Array:
+def digits(numbers: Ints, width: int, base: int = 36) -> pa.Array:
     """Numbers below ``base ** width`` as digits, with leading zeros.
 
     >>> digits(np.array([1, 40]), 3).to_pylist()
@@ -50,7 +49,7 @@ def digits(numbers: NDArray[np.int64], width: int, base: int = 36) -> pa.Array:
     return fixed_width(BASE36[places])
 
 
-def decimal(numbers: NDArray[np.int64]) -> pa.Array:
+def decimal(numbers: Ints) -> pa.Array:
     """Numbers as decimal texts without leading zeros."""
     return pa.array(numbers, pa.int64()).cast(pa.string())
 
@@ -131,14 +130,12 @@ def shape_domain(nullable: bool) -> Domain:
     return Domain(_PLAIN, specials=SHAPES[_PLAIN:], nullable=nullable, filler=True)
 
 
-def is_format(shapes: NDArray[Any]) -> NDArray[np.bool_]:
+def is_format(shapes: NDArray[Any]) -> Mask:
     """Whether shapes are those of formats, and not of words."""
     return shapes >= _PLAIN
 
 
-def settled(
-    codes: NDArray[np.int64], least: float, labels: tuple[str, ...], rng: np.random.Generator
-) -> NDArray[np.int64]:
+def settled(codes: Ints, least: float, labels: tuple[str, ...], rng: Rng) -> Ints:
     """Shapes without those of words where these are noise; one word among numbers ends a query.
 
     They are if they are a smaller share than ``least``. Where noise hides all shapes, words have
@@ -161,7 +158,7 @@ _SLASHES = [SHAPES.index(f"date with slashes, {order}") for order in
             ("month first", "day first", "either order")]  # fmt: skip
 
 
-def in_one_order(shapes: NDArray[np.int64]) -> NDArray[np.int64]:
+def in_one_order(shapes: Ints) -> Ints:
     """Shapes in which the day, or else the month, comes first in all dates with slashes."""
     month, day, _ = (int((shapes == code).sum()) for code in _SLASHES)
     return np.where(np.isin(shapes, _SLASHES), _SLASHES[day > month], shapes)
@@ -199,7 +196,6 @@ def _distinct(text: pa.Array) -> NDArray[np.uint8]:
 
 
 Bytes = NDArray[np.uint8]
-Lengths = NDArray[np.int64]
 
 #: About how many characters are made at a time.
 _CHUNK = 2**24
@@ -222,16 +218,16 @@ _URL = _letters("https://example.org/")
 class _Layout:
     """Where the characters of a block of strings lie in one flat buffer."""
 
-    def __init__(self, lengths: Lengths) -> None:
+    def __init__(self, lengths: Ints) -> None:
         self.lengths = lengths
         self.starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         self.total = int(self.starts[-1])
 
-    def rows(self) -> NDArray[np.int64]:
+    def rows(self) -> Ints:
         """The number of the string that each character belongs to."""
         return np.repeat(np.arange(len(self.lengths)), self.lengths)
 
-    def places(self) -> NDArray[np.int64]:
+    def places(self) -> Ints:
         """The position of every character in its string."""
         return np.arange(self.total) - np.repeat(self.starts[:-1], self.lengths)
 
@@ -243,16 +239,16 @@ class _Layout:
 
 def made_text(
     shapes: NDArray[Any],
-    lengths: Lengths,
-    rng: np.random.Generator,
-    days: Lengths | None = None,
+    lengths: Ints,
+    rng: Rng,
+    days: Ints | None = None,
 ) -> pa.Array:
     """One generated ASCII string for every row; those of a format may have another length.
 
     Texts that are dates lie on the days, where these are given.
     """
     parts: list[pa.Array] = []
-    rows: list[NDArray[np.int64]] = []
+    rows: list[Ints] = []
     for code, name in enumerate(SHAPES):
         chosen = np.flatnonzero(shapes == code)
         if len(chosen) and has_template(name):
@@ -273,7 +269,7 @@ def made_text(
     return whole.take(pa.array(order))
 
 
-def blocks(rows: Lengths, lengths: Lengths, size: int = _CHUNK) -> list[Lengths]:
+def blocks(rows: Ints, lengths: Ints, size: int = _CHUNK) -> list[Ints]:
     """The rows in blocks of about ``size`` characters."""
     if not len(rows):
         return []
@@ -281,18 +277,18 @@ def blocks(rows: Lengths, lengths: Lengths, size: int = _CHUNK) -> list[Lengths]
     return np.split(rows, np.flatnonzero(np.diff(block)) + 1)
 
 
-def _random(alphabet: Bytes, layout: _Layout, rng: np.random.Generator) -> Bytes:
+def _random(alphabet: Bytes, layout: _Layout, rng: Rng) -> Bytes:
     return alphabet[rng.integers(len(alphabet), size=layout.total, dtype=np.uint8)]
 
 
-def _code(layout: _Layout, rng: np.random.Generator) -> Bytes:
+def _code(layout: _Layout, rng: Rng) -> Bytes:
     flat = _random(_UPPER_DIGITS, layout, rng)
     places, lengths = layout.places(), layout.lengths[layout.rows()]
     flat[(places % 5 == 4) & (places < lengths - 1)] = ord("-")
     return flat
 
 
-def _lower(layout: _Layout, rng: np.random.Generator) -> Bytes:
+def _lower(layout: _Layout, rng: Rng) -> Bytes:
     """Fill every string with alternating consonants and vowels; it begins as often as words do."""
     known = word_beginnings()
     first = known[rng.integers(len(known), size=len(layout.lengths))]
@@ -322,7 +318,7 @@ def word_beginnings() -> Bytes:
     return _letters("".join(word[0] for word in words()))
 
 
-def _prose(layout: _Layout, rng: np.random.Generator) -> Bytes:
+def _prose(layout: _Layout, rng: Rng) -> Bytes:
     """Cut each string from a stream of random words, from the start of a word on."""
     known = words()
     chosen = rng.integers(len(known), size=_STREAM).tolist()
@@ -335,14 +331,14 @@ def _prose(layout: _Layout, rng: np.random.Generator) -> Bytes:
     return flat
 
 
-def _sentence(layout: _Layout, rng: np.random.Generator) -> Bytes:
+def _sentence(layout: _Layout, rng: Rng) -> Bytes:
     said = _Layout(layout.lengths - (layout.lengths >= 12))
     flat = np.full(layout.total, ord("."), dtype=np.uint8)
     flat[layout.starts[:-1][said.rows()] + said.places()] = _capitalise(_prose(said, rng), said)
     return flat
 
 
-def _title(layout: _Layout, rng: np.random.Generator) -> Bytes:
+def _title(layout: _Layout, rng: Rng) -> Bytes:
     flat = _capitalise(_prose(layout, rng), layout)
     space = np.flatnonzero(flat == ord(" "))
     after = space[space + 1 < layout.total] + 1
@@ -350,7 +346,7 @@ def _title(layout: _Layout, rng: np.random.Generator) -> Bytes:
     return flat
 
 
-def _email(layout: _Layout, rng: np.random.Generator) -> Bytes:
+def _email(layout: _Layout, rng: Rng) -> Bytes:
     flat = _lower(layout, rng)
     short = np.flatnonzero((layout.lengths >= 5) & (layout.lengths <= len(_MAIL)))
     layout.put(flat, short, layout.lengths[short] - 4, _letters("@"))
@@ -360,7 +356,7 @@ def _email(layout: _Layout, rng: np.random.Generator) -> Bytes:
     return flat
 
 
-def _url(layout: _Layout, rng: np.random.Generator) -> Bytes:
+def _url(layout: _Layout, rng: Rng) -> Bytes:
     flat = _lower(layout, rng)
     short = np.flatnonzero((layout.lengths >= 5) & (layout.lengths <= len(_URL)))
     layout.put(flat, short, 0, _letters("www."))
@@ -368,7 +364,7 @@ def _url(layout: _Layout, rng: np.random.Generator) -> Bytes:
     return flat
 
 
-_MAKERS: dict[str, Callable[[_Layout, np.random.Generator], Bytes]] = {
+_MAKERS: dict[str, Callable[[_Layout, Rng], Bytes]] = {
     "email": _email,
     "url": _url,
     "hex": lambda layout, rng: _random(_HEX, layout, rng),

@@ -1,7 +1,5 @@
 """Surrogate values of text columns, made by Faker, and how often each of them occurs."""
 
-from __future__ import annotations
-
 import math
 from functools import cache
 from typing import Any
@@ -10,8 +8,8 @@ import lazy_loader
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from privbench.arrays import Ints, Rng
 from privbench.encoding.uniqueness import number_texts
 from privbench.errors import ConfigError
 from privbench.rules.named import Semantic, packaged
@@ -26,7 +24,7 @@ KIND: Surrogates = ((1, 0.45), (1, 0.2), (2, 0.2), (4, 0.15))
 _MOST = 2**21
 
 
-def times(surrogates: Surrogates, rows: int) -> NDArray[np.int64]:
+def times(surrogates: Surrogates, rows: int) -> Ints:
     """How many rows each value has, shape (values,); they sum to the rows.
 
     >>> times(((1, 0.5), (2, 0.4), (0, 0.1)), 10).tolist()
@@ -89,9 +87,7 @@ def declared(provider: str, *, table: str, column: str) -> Semantic:
     return Semantic(provider, False)
 
 
-def made_semantic(
-    provider: str, rows: int, rng: np.random.Generator, max_length: int | None = None
-) -> pa.Array:
+def made_semantic(provider: str, rows: int, rng: Rng, max_length: int | None = None) -> pa.Array:
     """Values of a semantic type: different ones where few rows share one, else from a pool."""
     if provider in _OWN:
         return made_distinct(provider, rows, rng, max_length)
@@ -99,9 +95,7 @@ def made_semantic(
     return pool.take(pa.array(rng.integers(len(pool), size=rows)))
 
 
-def made_distinct(
-    provider: str, rows: int, rng: np.random.Generator, max_length: int | None = None
-) -> pa.Array:
+def made_distinct(provider: str, rows: int, rng: Rng, max_length: int | None = None) -> pa.Array:
     """Surrogate values, as many different ones as the semantic type has.
 
     For a type of which few rows share a value (names, mail addresses), repeated values get a
@@ -115,9 +109,7 @@ def made_distinct(
     return number_texts(result, again, number[again] + 1, max_length)
 
 
-def _pool(
-    provider: str, rows: int, rng: np.random.Generator, top: int | None, *, even: bool = False
-) -> pa.Array:
+def _pool(provider: str, rows: int, rng: Rng, top: int | None, *, even: bool = False) -> pa.Array:
     name = known_provider(provider)
     # Weighting by frequency takes most of Faker's time, and distinct values do not need it.
     maker = faker.Faker("en_US", use_weighting=not even)

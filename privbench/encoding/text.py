@@ -10,10 +10,10 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 from psycopg import sql
 from pydantic import AfterValidator, BeforeValidator, PlainValidator
 
+from privbench.arrays import Floats, Ints, Rng
 from privbench.config import ColumnConfig
 from privbench.domain import Domain
 from privbench.encoding.base import (
@@ -22,10 +22,8 @@ from privbench.encoding.base import (
     Codec,
     Codes,
     ColumnReader,
-    Floats,
     Need,
     Released,
-    Rng,
     Spans,
     attribute,
     null_mask,
@@ -105,9 +103,7 @@ _TEMPLATED = [code for code, name in enumerate(SHAPES) if has_template(name) and
 _SHAPED = MAX_LABEL // 2
 
 
-_Ints = NDArray[np.int64]
 _DATE = ColumnType("date", "date", category="D")
-_Days = Annotated[OrderedCodec, PlainValidator(OrderedCodec.from_json)]
 
 
 class _DayReader(OrderedReader):
@@ -131,7 +127,9 @@ class TextCodec(Codec):
     # How often each text without a label occurs: empty if all texts are labels, None if it is not
     # known.
     surrogates: Annotated[Surrogates, BeforeValidator(surrogates_from_json)] | None = None
-    dates: _Days | None = None  # codec of the days on which texts lie that are dates
+    dates: Annotated[OrderedCodec, PlainValidator(OrderedCodec.from_json)] | None = (
+        None  # codec of the days on which texts lie that are dates
+    )
     begun: bool = False  # whether the labels are what texts begin with (`beginnings_of`)
     pieces: Pieces = ()  # released words of the texts without a label
     firsts: Firsts = ()  # first characters of these texts
@@ -213,7 +211,7 @@ class TextCodec(Codec):
         return both.take(pa.array(places, mask=null))
 
     def _made(
-        self, codes: Codes, chosen: NDArray[np.int64], surrogates: Surrogates | None, rng: Rng
+        self, codes: Codes, chosen: Ints, surrogates: Surrogates | None, rng: Rng
     ) -> pa.Array:
         """Surrogate texts; rows that share a text have similar sampled shapes and lengths."""
         rows = len(chosen)
@@ -264,7 +262,7 @@ class TextCodec(Codec):
         return made.take(pa.array(taken))
 
     def _distinct(
-        self, shapes: _Ints, lengths: _Ints, count: _Ints, rng: Rng, days: _Ints | None
+        self, shapes: Ints, lengths: Ints, count: Ints, rng: Rng, days: Ints | None
     ) -> pa.Array:
         """One text for each pair of shape and length; all differ as far as the lengths allow.
 
@@ -285,7 +283,7 @@ class TextCodec(Codec):
         return made
 
     def _fitting(
-        self, shapes: _Ints, lengths: _Ints, count: AnyCodes, rng: Rng, days: _Ints | None
+        self, shapes: Ints, lengths: Ints, count: AnyCodes, rng: Rng, days: Ints | None
     ) -> pa.Array:
         """Texts of some shapes; plain words where a format does not fit the column's length."""
         made = self._texts(shapes, lengths, count.astype(np.float64), rng, days)
@@ -297,7 +295,7 @@ class TextCodec(Codec):
         return replace_rows(made, bad, new) if len(bad) else made
 
     def _texts(
-        self, shapes: _Ints, lengths: _Ints, weights: Floats, rng: Rng, days: _Ints | None
+        self, shapes: Ints, lengths: Ints, weights: Floats, rng: Rng, days: Ints | None
     ) -> pa.Array:
         """Texts of some shapes: numbers with released first digits, words that are released."""
         if not (self.pieces or self.firsts):
@@ -317,9 +315,7 @@ class TextCodec(Codec):
         return replace_rows(made, rows, new.cast(made.type))
 
 
-def _present(
-    codes: AnyCodes, cells: int, chosen: NDArray[np.int64], rng: Rng, least: int = 0
-) -> NDArray[np.int64]:
+def _present(codes: AnyCodes, cells: int, chosen: Ints, rng: Rng, least: int = 0) -> Ints:
     """The cells of the chosen rows; NULL is replaced by the cell of a random row without NULL.
 
     So are cells before the `least`.

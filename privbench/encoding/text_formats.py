@@ -14,16 +14,14 @@ stands for as many characters as the length of the text leaves. An empty one sta
 `surrogate_text`.
 """
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from privbench.arrays import Ints, Rng
 from privbench.encoding.uniqueness import ranks
 from privbench.rules.named import packaged
 from privbench.rules.texts import Node, parse
@@ -45,17 +43,13 @@ _FREE = 128
 #: Lengths of the greatest int4 and int8: digits of these lengths begin with 1, so that they fit.
 GREATEST = (10, 19)
 
-Ints = NDArray[np.int64]
-
 
 def has_template(name: str) -> bool:
     """Whether texts of a shape are made from a template."""
     return name in _TEMPLATES
 
 
-def formatted(
-    name: str, lengths: Ints, rng: np.random.Generator, days: Ints | None = None
-) -> pa.Array:
+def formatted(name: str, lengths: Ints, rng: Rng, days: Ints | None = None) -> pa.Array:
     """Texts of a format that has a template, of about these lengths; of dates on these days."""
     template = _TEMPLATES[name]
     if template.startswith("date:"):
@@ -124,7 +118,7 @@ def beginnings_of(text: pa.Array, other: str) -> pa.Array:
     return pc.coalesce(found.cast(pa.string()), rest)
 
 
-def numbers_after(begun: pa.Array, made: pa.Array, most: int, rng: np.random.Generator) -> pa.Array:
+def numbers_after(begun: pa.Array, made: pa.Array, most: int, rng: Rng) -> pa.Array:
     """Numbers behind beginnings; made texts where there is none, or no room for the number.
 
     Rows of one beginning are numbered from 1, the shortest texts first, with as many leading zeros
@@ -168,9 +162,7 @@ def _first_day(months: Ints) -> Ints:
     return months.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
 
 
-def _dates(
-    template: str, rows: int, rng: np.random.Generator, known: Ints | None = None
-) -> pa.Array:
+def _dates(template: str, rows: int, rng: Rng, known: Ints | None = None) -> pa.Array:
     """Dates and times of a day in a spelling; random dates unless days are given."""
     spelling, _, days = template.partition(" days ")
     first, last = map(int, (days or "1-31").split("-"))

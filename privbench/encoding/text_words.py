@@ -8,8 +8,6 @@ something, and is made with random digits. What is longer than `LONGEST` is no p
 first `MOST` pieces of its first `CUT` characters count.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from functools import lru_cache
@@ -21,6 +19,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pydantic import AfterValidator
 
+from privbench.arrays import Floats, Ints, Mask, Rng
 from privbench.encoding.surrogate_text import SHAPES, blocks, joined, made_text, strings
 from privbench.encoding.uniqueness import replace_rows
 from privbench.privacy.queries.words import PLACES
@@ -36,9 +35,6 @@ RUN = 5
 _PIECES = 4096
 #: Characters that are made at a time; a shorter gap in a text stays a gap.
 _BLOCK, _GAP = 2**22, 3
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 def _sound(
@@ -150,7 +146,7 @@ FIRSTS = tuple(point for script in _SCRIPTS for point in (*script, script.stop))
 GAPS = frozenset(script.stop for script in _SCRIPTS)
 
 
-def _drawn(shares: Floats, weights: Floats, rng: np.random.Generator) -> Ints:
+def _drawn(shares: Floats, weights: Floats, rng: Rng) -> Ints:
     """For every text one of some alternatives, −1 for none: each has its share of the weights."""
     if not len(shares) or not len(weights):
         return np.full(len(weights), -1, np.int64)
@@ -169,8 +165,8 @@ def worded(
     lengths: Ints,
     weights: Floats,
     longest: int,
-    rng: np.random.Generator,
-) -> tuple[pa.Array, NDArray[np.bool_]]:
+    rng: Rng,
+) -> tuple[pa.Array, Mask]:
     """Texts of released words at their frequency, filled with public words to their lengths.
 
     ``weights`` says how many rows share each text. A word stands whole or not at all. With the
@@ -202,7 +198,7 @@ def worded(
     return pa.concat_arrays(texts), np.concatenate(fronts)
 
 
-def _placed(pieces: Pieces, weights: Floats, rng: np.random.Generator) -> Ints:
+def _placed(pieces: Pieces, weights: Floats, rng: Rng) -> Ints:
     """The words of every text, −1 for none, shape (texts, columns): first places, then others."""
     laws = np.array([law for _, law in pieces], np.float64).reshape(-1, 1 + PLACES)
     # Places are drawn apart, and a word may already stand at one of them.
@@ -222,9 +218,7 @@ def _placed(pieces: Pieces, weights: Floats, rng: np.random.Generator) -> Ints:
     return at
 
 
-def _sentences(
-    pieces: Pieces, at: Ints, filler: pa.Array, longest: int, rng: np.random.Generator
-) -> pa.Array:
+def _sentences(pieces: Pieces, at: Ints, filler: pa.Array, longest: int, rng: Rng) -> pa.Array:
     """Texts of words: first places, then public words between all others, which end it."""
     names, public = [text for text, _ in pieces], frozenset(public_words())
     split = pc.split_pattern(filler, " ")
@@ -263,7 +257,7 @@ def _sentences(
 _WHOLE = [SHAPES.index(name) for name in ("email", "url", "url with query", "hex")]
 
 
-def numbered(texts: pa.Array, rng: np.random.Generator) -> pa.Array:
+def numbered(texts: pa.Array, rng: Rng) -> pa.Array:
     """Texts with a random digit for every `DIGIT`."""
     texts = texts.cast(pa.string())
     if not len(texts):
@@ -275,9 +269,7 @@ def numbered(texts: pa.Array, rng: np.random.Generator) -> pa.Array:
     return strings(offsets.astype(np.int64), data)
 
 
-def rehoused(
-    texts: pa.Array, pieces: Pieces, longest: int | None, rng: np.random.Generator
-) -> pa.Array:
+def rehoused(texts: pa.Array, pieces: Pieces, longest: int | None, rng: Rng) -> pa.Array:
     """E-mail addresses with released hosts at their frequency."""
     if not pieces:
         return texts
@@ -294,8 +286,8 @@ def with_firsts(
     texts: pa.Array,
     firsts: Firsts,
     weights: Floats,
-    rng: np.random.Generator,
-    free: NDArray[np.bool_] | None = None,
+    rng: Rng,
+    free: Mask | None = None,
 ) -> pa.Array:
     """Texts that begin as the law says; of those that are ``free`` as few are changed as may be."""
     free = np.ones(len(texts), np.bool_) if free is None else free

@@ -1,7 +1,5 @@
 """Finding duplicate keys and moving the later ones to free values; post-processing, vectorised."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

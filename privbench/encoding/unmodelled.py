@@ -1,7 +1,5 @@
 """Types of which at most the presence or the size is measured, and columns that are skipped."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,16 +8,15 @@ from typing import Any, ClassVar, LiteralString
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 from psycopg import sql
 
+from privbench.arrays import Ints, Mask, Rng
 from privbench.domain import Domain
 from privbench.encoding.base import (
     AnyCodes,
     Codec,
     Codes,
     ColumnReader,
-    Rng,
     SettledReader,
     head,
     null_mask,
@@ -214,8 +211,6 @@ def constant_of(column: Column) -> str | None:
     return filler_of(type_)
 
 
-Sizes = NDArray[np.int64]
-
 #: The greatest numbers of an array's elements and of a value's characters that are measured and
 #: generated.
 MAX_ELEMENTS, MAX_CHARACTERS = 2**10, 2**15
@@ -284,7 +279,7 @@ class SizedReader(SettledReader):
 
 def drawn_sizes(
     cells: AnyCodes, domain: Domain, sides: tuple[int, ...], rng: Rng
-) -> tuple[Sizes, NDArray[np.bool_]]:
+) -> tuple[Ints, Mask]:
     """The size of every row, drawn within its cell of the given edges, and a mask of NULL."""
     null = null_mask(cells, domain)
     edges = np.array(sides, dtype=np.int64)
@@ -325,7 +320,7 @@ def sized_reader(
 
 
 def _sized(
-    measure: str, type_: ColumnType, sizes: Sizes, rng: Rng, templates: Sequence[str] = ()
+    measure: str, type_: ColumnType, sizes: Ints, rng: Rng, templates: Sequence[str] = ()
 ) -> pa.Array:
     """Values of given sizes; a ValueError where no element of an array can be made."""
     match measure:
@@ -350,13 +345,13 @@ def _sized(
     raise ValueError(f"no measure of size {measure!r}")
 
 
-def _cut(sizes: Sizes, base: int, rng: Rng) -> pa.Array:
+def _cut(sizes: Ints, base: int, rng: Rng) -> pa.Array:
     """Random digits, as many in every row as its size says."""
     ends = np.concatenate([[0], np.cumsum(sizes)])
     return strings(ends, BASE36[rng.integers(base, size=int(ends[-1]))])
 
 
-def _words(sizes: Sizes, rng: Rng) -> pa.Array:
+def _words(sizes: Ints, rng: Rng) -> pa.Array:
     """Random letters, which need no escape in a document."""
     shape = np.full(len(sizes), SHAPES.index("lower"), dtype=np.int64)
     return made_text(shape, np.maximum(sizes, 0), rng)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from privbench.arrays import Floats
 from privbench.domain import Codes
-from privbench.learning.denoise import Floats
 from privbench.privacy import (
     GRID,
     Accounting,
@@ -30,37 +31,48 @@ from privbench.privacy.units import single
 #: within scatter.
 PLENTY, MOST_ROWS = 1000.0, 2**23
 
-#: Noisy values and their standard deviation; or that of each, infinite where nothing is known.
-Answer = tuple[Floats, float]
-CellAnswer = tuple[Floats, Floats]
-#: One standard deviation for all values, or one for each.
-Sd = TypeVar("Sd", float, Floats)
-#: A clip C, the noisy Σ min(n, C) over units, and the standard deviation of its noise.
-Clipped = tuple[float, float, float]
-#: Takes a measurement: (query, amount, label).
-Measure = Callable[[Query, float, str], Answer]
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Measured:
+    """A noisy measurement, or what is known instead of it; it unpacks to counts and deviation."""
+
+    query: Query | None  # what was measured; None for what follows from other measurements
+    counts: Floats  # noisy, in counted units
+    sd: Any  # standard deviation of their noise; or that of each, infinite where nothing is known
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((self.counts, self.sd))
+
+    def join(self, *others: Measured) -> Measured:
+        """Combine several measurements of the same thing: their inverse-variance mean.
+
+        >>> Measured(None, np.zeros(1), 1.0).join(Measured(None, np.full(1, 10.0), 3.0)).counts
+        array([1.])
+        """
+        every = (self, *others)
+        # Tests replay fits without any noise, where sd is 0.
+        weights = [np.maximum(item.sd, 1e-9) ** -2 for item in every]
+        whole = sum(weights)
+        mean = sum(item.counts * weight for item, weight in zip(every, weights, strict=True))
+        return Measured(self.query, mean / whole, whole**-0.5)
+
+    def in_weight(self, expected: Floats) -> Measured:
+        """Convert a marginal that counts units by their norms to weights: divide it by a factor.
+
+        The factor is the least-squares ratio of the noisy cells to the expected ones. It lies
+        between 1 and the root of the number of cells, by the inequality of Cauchy and Schwarz.
+        """
+        factor = float((self.counts * expected).sum() / max((expected**2).sum(), 1e-9))
+        factor = min(max(factor, 1.0), self.counts.size**0.5)
+        return Measured(self.query, self.counts / factor, self.sd / factor)
 
 
-def measured(session: Session, questions: Sequence[Measurement]) -> list[Answer]:
-    """Take independent measurements as one batch; the answers are in counts."""
+def measured(session: Session, questions: Sequence[Measurement]) -> list[Measured]:
+    """Take independent measurements as one batch."""
     return [
-        (np.asarray(noisy, np.float64), session.noise_scale(item.query, item.amount))
+        Measured(item.query, noisy, session.noise_scale(item.query, item.amount))
         for item, noisy in zip(questions, session.measure_all(questions), strict=True)
     ]
-
-
-def joined(*answers: tuple[Floats, Sd]) -> tuple[Floats, Sd]:
-    """Combine several answers to the same question: their inverse-variance mean.
-
-    >>> mean, sd = joined((np.zeros(1), 1.0), (np.full(1, 10.0), 3.0))
-    >>> mean, round(float(sd), 2)
-    (array([1.]), 0.95)
-    """
-    # Tests replay fits without any noise, where sd is 0.
-    weights = [np.maximum(sd, 1e-9) ** -2 for _, sd in answers]
-    whole = sum(weights)
-    mean = sum(noisy * weight for (noisy, _), weight in zip(answers, weights, strict=True)) / whole
-    return mean, whole**-0.5
 
 
 def by_norms(
@@ -76,26 +88,17 @@ def by_norms(
     return owned and accounting == "zcdp" and scales < PLENTY and rows < MOST_ROWS
 
 
-def in_weight(noisy: Floats, sd: float, expected: Floats) -> Answer:
-    """Convert a marginal that counts units by their norms to weights: divide it by a factor.
-
-    The factor is the least-squares ratio of the noisy cells to the expected ones. It lies between 1
-    and the root of the number of cells, by the inequality of Cauchy and Schwarz.
-    """
-    factor = float((noisy * expected).sum() / max((expected**2).sum(), 1e-9))
-    factor = min(max(factor, 1.0), noisy.size**0.5)
-    return noisy / factor, sd / factor
-
-
-def released_totals(session: Session, table: str) -> list[Clipped]:
+def released_totals(session: Session, table: str) -> list[Measured]:
     """All totals of a table that a session has measured."""
-    found = []
-    for step in session.trace:
-        if isinstance(step.query, Total) and step.query.table == table:
-            noisy = float(np.asarray(step.result).item()) / step.query.unit
-            sd = session.noise_scale(step.query, step.event.amount)
-            found.append((float(step.query.clip), noisy, sd))
-    return found
+    return [
+        Measured(
+            step.query,
+            np.asarray(step.result) / step.query.unit,
+            session.noise_scale(step.query, step.event.amount),
+        )
+        for step in session.trace
+        if isinstance(step.query, Total) and step.query.table == table
+    ]
 
 
 def counted_units(session: Session) -> dict[str, float]:
@@ -104,15 +107,15 @@ def counted_units(session: Session) -> dict[str, float]:
     Each is at least the standard deviation of its noise.
     """
     return {
-        name: max(noisy, sd)
+        name: max(item.counts.item(), item.sd)
         for name, table in session.spec.tables.items()
         if table.own is not None
-        for clip, noisy, sd in released_totals(session, name)
-        if clip == 1
+        for item in released_totals(session, name)
+        if item.query == Total(name, 1)
     }
 
 
-def of_lists(session: Session) -> dict[tuple[str, str], CellAnswer]:
+def of_lists(session: Session) -> dict[tuple[str, str], Measured]:
     """Counts of cells that follow from released lists of values, by table and attribute.
 
     A list counts the rows of a value, as a one-way marginal does, where every unit has one row.
@@ -134,7 +137,7 @@ def of_lists(session: Session) -> dict[tuple[str, str], CellAnswer]:
         noisy, sd = np.zeros(recoding.domain.size), np.full(recoding.domain.size, np.inf)
         noisy[codes] = np.array(drawn, np.float64)[places] * query.clip / GRID
         sd[codes] = session.noise_scale(query, step.event.amount) * query.clip
-        found[query.source, query.attribute] = noisy, sd
+        found[query.source, query.attribute] = Measured(query, noisy, sd)
     return found
 
 

@@ -1,13 +1,11 @@
 """The law of the noise, thresholds above which counts exceed it, and a fit of falling counts."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from privbench.arrays import Floats
+
 #: A count of at least this many standard deviations of noise is taken to be more than noise: that a
 #: column has values beyond its range, that a table has rows without an owner, or that cells of a
 #: range are no gap. With half of it, noise alone gives one column in forty such values, and one

@@ -1,12 +1,12 @@
 """How much one column says about another: mutual information, in nats."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
+
+from privbench.arrays import Ints
 
 
 def mutual_information(joint: NDArray[Any]) -> float:
@@ -17,7 +17,7 @@ def mutual_information(joint: NDArray[Any]) -> float:
     return float((shares[there] * np.log(shares[there] / apart[there])).sum())
 
 
-def uncertainty_coefficient(first: NDArray[np.int64], second: NDArray[np.int64]) -> float:
+def uncertainty_coefficient(first: Ints, second: Ints) -> float:
     """Mutual information of two columns over the entropy of the second (Theil 1970), 0 to 1.
 
     Both columns are codes, counted from 0, of shape (rows,).

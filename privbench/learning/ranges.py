@@ -1,11 +1,9 @@
 """The range and the step of a column, from noisy histograms: post-processing without cost."""
 
-from __future__ import annotations
-
 import numpy as np
-from numpy.typing import NDArray
 
-from privbench.learning.denoise import PRESENT, SIGNIFICANT, SURE, Floats
+from privbench.arrays import Floats, Ints
+from privbench.learning.denoise import PRESENT, SIGNIFICANT, SURE
 
 #: A single cell is taken to hold rows if its count is so high that Laplace noise alone has such a
 #: cell in only one of 2·_ODDS columns; a wide run of cells, if its sum passes `SURE` standard
@@ -109,9 +107,7 @@ def within_likely(
     return likely if whole and likely[1] - likely[0] < _FEW else (first, last)
 
 
-def cut(
-    noisy: Floats, sd: float, first: int, last: int, cells: int, *, gaps: bool = False
-) -> NDArray[np.int64]:
+def cut(noisy: Floats, sd: float, first: int, last: int, cells: int, *, gaps: bool = False) -> Ints:
     """The number of parts into which to cut each cell, so that parts hold about equally many rows.
 
     The number is at least 1, or 0 for a cell that is merged with the one before it; shape (cells,).

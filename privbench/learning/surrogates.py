@@ -3,12 +3,11 @@
 This is post-processing of `RankedCounts` and of the number of released labels, so it costs nothing.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
+from privbench.arrays import Floats
 from privbench.encoding.surrogates import Surrogates
-from privbench.learning.denoise import Floats, falling
+from privbench.learning.denoise import falling
 
 #: A further run must reduce the sum of squared errors by this many variances of the noise. Noise
 #: alone does so in 1 of 160 columns, as any of 20 blocks may (with 6: in 1 of 7; with 24: runs

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privbench.arrays import Ints
 from privbench.domain import Codes
 from privbench.learning.draw import CHUNK_ROWS
 from privbench.threads import streamed
@@ -76,13 +77,13 @@ class Parts(Mapping[str, Codes]):
 class Window:
     """Gives the codes of ``rows`` of a table in ascending order and frees parts before them."""
 
-    def __init__(self, codes: Mapping[str, Codes], rows: NDArray[np.int64]) -> None:
+    def __init__(self, codes: Mapping[str, Codes], rows: Ints) -> None:
         self._codes = codes
         ends = (int(rows[0]), int(rows[-1]) + 1) if len(rows) else (0, 0)
         self._coming = codes.parts(*ends) if isinstance(codes, Parts) else None
         self._held: list[tuple[slice, Mapping[str, Codes]]] = []
 
-    def take(self, rows: NDArray[np.int64]) -> dict[str, Codes]:
+    def take(self, rows: Ints) -> dict[str, Codes]:
         """Codes of some rows, all of which come after those of earlier calls."""
         if self._coming is None:
             return {name: held[rows] for name, held in self._codes.items()}

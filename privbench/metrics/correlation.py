@@ -5,13 +5,12 @@ the numbers of values of two columns.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privbench.metrics.base import Floats
+from privbench.arrays import Floats, Ints
 from privbench.metrics.kld import Coded
 
 OrdinalCodes = NDArray[np.integer[Any]]
@@ -20,24 +19,17 @@ OrdinalCodes = NDArray[np.integer[Any]]
 _CELLS_A_ROW, _CELLS = 4, 1 << 16
 
 
-@dataclass(frozen=True, slots=True)
-class Association:
-    """Matrices of association, shape (d, d), symmetric; NaN where it is not defined."""
-
-    real: Floats  # of the source
-    clone: Floats  # of the clone
-
-    @property
-    def mean_difference(self) -> float | None:
-        """Mean of |real − clone| over the pairs defined on both sides; None if there are none."""
-        gaps = np.abs(self.real - self.clone)[np.triu_indices(len(self.real), 1)]
-        known = gaps[~np.isnan(gaps)]
-        return float(known.mean()) if len(known) else None
+def mean_difference(real: Floats, clone: Floats) -> float | None:
+    """Mean of |real − clone| over the pairs defined on both sides; None if there are none."""
+    gaps = np.abs(real - clone)[np.triu_indices(len(real), 1)]
+    known = gaps[~np.isnan(gaps)]
+    return float(known.mean()) if len(known) else None
 
 
-def association(columns: Sequence[Coded], ordered: Sequence[bool]) -> Association:
-    """Associations of all pairs of columns on both sides; code 0 is NULL.
+def association(columns: Sequence[Coded], ordered: Sequence[bool]) -> Floats:
+    """Associations of all pairs of columns of the source and of the clone, shape (2, d, d).
 
+    They are symmetric, and NaN where they are not defined. Code 0 is NULL.
     Two columns whose codes stand in an order get Spearman's correlation, other pairs Cramér's V.
     """
     d = len(columns)
@@ -48,7 +40,7 @@ def association(columns: Sequence[Coded], ordered: Sequence[bool]) -> Associatio
             pairs = ((columns[i].real, columns[j].real), (columns[i].clone, columns[j].clone))
             for side, (one, other) in enumerate(pairs):
                 out[side, i, j] = out[side, j, i] = measure(one, other)
-    return Association(out[0], out[1])
+    return out
 
 
 def contingency(one: OrdinalCodes, other: OrdinalCodes, shape: tuple[int, int]) -> Floats:
@@ -99,9 +91,7 @@ def cramers_v(one: OrdinalCodes, other: OrdinalCodes) -> float:
     return float(np.sqrt(min(1.0, excess / room))) if room > 0 else float("nan")
 
 
-def _pairs(
-    one: OrdinalCodes, other: OrdinalCodes
-) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
+def _pairs(one: OrdinalCodes, other: OrdinalCodes) -> tuple[Ints, Ints, Floats]:
     """The pairs of codes that occur, and how often."""
     width = int(other.max(initial=0)) + 1
     joint = one.astype(np.int64) * width
@@ -115,6 +105,6 @@ def _pairs(
     return found // width, found % width, counts.astype(np.float64)
 
 
-def _midranks(codes: NDArray[np.int64], counts: Floats) -> Floats:
+def _midranks(codes: Ints, counts: Floats) -> Floats:
     each = np.asarray(np.bincount(codes, counts), dtype=np.float64)
     return np.asarray(np.cumsum(each) - each / 2)

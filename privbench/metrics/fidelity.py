@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from privbench.arrays import Ints
 from privbench.config import Config
 from privbench.metrics import canon
 from privbench.metrics.columns import CellPlan
@@ -50,7 +51,7 @@ class CodedColumn(Coded):
         """Whether its codes stand in an order."""
         return canon.order_type(self.plan.column) is not None
 
-    def counts(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def counts(self) -> tuple[Ints, Ints]:
         """Rows of the source and of the clone in each code, each of shape (size,)."""
         return (
             np.bincount(self.real, minlength=self.size),

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privbench.arrays import Ints
 from privbench.metrics.base import Metric, Part
 from privbench.rng import generator
 
@@ -69,7 +70,7 @@ def _joint(columns: Sequence[CellCodes], sizes: Sequence[int], kind: type[Any]) 
     return found
 
 
-def _block(columns: Sequence[CellCodes], sizes: Sequence[int], begin: int) -> NDArray[np.int64]:
+def _block(columns: Sequence[CellCodes], sizes: Sequence[int], begin: int) -> Ints:
     """Numbers of the combinations of one block of rows."""
     codes = columns[0][begin : begin + _BLOCK].astype(np.int64)
     for column, size in zip(columns[1:], sizes[1:], strict=True):
@@ -102,7 +103,7 @@ def _merged(real: CellCodes, clone: CellCodes) -> tuple[float, float]:
     return _summed(counts[0], counts[1], len(real), max(len(clone), 1))
 
 
-def _runs(numbers: CellCodes) -> tuple[CellCodes, NDArray[np.int64]]:
+def _runs(numbers: CellCodes) -> tuple[CellCodes, Ints]:
     """The distinct numbers of a sorted array, and how often each occurs."""
     first = np.ones(len(numbers), dtype=np.bool_)
     first[1:] = numbers[1:] != numbers[:-1]

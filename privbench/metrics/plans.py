@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from privbench.metrics.base import Floats, Part
+from privbench.arrays import Floats
+from privbench.metrics.base import Part
 from privbench.metrics.qerror import qerrors
 
 _STRATEGIES = {"Hashed": "HashAggregate", "Sorted": "GroupAggregate", "Mixed": "MixedAggregate"}

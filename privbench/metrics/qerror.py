@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from privbench.metrics.base import Floats, Metric, Part, SummaryPart, by_joins, summarise, weighted
+from privbench.arrays import Floats, Ints
+from privbench.metrics.base import Metric, Part, SummaryPart, by_joins, summarise, weighted
 
 QERROR = Metric(
     name="qerror",
@@ -67,7 +68,7 @@ def report(
     )
 
 
-def thirds(true: ArrayLike) -> NDArray[np.int64]:
+def thirds(true: ArrayLike) -> Ints:
     """The third of each query by its true answer, 0 to 2; equal answers are kept together."""
     answers = np.asarray(true, dtype=np.float64)
     rank = np.searchsorted(np.sort(answers), answers, side="left")

@@ -7,8 +7,9 @@ through it do not. Hits and reads are added up, so that the state of the caches 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from privbench.arrays import Floats
 from privbench.metrics import plans
-from privbench.metrics.base import Floats, Metric, Part
+from privbench.metrics.base import Metric, Part
 from privbench.metrics.plans import WorkPart
 
 RUNTIME = Metric(

@@ -1,7 +1,5 @@
 """``ledger``: what was spent on a database, and its cap."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ of their bytes. Public tables are CSV, not Arrow files: those state offsets and 
 their own, and a damaged one can crash its reader.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import os

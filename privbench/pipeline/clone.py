@@ -1,7 +1,5 @@
 """``clone``: fit and load in one go."""
 
-from __future__ import annotations
-
 import shlex
 import shutil
 import tempfile

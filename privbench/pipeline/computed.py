@@ -5,8 +5,6 @@ for it. A fit leaves it out of the model, so that nothing is measured or spent f
 it from the other rows of the clone (`privbench.postgres.computed`).
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping
 

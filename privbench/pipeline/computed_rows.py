@@ -1,7 +1,5 @@
 """Computed columns of sampled rows, which a server of this process computes, if there is one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from privbench.arrays import Rng
 from privbench.config import Config
 from privbench.domain import Codes
 from privbench.encoding import Codec, KeyedTable, generate_keys
@@ -267,7 +268,7 @@ def _whole(
 
 
 def _decoded(
-    table: Table, codec: Codec, codes: Mapping[str, Codes], rng: np.random.Generator, rows: int
+    table: Table, codec: Codec, codes: Mapping[str, Codes], rng: Rng, rows: int
 ) -> pa.Array:
     """Values of a column that match the pattern of its CHECK."""
     held = {attribute: codes[attribute] for attribute in codec.domains}

@@ -6,8 +6,6 @@ enums, CHECKs, free text, a composite key, a junction table, a self-reference, a
 a one-to-one key, a generated column, a view and indexes. No row describes a real person.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from importlib import resources

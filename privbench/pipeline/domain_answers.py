@@ -20,11 +20,11 @@ from typing import cast
 import numpy as np
 from scipy.special import ndtri
 
-from privbench.encoding import Bounds, BoundsNeed, CategoriesNeed, Cycle, PartNeed, Step, StepNeed
+from privbench.arrays import Floats
+from privbench.encoding import Bounds, BoundsNeed, CategoriesNeed, PartNeed, Step, StepNeed
 from privbench.encoding.base import Need, Released
 from privbench.encoding.scale import scale_of
 from privbench.encoding.surrogates import KIND, Surrogates
-from privbench.learning.denoise import Floats
 from privbench.learning.ranges import (
     common_step,
     cut,
@@ -160,7 +160,7 @@ def settled(
     if isinstance(need, StepNeed):
         return step(need, answers)
     if not isinstance(need, BoundsNeed):
-        return Cycle(find_cycle(answers[0].noisy, answers[0].sd) if answers else ())
+        return Step(law=find_cycle(answers[0].noisy, answers[0].sd) if answers else ())
     others = [answer.without(shared) for answer in answers] if shared is not None else []
     return bounds(others, cells) or bounds(answers, cells) or replace(need.default, cells=cells)
 

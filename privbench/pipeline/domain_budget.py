@@ -12,8 +12,6 @@ the steepest step first, as long as a step saves more than the same amount would
 synthesizer, whose error is taken to be √(σ/W) for each attribute.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -21,18 +19,11 @@ from functools import cached_property, partial
 
 import numpy as np
 
+from privbench.arrays import Floats
 from privbench.encoding import BoundsNeed, CategoriesNeed, PartNeed, StepNeed
 from privbench.encoding.base import Need
 from privbench.learning.answers import by_norms
-from privbench.pipeline.domain_error import (
-    Floats,
-    Law,
-    Noise,
-    Size,
-    list_loss,
-    range_loss,
-    total_loss,
-)
+from privbench.pipeline.domain_error import Law, Noise, Size, list_loss, range_loss, total_loss
 from privbench.pipeline.prepare import FitPlan, item_of
 from privbench.privacy import (
     MARGIN,

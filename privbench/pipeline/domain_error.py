@@ -21,22 +21,20 @@ W the weight of its units, and σ the noise of an event that gets an amount ρ (
   σ makes between two laws (TVD).
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
+from privbench.arrays import Floats
 from privbench.encoding import BoundsNeed, CategoriesNeed, CycleNeed, PartNeed, StepNeed
 from privbench.learning.denoise import falling
 from privbench.privacy import Accounting
 from privbench.privacy.queries.labels import BLOCKS, block_ends
 
-Floats: TypeAlias = NDArray[np.float64]
+Floats: TypeAlias = Floats
 
 #: Default shares of the rows that hold values of ranks 1, 2, 3–4, 5–8, …: for texts, for columns in
 #: which few rows share a value (such as names), and for numbers and times.

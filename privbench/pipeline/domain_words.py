@@ -9,8 +9,6 @@ releases alone (P17, P29). Names and addresses have no list but that of hosts.
 Paths of documents are asked for after the totals, likewise: those released join the config's.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -18,8 +16,8 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from privbench.arrays import Floats
 from privbench.config import ColumnConfig, PathType
 from privbench.encoding import Codec
 from privbench.encoding.documents import released_paths
@@ -204,13 +202,13 @@ def release_words(
 
 
 @cache
-def _usual_beginnings() -> NDArray[np.float64]:
+def _usual_beginnings() -> Floats:
     """How usual every character of `FIRSTS` is, by public words, as the first one of a text."""
     begun = bytes(word_beginnings()).decode() + "123456789" * 9
     return np.array([2.0 + begun.count(chr(point).lower()) for point in FIRSTS])
 
 
-def _letters(noisy: NDArray[np.float64], clear: float, texts: float) -> NDArray[np.float64]:
+def _letters(noisy: Floats, clear: float, texts: float) -> Floats:
     """Shares of first characters, 0 for noise, which may hide each letter, but not an alphabet.
 
     Of alphabets that noise may hide the most frequent one counts. Laws that it hides are those of
@@ -229,7 +227,7 @@ def _letters(noisy: NDArray[np.float64], clear: float, texts: float) -> NDArray[
     return held / (min(texts, held.sum()) if hidden else texts)
 
 
-def laws_of(query: WordPresence, noisy: NDArray[np.float64], sd: float) -> tuple[Pieces, Firsts]:
+def laws_of(query: WordPresence, noisy: Floats, sd: float) -> tuple[Pieces, Firsts]:
     """Shares of words, of their places and of first characters: post-processing.
 
     Public words, places and first characters count only where noise alone is unlikely.

@@ -17,7 +17,7 @@ from privbench.encoding.base import Released
 from privbench.encoding.ordered import OrderedReader
 from privbench.encoding.scale import LINEAR
 from privbench.encoding.surrogates import Surrogates
-from privbench.learning.answers import joined
+from privbench.learning.answers import Measured
 from privbench.pipeline.domain_answers import (
     Answer,
     lend_ranges,
@@ -213,8 +213,8 @@ def _better(session: Session, table: str, second: Answer, totals: Mapping[str, f
     query = Total(table)
     first = next(step.event.amount for step in session.trace if step.query == query)
     sd = session.noise_scale(query, first)
-    mean, _ = joined((np.array(totals[table]), sd), (second.noisy.reshape(-1)[0], second.sd))
-    return max(float(mean), 1.0)
+    known = Measured(query, np.array([totals[table]]), sd)
+    return max(known.join(Measured(query, second.noisy, second.sd)).counts.item(), 1.0)
 
 
 def _cells(plan: FitPlan, session: Session, sizes: Mapping[str, Size]) -> dict[str, int]:

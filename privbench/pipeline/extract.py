@@ -4,10 +4,8 @@ Memory holds rows as codes (small integers, or grid points until their bounds ar
 row indices of parents; key values are dropped as soon as they are matched.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -54,13 +52,9 @@ class Extract:
     public: Mapping[str, pa.Table]  # rows of public tables as text, verbatim
 
 
-@dataclass(frozen=True)
-class _Encoded:
-    """Rows of one table: per column, the pieces that its reader made, one for each batch."""
-
-    rows: int
-    pieces: dict[str, list[dict[str, Any]]]
-    keys: dict[str, list[pa.Array]]
+#: Rows of one table: their number; per column, the pieces that its reader made, one for each
+#: batch; and the arrays of each column of keys.
+_Encoded = tuple[int, dict[str, list[dict[str, Any]]], dict[str, list[pa.Array]]]
 
 
 @dataclass(frozen=True, repr=False)
@@ -208,15 +202,16 @@ def _read_private(
     found = list[_Encoded]()
     for piece in _encoded(snapshot, item, keys, parts, workers):
         found.append(piece)
-        reporter.advance(f"read {item.table.key}", sum(part.rows for part in found))
+        reporter.advance(f"read {item.table.key}", sum(rows for rows, _, _ in found))
     attributes: dict[str, Attribute] = {}
     for name, reader in item.readers.items():
-        attributes.update(reader.collect([one for part in found for one in part.pieces.pop(name)]))
+        pieces = [one for _, columns, _ in found for one in columns.pop(name)]
+        attributes.update(reader.collect(pieces))
     return _Raw(
-        sum(part.rows for part in found),
+        sum(rows for rows, _, _ in found),
         attributes,
         {
-            name: pa.chunked_array([one for part in found for one in part.keys[name]])
+            name: pa.chunked_array([one for _, _, columns in found for one in columns[name]])
             for name in keys
         },
     )
@@ -254,16 +249,17 @@ def encode(
     batches: Iterable[pa.RecordBatch], readers: Mapping[str, ColumnReader], keys: list[str]
 ) -> _Encoded:
     """Encode batches by the readers of their columns; key columns stay as they are."""
-    made = _Encoded(0, {name: [] for name in readers}, {name: [] for name in keys})
     rows = 0
+    pieces: dict[str, list[dict[str, Any]]] = {name: [] for name in readers}
+    columns: dict[str, list[pa.Array]] = {name: [] for name in keys}
     for batch in batches:
         arrays = dict(zip(batch.schema.names, batch.columns, strict=True))
         for name, reader in readers.items():
-            made.pieces[name].append(_piece(reader, arrays))
+            pieces[name].append(_piece(reader, arrays))
         for name in keys:
-            made.keys[name].append(_plain(arrays[name]))
+            columns[name].append(_plain(arrays[name]))
         rows += batch.num_rows
-    return replace(made, rows=rows)
+    return rows, pieces, columns
 
 
 def _piece(reader: ColumnReader, arrays: Mapping[str, pa.Array]) -> dict[str, Any]:

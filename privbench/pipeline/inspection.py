@@ -1,7 +1,5 @@
 """``inspect`` and ``check``: what follows from the catalog alone. Neither reads rows."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field

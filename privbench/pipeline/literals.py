@@ -1,7 +1,5 @@
 """Values in the DDL, which become part of the release: the owner reviews them once (P4)."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Sequence
 

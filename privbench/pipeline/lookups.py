@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from privbench.arrays import Rng
 from privbench.domain import Codes
 from privbench.encoding import Codec
 from privbench.encoding.keys.repair import exchanged
@@ -108,7 +109,7 @@ def _taken(table: SyntheticTable, rows: Indices) -> SyntheticTable:
 
 
 def _extended(
-    table: SyntheticTable, rows: int, codecs: Mapping[str, Codec], rng: np.random.Generator
+    table: SyntheticTable, rows: int, codecs: Mapping[str, Codec], rng: Rng
 ) -> SyntheticTable:
     """The table with at least so many rows; where it has none, of any cells."""
     if table.rows >= rows:
@@ -129,7 +130,7 @@ def _targets(
     known: Indices,
     others: Indices,
     law: Surrogates | None,
-    rng: np.random.Generator,
+    rng: Rng,
 ) -> Indices:
     """The look-up's row of every row: ``known`` by the code of its label, else one of ``others``.
 
@@ -156,7 +157,7 @@ def _calendar(
     codecs: Codecs,
     made: dict[str, SyntheticTable],
     scale: float,
-    rng: np.random.Generator,
+    rng: Rng,
 ) -> dict[str, pa.Array]:
     """Give a calendar a row for each date, to which references lead; its key and what follows.
 
@@ -213,7 +214,7 @@ class _Dates(NamedTuple):
     values: pa.Array
 
     @classmethod
-    def drawn(cls, codec: Codec, table: SyntheticTable, rng: np.random.Generator) -> _Dates:
+    def drawn(cls, codec: Codec, table: SyntheticTable, rng: Rng) -> _Dates:
         days = codec.dates if isinstance(codec, TextCodec) else codec
         assert isinstance(days, OrderedCodec)
         values = _decoded(codec, table, rng)
@@ -281,7 +282,7 @@ def _part(part: str, days: pa.Array, codec: Codec, drawn: pa.Array) -> pa.Array 
     return best
 
 
-def _decoded(codec: Codec, table: SyntheticTable, rng: np.random.Generator) -> pa.Array:
+def _decoded(codec: Codec, table: SyntheticTable, rng: Rng) -> pa.Array:
     return codec.decode({name: table.codes[name] for name in codec.domains}, rng, table.rows)
 
 

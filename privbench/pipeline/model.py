@@ -7,8 +7,6 @@ checked against an allow-list before it is executed. It holds no timings, row co
 or host names (P5).
 """
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import json

@@ -5,8 +5,6 @@ also notes it in the target (`privbench.postgres.unfinished`). The loader's last
 the other tables, repairs, and finishes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing

@@ -1,7 +1,5 @@
 """``plan``: the expected events of a fit, found from the catalog alone."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby

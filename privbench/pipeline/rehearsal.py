@@ -34,9 +34,7 @@ from privbench.encoding import (
     BoundsNeed,
     CategoriesNeed,
     ColumnReader,
-    Cycle,
     Step,
-    StepNeed,
     reader,
     role_of,
 )
@@ -379,7 +377,7 @@ def _released(plan: ColumnReader) -> dict[str, Released]:
         if isinstance(need, (BoundsNeed, CategoriesNeed)):
             found[need.attribute] = need.default
         else:
-            found[need.attribute] = Step(None) if isinstance(need, StepNeed) else Cycle()
+            found[need.attribute] = Step()
     return found
 
 

@@ -1,7 +1,5 @@
 """``run``: a workload on one database."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, Unpack

@@ -5,8 +5,6 @@ is then a CHECK like any other: the encoding uses it, the model's DDL creates it
 the rows that violate it. Rules are checked as strictly as expressions from an unknown author.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace

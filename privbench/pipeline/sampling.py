@@ -1,7 +1,5 @@
 """``sample``: write a model's clone as files; needs neither the source nor a database."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Sequence

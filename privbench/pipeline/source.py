@@ -1,7 +1,5 @@
 """The source's catalog, read once per command: schema, identity, DDL. Reads no rows."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 

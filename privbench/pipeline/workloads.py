@@ -3,8 +3,6 @@
 Workloads made from a model may be published; all others are for the data's owner alone.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from contextlib import ExitStack

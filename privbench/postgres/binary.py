@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from privbench.arrays import Mask
 from privbench.schema import ColumnType
 
 #: The bytes that come before the rows and after them.
@@ -40,7 +41,7 @@ _WHOLE = 5
 _NEGATIVE = 0x4000
 
 #: A field of all rows: its type, its values, and a mask of the rows that lack it (None: no row).
-_Field = tuple[np.dtype[Any], Any, NDArray[np.bool_] | None]
+_Field = tuple[np.dtype[Any], Any, Mask | None]
 
 
 def has_form(kind: ColumnType) -> bool:

@@ -12,8 +12,6 @@ column keeps a stand-in there (NULL, its default or a constant), which is counte
 expression never stops a load.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Collection, Sequence
 from itertools import count

@@ -15,6 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from psycopg import sql
 
+from privbench.arrays import Ints, Mask
 from privbench.domain import Known
 from privbench.postgres.connect import SELECT, Connection
 from privbench.postgres.statement import build
@@ -36,8 +37,7 @@ OTHER = "\x00"
 #: A range of pages: the first, and one past the last, or None for all that follow.
 PageRange = tuple[int, int | None]
 #: The words of all rows as vectors, one vector for each word of a row.
-_Sent = Sequence[NDArray[np.int64]]
-_Read = Callable[[_Sent], pa.Array]
+_Sent = Sequence[Ints]
 
 
 @dataclass
@@ -49,7 +49,7 @@ class Packing:
     # SQL of every word: an expression that gives its bytes, or the bit fields of an int8.
     words: list[sql.Composable | list[sql.Composable]] = field(default_factory=list)
     # Readers of the columns, in the order in which the columns were added.
-    columns: list[_Read] = field(default_factory=list)
+    columns: list[Callable[[_Sent], pa.Array]] = field(default_factory=list)
     _used: dict[int, int] = field(default_factory=dict)
 
     def statement(self, connection: Connection, source: sql.Composable) -> tuple[str, str]:
@@ -96,7 +96,7 @@ class Packing:
             return False
         return True
 
-    def _bits(self, number: sql.Composable, size: int) -> Callable[[_Sent], NDArray[np.int64]]:
+    def _bits(self, number: sql.Composable, size: int) -> Callable[[_Sent], Ints]:
         """Add a bit field for numbers below ``size`` to a word with room; return its reader."""
         width = (size - 1).bit_length()
         fitting = (place for place, used in self._used.items() if used + width <= _BITS)
@@ -230,5 +230,5 @@ def _int8(number: int) -> sql.Composable:
     return sql.SQL(f"({number})::bigint")
 
 
-def _array(values: NDArray[np.generic], null: NDArray[np.bool_], type_: pa.DataType) -> pa.Array:
+def _array(values: NDArray[np.generic], null: Mask, type_: pa.DataType) -> pa.Array:
     return pa.array(values, mask=null if null.any() else None).cast(type_, safe=False)

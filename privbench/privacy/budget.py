@@ -1,7 +1,5 @@
 """Turns public shares of the budget into amounts, so that no root table exceeds the total."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping
 from fractions import Fraction

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from privbench.arrays import Ints
 from privbench.domain import Codes, Domain
 from privbench.errors import PrivacyRefusal, SchemaError
 from privbench.privacy.recoding import EdgesRecoding, LabelsRecoding, Recoding
@@ -26,7 +27,7 @@ from privbench.privacy.units import BOTTOM, Index, Units, index_type, system_key
 #: integers for the same database, because its weights, and the random ranks that decide them in
 #: truncated tables, are drawn once, in the process of the session. A counter adds no noise and
 #: writes no ledger; nothing that it returns leaves `Session` but through a mechanism.
-Counter = Callable[["PrivateDatabase", Any], list[NDArray[np.int64]]]
+Counter = Callable[["PrivateDatabase", Any], list[Ints]]
 
 #: Most bytes of derived arrays (rows of regions, codes of owners) that one database caches.
 CACHE_BYTES = 256 * 2**20
@@ -72,7 +73,7 @@ class Grid(_Private):
 
     __slots__ = ("_values",)
 
-    def __init__(self, values: NDArray[np.int64]) -> None:
+    def __init__(self, values: Ints) -> None:
         self._values = np.asarray(values, dtype=np.int64)
 
     def __len__(self) -> int:
@@ -124,7 +125,7 @@ class Words(_Private):
 
     __slots__ = ("_ends", "_firsts", "_keys", "_words")
 
-    def __init__(self, words: Labels, ends: NDArray[np.int64], firsts: NDArray[np.int32]) -> None:
+    def __init__(self, words: Labels, ends: Ints, firsts: NDArray[np.int32]) -> None:
         if int(ends[-1] if ends.size else 0) != len(words) or ends.shape != firsts.shape:
             raise SchemaError("the words of a text are not those of its rows.")
         self._words, self._ends, self._firsts = words, ends, firsts
@@ -139,7 +140,7 @@ class Words(_Private):
             self._keys = units.keys(len(self._words), f"words of {table}")
         return self._keys
 
-    def _of(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _of(self, rows: Ints) -> tuple[Ints, Ints]:
         """The places of the words of some rows among all words, and the row of each."""
         starts = np.where(rows > 0, self._ends[rows - 1], 0)
         sizes = self._ends[rows] - starts

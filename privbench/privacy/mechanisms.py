@@ -12,8 +12,6 @@ two databases further apart in any norm, so it costs nothing; with scales of at 
 comes near the ends of a 64-bit integer (where OpenDP saturates, which is post-processing too).
 """
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from bisect import bisect_left

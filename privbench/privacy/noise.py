@@ -3,8 +3,6 @@
 A fit whose source is not private is stamped NOT PRIVATE in every event.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from privbench.arrays import Ints
 from privbench.limits import Amount, Natural
 from privbench.privacy.spec import DatabaseSpec
 from privbench.privacy.units import GRID as GRID
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from privbench.privacy.data import PrivateDatabase
 
 #: An exact statistic, any shape.
-Integers = NDArray[np.int64]
+Integers = Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +116,7 @@ class PublicArray:
         array = np.array(values)
         if array.size and array.dtype.kind not in "iu":
             raise ValueError("public arrays must hold integers")
-        self.values: NDArray[np.int64] = np.ascontiguousarray(array, dtype=np.int64)
+        self.values: Ints = np.ascontiguousarray(array, dtype=np.int64)
         self.values.flags.writeable = False
         self.norm = float(np.abs(self.values.astype(np.float64)).sum())  # L1, in floating point
         content = hashlib.sha256(repr(self.values.shape).encode())

@@ -6,8 +6,6 @@ results another, so that each counts whole or not at all. `Session.ask` states w
 after a kill.
 """
 
-from __future__ import annotations
-
 import base64
 import zlib
 from collections.abc import Callable, Sequence

@@ -6,16 +6,14 @@ that fails leaves the event spent. Questions that do not depend on each other ta
 together (`Session.ask`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from privbench.arrays import Floats
 from privbench.domain import Domain
 from privbench.errors import PrivacyRefusal
 from privbench.privacy.accountant import Accountant, Guarantee
@@ -99,7 +97,7 @@ class Session:
         """What is promised after the events so far, as (ε, δ); lost events are included."""
         return self._release.loss()
 
-    def measure(self, query: Query, amount: float, label: str) -> NDArray[np.float64]:
+    def measure(self, query: Query, amount: float, label: str) -> Floats:
         """The statistic plus noise, in counted units: noisy grid units divided by ``query.unit``.
 
         Discrete Laplace by the L1 sensitivity, or discrete Gaussian by the L2 sensitivity. The
@@ -109,7 +107,7 @@ class Session:
         (noisy,) = self.measure_all([Measurement(query, amount, label)])
         return noisy
 
-    def measure_all(self, questions: Sequence[Measurement]) -> list[NDArray[np.float64]]:
+    def measure_all(self, questions: Sequence[Measurement]) -> list[Floats]:
         """Several measurements as one batch (`ask`), in counted units; errors as in `measure`."""
         found = zip(questions, self.ask(questions), strict=True)
         return [np.asarray(noisy) / float(item.query.unit) for item, noisy in found]

@@ -1,7 +1,5 @@
 """Keep values of private rows out of the texts of errors."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import TypeVar
 

@@ -5,8 +5,6 @@ tables have units that can hold its rows, and so to which root tables an event i
 (`DatabaseSpec.roots`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, Self

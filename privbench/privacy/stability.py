@@ -5,8 +5,6 @@ by the audit for a whole fit and by the tests for every query. All of it is comp
 rows: CONFIDENTIAL.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privbench.arrays import Mask
 from privbench.errors import SchemaError
 from privbench.privacy.data import PrivateDatabase, PrivateTable
 from privbench.privacy.query import Integers, Query
@@ -48,9 +47,7 @@ def remove_unit(database: PrivateDatabase, root_table: str, row: int) -> Private
     return smaller
 
 
-def _restrict(
-    database: PrivateDatabase, name: str, keep: dict[str, NDArray[np.bool_]]
-) -> PrivateTable:
+def _restrict(database: PrivateDatabase, name: str, keep: dict[str, Mask]) -> PrivateTable:
     table, stays = database._tables[name], keep[name]
     parents = {}
     for key in database.spec.tables[name].keys:
@@ -62,7 +59,7 @@ def _restrict(
     return PrivateTable(int(stays.sum()), attributes, parents)
 
 
-def _redirect(edges: Index, stays: NDArray[np.bool_]) -> Index:
+def _redirect(edges: Index, stays: Mask) -> Index:
     """Row indices of targets after the removal of rows; ⊥ if the target itself is removed."""
     if not stays.size:
         return edges

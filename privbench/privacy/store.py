@@ -16,8 +16,6 @@ The file is trusted with nothing: anything but the one expected table is refused
 read.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -16,6 +16,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from privbench.arrays import Ints, Mask
 from privbench.privacy.spec import DatabaseSpec
 
 #: Grid of the weights: a weight of 1 is GRID units.
@@ -91,7 +92,7 @@ def random_ranks(identity: Index, keys: NDArray[np.uint64]) -> Index:
     return ranks
 
 
-def _by_unit_and_key(identity: Index, keys: NDArray[np.uint64]) -> NDArray[np.int64]:
+def _by_unit_and_key(identity: Index, keys: NDArray[np.uint64]) -> Ints:
     """The order of rows by unit, then by key.
 
     One number holds the unit and as many leading bits of the key as there is room for: one sort
@@ -108,7 +109,7 @@ def _by_unit_and_key(identity: Index, keys: NDArray[np.uint64]) -> NDArray[np.in
     return np.asarray(order)
 
 
-def tally(places: Index, size: int) -> NDArray[np.int64]:
+def tally(places: Index, size: int) -> Ints:
     """How often every place from 0 to before ``size`` occurs; negative ones are left out.
 
     It is counted block by block, since NumPy first makes a wider copy of what it counts.
@@ -209,7 +210,7 @@ class Units:
         counts = tally(identity - least, most - least + 1)
         return least, counts.astype(index_type(identity.size))
 
-    def blocks(self, table: str) -> Iterator[NDArray[np.int64]]:
+    def blocks(self, table: str) -> Iterator[Ints]:
         """The positions of all rows in blocks, so that less memory is used at once.
 
         All rows of a unit are in one block.
@@ -235,7 +236,7 @@ class Units:
             ranks[rows] = random_ranks(identity[rows], keys[rows])
         return ranks
 
-    def first(self, table: str, most: int) -> NDArray[np.bool_]:
+    def first(self, table: str, most: int) -> Mask:
         """A mask of the rows that count where ``most`` rows of a unit do, shape (rows,).
 
         They are the first of the unit's rows by random rank, whatever a constraint says of their

@@ -12,8 +12,6 @@ Nothing is drawn here: weights, ranks and noise come from the process of the ses
 is a function of its arguments, so one that is run again on another worker gives the same integers.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import re
 import socket
@@ -30,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privbench import __version__
+from privbench.arrays import Ints
 from privbench.errors import ConfigError, ConnectionFailed, PrivbenchError, UsageError
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries.axes import Read
@@ -315,7 +314,7 @@ def unpacked(part: tuple[NDArray[Any], int]) -> NDArray[Any]:
 
 
 def count_part(
-    public: tuple[list[NDArray[np.int64] | None], list[int], Sequence[Sequence[int]]],
+    public: tuple[list[Ints | None], list[int], Sequence[Sequence[int]]],
     *columns: tuple[NDArray[Any], int],
 ) -> list[Integers]:
     """Count in a worker: histograms of its rows alone.

@@ -34,10 +34,8 @@ _TYPES = {
 }
 _PARQUET = "application/x-parquet"
 
-Digests = Mapping[str, tuple[str, int]]
 
-
-def croissant(bundle: Bundle, digests: Digests) -> str:
+def croissant(bundle: Bundle, digests: Mapping[str, tuple[str, int]]) -> str:
     """Croissant metadata of the Parquet files: each with its digest, a record set a table."""
     tables = [table for table in bundle.tables if table.columns]
     files = [

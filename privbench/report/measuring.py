@@ -12,7 +12,7 @@ from privbench.config import Config
 from privbench.metrics import integrity, statistics
 from privbench.metrics.base import Floats, summarise
 from privbench.metrics.columns import is_public
-from privbench.metrics.correlation import association
+from privbench.metrics.correlation import association, mean_difference
 from privbench.metrics.fanout import FanoutPart, fanout
 from privbench.metrics.fidelity import CodedColumn, TableFidelity, fidelity
 from privbench.metrics.integrity import CheckPart
@@ -167,14 +167,14 @@ def _correlations(found: Mapping[str, TableFidelity]) -> list[CorrelationPart]:
 def _correlation(table: str, found: TableFidelity) -> CorrelationPart:
     columns = found.columns[:_COLUMNS]
     ordered = [column.ordered for column in columns]
-    matrices = association(columns, ordered)
+    real, clone = association(columns, ordered)
     return CorrelationPart(
         table=table,
         columns=[column.name for column in columns],
         ordered=ordered,
-        real=_matrix(matrices.real),
-        clone=_matrix(matrices.clone),
-        mean_difference=matrices.mean_difference,
+        real=_matrix(real),
+        clone=_matrix(clone),
+        mean_difference=mean_difference(real, clone),
         left_out=[column.name for column in found.columns[_COLUMNS:]],
     )
 

@@ -122,30 +122,23 @@ def suggested_labels(
     return tuple(label for label in result if least <= len(label) <= top)
 
 
-@dataclass(frozen=True, slots=True)
-class SuggestedRange:
-    """A range that a column's name suggests."""
-
-    low: str  # literal of the lower end
-    high: str  # literal of the upper end
-    hard: bool  # whether no value of its kind passes the ends: there is no thirteenth month
-
-
-def suggested_range(column: str, *, whole: bool = True) -> SuggestedRange | None:
+def suggested_range(column: str, *, whole: bool = True) -> tuple[str, str, bool] | None:
     """The range to take for a column of numbers by its name; None without a suggestion.
 
+    It is a literal of either end, and whether no value of its kind passes the ends: there is no
+    thirteenth month.
     Some suggestions, those of flags and codes, apply to ``whole`` numbers alone: ``approved`` may
     also be an amount.
 
-    >>> suggested_range("birthYear").high, suggested_range("points")
+    >>> suggested_range("birthYear")[1], suggested_range("points")
     ('2030', None)
-    >>> suggested_range("exp_month").hard, suggested_range("age").hard
+    >>> suggested_range("exp_month")[2], suggested_range("age")[2]
     (True, False)
     """
     item = _first("suggestions", "ranges", column)
     if item is None or (item.get("whole", False) and not whole):
         return None
-    return SuggestedRange(item["low"], item["high"], item.get("firm", False))
+    return item["low"], item["high"], item.get("firm", False)
 
 
 def suggested_dates(column: str) -> tuple[str, str] | None:

@@ -16,10 +16,10 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from privbench.arrays import Rng
 from privbench.rules.facts import column_rules, length_limits
 from privbench.schema import Check, Column, Rule, Table
 
@@ -69,7 +69,7 @@ class Node:
     width: int  # the greatest number of pieces that its texts may be made of
     # Makes random texts, shape (rows,). Its arguments are the number of rows, how many copies
     # beyond its least number an unbounded repetition may have, and a source of randomness.
-    make: Callable[[int, int, np.random.Generator], pa.Array]
+    make: Callable[[int, int, Rng], pa.Array]
 
 
 def _one_of(alphabet: str) -> Node:
@@ -87,7 +87,7 @@ def _in_turn(parts: Sequence[Node]) -> Node:
 
 
 def _choice(parts: Sequence[Node]) -> Node:
-    def make(rows: int, extra: int, rng: np.random.Generator) -> pa.Array:
+    def make(rows: int, extra: int, rng: Rng) -> pa.Array:
         which = pa.array(rng.integers(len(parts), size=rows))
         return pc.choose(which, *(part.make(rows, extra, rng) for part in parts))
 
@@ -100,7 +100,7 @@ def _repeated(part: Node, least: int, greatest: int | None) -> Node:
     def most(extra: int) -> int:
         return least + extra if greatest is None else min(greatest, least + extra)
 
-    def make(rows: int, extra: int, rng: np.random.Generator) -> pa.Array:
+    def make(rows: int, extra: int, rng: Rng) -> pa.Array:
         count = rng.integers(least, most(extra) + 1, size=rows)
         made = pa.repeat("", rows)
         for turn in range(most(extra)):
@@ -266,7 +266,7 @@ class Pattern:
     # ``upper`` or ``lower`` where the CHECK demands nothing but this case, else None.
     case: str | None = None
 
-    def replace_bad(self, texts: pa.Array, rng: np.random.Generator) -> pa.Array:
+    def replace_bad(self, texts: pa.Array, rng: Rng) -> pa.Array:
         """Replace the texts that do not match, or change their case; NULL stays."""
         if self.case is not None:
             return (pc.utf8_upper if self.case == "upper" else pc.utf8_lower)(texts)
@@ -276,7 +276,7 @@ class Pattern:
             return texts
         return pc.replace_with_mask(texts.cast(pa.string()), bad, self.make(rows, rng))
 
-    def make(self, rows: int, rng: np.random.Generator) -> pa.Array:
+    def make(self, rows: int, rng: Rng) -> pa.Array:
         """Texts that match, shape (rows,)."""
         made = self.tree.make(rows, EXTRA, rng)
         if self.length is None:
@@ -284,7 +284,7 @@ class Pattern:
         short = self.tree.make(rows, 0, rng)
         return pc.if_else(pc.less_equal(pc.utf8_length(made), self.length), made, short)
 
-    def distinct(self, rows: int, rng: np.random.Generator) -> pa.Array:
+    def distinct(self, rows: int, rng: Rng) -> pa.Array:
         """Different texts that match, up to `rows` of them."""
         result = self.make(rows, rng).unique()
         for _ in range(_DRAWS):

@@ -1,7 +1,5 @@
 """Synthesizers, found by name through the entry points ``privbench.synthesizers``."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from privbench import plugins

@@ -1,7 +1,5 @@
 """Synthesizers that learn sizes, keys and one-way marginals by `learning.graphical`."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +8,7 @@ from typing import Any, ClassVar
 from numpy.typing import NDArray
 
 from privbench.errors import ModelError
-from privbench.learning.answers import Answer, measured
+from privbench.learning.answers import Measured, measured
 from privbench.learning.denoise import Noise, noise_law
 from privbench.learning.graphical.budget import Budget, Learns
 from privbench.learning.graphical.database import DatabaseFit
@@ -98,8 +96,8 @@ class TableFit:
         """Law of the noise."""
         return noise_law(self.session.accounting)
 
-    def measure(self, query: Query, amount: float, label: str) -> Answer:
-        """A measurement and the standard deviation of its noise, in counts."""
+    def measure(self, query: Query, amount: float, label: str) -> Measured:
+        """A noisy measurement, which unpacks to its counts and their standard deviation."""
         (found,) = measured(self.session, [Measurement(query, amount, label)])
         return found
 

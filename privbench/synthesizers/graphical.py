@@ -1,7 +1,5 @@
 """The default synthesizer: a graphical model per table, given its owners."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar

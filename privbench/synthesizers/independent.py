@@ -5,8 +5,6 @@ pairs of columns and without columns of the targets of references: their part of
 one-ways and fan-ins.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from privbench.learning.graphical.budget import Learns

@@ -1,7 +1,5 @@
 """The model that a fit releases: the law of every table and of every reference."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from privbench.config import ColumnConfig
-from privbench.encoding.base import Cycle, CycleNeed, Step, StepNeed
+from privbench.encoding.base import CycleNeed, Step, StepNeed
 from privbench.encoding.bounds import Bounds, BoundsNeed
 from privbench.encoding.keys.columns import role_of
 from privbench.encoding.registry import reader
@@ -104,7 +104,7 @@ def release(plan, rng, **given):
             answers[need.attribute] = Step(rng.choice([None, *need.choices]))
         elif isinstance(need, CycleNeed):
             law = rng.dirichlet(np.full(need.cells, 0.2)) if rng else ()
-            answers[need.attribute] = Cycle(tuple(map(float, law)))
+            answers[need.attribute] = Step(law=tuple(map(float, law)))
         elif need.grid:
             answers[need.attribute] = tuple(str(point) for point in rng.integers(-1000, 1000, 3))
         elif (labels := LABELS.get(plan.column.type.base[:4])) is not None:

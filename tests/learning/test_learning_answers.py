@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privbench.encoding.surrogates import times
-from privbench.learning.answers import in_weight, joined, of_lists
+from privbench.learning.answers import Measured, of_lists
 from privbench.learning.surrogates import surrogates
 from privbench.privacy import (
     Accountant,
@@ -66,20 +66,21 @@ def test_of_lists_gives_counts_of_cells_and_none_of_owned_tables(session):
 
 
 def test_an_unknown_cell_takes_the_other_answer():
-    first = np.array([10.0, 0.0]), np.array([1.0, np.inf])
-    second = np.array([20.0, 30.0]), np.array([1.0, 2.0])
-    noisy, sd = joined(first, second)
+    first = Measured(None, np.array([10.0, 0.0]), np.array([1.0, np.inf]))
+    noisy, sd = first.join(Measured(None, np.array([20.0, 30.0]), np.array([1.0, 2.0])))
     assert noisy == pytest.approx([15.0, 30.0])
     assert sd == pytest.approx([0.5**0.5, 2.0])
 
 
 def test_a_marginal_of_units_by_norms_is_scaled_to_what_is_expected():
     expected = np.array([100.0, 50.0, 0.0])
-    noisy, sd = in_weight(1.5 * expected + np.array([5.0, -5.0, 8.0]), 8.0, expected)
+    counts = 1.5 * expected + np.array([5.0, -5.0, 8.0])
+    noisy, sd = Measured(None, counts, 8.0).in_weight(expected)
     assert noisy[:2] == pytest.approx([100, 50], abs=6)
     assert sd == pytest.approx(8 / 1.5, rel=0.04)
-    assert in_weight(-expected, 8.0, expected)[1] == 8.0
-    assert in_weight(9 * expected, 9.0, expected)[1] == pytest.approx(9 / 3**0.5)
+    assert Measured(None, -expected, 8.0).in_weight(expected).sd == 8.0
+    scaled = Measured(None, 9 * expected, 9.0).in_weight(expected)
+    assert scaled.sd == pytest.approx(9 / 3**0.5)
 
 
 # The law of unnamed values: as many as there are, each as often as noise lets it be told.

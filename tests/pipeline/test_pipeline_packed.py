@@ -95,10 +95,10 @@ def plans(table):
 
 def read(snapshot, table, readers, known):
     expressions = [pair for one in readers for pair in one.select(sql.Identifier(one.name))]
-    found = encode(
+    rows, pieces, _ = encode(
         snapshot.stream(table, expressions, known=known), {one.name: one for one in readers}, []
     )
-    return found.rows, {one.name: one.collect(found.pieces[one.name]) for one in readers}
+    return rows, {one.name: one.collect(pieces[one.name]) for one in readers}
 
 
 def same(one, other):

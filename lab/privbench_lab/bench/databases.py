@@ -155,10 +155,10 @@ def _strong(real: pd.DataFrame, made: pd.DataFrame) -> tuple[Floats, Floats]:
     Only pairs whose association in the source is at least `_STRONG` count.
     """
     coded = [_coded(real[name], made[name]) for name in real.columns]
-    found = association([column for column, _ in coded], [ordered for _, ordered in coded])
+    source, clone = association([column for column, _ in coded], [order for _, order in coded])
     child = np.array([name.startswith("c.") for name in real.columns])
-    strong = np.outer(~child, child) & (np.abs(found.real) >= _STRONG)
-    return found.real[strong], np.nan_to_num(found.clone[strong])
+    strong = np.outer(~child, child) & (np.abs(source) >= _STRONG)
+    return source[strong], np.nan_to_num(clone[strong])
 
 
 def _coded(real: pd.Series, made: pd.Series) -> tuple[Coded, bool]:

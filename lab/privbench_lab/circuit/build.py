@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privbench.arrays import Floats, Ints
 from privbench.domain import Domain
-from privbench.learning.draw import Floats, Ints
 from privbench_lab.circuit.structure import LEAF, PRODUCT, SUM, Circuit
 
 

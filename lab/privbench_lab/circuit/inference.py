@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privbench.learning.draw import Floats, Ints
+from privbench.arrays import Floats, Ints
 from privbench_lab.circuit.structure import SUM, Circuit
 
 #: Most cells of the (nodes, batch) array of one pass; a limit on memory alone.

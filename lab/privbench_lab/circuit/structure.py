@@ -19,9 +19,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from privbench.arrays import Floats, Ints
 from privbench.domain import Codes, Domain
 from privbench.errors import ModelError
-from privbench.learning.draw import CHUNK_ROWS, Floats, Ints, choose, draw
+from privbench.learning.draw import CHUNK_ROWS, choose, draw
 
 #: Kinds of nodes.
 LEAF, PRODUCT, SUM = 0, 1, 2

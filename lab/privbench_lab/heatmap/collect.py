@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from privbench.arrays import Floats
 from privbench.errors import DatabaseError
-from privbench.metrics.base import Floats
 from privbench.metrics.fidelity import TableFidelity
 from privbench.postgres.snapshot import Snapshot
 from privbench.report.document import QueryPart

@@ -16,9 +16,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from privbench.arrays import Floats, Ints
 from privbench.encoding import Codec
-from privbench.learning.graphical.estimate import Ints
-from privbench.metrics.base import Floats
 from privbench.report.section_plugins import Modelled
 from privbench.synthesizers.model import DatabaseModel
 from privbench_lab.circuit import Circuit, probabilities

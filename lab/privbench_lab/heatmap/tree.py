@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 from psycopg import sql
 
+from privbench.arrays import Floats
 from privbench.learning.information import mutual_information
 from privbench.metrics import canon
-from privbench.metrics.base import Floats
 from privbench.metrics.correlation import contingency, cramers_v
 from privbench.metrics.fidelity import CodedColumn
 from privbench.postgres.connect import SELECT, Connection

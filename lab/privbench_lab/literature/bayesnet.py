@@ -26,9 +26,10 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
+from privbench.arrays import Floats
 from privbench.errors import ConfigError
-from privbench.learning.answers import Answer, joined, measured
-from privbench.learning.graphical.estimate import Floats, shrink
+from privbench.learning.answers import Measured, measured
+from privbench.learning.graphical.estimate import shrink
 from privbench.privacy import Accounting, DatabaseSpec, Measurement, Session, noise_sd
 from privbench.privacy.queries import Histogram
 from privbench.synthesizers.base import Options, PlanInput
@@ -121,7 +122,7 @@ class BayesnetSynthesizer(CircuitSynthesizer[BayesnetOptions]):
         domains = fit.spec.tables[fit.table].attributes
         sizes = {name: domain.size for name, domain in domains.items()}
         shares = dict.fromkeys(graph.parents, 1.0 / len(graph.parents))
-        found: dict[str, list[Answer]] = {name: [] for name in graph.parents}
+        found: dict[str, list[Measured]] = {name: [] for name in graph.parents}
         for what, part in self._stages(fit.spec, fit.table, fit.amount, fit.start):
             amounts = {name: fit.amount * part * share for name, share in shares.items()}
             measurements = _questions(fit.spec, fit.table, graph, what, amounts)
@@ -190,8 +191,8 @@ def _questions(
     ]
 
 
-def _counts(answers: list[Answer], fit: TableFit) -> Floats:
+def _counts(answers: list[Measured], fit: TableFit) -> Floats:
     """Posterior mean of a node's counts from its noisy tables, above 0."""
-    mean, sd = joined(*answers)
+    mean, sd = answers[0].join(*answers[1:])
     even = np.full(mean.shape, fit.weight / mean.size)
     return shrink(mean, sd, even, fit.noise, fit.weight) + _TRACE

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from privbench.arrays import Floats
 from privbench.domain import Domain
-from privbench.learning.denoise import Floats
 from privbench_lab.circuit import Circuit, probabilities
 from privbench_lab.literature.network import Graph, Network
 

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
+from privbench.arrays import Floats
 from privbench.domain import Domain
 from privbench.errors import ConfigError
-from privbench.learning.denoise import Floats
 from privbench_lab.literature.network import Graph, Network
 
 #: Largest file that is read, in bytes uncompressed; the largest common network has a third of it.

@@ -8,13 +8,20 @@ from functools import cached_property
 
 import numpy as np
 
-from privbench.learning.answers import Measure
-from privbench.learning.denoise import Floats
+from privbench.arrays import Floats
 from privbench.privacy.queries import Column, Joint, PublicArray
 from privbench.synthesizers.database import TableFit
 from privbench_lab.literature.dpspn_plan import LEAVES, MOVE, Budget
 from privbench_lab.queries import Region, RegionMoments, Split
-from privbench_lab.spn.node import Bins, Node, estimate, region_histograms, scaled, shrink_all
+from privbench_lab.spn.node import (
+    Bins,
+    Measure,
+    Node,
+    estimate,
+    region_histograms,
+    scaled,
+    shrink_all,
+)
 
 #: Integer steps in a squared distance of 1.
 _STEP = 2**30

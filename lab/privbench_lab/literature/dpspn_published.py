@@ -11,11 +11,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from privbench.errors import PrivacyRefusal
-from privbench.learning.answers import Answer, Measure
+from privbench.learning.answers import Measured
 from privbench.privacy import GRID, DatabaseSpec, Query, Sensitivity, Session
 from privbench.privacy.queries import Histogram, Joint
 from privbench.synthesizers.database import TableFit
 from privbench_lab.queries import Region
+from privbench_lab.spn.node import Measure
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ def exactly(measure: Measure) -> Measure:
 def claims(measure: Measure, columns: int) -> Measure:
     """Leaves with the paper's sensitivity: as if a product of columns were one histogram."""
 
-    def ask(query: Query, amount: float, label: str) -> Answer:
+    def ask(query: Query, amount: float, label: str) -> Measured:
         given = Published((query,), columns) if query.kind == "joint histogram" else query
         return measure(given, amount, label)
 

@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privbench.arrays import Floats
 from privbench.domain import Codes, Domain
 from privbench.errors import ConfigError, ModelError
-from privbench.learning.answers import Answer
+from privbench.learning.answers import Measured
 from privbench.learning.denoise import Noise
-from privbench.learning.graphical.estimate import Floats, shrink
+from privbench.learning.graphical.estimate import shrink
 from privbench.privacy import DatabaseSpec
 from privbench.privacy.queries import Histogram, Joint, PublicArray
 
@@ -84,7 +85,7 @@ def bins_of(domain: Domain) -> NDArray[np.int64]:
 
 
 def learn(
-    spec: DatabaseSpec, table: str, target: str, rows: float, noise: Noise, answer: Answer
+    spec: DatabaseSpec, table: str, target: str, rows: float, noise: Noise, answer: Measured
 ) -> NaiveBayes:
     """Learn a classifier from the noisy tables of `query_of` and a released number of rows."""
     domains = spec.tables[table].attributes

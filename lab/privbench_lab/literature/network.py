@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from privbench.arrays import Floats
 from privbench.domain import Domain
 from privbench.errors import ConfigError
-from privbench.learning.denoise import Floats
 from privbench_lab.circuit import Builder, Circuit
 from privbench_lab.literature.classify import draw
 

@@ -9,9 +9,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from privbench.arrays import Floats
 from privbench.domain import Codes, Domain
 from privbench.errors import ModelError
-from privbench.learning.denoise import Floats
 from privbench.learning.graphical.table_model import State
 from privbench.privacy.queries import PublicArray
 from privbench_lab.literature.classify import draw

@@ -14,8 +14,8 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from privbench.learning.answers import Answer
-from privbench.learning.denoise import Floats
+from privbench.arrays import Floats
+from privbench.learning.answers import Measured
 from privbench.privacy import DatabaseSpec, Measurement, Query
 from privbench.privacy.queries import PublicArray
 from privbench.synthesizers.base import Options
@@ -91,7 +91,7 @@ class Learner:
         # variance of columns that hardly vary.
         return made.with_noise(np.diag(covariance) - sd, self.random)
 
-    def _measure(self, query: Query, part: float, event: str) -> Answer:
+    def _measure(self, query: Query, part: float, event: str) -> Measured:
         """The answer to a query that costs a part of the table's amount."""
         return self.fit.measure(query, part * self.fit.amount, event.format(self.fit.table))
 

@@ -13,8 +13,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from privbench.learning.answers import Measure
-from privbench.learning.graphical.estimate import Floats
+from privbench.arrays import Floats
 from privbench.learning.graphical.one_way import one_way
 from privbench.privacy import DatabaseSpec, Measurement, noise_sd
 from privbench.privacy.queries import Axis, Column, Histogram, Joint, PublicArray
@@ -23,7 +22,15 @@ from privbench.synthesizers.database import TableFit
 from privbench_lab.circuit import Builder, Circuit
 from privbench_lab.literature.circuits import CircuitSynthesizer
 from privbench_lab.queries import Region
-from privbench_lab.spn.node import Bins, Node, estimate, make_bins, region_histograms, scaled
+from privbench_lab.spn.node import (
+    Bins,
+    Measure,
+    Node,
+    estimate,
+    make_bins,
+    region_histograms,
+    scaled,
+)
 from privbench_lab.spn.splits import (
     column_split,
     dependence,

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from privbench.arrays import Floats, Ints
 from privbench.domain import Domain
+from privbench.learning.answers import Measured
 from privbench.learning.denoise import Noise
 from privbench.learning.graphical.columns import group
-from privbench.learning.graphical.estimate import Floats, Ints, rake, shrink
+from privbench.learning.graphical.estimate import rake, shrink
+from privbench.privacy import Query
 from privbench.privacy.queries import Axis, Histogram, Joint
 from privbench_lab.circuit import Builder
 from privbench_lab.queries import Region, Split
+
+#: Takes a measurement: (query, amount, label).
+Measure = Callable[[Query, float, str], Measured]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

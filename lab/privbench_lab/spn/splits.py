@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
-from privbench.learning.graphical.estimate import Floats
+from privbench.arrays import Floats
 from privbench.privacy import DatabaseSpec
 from privbench.privacy.queries import Axis, Column, Joint, PairScores, PublicArray
 from privbench_lab.queries import Region, Split

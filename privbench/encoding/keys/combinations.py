@@ -6,8 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from privbench.arrays import Mask
 from privbench.encoding.keys.references import TableRows, known
-from privbench.encoding.uniqueness import Indices, Mask
+from privbench.encoding.uniqueness import Indices
 from privbench.schema import Rule
 
 #: Rounds in which shares of combinations are fitted.

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from privbench.arrays import Mask, Rng
 from privbench.encoding.base import Codec
 from privbench.encoding.keys.columns import (
     is_counted,
@@ -38,7 +39,7 @@ from privbench.encoding.keys.sequences import (
     put_in_sequence,
 )
 from privbench.encoding.keys.trees import place_at_levels, shown_tree, tree_of, with_tree
-from privbench.encoding.uniqueness import Indices, Mask
+from privbench.encoding.uniqueness import Indices
 from privbench.errors import SchemaError
 from privbench.privacy.units import BOTTOM, Index, index_type
 from privbench.rng import generator
@@ -136,7 +137,7 @@ def _fill_deferred_key(
     key: ForeignKey,
     index: Indices,
     parent_keys: Sequence[pa.Array],
-    rng: np.random.Generator,
+    rng: Rng,
 ) -> KeyedTable:
     """Fill in a key that was deferred to break a cycle, now that its parent's rows exist."""
     work = TableRows(table, keyed.columns, {key.name: index}, rng, keyed.rows)

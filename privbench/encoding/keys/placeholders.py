@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from privbench.arrays import Ints, Mask, Rng
 from privbench.encoding.base import Codec
 from privbench.encoding.keys.columns import ValueSpace, modelled_values
 from privbench.encoding.surrogate_text import BASE36, decimal, digits, fixed_width, joined, quoted
@@ -21,8 +22,6 @@ from privbench.rng import generator
 from privbench.rules.named import packaged
 from privbench.rules.texts import column_pattern, unkept_checks
 from privbench.schema import Column, ColumnType, Table, TableName
-
-Numbers = NDArray[np.int64]
 
 #: The `room` of makers whose values have no limit of their own.
 _WIDE = 2**40
@@ -38,11 +37,11 @@ _DECIMALS, _LEAST = 9, 1e-8
 class Maker:
     """How values of a type are made."""
 
-    make: Callable[[Numbers], pa.Array]  # texts of the type from numbers below `room`
+    make: Callable[[Ints], pa.Array]  # texts of the type from numbers below `room`
     room: int = _WIDE  # how many numbers give distinct values
 
 
-def random_uuids(rows: int, rng: np.random.Generator) -> pa.Array:
+def random_uuids(rows: int, rng: Rng) -> pa.Array:
     """Version-4 UUIDs as text."""
     numerals = rng.integers(16, size=(rows, 32), dtype=np.uint8)
     numerals[:, 12] = 4
@@ -111,7 +110,7 @@ def value_space(table: Table, column: Column, codec: Codec | None, rows: int) ->
 
 
 def array_texts(
-    element: ColumnType, numbers: Numbers, sizes: Numbers, templates: Sequence[str] = ()
+    element: ColumnType, numbers: Ints, sizes: Ints, templates: Sequence[str] = ()
 ) -> pa.Array | None:
     """Array literals of the given sizes, or None where no element can be made."""
     made = of_templates(templates) if templates else part_maker(element)
@@ -132,7 +131,7 @@ def _composite(type_: ColumnType) -> Maker | None:
     if not makers:
         return _constant("()")
 
-    def make(numbers: Numbers) -> pa.Array:
+    def make(numbers: Ints) -> pa.Array:
         texts = [quoted(made.make(numbers % made.room)).fill_null("") for made in makers]
         return joined("(", pc.binary_join_element_wise(*texts, ","), ")")
 
@@ -145,7 +144,7 @@ def _range(type_: ColumnType) -> Maker | None:
         return _constant("{}" if type_.kind == "m" else "empty")
     head, tail = ("{[", "]}") if type_.kind == "m" else ("[", "]")
 
-    def make(numbers: Numbers) -> pa.Array:
+    def make(numbers: Ints) -> pa.Array:
         one = quoted(bound.make(numbers)).fill_null("")
         return joined(head, one, ",", one, tail)
 
@@ -193,7 +192,7 @@ def of_templates(texts: Sequence[str]) -> Maker:
         raise ValueError("a template has too many parts")
     makers = [_template(text, _WIDE) for text in texts]
 
-    def make(numbers: Numbers) -> pa.Array:
+    def make(numbers: Ints) -> pa.Array:
         # Each makes its own rows alone, as all rows of all templates would fill the memory.
         which = pa.array(numbers % len(makers))
         return grouped(which, lambda at, rows: makers[at].make(numbers[rows] // len(makers)))
@@ -205,14 +204,14 @@ def _template(text: str, room: int) -> Maker:
     """Literals that a template describes, such as ``POINT(# 0)``."""
     pieces = TEMPLATE_PART.split(text)
 
-    def make(numbers: Numbers) -> pa.Array:
+    def make(numbers: Ints) -> pa.Array:
         made = [_part(piece, numbers) if piece.startswith("#") else piece for piece in pieces]
         return joined(pa.repeat("", len(numbers)), *made)
 
     return Maker(make, room)
 
 
-def _part(text: str, numbers: Numbers) -> pa.Array:
+def _part(text: str, numbers: Ints) -> pa.Array:
     """One part of a template, filled in with the numbers.
 
     ``#`` is the number, ``#+`` the number plus one, ``#8h`` its eight hexadecimal digits. ``#2b``
@@ -260,7 +259,7 @@ def _geometry(type_: ColumnType) -> Maker:
     name, flags = shape_of(type_)
     name = name if name in packaged("shapes", "privbench.encoding") else "point"
 
-    def make(numbers: Numbers) -> pa.Array:
+    def make(numbers: Ints) -> pa.Array:
         size = np.full(len(numbers), 0.1)
         lot = {
             "x": numbers % 351 - 175,
@@ -273,9 +272,7 @@ def _geometry(type_: ColumnType) -> Maker:
     return Maker(make, 351 * 161)
 
 
-def shape_texts(
-    name: str, flags: str, lot: Mapping[str, NDArray[Any]], falls: NDArray[np.bool_]
-) -> pa.Array:
+def shape_texts(name: str, flags: str, lot: Mapping[str, NDArray[Any]], falls: Mask) -> pa.Array:
     """Literals of points, of lines from corner to corner, and of rings within their boxes.
 
     Lines fall or rise, rings are mirrored.
@@ -284,7 +281,7 @@ def shape_texts(
     left, more = left.replace("M", flags), " 0" * len(flags)
     counts = np.clip(lot.get("points", np.ones(len(lot["x"]))), least, most).astype(int)
 
-    def make(count: int, rows: Numbers) -> pa.Array:
+    def make(count: int, rows: Ints) -> pa.Array:
         corners = []
         for at in _outline(form, count):
             pair = []
@@ -312,7 +309,7 @@ def _outline(form: str, count: int) -> list[list[float]]:
     return found
 
 
-def grouped(keys: pa.Array, make: Callable[[Any, Numbers], pa.Array]) -> pa.Array:
+def grouped(keys: pa.Array, make: Callable[[Any, Ints], pa.Array]) -> pa.Array:
     """Texts that are made for all rows of a key at a time, in the order of the rows."""
     known = keys.dictionary_encode()
     which = known.indices.to_numpy()
@@ -339,7 +336,7 @@ def filler_of(type_: ColumnType) -> str | None:
     return "made" if maker_of(type_) is not None else None
 
 
-def fill(filler: str, type_: ColumnType, rows: int, rng: np.random.Generator) -> pa.Array:
+def fill(filler: str, type_: ColumnType, rows: int, rng: Rng) -> pa.Array:
     """Valid values of a type.
 
     The filler is one of `filler_of`, ``faker:<provider>``, ``text:<constant>``, ``null`` or

@@ -9,12 +9,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from privbench.arrays import Mask, Rng
 from privbench.encoding.base import Codec
 from privbench.encoding.keys.columns import ValueSpace
 from privbench.encoding.keys.placeholders import random_uuids, value_space
 from privbench.encoding.uniqueness import (
     Indices,
-    Mask,
     combine,
     factorize,
     later_duplicates,
@@ -38,7 +38,7 @@ class TableRows:
     # parent's kept rows, or the given rows of the table itself where the key is a self-reference.
     # Those that were given are never changed in place.
     parents: dict[str, Indices]
-    rng: np.random.Generator
+    rng: Rng
     rows: int  # number of rows, dropped ones included
     # Codecs of modelled columns, whose public lists and ranges a repair respects.
     codecs: Mapping[str, Codec] = field(default_factory=dict)
@@ -183,9 +183,7 @@ def remap(parents: Indices, keep: Mask) -> Indices:
     return result
 
 
-def draw_parents(
-    drawn: Indices, groups: Indices, wanted: Indices, rng: np.random.Generator
-) -> Indices:
+def draw_parents(drawn: Indices, groups: Indices, wanted: Indices, rng: Rng) -> Indices:
     """Draw a parent in each wanted group; `NONE` where a group is empty.
 
     Each candidate weighs one plus the number of times that it occurs in ``drawn``, so that popular
@@ -210,7 +208,7 @@ def _of_group(
 
 
 def without_repeats(
-    index: Indices, child_groups: Indices, parent_groups: Indices, rng: np.random.Generator
+    index: Indices, child_groups: Indices, parent_groups: Indices, rng: Rng
 ) -> Indices:
     """Parents without replacement: later repeats take unused parents of their own group.
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from privbench.arrays import Floats
 from privbench.learning.graphical.budget import MOST_CANDIDATES
 from privbench.learning.graphical.columns import LEVELS, Variable
-from privbench.learning.graphical.estimate import Floats
 from privbench.privacy import GRID, DatabaseSpec
 from privbench.privacy.queries import Axis, DependenceScores, PairScores, PublicArray
 

@@ -14,11 +14,10 @@ from math import exp, log
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from privbench.arrays import Floats, Ints, Mask
 from privbench.domain import Codes, Domain
-from privbench.learning.graphical.estimate import Floats, Ints
 from privbench.learning.graphical.sizes import MANY, ONE, Buckets
 from privbench.privacy import DatabaseSpec, KeySpec
 from privbench.privacy.queries import (
@@ -248,7 +247,7 @@ def _merge_rare(held: Floats, most: int) -> Ints:
     return merged
 
 
-def _merge_ordered(held: Floats, apart: NDArray[np.bool_], most: int, floor: float) -> Ints:
+def _merge_ordered(held: Floats, apart: Mask, most: int, floor: float) -> Ints:
     """Merge neighbouring cells until a group covers 1/most of the coordinate (see `group`)."""
     lowest = log(min(max(floor, 1e-6), 0.5))
     below = np.append(0.0, np.cumsum(held))

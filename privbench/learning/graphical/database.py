@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privbench.domain import Codes
-from privbench.learning.answers import Answer, Clipped, joined, measured, of_lists, released_totals
+from privbench.learning.answers import Measured, measured, of_lists, released_totals
 from privbench.learning.denoise import CLEAR, PRESENT, noise_law
 from privbench.learning.graphical import herding
 from privbench.learning.graphical.associations import End, TargetAssociation, learn
@@ -74,7 +74,7 @@ from privbench.learning.graphical.table_model import AttributeLearner, Factor, R
 from privbench.learning.graphical.tilting import POOL, Marginal, tilts_for
 from privbench.learning.graphical.times import FOLLOWS, SERIAL, direction, follows, order_axis
 from privbench.privacy import DatabaseSpec, KeySpec, Measurement, Session
-from privbench.privacy.queries import Histogram, NormedHistogram
+from privbench.privacy.queries import Histogram, NormedHistogram, Total
 from privbench.privacy.units import bound, row_weights
 from privbench.rng import generator
 
@@ -151,9 +151,8 @@ class DatabaseFit:
         present = set()
         for name, table in self.spec.tables.items():
             released = released_totals(self.session, name)
-            totals = [(np.array(total), sd) for _, total, sd in released]
-            total, sd = joined(*totals) if totals else (np.ones(()), 0.0)
-            odds = self.odds[name] + log(SOME) if table.own else float(total) - PRESENT_SDS * sd
+            total, sd = released[0].join(*released[1:]) if released else (np.ones(1), 0.0)
+            odds = self.odds[name] + log(SOME) if table.own else total.item() - PRESENT_SDS * sd
             if odds > 0 or self.sizes[name].free > 0:
                 present.add(name)
         for name in set(self.laws) - needed(self.spec, present):
@@ -176,20 +175,20 @@ class DatabaseFit:
         for name in owned:
             self.sizes[name] = self._size(name, first[name][0], free[name])
 
-    def _clipped(self, table: str, histogram: Answer, free: float) -> list[Clipped]:
-        """All released values of Σ min(n, C) over the units of an owned table.
+    def _clipped(self, table: str, histogram: Measured, free: float) -> list[Measured]:
+        """All released values of Σ min(n, C) over the units of an owned table (`Total`).
 
         With C = 1 it is the number of units that have rows. That number also follows from the
         histogram, as all units less those without rows.
         """
         noisy, sd = histogram
         top = self.spec.top(table)
-        spread = [noise for _, _, noise in released_totals(self.session, top)]
-        found = [(1.0, self.sizes[top].rows - float(noisy[0]), hypot(sd, min(spread, default=0.0)))]
+        spread = min((item.sd for item in released_totals(self.session, top)), default=0.0)
+        units = Measured(Total(table, 1), self.sizes[top].rows - noisy[:1], hypot(sd, spread))
         totals = released_totals(self.session, table)
-        return found + [(clip, total - free, noise) for clip, total, noise in totals]
+        return [units, *(replace(item, counts=item.counts - free) for item in totals)]
 
-    def _free(self, table: str, answers: list[Answer]) -> float:
+    def _free(self, table: str, answers: list[Measured]) -> float:
         """Number of rows without an owner; each is a unit of one row, whose weight is 1/τ or 1.
 
         By a declared key these are rows of NULL and rows whose owner is not there (`lost`).
@@ -205,17 +204,19 @@ class DatabaseFit:
         )
         return sum(counts) * each
 
-    def _units(self, table: str, histogram: Answer, free: float) -> UnitRows:
+    def _units(self, table: str, histogram: Measured, free: float) -> UnitRows:
         units = self.sizes[self.spec.top(table)].rows
-        return rows_per_unit(*histogram, units, self.law, self._clipped(table, histogram, free))
+        return rows_per_unit(
+            histogram.counts, histogram.sd, units, self.law, self._clipped(table, histogram, free)
+        )
 
-    def _clipped_question(self, table: str, histogram: Answer, free: float) -> Measurement:
+    def _clipped_question(self, table: str, histogram: Measured, free: float) -> Measurement:
         one = clipped_question(self.budget, table, 1)
         sd = self.session.noise_scale(one.query, one.amount)
         clip = best_clip(self._units(table, histogram, free), sd)
         return clipped_question(self.budget, table, clip)
 
-    def _size(self, table: str, histogram: Answer, free: float) -> TableSize:
+    def _size(self, table: str, histogram: Measured, free: float) -> TableSize:
         """The estimated size of an owned table, from its histogram of units and its clipped totals.
 
         The units per bucket are adjusted to the mean that follows from the number of rows.
@@ -262,7 +263,8 @@ class DatabaseFit:
     def _times(self, table: str) -> tuple[bool, int]:
         """Whether a table's dates follow those of owners, and its keys dates; see `times`."""
         held = {column.name: column for column in self.columns[table]}
-        found = {FOLLOWS: (np.array([0.0, 1.0, 0.0]), 0.0), SERIAL: (np.zeros(3), 0.0)}
+        unknown = Measured(None, np.zeros(3), 0.0)
+        found = {FOLLOWS: replace(unknown, counts=np.array([0.0, 1.0, 0.0])), SERIAL: unknown}
         for order in self.budget.times_of(table):
             axis = order_axis(
                 self.spec, table, order.name, lambda name: self._shares(table, held[name])
@@ -364,7 +366,7 @@ class DatabaseFit:
             if answer is None or not variable.modelled:
                 continue
             groups, counts = variable.levels[-1], variable.mass(-1) * learner.weight
-            variance = np.bincount(groups, np.broadcast_to(answer[1], len(groups)) ** 2)
+            variance = np.bincount(groups, np.broadcast_to(answer.sd, len(groups)) ** 2)
             marginals.append(Marginal((place,), (groups,), counts, np.sqrt(variance)))
         rows = POOL * round(self.sizes[table].rows)
         pool = learner.model.sample({}, rows, self.people.stream("tilt", table))
@@ -435,25 +437,33 @@ class DatabaseFit:
         found = measured_one_ways(self.session, asked, factor, self.sizes[table].weight, self.law)
         for name, answer in found.items():
             first = self.answers.get((table, name))
-            self.answers[table, name] = joined(first, answer) if first else answer
+            self.answers[table, name] = first.join(answer) if first else answer
 
     def _shares(self, table: str, column: Column) -> Floats:
         """Released shares of the cells of an own column."""
         answer = self.answers.get((table, column.name))
         if column.kind == "degree":
-            return self._degrees(table, column, answer and (answer[0], float(answer[1][0])))
+            return self._degrees(table, column, answer and replace(answer, sd=float(answer.sd[0])))
         shares = np.ones(column.domain.size)
         if answer is not None:
             ordered = column.key is not None and column.key.ordered
             amount = self.budget.one_ways.get((table, column.name), 0.0)
             query = amount and self.budget.marginal(table, (column.axis,), amount)
             norms, weight = isinstance(query, NormedHistogram), self.sizes[table].weight
-            shares = one_way(*answer, column.domain, self.law, weight, ordered=ordered, norms=norms)
+            shares = one_way(
+                answer.counts,
+                answer.sd,
+                column.domain,
+                self.law,
+                weight,
+                ordered=ordered,
+                norms=norms,
+            )
         shares[list(column.ruled)] = 0.0
         total = float(shares.sum())
         return shares / total if total > 0 else np.full(len(shares), 1.0 / len(shares))
 
-    def _degrees(self, table: str, column: Column, answer: Answer | None) -> Floats:
+    def _degrees(self, table: str, column: Column, answer: Measured | None) -> Floats:
         """Shares of the buckets of a degree, adjusted to the mean that follows from sizes."""
         key = column.key
         if key is None:
@@ -465,14 +475,14 @@ class DatabaseFit:
         if answer is None:
             units = child.units if child.units is not None else np.ones(MANY.size)
         else:
-            units = rows_per_unit(*answer, size.weight, self.law, []).units
+            units = rows_per_unit(answer.counts, answer.sd, size.weight, self.law, []).units
         shares = units / max(float(units.sum()), 1e-9)
         by_sizes = with_mean(shares, MANY.means(shares), mean)
         if self.spec.tables[table].own is not None and answer is not None:
             # Owners that are themselves owned are counted by weights, and their weighted mean
             # number of children may differ from the mean that follows from sizes. The weighted mean
             # is kept if the histogram clearly contradicts the mean from sizes.
-            noisy, sd = answer[0].ravel()[1:], answer[1]
+            noisy, sd = answer.counts.ravel()[1:], answer.sd
             free, sized = (
                 float(cell_fits(noisy, size.weight * law[1:], sd).sum())
                 for law in (shares, by_sizes)

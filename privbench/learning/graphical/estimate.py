@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from privbench.learning.answers import joined
+from privbench.learning.answers import Measured
 from privbench.learning.denoise import CLEAR, PRESENT, SURE, Noise
 
 Floats = NDArray[np.float64]
@@ -165,7 +165,7 @@ def lowered(
     if total is not None:
         noise = np.append(sds[clear], np.max(sds[clear]))
         left = total - noisy[clear].sum(keepdims=True), float(np.linalg.norm(noise))
-        seen, spread = joined((seen, spread), left)
+        seen, spread = Measured(None, seen, spread).join(Measured(None, *left))
     if seen[0] > SURE * spread:
         return counts
     sums = np.append(0.0, np.geomspace(LEAST, rest, 200))

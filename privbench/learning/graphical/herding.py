@@ -14,8 +14,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from privbench.arrays import Floats, Ints, Rng
 from privbench.domain import Codes
-from privbench.learning.graphical.estimate import Floats, Ints
 from privbench.learning.graphical.table_model import TableModel
 from privbench.learning.graphical.tilting import weights_of
 
@@ -46,9 +46,7 @@ def is_affordable(model: TableModel, rows: int) -> bool:
     return fits and model.attributes is None
 
 
-def sample(
-    model: TableModel, cells: Sequence[int], rows: int, generator: np.random.Generator
-) -> dict[int, Codes]:
+def sample(model: TableModel, cells: Sequence[int], rows: int, generator: Rng) -> dict[int, Codes]:
     """Herded rows of a table without context: cells of all its columns, by place.
 
     ``cells`` has the number of cells of every column. Columns that no factor joins to another are
@@ -68,7 +66,7 @@ def herd(
     pool: Sequence[Codes],
     cells: Sequence[int],
     rows: int,
-    generator: np.random.Generator,
+    generator: Rng,
     weights: Floats,
 ) -> Ints:
     """Choose rows of a pool, as row numbers of shape (rows,).
@@ -98,7 +96,7 @@ def herd(
     return chosen
 
 
-def _systematic(weights: Floats, rows: int, generator: np.random.Generator) -> Ints:
+def _systematic(weights: Floats, rows: int, generator: Rng) -> Ints:
     """Row numbers of a systematic sample in proportion to weights, in random order."""
     order = generator.permutation(len(weights))
     steps = np.cumsum(weights[order])

@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from privbench.arrays import Floats, Rng
 from privbench.domain import Codes
 from privbench.errors import ModelError
 from privbench.learning.denoise import Noise
-from privbench.learning.graphical.estimate import TINY, Floats, log_likelihood, posterior
+from privbench.learning.graphical.estimate import TINY, log_likelihood, posterior
 from privbench.learning.graphical.sizes import Buckets
 
 #: Correlations that are considered, as inverse hyperbolic tangents (Fisher's z).
@@ -53,9 +54,7 @@ class JointDegrees:
     sizes: Floats  # shape (degrees, degrees)
     presences: Floats  # shape (degrees, degrees)
 
-    def joined(
-        self, codes: Mapping[int, Codes], generator: np.random.Generator
-    ) -> dict[int, Codes]:
+    def joined(self, codes: Mapping[int, Codes], generator: Rng) -> dict[int, Codes]:
         """Cells of all rows, by place, in which the cells of every degree are exchanged.
 
         Correlations that degrees have already, by columns on which they depend, count.
@@ -94,7 +93,7 @@ class JointDegrees:
         return cls(tuple(columns.tolist()), *both)
 
 
-def _scores(codes: Codes, generator: np.random.Generator) -> Floats:
+def _scores(codes: Codes, generator: Rng) -> Floats:
     """Normal scores of rows by their cells, equal ones in random order."""
     order = generator.permutation(len(codes))
     order = order[np.argsort(codes[order], kind="stable")]

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from privbench.arrays import Ints, Rng
 from privbench.domain import Codes
 from privbench.errors import ModelError
 from privbench.learning.draw import CHUNK_ROWS
@@ -23,7 +24,6 @@ from privbench.learning.graphical.columns import (
     degree_name,
     scope_name,
 )
-from privbench.learning.graphical.estimate import Ints
 from privbench.learning.graphical.references import ReferenceLaw
 from privbench.learning.graphical.sizes import MANY
 from privbench.learning.graphical.table_model import TableModel
@@ -43,7 +43,7 @@ CALIBRATED = 1.5
 _STEPS = 8
 
 #: A generator for each purpose.
-Stream = Callable[..., np.random.Generator]
+Stream = Callable[..., Rng]
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +182,7 @@ class Population:
         return np.asarray(np.bincount(place)[place], np.int64)
 
 
-def _scaled(degrees: Ints, total: int, numbers: np.random.Generator) -> Ints:
+def _scaled(degrees: Ints, total: int, numbers: Rng) -> Ints:
     """Degrees times a factor that makes their sum the total; those above 0 stay above 0.
 
     What rounding leaves goes to random owners, one each. Where there is none above 0, or more than
@@ -206,7 +206,7 @@ def _scaled(degrees: Ints, total: int, numbers: np.random.Generator) -> Ints:
     return scaled
 
 
-def _thinned(degrees: Ints, share: float, numbers: np.random.Generator) -> Ints:
+def _thinned(degrees: Ints, share: float, numbers: Rng) -> Ints:
     """Keep a share of the degrees and set the others to 0.
 
     A systematic sample of the sorted degrees is kept, so that about the same share of every size is
@@ -354,7 +354,7 @@ def _edges(
 
 
 def _attached(
-    people: Population, law: ReferenceLaw, key: KeySpec, scope: Ints, numbers: np.random.Generator
+    people: Population, law: ReferenceLaw, key: KeySpec, scope: Ints, numbers: Rng
 ) -> Ints:
     """Target of every row by its scope, or `NULL`.
 
@@ -386,7 +386,7 @@ def _places(
     key: KeySpec,
     rows: Ints,
     targets: Ints,
-    numbers: np.random.Generator,
+    numbers: Rng,
 ) -> Ints:
     """A place in a list of targets for every row: by their columns, or at random."""
     if not law.associations:
@@ -402,7 +402,7 @@ def _places(
     return arranged(law.associations, *ends, numbers)
 
 
-def _within(units: Ints, targets: Ints, numbers: np.random.Generator) -> Ints:
+def _within(units: Ints, targets: Ints, numbers: Rng) -> Ints:
     """A row of the same unit for each row, in turn, or `NULL` where there is none."""
     shuffled = numbers.permutation(len(targets))
     order = shuffled[np.argsort(targets[shuffled], kind="stable")]
@@ -416,7 +416,7 @@ def _within(units: Ints, targets: Ints, numbers: np.random.Generator) -> Ints:
     return np.where(there, found, NULL)
 
 
-def _distinct(edges: Ints, targets: int, numbers: np.random.Generator) -> Ints:
+def _distinct(edges: Ints, targets: int, numbers: Rng) -> Ints:
     """Edges in which no target occurs twice.
 
     Of the rows with the same target, a random one keeps it. The others take an unused target, or

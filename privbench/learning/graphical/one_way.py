@@ -8,17 +8,16 @@ from functools import lru_cache
 from math import pi, sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter1d
 
+from privbench.arrays import Floats, Mask
 from privbench.domain import Domain
-from privbench.learning.answers import CellAnswer, in_weight, measured
+from privbench.learning.answers import Measured, measured
 from privbench.learning.denoise import CLEAR, SURE, Noise
 from privbench.learning.graphical.columns import Column
 from privbench.learning.graphical.estimate import (
     MISFIT,
     TINY,
-    Floats,
     log_likelihood,
     lowered,
     posterior,
@@ -82,7 +81,7 @@ def smooth(noisy: Floats, sd: Floats, law: Noise, ordered: bool) -> Floats:
 
 
 def _local_mean(
-    noisy: Floats, plain: NDArray[np.bool_], sd: float, law: Noise, ordered: bool
+    noisy: Floats, plain: Mask, sd: float, law: Noise, ordered: bool
 ) -> tuple[Floats, Floats]:
     """The mean of the plain cells around each cell, first with that cell and then without it.
 
@@ -115,7 +114,7 @@ def _local_mean(
     return (weight * found).sum(axis=0), (weight * others).sum(axis=0)
 
 
-def _bells(noisy: Floats, plain: NDArray[np.bool_], sd: float, law: Noise) -> tuple[Floats, Floats]:
+def _bells(noisy: Floats, plain: Mask, sd: float, law: Noise) -> tuple[Floats, Floats]:
     """Expected counts of bell-shaped curves over the cells and their fits to each cell's count.
 
     Both have the shape (curves, cells). Curves are scaled to the sum of the plain cells, and other
@@ -279,16 +278,17 @@ def measured_one_ways(
     factor: float,
     weight: float,
     law: Noise,
-) -> dict[str, CellAnswer]:
+) -> dict[str, Measured]:
     """Noisy one-way marginals of a table's columns, of weights, by column.
 
     Amounts are multiplied by ``factor``; ``weight`` is that of all rows of the table.
     """
     questions = [replace(question, amount=question.amount * factor) for _, question in asked]
     found = {}
-    for (column, question), (noisy, sd) in zip(asked, measured(session, questions), strict=True):
-        if isinstance(question.query, NormedHistogram):
-            shares = one_way(noisy, sd, column.domain, law)
-            noisy, sd = in_weight(noisy, sd, shares * weight)
-        found[column.name] = noisy, np.full(len(noisy), sd)
+    for (column, _), answer in zip(asked, measured(session, questions), strict=True):
+        if isinstance(answer.query, NormedHistogram):
+            answer = answer.in_weight(
+                one_way(answer.counts, answer.sd, column.domain, law) * weight
+            )
+        found[column.name] = replace(answer, sd=np.full(len(answer.counts), answer.sd))
     return found

@@ -14,9 +14,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from privbench.arrays import Floats, Ints, Mask, Rng
 from privbench.domain import Codes
 from privbench.errors import ModelError
-from privbench.learning.answers import Answer
+from privbench.learning.answers import Measured
 from privbench.learning.denoise import Noise
 from privbench.learning.graphical.associations import TargetAssociation
 from privbench.learning.graphical.budget import (
@@ -26,15 +27,7 @@ from privbench.learning.graphical.budget import (
     targets_part,
 )
 from privbench.learning.graphical.columns import DETAIL, Variable, shown
-from privbench.learning.graphical.estimate import (
-    COUNTED,
-    RATIO_SD,
-    Floats,
-    Ints,
-    cell_fits,
-    posterior,
-    shrink,
-)
+from privbench.learning.graphical.estimate import COUNTED, RATIO_SD, cell_fits, posterior, shrink
 from privbench.learning.graphical.sizes import MANY
 from privbench.learning.information import uncertainty_coefficient
 from privbench.privacy import KeySpec, Measurement
@@ -112,7 +105,7 @@ class ReferenceLaw:
         units: Ints,
         weight: float,
         cap: int,
-        numbers: np.random.Generator,
+        numbers: Rng,
     ) -> Floats:
         """Weight of the references to every target as `TargetHistogram` counts it, in one draw.
 
@@ -183,7 +176,7 @@ class ReferenceLaw:
                 _require(cells.get(name) == len(scores))
 
 
-def _require(condition: bool | NDArray[np.bool_]) -> None:
+def _require(condition: bool | Mask) -> None:
     if not np.all(condition):
         raise ModelError("a reference in the model is damaged, or does not fit its targets.")
 
@@ -296,7 +289,7 @@ def target_questions(
 
 
 def shares_of_the_upper(
-    measured: Sequence[Marginal], answers: Sequence[Answer], codes: Mapping[str, Codes]
+    measured: Sequence[Marginal], answers: Sequence[Measured], codes: Mapping[str, Codes]
 ) -> list[tuple[float, float, float]]:
     """For the targets from each ordered bin upward: their share of all targets.
 
@@ -317,13 +310,13 @@ def shares_of_the_upper(
 def fit_reference(
     fan_in: Floats,
     measured: Sequence[Marginal],
-    answers: Sequence[Answer],
+    answers: Sequence[Measured],
     codes: Mapping[str, Codes],
     units: Ints,
     weight: float,
     cap: int,
     law: Noise,
-    numbers: np.random.Generator,
+    numbers: Rng,
 ) -> ReferenceLaw:
     """The law of a reference, from noisy answers to `target_questions` with standard deviations.
 

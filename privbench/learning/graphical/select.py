@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privbench.arrays import Floats, Rng
 from privbench.domain import Codes
-from privbench.learning.answers import Answer, in_weight, joined, measured
+from privbench.learning.answers import Measured, measured
 from privbench.learning.denoise import SIGNIFICANT, Noise
 from privbench.learning.graphical.budget import LEAST_GAP, ROUNDS, PairBudget
 from privbench.learning.graphical.candidates import (
@@ -28,7 +29,7 @@ from privbench.learning.graphical.candidates import (
     score_query,
 )
 from privbench.learning.graphical.columns import LEVELS, Variable
-from privbench.learning.graphical.estimate import COUNTED, Floats, associate, rake, shrink
+from privbench.learning.graphical.estimate import COUNTED, associate, rake, shrink
 from privbench.learning.graphical.joint_degrees import JointDegrees
 from privbench.learning.graphical.table_model import Pair, Rows, estimate
 from privbench.learning.graphical.tilting import Marginal
@@ -57,12 +58,11 @@ CHANGED = 0.05
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Measured:
-    """A noisy pair table."""
+class EstimatedPair:
+    """A pair that was measured, with its estimate."""
 
     candidate: Candidate
-    noisy: Floats  # noisy weights, shape (groups, groups)
-    sd: float  # standard deviation of the noise
+    table: Measured  # of weights, shape (groups, groups)
     prediction: Floats  # what the model predicted before the measurement, same shape
     counts: Floats  # posterior mean of the weights
     gap: float  # half of the L1 distance of the estimate from the prediction, in weight
@@ -81,7 +81,7 @@ class PairLearner:
     budget: PairBudget
     law: Noise
     # A generator for each purpose; the same in a resumed fit.
-    stream: Callable[..., np.random.Generator]
+    stream: Callable[..., Rng]
     # Gives the query for a marginal over some axes, given the amount that it will get.
     marginal: Callable[[Sequence[Axis], float], Histogram | NormedHistogram]
     # Pairs of columns that are measured without selection, before all others.
@@ -91,7 +91,7 @@ class PairLearner:
     degrees: JointDegrees | None = None  # joins degrees, whose pairs are no candidates then
 
     def __post_init__(self) -> None:
-        self.found: list[Measured] = []
+        self.found: list[EstimatedPair] = []
         self.round = 0
         self.unspent = 0.0
         self.levels = offered_levels(len(pairs_of(self.variables, self.rows.own)))
@@ -158,7 +158,7 @@ class PairLearner:
         self._fine: dict[tuple[Ends, int], Floats] = {}
         self._read: dict[tuple[int, int], NDArray[np.integer[Any]]] = {}
 
-    def _pair(self, item: Measured) -> Pair:
+    def _pair(self, item: EstimatedPair) -> Pair:
         i, j = item.candidate.ends
         level = item.candidate.level
         rows, columns = (self.variables[at].mass(level) for at in (i, j))
@@ -296,18 +296,18 @@ class PairLearner:
         ((noisy, sd),) = measured(self.session, [Measurement(asked, amount, label)])
         return bool(noisy[0] > SIGNIFICANT * sd)
 
-    def _ask(self, asked: Sequence[tuple[Candidate, float]], label: str) -> list[Answer]:
-        """Noisy pair tables of weights and their standard deviations."""
+    def _ask(self, asked: Sequence[tuple[Candidate, float]], label: str) -> list[Measured]:
+        """Noisy pair tables of weights."""
         questions = [
             Measurement(self.marginal(pair_axes(self.variables, candidate), amount), amount, label)
             for candidate, amount in asked
         ]
-        answers = zip(questions, measured(self.session, questions), asked, strict=True)
+        answers = zip(measured(self.session, questions), asked, strict=True)
         return [
-            in_weight(*answer, self._predict(candidate))
-            if isinstance(question.query, NormedHistogram)
+            answer.in_weight(self._predict(candidate))
+            if isinstance(answer.query, NormedHistogram)
             else answer
-            for question, answer, (candidate, _) in answers
+            for answer, (candidate, _) in answers
         ]
 
     def _measure(self, chosen: Sequence[Candidate]) -> int:
@@ -315,22 +315,20 @@ class PairLearner:
         asked = [(candidate, self.budget.first) for candidate in chosen]
         answers = self._ask(asked, f"pair of {self.table}")
         hits = 0
-        for candidate, (noisy, sd) in zip(chosen, answers, strict=True):
+        for candidate, table in zip(chosen, answers, strict=True):
             prediction = self._predictions[candidate]
-            if self._significant(noisy, sd, prediction) or candidate.ends in self.star:
+            if self._significant(table.counts, table.sd, prediction) or candidate.ends in self.star:
                 hits += 1
-                shrunk = shrink(noisy, sd, prediction, self.law)
+                shrunk = shrink(table.counts, table.sd, prediction, self.law)
                 gap = float(np.abs(shrunk - prediction).sum()) / 2
-                guess = self._associated(candidate, noisy, sd, prediction)
-                counts = shrink(noisy, sd, guess, self.law)
-                self.found.append(Measured(candidate, noisy, sd, guess, counts, gap))
+                guess = self._associated(candidate, table, prediction)
+                counts = shrink(table.counts, table.sd, guess, self.law)
+                self.found.append(EstimatedPair(candidate, table, guess, counts, gap))
         return hits
 
-    def _associated(
-        self, candidate: Candidate, noisy: Floats, sd: float, prediction: Floats
-    ) -> Floats:
+    def _associated(self, candidate: Candidate, table: Measured, prediction: Floats) -> Floats:
         scores = (self.variables[at].scores(candidate.level) for at in candidate.ends)
-        return associate(noisy, sd, prediction, *scores)
+        return associate(table.counts, table.sd, prediction, *scores)
 
     def _significant(self, noisy: Floats, sd: float, prediction: Floats) -> bool:
         """Whether chi-squared rejects the prediction with the noisy table's own margins."""
@@ -352,7 +350,7 @@ class PairLearner:
         answers = zip(
             self.found, finer, self._ask(asked, f"pair of {self.table}, again"), strict=True
         )
-        self.found = [self._again(old, new, *answer) for old, new, answer in answers]
+        self.found = [self._again(*each) for each in answers]
         self._estimate()
 
     def marginals(self) -> list[Marginal]:
@@ -364,8 +362,8 @@ class PairLearner:
                 tuple(
                     self.variables[at].levels[item.candidate.level] for at in item.candidate.ends
                 ),
-                item.noisy,
-                np.full(item.noisy.shape, item.sd),
+                item.table.counts,
+                np.full(item.counts.shape, item.table.sd),
             )
             for item in own
         ]
@@ -382,13 +380,14 @@ class PairLearner:
             found = next_level
         return found
 
-    def _again(self, old: Measured, new: Candidate, noisy: Floats, sd: float) -> Measured:
+    def _again(self, old: EstimatedPair, new: Candidate, table: Measured) -> EstimatedPair:
         """Combine two measurements of a pair to one."""
         if new.level == old.candidate.level:
-            noisy, sd = joined((old.noisy, old.sd), (noisy, sd))
-            counts = shrink(noisy, sd, old.prediction, self.law)
-            return replace(old, noisy=noisy, sd=sd, counts=counts)
-        prediction = self._associated(new, noisy, sd, self._predict(new))
-        counts = shrink(noisy, sd, prediction, self.law)
+            table = old.table.join(table)
+            return replace(
+                old, table=table, counts=shrink(table.counts, table.sd, old.prediction, self.law)
+            )
+        prediction = self._associated(new, table, self._predict(new))
+        counts = shrink(table.counts, table.sd, prediction, self.law)
         gap = float(np.abs(counts - prediction).sum()) / 2
-        return Measured(new, noisy, sd, prediction, counts, max(gap, old.gap))
+        return EstimatedPair(new, table, prediction, counts, max(gap, old.gap))

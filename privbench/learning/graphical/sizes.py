@@ -15,17 +15,11 @@ from math import exp, hypot, log
 import numpy as np
 from scipy.special import ndtr, pdtr
 
-from privbench.learning.answers import Clipped
+from privbench.arrays import Floats, Ints, Rng
+from privbench.learning.answers import Measured
 from privbench.learning.denoise import CLEAR, SURE, Noise
-from privbench.learning.graphical.estimate import (
-    MISFIT,
-    TINY,
-    Floats,
-    Ints,
-    cell_fits,
-    posterior,
-    shrink,
-)
+from privbench.learning.graphical.estimate import MISFIT, TINY, cell_fits, posterior, shrink
+from privbench.privacy.queries import Total
 
 #: A total with a larger relative error than this is left out of the family's posterior. Half or
 #: double: no change, since such totals weigh next to nothing.
@@ -89,7 +83,7 @@ class Buckets:
         """Mean count of every bucket."""
         return np.add.reduceat(self.law(shares) * np.arange(self.top + 1), np.array(self.lower))
 
-    def draw(self, codes: Ints, shares: Floats, generator: np.random.Generator) -> Ints:
+    def draw(self, codes: Ints, shares: Floats, generator: Rng) -> Ints:
         """A count within the bucket of every row."""
         steps = np.append(0.0, np.cumsum(self.law(shares)))
         at = codes + generator.random(len(codes))
@@ -164,7 +158,7 @@ class UnitRows:
 
 
 def rows_per_unit(
-    noisy: Floats, sd: float, units: float, law: Noise, totals: Sequence[Clipped]
+    noisy: Floats, sd: float, units: float, law: Noise, totals: Sequence[Measured]
 ) -> UnitRows:
     """Estimate the histogram of units by their number of rows, and the total of rows.
 
@@ -184,7 +178,7 @@ def rows_per_unit(
     fit = cell_fits(noisy[1:], expected, sd)
     fit -= empty
     np.cumsum(fit, axis=2, out=fit)
-    for most, total, noise in totals:
+    for most, total, noise in map(_of_total, totals):
         guess = amounts * np.cumsum(shapes * np.minimum(middle, most), axis=1)[:, None, :]
         of_total = cell_fits(total, guess, noise)
         of_total -= cell_fits(total, np.zeros(1), noise)
@@ -216,6 +210,12 @@ def rows_per_unit(
     return UnitRows(found, _with_totals(all_rows, found, totals), odds)
 
 
+def _of_total(item: Measured) -> tuple[int, float, float]:
+    """The clip of a total, its noisy value, and the standard deviation of its noise."""
+    assert isinstance(item.query, Total)
+    return item.query.clip, item.counts.item(), item.sd
+
+
 def _tail_start(noisy: Floats, sd: float) -> int:
     """The bucket above 0 at which the tail begins, or 0 if too little of the law is clear."""
     hidden = np.flatnonzero(noisy <= SURE * sd)
@@ -237,7 +237,9 @@ def _tails(start: int) -> Floats:
     return np.asarray(shapes / shapes.sum(axis=1, keepdims=True))
 
 
-def _tail(noisy: Floats, sd: float, units: Floats, start: int, totals: Sequence[Clipped]) -> Floats:
+def _tail(
+    noisy: Floats, sd: float, units: Floats, start: int, totals: Sequence[Measured]
+) -> Floats:
     """Units per bucket from ``start`` on, by power laws that continue the last clear buckets.
 
     One shape for all counts is ruled by the many units of few rows, and its tail is theirs. What
@@ -247,7 +249,7 @@ def _tail(noisy: Floats, sd: float, units: Floats, start: int, totals: Sequence[
     shapes, size = _tails(start), max(float(noisy[start : start + TAIL + 1].sum()), sd)
     expected = size * np.exp(np.linspace(-0.8, 0.8, 33))[:, None] * shapes[:, None, :]
     fit = cell_fits(noisy[start:], expected, sd, CURVED).sum(axis=2)
-    for most, total, noise in totals:
+    for most, total, noise in map(_of_total, totals):
         if most > 2 * MANY.lower[start + 1]:
             held = np.minimum(middle, most)
             error = hypot(noise, sd * float(np.linalg.norm(held[:start])))
@@ -257,14 +259,14 @@ def _tail(noisy: Floats, sd: float, units: Floats, start: int, totals: Sequence[
     return np.asarray(np.einsum("sa,sab->b", posterior(fit), expected))
 
 
-def _with_totals(rows: float, units: Floats, totals: Sequence[Clipped]) -> float:
+def _with_totals(rows: float, units: Floats, totals: Sequence[Measured]) -> float:
     """Combine two estimates of the number of rows, by an inverse-variance mean of logarithms.
 
     The best clipped total lacks the rows beyond its clip; the histogram shows about half of these.
     The family of laws is assumed to be wrong by `MISFIT`, so that precise totals outweigh it.
     """
     best, least = rows, np.inf
-    for most, total, noise in totals:
+    for most, total, noise in map(_of_total, totals):
         beyond = tail_rows(units, most)
         error = hypot(noise, 0.5 * beyond) / max(total + beyond, 1.0)
         if error < least:

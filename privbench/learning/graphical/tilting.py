@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from privbench.arrays import Floats, Ints
 from privbench.domain import Codes
-from privbench.learning.graphical.estimate import Floats, Ints
 
 #: Weight of the divergence from the law of the factors, against the squared error of counts. Half
 #: or double on coded Adult: the same; a tenth: rare combinations are lost.

@@ -14,9 +14,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from privbench.arrays import Floats, Ints
 from privbench.domain import Domain
 from privbench.learning.graphical.columns import HIDDEN, Column
-from privbench.learning.graphical.estimate import Floats, Ints
 from privbench.privacy import DatabaseSpec
 from privbench.privacy.queries import Axis, Joined, Owner, PublicArray, Whole
 from privbench.privacy.queries import Column as ColumnAxis

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privbench.arrays import Ints
 from privbench.errors import PrivacyRefusal, SchemaError
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.query import PublicArray, TableQuery
@@ -30,7 +31,7 @@ FAN_OUT_BOUNDS = (0, 1, 2, *(2**k + 1 for k in range(1, 16)))
 MOST_JOINED = 2**24
 
 #: The code of every row and, if codes are not yet cells, a public table with the cell of each code.
-Read = tuple[NDArray[np.integer[Any]], NDArray[np.int64] | None]
+Read = tuple[NDArray[np.integer[Any]], Ints | None]
 
 
 class Axis(ABC):

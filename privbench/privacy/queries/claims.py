@@ -26,8 +26,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from privbench.arrays import Floats
 from privbench.errors import SchemaError
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries.counting import RowSubset, cells
@@ -99,7 +100,7 @@ class Joint(Query):
     def evaluate(self, data: PrivateDatabase) -> Integers:
         return np.concatenate([part.evaluate(data).ravel() for part in self.parts])
 
-    def split(self, measured: ArrayLike) -> list[NDArray[np.float64]]:
+    def split(self, measured: ArrayLike) -> list[Floats]:
         """Cut a result of `Session.measure` into an array for each part, of that part's shape."""
         ends = np.cumsum([math.prod(part.shape) for part in self.parts])
         pieces = np.split(np.asarray(measured, np.float64), ends[:-1])

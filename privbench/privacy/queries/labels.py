@@ -27,8 +27,8 @@ from typing import Literal, NoReturn
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from privbench.arrays import Ints, Mask
 from privbench.errors import PrivbenchError, SchemaError
 from privbench.privacy.data import Grid, Labels, PrivateDatabase
 from privbench.privacy.events import Accounting
@@ -102,7 +102,7 @@ class _Weighted(RawQuery):
         self,
         found: Integers,
         units: Units,
-        rows: NDArray[np.int64],
+        rows: Ints,
         cells: Index,
         norm: Norm,
         most: int,
@@ -120,9 +120,9 @@ class _Weighted(RawQuery):
     def _tally(
         self,
         found: Integers,
-        pair: NDArray[np.int64],
+        pair: Ints,
         ranks: Index,
-        large: NDArray[np.bool_],
+        large: Mask,
         norm: Norm,
         most: int,
     ) -> None:
@@ -137,7 +137,7 @@ class _Weighted(RawQuery):
         np.add.at(found, pairs % found.size, _weights(unit, counts, norm, self.clip))
 
 
-def _numbered(points: NDArray[np.int64]) -> tuple[NDArray[np.int64], Index]:
+def _numbered(points: Ints) -> tuple[Ints, Index]:
     """The distinct points, ascending, and the number of each row's point; sentinels have the last.
 
     If there are at most eight integers per row between the least and the largest point, a table of
@@ -165,12 +165,12 @@ def _numbered(points: NDArray[np.int64]) -> tuple[NDArray[np.int64], Index]:
 
 
 def _first_cells(
-    unit: NDArray[np.int64],
-    pairs: NDArray[np.int64],
-    pair: NDArray[np.int64],
+    unit: Ints,
+    pairs: Ints,
+    pair: Ints,
     ranks: Index,
     most: int,
-) -> NDArray[np.bool_]:
+) -> Mask:
     """Which pairs of unit and cell count: for every unit at most ``most``, those of its first rows.
 
     ``unit`` and ``pairs`` have the unit and the number of every pair, ascending. ``pair`` and
@@ -188,7 +188,7 @@ def _first_cells(
     return chosen
 
 
-def _weights(unit: NDArray[np.int64], rows: Integers, norm: Norm, clip: int) -> Integers:
+def _weights(unit: Ints, rows: Integers, norm: Norm, clip: int) -> Integers:
     """The weight w of every pair, from its unit and its h: its number of rows, or 1 for a vote."""
     if norm == "l1":
         sums = np.bincount(unit, rows).astype(np.int64)
@@ -198,7 +198,7 @@ def _weights(unit: NDArray[np.int64], rows: Integers, norm: Norm, clip: int) -> 
     return np.asarray((GRID << _BITS) * rows // sizes[unit])
 
 
-def _root_up(squares: NDArray[np.int64]) -> NDArray[np.int64]:
+def _root_up(squares: Ints) -> Ints:
     """The root of integers up to 2²⁶, rounded up to `_BITS` fractional bits."""
     scaled = squares << (2 * _BITS)
     root = root_down(scaled)
@@ -326,6 +326,6 @@ class RankedCounts(_Weighted):
         return np.append(counts[-1], np.diff(falling[ends], prepend=0))
 
 
-def block_ends() -> NDArray[np.int64]:
+def block_ends() -> Ints:
     """The last rank of every block but the last, which has none: powers of two."""
     return 2 ** np.arange(BLOCKS, dtype=np.int64)

@@ -10,6 +10,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from privbench.arrays import Ints
 from privbench.errors import PrivacyRefusal, SchemaError
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries.axes import Axis, AxisLike, Whole, axis
@@ -25,7 +26,7 @@ _BLOCK = 2**18
 
 
 @lru_cache(maxsize=32)
-def levels(scale: int, buckets: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def levels(scale: int, buckets: int) -> tuple[Ints, Ints]:
     """Integer tables of x(m) = log₂(1 + m/scale), limited to ``buckets``, for interpolation.
 
     The first table has the whole part k of x, the second ⌊GRID·(x − k)⌋, for m = 0 …
@@ -198,7 +199,7 @@ class FanIn(OfReference):
             add(total, whole[m] + 1, upper)
         return total[:-1]
 
-    def _edges(self, data: PrivateDatabase) -> NDArray[np.int64]:
+    def _edges(self, data: PrivateDatabase) -> Ints:
         """Number of kept edges into every target row."""
         edges = data._parents(self.key)
         kept = kept_rows(data, self.key, outside=self.outside)

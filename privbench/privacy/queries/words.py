@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from privbench.arrays import Ints, Mask
 from privbench.errors import SchemaError
 from privbench.privacy.data import Labels, PrivateDatabase, Words
 from privbench.privacy.queries import labels
@@ -34,9 +34,7 @@ _BLOCK = 2**21
 _NONE = PublicArray([])
 
 
-def _parts(
-    data: PrivateDatabase, table: str, held: Words, counted: NDArray[np.bool_]
-) -> Iterator[NDArray[np.int64]]:
+def _parts(data: PrivateDatabase, table: str, held: Words, counted: Mask) -> Iterator[Ints]:
     """The rows that count in parts of about `_BLOCK` words, all rows of a unit in one of them."""
     units = data._units
     for rows in units.blocks(table):
@@ -47,9 +45,7 @@ def _parts(
         yield from (rows[which == part] for part in range(parts))
 
 
-def _held(
-    data: PrivateDatabase, query: WordVotes | WordPresence
-) -> tuple[Words, NDArray[np.bool_]]:
+def _held(data: PrivateDatabase, query: WordVotes | WordPresence) -> tuple[Words, Mask]:
     """The words, and a mask of the rows that count: those with a text that is no label."""
     table = query.source
     held = data._raw(table, query.attribute)
@@ -64,7 +60,7 @@ def _held(
     return held, counted
 
 
-def _places(held: Labels, texts: tuple[str, ...]) -> NDArray[np.int64]:
+def _places(held: Labels, texts: tuple[str, ...]) -> Ints:
     """For every code the position of its text among some, −1 for others; the last is NULL's."""
     known = held._labels
     found = pc.index_in(known, value_set=pa.array(texts, known.type))
@@ -170,9 +166,7 @@ class WordPresence(_Weighted):
             self._tally(found, pair, row, np.zeros(1, np.bool_), self.norm, size)
         return found
 
-    def _cells(
-        self, held: Words, rows: NDArray[np.int64], known: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _cells(self, held: Words, rows: Ints, known: Ints) -> tuple[Ints, Ints]:
         """Every row and cell in which it counts, some of them several times."""
         first = np.searchsorted(self.firsts.values, held._firsts[rows], side="right")
         at, row = held._of(rows)

@@ -5,8 +5,10 @@ from typing import Any
 
 import numpy as np
 from markupsafe import Markup
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from pydantic_core import to_json
+
+from privbench.arrays import Floats
 
 #: Okabe and Ito's colours: distinct for colour-blind readers and in grey print.
 SOURCE_COLOUR, CLONE_COLOUR, QUIET_COLOUR = "#0072B2", "#D55E00", "#8A94A3"
@@ -69,6 +71,6 @@ def curve(values: ArrayLike) -> tuple[list[float], list[float]]:
     return short(x[kept]), short(100.0 * (kept + 1) / len(x))
 
 
-def short(values: NDArray[np.float64]) -> list[float]:
+def short(values: Floats) -> list[float]:
     """Four significant digits, which suffice on a screen."""
     return [float(f"{value:.4g}") for value in values]

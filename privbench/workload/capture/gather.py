@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
 import psycopg
 from psycopg import sql
 
+from privbench.arrays import Rng
 from privbench.errors import AccessDenied, DatabaseError, UsageError
 from privbench.pgsql import SqlError, tokens
 from privbench.pgsql.judge import NotAllowed, judge
@@ -127,7 +127,7 @@ class Gatherer:
 
     def __init__(self, samples: int = 1, seed: int = 0) -> None:
         self._samples = samples
-        self._rng: np.random.Generator = generator(seed, "capture")
+        self._rng: Rng = generator(seed, "capture")
         self._texts: dict[bytes, _Text] = {}
         self._skipped: Counter[str] = Counter()
 

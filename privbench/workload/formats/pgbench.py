@@ -13,8 +13,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
-
+from privbench.arrays import Rng
 from privbench.errors import UsageError
 from privbench.files import write_text
 from privbench.rng import generator
@@ -70,7 +69,7 @@ def draw(expression: str, values: Mapping[str, str], *labels: str) -> str:
         ) from None
 
 
-def _value(node: ast.expr, rng: np.random.Generator) -> Number:
+def _value(node: ast.expr, rng: Rng) -> Number:
     """The value of an expression; integers have 64 bits, as in pgbench, and floats are finite."""
     value = _computed(node, rng)
     if not (-(2**63) <= value < 2**63 if isinstance(value, int) else math.isfinite(value)):
@@ -78,7 +77,7 @@ def _value(node: ast.expr, rng: np.random.Generator) -> Number:
     return value
 
 
-def _computed(node: ast.expr, rng: np.random.Generator) -> Number:
+def _computed(node: ast.expr, rng: Rng) -> Number:
     if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
         return node.value
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)):
@@ -91,7 +90,7 @@ def _computed(node: ast.expr, rng: np.random.Generator) -> Number:
     raise ValueError
 
 
-def _called(name: str, values: list[Number], rng: np.random.Generator) -> Number:
+def _called(name: str, values: list[Number], rng: Rng) -> Number:
     if name == "random" and len(values) == 2:
         low, high = (math.trunc(value) for value in values)
         return int(rng.integers(low, high, endpoint=True))

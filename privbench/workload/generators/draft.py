@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import LiteralString, TypeVar
 
-import numpy as np
 from psycopg import sql
 
+from privbench.arrays import Rng
 from privbench.encoding.surrogate_text import words
 from privbench.postgres.connect import SELECT
 from privbench.postgres.statement import build
@@ -108,7 +108,7 @@ def judged(table: Table, rows: Sequence[Row]) -> list[ColumnSample]:
     return [values for values in suited if any(text is not None for text in values.texts)]
 
 
-def pick(items: Sequence[Drawable], rng: np.random.Generator) -> Drawable:
+def pick(items: Sequence[Drawable], rng: Rng) -> Drawable:
     """A random one of some items."""
     return items[int(rng.integers(len(items)))]
 
@@ -157,9 +157,7 @@ class JoinTree:
         ]
 
 
-def draw(
-    schema: Schema, joins: int, rng: np.random.Generator, *, repeats: bool = False
-) -> JoinTree:
+def draw(schema: Schema, joins: int, rng: Rng, *, repeats: bool = False) -> JoinTree:
     """Draw connected tables: start at a random one and follow random foreign keys to new ones.
 
     Fewer than ``joins`` keys are followed if the schema has no more. Without ``repeats`` each table

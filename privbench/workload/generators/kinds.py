@@ -9,9 +9,9 @@ tables, columns, operators and literals are drawn.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
 from psycopg import sql
 
+from privbench.arrays import Rng
 from privbench.errors import UsageError
 from privbench.rng import generator
 from privbench.schema import Schema
@@ -199,7 +199,7 @@ def mixed(rows: RowSource, answers: Answers, schema: Schema, plan: Plan) -> Work
     return collect("generated", plan, drawn, answers, stated=False)
 
 
-def _headed(draft: QueryDraft, columns: list[_Column], rng: np.random.Generator) -> QueryDraft:
+def _headed(draft: QueryDraft, columns: list[_Column], rng: Rng) -> QueryDraft:
     """Add a select list with grouping or sorting to a query, or leave it as a count."""
     kind = _HEADS[int(rng.choice(len(_HEADS), p=_SHARES))]
     usable = [
@@ -218,9 +218,7 @@ def _headed(draft: QueryDraft, columns: list[_Column], rng: np.random.Generator)
     return replace(draft, head=by, foot=foot)
 
 
-def _by_itself(
-    place: int, values: ColumnSample, operators: list[str], rng: np.random.Generator
-) -> Predicate:
+def _by_itself(place: int, values: ColumnSample, operators: list[str], rng: Rng) -> Predicate:
     """A predicate with values of random rows, drawn independently of all other predicates."""
     operator = pick(operators, rng)
     if operator.endswith("like"):
@@ -243,7 +241,7 @@ def around(
     start: tuple[JoinTree, Sequence[Row]] | None,
     rows: RowSource,
     plan: Plan,
-    rng: np.random.Generator,
+    rng: Rng,
     operators: Operators,
     *,
     exact: bool = False,
@@ -281,7 +279,7 @@ def around(
     return None if chosen is None else QueryDraft(tree, tuple(holding(*each) for each in chosen))
 
 
-def _some(items: Sequence[Drawable], plan: Plan, rng: np.random.Generator) -> list[Drawable] | None:
+def _some(items: Sequence[Drawable], plan: Plan, rng: Rng) -> list[Drawable] | None:
     """Draw as many items as a query has predicates, a uniform number; None if there are too few."""
     low, high = plan.predicates
     if len(items) < low:

@@ -14,9 +14,9 @@ import numpy as np
 import psycopg
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 from psycopg import sql
 
+from privbench.arrays import Floats, Ints, Rng
 from privbench.postgres.connect import SELECT
 from privbench.postgres.reading import assignment
 from privbench.postgres.statement import build
@@ -89,7 +89,7 @@ def joined(
     links: Sequence[Link],
     start: int,
     rows: RowSource,
-    rng: np.random.Generator,
+    rng: Rng,
 ) -> dict[int, Row]:
     """Rows that join: a random row of the first table, then matching random rows along the links.
 
@@ -119,7 +119,7 @@ def joined(
     return found
 
 
-def anchored(tree: JoinTree, rows: RowSource, rng: np.random.Generator) -> list[Row] | None:
+def anchored(tree: JoinTree, rows: RowSource, rng: Rng) -> list[Row] | None:
     """Rows that join, one of each of the tree's tables; None if a table has no matching row.
 
     A query whose predicates hold for such rows has an answer of at least one.
@@ -198,7 +198,7 @@ def _as_text(column: Column) -> sql.Composable:
 TableColumns = Mapping[str, pa.Array | pa.ChunkedArray]
 
 #: A foreign key as codes: those of the child's rows, those of the parent's rows, and their number.
-RowCodes = tuple[NDArray[np.int64], NDArray[np.int64], int]
+RowCodes = tuple[Ints, Ints, int]
 
 # Separates the columns of a composite key.
 _SEAM = "\x1f"
@@ -215,7 +215,7 @@ class MemoryRows(RowSource):
         self._tables = tables
         self._seed = seed
         self._read: dict[tuple[str, str, bool], pa.Array] = {}
-        self._places: dict[tuple[str, tuple[str, ...]], dict[str, NDArray[np.int64]]] = {}
+        self._places: dict[tuple[str, tuple[str, ...]], dict[str, Ints]] = {}
 
     def sample(self, table: Table, most: int) -> list[Row]:
         """Random rows."""
@@ -254,7 +254,7 @@ class MemoryRows(RowSource):
         arrays = [self.column(table, name) for name in columns]
         return pc.binary_join_element_wise(*arrays, _SEAM)
 
-    def _rows(self, table: Table, places: NDArray[np.int64]) -> list[Row]:
+    def _rows(self, table: Table, places: Ints) -> list[Row]:
         names = [column.name for column in table.columns]
         cells = [self.column(table, name).take(pa.array(places)).to_pylist() for name in names]
         return [dict(zip(names, row, strict=True)) for row in zip(*cells, strict=True)]
@@ -280,7 +280,7 @@ class MemoryAnswers(Answers):
             weights[old] = weights[old] * np.where(theirs >= 0, sums[theirs], 0.0)
         return round(float(weights[0].sum()))
 
-    def _kept(self, draft: QueryDraft, place: int) -> NDArray[np.float64]:
+    def _kept(self, draft: QueryDraft, place: int) -> Floats:
         """1 for the rows of a table that satisfy its predicates, 0 for all others."""
         table = draft.tree.tables[place]
         kept = np.ones(self._rows.size(table), dtype=bool)
@@ -314,7 +314,7 @@ class MemoryAnswers(Answers):
         return (ours, theirs, size) if edge.child == new else (theirs, ours, size)
 
 
-def _encoded(*columns: pa.Array) -> tuple[list[NDArray[np.int64]], list[str]]:
+def _encoded(*columns: pa.Array) -> tuple[list[Ints], list[str]]:
     """Columns of texts as codes, -1 for NULL, and the texts that the codes stand for."""
     # Texts of more than 2 GiB in all need large strings.
     whole = pa.concat_arrays([pc.cast(column, pa.large_string()) for column in columns])

@@ -11,8 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-import numpy as np
-
+from privbench.arrays import Rng
 from privbench.workload.generators.draft import Row, pick
 from privbench.workload.generators.rows import RowSource, joined
 from privbench.workload.rebind.columns import Operand
@@ -57,7 +56,7 @@ class OperandValues:
         return None if found is None or len(found) > _LONGEST else found
 
 
-def together(joins: Sequence[Join], rows: RowSource, rng: np.random.Generator) -> dict[int, Row]:
+def together(joins: Sequence[Join], rows: RowSource, rng: Rng) -> dict[int, Row]:
     """Rows that join as a query's tables do, by number of the table; they give it an answer.
 
     If a table has no matching row, the search starts again from another table. The result is the
@@ -94,9 +93,7 @@ class Chooser:
     number of the occurrence; an occurrence without a row there gets its values from others.
     """
 
-    def __init__(
-        self, columns: OperandValues, rng: np.random.Generator, own: Mapping[int, Row]
-    ) -> None:
+    def __init__(self, columns: OperandValues, rng: Rng, own: Mapping[int, Row]) -> None:
         self._columns = columns
         self._rows = dict(own)
         self._rng = rng
@@ -194,7 +191,7 @@ def _fitted(site: Site, text: str) -> str | None:
     return text[1:] if text.startswith("-") else f"-{text}"
 
 
-def like(old: str, value: str, rng: np.random.Generator) -> str:
+def like(old: str, value: str, rng: Rng) -> str:
     """A LIKE pattern with the old one's wildcards that a value matches, if it is long enough.
 
     >>> like("ab%", "hello", np.random.default_rng(0)), like("%ab", "hello", None)
@@ -218,15 +215,13 @@ def like(old: str, value: str, rng: np.random.Generator) -> str:
     return "".join(found)
 
 
-def _piece(
-    value: str, size: int, open_start: bool, open_end: bool, rng: np.random.Generator
-) -> str:
+def _piece(value: str, size: int, open_start: bool, open_end: bool, rng: Rng) -> str:
     """Cut ``size`` characters out of a value, at its start or end unless that side is open."""
     at = _start(len(value) - size, open_start, open_end, rng)
     return value[at : at + size]
 
 
-def _start(spare: int, open_start: bool, open_end: bool, rng: np.random.Generator) -> int:
+def _start(spare: int, open_start: bool, open_end: bool, rng: Rng) -> int:
     """Start of a piece in a value that is longer than the piece by ``spare`` characters."""
     if spare <= 0 or not open_start:
         return 0

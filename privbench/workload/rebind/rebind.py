@@ -11,6 +11,7 @@ from sqlglot.errors import SqlglotError
 
 from privbench.errors import UsageError
 from privbench.pgsql import SqlError, statement
+from privbench.pgsql.judge import NotAllowed
 from privbench.postgres.connect import Connection
 from privbench.postgres.failures import describe
 from privbench.postgres.reading import assignment, users_path
@@ -46,10 +47,6 @@ class Rebinding:
     workload: Workload  # the queries whose literals could be replaced
     bound: tuple[Bound, ...]  # one a query of the workload
     left_out: dict[str, str]  # for each query that was left out: its id and the reason
-
-
-class LeftOut(Exception):
-    """A query cannot be bound; the message holds none of its text."""
 
 
 class Planner:
@@ -123,7 +120,7 @@ def rebind(
     for query in workload:
         try:
             bound.append(binder.bind(query))
-        except LeftOut as reason:
+        except NotAllowed as reason:
             left_out[query.id] = str(reason)
         except ODD as error:
             # An unusual text should not stop the others. The error's message may hold a literal, so
@@ -172,10 +169,10 @@ class _Binder:
         self._sound(text)
         why = self.planner.fault(text) if self.planner else None
         if why is not None:
-            raise LeftOut(f"the clone refuses it: {why}")
+            raise NotAllowed(f"the clone refuses it: {why}")
         named = {node.sql("postgres").lower() for node in tree.find_all(exp.DataType)}
         if any(not neutral.tells_nothing(name) for name in marked.stayed - named):
-            raise LeftOut("it holds names that the schema does not have")
+            raise NotAllowed("it holds names that the schema does not have")
         made = Query(query.id, text, weight=query.weight)
         return Bound(made, len(drawn), len(kept), len(constants))
 
@@ -190,20 +187,20 @@ class _Binder:
                 called = {n.names("funcname")[-1] for n in nodes if n.kind == "FuncCall"}
                 marked = mark(query.sql, self.tables.names, given, called)
         except SqlError as error:
-            raise LeftOut("it cannot be read") from error
+            raise NotAllowed("it cannot be read") from error
         # The marked text is checked, not the query's own, which may have parameters in places where
         # PostgreSQL takes none.
         self._sound(marked.text)
         tree = parse(marked.text)
         if not isinstance(tree, exp.Query):
-            raise LeftOut("it cannot be parsed")
+            raise NotAllowed("it cannot be parsed")
         return marked, tree
 
     def _sound(self, text: str) -> None:
         """Refuse a text that must not be sent to any server."""
         why = fault(text, self.trust)
         if why is not None:
-            raise LeftOut(why)
+            raise NotAllowed(why)
 
     def _sites(self, marked: Marked, tree: exp.Query) -> tuple[list[Site], list[Join]]:
         try:
@@ -211,9 +208,9 @@ class _Binder:
             missing = resolver.unknown()
             found, joins = sites(tree, resolver), resolver.joins()
         except (SqlglotError, RecursionError) as error:
-            raise LeftOut("it is not clear which columns it names") from error
+            raise NotAllowed("it is not clear which columns it names") from error
         if missing and self.planner is None:
-            raise LeftOut(f"the schema has no table {missing}")
+            raise NotAllowed(f"the schema has no table {missing}")
         return found, joins
 
     def _types(

@@ -1,0 +1,9 @@
+"""Names of the arrays that many modules share."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+Rng = np.random.Generator
