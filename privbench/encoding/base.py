@@ -286,6 +286,11 @@ class Codec(ABC):
         return {}
 
     @property
+    def since(self) -> str:
+        """The column from which the values are distances, if any."""
+        return ""
+
+    @property
     def omitted(self) -> bool:
         """Whether the column is left out of the load, so that its default applies."""
         return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -40,10 +40,14 @@ from privbench.encoding.scale import (
     Points,
     Scale,
     Spacing,
+    log_grid,
     scale_of,
 )
 from privbench.privacy.recoding import NAN, NULL, EdgesRecoding, Recoding
 from privbench.rules.named import DATES, is_moment, suggested_dates, suggested_range
+
+#: Dates are near each other within this part of a range; octaves of distances, and those in units.
+_NEARER, _OCTAVES, _NEAR = 16, 12, 8
 
 
 @dataclass(frozen=True)
@@ -94,25 +98,42 @@ class OrderedCodec(Codec):
         }
         return scale.build(points, {**marks, "null": null_mask(values, domain)})
 
+    @property
+    def since(self) -> str:
+        return self.recoding.since
+
+    def distances(self, base: OrderedCodec) -> OrderedCodec | None:
+        """This codec for distances from another column, up to a part of that one's range.
+
+        The cells grow in octaves on both sides. None if the steps differ, or are as months are.
+        """
+        unit, (first, end) = self.scale.spacing, base.recoding.core or (0, -1)
+        if base.step != self.step or self.scale.aligned(unit, 2 * unit) != (unit, 2 * unit):
+            return None
+        most = (base.recoding.edges[end] - base.recoding.edges[first]) // _NEARER
+        unit *= max(most // unit >> _OCTAVES, 1)
+        most //= unit
+        edges = (unit * log_grid(-most, most + 1, near=_NEAR)).tolist()
+        kept = tuple(name for name in self.recoding.specials if name in self.scale.specials)
+        cells = EdgesRecoding(tuple(edges), kept, self.nullable, (0, len(edges) - 1))
+        return replace(self, recoding=replace(cells, since=base.column), law=(), cycles=())
+
     def cells(self) -> tuple[Points, Points]:
         """First point, and one past the last, of every code's cell; arbitrary for NULL and NaN."""
-        domain = self.recoding.domain
-        edges = np.array(self.recoding.edges, dtype=np.int64)
+        domain, edges = self.recoding.domain, self.recoding.edges
         lows = np.full(domain.size, edges[0], dtype=np.int64)
         highs = np.full(domain.size, edges[1], dtype=np.int64)
         lows[: domain.values], highs[: domain.values] = edges[:-1], edges[1:]
         lo, hi = self.limits
         if "below" in domain.specials:
             cell = domain.special_code("below")
-            width = int(edges[1]) - int(edges[0])
-            low, end = int(edges[0]) - width, int(edges[0])
+            low, end = 2 * edges[0] - edges[1], edges[0]
             if not self.scale.has_value(low, end):
                 low, _ = self.scale.aligned(low, end)
             lows[cell], highs[cell] = max(lo, low), end
         if "above" in domain.specials:
             cell = domain.special_code("above")
-            width = int(edges[-1]) - int(edges[-2])
-            lows[cell], highs[cell] = edges[-1], min(hi + 1, int(edges[-1]) + width)
+            lows[cell], highs[cell] = edges[-1], min(hi + 1, 2 * edges[-1] - edges[-2])
         return lows, highs
 
     def _shares(self, spans: Spans) -> Floats:
@@ -142,7 +163,8 @@ class OrderedCodec(Codec):
             "unit": unit,
             "edges": [edges[0], edges[-1]] if unit else list(edges),
             "specials": list(self.recoding.specials),
-            "core": None if core is None else list(core),
+            "core": core and list(core),
+            "since": self.since,
         }
 
     @classmethod
@@ -154,10 +176,10 @@ class OrderedCodec(Codec):
             edges = tuple(range(edges[0], edges[1] + 1))
         core = None
         if data["core"] is not None:
-            core = int(data["core"][0]), int(data["core"][1])
-            if len(data["core"]) != 2:
-                raise ValueError("a core must have two ends")
-        recoding = EdgesRecoding(edges, tuple(data["specials"]), bool(data["nullable"]), core)
+            first, end = data["core"]
+            core = int(first), int(end)
+        ends = tuple(data["specials"]), bool(data["nullable"]), core
+        recoding = EdgesRecoding(edges, *ends, since=str(data.get("since", "")))
         codec = super().from_json({**data, "recoding": recoding})
         codec.scale  # noqa: B018  (refuses steps that the type does not have)
         return codec
@@ -382,7 +404,9 @@ class OrderedReader(ColumnReader):
             if suggestion is not None and suggestion[2]:
                 above = [edge for edge in above if edge <= most]
         inside = cells_of.edges(lo, hi, Spacing(self.bins, cells, bounds.inner))
-        edges = {*below, *inside, *above, *_own_cells(scale, values)}
+        # A value of more decimals than are drawn has no cell: the next would hold no number.
+        own = [value for value in values if scale.first_aligned(value) == value]
+        edges = {*below, *inside, *above, *own, *(scale.first_aligned(v + 1) for v in own)}
         if self.scale.octaves and min(edges) < 0 < max(edges):
             # Values near zero are common: a cell across zero would mix those of both signs.
             edges.add(0)
@@ -424,10 +448,3 @@ def public_cells(
     spacing = Spacing(bins if end - lo > UNIT_STEPS else None)
     kept = scale.with_own_cells(scale.edges(lo, end, spacing))
     return EdgesRecoding(tuple(kept), specials, nullable)
-
-
-def _own_cells(scale: Scale, values: tuple[int, ...]) -> set[int]:
-    """Edges of one cell for each of these values, up to the next value that can be drawn."""
-    # A value with more decimals than are drawn gets no cell: the next cell would hold no number.
-    drawn = [value for value in values if scale.first_aligned(value) == value]
-    return {*drawn, *(scale.first_aligned(value + 1) for value in drawn)}

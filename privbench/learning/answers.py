@@ -123,7 +123,7 @@ def of_lists(session: Session) -> dict[tuple[str, str], Measured]:
     high, by .8 standard deviations at the threshold; the mean with the one-way marginal halves it.
     """
     found = {}
-    recodings = {(table, attribute): item for table, attribute, item in session.recodings}
+    recodings = {(table, name): item for table, name, item in session.recodings if not item.since}
     for step in session.trace:
         query, result = step.query, step.result
         if not isinstance(query, LabelCounts) or not isinstance(result, Listed):

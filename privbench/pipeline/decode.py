@@ -247,6 +247,7 @@ def _whole(
         for name in key.ref_columns
     }
     wanted |= {name for order in orders(table) for name in order.columns}
+    wanted |= {n for codec in codecs.values() if codec.since for n in (codec.column, codec.since)}
     tree = tree_of(table)
     wanted |= tree.read if tree else set()
     wanted |= {key.when[0] for key in table.foreign_keys if key.when is not None}

@@ -180,8 +180,8 @@ class WordRounds:
 
 def release_words(
     session: Session, rounds: WordRounds, asked: list[Asked], delta: float
-) -> tuple[dict[tuple[str, str], tuple[Pieces, Firsts]], list[Labels | Measurement]]:
-    """Words and first characters by table and column, and the questions that were asked."""
+) -> dict[tuple[str, str], tuple[Pieces, Firsts]]:
+    """Words and first characters by table and column."""
     lists, words = rounds.lists(asked, delta), {}
     for label, listed in zip(lists, session.ask([*lists.values()]), strict=True):
         assert isinstance(listed, Listed)
@@ -198,7 +198,7 @@ def release_words(
         sd = session.noise_scale(question.query, question.amount)
         assert isinstance(question.query, WordPresence)
         result[item.table, item.column] = laws_of(question.query, noisy[item.label], sd)
-    return result, [*lists.values(), *questions.values()]
+    return result
 
 
 @cache

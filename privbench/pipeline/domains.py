@@ -75,7 +75,6 @@ def release_totals(session: Session, plan: FitPlan) -> dict[str, float]:
 def release_domains(session: Session, plan: FitPlan, totals: Mapping[str, float]) -> Domains:
     """Make the measurements that columns need, settle every domain, and return the codecs."""
     noise, whole = Noise(session.accounting), session.amount_total
-    before = [(s.query.roots(session.spec), s.event.amount) for s in session.trace[len(totals) :]]
     delta, of_words, _ = deltas(plan, session.delta_total)
     rounds = Rounds(plan, noise, whole, delta, totals)
     counted = rounds.units()
@@ -123,17 +122,15 @@ def release_domains(session: Session, plan: FitPlan, totals: Mapping[str, float]
     words = WordRounds(rounds, sizes)
     of_column = {(t, need.attribute): laws[n] for n, (t, need) in plan.lists.items() if n in laws}
     asked = words.asked(codecs, of_column)
-    found_words, paid = release_words(session, words, asked, of_words)
+    found_words = release_words(session, words, asked, of_words)
     for (table, column), (pieces, firsts) in found_words.items():
         codecs[table][column] = codecs[table][column].with_words(pieces, firsts)
     tests = RuleTests(plan, noise, whole, sizes)
-    tests.orders(session)
+    tests.orders(session, codecs)
     recode(session, plan, codecs)
     tests.combinations(session, codecs)
-    last = (q for group in questions.values() for _, q in group)
-    charged = [*counted, *ranked.values(), *last, *paid, *tests.charged]
-    now = ((q.query.roots(session.spec), q.amount) for q in charged)
-    spent = root_sums((*before, *now))
+    trace = session.trace[len(totals) :]
+    spent = root_sums((step.query.roots(session.spec), step.event.amount) for step in trace)
     first = totals_share(plan) * whole
     left = whole - first - max(spent.values(), default=0.0)
     return Domains(codecs, {**totals, **again}, left, tests.shown)
@@ -197,7 +194,9 @@ def recode(session: Session, plan: FitPlan, codecs: Codecs) -> None:
     """Recode the attributes of all private columns by their codecs."""
     for item in plan.private:
         table = item.table.key
-        for name, reader in item.readers.items():
+        # Distances first: they read another column's points.
+        readers = sorted(item.readers.items(), key=lambda pair: not codecs[table][pair[0]].since)
+        for name, reader in readers:
             for attribute, recoding in codecs[table][name].recodings.items():
                 session.recode(table, attribute, recoding)
             for need in reader.needs:

@@ -53,6 +53,7 @@ class RuleTests:
             readers = item.readers.items() if item.section.shown else ()
             grids = {n for n, r in readers if isinstance(r, OrderedReader) and not r.range.settled}
             self._groups += groups(item.table, grids, {name for name, _ in readers})
+        self._groups.sort(key=lambda group: group.near)
         load = Counter(spec.top(group.table) for group in self._groups)
         most = {name: int(weight / _UNITS) for name, weight in self._weights.items()}
         self._left = most, {name: most[name] - load[name] for name in most}
@@ -89,12 +90,18 @@ class RuleTests:
         (counts,), noise = session.measure_all([item]), session.noise_scale(query, amount)
         return counts / weight, noise / weight
 
-    def orders(self, session: Session) -> None:
-        """Test orders, before dates are recoded."""
+    def orders(self, session: Session, codecs: Mapping[str, dict[str, Any]]) -> None:
+        """Test orders and distances, before dates are recoded; near dates become distances."""
         left = [group for group in self._groups[::-1] if group.orders]
         while left:
             group = left.pop()
-            found = self._ask(session, group, OrderTest(group.table, group.orders))
+            pairs, furthest, held = group.orders, None, codecs[group.table]
+            if group.near:
+                near = {b: held[b].distances(held[a]) for a, b in pairs}
+                pairs = tuple(pair for pair in pairs if near[pair[1]])
+                furthest = max((near[b].recoding.edges[-1] for _, b in pairs), default=0)
+            query = OrderTest(group.table, pairs, furthest)
+            found = self._ask(session, group, query) if pairs else None
             if found is None:
                 continue
             cells, noise = found
@@ -104,6 +111,9 @@ class RuleTests:
             most, share = _BROKEN + 2 * noise / both, cells[0] / both
             if share >= most and group.halves:
                 left += group.halves[::-1]
+                continue
+            if group.near:
+                held.update((name, near[name]) for _, name in pairs if share < most)
                 continue
             step = -1 if share > max(most, 0.5) else 1
             few = share if step == 1 else 1 - share

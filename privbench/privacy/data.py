@@ -284,7 +284,8 @@ class PrivateDatabase(_Private):
         held = self._tables[table]
         raw = held._attributes.get(attribute)
         if isinstance(raw, Grid) and isinstance(recoding, EdgesRecoding):
-            codes = recoding.apply(raw._values)
+            base = self._points(table, recoding.since) if recoding.since else None
+            codes = recoding.apply(raw._values, base)
         elif isinstance(raw, Labels) and isinstance(recoding, LabelsRecoding):
             codes = recoding.apply(raw._codes, raw._labels)
         else:
@@ -318,6 +319,13 @@ class PrivateDatabase(_Private):
         if held is None:
             raise SchemaError("no such attribute.", table=table, column=attribute)
         return held
+
+    def _points(self, table: str, attribute: str) -> NDArray[np.int64]:
+        """Points and sentinels of all rows."""
+        held = self._raw(table, attribute)
+        if not isinstance(held, Grid):
+            raise SchemaError("the attribute is coded already.", table=table, column=attribute)
+        return held._values
 
     def _codes(self, table: str, attribute: str) -> tuple[Codes, Domain]:
         """Codes of a settled attribute and their domain."""

@@ -53,6 +53,7 @@ class EdgesRecoding:
     # Integers whose distances are in proportion to those of the edges in value, given if distances
     # of grid points are not. They serve denoising alone, so recodings are compared without them.
     places: tuple[int, ...] | None = field(default=None, compare=False, repr=False)
+    since: str = ""  # attribute of the row whose point is subtracted first, if any
 
     def __post_init__(self) -> None:
         edges = [int(edge) for edge in self.edges]
@@ -77,24 +78,30 @@ class EdgesRecoding:
                 return self.domain.special_code(name)
         return default
 
-    def apply(self, values: NDArray[np.int64]) -> Codes:
-        """Code of every point and sentinel of a `Grid`, in the narrowest type of `domain`."""
-        domain = self.domain
-        codes: Codes = np.empty(values.size, dtype=domain.dtype)
-        edges = np.array(self.edges, dtype=np.int64)
+    def apply(self, values: NDArray[np.int64], base: NDArray[np.int64] | None = None) -> Codes:
+        """Code of every point and sentinel of a `Grid`, in the narrowest type of `domain`.
+
+        A point less one of ``base`` that is none is NULL.
+        """
+        codes: Codes = np.empty(values.size, dtype=self.domain.dtype)
         for start in range(0, values.size, _BLOCK):
             block = slice(start, start + _BLOCK)
-            codes[block] = self._apply(values[block], edges)
+            points = values[block]
+            if base is not None:
+                finite, known = ((p > NEG_INF) & (p < POS_INF) for p in (points, base[block]))
+                points = np.where(finite, np.where(known, points - base[block], NULL), points)
+            codes[block] = self._apply(points)
         return codes
 
-    def _apply(self, values: NDArray[np.int64], edges: NDArray[np.int64]) -> NDArray[np.intp]:
+    def _apply(self, values: NDArray[np.int64]) -> NDArray[np.intp]:
+        edges = np.array(self.edges, dtype=np.int64)
         first, end, last = int(edges[0]), int(edges[-1]), edges.size - 2
         cells: NDArray[np.intp]
         if end - first == last + 1:
             cells = np.clip(values, first - 1, end) - first
         else:
             cells = np.searchsorted(edges, values, side="right") - 1
-        null = self.domain.null_code if self.domain.null_code is not None else 0
+        null = self.domain.null_code or 0
         cells[cells < 0] = self._code(BELOW, default=0)
         cells[values >= end] = self._code(ABOVE, default=last)
         cells[values == NEG_INF] = self._code(IS_NEG_INF, BELOW, default=0)
@@ -113,6 +120,7 @@ class LabelsRecoding:
     to the first cell.
     """
 
+    since = ""
     values: tuple[str, ...]  # the public labels, distinct, in the domain's order
     other: bool = True  # whether there is a cell for all other text
     nullable: bool = False  # whether the domain has a NULL cell

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby, pairwise, permutations
 
 from privbench.rules.facts import SHOWN, orders
-from privbench.rules.named import DATES, packaged, whole
+from privbench.rules.named import DATES, creation_date, packaged, whole
 from privbench.schema import Check, Table, literal, quoted
 from privbench.words import snake
 
@@ -24,13 +24,14 @@ _BUT = " OR (random() < "
 
 @dataclass(frozen=True, slots=True)
 class RuleGroup:
-    """Rules that are tested together: orders, or combinations of columns."""
+    """Rules that are tested together: orders, short distances, or combinations of columns."""
 
     table: str
     orders: tuple[tuple[str, ...], ...] = ()  # pairs of dates, the lesser first
     labels: tuple[str, ...] = ()  # columns that count by their values
     nulls: tuple[str, ...] = ()  # columns that count by whether they are NULL
     said: bool = False  # whether names say the orders
+    near: bool = False  # whether distances from the first date are tested, not orders
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -50,6 +51,7 @@ def groups(table: Table, grids: Collection[str], columns: Collection[str]) -> It
     """What a table's rows may show; ``grids`` are those modelled ``columns`` read as points."""
     known = [column for column in table.columns if column.name in columns]
     named = dict.fromkeys((order.columns[0], order.columns[1]) for order in orders(table))
+    created = creation_date(table)
     for base in DATES:
         dates = [c for c in known if c.name in grids and c.type.base == base]
         pairs = [(one.name, other.name) for one, other in pairwise(dates)]
@@ -62,6 +64,10 @@ def groups(table: Table, grids: Collection[str], columns: Collection[str]) -> It
         parts = (said, whole_pairs, [pair for pair in rest if pair not in whole_pairs])
         for some in filter(None, parts):
             yield RuleGroup(table.key, tuple(some[:_MOST]), said=some is said)
+        dates.sort(key=lambda date: (date.name != created, not date.not_null))
+        pairs = [(dates[0].name, date.name) for date in dates[1:] if dates[0].not_null]
+        if pairs:
+            yield RuleGroup(table.key, tuple(pairs[:_MOST]), near=True)
     labels = [c for c in known if c.type.kind == "e" or c.type.category in "BS"][:_MOST]
     truths = [c.name for c in labels if c.not_null and c.type.base == "bool"]
     status = [c.name for c in labels if c.not_null and _STATUS.match(snake(c.name))][:1]

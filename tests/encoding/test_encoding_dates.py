@@ -26,6 +26,7 @@ from privbench.errors import ModelError
 from privbench.pipeline.domain_answers import Answer, settled
 from privbench.postgres.introspect import introspect
 from privbench.postgres.snapshot import Snapshot
+from privbench.privacy.recoding import NULL
 from privbench.rng import generator
 from privbench.rules.facts import orders, with_rules
 from privbench.rules.named import creation_date
@@ -464,6 +465,37 @@ def test_values_keep_their_weekdays_and_hours(case):
     for law in ([1.0], [2.0, *[-1 / 6] * 6], [float("nan")] * 7, [0.1] * 7):
         with pytest.raises(ModelError):
             codec_from_json({**data, "cycles": [law, *laws[1:]]})
+
+
+@pytest.mark.parametrize(("type_", "unit"), [(DATE, 1), (STAMPZ, 3600 * 10**6)])
+def test_dates_near_another_keep_their_distances(type_, unit):
+    """Of two dates of a row, days apart within years, the distance is what cells tell."""
+    rng, rows = np.random.default_rng(3), 5000
+    item = loans("a", "b", type_=type_)
+    begin, end = (reader(item.column(n), item, ColumnConfig(), 0.0) for n in ("a", "b"))
+    ends, step = Bounds(18_000 * unit, 20_000 * unit, 40), Step(3 + (unit > 1))
+    base, codec = (
+        found.finish({found.name: ends, **{need.attribute: step for need in found.needs[1:2]}})
+        for found in (begin, end)
+    )
+    codec = codec.distances(base)
+    assert codec_from_json(json.loads(json.dumps(codec.to_json()))) == codec
+    months = replace(base, step=1)
+    assert months.distances(months) is codec.distances(months) is None
+    days = 18_000 + rng.integers(0, 2000, rows)
+    gaps = rng.choice([-3, 0, 5, 40], rows)
+    later = (days + gaps) * unit
+    later[:9] = NULL
+    codes = {"a": base.recoding.apply(days * unit)}
+    codes["b"] = codec.recoding.apply(later, days * unit)
+    columns = {n: c.decode(codes, rng) for n, c in {"a": base, "b": codec}.items()}
+    work = TableRows(item, columns, {}, rng, rows, {"a": base, "b": codec})
+    found = fill_keys(work, None).columns
+    drawn = [codec.scale.points_of(found[name]) for name in ("a", "b")]
+    assert (found["b"].null_count, found["a"].null_count) == (9, 0)
+    apart = (drawn[1] - drawn[0])[9:] / unit
+    assert abs(apart - gaps[9:]).max() <= 6
+    assert np.mean(apart == gaps[9:]) > 0.6
 
 
 @pytest.mark.parametrize(

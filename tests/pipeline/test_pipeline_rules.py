@@ -152,6 +152,8 @@ def test_clone_keeps_rules_that_rows_show_and_no_others(shop, make_database, tmp
         assert ask(shop, counted)[0][0] == pytest.approx(share, abs=0.001)
         assert ask(target, counted)[0][0] == pytest.approx(share, abs=0.03 * bool(share)), condition
     assert ask(target, "SELECT count(*) FILTER (WHERE is_rare) FROM ticket")[0][0] > 0
+    apart = "SELECT stddev(closed - opened)::float8, avg(seen - created)::float8 FROM ticket"
+    assert ask(target, apart)[0] == pytest.approx(ask(shop, apart)[0], abs=1), "dates near others"
     # They are no constraints of the clone, and the next release keeps them.
     checks = "SELECT count(*) FROM pg_constraint WHERE contype = 'c' AND conrelid <> 0"
     assert ask(target, checks) == [(0,)]

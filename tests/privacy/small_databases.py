@@ -187,6 +187,7 @@ def _of_table(spec: DatabaseSpec, name: str, rng: np.random.Generator) -> Iterat
     yield q.NormedGridHistogram(name, "g", q.PublicArray([-5, 0, 1, 7, 30]), 2)
     yield q.OrderTest(name, (("g", "h"),))
     yield q.OrderTest(name, (("g", "h"), ("h", "g")))
+    yield q.OrderTest(name, (("g", "h"),), 2)
     joined = q.Joined(q.Histogram.of(spec, name, ("c0", "g")).axes)
     kept = np.arange(joined.size).reshape(-1, spec.tables[name].attributes["g"].size) % 2
     yield q.Histogram(name, (replace(joined, groups=q.PublicArray(kept)),))

@@ -1,6 +1,7 @@
 """Units, weights and ranks against their definitions, row by row."""
 
 import itertools
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -330,6 +331,16 @@ def test_recode_settles_the_attribute_and_keeps_the_copy_apart() -> None:
     assert twin.recodings == (("t", "g", EdgesRecoding((0, 3, 9), nullable=True)),)
     assert "g" not in database.spec.tables["t"].attributes
     assert isinstance(database._raw("t", "g"), Grid)
+    # Distances are those of a row, of which either point may be none.
+    points, base = [5, 5, 5, NULL, POS_INF, NEG_INF], [3, NULL, POS_INF, 3, 3, NULL]
+    apart = EdgesRecoding((0, 3, 9), ("-inf", "inf"), nullable=True, since="h")
+    assert apart.apply(np.array(points), np.array(base)).tolist() == [0, 4, 4, 4, 3, 2]
+    other = database.copy()
+    other.recode("t", "g", apart)
+    distances = apart.apply(*(database._points("t", name) for name in "gh"))
+    assert other._codes("t", "g")[0].tolist() == distances.tolist()
+    with pytest.raises(SchemaError, match="coded already"):
+        twin.recode("t", "h", replace(apart, since="g"))
     with pytest.raises(SchemaError, match="does not fit"):
         twin.recode("t", "g", EdgesRecoding((0, 3)))
     with pytest.raises(SchemaError, match="does not fit"):

@@ -68,11 +68,6 @@ def _pair(work: TableRows, low: str, high: str) -> _Pair | None:
     return _Pair(other if greater else one, greater, rows, left[rows], right[rows])
 
 
-def order_after_owners(work: TableRows) -> None:
-    """Bring the dates since when rows are there to those of their owners, or after them."""
-    _exchange(work, _with_owners(work, creation_date(work.table)))
-
-
 def _with_owners(work: TableRows, name: str) -> _Pair | None:
     held, dates = work.columns.get(name), work.owner_dates
     if held is None or dates is None or held.type != dates.type or name in _tied(work):
@@ -110,14 +105,19 @@ def _exchange(work: TableRows, pair: _Pair | None, *, strict: bool = False) -> N
         return
     name, scale = pair.moves.column.name, pair.moves.scale
     step = scale.step if strict and scale is not None else 0
-    order = exchanged(pair.left, pair.right - step)
+    # Distances from another date of the row are exchanged as such.
+    codec = work.codecs.get(name)
+    base = work.points(codec.since if codec else "")
+    order = exchanged(pair.left - base[pair.rows], pair.right - step - base[pair.rows])
     places, rows = np.arange(work.rows), pair.rows
     if pair.greater:
         places[rows] = rows[order]
     else:
         places[rows[order]] = rows
+    shift = base - base[places]
     work.columns[name] = work.columns[name].take(pa.array(places))
-    points = pair.moves.to_points(work.columns[name])
+    work.move(pair.moves, shift != 0, work.points(name) + shift)
+    points = work.points(name)
     left, right = (pair.left, points[rows]) if pair.greater else (points[rows], pair.right)
     bad, moved = left + step > right, np.zeros(work.rows, np.bool_)
     moved[rows[bad]] = True
@@ -173,7 +173,12 @@ ROUNDS = 3
 def repair_orders(work: TableRows) -> None:
     """Bring columns in order that CHECKs say to be, or names, if few rows are out of order."""
     keep_combinations(work)
-    order_after_owners(work)
+    # The dates since when rows are there come to those of their owners, or after them.
+    _exchange(work, _with_owners(work, creation_date(work.table)))
+    for name, codec in work.codecs.items():
+        if codec.since and (space := work.space(name)):
+            rows = finite(work.columns[name]) & finite(work.columns[codec.since])
+            work.move(space, rows, work.points(name) + work.points(codec.since))
     for left, right in (*differences(work.table), *_opposites(work.table)):
         _separate(work, left, right)
     every = [o for o in orders(work.table) if {*o.columns} <= work.columns.keys()]
@@ -297,7 +302,7 @@ def _repair_order(work: TableRows, lesser: str, greater: str, *, strict: bool) -
     small, big = low.to_points(left), high.to_points(right)
     step = low.scale.step if strict else 0
     first = np.clip(np.minimum(small, big), low.lo, min(low.hi, high.hi - step))
-    second = np.clip(np.maximum(small, big), first + step, high.hi)
+    second = np.maximum(np.maximum(small, big), first + step)
     wrong = finite(left) & finite(right) & (small + step > big)
     work.move(low, wrong, first)
     work.move(high, wrong, second)

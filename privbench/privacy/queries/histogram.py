@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privbench.errors import SchemaError
-from privbench.privacy.data import Grid, PrivateDatabase
+from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries.axes import AxisLike, OverAxes, Whole, axis
 from privbench.privacy.queries.claims import Moved, RowQuery, claim, up
 from privbench.privacy.queries.counting import (
@@ -85,6 +85,8 @@ class Histogram(OverAxes, RowQuery):
 class OrderTest(RowQuery):
     """Rows that break some of the orders of two columns, and rows that keep those they have.
 
+    With a ``distance``, a pair is broken where its points are further apart than this.
+
     Statistic: the weights (`Units.weights`) of both. A row without a pair of finite points is in
     neither.
 
@@ -94,6 +96,7 @@ class OrderTest(RowQuery):
     """
 
     pairs: tuple[tuple[str, ...], ...]  # attributes, the lesser first
+    distance: int | None = None
     kind = "order test"
     unit = GRID
     adds = True
@@ -109,9 +112,10 @@ class OrderTest(RowQuery):
     def evaluate(self, data: PrivateDatabase) -> Integers:
         broken, known = np.zeros((2, data._rows(self.source)), np.bool_)
         for pair in self.pairs:
-            low, high = (_points(data, self.source, name) for name in pair)
+            low, high = (data._points(self.source, name) for name in pair)
             finite = (np.minimum(low, high) > NEG_INF) & (np.maximum(low, high) < POS_INF)
-            broken |= (low > high) & finite
+            wrong = low > high if self.distance is None else np.abs(high - low) > self.distance
+            broken |= wrong & finite
             known |= finite
         weights = data._units.weights(self.source)
         sums = [weights[rows].sum(dtype=np.int64) for rows in (broken, known & ~broken)]
@@ -151,7 +155,7 @@ class GridHistogram(RawQuery):
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
         values, weights = (
-            _points(data, self.source, self.attribute),
+            data._points(self.source, self.attribute),
             data._units.weights(self.source),
         )
         cells = np.zeros(self.points.values.size + 1, dtype=np.int64)
@@ -270,20 +274,12 @@ class NormedGridHistogram(GridHistogram):
         return _claim(spec, *self.shape)
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
-        values = _points(data, self.source, self.attribute)
+        values = data._points(self.source, self.attribute)
 
         def cells_of(rows: NDArray[np.int64]) -> NDArray[np.int64]:
             return self._cells(values[rows])
 
         return _counts(data, self.source, cells_of, self.shape[0], self.clip)
-
-
-def _points(data: PrivateDatabase, table: str, attribute: str) -> NDArray[np.int64]:
-    """Points and sentinels of all rows."""
-    held = data._raw(table, attribute)
-    if not isinstance(held, Grid):
-        raise SchemaError("the attribute is coded already.", table=table, column=attribute)
-    return held._values
 
 
 def _claim(spec: DatabaseSpec, size: int) -> Sensitivity:
