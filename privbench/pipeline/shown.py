@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -44,9 +45,9 @@ class RuleTests:
         self, plan: FitPlan, noise: Noise, whole: float, sizes: Mapping[str, Size]
     ) -> None:
         self._spec = spec = plan.spec
-        self._purses = [Purse(SHARE / 2 * whole) for _ in range(2)]  # the second for halves
         self._weights = {name: size.weight for name, size in sizes.items()}
         self._groups, self._amounts = list[RuleGroup](), dict[str, float]()
+        self._decided = dict[tuple[str, str], tuple[str, ...]]()  # NULLs of columns, by labels
         self.charged: list[Measurement] = []
         self.shown = defaultdict[str, list[Check]](list)
         for item in plan.private:
@@ -55,8 +56,6 @@ class RuleTests:
             self._groups += groups(item.table, grids, {name for name, _ in readers})
         self._groups.sort(key=lambda group: group.near)
         load = Counter(spec.top(group.table) for group in self._groups)
-        most = {name: int(weight / _UNITS) for name, weight in self._weights.items()}
-        self._left = most, {name: most[name] - load[name] for name in most}
         for name in {group.table for group in self._groups}:
             one = noise_sd(Histogram(name, (Whole(),)), spec, 1.0, noise.accounting)
             weight = self._weights[name] * noise.deviation(1.0) / one
@@ -65,29 +64,50 @@ class RuleTests:
             # Else tests would take as much as one-ways of few units need, and tell little.
             asked = worst <= share * max(load[spec.top(name)] / _GROUPS, 1)
             self._amounts[name] = sorted((share, best, worst))[1] if asked else math.inf
+        # Where there is no room for all groups, those of which names say more go first.
+        told = sorted(self._groups, key=lambda group: not group.said)
+        self._left = {name: int(weight / _UNITS) for name, weight in self._weights.items()}
+        purse, none = Purse(SHARE / 2 * whole), dict[str, int]()
+        first = [group for group in told if self._take(group, purse, none)]
+        self._groups = [group for group in self._groups if group in first]
+        # Halves of orders leave some to those of combinations.
+        self._kept = {name: groups // 3 for name, groups in self._left.items()}
+        self._purses = [Purse(SHARE / 4 * whole) for _ in range(2)]
 
     def first(self) -> list[Measurement]:
         """The first tests."""
         for group in self._groups:
-            self._ask(None, group, Histogram(group.table, (Column("", 2),)))
+            self._measurement(group, Histogram(group.table, (Column("", 2),)))
         return self.charged
 
-    def _ask(
-        self, session: Session | None, group: RuleGroup, query: Query, new: int = 1
-    ) -> tuple[_Cells, float] | None:
-        """Noisy shares of the weight and their noise, if there is budget."""
-        table, top = group.table, self._spec.top(group.table)
-        amount, weight = self._amounts[table], self._weights[table]
-        again = group not in self._groups
-        left, purse = self._left[again], self._purses[again]
-        if left[top] < new or not purse.take(query.roots(self._spec), amount):
-            return None
-        left[top] -= new
-        item = Measurement(query, amount, f"rule {table}: {', '.join(group.columns)}")
-        self.charged.append(item)
-        if session is None:
-            return None
-        (counts,), noise = session.measure_all([item]), session.noise_scale(query, amount)
+    def _take(self, group: RuleGroup, purse: Purse, kept: Mapping[str, int]) -> bool:
+        """Take what a group needs, if there is as much."""
+        query = Histogram(group.table, (Whole(),))
+        top, amount = self._spec.top(group.table), self._amounts[group.table]
+        taken = self._left[top] > kept.get(top, 0) and purse.take(
+            query.roots(self._spec), amount if group.orders else 2 * amount
+        )
+        self._left[top] -= taken
+        return taken
+
+    def _more(self, *groups: RuleGroup) -> list[RuleGroup]:
+        """Those groups for which there is room after the first ones, the first of them last."""
+        rest = [group for group in groups if group.columns[1:] and group not in self._groups]
+        return [
+            group
+            for group in rest
+            if self._take(group, self._purses[not group.orders], self._kept if group.orders else {})
+        ][::-1]
+
+    def _measurement(self, group: RuleGroup, query: Query) -> Measurement:
+        label = f"rule {group.table}: {', '.join(group.columns)}"
+        self.charged.append(Measurement(query, self._amounts[group.table], label))
+        return self.charged[-1]
+
+    def _ask(self, session: Session, group: RuleGroup, query: Query) -> tuple[_Cells, float]:
+        """Noisy shares of the weight and their noise."""
+        item, weight = self._measurement(group, query), self._weights[group.table]
+        (counts,), noise = session.measure_all([item]), session.noise_scale(query, item.amount)
         return counts / weight, noise / weight
 
     def orders(self, session: Session, codecs: Mapping[str, dict[str, Any]]) -> None:
@@ -100,17 +120,15 @@ class RuleTests:
                 near = {b: held[b].distances(held[a]) for a, b in pairs}
                 pairs = tuple(pair for pair in pairs if near[pair[1]])
                 furthest = max((near[b].recoding.edges[-1] for _, b in pairs), default=0)
-            query = OrderTest(group.table, pairs, furthest)
-            found = self._ask(session, group, query) if pairs else None
-            if found is None:
+            if not pairs:
                 continue
-            cells, noise = found
+            cells, noise = self._ask(session, group, OrderTest(group.table, pairs, furthest))
             both = max(cells.sum(), 0.0)
             if noise > _SPARE * _WORST * both:
                 continue  # Too few rows have both dates: names alone say what they say.
             most, share = _BROKEN + 2 * noise / both, cells[0] / both
             if share >= most and group.halves:
-                left += group.halves[::-1]
+                left += self._more(*group.halves)
                 continue
             if group.near:
                 held.update((name, near[name]) for _, name in pairs if share < most)
@@ -124,54 +142,86 @@ class RuleTests:
 
     def combinations(self, session: Session, codecs: Mapping[str, Mapping[str, Codec]]) -> None:
         """Test combinations, after columns are recoded."""
-        first = [group for group in self._groups[::-1] if not group.orders]
-        left = [*first]
+        left = [group for group in self._groups[::-1] if not group.orders]
         while left:
             group = left.pop()
-            table = group.table
-            axes, values = _axes(group, codecs[table])
-            found = self._ask(session, group, Histogram(table, axes)) if axes else None
-            if found is None:
-                continue
-            shares, noise = found
-            frequent, most = np.zeros(shares.shape, np.bool_), _BROKEN + 2 * noise
-            some = tuple(slice(len(each)) for each in values)
-            least = noise * max(3.0, math.sqrt(2 * math.log(10 * shares.size)))
-            frequent[some] = shares[some] > least
-            cells = np.argwhere(frequent)
-            if shares[frequent].sum() > _LIKELY and np.ptp(cells, axis=0).all():
-                kept = _kept(group, frequent)
-                if broken_if_independent(shares, kept, len(group.labels)) <= _TELLING * most:
-                    # The labels say nothing, but columns may be NULL together.
-                    alone = RuleGroup(table, nulls=group.nulls)
-                    if group.labels and group.nulls[1:] and alone not in first:
-                        left.append(alone)
-                    continue
-                axis = Joined(axes, PublicArray(kept.astype(int)))
-                found = self._ask(session, group, Histogram(table, (axis,)), new=0)
-                if found and found[0][0] < most:
-                    rows = [[v[c] for v, c in zip(values, cell, strict=True)] for cell in cells]
-                    self.shown[table].append(combination_check(group, rows))
-                    continue
-            left += group.halves[::-1]
+            table, labels = group.table, group.labels
+            free = [n for n in group.columns if self._decided.get((table, n), labels) == labels]
+            axes, values = _axes(group.part(free), codecs[table])
+            if len(axes) > 1 and math.prod(axis.size for axis in axes.values()) <= _CELLS:
+                left += self._more(*self._combination(session, group.part(axes), axes, values))
+
+    def _combination(
+        self,
+        session: Session,
+        group: RuleGroup,
+        axes: Mapping[str, Column],
+        values: Mapping[str, tuple[str, ...]],
+    ) -> tuple[RuleGroup, ...]:
+        """Test which combinations are frequent, and whether rows keep to them; or what to test."""
+        shares, noise = self._ask(session, group, Histogram(group.table, (*axes.values(),)))
+        frequent, most = np.zeros(shares.shape, np.bool_), _BROKEN + 2 * noise
+        some = tuple(slice(len(each)) for each in values.values())
+        least = noise * max(3.0, math.sqrt(2 * math.log(10 * shares.size)))
+        frequent[some] = shares[some] > least
+        shares = shares * frequent
+        if shares.sum() <= _LIKELY:
+            return group.halves
+        alone = group != (nulls := replace(group, labels=())) and nulls in self._groups
+        group, shares, frequent, others = _dependent(group, shares, frequent, most)
+        if not group.columns[1:] or (alone and not group.labels):
+            return others
+        joined = Joined(
+            tuple(axes[name] for name in group.columns),
+            PublicArray(_kept(group, frequent).astype(int)),
+        )
+        (broken, _), _ = self._ask(session, group, Histogram(group.table, (joined,)))
+        if broken >= most:
+            return *group.halves, *others
+        listed = [values[name] for name in group.columns]
+        cells = np.argwhere(frequent)
+        rows = [[v[c] for v, c in zip(listed, cell, strict=True)] for cell in cells]
+        self.shown[group.table].append(combination_check(group, rows))
+        self._decided |= dict.fromkeys([(group.table, n) for n in group.nulls], group.labels)
+        return others
 
 
 def _axes(
     group: RuleGroup, codecs: Mapping[str, Codec]
-) -> tuple[tuple[Column, ...], list[tuple[str, ...]]]:
-    """The axes of a group's columns, if they have labels and few cells; and literals."""
-    axes, values = list[Column](), list[tuple[str, ...]]()
+) -> tuple[dict[str, Column], dict[str, tuple[str, ...]]]:
+    """The axes of a group's columns and their literals, of those that have any."""
+    axes, values = dict[str, Column](), dict[str, tuple[str, ...]]()
     for name in group.columns:
         # Each attribute of a column has a code of NULL.
         attribute, domain = next(iter(codecs[name].domains.items()), ("", Domain(1)))
         null = (np.arange(domain.size) == domain.null_code).astype(int)
         bins = PublicArray(null) if name in group.nulls else None
-        values.append(
-            codecs[name].listed or () if bins is None else ("false", "true")[: 2 * null.any()]
-        )
-        axes.append(Column(attribute, 2 if bins else domain.size, bins))
-    few = len(axes) > 1 and all(values) and math.prod(axis.size for axis in axes) <= _CELLS
-    return tuple(axes) if few else (), values
+        some = codecs[name].listed if bins is None else ("false", "true") * bool(null.any())
+        if some:
+            values[name] = some
+            axes[name] = Column(attribute, 2 if bins else domain.size, bins)
+    return axes, values
+
+
+def _dependent(
+    group: RuleGroup, shares: _Cells, frequent: _Cells, most: float
+) -> tuple[RuleGroup, _Cells, _Cells, tuple[RuleGroup, ...]]:
+    """The columns that have a part in a rule, with their cells; and NULLs of no label to test."""
+    for axis, name in reversed([*enumerate(group.columns)]):
+        times = _TELLING if name in group.labels and group.nulls else 1
+        if broken_if_independent(shares, frequent, axis) <= times * most:
+            shares, frequent = shares.sum(axis), frequent.sum(axis) > 0
+            group = group.part({*group.columns} - {name})
+    if not (group.labels and group.nulls):
+        return group, shares, frequent, ()
+    apart = []
+    for axis in range(1, shares.ndim):
+        rest = tuple({*range(1, shares.ndim)} - {axis})
+        if broken_if_independent(shares.sum(rest), frequent.sum(rest) > 0, 0) <= most:
+            apart.append(axis)
+    others = RuleGroup(group.table, nulls=tuple(group.columns[axis] for axis in apart))
+    shares, frequent = shares.sum(tuple(apart)), frequent.sum(tuple(apart)) > 0
+    return group.part({*group.columns} - {*others.nulls}), shares, frequent, (others,)
 
 
 def _kept(group: RuleGroup, mask: _Cells) -> _Cells:
@@ -181,19 +231,12 @@ def _kept(group: RuleGroup, mask: _Cells) -> _Cells:
     return mask | (~named & (others | (not group.nulls))) if group.labels else mask
 
 
-def broken_if_independent(shares: _Cells, kept: _Cells, labels: int) -> float:
-    """The share of rows that would break a rule of independent columns.
-
-    The first ``labels`` axes are independent of those of NULLs, or all axes of each other: columns
-    that are NULL together say nothing of a label beside them.
+def broken_if_independent(shares: _Cells, kept: _Cells, axis: int) -> float:
+    """The share of rows that would break a rule if one column were independent of the others.
 
     >>> shares = np.multiply.outer([0.5, 0.5], [[0.9, 0.0], [0.0, 0.1]])
-    >>> round(broken_if_independent(shares, shares > 0.4, 1), 2)
-    0.1
+    >>> [round(broken_if_independent(shares, shares > 0, axis), 2) for axis in (0, 1)]
+    [0.0, 0.18]
     """
-    found, places = np.maximum(shares, 0.0), {*range(shares.ndim)}
-    parts = [{place} for place in places]
-    if 0 < labels < shares.ndim:
-        parts = [{*range(labels)}, {*range(labels, shares.ndim)}]
-    margins = (found.sum(axis=tuple(places - p), keepdims=True) / found.sum() for p in parts)
-    return float(math.prod(margins, start=np.ones(()))[~kept].sum())
+    own = shares.sum(axis=tuple({*range(shares.ndim)} - {axis}), keepdims=True)
+    return float((own * shares.sum(axis, keepdims=True))[~kept].sum() / shares.sum() ** 2)

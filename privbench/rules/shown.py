@@ -16,8 +16,10 @@ from privbench.words import snake
 
 #: Most pairs of dates, and columns of labels; and most columns that count by NULL.
 _MOST, _FEW = 32, 6
-#: What decides which columns are NULL.
-_STATUS = whole(r"(\w+_)?(status|state|stage|phase)")
+#: What decides which columns are NULL: states, and kinds (Jakarta Persistence names them dtype).
+_STATUS = [
+    whole(rf"(\w+_)?({n})") for n in ("status|state|stage|phase", "d?type|kind|method|category")
+]
 #: Stands in a CHECK before the share of rows that break it.
 _BUT = " OR (random() < "
 
@@ -30,7 +32,7 @@ class RuleGroup:
     orders: tuple[tuple[str, ...], ...] = ()  # pairs of dates, the lesser first
     labels: tuple[str, ...] = ()  # columns that count by their values
     nulls: tuple[str, ...] = ()  # columns that count by whether they are NULL
-    said: bool = False  # whether names say the orders
+    said: bool = False  # whether names say the orders, or that the labels decide
     near: bool = False  # whether distances from the first date are tested, not orders
 
     @property
@@ -38,6 +40,11 @@ class RuleGroup:
         """All columns."""
         dates = (name for pair in self.orders for name in pair)
         return tuple(dict.fromkeys((*dates, *self.labels, *self.nulls)))
+
+    def part(self, names: Collection[str]) -> RuleGroup:
+        """The combinations of some columns alone."""
+        labels, nulls = ([*filter(names.__contains__, each)] for each in (self.labels, self.nulls))
+        return replace(self, labels=tuple(labels), nulls=tuple(nulls))
 
     @property
     def halves(self) -> tuple[RuleGroup, ...]:
@@ -69,17 +76,20 @@ def groups(table: Table, grids: Collection[str], columns: Collection[str]) -> It
         if pairs:
             yield RuleGroup(table.key, tuple(pairs[:_MOST]), near=True)
     labels = [c for c in known if c.type.kind == "e" or c.type.category in "BS"][:_MOST]
-    truths = [c.name for c in labels if c.not_null and c.type.base == "bool"]
-    status = [c.name for c in labels if c.not_null and _STATUS.match(snake(c.name))][:1]
-    nulls = [column.name for column in known if not column.not_null]
+    truths = [c for c in labels if c.type.base == "bool" and (c.not_null or c.default)]
+    each = ([c.name for c in labels if names.match(snake(c.name))] for names in _STATUS)
+    status = [name for some in each for name in some[:1]]
+    nulls = [c.name for c in known if not (c.not_null or c.default or c.name in status)]
     for at in range(0, max(len(nulls) - 1, bool(nulls)), _FEW - 1):
         block = tuple(nulls[at : at + _FEW])
-        for name in status or truths[:_FEW]:
-            yield RuleGroup(table.key, labels=(name,), nulls=block)
+        for name in status or [c.name for c in truths if c.not_null][:_FEW]:
+            yield RuleGroup(table.key, labels=(name,), nulls=block, said=bool(status))
         if len(block) > 1 and not status:
             yield RuleGroup(table.key, nulls=block)
-    for _, alike in groupby(truths, lambda name: snake(name).partition("_")[0]):
-        if 1 < len(flags := tuple(alike)) <= _FEW:
+    alike = groupby([c.name for c in truths], lambda name: snake(name).partition("_")[0])
+    kinds = [tuple(names) for _, names in alike]
+    for flags in (*kinds, tuple(kind[0] for kind in kinds if not kind[1:])):
+        if 1 < len(flags) <= _FEW:
             yield RuleGroup(table.key, labels=flags)
     within = [whole(rf"(\w+_|)({one}) \1({other})") for one, other in packaged("names")["within"]]
     for pair in permutations([column.name for column in labels], 2):

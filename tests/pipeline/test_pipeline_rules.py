@@ -126,6 +126,8 @@ identity = "shown"
 own = []
 [tables."public.ticket"]
 own = ["owner_id"]
+[tables."public.bill"]
+own = []
 """
 #: What most rows of the source keep, or as few; what is rare there; and which share has it.
 SHOWN = {
@@ -135,6 +137,11 @@ SHOWN = {
     "closed < opened": 1 / 4,
     "is_rare": 1 / 60,
     "(city = 'Kiel') <> (region = 'North')": 0,
+}
+BILLS = {
+    "(kind = 'card') = (card IS NULL) OR (kind = 'iban') = (iban IS NULL)": 0,
+    "sold::int + held::int + lost::int <> 1": 0,
+    "kind = 'iban' AND note IS NOT NULL": 1 / 18,
 }
 
 
@@ -147,8 +154,9 @@ def test_clone_keeps_rules_that_rows_show_and_no_others(shop, make_database, tmp
     assert 0 < sum(event.amount for event in asked) <= 0.1 * fitted.promise.rho
     assert {event.kind for event in asked} == {"order test", "histogram"}
     pipeline.load(model, target, seed=1)
-    for condition, share in SHOWN.items():
-        counted = f"SELECT avg(({condition})::int)::float8 FROM ticket"
+    cases = [("ticket", *case) for case in SHOWN.items()]
+    for table, condition, share in cases + [("bill", *case) for case in BILLS.items()]:
+        counted = f"SELECT avg(({condition})::int)::float8 FROM {table}"
         assert ask(shop, counted)[0][0] == pytest.approx(share, abs=0.001)
         assert ask(target, counted)[0][0] == pytest.approx(share, abs=0.03 * bool(share)), condition
     assert ask(target, "SELECT count(*) FILTER (WHERE is_rare) FROM ticket")[0][0] > 0
@@ -159,7 +167,7 @@ def test_clone_keeps_rules_that_rows_show_and_no_others(shop, make_database, tmp
     assert ask(target, checks) == [(0,)]
     again = pipeline.fit(shop, config, tmp_path / "next", since=model)
     assert again.schema.table("ticket").checks == Model.load(model).schema.table("ticket").checks
-    config = Config.loads(f"{SHOP}shown = false\n{ledger}")
+    config = Config.loads(SHOP.replace("own = ", "shown = false\nown = ") + ledger)
     without = pipeline.fit(shop, config, tmp_path / "without")
     assert not any(event.label.startswith("rule ") for event in without.events)
     assert without.schema.table("ticket").checks == ()

@@ -1,4 +1,4 @@
--- Owners of three tickets: stages that decide which dates there are, one closed ticket in four closed before it was opened, one flag of two, and a rare flag beside a common one.
+-- Owners of three tickets: stages that decide which dates there are, one closed ticket in four closed before it was opened, one flag of two, and a rare flag beside a common one. Bills of kinds that decide which number there is, beside columns that are hardly ever NULL or independent of it, and with one of three flags.
 CREATE TABLE owner (id int PRIMARY KEY);
 CREATE TABLE ticket (
   id int PRIMARY KEY, owner_id int NOT NULL REFERENCES owner, stage text NOT NULL,
@@ -12,3 +12,9 @@ INSERT INTO ticket SELECT i, 1 + i % 1200, (ARRAY['new', 'sent', 'seen'])[1 + i 
   i % 5 < 2, i % 5 >= 2, i % 2 = 0, i % 60 = 0,
   (ARRAY['Kiel', 'Bonn', 'Aachen'])[1 + i % 3], (ARRAY['North', 'West', 'West'])[1 + i % 3]
   FROM (SELECT i, date '2020-01-01' + i % 700 d FROM generate_series(1, 3600) i) AS made;
+CREATE TABLE bill (
+  id int PRIMARY KEY, kind text, priority int, note text, card text, iban text,
+  sold boolean NOT NULL, held boolean DEFAULT false, lost boolean NOT NULL, is_gift boolean NOT NULL);
+INSERT INTO bill SELECT i, CASE WHEN i % 4 < 2 THEN 'card' ELSE 'iban' END, i % 7, CASE WHEN i % 9 = 0 THEN 'late' END,
+  CASE WHEN i % 4 < 2 THEN 'C' || i END, CASE WHEN i % 4 > 1 THEN 'I' || i END,
+  i % 5 = 0, i % 5 IN (1, 2), i % 5 > 2, i % 2 = 0 FROM generate_series(1, 1200) i;
