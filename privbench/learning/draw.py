@@ -1,4 +1,4 @@
-"""Systematic draws from many distributions at once, without a loop over draws."""
+"""Draws from many distributions at once, without a loop over draws."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -16,7 +17,12 @@ Floats = NDArray[np.float64]
 CHUNK_ROWS = 2**18
 
 
-def draw(table: Floats, rows: NDArray[Any], generator: np.random.Generator) -> NDArray[Any]:
+def draw(
+    table: Floats,
+    rows: NDArray[Any],
+    generator: np.random.Generator,
+    numbers: Floats | None = None,
+) -> NDArray[Any]:
     """One column index per row from the distribution ``table[row]``; see `choose`.
 
     ``table`` has the shape (distributions, cells), each of any positive sum; ``rows`` the shape
@@ -27,7 +33,7 @@ def draw(table: Floats, rows: NDArray[Any], generator: np.random.Generator) -> N
     if width == 1:
         return np.zeros(len(rows), columns.dtype)
     widths, columns = np.full(len(table), width), np.tile(columns, len(table))
-    return choose(table.ravel(), widths, rows, generator, columns)
+    return choose(table.ravel(), widths, rows, generator, columns, numbers)
 
 
 def choose(
@@ -36,12 +42,13 @@ def choose(
     rows: NDArray[Any],
     generator: np.random.Generator,
     cells: NDArray[Any] | None = None,
+    numbers: Floats | None = None,
 ) -> NDArray[Any]:
     """A cell for every row, in proportion to the weights of the row's distribution, shape (n,).
 
     Rows that share a distribution get a systematic sample (one random offset, even steps) in random
     order. So the number of rows in any run of cells differs from its expectation by less than 1. No
-    cell of weight 0 is chosen.
+    cell of weight 0 is chosen. With ``numbers`` from 0 to 1, each row has its law's quantile there.
 
     ``weights`` hold the cells of all distributions, one after the other; ``lengths`` say how many
     each has, of a positive sum. A cell's value is in ``cells``, or else is its position in
@@ -51,13 +58,16 @@ def choose(
     cells = np.arange(len(weights)) if cells is None else cells
     if not count:
         return cells[:0]
+    ends, total = np.cumsum(lengths), np.append(0.0, np.cumsum(weights))
+    base = total[ends - lengths]
+    if numbers is not None:
+        at = base[rows] + numbers * (total[ends] - base)[rows]
+        at = np.minimum(at, np.nextafter(total[ends], 0.0)[rows])
+        return np.asarray(cells[np.searchsorted(total[1:], at, side="right")])
     kind = np.min_scalar_type(laws - 1)
     order = generator.permutation(count)
     if laws > 1:
         order = order[np.argsort(rows[order].astype(kind), kind="stable")]
-    ends = np.cumsum(lengths)
-    total = np.append(0.0, np.cumsum(weights))
-    base = total[ends - lengths]
     share = (total[1:] - np.repeat(base, lengths)) / np.repeat(total[ends] - base, lengths)
     # Steps (i + u)/n below a share s are those of i < ns - u.
     sizes, offset = np.bincount(rows, minlength=laws), generator.random(laws)
@@ -67,3 +77,28 @@ def choose(
     found = np.empty(count, cells.dtype)
     found[order] = np.repeat(cells, (below - before).astype(np.int64))
     return found
+
+
+def together(
+    owners: Ints | None, likeness: float, ordered: bool, generator: np.random.Generator
+) -> Floats | None:
+    """Uniform numbers from 0 to 1 for rows, which stand by owner; None if independent.
+
+    Likeness goes from -1, as far apart as can be, to 1, the same. A row's score is a sum of its
+    owner's and its own, as in a Gaussian copula, or one of them where cells have no order. Below 0
+    the rows of an owner have a systematic sample for its score.
+    """
+    if owners is None or not likeness:
+        return None
+    count, alike = len(owners), abs(likeness)
+    owner = np.cumsum((owners < 0) | (np.diff(owners, prepend=-1) != 0)) - 1
+    sizes = np.bincount(owner)
+    own, shared = generator.random(count), generator.random(len(sizes))[owner]
+    if likeness < 0:
+        turn = np.argsort(np.lexsort((generator.random(count), owner)))
+        shared = (turn - (np.cumsum(sizes) - sizes)[owner] + shared) / sizes[owner]
+    if ordered:
+        score = np.sqrt(alike) * ndtri(shared) + np.sqrt(1.0 - alike) * ndtri(own)
+    else:
+        score = np.where(generator.random(count) < np.sqrt(alike), shared, own)
+    return (np.argsort(np.argsort(score)) + generator.random()) / count

@@ -307,6 +307,10 @@ def _of_key(spec: DatabaseSpec, key: KeySpec) -> Iterator[Query]:
             q.PublicArray([[2, 1, 1, 2], [0, 2, 1, 2], [0, 0, 2, 2]]),
         )
         yield q.Histogram.of(spec, key.table, (after,))
+        pair = tuple(q.Sibling(key, q.Column("c0", SIZES[0]), place) for place in (0, 1))
+        same = q.PublicArray(np.eye(SIZES[0] + 1, dtype=np.int64))
+        yield q.Histogram.of(spec, key.parent, pair)
+        yield q.Histogram.of(spec, key.parent, ("c1", q.Joined(pair, same)))
         deep: Any = q.Owner(key, q.Children(key, (0, 1, 3)))
         yield q.Histogram.of(spec, key.table, ("c1", deep))
         above = spec.tables[key.parent].own

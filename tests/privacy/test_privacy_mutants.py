@@ -51,6 +51,11 @@ def ref(database: PrivateDatabase) -> KeySpec:
     return database.spec.tables["posts"].key("ref")
 
 
+def owned(database: PrivateDatabase, table: str) -> KeySpec:
+    """The OWN key of a table."""
+    return database.spec.tables[table].key("own")
+
+
 def off_the_diagonal() -> PrivateDatabase:
     """One unit off the diagonal cell of all others."""
     cells = [0] * 20 + [1]
@@ -182,6 +187,51 @@ class WeightsAfterFilter(q.Joint):
             weights = units.row_weights(sizes[inverse], 1)
             found.append([int(weights.sum())])
         return np.concatenate(found).astype(np.int64)
+
+
+# siblings ----------------------------------------------------------------------------------------
+
+
+def pair_of(key: KeySpec, axis: q.Axis) -> tuple[q.Axis, ...]:
+    return q.Sibling(key, axis, 0), q.Sibling(key, axis, 1)
+
+
+@mutants.of(
+    lambda: two_tables([0] * 6 + [1, 1], [[0, 0, 1, 1, 2, 2, 0, 1]], [3]),
+    lambda d: q.Histogram("users", pair_of(owned(d, "posts"), q.Column("a0", 3))),
+    "l1",
+    "l2",
+)
+class SiblingsAfterFilter(q.Histogram):
+    """Two siblings are drawn anew among the rows of every cell: a unit has a pair in each."""
+
+    def evaluate(self, data: PrivateDatabase) -> Integers:
+        codes, owners = data._codes("posts", "a0")[0], data._parents(owned(data, "posts"))
+        held = np.bincount(owners * 3 + codes, minlength=6).reshape(2, 3)
+        pairs = np.diag(np.append((held > 1).sum(axis=0), 0))
+        return np.asarray(pairs * GRID, np.int64)
+
+
+def posts_of_two_links() -> PrivateDatabase:
+    """A user of five posts, each with two links, and one of one."""
+    own, deep = KeySpec("own", "posts", "users", "own"), KeySpec("own", "links", "posts", "own")
+    posts, links = [0] * 5 + [1], np.repeat(np.arange(6), 2)
+    return of_tables(users=(2, {}), posts=(6, {}, {own: posts}), links=(12, {}, {deep: links}))
+
+
+@mutants.of(
+    posts_of_two_links,
+    lambda d: q.Histogram("posts", pair_of(owned(d, "links"), q.Whole())),
+    "l1",
+    "l2",
+    "linf",
+)
+class OwnersOfWeightOne(q.Histogram):
+    """Owners that are owned themselves count whole, however many their unit has."""
+
+    def evaluate(self, data: PrivateDatabase) -> Integers:
+        first, second = (axis.codes(data, "posts") for axis in self.axes)
+        return np.bincount(2 * first + second, minlength=4).reshape(2, 2) * GRID
 
 
 # rules of rows ----------------------------------------------------------------------------------

@@ -124,6 +124,7 @@ OWN, DEEP = (CHAIN.spec.tables[name].keys[0] for name in ("posts", "links"))
 U, P = q.Column("u", 2), q.Column("p", 3)
 NINE = (P, q.Owner(OWN, U))
 GROUPS = q.PublicArray([[0, 0, 1], [2, 2, 1], [0, 0, 1]])
+EITHER = q.PublicArray([[0, 1, 2, 3], [1, 0, 2, 3], [2, 2, 2, 3], [3, 3, 3, 3]])
 REFERRING = two_tables([0, 1, -1, -1], refs=[0, 0, -1, BOTTOM])
 REFERS = REFERRING.spec.tables["posts"].key("ref")
 PUB = KeySpec("pub", "t", "public", "public", nullable=True)
@@ -136,6 +137,10 @@ HALF = GRID // 2
         (CHAIN, "users", (q.Children(OWN, (0, 1, 2)),), [0, GRID, GRID]),
         # Posts of user 0 weigh ½ each: one has three links, one none. The two others weigh 1.
         (CHAIN, "posts", (q.Children(DEEP, (0, 1, 2)),), [HALF + GRID, GRID, HALF]),
+        # The posts of user 0, in either order, the one of user 1; of the links, those of posts.
+        (CHAIN, "users", (q.Joined(tuple(q.Sibling(OWN, P, at) for at in (0, 1)), EITHER),),
+         [0, GRID, 0, GRID]),
+        (CHAIN, "posts", (q.Sibling(DEEP, q.Whole(), 1),), [HALF, HALF + 2 * GRID]),
         (CHAIN, "posts", NINE, [[0, HALF, 0], [0, HALF, 0], [GRID, 0, GRID]]),
         (CHAIN, "posts", (q.Joined(NINE),), [0, HALF, 0, 0, HALF, 0, GRID, 0, GRID]),
         (CHAIN, "posts", (q.Joined(NINE, GROUPS),), [GRID + HALF, GRID, HALF]),
@@ -578,6 +583,7 @@ def pairs(*predictions: Any) -> q.PairScores:
     [
         (lambda: q.Children(REF), "OWN"),
         (lambda: q.Owner(REF, U), "OWN"),
+        (lambda: q.Sibling(REF, P, 0), "OWN"),
         (lambda: q.FanIn(OWN), "REF"),
         (lambda: q.PublicTarget(REF, 3), "public"),
         (lambda: q.Children(OWN, (1, 2)), "ascend"),

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -94,6 +95,59 @@ def test_effects_between_owners_and_what_they_own_are_kept(accounting, begin):
     assert abs(state[other == 0].mean() - state[other == 3].mean()) < 0.06
 
 
+def siblings(owners: int, seed: int = 1) -> PrivateDatabase:
+    """People of two kinds whose jobs are alike, repel, or do neither, column by column."""
+    g = np.random.default_rng(seed)
+    degrees, kind = g.integers(1, 7, owners), g.integers(0, 2, owners)
+    owner = np.repeat(np.arange(owners), degrees)
+    rows, own = len(owner), g.standard_normal(owners)[owner]
+    pay = np.clip(20 + 8 * (0.88 * own + 0.47 * g.standard_normal(rows)), 0, 39).astype(int)
+    shop = np.where(g.random(rows) < 0.7, g.integers(0, 5, owners)[owner], g.integers(0, 5, rows))
+    current = np.zeros(rows, int)  # one job of a person is
+    current[np.cumsum(degrees) - 1 - (g.random(owners) * degrees).astype(int)] = 1
+    columns = {
+        "pay": (pay, Domain(40, ordered=True)),
+        "shop": (shop, Domain(5)),
+        "current": (current, BIT),
+        "chance": (g.integers(0, 4, rows), Domain(4)),
+        "rank": (pay // 8 + g.integers(0, 2, rows), Domain(6, ordered=True)),
+        "place": (2 * kind[owner] + g.integers(0, 4, rows), Domain(6)),
+    }
+    key = KeySpec("person", "jobs", "people", "own")
+    return private_database(
+        {"people": (owners, {"kind": (kind, BIT)}, {}), "jobs": (rows, columns, {key: owner})}
+    )
+
+
+def _alike(codes: Any, owner: Any, *, ordered: bool = False) -> float:
+    """Correlation of neighbours of one owner, or how much oftener than by chance they are one."""
+    here, there = (codes[at].astype(float) for at in _neighbours(owner))
+    if ordered:
+        return float(np.corrcoef(here, there)[0, 1])
+    chance = float((np.unique(here, return_counts=True)[1] ** 2).sum()) / len(here) ** 2
+    return float(((here == there).mean() - chance) / (1 - chance))
+
+
+def _neighbours(owner: Any) -> tuple[Any, Any]:
+    first = np.flatnonzero(owner[1:] == owner[:-1])
+    return first, first + 1
+
+
+def test_rows_of_one_owner_are_as_alike_as_they_were(begin):
+    data = siblings(5_000)
+    made = fit(begin(data, 3.2, "zcdp")).sample(1.0, 3).tables
+    owner, jobs = made["jobs"].parents["person"], made["jobs"].codes
+    key = data.spec.tables["jobs"].key("person")
+    for name, ordered in {"pay": True, "rank": True, "shop": False, "current": False}.items():
+        real = _alike(data._codes("jobs", name)[0], data._parents(key), ordered=ordered)
+        assert abs(real) > 0.1
+        assert _alike(jobs[name], owner, ordered=ordered) / real > 2 / 3, name
+    assert abs(_alike(jobs["chance"], owner)) < 0.03
+    # What columns have to do with each other, and with those of owners, stays.
+    assert np.corrcoef(jobs["pay"], jobs["rank"])[0, 1] > 0.8
+    assert np.corrcoef(made["people"].codes["kind"][owner], jobs["place"])[0, 1] > 0.6
+
+
 @pytest.mark.parametrize("accounting", ["pure", "zcdp"])
 def test_degrees_of_one_owner_go_together_as_they_did(accounting, begin):
     """Few owners have rows in either of two tables, and those who have many have many of both."""
@@ -161,6 +215,10 @@ FAULTS = {
     "owners after what they own": lambda head, held: head["tables"].reverse(),
     "no numbers of children": _set("tables", "users", "columns", 2, "else"),
     "a column beyond the table": _set("tables", "orders", "factors", 0, "column", 99),
+    "a likeness above 1": _set("tables", "orders", "factors", 0, "likeness", 1.5),
+    "a likeness that is no number": _set(
+        "tables", "orders", "factors", 0, "likeness", float("nan")
+    ),
     "a column twice": _set(
         "tables", "users", "factors", 0, lambda f: {**f[0], "column": f[1]["column"]}
     ),

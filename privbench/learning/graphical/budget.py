@@ -17,12 +17,14 @@ from typing import Literal
 from privbench.learning.answers import by_norms
 from privbench.learning.graphical.columns import (
     Column,
+    Variable,
     children,
     shown,
     varies,
 )
 from privbench.learning.graphical.estimate import Floats
 from privbench.learning.graphical.joint_degrees import Clips
+from privbench.learning.graphical.siblings import pair_axis, siblings_of
 from privbench.learning.graphical.sizes import MANY, ONE, contributed
 from privbench.learning.graphical.times import times_of
 from privbench.privacy import MARGIN, Accounting, DatabaseSpec, KeySpec, Measurement, noise_sd
@@ -47,6 +49,9 @@ from privbench.privacy.queries.references import KEPT, MOST_CAP, most_kept
 SIZES, REFERENCES = 0.15, 0.4
 #: Share of a tree's amount for each moment of two degrees, and most for all of them.
 MOMENT, MOMENTS = 0.02, 0.1
+#: Largest share of a tree's amount for siblings; their least and largest useful noise, as a share
+#: of the owners of several rows.
+SIBLINGS, FINE, COARSE = 0.05, 0.004, 0.02
 #: Share of one-way marginals ("one-ways") in the budget of one-ways and pairs. At .24: 2-way
 #: divergence of coded Adult .044 for .040.
 ONE_WAYS = 0.25 / (0.25 + 0.48)
@@ -175,6 +180,8 @@ class Budget:
     associations: dict[tuple[str, str], PairBudget] = field(init=False, default_factory=dict)
     # Amount for each moment of two degrees, by their keys.
     moments: dict[DegreeKeys, float] = field(init=False, default_factory=dict)
+    # Amount for pairs of siblings of each column of an owned table.
+    siblings: dict[str, float] = field(init=False, default_factory=dict)
     # Amount per table whose attributes have a learner of their own.
     attributes: dict[str, float] = field(init=False, default_factory=dict)
 
@@ -222,6 +229,7 @@ class Budget:
         for top, keys in touching.items():
             # If the other end of a reference can pay less than this one, this one keeps the rest.
             rest = self.total[top] * (1.0 - self._sizes_share(top)) - self._divide_moments(top)
+            rest -= self._divide_siblings(top)
             self._divide_tree(top, rest - sum(self._reference_amount(key) for key in keys))
 
     def _reference_amount(self, key: KeySpec) -> float:
@@ -252,10 +260,7 @@ class Budget:
 
     def _association_budget(self, key: KeySpec, amount: float) -> PairBudget:
         """As many picks as let selection detect `ASSOCIATED_GAP` among all candidates."""
-        ends = [
-            sum(c.kind == "attribute" and c.domain.size > 1 and not c.domain.filler for c in held)
-            for held in (self.columns[key.table], self.columns[key.parent])
-        ]
+        ends = [sum(c.varied for c in self.columns[name]) for name in (key.table, key.parent)]
         candidates, cap = min(ends[0] * ends[1], MOST_OFFERED), cap_of(self.spec, key)
         if self.learns != "pairs" or not candidates:
             return PairBudget()
@@ -278,6 +283,23 @@ class Budget:
         each = self.total[top] * min(MOMENT, MOMENTS / max(count, 1))
         self.moments |= dict.fromkeys(pairs, each)
         return each * count
+
+    def _divide_siblings(self, top: str) -> float:
+        """Divide a part of a tree's amount among siblings, and return what they take."""
+        tables = self.tree(top) if self.learns == "pairs" else []
+        asked = [name for name in tables for _ in siblings_of(self.spec, name, self.columns[name])]
+        most = self.total[top] * SIBLINGS / max(len(asked), 1)
+        self.siblings |= {name: self._sibling_amount(name, most) for name in {*asked}}
+        return sum(self.siblings[name] for name in asked)
+
+    def _sibling_amount(self, table: str, most: float) -> float:
+        """Amount for each column, by how many owners have several rows; 0 if too few."""
+        size, parent = self.sizes[table], self.spec.ancestors(table)[0]
+        units = size.rows / 2 if size.units is None else float(size.units[2:].sum())
+        several = max(min(units, self.sizes[parent].weight), 1.0)
+        sd = noise_sd(Histogram(parent, ()), self.spec, max(most, 1e-12), self.accounting) / several
+        power = 1 if self.accounting == "pure" else 2
+        return 0.0 if sd > COARSE else most * min(sd / FINE, 1.0) ** power
 
     def _divide_tree(self, top: str, rest: float) -> None:
         """Divide the part of a tree's amount that remains after sizes and references."""
@@ -456,6 +478,23 @@ def one_way_questions(
         label = f"one-way of {table}.{shown(column.name)}"
         found.append((column, Measurement(query, amount, label)))
     return found
+
+
+def sibling_questions(
+    budget: Budget, table: str, variables: Sequence[Variable]
+) -> dict[int, Measurement]:
+    """Pairs of siblings by place of their column among ``variables``."""
+    own, amount = budget.spec.tables[table].own, budget.siblings.get(table, 0.0)
+    if own is None or not amount:
+        return {}
+    return {
+        place: Measurement(
+            Histogram(own.parent, (pair_axis(own, variables[place]),)),
+            amount,
+            f"siblings of {table}.{shown(variables[place].name)}",
+        )
+        for place in siblings_of(budget.spec, table, budget.columns[table])
+    }
 
 
 def degree_pairs(spec: DatabaseSpec, table: str) -> list[DegreeKeys]:

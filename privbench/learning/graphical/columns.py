@@ -59,6 +59,11 @@ class Column:
     ruled: tuple[int, ...] = ()  # structural zeros: cells that the schema rules out
 
     @property
+    def varied(self) -> bool:
+        """Whether queries can tell its cells apart."""
+        return self.kind == "attribute" and self.domain.size > 1 and not self.domain.filler
+
+    @property
     def buckets(self) -> Buckets:
         """Buckets of a degree."""
         return ONE if self.key is not None and self.key.unique else MANY

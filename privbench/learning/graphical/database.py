@@ -28,6 +28,7 @@ from privbench.learning.graphical.budget import (
     moment_question,
     moments,
     one_way_questions,
+    sibling_questions,
     size_questions,
     star_of,
 )
@@ -60,6 +61,7 @@ from privbench.learning.graphical.references import (
     target_questions,
 )
 from privbench.learning.graphical.select import PairLearner
+from privbench.learning.graphical.siblings import with_siblings
 from privbench.learning.graphical.sizes import (
     MANY,
     ONE,
@@ -246,9 +248,10 @@ class DatabaseFit:
             self._measure_one_ways(table, 1.0)
             model = self._in_pairs(table, context) if pairs else self._singly(table)
             times = self._times(table)
+            model = self._with_siblings(table, model, context)
         else:
             times = self.old[table].follows, self.old[table].serial
-        drawn = model.sample(context, self.people.rows(table), self.people.stream("rows", table))
+        drawn = self._drawn(table, model, context)
         self.people.codes[table] = {column.name: drawn[at] for at, column in enumerate(columns)}
         self.laws[table] = TableLaw(
             size.owned,
@@ -259,6 +262,32 @@ class DatabaseFit:
             lost,
             *times,
         )
+
+    def _drawn(
+        self, table: str, model: TableModel, context: Mapping[int, Codes]
+    ) -> dict[int, Codes]:
+        numbers, owners = self.people.stream("rows", table), self.people.owners[table]
+        return model.sample(context, self.people.rows(table), numbers, owners)
+
+    def _with_siblings(
+        self, table: str, model: TableModel, context: Mapping[int, Codes]
+    ) -> TableModel:
+        """The model with the likeness of siblings."""
+        questions = sibling_questions(self.budget, table, self.variables[table])
+        answers = dict(zip(questions, measured(self.session, [*questions.values()]), strict=True))
+        own, owners = self.spec.tables[table].own, self.people.owners[table]
+        if own is None or owners is None or not answers:
+            return model
+        weights, drawn = self._weights(own.parent), self._drawn(table, model, context)
+        for place, factor in enumerate(model.factors):
+            if (at := factor.column) in answers:
+                codes, variable = {**context, **drawn}, self.variables[table][at]
+                better = with_siblings(factor, variable, answers[at], codes, owners, weights)
+                factors = (*model.factors[:place], better, *model.factors[place + 1 :])
+                if better.likeness:
+                    model = replace(model, factors=factors)
+                    drawn = self._drawn(table, model, context)
+        return model
 
     def _times(self, table: str) -> tuple[bool, int]:
         """Whether a table's dates follow those of owners, and its keys dates; see `times`."""
@@ -283,7 +312,7 @@ class DatabaseFit:
             return None
         model = self.old[table].model
         columns, weights, floor = self.columns[table], self._weights(table), self._floor(table)
-        drawn = model.sample(context, self.people.rows(table), self.people.stream("rows", table))
+        drawn = self._drawn(table, model, context)
         own = [
             Variable.of(column, shares_of(drawn[at], weights, column.domain.size), floor)
             for at, column in enumerate(columns)
@@ -311,11 +340,10 @@ class DatabaseFit:
             if amount is None or column.kind != "attribute"
         )
         degrees = self._joint_degrees(table, {one.column: one.shares for one in factors})
-        if amount is None or self.learner is None:
-            return TableModel(factors, degrees=degrees)
-        return TableModel(
-            factors, self.learner(table, amount, self.sizes[table].weight), degrees=degrees
-        )
+        attributes = None
+        if amount is not None and self.learner:
+            attributes = self.learner(table, amount, self.sizes[table].weight)
+        return TableModel(factors, attributes, degrees=degrees)
 
     def _joint_degrees(self, table: str, shares: Mapping[int, Floats]) -> JointDegrees | None:
         """What joins the degrees of a table, if it has several, from their shares by place."""

@@ -277,13 +277,15 @@ def _drawing(
     """A function that draws some rows of a started table, given its owners as they are now."""
     used = {place for factor in law.model.factors for place in factor.parents}
     now = replace(people, codes=dict(people.codes), owners=dict(people.owners), units={})
+    owners = now.owners[table]
 
     def draw(some: slice) -> dict[str, Codes]:
         number = some.start // CHUNK_ROWS
         numbers = people.stream("rows", table, *([number] if number else []))
         context = now.context(table, width, used, some)
-        drawn = law.model.sample(context, some.stop - some.start, numbers)
-        return {held: drawn[place] for place, held in enumerate(law.columns)}
+        held = None if owners is None else owners[some]
+        drawn = law.model.sample(context, some.stop - some.start, numbers, held)
+        return {name: drawn[place] for place, name in enumerate(law.columns)}
 
     return draw
 

@@ -16,6 +16,7 @@ from privbench.learning.graphical.budget import (
     moment_question,
     moments,
     one_way_questions,
+    sibling_questions,
     size_questions,
 )
 from privbench.learning.graphical.candidates import candidates, pair_axes, score_query
@@ -61,6 +62,7 @@ def planned(
             above = columns_above(spec, name, columns)
             variables = [*flat[name], *(_flat(column, path) for column, path in above)]
             yield from _planned_pairs(budget, name, columns[name], variables)
+            yield from sibling_questions(budget, name, variables).values()
         for key in spec.tables[name].keys:
             if key.role == "ref":
                 inside, targets = may_stay_inside(spec, key), flat[key.parent]

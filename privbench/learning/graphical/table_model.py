@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from typing import Any, Protocol, Self
 
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from privbench.domain import Codes, Domain
 from privbench.errors import ModelError
-from privbench.learning.draw import choose, draw
+from privbench.learning.draw import choose, draw, together
 from privbench.learning.graphical.columns import Variable
 from privbench.learning.graphical.estimate import COUNTED, Floats, Ints, conditional, rake
 from privbench.learning.graphical.joint_degrees import JointDegrees
@@ -83,26 +84,35 @@ class Factor:
     groups: Ints  # group of every cell of v
     table: Floats  # P(group of v | groups of S), shape (configurations of S, groups)
     shares: Floats  # share of every cell of v
+    likeness: float = 0.0  # of rows of one owner (`together`)
+    ordered: bool = False  # whether they are alike along the order of cells
 
     @classmethod
     def alone(cls, column: int, shares: Floats) -> Self:
         """The factor of a column that depends on no others."""
         return cls(column, (), (), np.zeros(len(shares), np.int64), np.ones((1, 1)), shares)
 
-    def draw(self, codes: Mapping[int, Codes], rows: int, generator: np.random.Generator) -> Codes:
-        """Cells of v of some rows, given those of S."""
+    def draw(
+        self,
+        codes: Mapping[int, Codes],
+        rows: int,
+        generator: np.random.Generator,
+        owners: Ints | None = None,
+    ) -> Codes:
+        """Cells of v of some rows, given those of S and, for likeness, their owners."""
         # Small integer types, so that less memory is moved.
         kind, held = np.min_scalar_type(len(self.table)), np.min_scalar_type(len(self.shares))
         index = np.zeros(rows, kind)
         for parent, groups in zip(self.parents, self.parent_groups, strict=True):
             index = index * (int(groups.max()) + 1) + groups.astype(kind)[codes[parent]]
-        chosen = draw(self.table, index, generator)
+        numbers = partial(together, owners, self.likeness, self.ordered, generator)
+        chosen = draw(self.table, index, generator, numbers())
         cells = np.argsort(self.groups, kind="stable").astype(held)
         if len(cells) == self.table.shape[1]:
             return np.asarray(cells[chosen])
         shares = np.maximum(self.shares, 1e-12)[cells]
         widths = np.bincount(self.groups, minlength=self.table.shape[1])
-        return choose(shares, widths, chosen, generator, cells)
+        return choose(shares, widths, chosen, generator, cells, numbers())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -118,16 +128,20 @@ class TableModel:
     degrees: JointDegrees | None = None
 
     def sample(
-        self, context: Mapping[int, Codes], rows: int, generator: np.random.Generator
+        self,
+        context: Mapping[int, Codes],
+        rows: int,
+        generator: np.random.Generator,
+        owners: Ints | None = None,
     ) -> dict[int, Codes]:
-        """Cells of all own columns, by place, given those of the context."""
+        """Cells of all own columns, by place, given those of the context and rows' owners."""
         codes = dict(context)
         if self.attributes is not None:
             drawn = self.attributes.sample(rows, generator)
             codes |= {place: drawn[name] for place, name in enumerate(self.attributes.domains)}
         left = set(self.degrees.columns) if self.degrees else set()
         for factor in self.factors:
-            codes[factor.column] = factor.draw(codes, rows, generator)
+            codes[factor.column] = factor.draw(codes, rows, generator, owners)
             if left == {factor.column} and self.degrees:
                 codes = self.degrees.joined(codes, generator)
             left.discard(factor.column)
@@ -149,7 +163,8 @@ class TableModel:
         factors, tilts = list[dict[str, Any]](), list[dict[str, Any]]()
         arrays: dict[str, NDArray[Any]] = {}
         for number, factor in enumerate(self.factors):
-            factors.append({"column": factor.column, "parents": list(factor.parents)})
+            names = "column", "parents", "likeness", "ordered"
+            factors.append({name: getattr(factor, name) for name in names})
             arrays[f"{number}/table"] = factor.table
             arrays[f"{number}/shares"] = factor.shares
             arrays[f"{number}/groups"] = factor.groups
@@ -189,7 +204,10 @@ class TableModel:
                 raise ModelError("a factor in the model has more cells than any that is learned.")
             table = _distributions(arrays[f"{number}/table"], shape)
             shares = _distributions(arrays[f"{number}/shares"][None], (1, len(groups)))[0]
-            factor = Factor(int(item["column"]), parents, lists, groups, table, shares)
+            alike = float(item.get("likeness", 0.0)), bool(item.get("ordered"))
+            factor = Factor(int(item["column"]), parents, lists, groups, table, shares, *alike)
+            if not -1.0 <= factor.likeness <= 1.0:
+                raise ModelError("a likeness in the model is damaged.")
             if factor.column not in seen or any(parent in seen for parent in parents):
                 raise ModelError("the factors of a table in the model have no order.")
             seen.discard(factor.column)

@@ -8,6 +8,7 @@ from privbench.privacy.queries.axes import (
     Owner,
     PublicTarget,
     Refers,
+    Sibling,
     UnitRows,
     Whole,
 )
@@ -51,6 +52,7 @@ __all__ = [
     "RankedCounts",
     "Refers",
     "RowSubset",
+    "Sibling",
     "TargetHistogram",
     "TargetScores",
     "Total",

@@ -22,7 +22,7 @@ from privbench.errors import PrivacyRefusal, SchemaError
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.query import PublicArray, TableQuery
 from privbench.privacy.spec import DatabaseSpec, KeySpec
-from privbench.privacy.units import NONE, tally
+from privbench.privacy.units import NONE, Index, tally
 
 #: Lower ends of the fan-out buckets 0, 1, 2, 3–4, 5–8, 9–16 … 2¹⁵+1 and more.
 FAN_OUT_BOUNDS = (0, 1, 2, *(2**k + 1 for k in range(1, 16)))
@@ -120,6 +120,18 @@ def _edges(data: PrivateDatabase, key: KeySpec, table: str) -> NDArray[np.intege
     return data._parents(key)
 
 
+def _edges_into(data: PrivateDatabase, key: KeySpec, table: str) -> Index:
+    """Parent row indices of the rows that have a key into ``table``."""
+    if table != key.parent:
+        raise SchemaError(f"it is not the parent of {key.name!r}.", table=table)
+    return data._parents(key)
+
+
+def _require_own(key: KeySpec, otherwise: str) -> None:
+    if key.role != "own":
+        raise PrivacyRefusal(f"key {key.name!r} is no OWN key: {otherwise}.", table=key.table)
+
+
 @dataclass(frozen=True, slots=True)
 class Refers(Axis):
     """Whether a row has a reference by some key: 0 is NULL, 1 a reference, ⊥ included.
@@ -213,11 +225,7 @@ class Children(Buckets):
     bounds: tuple[int, ...] = FAN_OUT_BOUNDS  # lower ends of the buckets, ascending from 0
 
     def __post_init__(self) -> None:
-        if self.key.role != "own":
-            raise PrivacyRefusal(
-                f"key {self.key.name!r} is no OWN key: its fan-out reads other units.",
-                table=self.key.table,
-            )
+        _require_own(self.key, "its fan-out reads other units")
         Buckets.__post_init__(self)
 
     @property
@@ -225,9 +233,7 @@ class Children(Buckets):
         return f"#{self.key.table}.{self.key.name}"
 
     def counts(self, data: PrivateDatabase, table: str) -> NDArray[np.integer[Any]]:
-        if table != self.key.parent:
-            raise SchemaError(f"it is not the parent of {self.key.name!r}.", table=table)
-        return tally(data._parents(self.key), data._rows(table))
+        return tally(_edges_into(data, self.key, table), data._rows(table))
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,11 +268,7 @@ class Owner(Axis):
     axis: Axis  # an axis of the owner's table, itself possibly an `Owner`
 
     def __post_init__(self) -> None:
-        if self.key.role != "own":
-            raise PrivacyRefusal(
-                f"key {self.key.name!r} is no OWN key: its parent is another unit's row.",
-                table=self.key.table,
-            )
+        _require_own(self.key, "its parent is another unit's row")
 
     @property
     def size(self) -> int:  # type: ignore[override]
@@ -287,6 +289,50 @@ class Owner(Axis):
             return (known.astype(kind)[edges],)
 
         return data._cache.get(self, context)[0], None
+
+
+@dataclass(frozen=True, slots=True)
+class Sibling(Axis):
+    """The code of one of two rows that a row owns, by random rank; the last means none.
+
+    They are chosen among all rows that it owns by the key, before any filter. All of these are of
+    its unit, whose ranks stay when another goes (P14): so does the code.
+    """
+
+    key: KeySpec  # the OWN key of the owned table
+    axis: Axis  # an axis of the owned table
+    place: int  # 0 or 1
+
+    def __post_init__(self) -> None:
+        _require_own(self.key, "siblings are of other units")
+
+    @property
+    def size(self) -> int:  # type: ignore[override]
+        return self.axis.size + 1
+
+    @property
+    def label(self) -> str:
+        return f"{self.key.table}.{self.axis.label}"
+
+    def read(self, data: PrivateDatabase, table: str) -> Read:
+        edges = _edges_into(data, self.key, table)
+        (rows,) = data._cache.get((Sibling, self.key), lambda: (self._rows(data, edges),))
+        # The row −1 selects the code appended here.
+        return np.append(self.axis.codes(data, self.key.table), self.axis.size)[
+            rows[self.place]
+        ], None
+
+    def _rows(self, data: PrivateDatabase, edges: Index) -> NDArray[np.int64]:
+        """The two rows of least rank that every row owns, or −1, shape (2, rows)."""
+        ranks, left = data._units.ranks(self.key.table), np.flatnonzero(edges >= 0)
+        both = np.full((2, data._rows(self.key.parent)), -1)
+        for rows in both:
+            least = np.full(rows.size, ranks.size)
+            np.minimum.at(least, edges[left], ranks[left])
+            first = ranks[left] == least[edges[left]]
+            rows[edges[left[first]]] = left[first]
+            left = left[~first]
+        return both
 
 
 @dataclass(frozen=True, slots=True)
