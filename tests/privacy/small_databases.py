@@ -306,6 +306,9 @@ def _of_key(spec: DatabaseSpec, key: KeySpec) -> Iterator[Query]:
             q.PublicArray([[2, 1, 1, 2], [0, 2, 1, 2], [0, 0, 2, 2]]),
         )
         yield q.Histogram.of(spec, key.table, (after,))
+        alone = q.Joined((q.Column("c2", SIZES[2]),), q.PublicArray([1, 0, 2, 3]))
+        yield q.PresencePairs(key.table, key, alone)
+        yield q.PresencePairs(key.table, key, q.Column("c0", SIZES[0]), "l1")
         deep: Any = q.Owner(key, q.Children(key, (0, 1, 3)))
         yield q.Histogram.of(spec, key.table, ("c1", deep))
         above = spec.tables[key.parent].own
