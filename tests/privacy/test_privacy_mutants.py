@@ -266,7 +266,7 @@ def sets(d: PrivateDatabase) -> q.PresencePairs:
     """Sets of cells of the posts of each user; the third cell does not count."""
     own = d.spec.tables["posts"].own
     assert own is not None
-    return q.PresencePairs("posts", own, q.Column("a0", 3))
+    return q.PresencePairs("posts", own, q.Column("a0", 3), 2)
 
 
 @mutants.of(lambda: two_tables([0, 0, 1], [[0, 1, 0]], [3]), sets, "l2")
@@ -290,7 +290,7 @@ def chain() -> PrivateDatabase:
 class OwnersOfWeightOne(q.PresencePairs):
     """Owners that are no roots count for 1 each."""
 
-    def _weights(self, present: Integers, weights: Integers) -> Integers:
+    def _weights(self, present: Integers, weights: Any) -> Integers:
         return q.PresencePairs._weights(self, present, np.full_like(weights, GRID))
 
 

@@ -514,7 +514,7 @@ ADDING = {
     "word presence", "order test", "presence pairs",
 }  # fmt: skip
 NORMED = q.NormedGridHistogram("posts", "g", q.PublicArray(range(8)))
-SETS = q.PresencePairs("posts", OWN, q.Column("a0", 4))
+SETS = q.PresencePairs("posts", OWN, q.Column("a0", 4), 3)
 LISTS = [q.LabelCounts("posts", "l", most=most) for most in (5, 4)]
 
 
