@@ -14,12 +14,14 @@ from harness import Mutants, caught, check
 from small_databases import ADD, REPLACE, of_tables, texts, two_tables
 from subsets import WithCodes
 
+from privbench.domain import Domain
 from privbench.errors import SchemaError
 from privbench.privacy import UnitDefinition, stability, units
 from privbench.privacy import queries as q
-from privbench.privacy.data import Grid, Labels, PrivateDatabase, PrivateTable
+from privbench.privacy.data import Cells, Grid, Labels, PrivateDatabase, PrivateTable
 from privbench.privacy.queries import labels
 from privbench.privacy.queries.counting import Marginals, View, local
+from privbench.privacy.queries.histogram import root_down
 from privbench.privacy.queries.labels import BLOCKS
 from privbench.privacy.query import GRID, Integers, Sensitivity
 from privbench.privacy.recoding import NULL
@@ -305,6 +307,80 @@ class NormsOfCells(q.NormedHistogram):
         pair = np.stack([data._units.identity("posts"), data._codes("posts", "a0")[0]])
         _, cells = np.unique(pair, axis=1)[..., :]
         return np.bincount(cells, minlength=self.shape[0]).astype(np.int64) * GRID
+
+
+# sets --------------------------------------------------------------------------------------------
+
+
+def sets(d: PrivateDatabase) -> q.PresencePairs:
+    """Sets of cells of the posts of each user; the third cell does not count."""
+    own = d.spec.tables["posts"].own
+    assert own is not None
+    return q.PresencePairs("posts", own, q.Column("a0", 3), 2)
+
+
+@mutants.of(lambda: two_tables([0, 0, 1], [[0, 1, 0]], [3]), sets, "l2")
+class PairsNormedApart(q.PresencePairs):
+    """Single cells and pairs are divided by norms of their own, as if they were two events."""
+
+    def evaluate(self, data: PrivateDatabase) -> Integers:
+        found = q.PresencePairs.evaluate(self, data)
+        return np.where([True, False, True], found * 3**0.5 / 2**0.5, found * 3**0.5).astype(int)
+
+
+def chain() -> PrivateDatabase:
+    """One person's nine users have two posts each, in two cells."""
+    own = {KeySpec("own", "users", "people", "own"): [0] * 9}
+    posted = {KeySpec("own", "posts", "users", "own"): [user for user in range(9) for _ in "ab"]}
+    cells = {"a0": Cells(np.array([0, 1] * 9), Domain(3))}
+    return of_tables(people=(1, {}), users=(9, {}, own), posts=(18, cells, posted))
+
+
+@mutants.of(chain, sets, "l1", "l2", "linf")
+class OwnersOfWeightOne(q.PresencePairs):
+    """Owners that are no roots count for 1 each."""
+
+    def _weights(self, present: Integers, weights: Any) -> Integers:
+        return q.PresencePairs._weights(self, present, np.full_like(weights, GRID))
+
+
+@mutants.of(
+    lambda: two_tables(
+        [u for u in range(1, 13) for _ in "ab"], [[0, 1] * 12], [3], refs=[0, 5] * 12
+    ),
+    sets,
+    "l2",
+    "linf",
+)
+class PairsThroughBottom(q.PresencePairs):
+    """The cell is the target's: when it goes, ⊥ is dropped, and with it the pairs of all units."""
+
+    def evaluate(self, data: PrivateDatabase) -> Integers:
+        cells = np.minimum(data._parents(ref(data)), 1)
+        held = np.zeros((data._rows("users"), 2), np.bool_)
+        held[data._parents(self.key)[cells >= 0], cells[cells >= 0]] = True
+        each = root_down(GRID**2 // np.maximum(held.sum(1) * (held.sum(1) + 1) // 2, 1))
+        return (held.T @ (held * each[:, None]))[np.triu_indices(2)]
+
+
+@mutants.of(
+    lambda: two_tables(
+        [0] * 9 + [*range(1, 10)], [[0] * 9 + [1] * 9], [3], refs=[*range(1, 10)] * 2
+    ),
+    sets,
+    "l1",
+    "l2",
+    "linf",
+)
+class SetsOfTargets(q.PresencePairs):
+    """Rows that refer to one row count as its set: a unit of nine references changes nine sets."""
+
+    def evaluate(self, data: PrivateDatabase) -> Integers:
+        held = np.zeros((data._rows("users"), 3), np.bool_)
+        edges = data._parents(ref(data))
+        held[edges[edges >= 0], data._codes("posts", "a0")[0][edges >= 0]] = True
+        each = root_down(GRID**2 // np.maximum(held.sum(1) * (held.sum(1) + 1) // 2, 1))
+        return (held[:, :2].T @ (held[:, :2] * each[:, None]))[np.triu_indices(2)]
 
 
 # nearest rounding --------------------------------------------------------------------------------

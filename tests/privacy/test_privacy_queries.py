@@ -516,9 +516,10 @@ ANY = Anything()
 ADDING = {
     "histogram", "joint histogram", "grid histogram", "normed grid histogram",
     "normed histogram", "label counts", "ranked counts", "total", "cross moment", "word votes",
-    "word presence", "order test",
+    "word presence", "order test", "presence pairs",
 }  # fmt: skip
 NORMED = q.NormedGridHistogram("posts", "g", q.PublicArray(range(8)))
+SETS = q.PresencePairs("posts", OWN, q.Column("a0", 4), 3)
 LISTS = [q.LabelCounts("posts", "l", most=most) for most in (5, 4)]
 
 
@@ -550,6 +551,9 @@ LISTS = [q.LabelCounts("posts", "l", most=most) for most in (5, 4)]
         (LOOPS, q.FanIn(LOOP), 1 + ALONE, 1 + ALONE / ROOT, 1 + ALONE / 2),
         (WEIGHED, NORMED, 3, 1, 1),
         (with_relation(WEIGHED, REPLACE), NORMED, 6, ROOT, 1),
+        (WEIGHED, SETS, 3, 1, 1),
+        (with_relation(WEIGHED, REPLACE), SETS, 6, ROOT, 1),
+        (WEIGHED, replace(SETS, norm="l1"), 1, 1, 1),
         (WEIGHED, LISTS[0], 3, 1, 1),
         (with_relation(WEIGHED, REPLACE), LISTS[1], 4, ROOT, 1),
         (WEIGHED, replace(LISTS[0], norm="l1"), 1, 1, 1),
@@ -585,6 +589,7 @@ def pairs(*predictions: Any) -> q.PairScores:
         (lambda: q.Owner(REF, U), "OWN"),
         (lambda: q.Sibling(REF, P, 0), "OWN"),
         (lambda: q.FanIn(OWN), "REF"),
+        (lambda: replace(SETS, key=REF), "owners"),
         (lambda: q.PublicTarget(REF, 3), "public"),
         (lambda: q.Children(OWN, (1, 2)), "ascend"),
         (lambda: q.Histogram("posts", (q.Children(OWN),)).evaluate(CHAIN), "not the parent"),

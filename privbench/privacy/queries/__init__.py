@@ -26,6 +26,7 @@ from privbench.privacy.queries.histogram import (
 from privbench.privacy.queries.labels import LabelCounts, RankedCounts
 from privbench.privacy.queries.references import FanIn, TargetHistogram, TargetScores
 from privbench.privacy.queries.scores import DependenceScores, PairScores
+from privbench.privacy.queries.sets import PresencePairs
 from privbench.privacy.queries.words import WordPresence, WordVotes
 from privbench.privacy.query import PublicArray
 
@@ -47,6 +48,7 @@ __all__ = [
     "OrderTest",
     "Owner",
     "PairScores",
+    "PresencePairs",
     "PublicArray",
     "PublicTarget",
     "RankedCounts",
