@@ -4,6 +4,7 @@ import csv
 import gzip
 import json
 import os
+import re
 import tracemalloc
 from contextlib import suppress
 from pathlib import Path
@@ -14,6 +15,7 @@ from sql_files import cases
 
 from privbench.errors import UsageError
 from privbench.workload.capture import Capture, capture_logs
+from privbench.workload.capture.logs import _MESSAGES
 
 # prefix, and how the lines of one session begin under it.
 PREFIXES = {
@@ -107,6 +109,103 @@ def test_csv_json_and_gzip(tmp_path):
         file.write(_plain(PREFIXES["%m [%p] "]))
     for name in ("a.csv", "a.json", "a.log.gz"):
         _check(capture_logs([tmp_path / name]))
+
+
+DAY = "2026-11-22T10:00:00.123456789Z"
+#: How collectors of logs hand on a line of the server's.
+WRAPPERS = {
+    "CloudWatch": lambda line: f"{DAY} {line}",
+    "aws logs tail": lambda line: f"2026-11-22T10:00:00+00:00 db-1.0 {line}",
+    "docker compose": lambda line: f"db-1  | {line}",
+    "kubectl --prefix": lambda line: f"[pod/pg-0/postgres] {line}",
+    "CRI": lambda line: f"{DAY} stderr P {line[:-1]}\n{DAY} stderr F {line[-1:]}",
+    "CRI around docker": lambda line: f"{DAY} stderr F {json.dumps({'log': line})}\n",
+    "syslog": lambda line: f"Nov 22 10:00:00 db1 postgres[57]: [3-1] {line}".replace("\t", "#011"),
+    "RFC 5424": lambda line: f"<134>1 {DAY} db1 postgres 57 - - [3-1] {line}",
+    "docker json-file": lambda line: json.dumps({"log": line, "stream": "stderr"}) + "\n",
+    "docker json-file, in pieces": lambda line: "".join(
+        json.dumps({"log": piece}) + "\n" for piece in (line[:9], line[9:])
+    ),
+    "Cloud SQL": lambda line: (
+        json.dumps({"insertId": "s", "textPayload": line.rstrip("\n")}) + "\n"
+    ),
+    "Cloud SQL, pretty": lambda line: (
+        "[\n" * line.startswith("2026-11-22 10:00:00.123 UTC [1] ")
+        + f'  {{\n    "textPayload": {json.dumps(line[:-1])},\n    "severity": "INFO"\n  }},\n'
+    ),
+    "journald": lambda line: json.dumps({"MESSAGE": line.rstrip("\n")}) + "\n",
+}
+
+
+@pytest.mark.parametrize("name", WRAPPERS)
+def test_what_collectors_put_around_a_line_is_taken_off(tmp_path, name):
+    lines = _plain(PREFIXES["%m [%p] %q%u@%d "]).splitlines(keepends=True)
+    lines.insert(0, "2026-11-22 10:00:00.123 UTC [1] LOG:  ready\n")
+    (tmp_path / "a.log").write_text("".join(map(WRAPPERS[name], lines)))
+    _check(capture_logs([tmp_path / "a.log"], database="shop"))
+
+
+def test_records_within_objects_are_entries(tmp_path):
+    record = {"error_severity": "LOG", "database_name": "shop", "message": "execute s: SELECT a "
+              "FROM t WHERE b = $1", "detail": "parameters: $1 = '7'"}  # fmt: skip
+    start = "2026-11-22 10:00:00 UTC-66b.1a-LOG:  "
+    azure = {"errorLevel": "LOG", "message": start + record["message"], "detail": record["detail"]}
+    for inner in ({"record": record}, {"properties": azure}):
+        lines = [{"level": "info", "msg": "starting"}, inner, inner]
+        (tmp_path / "a.json").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        (query,) = capture_logs([tmp_path / "a.json"]).workload
+        assert (query.sql, query.weight) == ("SELECT a FROM t WHERE b = '7'", 2)
+
+
+def test_syslog_cuts_long_lines_at_blanks(tmp_path):
+    start = "Nov 22 10:00:00 db1 postgres[57]: "
+    (tmp_path / "a.log").write_text(
+        f"{start}[3-1] user=ada,db=shop LOG:  execute s: SELECT a\n{start}[3-2]  FROM t\n"
+        f"{start}[3-3] #011WHERE b = $1\n{start}[3-4] user=ada,db=shop DETAIL:  parameters:\n"
+        f"{start}[3-5]  $1 = '7'\n"
+    )
+    (query,) = capture_logs([tmp_path / "a.log"], database="shop").workload
+    assert query.sql == "SELECT a FROM t\nWHERE b = '7'"
+
+
+@pytest.mark.parametrize("language", _MESSAGES)
+def test_logs_in_the_languages_of_the_server(tmp_path, language):
+    said = _MESSAGES[language]
+    messages = ["LOG:  statement: SELECT a FROM t WHERE b = 7", "ERROR:  x", "STATEMENT:  SELECT",
+                "LOG:  parse <unnamed>: SELECT c FROM u WHERE d = $1",
+                "LOG:  execute <unnamed>: SELECT c FROM u WHERE d = $1",
+                "DETAIL:  parameters: $1 = '8'", "LOG:  x"]  # fmt: skip
+    for english in sorted(said, key=len, reverse=True):
+        messages = [re.sub(rf"\b{english}\b(?=[: ])", said[english], m, count=1) for m in messages]
+    (tmp_path / "a.log").write_text("".join(SEEN[:-6] + line + "\n" for line in messages))
+    assert {query.sql for query in capture_logs([tmp_path / "a.log"]).workload} == {
+        "SELECT a FROM t WHERE b = 7", "SELECT c FROM u WHERE d = '8'"
+    }  # fmt: skip
+
+
+def test_several_formats_of_one_log_count_once(tmp_path):
+    plain = _plain(PREFIXES["%m [%p] "])
+    for name in ("pg.log", "pg.log.1", "other.log"):
+        (tmp_path / name).write_text(plain)
+    (tmp_path / "other.csv").touch()
+    _csv(tmp_path / "pg.csv")
+    _json(tmp_path / "pg.json")
+    assert capture_logs([tmp_path]).calls == 18
+    _check(capture_logs([tmp_path / "pg.log", tmp_path / "pg.*v", tmp_path / "pg.json"]))
+
+
+def test_values_that_the_log_cut_are_not_known(tmp_path):
+    one, cut = (
+        "\nDETAIL:  parameters: $1 = 'aaaa', $2 = '7'",
+        "\nDETAIL:  Parameters: $1 = 'aa...'",
+    )
+    for details in ((cut, one, cut), (cut, cut, one), (cut,)):
+        lines = (f"execute s: SELECT a FROM t WHERE b = $1 AND c = $2{text}" for text in details)
+        text = "".join(f"{SEEN}{line}\n".replace("DETAIL", SEEN[:-6] + "DETAIL") for line in lines)
+        (tmp_path / "a.log").write_text(text)
+        (query,) = capture_logs([tmp_path / "a.log"]).workload
+        assert query.weight == len(details)
+        assert ("'aaaa'" in query.sql, "$1" in query.sql) == (one in details, one not in details)
 
 
 def test_several_logs_are_one_workload_of_each_database(tmp_path):

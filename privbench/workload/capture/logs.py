@@ -4,10 +4,12 @@ import csv
 import gzip
 import json
 import re
+import tomllib
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from glob import glob, has_magic
+from importlib import resources
 from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import Any
@@ -23,20 +25,43 @@ from privbench.workload.capture.gather import (
     Gatherer,
     Parameters,
 )
+from privbench.workload.capture.wrappers import unwrapped, wrapper
 
 #: The reason why a log entry with a statement is left out if the statement was not run there.
 NOT_RUN = "it is a parse or bind step, not a run"
 FETCH = "it goes on with an open cursor"
 PLAN_FORM = "its plan is logged as XML or YAML"
 
+_MESSAGES = tomllib.loads(
+    resources.files("privbench.workload.capture").joinpath("messages.toml").read_text("utf-8")
+)
+
+
+def _words(*english: str) -> tuple[dict[str, str], str]:
+    """Words of the server in all its languages, each with the English one, and their pattern."""
+    found = {word: word for word in english} | {
+        language[word]: word
+        for language in _MESSAGES.values()
+        for word in english
+        if word in language
+    }
+    return found, "|".join(map(re.escape, sorted(found, key=len, reverse=True)))
+
+
+_VERBS, _ANY_VERB = _words("statement", "plan", "parse", "bind", "execute fetch from", "execute")
 _STATEMENT = re.compile(
-    r"(?:duration: [\d.]+ ms\s+)?"
-    r"(?:(?P<verb>statement|plan|parse|bind|execute fetch from|execute)(?: [^:\n]*)?):\s+"
+    r"(?:\w+ ?: [\d.]+ \w+,?\s+)?"
+    # Not every language has a blank behind the verb.
+    rf"(?P<verb>{_ANY_VERB})(?:(?: |(?<=[^ -~]))[^:\n]*)?:\s+"
     r"(?P<text>.*)",
     re.DOTALL,
 )
 _VALUE = re.compile(r"\$([0-9]{1,5}) = (?:'((?:[^']++|'')*+)'|NULL)")
-_PARAMETERS = re.compile(r"(?:parameters|Query Parameters): (?=\$)", re.IGNORECASE)
+_PARAMETERS = re.compile(
+    rf"(?:{_words('parameters')[1]}|Query Parameters) ?: (?=\$)", re.IGNORECASE
+)
+#: What ends a value that ``log_parameter_max_length`` cut.
+_CUT = "..."
 _PLAN = re.compile(
     r"Query Text: (?P<text>.*?)\n"
     r"(?:Query Parameters: (?P<parameters>[^\n]*)\n)?"
@@ -54,7 +79,8 @@ _DECLARE = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _PREPARE = re.compile(
-    r"(?:prepare: )?\s*prepare\s+(?:\"[^\"]+\"|\w+)\s*(?:\([^()]*\)\s*)?as\s+(?P<query>.*)",
+    rf"(?:(?:{_words('prepare')[1]}) ?: )?"
+    r"\s*prepare\s+(?:\"[^\"]+\"|\w+)\s*(?:\([^()]*\)\s*)?as\s+(?P<query>.*)",
     re.IGNORECASE | re.DOTALL,
 )
 _EXECUTE = re.compile(r"\s*execute\s+(?:\"[^\"]+\"|\w+)\s*(?:\((?P<values>.*)\))?", re.I | re.S)
@@ -80,7 +106,7 @@ def execution(entry: LogEntry) -> Execution | str | None:
     found = _STATEMENT.match(entry.message)
     if found is None:
         return None
-    verb, text = found["verb"], found["text"]
+    verb, text = _VERBS[found["verb"]], found["text"]
     if verb in ("parse", "bind"):
         return NOT_RUN
     if verb == "execute fetch from":
@@ -136,13 +162,17 @@ def _planned(text: str) -> Execution | str:
 def _values(text: str) -> Parameters:
     """The values of a list ``$1 = 'a', $2 = NULL``; servers write all of them, in order.
 
-    >>> _values("$1 = 'it''s', $2 = NULL, $99999 = '1'")
-    ("it's", None)
+    Where one may have been cut, none is known.
+
+    >>> _values("$1 = 'it''s', $2 = NULL, $99999 = '1'"), _values("$1 = 'aaaa...', $2 = '7'")
+    (("it's", None), ())
     """
     values: list[str | None] = []
     for item in _VALUE.finditer(text):
         if int(item[1]) != len(values) + 1:
             break
+        if (item[2] or "").endswith(_CUT):
+            return ()
         values.append(None if item[2] is None else item[2].replace("''", "'"))
     return tuple(values)
 
@@ -153,7 +183,14 @@ COMMON_PREFIXES = (
     "%m [%p] %q%u@%d ",
     "%t [%p]: [%l-1] user=%u,db=%d,app=%a,client=%h ",
     "%t [%p]: [%l-1] user=%u,db=%d ",
+    "%m [%p]: [%l-1] db=%d,user=%u ",
+    "%m [%p]: user=%u,db=%d,app=%a,client=%h ",
+    "%t [%p]: user=%u,db=%d,app=%a,client=%h ",
+    "user=%u,db=%d,app=%a,client=%h ",
+    "user=%u,db=%d ",
     "%t:%r:%u@%d:[%p]:",
+    "%m:%r:%u@%d:[%p]:%l:%e:%s:%v:%x:%c:%q%a:",
+    "%t-%c-",
     "%m [%p] %u@%d ",
     "%t [%p] ",
     "%t [%p]: ",
@@ -177,10 +214,11 @@ _ESCAPES = {
 }  # fmt: skip
 #: An escape of a prefix, and the text up to the next one.
 _ESCAPE = re.compile(r"%(\\?-?\d+)?(.)([^%]*)")
-_LEVEL = (
-    r"(?P<level>LOG|DETAIL|STATEMENT|CONTEXT|HINT|QUERY|LOCATION|BACKTRACE"
-    r"|DEBUG\d|INFO|NOTICE|WARNING|ERROR|FATAL|PANIC):  "
-)
+_LEVELS, _ANY_LEVEL = _words(
+    "LOG", "DETAIL", "STATEMENT", "CONTEXT", "HINT", "QUERY", "LOCATION", "BACKTRACE",
+    "INFO", "NOTICE", "WARNING", "ERROR", "FATAL", "PANIC", "DEBUG",
+)  # fmt: skip
+_LEVEL = rf"(?P<level>{_ANY_LEVEL})\d? ?:  "
 _BEFORE_LEVEL = f"(?={_LEVEL.replace('?P<level>', '?:')})"
 _UNKNOWN = "[unknown]"
 
@@ -200,9 +238,10 @@ def _first_line(prefix: str | None, head: Sequence[str]) -> re.Pattern[str]:
 def _of_text(lines: Iterable[str], first: re.Pattern[str]) -> Iterator[LogEntry]:
     """The LOG entries, each with the DETAIL that follows it."""
     for piece, after in pairwise(chain(_pieces(lines, first), [None])):
-        if piece is not None and piece[0]["level"] == "LOG":
+        if piece is not None and _LEVELS[piece[0]["level"]] == "LOG":
             found, text = piece
-            detail = after[1] if after is not None and after[0]["level"] == "DETAIL" else ""
+            detailed = after is not None and _LEVELS[after[0]["level"]] == "DETAIL"
+            detail = after[1] if after is not None and detailed else ""
             yield LogEntry(text, detail, _named(found, "database"), _named(found, "application"))
 
 
@@ -265,14 +304,16 @@ _LOOK, _LOOK_SIZE = 2000, 1 << 22
 # Columns of a csv log by position; later versions append theirs.
 _DATABASE, _SEVERITY, _MESSAGE, _DETAIL, _APPLICATION = 2, 11, 13, 14, 22
 _LEAST = 23
-_SEVERITIES = frozenset({"DEBUG", "LOG", "INFO", "NOTICE", "WARNING", "ERROR", "FATAL", "PANIC"})
 # Most characters of a field, of a line and of an entry; what is longer is no query that runs.
 _LONGEST_FIELD, _LONGEST_LINE = 2**27, 2**24
 _LOG = re.compile(r"\.(?:log|csv|json)(?:[.-]\d+)?(?:\.gz)?\Z")
+_FORMAT = re.compile(r"\.(log|csv|json)(?=(?:[.-]\d+)?(?:\.gz)?\Z)")
+# Most wrappers around each other.
+_MOST_WRAPPERS = 4
 _OTHER = "it ran in another database"
 _SHOW = (
-    "Set log_min_duration_statement = 0 (or auto_explain.log_min_duration = 0) and"
-    " lc_messages = 'C' for a while, or name the log's --prefix."
+    "Set log_min_duration_statement = 0 (or auto_explain.log_min_duration = 0) for a while,"
+    " or name the log's --prefix."
 )
 
 
@@ -296,7 +337,7 @@ def capture_logs(
     gatherer = Gatherer(samples, seed)
     reported = False
     databases: set[str | None] = set()
-    files = _files(paths)
+    files = _one_format(_files(paths))
     for entry in chain.from_iterable(_entries(file, prefix) for file in files):
         found = execution(entry)
         if found is None:
@@ -343,15 +384,34 @@ def _files(paths: Sequence[str | Path]) -> list[Path]:
     return found
 
 
+def _one_format(files: Iterable[Path]) -> list[Path]:
+    """One file of each log that a server wrote in several formats, csv before JSON before plain.
+
+    Their names differ in the format alone. A file that is named twice counts once, too.
+    """
+    chosen: dict[Path, tuple[int, Path]] = {}
+    for file in files:
+        form = _FORMAT.search(file.name)
+        log = file.with_name(_FORMAT.sub("", file.name)) if form else file
+        empty = file.exists() and not file.stat().st_size
+        rank = ("csv", "json", "log", None).index(form[1] if form and not empty else None)
+        if log not in chosen or rank < chosen[log][0]:
+            chosen[log] = rank, file
+    return [file for _, file in chosen.values()]
+
+
 def _entries(path: Path, prefix: str | None) -> Iterator[LogEntry]:
     """The LOG entries of a log; its first lines identify its format."""
-    head, lines = _head(path), _lines(path)
+    head, lines = _head(_lines(path)), _lines(path)
+    for _ in range(_MOST_WRAPPERS):
+        if rule := wrapper(head):
+            head, lines = _head(unwrapped(head, rule)), unwrapped(lines, rule)
     if not head:
         return iter(())
     row = next(_rows(head), []) if prefix is None else []
     if prefix is None and "error_severity" in _object(head[0]):
         return _of_json(lines)
-    if len(row) >= _LEAST and row[_SEVERITY].rstrip("12345") in _SEVERITIES:
+    if len(row) >= _LEAST and row[_SEVERITY].rstrip("12345") in _LEVELS:
         return _of_csv(lines)
     return _of_text(lines, _first_line(prefix, head))
 
@@ -359,7 +419,7 @@ def _entries(path: Path, prefix: str | None) -> Iterator[LogEntry]:
 def _of_csv(lines: Iterable[str]) -> Iterator[LogEntry]:
     """Entries of ``log_destination = csvlog``."""
     for row in _rows(lines):
-        if len(row) >= _LEAST and row[_SEVERITY] == "LOG":
+        if len(row) >= _LEAST and _LEVELS.get(row[_SEVERITY]) == "LOG":
             yield LogEntry(row[_MESSAGE], row[_DETAIL], row[_DATABASE] or None, row[_APPLICATION])
 
 
@@ -371,10 +431,10 @@ def _rows(lines: Iterable[str]) -> Iterator[list[str]]:
         raise UsageError(f"the csv log cannot be read ({error}).") from None
 
 
-def _head(path: Path) -> list[str]:
+def _head(lines: Iterable[str]) -> list[str]:
     """The first lines of a log."""
     head, size = list[str](), 0
-    for line in islice(_lines(path), _LOOK):
+    for line in islice(lines, _LOOK):
         head.append(line)
         size += len(line)
         if size > _LOOK_SIZE:
@@ -383,11 +443,14 @@ def _head(path: Path) -> list[str]:
 
 
 def _of_json(lines: Iterable[str]) -> Iterator[LogEntry]:
-    """Entries of ``log_destination = jsonlog``, one object a line; incomplete lines are skipped."""
+    """Entries of ``log_destination = jsonlog``, one object a line; incomplete lines are skipped.
+
+    CloudNativePG names the fields of a csv log instead.
+    """
     for item in map(_object, lines):
-        if item.get("error_severity") == "LOG":
+        if _LEVELS.get(str(item.get("error_severity"))) == "LOG":
             message, detail = (str(item.get(name, "")) for name in ("message", "detail"))
-            names = (item.get(name) for name in ("dbname", "application_name"))
+            names = (item.get("dbname") or item.get("database_name"), item.get("application_name"))
             yield LogEntry(message, detail, *(None if n is None else str(n) for n in names))
 
 
