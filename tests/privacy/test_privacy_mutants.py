@@ -337,7 +337,7 @@ def chain() -> PrivateDatabase:
 
 
 @mutants.of(chain, sets, "l1", "l2", "linf")
-class OwnersOfWeightOne(q.PresencePairs):
+class PresentInOwnersOfWeightOne(q.PresencePairs):
     """Owners that are no roots count for 1 each."""
 
     def _weights(self, present: Integers, weights: Any) -> Integers:
