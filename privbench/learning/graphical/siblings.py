@@ -14,7 +14,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from privbench.domain import Codes
-from privbench.learning.answers import Answer
+from privbench.learning.answers import Measured
 from privbench.learning.denoise import SURE
 from privbench.learning.graphical.columns import Column, Variable
 from privbench.learning.graphical.estimate import Floats, Ints, rake
@@ -50,7 +50,7 @@ def _cells(size: int) -> Ints:
 def with_siblings(
     factor: Factor,
     variable: Variable,
-    answer: Answer,
+    answer: Measured,
     codes: Mapping[int, Codes],
     owners: Ints,
     weights: Floats,

@@ -65,7 +65,7 @@ class PresencePairs(TableQuery):
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
         if self.key.role == "own":
-            return _of_norm(self.norm, *self.shape, spec)
+            return _of_norm(self.norm, self.shape[0], spec)
         if spec.tables[self.source].own is not None:
             raise PrivacyRefusal("rows of public owners are units.", table=self.source)
         l1 = 4 * GRID // 3 + self.shape[0] if self.norm == "l1" else 3 * GRID
