@@ -26,7 +26,7 @@ from distributed import LocalCluster
 from scale import TABLE, make
 
 from privbench.pipeline import Model
-from privbench.pipeline.parts import Job
+from privbench.pipeline.parallel import Job
 from privbench.postgres.unfinished import Mark
 from privbench.privacy import DatabaseSpec, TableSpec
 from privbench.privacy.data import Cells, PrivateDatabase, PrivateTable

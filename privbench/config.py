@@ -26,7 +26,7 @@ from pydantic import (
 from privbench.display import toml_visible
 from privbench.errors import ConfigError
 
-Role = Literal["private", "public"]
+TableRole = Literal["private", "public"]
 Scalar = str | int | float | bool
 #: Types of the scalars that documents hold.
 PathType = Literal["text", "boolean", "bigint", "numeric", "date", "timestamp", "timestamptz"]
@@ -293,7 +293,7 @@ class TableConfig(_Section):
         shown: Whether rules that its rows may show are tested.
     """
 
-    role: Role = "private"
+    role: TableRole = "private"
     own: list[str] | None = None
     bound: Literal["weights", "truncation"] = "weights"
     tau: Annotated[int, Field(ge=1, le=64)] = 2

@@ -97,7 +97,7 @@ def json_depth(text: bytes) -> int:
 
 _Item = TypeVar("_Item")
 
-Name = Annotated[str, AfterValidator(_name)]
+PgName = Annotated[str, AfterValidator(_name)]
 Label = Annotated[str, AfterValidator(_label)]
 Space = Annotated[str, AfterValidator(_space)]
 TypeText = Annotated[str, AfterValidator(_type_text)]
@@ -113,7 +113,7 @@ Share = Annotated[float, Field(ge=0, lt=1)]
 #: Lists with at most as many items as a table may have columns, a schema parts, or an enum labels.
 Few = Annotated[tuple[_Item, ...], Field(max_length=MAX_COLUMNS)]
 Many = Annotated[tuple[_Item, ...], Field(max_length=MAX_PARTS)]
-Labels = Annotated[tuple[_Item, ...], Field(max_length=MAX_LABELS)]
+EnumLabels = Annotated[tuple[_Item, ...], Field(max_length=MAX_LABELS)]
 
 
 def faults(error: ValidationError) -> list[str]:

@@ -21,14 +21,14 @@ from privbench.limits import (
     MAX_PARTS,
     MAX_RULES,
     Bigint,
+    EnumLabels,
     Expression,
     Few,
     Label,
-    Labels,
     Letter,
     Many,
     Modifier,
-    Name,
+    PgName,
     Share,
     Space,
     Text,
@@ -79,7 +79,7 @@ class TableName:
     """
 
     schema: Space
-    name: Name
+    name: PgName
 
     def __str__(self) -> str:
         return f"{quote(self.schema)}.{quote(self.name)}"
@@ -109,13 +109,13 @@ class Rule:
         "bounds", "values", "length", "size", "pattern", "case", "order", "differs", "unique",
         "combination", "expression",
     ]  # fmt: skip
-    columns: Few[Name]  # the columns; of an order the lesser one first; ``VALUE`` of a domain
+    columns: Few[PgName]  # the columns; of an order the lesser one first; ``VALUE`` of a domain
     source: Literal["check", "domain", "partition", "reference", "index", "name", "config"]
     text: Expression  # what states it, in full
     low: Text | None = None  # literals of the ends of bounds
     high: Text | None = None
     strict: bool = False  # whether ends are excluded; of an order, whether equal values are
-    values: Labels[Text] | None = None  # literals of all values that are allowed
+    values: EnumLabels[Text] | None = None  # literals of all values that are allowed
     shortest: Bigint = 0  # length of a text, or size of another value
     longest: Bigint | None = None
     pattern: Text | None = None  # a regular expression
@@ -123,7 +123,7 @@ class Rule:
     case: Literal["upper", "lower"] | None = None  # the only case that letters have
     broken: Share = 0.0  # of an order, the share of rows that break it
     rows: Many[Few[Text]] = ()  # combinations of literals; true for NULL
-    nulls: Few[Name] = ()  # the columns that count by NULL
+    nulls: Few[PgName] = ()  # the columns that count by NULL
 
 
 #: All rules of a table, or of a type.
@@ -136,13 +136,13 @@ class ColumnType:
 
     # As ``format_type`` prints it, with modifiers: ``numeric(10,2)``, ``varchar(20)[]``.
     sql: TypeText
-    base: Name  # name of the base type after unwrapping domains: ``int4``, ``text``, ``_int4``
+    base: PgName  # name of the base type after unwrapping domains: ``int4``, ``text``, ``_int4``
     # ``pg_type.typtype`` of the unwrapped type: b base, e enum, c composite, r range, m multirange,
     # p pseudo.
     kind: Letter = "b"
     # ``pg_type.typcategory`` of the unwrapped type (A array, B boolean, N number ...).
     category: Letter = "U"
-    labels: Labels[Label] = ()  # labels of an enum in their order
+    labels: EnumLabels[Label] = ()  # labels of an enum in their order
     length: Modifier | None = None  # declared length of char(n), varchar(n), bit(n)
     precision: Modifier | None = None  # declared precision of numeric, time, timestamp, interval
     scale: Modifier | None = None  # declared scale of numeric
@@ -150,8 +150,8 @@ class ColumnType:
     # CHECK expressions of the domain and of the domains beneath it.
     domain_checks: Few[Expression] = ()
     rules: Facts = ()  # what these CHECKs state
-    element: Name | None = None  # base name of an array's element type
-    extension: Name | None = None  # the extension that owns the type
+    element: PgName | None = None  # base name of an array's element type
+    extension: PgName | None = None  # the extension that owns the type
     # Types within: an array's element, a range's bound, the columns of a composite type.
     parts: Few[ColumnType] = ()
 
@@ -171,7 +171,7 @@ class ColumnType:
 class Column:
     """One column; ``not_null`` counts a domain's NOT NULL too."""
 
-    name: Name
+    name: PgName
     position: Annotated[int, Field(ge=1, le=32767)]
     type: ColumnType
     not_null: bool = False
@@ -193,8 +193,8 @@ class Column:
 class Unique:
     """A PRIMARY KEY, a UNIQUE constraint or a unique index over plain columns."""
 
-    name: Name
-    columns: Few[Name]
+    name: PgName
+    columns: Few[PgName]
     primary: bool = False
     nulls_not_distinct: bool = False
 
@@ -206,7 +206,7 @@ class Equality:
     operator: TableName  # its schema and name
     parent: TypeText  # its left operand: the type of the column that is referred to, or of all such
     child: TypeText  # its right operand
-    source: Name | None  # ``pg_catalog`` if it is PostgreSQL's own, or its extension, or None
+    source: PgName | None  # ``pg_catalog`` if it is PostgreSQL's own, or its extension, or None
     collation: TableName | None = None  # under which it compares, where the types have collations
     folds: bool = False  # whether different texts may be equal under that collation
     hash: TableName | None = None  # a hash function of 64 bits that agrees with the operator
@@ -224,11 +224,11 @@ class ForeignKey:
     constraint, so that rows of both may refer to nothing (`dangles`); it is never ``validated``.
     """
 
-    name: Name
+    name: PgName
     table: TableName
-    columns: Few[Name]
+    columns: Few[PgName]
     ref_table: TableName
-    ref_columns: Few[Name]
+    ref_columns: Few[PgName]
     on_delete: Action = "a"
     on_update: Action = "a"
     match: Literal["s", "f", "p"] = "s"
@@ -241,7 +241,7 @@ class ForeignKey:
     none: Few[Text] = ()  # values of a declared key's column that refer to nothing, as text
     natural: bool = False  # whether its column holds values of its own row, and is no reference
     # A column of type names and one of them: of a declared key that rows of this type alone have.
-    when: tuple[Name, Text] | None = None
+    when: tuple[PgName, Text] | None = None
 
     @property
     def is_self(self) -> bool:
@@ -257,9 +257,9 @@ class Check:
     or a format that a rehearsal found, which nobody has.
     """
 
-    name: Name
+    name: PgName
     expression: Expression
-    columns: Few[Name] = ()
+    columns: Few[PgName] = ()
     declared: bool = False
 
 
@@ -267,10 +267,10 @@ class Check:
 class Index:
     """An index, as ``pg_get_indexdef`` prints it."""
 
-    name: Name
+    name: PgName
     definition: Expression
     unique: bool = False
-    columns: Few[Name] = ()
+    columns: Few[PgName] = ()
     predicate: Expression | None = None
     has_expressions: bool = False
 
@@ -285,7 +285,7 @@ class Sequence:
     minimum: Bigint = 1
     maximum: Bigint = 2**63 - 1
     cycle: bool = False
-    owned_by: tuple[TableName, Name] | None = None
+    owned_by: tuple[TableName, PgName] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,7 +382,7 @@ class Schema:
     enums: Annotated[dict[Text, tuple[Label, ...]], Field(max_length=MAX_PARTS)] = field(
         default_factory=dict
     )
-    extensions: Few[Name] = ()
+    extensions: Few[PgName] = ()
     views: Many[TableName] = ()
     materialized_views: Many[TableName] = ()
     schemas: Many[Space] = ("public",)

@@ -87,9 +87,9 @@ def _alarm(state: CommandState) -> None:
 
 
 def _choice(schemas: Any, tables: Any, excluded: Any) -> dict[str, Any]:
-    from privbench.postgres.patterns import Selection
+    from privbench.postgres.patterns import TableChoice
 
-    return {"choice": Selection(schemas or None, tables or None, excluded)}
+    return {"choice": TableChoice(schemas or None, tables or None, excluded)}
 
 
 @click.command()

@@ -26,7 +26,15 @@ import pyarrow.compute as pc
 from psycopg import sql
 
 from privbench.arrays import Ints, Mask, Rng
-from privbench.encoding.base import Codec, Codes, ColumnReader, Released, attribute, head, null_mask
+from privbench.encoding.base import (
+    Codec,
+    CodeMap,
+    ColumnReader,
+    Released,
+    attribute,
+    head,
+    null_mask,
+)
 from privbench.encoding.categories import (
     LabelReader,
     ListCodec,
@@ -84,7 +92,7 @@ class ArrayCodec(PartedCodec):
         if not isinstance(element, ListCodec) and element.type != self.type.parts[0]:
             raise ValueError("an array has other elements")
 
-    def decode(self, codes: Codes, rng: Rng, rows: int | None = None) -> pa.Array:
+    def decode(self, codes: CodeMap, rng: Rng, rows: int | None = None) -> pa.Array:
         """Array literals; NULL where the length has the code of NULL."""
         length, grid, *order = self.parts
         if not isinstance(length, SizedCodec):

@@ -33,7 +33,7 @@ from privbench.schema import Column, ColumnType
 
 #: Codes of one attribute, as a synthesizer returns them: shape (rows,), any integer dtype.
 AnyCodes = NDArray[np.integer[Any]]
-Codes = Mapping[str, AnyCodes]
+CodeMap = Mapping[str, AnyCodes]
 #: Half-open intervals of grid points, or of positions in a list; ascending and disjoint.
 Spans = Sequence[tuple[int, int]]
 #: The start and the end of a span that is unbounded on that side.
@@ -296,7 +296,7 @@ class Codec(ABC):
         return False
 
     @abstractmethod
-    def decode(self, codes: Codes, rng: Rng, rows: int | None = None) -> pa.Array:
+    def decode(self, codes: CodeMap, rng: Rng, rows: int | None = None) -> pa.Array:
         """Values for the column, shape (rows,), whose CSV form is valid input for the type.
 
         There is one array of codes per attribute, of shape (rows,); the number of rows is needed

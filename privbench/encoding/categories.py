@@ -15,7 +15,7 @@ from privbench.domain import Domain, Known
 from privbench.encoding.base import (
     CategoriesNeed,
     Codec,
-    Codes,
+    CodeMap,
     ColumnReader,
     Need,
     Released,
@@ -80,7 +80,7 @@ class ListCodec(Codec):
             return {}
         return {self.column: LabelsRecoding(self.values, self.other, self.nullable)}
 
-    def decode(self, codes: Codes, rng: Rng, rows: int | None = None) -> pa.Array:
+    def decode(self, codes: CodeMap, rng: Rng, rows: int | None = None) -> pa.Array:
         """The listed values, typed where the type has an Arrow form."""
         domain = self.domains[self.column]
         given = codes[self.column].astype(np.int64)

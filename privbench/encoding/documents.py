@@ -33,7 +33,7 @@ from privbench.config import (
 )
 from privbench.display import toml_key
 from privbench.domain import Domain
-from privbench.encoding.base import Codec, Codes, ColumnReader, Released, attribute, null_mask
+from privbench.encoding.base import Codec, CodeMap, ColumnReader, Released, attribute, null_mask
 from privbench.encoding.bounds import public_range
 from privbench.encoding.categories import LabelReader, list_reader, released_labels
 from privbench.encoding.keys.placeholders import TEMPLATE_PART, of_templates
@@ -273,7 +273,7 @@ class DocumentCodec(PartedCodec):
     def with_surrogates(self, laws: Mapping[str, Any]) -> Codec:
         return replace(self, parts=tuple(part.with_surrogates(laws) for part in self.parts))
 
-    def decode(self, codes: Codes, rng: Rng, rows: int | None = None) -> pa.Array:
+    def decode(self, codes: CodeMap, rng: Rng, rows: int | None = None) -> pa.Array:
         """Documents with the scalars that are not NULL; objects without any are left out."""
         tree: _Tree = {}
         for path, part in zip(self.paths, self.parts, strict=True):
@@ -301,7 +301,7 @@ class DocumentCodec(PartedCodec):
         null = null_mask(codes[self.column], self.domains[self.column])
         return pc.if_else(pa.array(null), pa.scalar(None, whole.type), whole)
 
-    def _settled(self, path: str, part: Codec, codes: Codes, rng: Rng) -> pa.Array:
+    def _settled(self, path: str, part: Codec, codes: CodeMap, rng: Rng) -> pa.Array:
         """The values at a path where sampled sets of paths have it, some drawn again."""
         values = part.decode(codes, rng)
         if self.shapes is None:

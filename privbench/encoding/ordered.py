@@ -20,7 +20,7 @@ from privbench.encoding.base import (
     FIRST,
     CategoriesNeed,
     Codec,
-    Codes,
+    CodeMap,
     ColumnReader,
     CycleNeed,
     Need,
@@ -84,7 +84,7 @@ class OrderedCodec(Codec):
     def recodings(self) -> dict[str, Recoding]:
         return {} if self.settled else {self.column: self.recoding}
 
-    def decode(self, codes: Codes, rng: Rng, rows: int | None = None) -> pa.Array:
+    def decode(self, codes: CodeMap, rng: Rng, rows: int | None = None) -> pa.Array:
         """A value in the cell of every code; for `below` and `above`, one near the last cell."""
         values = codes[self.column]
         domain = self.recoding.domain

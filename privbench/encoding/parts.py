@@ -29,7 +29,7 @@ from privbench.config import ColumnConfig
 from privbench.domain import Domain
 from privbench.encoding.base import (
     Codec,
-    Codes,
+    CodeMap,
     ColumnReader,
     Need,
     Released,
@@ -249,7 +249,7 @@ class PartsCodec(PartedCodec):
         if given not in (known, [part for part in known if part[1].base != "text"]) or not given:
             raise ValueError("the parts of a value are not those of its type")
 
-    def decode(self, codes: Codes, rng: Rng, rows: int | None = None) -> pa.Array:
+    def decode(self, codes: CodeMap, rng: Rng, rows: int | None = None) -> pa.Array:
         """Literals; a number that is missing is that of another row, a text is made."""
         values: dict[str, pa.Array] = {}
         for part in self.parts:
@@ -483,7 +483,7 @@ class RangeCodec(PartedCodec):
         kinds = {attribute(self.column, "kind"): _kinds(nullable=self.nullable)}
         return kinds | super().domains
 
-    def decode(self, codes: Codes, rng: Rng, rows: int | None = None) -> pa.Array:
+    def decode(self, codes: CodeMap, rng: Rng, rows: int | None = None) -> pa.Array:
         kind = codes[attribute(self.column, "kind")]
         start, size = (_ends(part, codes, rng) for part in self._both)
         bare, open_ = (null_mask(codes[part.column], part.recoding.domain) for part in self._both)
@@ -522,7 +522,7 @@ class RangeCodec(PartedCodec):
         return _bound(self.type.parts[0], start), _bound(self.type.parts[0], end)
 
 
-def _ends(codec: OrderedCodec, codes: Codes, rng: Rng) -> Points:
+def _ends(codec: OrderedCodec, codes: CodeMap, rng: Rng) -> Points:
     """Grid points drawn in the cells of the codes; arbitrary where the code is that of NULL."""
     lows, highs = codec.cells()
     chosen = codes[codec.column]

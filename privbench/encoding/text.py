@@ -20,7 +20,7 @@ from privbench.encoding.base import (
     AnyCodes,
     CategoriesNeed,
     Codec,
-    Codes,
+    CodeMap,
     ColumnReader,
     Need,
     Released,
@@ -178,7 +178,7 @@ class TextCodec(Codec):
         days = self.dates.recodings if self.dates else {}
         return days | ({} if self.labels is None else {self.column: self._labels})
 
-    def decode(self, codes: Codes, rng: Rng, rows: int | None = None) -> pa.Array:
+    def decode(self, codes: CodeMap, rng: Rng, rows: int | None = None) -> pa.Array:
         """Labels and surrogate text; NULL where the first attribute has the code of NULL."""
         first, domain = next(iter(self.domains.items()))
         null = null_mask(codes[first], domain)
@@ -211,7 +211,7 @@ class TextCodec(Codec):
         return both.take(pa.array(places, mask=null))
 
     def _made(
-        self, codes: Codes, chosen: Ints, surrogates: Surrogates | None, rng: Rng
+        self, codes: CodeMap, chosen: Ints, surrogates: Surrogates | None, rng: Rng
     ) -> pa.Array:
         """Surrogate texts; rows that share a text have similar sampled shapes and lengths."""
         rows = len(chosen)

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from privbench.arrays import Ints, Rng
 from privbench.encoding.uniqueness import ranks
 from privbench.rules.named import packaged
-from privbench.rules.texts import Node, parse
+from privbench.rules.texts import PatternNode, parse
 
 #: Names of the formats with their patterns, in the order in which they are tried.
 FORMATS: tuple[tuple[str, str], ...] = tuple(
@@ -70,7 +70,7 @@ def formatted(name: str, lengths: Ints, rng: Rng, days: Ints | None = None) -> p
 
 
 @lru_cache(maxsize=1024)
-def _tree(template: str) -> Node:
+def _tree(template: str) -> PatternNode:
     return parse(template)
 
 

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from privbench.privacy.units import Index
+from privbench.privacy.units import RowIndex
 
-Indices = Index
+Indices = RowIndex
 Mask = NDArray[np.bool_]
 
 

@@ -15,7 +15,7 @@ from privbench.domain import Domain
 from privbench.encoding.base import (
     AnyCodes,
     Codec,
-    Codes,
+    CodeMap,
     ColumnReader,
     SettledReader,
     head,
@@ -68,7 +68,7 @@ class FillCodec(Codec):
     def omitted(self) -> bool:
         return self.filler == "default"
 
-    def decode(self, codes: Codes, rng: Rng, rows: int | None = None) -> pa.Array:
+    def decode(self, codes: CodeMap, rng: Rng, rows: int | None = None) -> pa.Array:
         """Valid values, or NULL for the code of NULL; only NULL for an omitted column."""
         count = next((len(values) for values in codes.values()), rows)
         if count is None:
@@ -257,7 +257,7 @@ class SizedCodec(Codec):
     def omitted(self) -> bool:
         return self.measure == "key"
 
-    def decode(self, codes: Codes, rng: Rng, rows: int | None = None) -> pa.Array:
+    def decode(self, codes: CodeMap, rng: Rng, rows: int | None = None) -> pa.Array:
         sizes, null = drawn_sizes(codes[self.column], self.domains[self.column], self.edges, rng)
         made = _sized(self.measure, self.type, sizes, rng, self.templates)
         return pc.if_else(pa.array(null), pa.scalar(None, made.type), made)

@@ -4,7 +4,7 @@ from .demo import demo
 from .doctor import Diagnosis, Finding, doctor
 from .fit import fit
 from .header import Promise
-from .inspection import Check, Inspection, check, inspect, render_literals
+from .inspection import Inspection, PlanCheck, check, inspect, render_literals
 from .load import LoadReport, check_target, load, rehearse
 from .losses import losses, render_losses
 from .model import Model, require_writable
@@ -18,7 +18,6 @@ from .workloads import capture, generate_workload, modelled, rebind
 
 __all__ = [
     "Catalog",
-    "Check",
     "CloneReport",
     "Diagnosis",
     "Finding",
@@ -26,6 +25,7 @@ __all__ = [
     "LedgerReport",
     "LoadReport",
     "Model",
+    "PlanCheck",
     "PlanReport",
     "Promise",
     "Reporter",

@@ -274,8 +274,8 @@ def rest_law(
     return KIND if found is None and need.repeats else found
 
 
-Found = Mapping[tuple[str, str], Released]
-Ends = tuple[int, int]
+ReleasedByColumn = Mapping[tuple[str, str], Released]
+GridEnds = tuple[int, int]
 #: Names of columns whose dates reveal nothing about the other dates of a row.
 _APART = re.compile(
     r"(?:^|_)(?:birth\w*|born|dob|death|died|deceased|dod|founded|found(?:ing|ation)|expir\w*)(?:_|$)"
@@ -285,7 +285,7 @@ _TIMES = ("1800-01-01", "2100-01-01")
 
 
 def lend_ranges(
-    tables: Iterable[Table], released: Found, limits: Mapping[tuple[str, str], Ends]
+    tables: Iterable[Table], released: ReleasedByColumn, limits: Mapping[tuple[str, str], GridEnds]
 ) -> dict[tuple[str, str], Released]:
     """Fill in ranges that noise has hidden, by ranges of other columns.
 
@@ -317,7 +317,7 @@ def lend_ranges(
 
 
 def _of_namesakes(
-    tables: Iterable[Table], released: Found, limits: Mapping[tuple[str, str], Ends]
+    tables: Iterable[Table], released: ReleasedByColumn, limits: Mapping[tuple[str, str], GridEnds]
 ) -> Iterator[tuple[tuple[str, str], Released]]:
     """Ranges and decimals of numbers that noise has hidden, by columns of one name or calendar."""
     types = {
@@ -353,7 +353,7 @@ def _of_namesakes(
             yield place, Step(max(choice for choice in choices if choice is not None))
 
 
-def _hull(some: list[tuple[str, Bounds]], limits: Ends | None) -> Ends | None:
+def _hull(some: list[tuple[str, Bounds]], limits: GridEnds | None) -> GridEnds | None:
     """The hull of some ranges, cut to the limits; None if there is no range or nothing is left."""
     if not some:
         return None
@@ -363,7 +363,9 @@ def _hull(some: list[tuple[str, Bounds]], limits: Ends | None) -> Ends | None:
     return (low, high) if low < high else None
 
 
-def _columns(table: Table, base: str, released: Found) -> Iterator[tuple[str, Bounds, Ends]]:
+def _columns(
+    table: Table, base: str, released: ReleasedByColumn
+) -> Iterator[tuple[str, Bounds, GridEnds]]:
     """The columns of a base type: name, range, and the first and last plausible time."""
     for item in table.columns:
         bounds, scale = released.get((table.key, item.name)), scale_of(item.type)
@@ -373,7 +375,7 @@ def _columns(table: Table, base: str, released: Found) -> Iterator[tuple[str, Bo
             yield item.name, bounds, (scale.parse(_TIMES[0]), scale.parse(_TIMES[1]))
 
 
-def _given(table: Table, base: str, released: Found) -> list[tuple[str, Bounds]]:
+def _given(table: Table, base: str, released: ReleasedByColumn) -> list[tuple[str, Bounds]]:
     """Released ranges of columns, without sentinel values.
 
     If some ranges hold no sentinel value, only these are returned. Otherwise ranges are cut to

@@ -28,10 +28,10 @@ from privbench.postgres.keys import (
     key_expressions,
     match,
 )
-from privbench.postgres.snapshot import Part, Snapshot
-from privbench.postgres.stream import Expression
+from privbench.postgres.snapshot import Snapshot, SnapshotPart
+from privbench.postgres.stream import SelectItem
 from privbench.privacy.data import Attribute, PrivateDatabase, PrivateTable
-from privbench.privacy.units import Index
+from privbench.privacy.units import RowIndex
 from privbench.privacy.workers import Workers, WorkersCounter
 from privbench.schema import ROW, ForeignKey
 from privbench.threads import JOBS, spread, streamed
@@ -83,7 +83,7 @@ def extract(
     jobs = JOBS.get() or 1
     # With a single connection, tables are not split into parts.
     hands = len(workers.addresses()) if workers else jobs if jobs > 1 else 0
-    parts: dict[str, Sequence[Part]] = {}
+    parts: dict[str, Sequence[SnapshotPart]] = {}
     for item in plan.private if hands else ():
         chosen = _expressions(item, wanted[item.table.key])
         parts[item.table.key] = snapshot.parts(
@@ -102,7 +102,7 @@ def extract(
     others = spread(read, rest) if JOBS.get() else [read(item) for item in rest]
     raw.update(zip((item.table.key for item in rest), others, strict=True))
     tables: dict[str, PrivateTable] = {}
-    parents: dict[str, dict[str, Index]] = {}
+    parents: dict[str, dict[str, RowIndex]] = {}
     for item in plan.private:
         key = item.table.key
         parents[key] = {}
@@ -129,8 +129,11 @@ def extract(
 
 
 def _root_rows(
-    plan: FitPlan, table: str, parents: Mapping[str, Mapping[str, Index]], raw: Mapping[str, _Raw]
-) -> Index:
+    plan: FitPlan,
+    table: str,
+    parents: Mapping[str, Mapping[str, RowIndex]],
+    raw: Mapping[str, _Raw],
+) -> RowIndex:
     """The row of the tree's root that every row belongs to, by row index; `DANGLING` for none.
 
     A row whose target belongs to no root is a unit of its own, before and after its target goes.
@@ -172,14 +175,14 @@ def _key_columns(plan: FitPlan) -> dict[str, Expressions]:
     return found
 
 
-def _present(expressions: list[Expression]) -> list[Expression]:
+def _present(expressions: list[SelectItem]) -> list[SelectItem]:
     # A table without columns to read still has rows to count.
     return expressions or [(sql.SQL("true"), "present")]
 
 
-def _expressions(item: TablePlan, keys: Expressions) -> list[Expression]:
+def _expressions(item: TablePlan, keys: Expressions) -> list[SelectItem]:
     """The expressions to select from a private table: key columns, and what the readers need."""
-    expressions: list[Expression] = [(chosen, name) for name, chosen in keys.items()]
+    expressions: list[SelectItem] = [(chosen, name) for name, chosen in keys.items()]
     for reader in item.readers.values():
         expressions += reader.select(sql.Identifier(reader.name))
     return _present(expressions)
@@ -196,7 +199,7 @@ def _read_private(
     item: TablePlan,
     keys: Expressions,
     reporter: Reporter,
-    parts: Sequence[Part],
+    parts: Sequence[SnapshotPart],
     workers: Workers | None,
 ) -> _Raw:
     found = list[_Encoded]()
@@ -221,7 +224,7 @@ def _encoded(
     snapshot: Snapshot,
     item: TablePlan,
     keys: Expressions,
-    parts: Sequence[Part],
+    parts: Sequence[SnapshotPart],
     workers: Workers | None,
 ) -> Iterator[_Encoded]:
     """A table's rows in order: batch by batch, or part by part, read by workers or by threads."""
@@ -240,7 +243,7 @@ def _encoded(
             yield workers.result(calls.pop(0))
 
 
-def read_part(part: Part, readers: Mapping[str, ColumnReader], keys: list[str]) -> _Encoded:
+def read_part(part: SnapshotPart, readers: Mapping[str, ColumnReader], keys: list[str]) -> _Encoded:
     """Read a part of the snapshot in a worker and encode it."""
     return encode(part.stream(), readers, keys)
 
@@ -280,7 +283,7 @@ def _plain(column: pa.Array) -> pa.Array:
 
 def _read_public(snapshot: Snapshot, item: TablePlan, keys: Expressions) -> _Raw:
     columns = [column for column in item.table.columns if not column.generated]
-    expressions: list[Expression] = [
+    expressions: list[SelectItem] = [
         (sql.SQL(column.type.text_form).format(sql.Identifier(column.name)), f"p{column.position}")
         for column in columns
     ]

@@ -26,7 +26,7 @@ from privbench.limits import (
     Amount,
     Few,
     Many,
-    Name,
+    PgName,
     Share,
     Text,
     faults,
@@ -117,10 +117,11 @@ class Promise:
 class PrivateColumns:
     """How the columns of a private table are made; the modelled ones have codecs."""
 
-    own: Name | None  # name of the OWN key, or None for a root
-    making: Annotated[dict[Name, Role], Field(max_length=MAX_COLUMNS)]
+    own: PgName | None  # name of the OWN key, or None for a root
+    making: Annotated[dict[PgName, Role], Field(max_length=MAX_COLUMNS)]
     codecs: Annotated[
-        dict[Name, Annotated[Codec, PlainValidator(codec_from_json)]], Field(max_length=MAX_COLUMNS)
+        dict[PgName, Annotated[Codec, PlainValidator(codec_from_json)]],
+        Field(max_length=MAX_COLUMNS),
     ]
 
 
@@ -135,12 +136,12 @@ class Header(BaseModel):
     schema_: Schema = Field(alias="schema")
     config: dict[str, JsonValue]
     tables: Annotated[dict[Text, PrivateColumns], Field(max_length=MAX_PARTS)]
-    synthesizer: Name
+    synthesizer: PgName
     state: dict[str, JsonValue]
     arrays: Annotated[list[Text], Field(max_length=2**16)]
     public: Annotated[list[Text], Field(max_length=MAX_PARTS)]
     events: Annotated[tuple[Event, ...], Field(max_length=2**20)]
-    extensions: Few[Name]
+    extensions: Few[PgName]
     sha256: Annotated[
         dict[Text, Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]], Field(max_length=2**17)
     ]

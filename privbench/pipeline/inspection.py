@@ -122,7 +122,7 @@ def _from_catalog(table: Table) -> dict[str, ColumnConfig]:
 
 
 @dataclass(frozen=True)
-class Check:
+class PlanCheck:
     """The result of comparing a config with the live schema."""
 
     plan: FitPlan
@@ -153,7 +153,7 @@ class Check:
         return paragraphs(*parts)
 
 
-def check(config: Config, source: str) -> Check:
+def check(config: Config, source: str) -> PlanCheck:
     """Compare a config with the live schema; refuse what a fit would refuse."""
     require_used(source, config)
     catalog = look(source, config)
@@ -162,7 +162,7 @@ def check(config: Config, source: str) -> Check:
     require_reviewed(config, catalog.literals)
     named = {str(TableName.parse(name)) for name in config.tables}
     undecided = tuple(table.key for table in catalog.schema if table.key not in named)
-    return Check(plan, undecided, catalog.literals)
+    return PlanCheck(plan, undecided, catalog.literals)
 
 
 def render_literals(found: tuple[str, ...]) -> Lines:

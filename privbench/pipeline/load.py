@@ -16,7 +16,7 @@ from privbench.pipeline.accounts import ledgers_of
 from privbench.pipeline.computed import of_model
 from privbench.pipeline.decode import CloneTable, decode
 from privbench.pipeline.model import Model
-from privbench.pipeline.parts import Job, copy_parts
+from privbench.pipeline.parallel import Job, copy_parts
 from privbench.pipeline.progress import Reporter
 from privbench.pipeline.rehearsal import rehearse_expressions
 from privbench.pipeline.source import Catalog

@@ -32,7 +32,7 @@ from privbench.rules.named import date_orders
 from privbench.schema import ForeignKey, Table
 from privbench.words import calendar_part, lists
 
-Codecs = Mapping[str, Mapping[str, Codec]]
+CodecsByTable = Mapping[str, Mapping[str, Codec]]
 #: Up to this share, rows without a label are taken for noise, as they are for other texts.
 _NOISE = 0.05
 #: Released ends are believed where the dates between them are as many as the calendar's rows, but
@@ -40,7 +40,7 @@ _NOISE = 0.05
 _COMPLETE = 1.25
 
 
-def labels_of_lookups(tables: Sequence[Table], codecs: Codecs) -> dict[str, tuple[str, ...]]:
+def labels_of_lookups(tables: Sequence[Table], codecs: CodecsByTable) -> dict[str, tuple[str, ...]]:
     """The labels of every look-up that has a natural key, sorted."""
     labels: dict[str, set[str]] = {}
     for key in _natural_keys(tables):
@@ -51,7 +51,7 @@ def labels_of_lookups(tables: Sequence[Table], codecs: Codecs) -> dict[str, tupl
 
 def with_lookups(
     tables: Sequence[Table],
-    codecs: Codecs,
+    codecs: CodecsByTable,
     drawn: SyntheticDatabase,
     scale: float,
     seed: int | None,
@@ -154,7 +154,7 @@ def _targets(
 def _calendar(
     table: Table,
     tables: Sequence[Table],
-    codecs: Codecs,
+    codecs: CodecsByTable,
     made: dict[str, SyntheticTable],
     scale: float,
     rng: Rng,

@@ -19,7 +19,7 @@ from privbench.pipeline.load import check_scale
 from privbench.pipeline.model import Model
 from privbench.pipeline.progress import Reporter
 from privbench.postgres.csvtext import csv_blocks, stops_psql
-from privbench.postgres.patterns import Selection
+from privbench.postgres.patterns import TableChoice
 from privbench.schema import TableName, quoted
 
 FileFormat = Literal["csv", "parquet"]
@@ -41,7 +41,7 @@ def sample(
     scale: float = 1.0,
     seed: int | None = None,
     force: bool = False,
-    choice: Selection | None = None,
+    choice: TableChoice | None = None,
     reporter: Reporter | None = None,
 ) -> list[str]:
     """Write a model's clone as files, one per table; returns a line of text for each.
@@ -59,7 +59,7 @@ def sample(
     with teller.stage("sample"):
         found = Model.load(model)
         every = [table.name for table in found.schema]
-        _, chosen, _ = (choice or Selection()).chosen(every, sorted({n.schema for n in every}))
+        _, chosen, _ = (choice or TableChoice()).chosen(every, sorted({n.schema for n in every}))
         tables, absent = with_computed(
             found, decode(found, scale=check_scale(scale), seed=seed), seed
         )

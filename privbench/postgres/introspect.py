@@ -10,7 +10,7 @@ from privbench.postgres import catalog
 from privbench.postgres.connect import Connection
 from privbench.postgres.implied import bounds_check, narrowed
 from privbench.postgres.locks import tell_held
-from privbench.postgres.patterns import Selection
+from privbench.postgres.patterns import TableChoice
 from privbench.postgres.types import Types
 from privbench.postgres.unfinished import refuse_unfinished
 from privbench.rules.facts import with_rules
@@ -57,8 +57,8 @@ def introspect(
     are tables of their own. Objects of extensions, temporary and system schemas are left out, and
     so are foreign keys into tables that are left out (`Table.loose` keeps their columns).
 
-    The `Selection` of the arguments says which schemas, tables and views are read; schemas of which
-    no table is chosen are left out too.
+    The `TableChoice` of the arguments says which schemas, tables and views are read; schemas of
+    which no table is chosen are left out too.
 
     Raises:
         SchemaError: A named schema or table does not exist, or a partition is chosen without its
@@ -68,7 +68,7 @@ def introspect(
     refuse_unfinished(connection)
     with catalog.bare_search_path(connection):
         tell_held(connection)
-        return _Reader(connection, Selection(schemas, tables, exclude)).schema()
+        return _Reader(connection, TableChoice(schemas, tables, exclude)).schema()
 
 
 def check_access(connection: Connection, schema: Schema) -> None:
@@ -102,7 +102,7 @@ def check_access(connection: Connection, schema: Schema) -> None:
 class _Reader:
     """One reading of the catalog."""
 
-    def __init__(self, connection: Connection, selection: Selection) -> None:
+    def __init__(self, connection: Connection, selection: TableChoice) -> None:
         self.connection = connection
         known = [row.name for row in catalog.ask(connection, catalog.SCHEMAS, {})]
         found = catalog.ask(connection, catalog.RELATIONS, {})

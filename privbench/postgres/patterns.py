@@ -13,7 +13,7 @@ _WILD = {"*": ".*", "?": "."}
 
 
 @dataclass(frozen=True)
-class Selection:
+class TableChoice:
     """The tables (and views) of a database that are chosen.
 
     A text is an exact name (``public.Order``, ``Odd Shop``) if there is such a name; else it is a

@@ -21,7 +21,7 @@ from privbench.postgres.locks import lock
 from privbench.postgres.packed import READS_PAGES, PageRange
 from privbench.postgres.reading import ROWS, WAIT, reading
 from privbench.postgres.statement import source
-from privbench.postgres.stream import Expression, stream
+from privbench.postgres.stream import SelectItem, stream
 from privbench.rules.facts import with_rules
 from privbench.schema import Schema, Table, quoted
 
@@ -103,7 +103,7 @@ class Snapshot:
     def stream(
         self,
         table: Table,
-        expressions: Sequence[Expression],
+        expressions: Sequence[SelectItem],
         *,
         batch_bytes: int = 16 << 20,
         known: Mapping[str, Known] | None = None,
@@ -135,12 +135,12 @@ class Snapshot:
     def parts(
         self,
         table: Table,
-        expressions: Sequence[Expression],
+        expressions: Sequence[SelectItem],
         count: int,
         *,
         least: int = 1024,
         known: Mapping[str, Known] | None = None,
-    ) -> list[Part]:
+    ) -> list[SnapshotPart]:
         """The stream of a table in at most ``count`` parts, for several readers.
 
         The parts one after another are the whole stream. The size of the table's file only decides
@@ -157,11 +157,13 @@ class Snapshot:
         bounds = range(0, pages or 1, least)
         bounds = bounds[:: -(-len(bounds) // count)]
         return [
-            Part(self._dsn, self.id, self._settings, table, tuple(expressions), first, last, known)
+            SnapshotPart(
+                self._dsn, self.id, self._settings, table, tuple(expressions), first, last, known
+            )
             for first, last in zip(bounds, [*bounds[1:], None], strict=True)
         ]
 
-    def read(self, table: Table, expressions: Sequence[Expression]) -> pa.Table:
+    def read(self, table: Table, expressions: Sequence[SelectItem]) -> pa.Table:
         """All rows of `stream` at once. Arguments and errors are the same."""
         return pa.Table.from_batches(list(self.stream(table, expressions)))
 
@@ -189,7 +191,7 @@ class Snapshot:
                     self._read_through(table, [item])
                 raise
 
-    def _read_through(self, table: Table, expressions: Sequence[Expression]) -> None:
+    def _read_through(self, table: Table, expressions: Sequence[SelectItem]) -> None:
         try:
             for _ in self.stream(table, expressions) if expressions else ():
                 pass
@@ -284,7 +286,7 @@ class Snapshot:
 
 
 @dataclass(frozen=True)
-class Part:
+class SnapshotPart:
     """Rows of some pages of a table in a snapshot, read from any process.
 
     The process that made the snapshot has to keep it open; only the same database has it.
@@ -296,7 +298,7 @@ class Part:
     snapshot: str
     settings: Mapping[str, str]  # settings of the transaction
     table: Table
-    expressions: tuple[Expression, ...]  # SQL expressions to select
+    expressions: tuple[SelectItem, ...]  # SQL expressions to select
     first: int
     last: int | None  # one past the last page, or None for all that follow
     # Public knowledge of the values, see `privbench.postgres.stream`.

@@ -25,7 +25,7 @@ from privbench.schema import Table
 from privbench.threads import ahead
 
 #: An expression to select, and the name of its column.
-Expression = tuple[sql.Composable, str]
+SelectItem = tuple[sql.Composable, str]
 
 #: Arrow types by the OID of the PostgreSQL type, which is the same on every server.
 _TYPES: Mapping[int, pa.DataType] = MappingProxyType(
@@ -44,7 +44,7 @@ _UNREADABLE = re.compile(r"column #(\d+)")
 def stream(
     reader: Connection,
     table: Table,
-    expressions: Sequence[Expression],
+    expressions: Sequence[SelectItem],
     batch_bytes: int,
     pages: PageRange = (0, None),
     known: Mapping[str, Known] | None = None,

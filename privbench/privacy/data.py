@@ -20,7 +20,7 @@ from privbench.domain import Codes, Domain
 from privbench.errors import PrivacyRefusal, SchemaError
 from privbench.privacy.recoding import EdgesRecoding, LabelsRecoding, Recoding
 from privbench.privacy.spec import DatabaseSpec, KeySpec
-from privbench.privacy.units import BOTTOM, Index, Units, index_type, system_keys
+from privbench.privacy.units import BOTTOM, RowIndex, Units, index_type, system_keys
 
 #: A function that counts `privbench.privacy.queries.counting.Marginals`, in this process or on
 #: workers, and returns the weighted histograms as int64 in grid units. All counters return the same
@@ -105,7 +105,7 @@ class Labels(_Private):
             raise SchemaError("a label's code lies outside its dictionary.")
         if known.null_count or pc.count_distinct(known).as_py() != len(known):
             raise SchemaError("a dictionary of labels has duplicates or NULL.")
-        self._codes: Index = values.astype(index_type(len(known)), copy=False)
+        self._codes: RowIndex = values.astype(index_type(len(known)), copy=False)
         self._labels: pa.Array = known
 
     def __len__(self) -> int:
@@ -173,7 +173,7 @@ class PrivateTable(_Private):
     __slots__ = ("_attributes", "_parents", "_rows")
 
     def __init__(
-        self, rows: int, attributes: Mapping[str, Attribute], parents: Mapping[str, Index]
+        self, rows: int, attributes: Mapping[str, Attribute], parents: Mapping[str, RowIndex]
     ) -> None:
         for name, attribute in attributes.items():
             if len(attribute) != rows:
@@ -183,7 +183,7 @@ class PrivateTable(_Private):
                 raise SchemaError(f"the edges of key {name!r} have another length than its table.")
         self._rows = rows
         self._attributes = dict(attributes)
-        self._parents: dict[str, Index] = {
+        self._parents: dict[str, RowIndex] = {
             name: np.asarray(parent) for name, parent in parents.items()
         }
 
@@ -239,8 +239,8 @@ class PrivateDatabase(_Private):
         self,
         spec: DatabaseSpec,
         tables: Mapping[str, PrivateTable],
-        ranks: Mapping[str, Index] | None = None,
-        remainders: Mapping[str, Index] | None = None,
+        ranks: Mapping[str, RowIndex] | None = None,
+        remainders: Mapping[str, RowIndex] | None = None,
     ) -> None:
         if set(spec.tables) != set(tables):
             raise SchemaError("the spec and the extracted tables differ.")
@@ -341,7 +341,7 @@ class PrivateDatabase(_Private):
     def _rows(self, table: str) -> int:
         return self._tables[table]._rows
 
-    def _parents(self, key: KeySpec) -> Index:
+    def _parents(self, key: KeySpec) -> RowIndex:
         return self._tables[key.table]._parents[key.name]
 
 

@@ -24,7 +24,7 @@ import numpy as np
 from opendp import domains, measurements, measures, metrics, mod
 
 from privbench.errors import PrivacyRefusal
-from privbench.privacy.events import Accounting, Loss, MechanismName
+from privbench.privacy.events import Accounting, LossKind, MechanismName
 from privbench.privacy.query import Integers, Sensitivity
 from privbench.threads import spread
 
@@ -55,7 +55,7 @@ class Mechanism(ABC):
     """A family of mechanisms; an instance holds only the family's name and its measure of loss."""
 
     name: ClassVar[MechanismName]
-    loss: ClassVar[Loss]
+    loss: ClassVar[LossKind]
 
     @abstractmethod
     def measurement(self, scale: float, threshold: int | None = None) -> Any:
@@ -222,7 +222,7 @@ class DiscreteGaussian(_OfL2, VectorMechanism):
 # a largest score ----------------------------------------------------------------------------------
 
 
-class Selection(Mechanism):
+class SelectionMechanism(Mechanism):
     """Selects one index of a score vector; the loss depends on the largest change of one score."""
 
     def measurement(self, scale: float, threshold: int | None = None) -> Any:
@@ -241,7 +241,7 @@ class Selection(Mechanism):
         return int(_kept(self, scale, None)(clamp(exact)))
 
 
-class NoisyMax(Selection):
+class NoisyMax(SelectionMechanism):
     """Permute-and-flip: adds exponential noise of mean s to every score, releases the argmax.
 
     Pure DP with ε = 2·linf / s: OpenDP's map for scores that may move both ways. Proof: McKenna
@@ -257,7 +257,7 @@ class NoisyMax(Selection):
         return 2.0 * sensitivity.linf / amount
 
 
-class NoisyMaxGumbel(Selection):
+class NoisyMaxGumbel(SelectionMechanism):
     """Adds Gumbel noise of scale s to every score, releases the argmax.
 
     The law is that of the exponential mechanism, P(i) ∝ exp(score_i / s), which with ε = 2·linf/s
@@ -375,7 +375,7 @@ class GaussianThreshold(_OfL2, Threshold):
 # the mechanism for each task under each accounting ------------------------------------------------
 
 VECTOR: dict[Accounting, VectorMechanism] = {"pure": DiscreteLaplace(), "zcdp": DiscreteGaussian()}
-SELECTION: dict[Accounting, Selection] = {"pure": NoisyMax(), "zcdp": NoisyMaxGumbel()}
+SELECTION: dict[Accounting, SelectionMechanism] = {"pure": NoisyMax(), "zcdp": NoisyMaxGumbel()}
 THRESHOLD: dict[Accounting, Threshold] = {"pure": LaplaceThreshold(), "zcdp": GaussianThreshold()}
 
 #: Every mechanism by its name.

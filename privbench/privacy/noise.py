@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privbench.privacy.mechanisms import Mechanism, Method, Selection, clamp
+from privbench.privacy.mechanisms import Mechanism, Method, SelectionMechanism, clamp
 from privbench.privacy.query import Integers
 from privbench.rng import generator
 
@@ -50,7 +50,7 @@ class SeededNoise(NoiseSource):
     def draw(self, method: Method, exact: Any, stream: str) -> Any:
         """See `NoiseSource`."""
         mechanism, scale = method.mechanism, method.scale
-        if isinstance(mechanism, Selection):
+        if isinstance(mechanism, SelectionMechanism):
             rng = generator(self._seed, "noise", stream)
             law = rng.exponential if mechanism.loss == "epsilon" else rng.gumbel
             noise = law(size=exact.shape)

@@ -32,7 +32,7 @@ from privbench.privacy.standing import Cap, UnitDefinition
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TraceStep:
     """One release of a session, for the model's header and the stability harness."""
 
     event: Event
@@ -62,7 +62,7 @@ class Session:
         self._noise = source
         self.read_again(data)
         self._accountant, self._release = accountant, release
-        self.trace: list[Step] = []  # every release so far
+        self.trace: list[TraceStep] = []  # every release so far
         self.accounting: Accounting = accountant.accounting
         self.release_id = release.id  # its random name, by which a killed fit is resumed
         self.amount_total = accountant.total  # the whole budget per root table, ε or ρ
@@ -165,7 +165,7 @@ class Session:
             for place, pair in zip(waiting, drawn, strict=True):
                 done[place] = pair
         steps = [
-            Step(pair[0], item.query, pair[1])
+            TraceStep(pair[0], item.query, pair[1])
             for item, pair in zip(questions, done, strict=True)
             if pair is not None
         ]

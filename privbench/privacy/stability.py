@@ -18,7 +18,7 @@ from privbench.errors import SchemaError
 from privbench.privacy.data import PrivateDatabase, PrivateTable
 from privbench.privacy.query import Integers, Query
 from privbench.privacy.spec import DatabaseSpec
-from privbench.privacy.units import BOTTOM, Index
+from privbench.privacy.units import BOTTOM, RowIndex
 
 #: A unit, by its root: table and row index.
 Unit = tuple[str, int]
@@ -59,7 +59,7 @@ def _restrict(database: PrivateDatabase, name: str, keep: dict[str, Mask]) -> Pr
     return PrivateTable(int(stays.sum()), attributes, parents)
 
 
-def _redirect(edges: Index, stays: Mask) -> Index:
+def _redirect(edges: RowIndex, stays: Mask) -> RowIndex:
     """Row indices of targets after the removal of rows; ⊥ if the target itself is removed."""
     if not stays.size:
         return edges

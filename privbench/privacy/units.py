@@ -29,7 +29,7 @@ NONE = -1
 BOTTOM = -2
 
 #: Row indices, counts or unit numbers: int32 where that suffices, else int64.
-Index = NDArray[np.signedinteger[Any]]
+RowIndex = NDArray[np.signedinteger[Any]]
 
 #: Least rows of a block of units, and most blocks: each block is found by a pass over all rows.
 #: With twice or half of either number, all blocks together take about as long.
@@ -75,7 +75,7 @@ def system_keys(rows: int, table: str) -> NDArray[np.uint64]:
     return np.frombuffer(os.urandom(8 * rows), dtype=np.uint64)
 
 
-def random_ranks(identity: Index, keys: NDArray[np.uint64]) -> Index:
+def random_ranks(identity: RowIndex, keys: NDArray[np.uint64]) -> RowIndex:
     """A random order of each unit's rows: rank of every row within its unit, from 0, shape (rows,).
 
     There is at least one row; ``keys`` are uniform numbers.
@@ -92,7 +92,7 @@ def random_ranks(identity: Index, keys: NDArray[np.uint64]) -> Index:
     return ranks
 
 
-def _by_unit_and_key(identity: Index, keys: NDArray[np.uint64]) -> Ints:
+def _by_unit_and_key(identity: RowIndex, keys: NDArray[np.uint64]) -> Ints:
     """The order of rows by unit, then by key.
 
     One number holds the unit and as many leading bits of the key as there is room for: one sort
@@ -109,7 +109,7 @@ def _by_unit_and_key(identity: Index, keys: NDArray[np.uint64]) -> Ints:
     return np.asarray(order)
 
 
-def tally(places: Index, size: int) -> Ints:
+def tally(places: RowIndex, size: int) -> Ints:
     """How often every place from 0 to before ``size`` occurs; negative ones are left out.
 
     It is counted block by block, since NumPy first makes a wider copy of what it counts.
@@ -121,7 +121,7 @@ def tally(places: Index, size: int) -> Ints:
     return found
 
 
-def row_weights(sizes: Index, tau: int) -> NDArray[np.int32]:
+def row_weights(sizes: RowIndex, tau: int) -> NDArray[np.int32]:
     """⌊GRID·min(n,τ)/(τ·n)⌋ by integer division, shape of ``sizes``."""
     table = np.arange(int(sizes.max(initial=0)) + 1, dtype=np.int64)
     table[0] = 1
@@ -157,9 +157,9 @@ class Units:
         self,
         spec: DatabaseSpec,
         rows: Mapping[str, int],
-        owners: Mapping[str, Index],
-        ranks: Mapping[str, Index] | None = None,
-        remainders: Mapping[str, Index] | None = None,
+        owners: Mapping[str, RowIndex],
+        ranks: Mapping[str, RowIndex] | None = None,
+        remainders: Mapping[str, RowIndex] | None = None,
     ) -> None:
         # Draws the uniform numbers that rank the rows of a table: from the system's entropy, except
         # in a fit whose noise is seeded.
@@ -183,7 +183,7 @@ class Units:
         return self._offsets[table] + row
 
     @_once
-    def identity(self, table: str) -> Index:
+    def identity(self, table: str) -> RowIndex:
         """Unit number of every row, the same numbers in all tables; shape (rows,)."""
         rows, start = self._rows[table], self._offsets[table]
         kind = index_type(sum(self._rows.values()))
@@ -195,14 +195,14 @@ class Units:
         above = self.identity(own.parent)[np.maximum(owner, 0)]
         return np.where(owner >= 0, above, itself)
 
-    def sizes(self, table: str, rows: NDArray[np.integer[Any]] | None = None) -> Index:
+    def sizes(self, table: str, rows: NDArray[np.integer[Any]] | None = None) -> RowIndex:
         """How many rows of the table each row's unit has, 1 or more; for all rows or for some."""
         least, counts = self.members(table)
         identity = self.identity(table)
         return counts[(identity if rows is None else identity[rows]) - least]
 
     @_once
-    def members(self, table: str) -> tuple[int, Index]:
+    def members(self, table: str) -> tuple[int, RowIndex]:
         """The least unit number in a table, and how many rows that unit and each later one have."""
         identity = self.identity(table)
         least = int(identity.min()) if identity.size else 0
@@ -223,7 +223,7 @@ class Units:
             yield np.flatnonzero((identity >= least + first) & (identity < least + end))
 
     @_once
-    def ranks(self, table: str) -> Index:
+    def ranks(self, table: str) -> RowIndex:
         """Random rank of every row within its unit and table; shape (rows,).
 
         None are drawn where every unit has one row.

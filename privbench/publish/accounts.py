@@ -6,7 +6,7 @@ from pathlib import Path
 
 from privbench.errors import ModelError, PrivacyRefusal
 from privbench.pipeline import Model
-from privbench.publish.facts import Certificate
+from privbench.publish.records import Certificate
 
 
 def certificate_of(model: Model, path: Path, server: str) -> Certificate:

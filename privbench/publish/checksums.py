@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from privbench.errors import ModelError
-from privbench.publish.facts import SIGNATURE, SUMS
+from privbench.publish.records import SIGNATURE, SUMS
 
 #: Most bytes of a file of rows; most bytes of any other file; most files of a bundle. Twice as many
 #: bytes would need twice the memory for a check; files that `publish` writes have less than half as

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from privbench.display import json_visible
-from privbench.publish.facts import Bundle, BundleTable
+from privbench.publish.records import Bundle, BundleTable
 
 _CONTEXT: dict[str, Any] = {
     "@language": "en",

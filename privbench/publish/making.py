@@ -28,11 +28,11 @@ from privbench.postgres.embedded import any_server
 from privbench.postgres.failures import database_errors
 from privbench.postgres.introspect import introspect
 from privbench.postgres.reading import ROWS, reading
-from privbench.publish import facts, planner
+from privbench.publish import planner, records
 from privbench.publish.accounts import certificate_of
 from privbench.publish.checksums import digest, sums_text, walk
-from privbench.publish.facts import Bundle, Certificate, Line, PublishedStatistics
 from privbench.publish.judging import MadeObjects, joined, judge_ddl, judge_workload
+from privbench.publish.records import Bundle, Certificate, Line, PublishedStatistics
 from privbench.publish.scripts import rendered
 from privbench.publish.signing import sign
 from privbench.publish.tabular import copy_out, write_parquet
@@ -247,8 +247,8 @@ def _described(
 ) -> dict[str, Any]:
     """Write schema and rows; returns the fields of ``bundle.json`` that describe them."""
     (folder / "schema").mkdir()
-    (folder / facts.BEFORE).write_bytes(ddl.pre_data.encode())
-    (folder / facts.AFTER).write_bytes(ddl.post_data.encode())
+    (folder / records.BEFORE).write_bytes(ddl.pre_data.encode())
+    (folder / records.AFTER).write_bytes(ddl.post_data.encode())
     files = file_names([table.name for table in schema], "csv")
     with database_errors("reading sequences and materialised views"):
         cursor = connection.cursor(row_factory=dict_row)
@@ -362,19 +362,19 @@ def _finish(
     """Write the texts that follow from the facts, then the checksums and the signature."""
     if workload is not None:
         (folder / "workload").mkdir()
-        write(workload, folder / facts.WORKLOAD, "native")
+        write(workload, folder / records.WORKLOAD, "native")
     digests = {path: digest(folder, path) for path in walk(folder)}
     rows = {path: value for path, value in digests.items() if path.startswith("data/")}
     texts = {
-        facts.BUNDLE: facts.text(bundle),
-        facts.CERTIFICATE: facts.text(certificate),
-        **({} if statistics is None else {facts.STATISTICS: facts.text(statistics)}),
+        records.BUNDLE: records.text(bundle),
+        records.CERTIFICATE: records.text(certificate),
+        **({} if statistics is None else {records.STATISTICS: records.text(statistics)}),
         **rendered(bundle, certificate, ddl, workload, statistics, rows),
     }
     for path, text in texts.items():
         (folder / path).write_bytes(text)
         digests[path] = digest(folder, path)
     sums = sums_text(digests)
-    (folder / facts.SUMS).write_bytes(sums)
+    (folder / records.SUMS).write_bytes(sums)
     if key is not None:
-        (folder / facts.SIGNATURE).write_bytes(sign(sums, key))
+        (folder / records.SIGNATURE).write_bytes(sign(sums, key))

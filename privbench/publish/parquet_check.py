@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as papq
 
 from privbench.errors import ModelError
-from privbench.publish.facts import Bundle
+from privbench.publish.records import Bundle
 from privbench.publish.tabular import read_chunk
 
 #: Bytes of memory and seconds of processor time for all files, which are read one after the other.

@@ -13,7 +13,7 @@ from privbench.errors import UsageError
 from privbench.postgres.connect import Connection, major_version
 from privbench.postgres.failures import database_errors
 from privbench.postgres.reading import ROWS, reading
-from privbench.publish.facts import STATISTIC_TYPES, PublishedStatistics
+from privbench.publish.records import STATISTIC_TYPES, PublishedStatistics
 
 #: The first version of PostgreSQL with functions that import statistics.
 SERVER = 18

@@ -16,11 +16,11 @@ from privbench import display
 from privbench.errors import ModelError
 from privbench.pipeline.literals import literals
 from privbench.postgres.ddl import Ddl
-from privbench.publish import facts
+from privbench.publish import records
 from privbench.publish.accounts import unit_lines
 from privbench.publish.croissant import croissant
-from privbench.publish.facts import Bundle, Certificate, PublishedStatistics
 from privbench.publish.judging import queries_text
+from privbench.publish.records import Bundle, Certificate, PublishedStatistics
 from privbench.schema import literal, quoted
 from privbench.workload import Workload
 
@@ -32,7 +32,7 @@ _SHORT = 40
 #: Templates whose values are printed for people; those of SQL, YAML and sh quote by filters.
 _OF_PEOPLE = frozenset({"md", "txt"})
 #: Files that only a bundle with statistics has.
-_OF_EMPTY = (facts.PLANNER, "empty.sql")
+_OF_EMPTY = (records.PLANNER, "empty.sql")
 
 
 def rendered(
@@ -57,13 +57,13 @@ def rendered(
         "queries": len(workload) if workload else 0,
         "size": sum(size for _, size in digests.values()),
         "statistics": statistics,
-        "types": facts.STATISTIC_TYPES,
+        "types": records.STATISTIC_TYPES,
     }
     names = (*_TEMPLATES, *(_OF_EMPTY if statistics is not None else ()))
     texts = {name: fill(name, **shown) for name in names}
     texts["croissant.json"] = croissant(bundle, digests)
     if workload is not None:
-        texts[facts.QUERIES] = queries_text(workload.queries)
+        texts[records.QUERIES] = queries_text(workload.queries)
     return {path: text.encode() for path, text in texts.items()}
 
 

@@ -10,12 +10,12 @@ from jinja2 import TemplateError
 from privbench.display import Lines
 from privbench.errors import GateFailed, ModelError, UsageError
 from privbench.postgres.ddl import Ddl
-from privbench.publish import facts
+from privbench.publish import records
 from privbench.publish.accounts import require_sound
 from privbench.publish.checksums import check, read, walk
-from privbench.publish.facts import Bundle, Certificate, PublishedStatistics
 from privbench.publish.judging import judge_ddl, judge_workload
 from privbench.publish.parquet_check import compare
+from privbench.publish.records import Bundle, Certificate, PublishedStatistics
 from privbench.publish.scripts import fill, rendered
 from privbench.publish.signing import signer
 from privbench.workload import Workload
@@ -58,19 +58,21 @@ def verify(bundle: str | Path, *, key: str | Path | None = None) -> Verified:
         digests, faults = check(folder, present)
     _refuse(faults)
     signed = _signed(folder, present, Path(key) if key else None)
-    about = _facts(Bundle, folder, facts.BUNDLE)
-    certificate = _facts(Certificate, folder, facts.CERTIFICATE)
-    with _named(facts.CERTIFICATE):
+    about = _facts(Bundle, folder, records.BUNDLE)
+    certificate = _facts(Certificate, folder, records.CERTIFICATE)
+    with _named(records.CERTIFICATE):
         require_sound(certificate)
     files = {f for table in about.tables for f in (*table.files("csv"), *table.files("parquet"))}
-    primary = {facts.BUNDLE, facts.CERTIFICATE, facts.BEFORE, facts.AFTER, *files}
-    primary |= {facts.WORKLOAD} if about.workload != "none" else set()
-    primary |= {facts.STATISTICS} if about.statistics else set()
+    primary = {records.BUNDLE, records.CERTIFICATE, records.BEFORE, records.AFTER, *files}
+    primary |= {records.WORKLOAD} if about.workload != "none" else set()
+    primary |= {records.STATISTICS} if about.statistics else set()
     _refuse(f"{path}: missing" for path in primary - digests.keys())
-    statistics = _facts(PublishedStatistics, folder, facts.STATISTICS) if about.statistics else None
+    statistics = (
+        _facts(PublishedStatistics, folder, records.STATISTICS) if about.statistics else None
+    )
     ddl, columns = _schema(folder, about, certificate, statistics)
     workload = _workload(folder, columns) if about.workload != "none" else None
-    with _named(facts.BUNDLE):
+    with _named(records.BUNDLE):
         rows = {path: value for path, value in digests.items() if path in files}
         try:
             texts = rendered(about, certificate, ddl, workload, statistics, rows)
@@ -103,9 +105,9 @@ def _named(path: str = "") -> Iterator[None]:
         raise GateFailed(f"{path}: {error}" if path else str(error)) from None
 
 
-def _facts(kind: type[facts.File], folder: Path, path: str) -> facts.File:
+def _facts(kind: type[records.File], folder: Path, path: str) -> records.File:
     with _named(path):
-        return facts.parse(kind, read(folder, path, facts.MAX_FACTS))
+        return records.parse(kind, read(folder, path, records.MAX_FACTS))
 
 
 def _refuse(faults: Iterator[str] | list[str]) -> None:
@@ -117,11 +119,11 @@ def _refuse(faults: Iterator[str] | list[str]) -> None:
 
 
 def _signed(folder: Path, present: list[str], key: Path | None) -> str | None:
-    if facts.SIGNATURE not in present:
-        _refuse([f"{facts.SIGNATURE}: missing: no key has signed the bundle"] if key else [])
+    if records.SIGNATURE not in present:
+        _refuse([f"{records.SIGNATURE}: missing: no key has signed the bundle"] if key else [])
         return None
-    with _named(facts.SIGNATURE):
-        return signer(read(folder, facts.SUMS), read(folder, facts.SIGNATURE, 2**16), key)
+    with _named(records.SIGNATURE):
+        return signer(read(folder, records.SUMS), read(folder, records.SIGNATURE, 2**16), key)
 
 
 def _schema(
@@ -129,16 +131,16 @@ def _schema(
 ) -> tuple[Ddl, frozenset[str]]:
     """The DDL, judged safe and found to make just what the other files name, and its columns."""
     texts: list[str] = []
-    for path in (facts.BEFORE, facts.AFTER):
+    for path in (records.BEFORE, records.AFTER):
         with _named(path):
             texts.append(_text(read(folder, path)))
-    with _named(f"{facts.BEFORE}, {facts.AFTER}"):
+    with _named(f"{records.BEFORE}, {records.AFTER}"):
         made = judge_ddl(*texts)
-    with _named(facts.STATISTICS):
+    with _named(records.STATISTICS):
         for table in statistics.tables if statistics else ():
             if (table.schema_, table.name) not in made.tables:
                 raise ModelError(f"the schema does not make {table.key}.")
-    with _named(facts.BUNDLE):
+    with _named(records.BUNDLE):
         for part in ("tables", "sequences", "views"):
             known = getattr(made, part)
             for item in getattr(bundle, part):
@@ -152,10 +154,10 @@ def _schema(
 
 
 def _workload(folder: Path, columns: frozenset[str]) -> Workload:
-    with _named(facts.WORKLOAD):
-        _text(read(folder, facts.WORKLOAD))
+    with _named(records.WORKLOAD):
+        _text(read(folder, records.WORKLOAD))
         try:
-            found = read_workload(folder / facts.WORKLOAD, "native")
+            found = read_workload(folder / records.WORKLOAD, "native")
         except (UsageError, RecursionError) as error:
             raise ModelError(f"it is no workload ({error}).") from None
         if found.confidential:

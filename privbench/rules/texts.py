@@ -63,7 +63,7 @@ class Unknown(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class PatternNode:
     """A part of an expression."""
 
     width: int  # the greatest number of pieces that its texts may be made of
@@ -72,13 +72,15 @@ class Node:
     make: Callable[[int, int, Rng], pa.Array]
 
 
-def _one_of(alphabet: str) -> Node:
+def _one_of(alphabet: str) -> PatternNode:
     letters = pa.array(list(alphabet), pa.string())
-    return Node(1, lambda n, _, rng: letters.take(pa.array(rng.integers(len(letters), size=n))))
+    return PatternNode(
+        1, lambda n, _, rng: letters.take(pa.array(rng.integers(len(letters), size=n)))
+    )
 
 
-def _in_turn(parts: Sequence[Node]) -> Node:
-    return Node(
+def _in_turn(parts: Sequence[PatternNode]) -> PatternNode:
+    return PatternNode(
         sum(part.width for part in parts) + 1,
         lambda n, extra, rng: pc.binary_join_element_wise(
             pa.repeat("", n), *(part.make(n, extra, rng) for part in parts), ""
@@ -86,15 +88,15 @@ def _in_turn(parts: Sequence[Node]) -> Node:
     )
 
 
-def _choice(parts: Sequence[Node]) -> Node:
+def _choice(parts: Sequence[PatternNode]) -> PatternNode:
     def make(rows: int, extra: int, rng: Rng) -> pa.Array:
         which = pa.array(rng.integers(len(parts), size=rows))
         return pc.choose(which, *(part.make(rows, extra, rng) for part in parts))
 
-    return Node(sum(part.width for part in parts) + 1, make)
+    return PatternNode(sum(part.width for part in parts) + 1, make)
 
 
-def _repeated(part: Node, least: int, greatest: int | None) -> Node:
+def _repeated(part: PatternNode, least: int, greatest: int | None) -> PatternNode:
     """A part repeated `least` to `greatest` times; None means without limit."""
 
     def most(extra: int) -> int:
@@ -109,10 +111,10 @@ def _repeated(part: Node, least: int, greatest: int | None) -> Node:
             made = pc.binary_join_element_wise(made, more, "")
         return made
 
-    return Node(max(most(EXTRA), 1) * part.width, make)
+    return PatternNode(max(most(EXTRA), 1) * part.width, make)
 
 
-def parse(text: str) -> Node:
+def parse(text: str) -> PatternNode:
     """The structure of a regular expression; `Unknown` where it is not understood."""
     plain = text
     for name, letters in _POSIX.items():
@@ -131,8 +133,8 @@ def parse(text: str) -> Node:
     return node
 
 
-def _node(items: Any, depth: int) -> Node:
-    parts: list[Node] = []
+def _node(items: Any, depth: int) -> PatternNode:
+    parts: list[PatternNode] = []
     for place, (kind, value) in enumerate(items):
         match str(kind):
             case "AT" if str(value) == "AT_BEGINNING" and not parts:
@@ -148,7 +150,7 @@ def _node(items: Any, depth: int) -> Node:
     return parts[0] if len(parts) == 1 else _in_turn(parts)
 
 
-def _nested(kind: str, value: Any, depth: int) -> Node:
+def _nested(kind: str, value: Any, depth: int) -> PatternNode:
     if kind == "BRANCH":
         return _choice([_node(branch, depth) for branch in value[1]])
     if kind == "SUBPATTERN":
@@ -260,9 +262,9 @@ class Pattern:
 
     regex: str  # a regular expression for Arrow
     fold: bool  # whether case does not count
-    tree: Node  # makes texts
+    tree: PatternNode  # makes texts
     length: int | None  # greatest length of the column's texts
-    wider: Node | None = None  # makes more texts where the first tree has too few, or None
+    wider: PatternNode | None = None  # makes more texts where the first tree has too few, or None
     # ``upper`` or ``lower`` where the CHECK demands nothing but this case, else None.
     case: str | None = None
 

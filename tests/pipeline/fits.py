@@ -9,7 +9,7 @@ from privbench.pipeline.fit import STAGES, begin, finish
 from privbench.pipeline.progress import Reporter
 from privbench.privacy import Query
 from privbench.privacy.data import PrivateDatabase
-from privbench.privacy.session import Step
+from privbench.privacy.session import TraceStep
 
 
 @dataclass
@@ -18,7 +18,7 @@ class Fitted:
 
     before: PrivateDatabase
     after: PrivateDatabase
-    trace: list[Step]
+    trace: list[TraceStep]
     model: Model
 
     @property

@@ -7,7 +7,7 @@ import numpy as np
 
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries import RowSubset
-from privbench.privacy.units import Index
+from privbench.privacy.units import RowIndex
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class WithCodes(RowSubset):
     attribute: str
     codes: tuple[int, ...]
 
-    def rows(self, data: PrivateDatabase) -> Index | None:
+    def rows(self, data: PrivateDatabase) -> RowIndex | None:
         codes, _ = data._codes(self.table, self.attribute)
         return np.flatnonzero(np.isin(codes, self.codes))
 

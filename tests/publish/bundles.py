@@ -8,7 +8,7 @@ from privbench.display import json_visible
 from privbench.postgres import binaries
 from privbench.postgres.ddl import Ddl
 from privbench.publish.checksums import digest, sums_text, walk
-from privbench.publish.facts import Bundle, Certificate, PublishedStatistics, parse
+from privbench.publish.records import Bundle, Certificate, PublishedStatistics, parse
 from privbench.publish.scripts import rendered
 from privbench.workload import read
 

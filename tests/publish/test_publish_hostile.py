@@ -21,7 +21,7 @@ from privbench.display import visible
 from privbench.errors import GateFailed
 from privbench.publish import verify
 from privbench.publish.checksums import MAX_TEXT, sums_text, walk
-from privbench.publish.facts import MAX_FACTS
+from privbench.publish.records import MAX_FACTS
 
 
 def refused(folder, *, sealed=True):

@@ -10,7 +10,7 @@ from private_tables import private_database, single_table, started
 from privbench.domain import Domain
 from privbench.privacy import KeySpec, Relation, SeededNoise
 from privbench.privacy.data import PrivateDatabase
-from privbench.privacy.mechanisms import Selection
+from privbench.privacy.mechanisms import SelectionMechanism
 
 COUNTRIES = 12
 
@@ -21,7 +21,11 @@ class Exact(SeededNoise):
     def draw(self, method, exact, stream):
         if method.threshold is not None:
             return super().draw(method, exact, stream)
-        return int(np.argmax(exact)) if isinstance(method.mechanism, Selection) else exact.copy()
+        return (
+            int(np.argmax(exact))
+            if isinstance(method.mechanism, SelectionMechanism)
+            else exact.copy()
+        )
 
 
 def own(name, table, parent, **more):

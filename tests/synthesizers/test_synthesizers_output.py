@@ -28,7 +28,7 @@ from privbench.privacy import Relation
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries import PairScores
 from privbench.privacy.query import GRID
-from privbench.privacy.session import Step
+from privbench.privacy.session import TraceStep
 from privbench.synthesizers.graphical import GraphicalSynthesizer
 
 SLACK = 1e-9
@@ -124,7 +124,7 @@ class Scripted:
 FOLDERS = count()
 
 
-def run(database, epsilon: float, noise, folder: Path) -> tuple[list[Step], object]:
+def run(database, epsilon: float, noise, folder: Path) -> tuple[list[TraceStep], object]:
     """A whole fit; its steps and the model."""
     begun = started(database, folder / str(next(FOLDERS)), epsilon, noise=noise, share=0.1)
     session, model = begun[0], GraphicalSynthesizer().fit(*begun)

@@ -29,7 +29,7 @@ from privbench.postgres.connect import Connection, connect
 from privbench.postgres.failures import database_errors, describe
 from privbench.postgres.reading import SEARCH_PATH, TEXTS, assignment, reading
 from privbench.postgres.statement import run
-from privbench.postgres.stream import Expression
+from privbench.postgres.stream import SelectItem
 from privbench.schema import Column, Table
 
 #: Most rows of a canary in an owned table for each owning row. Three suffice to mark every table;
@@ -346,7 +346,7 @@ def _delete(connection: Connection, canary: Canary) -> None:
         run(connection, statement.format(_named(table), place, relation))
 
 
-def readable(table: Table) -> tuple[list[str], list[Expression]]:
+def readable(table: Table) -> tuple[list[str], list[SelectItem]]:
     """The columns that are not generated, and an expression for the text of each column's values.
 
     PostgreSQL can read that text back.

@@ -23,7 +23,7 @@ from privbench.privacy.accountant import epsilon_for
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.mechanisms import MECHANISMS
 from privbench.privacy.release import Listed
-from privbench.privacy.session import Step
+from privbench.privacy.session import TraceStep
 from privbench.privacy.stability import (
     SLACK,
     Change,
@@ -127,7 +127,7 @@ def _units(rows: PrivateDatabase, count: int, seed: int) -> list[Unit]:
     return list(dict.fromkeys(chain(turns, (everyone[at] for at in picked.tolist()))))[:count]
 
 
-def _row(step: Step) -> Row:
+def _row(step: TraceStep) -> Row:
     event, claim = step.event, step.event.sensitivity
     norms = (float(claim.l1), float(claim.l2), float(claim.linf))
     return Row(event.label, event.kind, event.table, event.mechanism, event.unit, norms)
@@ -181,7 +181,7 @@ def _compare(
         found.find(f"a unit of {root} loses ε = {total:.4g} by what it moves, more than is claimed")
 
 
-def _price(step: Step, moved: Change) -> float:
+def _price(step: TraceStep, moved: Change) -> float:
     """ε or ρ of an event, computed from the observed instead of the claimed sensitivity."""
     claim = Sensitivity(moved.l1, min(moved.l2, float(moved.l1)), moved.linf, moved.l0 or 1)
     mechanism = MECHANISMS[step.event.mechanism]

@@ -32,7 +32,7 @@ from privbench.privacy import NoiseSource, OpenDPNoise, Session
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.mechanisms import Mechanism, Method
 from privbench.privacy.query import Integers
-from privbench.privacy.session import Step
+from privbench.privacy.session import TraceStep
 from privbench.privacy.stability import Statistic
 
 #: Suffix of the name of the noise stream for the public cells of a list.
@@ -100,7 +100,7 @@ class Recording:
     The session is closed; it is kept for the public facts that are needed to price events.
     """
 
-    steps: tuple[Step, ...]
+    steps: tuple[TraceStep, ...]
     calls: Mapping[str, Call]
     session: Session
     model: Model

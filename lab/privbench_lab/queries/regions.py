@@ -18,7 +18,7 @@ from privbench.errors import SchemaError
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries import RowSubset
 from privbench.privacy.query import PublicArray
-from privbench.privacy.units import Index, index_type
+from privbench.privacy.units import RowIndex, index_type
 
 _BLOCK = 2**17
 
@@ -100,7 +100,7 @@ class Region(RowSubset):
         """Whether it is the whole table."""
         return not self.path
 
-    def rows(self, data: PrivateDatabase) -> Index | None:
+    def rows(self, data: PrivateDatabase) -> RowIndex | None:
         """See `RowSubset.rows`."""
         return rows_of(data, self)
 
@@ -138,7 +138,7 @@ def overlap(regions: Iterable[tuple[Region | None, float]], depth: int = 0) -> f
     return here + sum(deeper)
 
 
-def rows_of(data: PrivateDatabase, region: Region | None) -> Index | None:
+def rows_of(data: PrivateDatabase, region: Region | None) -> RowIndex | None:
     """Row indices of a region, ascending; None for a whole table."""
     if region is None or not region.path:
         return None
@@ -146,10 +146,10 @@ def rows_of(data: PrivateDatabase, region: Region | None) -> Index | None:
     return divide(data, Region(region.table, region.path[:-1]), split)[part]
 
 
-def divide(data: PrivateDatabase, region: Region, split: Split) -> tuple[Index, ...]:
+def divide(data: PrivateDatabase, region: Region, split: Split) -> tuple[RowIndex, ...]:
     """Row indices of every part of a region under a split; cached in the database."""
 
-    def make() -> tuple[Index, ...]:
+    def make() -> tuple[RowIndex, ...]:
         rows = rows_of(data, region)
         columns = [_column(data, region.table, name, rows) for name in split.attributes]
         if any(lut.shape[0] != size for (_, size), lut in zip(columns, split.luts, strict=True)):
@@ -163,7 +163,7 @@ def divide(data: PrivateDatabase, region: Region, split: Split) -> tuple[Index, 
 
 
 def _column(
-    data: PrivateDatabase, table: str, attribute: str, rows: Index | None
+    data: PrivateDatabase, table: str, attribute: str, rows: RowIndex | None
 ) -> tuple[Codes, int]:
     codes, domain = data._codes(table, attribute)
     return (codes if rows is None else codes[rows]), domain.size

@@ -41,7 +41,7 @@ from privbench.encoding.keys.sequences import (
 from privbench.encoding.keys.trees import place_at_levels, shown_tree, tree_of, with_tree
 from privbench.encoding.uniqueness import Indices
 from privbench.errors import SchemaError
-from privbench.privacy.units import BOTTOM, Index, index_type
+from privbench.privacy.units import BOTTOM, RowIndex, index_type
 from privbench.rng import generator
 from privbench.rules.facts import column_rules
 from privbench.rules.named import creation_date
@@ -174,7 +174,7 @@ def _generate_keys(work: TableRows, wanted: Collection[str]) -> None:
             others = [name for name in work.table.primary_columns if name in work.fixed]
             _number(work, column, numbers_in_time(work, column.name, others))
         else:
-            number: Index = np.cumsum(work.alive, dtype=index_type(work.rows))
+            number: RowIndex = np.cumsum(work.alive, dtype=index_type(work.rows))
             np.subtract(number, 1, out=number)
             if work.serial and column == serial_key(work.table):
                 number[work.alive] = numbers_by_date(work)
@@ -200,7 +200,7 @@ def _holds_uuids(table: Table, column: Column) -> bool:
     return not column_rules(table, column) and column_pattern(table, column) is None
 
 
-def _number(work: TableRows, column: Column, index: Index) -> bool:
+def _number(work: TableRows, column: Column, index: RowIndex) -> bool:
     """Give a key column the values of some numbers; rows past the last value are dropped."""
     space = value_space(work.table, column, None, work.rows)
     pattern = column_pattern(work.table, column)

@@ -91,7 +91,7 @@ class End:
 
 
 #: A column of the row and one of its target.
-Candidate = tuple[Variable, Variable]
+VariablePair = tuple[Variable, Variable]
 
 
 def grouped(variables: Sequence[Variable], level: int) -> list[Variable]:
@@ -121,13 +121,15 @@ def _steps(item: Variable, count: int) -> Ints:
     return np.append(groups, special).astype(np.int64)
 
 
-def offered(row: Sequence[Variable], target: Sequence[Variable]) -> list[Candidate]:
+def offered(row: Sequence[Variable], target: Sequence[Variable]) -> list[VariablePair]:
     """All pairs of a column of the row and one of its target; if too many, every k-th."""
     every = [(one, other) for one in row for other in target]
     return every[:: max(-(-len(every) // MOST_OFFERED), 1)]
 
 
-def histogram(spec: DatabaseSpec, key: KeySpec, pair: Candidate, inside: bool) -> TargetHistogram:
+def histogram(
+    spec: DatabaseSpec, key: KeySpec, pair: VariablePair, inside: bool
+) -> TargetHistogram:
     """The histogram of a candidate."""
     axes = pair[0].grouped(0), pair[1].grouped(0)
     return TargetHistogram(key, axes[:1], axes[1:], cap_of(spec, key), inside)

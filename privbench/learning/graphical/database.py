@@ -65,7 +65,7 @@ from privbench.learning.graphical.siblings import with_siblings
 from privbench.learning.graphical.sizes import (
     MANY,
     ONE,
-    UnitRows,
+    UnitSizes,
     best_clip,
     contributed,
     references_per_target,
@@ -206,7 +206,7 @@ class DatabaseFit:
         )
         return sum(counts) * each
 
-    def _units(self, table: str, histogram: Measured, free: float) -> UnitRows:
+    def _units(self, table: str, histogram: Measured, free: float) -> UnitSizes:
         units = self.sizes[self.spec.top(table)].rows
         return rows_per_unit(
             histogram.counts, histogram.sd, units, self.law, self._clipped(table, histogram, free)

@@ -72,7 +72,7 @@ class Bins:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Marginal:
+class TargetMarginal:
     """A marginal of targets among references."""
 
     bins: Bins
@@ -190,7 +190,7 @@ def numbers_of(fan_in: Floats, targets: int) -> Ints:
     return np.asarray(found[found > 0], np.int64)
 
 
-def marginals(variables: Sequence[Variable], codes: Mapping[str, Codes]) -> list[Marginal]:
+def marginals(variables: Sequence[Variable], codes: Mapping[str, Codes]) -> list[TargetMarginal]:
     """Marginals to measure: a score over all ordered columns, and the most informative columns.
 
     ``codes`` are the cells of synthetic targets; if there are none, the first columns are taken.
@@ -204,13 +204,13 @@ def marginals(variables: Sequence[Variable], codes: Mapping[str, Codes]) -> list
     return [*found, *(_single(item) for item in chosen)]
 
 
-def _single(item: Variable) -> Marginal:
+def _single(item: Variable) -> TargetMarginal:
     groups = item.levels[DETAIL]
     bins = Bins((item.name,), (groups,), np.arange(1, item.groups(DETAIL)))
-    return Marginal(bins, item.grouped(DETAIL), item.ordered_groups(DETAIL))
+    return TargetMarginal(bins, item.grouped(DETAIL), item.ordered_groups(DETAIL))
 
 
-def _score(usable: Sequence[Variable], codes: Mapping[str, Codes]) -> Marginal | None:
+def _score(usable: Sequence[Variable], codes: Mapping[str, Codes]) -> TargetMarginal | None:
     """The first principal component of the normal scores of ordered columns, in bins.
 
     A cell without an order lies one standard deviation below the mean. None where columns have too
@@ -253,7 +253,7 @@ def _score(usable: Sequence[Variable], codes: Mapping[str, Codes]) -> Marginal |
         return None
     groups = np.searchsorted(ends, reduce(np.add.outer, scores), side="right")
     axis = Joined(tuple(items[k].grouped(DETAIL) for k in kept), PublicArray(groups))
-    return Marginal(replace(bins, ends=ends), axis, len(ends) + 1)
+    return TargetMarginal(replace(bins, ends=ends), axis, len(ends) + 1)
 
 
 def _informative(
@@ -269,7 +269,7 @@ def _informative(
 
 
 def target_questions(
-    key: KeySpec, measured: Sequence[Marginal], budget: Budget, columns: int, inside: bool
+    key: KeySpec, measured: Sequence[TargetMarginal], budget: Budget, columns: int, inside: bool
 ) -> list[Measurement]:
     """Marginals of targets, which have so many columns, among the references of a key.
 
@@ -289,7 +289,7 @@ def target_questions(
 
 
 def shares_of_the_upper(
-    measured: Sequence[Marginal], answers: Sequence[Measured], codes: Mapping[str, Codes]
+    measured: Sequence[TargetMarginal], answers: Sequence[Measured], codes: Mapping[str, Codes]
 ) -> list[tuple[float, float, float]]:
     """For the targets from each ordered bin upward: their share of all targets.
 
@@ -309,7 +309,7 @@ def shares_of_the_upper(
 
 def fit_reference(
     fan_in: Floats,
-    measured: Sequence[Marginal],
+    measured: Sequence[TargetMarginal],
     answers: Sequence[Measured],
     codes: Mapping[str, Codes],
     units: Ints,

@@ -149,7 +149,7 @@ def family() -> tuple[Floats, Floats, Floats]:
 
 
 @dataclass(frozen=True, slots=True)
-class UnitRows:
+class UnitSizes:
     """Rows per unit of an owned table, from a noisy histogram."""
 
     units: Floats  # units per bucket of `MANY`; they sum to the number of units
@@ -159,7 +159,7 @@ class UnitRows:
 
 def rows_per_unit(
     noisy: Floats, sd: float, units: float, law: Noise, totals: Sequence[Measured]
-) -> UnitRows:
+) -> UnitSizes:
     """Estimate the histogram of units by their number of rows, and the total of rows.
 
     The histogram is shrunk to the posterior mean of a family of laws. The family includes laws that
@@ -207,7 +207,7 @@ def rows_per_unit(
         found[start + TAIL :] = _tail(noisy[1:], sd, found, start, totals)[TAIL:]
         all_rows = float(found @ middle)
     found = np.append(max(units - found.sum(), 0.0), found)
-    return UnitRows(found, _with_totals(all_rows, found, totals), odds)
+    return UnitSizes(found, _with_totals(all_rows, found, totals), odds)
 
 
 def _of_total(item: Measured) -> tuple[int, float, float]:
@@ -283,7 +283,7 @@ def tail_rows(units: Floats, most: float) -> float:
     return float(units @ np.maximum(means - most, 0.0))
 
 
-def best_clip(found: UnitRows, sd: float) -> int:
+def best_clip(found: UnitSizes, sd: float) -> int:
     """The contribution bound C with the least squared error from noise and from clipping.
 
     The noise has a standard deviation of C·sd; clipping loses about half of the rows beyond C.

@@ -16,7 +16,7 @@ from psycopg import errors, sql
 from privbench.postgres.failures import database_errors
 from privbench.postgres.repair import rows
 from privbench.postgres.repair.candidates import try_candidates
-from privbench.postgres.repair.step import Step, Touched
+from privbench.postgres.repair.step import RepairStep, Touched
 from privbench.postgres.repair.target_checks import TargetCheck, find, guarded
 from privbench.schema import Table
 
@@ -29,7 +29,7 @@ _RAISED = (psycopg.DataError, psycopg.IntegrityError, errors.RaiseException)
 MOST = 0.5
 
 
-class Checks(Step):
+class Checks(RepairStep):
     """All CHECKs that synthetic rows may break; ``loose`` names those that most rows break."""
 
     def find(self) -> None:

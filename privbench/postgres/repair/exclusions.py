@@ -21,7 +21,7 @@ from psycopg import errors, sql
 from privbench.postgres.failures import database_errors
 from privbench.postgres.repair import rows
 from privbench.postgres.repair.rows import Rows
-from privbench.postgres.repair.step import Step, Touched
+from privbench.postgres.repair.step import RepairStep, Touched
 from privbench.postgres.statement import build, own_rows, run, source
 from privbench.rules.values import range_columns
 from privbench.schema import Table, TableName
@@ -192,7 +192,7 @@ def _make_pieces(clone: Rows, key: PeriodKey) -> None:
     clone.run("ANALYZE {}", _PIECES)
 
 
-class Exclusions(Step):
+class Exclusions(RepairStep):
     """EXCLUDE constraints and PERIOD keys, read in a rehearsal of them."""
 
     def find(self) -> None:

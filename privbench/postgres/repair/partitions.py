@@ -16,7 +16,7 @@ from psycopg import sql
 from privbench.postgres.failures import database_errors
 from privbench.postgres.repair import rows
 from privbench.postgres.repair.rows import columns_in
-from privbench.postgres.repair.step import Step, Touched
+from privbench.postgres.repair.step import RepairStep, Touched
 from privbench.postgres.statement import build
 from privbench.schema import Table, TableName
 
@@ -37,7 +37,7 @@ _HASH = re.compile(r"modulus (\d+), remainder (\d+)", re.IGNORECASE)
 _MODULUS = 4096
 
 
-class Partitions(Step):
+class Partitions(RepairStep):
     """Rows that no partition takes."""
 
     def find(self) -> None:

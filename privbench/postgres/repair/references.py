@@ -14,14 +14,14 @@ from privbench.forest import circle_heads
 from privbench.postgres.failures import database_errors
 from privbench.postgres.repair import rows
 from privbench.postgres.repair.rows import Rows
-from privbench.postgres.repair.step import Step, Touched
+from privbench.postgres.repair.step import RepairStep, Touched
 from privbench.postgres.statement import build, own_rows, run, source
 from privbench.schema import ForeignKey, Table
 
 _NUMBERED = sql.Identifier("pg_temp", "privbench numbered")
 
 
-class Circles(Step):
+class Circles(RepairStep):
     """References of a table to itself in a circle."""
 
     def find(self) -> None:
@@ -38,7 +38,7 @@ class Circles(Step):
                     _end_circles(self.clone, table, key)
 
 
-class Dangling(Step):
+class Dangling(RepairStep):
     """References to rows that are gone."""
 
     def find(self) -> None:

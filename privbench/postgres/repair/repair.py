@@ -13,7 +13,7 @@ from privbench.postgres.repair.exclusions import Exclusions
 from privbench.postgres.repair.partitions import Partitions
 from privbench.postgres.repair.references import Circles, Dangling
 from privbench.postgres.repair.rows import Rows
-from privbench.postgres.repair.step import Step
+from privbench.postgres.repair.step import RepairStep
 from privbench.postgres.repair.uniques import Uniques
 from privbench.rng import generator
 from privbench.schema import Table
@@ -61,7 +61,7 @@ class Repair:
             self._partitions, self._checks = Partitions(clone), Checks(clone)
             self._circles, self._dangling = Circles(clone), Dangling(clone)
         #: In the order in which rows first pass them.
-        self.steps: tuple[Step, ...] = (
+        self.steps: tuple[RepairStep, ...] = (
             self._partitions,
             self._checks,
             self._circles,

@@ -11,7 +11,7 @@ from privbench.postgres.repair.rows import Rows
 Touched = Collection[str] | None
 
 
-class Step(ABC):
+class RepairStep(ABC):
     """One kind of rule that synthetic rows may break."""
 
     def __init__(self, clone: Rows) -> None:

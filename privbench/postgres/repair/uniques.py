@@ -17,7 +17,7 @@ from psycopg import sql
 from privbench.postgres.failures import database_errors
 from privbench.postgres.repair import rows
 from privbench.postgres.repair.rows import Rows, columns_in
-from privbench.postgres.repair.step import Step, Touched
+from privbench.postgres.repair.step import RepairStep, Touched
 from privbench.postgres.statement import build, own_rows
 from privbench.schema import Table, TableName
 
@@ -61,7 +61,7 @@ class UniqueIndex:
     surplus: sql.Composable
 
 
-class Uniques(Step):
+class Uniques(RepairStep):
     """UNIQUE indexes, read in a rehearsal of them.
 
     Tables of which no row was changed still have the unique plain keys they were made with.

@@ -24,7 +24,7 @@ from privbench.errors import SchemaError
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries.axes import Axis, Read
 from privbench.privacy.query import Integers
-from privbench.privacy.units import Index
+from privbench.privacy.units import RowIndex
 
 #: Most cells of one histogram.
 MAX_CELLS = 2**28
@@ -33,7 +33,7 @@ MAX_CELLS = 2**28
 _SMALL, _LARGE = 2**15, 2**22
 
 #: Cells of one block of rows on one axis.
-Cells = NDArray[np.intp]
+CellNumbers = NDArray[np.intp]
 
 
 class RowSubset(ABC):
@@ -51,7 +51,7 @@ class RowSubset(ABC):
         return False
 
     @abstractmethod
-    def rows(self, data: PrivateDatabase) -> Index | None:
+    def rows(self, data: PrivateDatabase) -> RowIndex | None:
         """The positions of its rows, ascending; None if it is `whole`."""
 
     @staticmethod
@@ -135,7 +135,9 @@ class View:
         rows = None if region is None else region.rows(data)
         return cls(reads, [axis.size for axis in axes], weights, rows)
 
-    def blocks(self, size: int) -> Iterator[tuple[list[Cells], NDArray[np.integer[Any]] | int]]:
+    def blocks(
+        self, size: int
+    ) -> Iterator[tuple[list[CellNumbers], NDArray[np.integer[Any]] | int]]:
         """Codes on every axis and weights, block by block.
 
         Blocks grow with ``size``, the number of cells of the largest histogram.
@@ -159,14 +161,14 @@ class View:
         return [total.reshape(shape) for total, shape in zip(found, shapes, strict=True)]
 
 
-def codes_at(read: Read, at: Any) -> Cells:
+def codes_at(read: Read, at: Any) -> CellNumbers:
     """Cells of some rows on an axis: a slice of them, or their positions."""
     codes, lookup = read
     block = codes[at]
     return np.asarray(block if lookup is None else lookup.take(block), dtype=np.intp)
 
 
-def joint(columns: Sequence[Cells], sizes: Sequence[int]) -> Cells:
+def joint(columns: Sequence[CellNumbers], sizes: Sequence[int]) -> CellNumbers:
     """The cell of every row in the product of the axes, where the last axis varies fastest."""
     index = columns[0]
     for column, size in zip(columns[1:], sizes[1:], strict=True):
@@ -174,7 +176,7 @@ def joint(columns: Sequence[Cells], sizes: Sequence[int]) -> Cells:
     return index
 
 
-def add(total: Integers, index: Cells, weights: NDArray[np.integer[Any]] | int) -> None:
+def add(total: Integers, index: CellNumbers, weights: NDArray[np.integer[Any]] | int) -> None:
     """Add the weights of at most 2²² rows to the flat ``total``, exactly."""
     if isinstance(weights, int):
         total += np.bincount(index, minlength=total.size) * weights

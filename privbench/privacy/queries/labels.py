@@ -37,7 +37,7 @@ from privbench.privacy.queries.histogram import root_down
 from privbench.privacy.query import GRID, Integers, RawQuery, Sensitivity
 from privbench.privacy.recoding import NEG_INF, POS_INF
 from privbench.privacy.spec import DatabaseSpec
-from privbench.privacy.units import Index, Units, index_type, single
+from privbench.privacy.units import RowIndex, Units, index_type, single
 
 #: Most rows of one unit in a table that count, and most values of these rows that count.
 ROWS, VALUES = 256, 64
@@ -66,7 +66,7 @@ class _Weighted(RawQuery):
         if self.clip < 1:
             raise SchemaError("C must be at least 1.", table=self.source, column=self.attribute)
 
-    def _held(self, data: PrivateDatabase) -> tuple[Index, pa.Array]:
+    def _held(self, data: PrivateDatabase) -> tuple[RowIndex, pa.Array]:
         """The number of every row's value, and the values; NULL has the number after the last one.
 
         Grid points are not converted to text: for millions of them that costs more than counting.
@@ -86,7 +86,7 @@ class _Weighted(RawQuery):
         )
 
     def _counts(
-        self, data: PrivateDatabase, cells: Index, size: int, norm: Norm, most: int
+        self, data: PrivateDatabase, cells: RowIndex, size: int, norm: Norm, most: int
     ) -> Integers:
         """The count X of every cell, shape (size,), from each row's cell; the last one is NULL."""
         if single(data.spec, self.source):
@@ -103,7 +103,7 @@ class _Weighted(RawQuery):
         found: Integers,
         units: Units,
         rows: Ints,
-        cells: Index,
+        cells: RowIndex,
         norm: Norm,
         most: int,
     ) -> None:
@@ -121,7 +121,7 @@ class _Weighted(RawQuery):
         self,
         found: Integers,
         pair: Ints,
-        ranks: Index,
+        ranks: RowIndex,
         large: Mask,
         norm: Norm,
         most: int,
@@ -137,7 +137,7 @@ class _Weighted(RawQuery):
         np.add.at(found, pairs % found.size, _weights(unit, counts, norm, self.clip))
 
 
-def _numbered(points: Ints) -> tuple[Ints, Index]:
+def _numbered(points: Ints) -> tuple[Ints, RowIndex]:
     """The distinct points, ascending, and the number of each row's point; sentinels have the last.
 
     If there are at most eight integers per row between the least and the largest point, a table of
@@ -168,7 +168,7 @@ def _first_cells(
     unit: Ints,
     pairs: Ints,
     pair: Ints,
-    ranks: Index,
+    ranks: RowIndex,
     most: int,
 ) -> Mask:
     """Which pairs of unit and cell count: for every unit at most ``most``, those of its first rows.

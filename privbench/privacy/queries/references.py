@@ -18,7 +18,7 @@ from privbench.privacy.queries.claims import doubled, up
 from privbench.privacy.queries.counting import add, cells, joint
 from privbench.privacy.query import GRID, Integers, PublicArray, Query, Sensitivity
 from privbench.privacy.spec import DatabaseSpec, KeySpec
-from privbench.privacy.units import Index, bound, contribution, row_weights, single, tally
+from privbench.privacy.units import RowIndex, bound, contribution, row_weights, single, tally
 
 #: Most edges (rows with a reference) of one source unit that count.
 KEPT = 16
@@ -67,7 +67,7 @@ def most_kept(spec: DatabaseSpec, key: KeySpec) -> int:
     return 1 if single(spec, key.table) else KEPT
 
 
-def kept_rows(data: PrivateDatabase, key: KeySpec, *, outside: bool) -> Index:
+def kept_rows(data: PrivateDatabase, key: KeySpec, *, outside: bool) -> RowIndex:
     """Rows whose edge counts.
 
     Each unit keeps its first e rows by rank, where e is `most_kept`; of these, the rows whose edge
@@ -327,7 +327,7 @@ class TargetHistogram(OfReference):
         capped(total, cell, units, weights, self.cap * GRID)
         return total.reshape(self.shape)
 
-    def _kept(self, data: PrivateDatabase) -> tuple[Index, NDArray[np.int32]]:
+    def _kept(self, data: PrivateDatabase) -> tuple[RowIndex, NDArray[np.int32]]:
         """Rows that count and their weights."""
         table, most = self.key.table, most_kept(data.spec, self.key)
         kept = kept_rows(data, self.key, outside=self.outside)
@@ -415,7 +415,7 @@ def _moved_l2(cap: int, edges: int) -> float:
 
 
 def capped(
-    total: Integers, cell: Index, unit: Index, weights: NDArray[np.int32], most: int
+    total: Integers, cell: RowIndex, unit: RowIndex, weights: NDArray[np.int32], most: int
 ) -> None:
     """Add weights to cells; those of a target unit are scaled down to a sum of at most ``most``.
 

@@ -28,7 +28,7 @@ _LARGEST = 2.0**61
 PASS = 2**24
 
 #: Positions of two axes.
-Pair = tuple[int, int]
+AxisPair = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class PairScores(OverAxes, RowQuery):
     numbers. Source: P18.
     """
 
-    pairs: tuple[Pair, ...]  # candidates, as positions in ``axes``
+    pairs: tuple[AxisPair, ...]  # candidates, as positions in ``axes``
     predictions: tuple[PublicArray, ...]  # Pᵢⱼ in grid units, shape (size i, size j)
     penalties: PublicArray  # penalty of every candidate, in half grid units of score
     region: RowSubset | None = None
@@ -77,7 +77,7 @@ class PairScores(OverAxes, RowQuery):
         spec: DatabaseSpec,
         table: str,
         axes: Sequence[AxisLike],
-        pairs: Sequence[Pair],
+        pairs: Sequence[AxisPair],
         predictions: Sequence[ArrayLike],
         region: RowSubset | None = None,
         penalties: ArrayLike = 0.0,
@@ -159,7 +159,7 @@ def pair_tables(
     table: str,
     axes: Sequence[Axis],
     region: RowSubset | None,
-    pairs: Sequence[Pair],
+    pairs: Sequence[AxisPair],
 ) -> Iterator[Integers]:
     """The weighted pair histograms of a region, in the order of ``pairs``.
 
@@ -182,8 +182,8 @@ def pair_tables(
             yield counts
 
 
-def _passes(axes: Sequence[Axis], pairs: Sequence[Pair]) -> Iterator[list[Pair]]:
-    chosen: list[Pair] = []
+def _passes(axes: Sequence[Axis], pairs: Sequence[AxisPair]) -> Iterator[list[AxisPair]]:
+    chosen: list[AxisPair] = []
     held = 0
     for i, j in pairs:
         size = axes[i].size * axes[j].size
