@@ -28,7 +28,7 @@ from privbench.encoding.text_formats import days_of
 from privbench.encoding.uniqueness import Indices
 from privbench.learning.synthetic import NULL, SyntheticDatabase, SyntheticTable
 from privbench.rng import generator
-from privbench.rules.named import date_orders
+from privbench.rules.named import named_orders
 from privbench.schema import ForeignKey, Table
 from privbench.words import calendar_part, lists
 
@@ -189,7 +189,7 @@ def _calendar(
         led[place, key.columns[0]] = index
         made[place] = replace(made[place], parents={**parents, key.name: index})
     for child in tables:
-        for low, high in date_orders(child):
+        for low, high in named_orders(child):
             before, after = led.get((child.key, low)), led.get((child.key, high))
             if before is not None and after is not None:
                 both = np.flatnonzero((before >= 0) & (after >= 0))

@@ -8,7 +8,7 @@ from typing import Any
 
 from privbench.limits import expression
 from privbench.pgsql.written import condition
-from privbench.rules.named import date_orders
+from privbench.rules.named import named_orders
 from privbench.rules.parse import lowered, stated
 from privbench.schema import Check, Column, ColumnType, Rule, Table, Unique
 
@@ -52,7 +52,7 @@ def _of_table(table: Table) -> Iterator[Rule]:
         columns = lowered(index.definition) if whole else ()
         if columns and known.issuperset(columns):
             yield Rule("unique", columns, "index", index.definition, fold=True)
-    for low, high in date_orders(table):
+    for low, high in named_orders(table):
         if {low, high} not in shown:
             yield Rule("order", (low, high), "name", f"{low} comes before {high}")
 

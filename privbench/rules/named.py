@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from itertools import permutations
 from typing import Any
 
 from privbench.schema import Column, Table
@@ -206,33 +207,38 @@ _MOST_DATES = 40
 
 
 @cache
-def _date_words() -> tuple[tuple[re.Pattern[str], re.Pattern[str]], ...]:
-    """Pairs of patterns: a word for an earlier date and its counterpart for a later one."""
-    pairs = packaged("names")["orders"]
+def _date_words(kind: str = "orders") -> tuple[tuple[re.Pattern[str], re.Pattern[str]], ...]:
+    """Pairs of patterns: a word for an earlier date, or number, and one for the later."""
+    pairs = packaged("names")[kind]
     return tuple((re.compile(before), re.compile(after)) for before, after in pairs)
 
 
-def date_orders(table: Table) -> Iterator[tuple[str, str]]:
-    """Pairs of date columns of one type whose names say that one comes before the other.
+def named_orders(table: Table, numbers: str = "extents") -> Iterator[tuple[str, str]]:
+    """Pairs of columns of one type whose names say that one comes before the other.
 
     Names are public, so this costs no budget: a return comes after its rental, an end after its
-    beginning.
+    beginning, a maximum after its minimum. The ``spans`` of numbers may be no order (latitudes).
 
     >>> from privbench.schema import ColumnType, TableName
     >>> kind = ColumnType("date", "date", category="D")
     >>> names = ("rental_date", "returned_on", "ShipDate", "orderdate", "note_date")
     >>> columns = tuple(Column(name, i, kind) for i, name in enumerate(names))
-    >>> list(date_orders(Table(TableName("public", "t"), columns)))
+    >>> list(named_orders(Table(TableName("public", "t"), columns)))
     [('rental_date', 'returned_on'), ('orderdate', 'ShipDate')]
     """
-    dates = [column for column in table.columns if _is_date(column)][:_MOST_DATES]
+    dates = [column for column in table.columns if _is_date(column)]
     # The names without the words that only say that the column holds dates.
-    cores = {column.name: _MARKS.sub("", snake(column.name)) for column in dates}
-    for one in dates:
-        for other in dates:
-            same = one.type.base == other.type.base and one.name != other.name
-            if same and _follows(cores[one.name], cores[other.name]):
-                yield one.name, other.name
+    yield from _ordered({c: _MARKS.sub("", snake(c.name)) for c in dates}, "orders")
+    rest = [c for c in table.columns if not (c in dates or c.generated or is_own(c.name))]
+    free = [c for c in rest if c.type.category == "N" and c.name not in table.key_columns]
+    yield from _ordered({c: snake(c.name) for c in free}, numbers)
+
+
+def _ordered(cores: dict[Column, str], kind: str) -> Iterator[tuple[str, str]]:
+    for one, other in permutations([*cores][:_MOST_DATES], 2):
+        same = one.type.base == other.type.base if kind == "orders" else one.type == other.type
+        if same and _follows(cores[one], cores[other], kind):
+            yield one.name, other.name
 
 
 def creation_date(table: Table) -> str:
@@ -277,8 +283,8 @@ def _is_date(column: Column) -> bool:
     return bool(dated) and not column.generated
 
 
-def _follows(before: str, after: str) -> bool:
-    """Whether two names differ in one word only, by which the first date precedes the other."""
+def _follows(before: str, after: str, kind: str) -> bool:
+    """Whether two names differ in one word only, by which the first one precedes the other."""
     head = _common(before, after)
     tail = _common(before[head:][::-1], after[head:][::-1])
     # Letters that both names share may belong to the words that differ ("created", "closed").
@@ -287,7 +293,7 @@ def _follows(before: str, after: str) -> bool:
         and other.fullmatch(after[first : len(after) - last])
         for first in {0, head, _word(before, head)}
         for last in {0, tail, _word(before[::-1], tail)}
-        for one, other in _date_words()
+        for one, other in _date_words(kind)
     )
 
 

@@ -86,6 +86,8 @@ def _fact(tree: exp.Expr) -> Rule | None:
             return _combination(tree)
         values = _texts(tree.expressions)
         return _rule("values", _column(tree.this), values=values) if values else None
+    if isinstance(tree, (exp.EQ, exp.NEQ)) and (together := _null_together(tree)):
+        return together
     if isinstance(tree, (exp.EQ, exp.GT, exp.GTE, exp.LT, exp.LTE)):
         return _compared(tree)
     if isinstance(tree, exp.NEQ):
@@ -127,6 +129,20 @@ def _combination(tree: exp.In) -> Rule | None:
     rows = tuple(_texts(row.unnest().expressions) or () for row in tree.expressions)
     sound = {len({*names})} == {len(names), *map(len, rows)}
     return _rule("combination", *names, rows=rows, nulls=nulls) if sound else None
+
+
+def _null_together(tree: exp.Binary) -> Rule | None:
+    """The rule of ``(a IS NULL) = (b IS NULL)``, or of which one of two columns is NULL."""
+    sides = [tree.left.unnest(), tree.right.unnest()]
+    names = [_column(side.this) for tree in sides for side in tree.find_all(exp.Is)]
+    nulls = all(_is_null(side) or _is_not_null(side) for side in sides)
+    if not nulls or len({*names}) < 2:
+        return None
+    apart = (_is_null(sides[0]) != _is_null(sides[1])) != isinstance(tree, exp.NEQ)
+    rows = (
+        (("true", "false"), ("false", "true")) if apart else (("true", "true"), ("false", "false"))
+    )
+    return _rule("combination", *names, rows=rows, nulls=(*filter(None, names),))
 
 
 _MIRROR: dict[type[exp.Expr], type[exp.Expr]] = {

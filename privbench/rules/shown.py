@@ -1,6 +1,7 @@
 """Rules that rows may show: groups to test, by names and types alone, and the CHECKs they become.
 
-What lies within what (a city in a state) follows PostalAddress and Product of schema.org.
+What lies within what (a city in a state) follows PostalAddress and Product of schema.org, which
+number is the lesser its QuantitativeValue and AggregateOffer (min, low) and PostgreSQL's ranges.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby, pairwise, permutations
 
 from privbench.rules.facts import SHOWN, orders
-from privbench.rules.named import DATES, creation_date, packaged, whole
+from privbench.rules.named import DATES, creation_date, named_orders, packaged, whole
 from privbench.schema import Check, Table, literal, quoted
 from privbench.words import snake
 
@@ -29,7 +30,7 @@ class RuleGroup:
     """Rules that are tested together: orders, short distances, or combinations of columns."""
 
     table: str
-    orders: tuple[tuple[str, ...], ...] = ()  # pairs of dates, the lesser first
+    orders: tuple[tuple[str, ...], ...] = ()  # pairs of dates or numbers, the lesser first
     labels: tuple[str, ...] = ()  # columns that count by their values
     nulls: tuple[str, ...] = ()  # columns that count by whether they are NULL
     said: bool = False  # whether names say the orders, or that the labels decide
@@ -57,16 +58,18 @@ class RuleGroup:
 def groups(table: Table, grids: Collection[str], columns: Collection[str]) -> Iterator[RuleGroup]:
     """What a table's rows may show; ``grids`` are those modelled ``columns`` read as points."""
     known = [column for column in table.columns if column.name in columns]
-    named = dict.fromkeys((order.columns[0], order.columns[1]) for order in orders(table))
+    checked = [order.columns for order in orders(table) if order.source != "name"]
+    named = [pair for pair in named_orders(table, "spans") if pair not in checked]
     created = creation_date(table)
-    for base in DATES:
-        dates = [c for c in known if c.name in grids and c.type.base == base]
-        pairs = [(one.name, other.name) for one, other in pairwise(dates)]
-        pairs += [(dates[0].name, b.name) for a, b in pairwise(dates[1:]) if not a.not_null]
-        said = [pair for pair in named if {*pair} <= {date.name for date in dates}]
+    for base in dict.fromkeys(c.type.base for c in known):
+        points = [c for c in known if c.name in grids and c.type.base == base]
+        said = [pair for pair in named if {*pair} <= {point.name for point in points}]
+        dates = points if base in DATES else []
+        rest = [(one.name, other.name) for one, other in pairwise(dates)]
+        rest += [(dates[0].name, b.name) for a, b in pairwise(dates[1:]) if not a.not_null]
+        rest = [pair for pair in rest if pair not in (*said, *checked)]
         # Few rows may have both dates of a pair: these are not hidden among pairs that all have.
         sure = {date.name for date in dates if date.not_null}
-        rest = [pair for pair in pairs if pair not in said]
         whole_pairs = [pair for pair in rest if sure.issuperset(pair)]
         parts = (said, whole_pairs, [pair for pair in rest if pair not in whole_pairs])
         for some in filter(None, parts):

@@ -31,7 +31,7 @@ from privbench.rng import generator
 from privbench.rules.facts import orders, with_rules
 from privbench.rules.named import creation_date
 from privbench.rules.shown import RuleGroup, combination_check, order_check
-from privbench.schema import Index
+from privbench.schema import Check, Index
 
 
 def loans(*names, type_=DATE, **more):
@@ -172,6 +172,7 @@ APART = (
     "visit_start stay_end", "photo_date from_date", "birth_date order_date",
     "due_date review_date", "last_update last_login", "started_at submitted_at",
 )  # fmt: skip
+NUMBERS = ("min max", "price_low price_high", "lowerBound upperBound", "temp_lo temp_hi")
 
 
 def named(item):
@@ -185,7 +186,10 @@ def test_date_orders_of_names_say_what_comes_first():
         assert named(loans(*pair)) == []
     mixed = table("t", col("start_date", DATE), col("end_date", STAMPZ))
     assert named(mixed) == []
-    assert named(loans("start", "end", type_=INT4)) == []
+    for pair in map(str.split, NUMBERS):
+        assert named(loans(*pair[::-1], type_=INT4)) == [(*pair,)]
+    for pair in map(str.split, ("start end", "min_id max_id", "low_price max_size", *BEFORE)):
+        assert named(loans(*pair, type_=INT4)) == []
 
 
 def shuffled(seed, rows=1000, moved=0):
@@ -260,16 +264,15 @@ COMBINED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", COMBINED)
-def test_fill_keys_gives_rows_combinations_that_rows_have_shown(case):
-    group, allowed = COMBINED[case]
+def shop_rows():
+    """Rows of a shop, each column by itself."""
     rng = np.random.default_rng(3)
 
     def drawn(values, odds):
         return pa.array(rng.choice(np.array(values, object), 3000, p=odds))
 
     days = pa.array(np.arange(3000, dtype=np.int32)).cast(pa.date32())
-    columns = {
+    return {
         "status": drawn(["new", "paid", "sent", "lost"], [0.2, 0.3, 0.49, 0.01]),
         **{name: pc.if_else(drawn([True, False], [p, 1 - p]), days, None)
            for name, p in (("paid", 0.8), ("sent", 0.5))},
@@ -278,6 +281,25 @@ def test_fill_keys_gives_rows_combinations_that_rows_have_shown(case):
         "city": drawn(["Hamburg", "Munich", "Ulm"], [0.5, 0.4, 0.1]),
         "state": drawn(["Hamburg", "Bavaria", "Berlin"], [0.5, 0.4, 0.1]),
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("sign", ["=", "<>"])
+def test_fill_keys_keeps_checks_of_nulls_and_what_a_reference_has(sign):
+    for fixed in (set(), {"paid"}, {"sent"}):
+        check = f"((paid IS NULL) {sign} (sent IS NULL))"
+        item = with_rules(replace(table("t", *SHOP), checks=(Check("c", check, ("paid", "sent")),)))
+        before = shop_rows()
+        work = TableRows(item, {**before}, {}, np.random.default_rng(0), 3000, fixed={*fixed})
+        after = fill_keys(work, None).columns
+        together = pc.equal(after["paid"].is_null(), after["sent"].is_null())
+        assert pc.all(together if sign == "=" else pc.invert(together)).as_py()
+        assert all(after[name].equals(before[name]) for name in fixed)
+
+
+@pytest.mark.parametrize("case", COMBINED)
+def test_fill_keys_gives_rows_combinations_that_rows_have_shown(case):
+    group, allowed = COMBINED[case]
+    columns = shop_rows()
     item = with_rules(replace(table("t", *SHOP), checks=(combination_check(group, allowed),)))
     assert [rule.rows for rule in item.rules] == [tuple(map(tuple, allowed))]
     made = fill_keys(TableRows(item, columns, {}, np.random.default_rng(0), 3000), None).columns

@@ -19,7 +19,7 @@ def keep_combinations(work: TableRows) -> None:
     """Give every row an allowed combination."""
     for rule in work.table.rules:
         labels = [work.table.column(n).type for n in rule.columns if n not in rule.nulls]
-        drawn = {*rule.columns} <= work.columns.keys() - work.fixed
+        drawn = {*rule.columns} <= work.columns.keys() and not {*rule.columns} <= work.fixed
         if rule.kind == "combination" and drawn and all(t.category in "BES" for t in labels):
             _keep(work, rule)
 
@@ -34,14 +34,16 @@ def _keep(work: TableRows, rule: Rule) -> None:
         others = np.concatenate([np.full((len(allowed), 1), -1), allowed[:, 1:]], axis=1)
         allowed = np.unique(np.concatenate([allowed, others]), axis=0)
     rows = np.flatnonzero((cells[:, 0] >= 0) | bool(rule.nulls))
-    # The first column stays, unless all are flags.
-    stays = bool(rule.nulls) or work.table.column(names[0]).type.base != "bool"
+    # What keys have filled stays, else the first column, unless all are flags; labels of NULLs do.
+    stays = np.array([name in work.fixed for name in names])
+    plain = bool(rule.nulls) or work.table.column(names[0]).type.base != "bool"
+    stays[0] |= plain and (both or not stays.any())
     found, every = _number(cells[rows]), _number(allowed)
     good = np.isin(found, every)
     shares = _raked(allowed, cells[rows])
     had = np.array([np.count_nonzero(found == number) for number in every])
     wanted = np.maximum(shares * len(rows) - had, 0) + shares * 1e-6 + 1e-12
-    kinds, options = cells[rows, 0] * stays, allowed[:, 0] * stays
+    kinds, options = _number(cells[rows] * stays), _number(allowed * stays)
     made = cells.copy()
     for kind in np.unique(kinds[~good]):
         some, bad = np.flatnonzero(options == kind), rows[(kinds == kind) & ~good]
