@@ -265,7 +265,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """An index, as ``pg_get_indexdef`` prints it."""
+    """An index as ``pg_get_indexdef`` prints it, or an EXCLUDE constraint."""
 
     name: PgName
     definition: Expression

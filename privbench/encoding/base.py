@@ -409,7 +409,7 @@ def _labels(pieces: Sequence[pa.DictionaryArray]) -> Labels:
     whole = pa.chunked_array(pieces).unify_dictionaries().combine_chunks()
     if isinstance(whole, pa.ChunkedArray):
         whole = whole.chunk(0)
-    codes = whole.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    codes = np.asarray(whole.indices.fill_null(-1))
     return Labels(codes.astype(np.int32, copy=False), whole.dictionary)
 
 

@@ -138,8 +138,8 @@ class ListReader(SettledReader):
             result = pc.index_in(texts, value_set=pa.array(values, pa.string()))
         domain = self.cells[self.name]
         missing = domain.special_code("other") if self.codec.other else domain.values - 1
-        codes = result.fill_null(missing).to_numpy(zero_copy_only=False)
-        null = array.is_null().to_numpy(zero_copy_only=False)
+        codes = np.asarray(result.fill_null(missing))
+        null = np.asarray(array.is_null())
         codes = np.where(null, missing if domain.null_code is None else domain.null_code, codes)
         return {self.name: codes.astype(domain.dtype)}
 

@@ -379,8 +379,8 @@ class _Calendar(_TimedScale):
         finite = pc.if_else(pc.or_(low, high), "2000-01-01", array)
         plain = pa.date32() if self.per_day == 1 else pa.timestamp("us")
         points = self.points_of(pc.replace_substring(finite, "+00", "").cast(plain))
-        points[low.fill_null(False).to_numpy(zero_copy_only=False)] = NEG_INF
-        points[high.fill_null(False).to_numpy(zero_copy_only=False)] = POS_INF
+        points[np.asarray(low.fill_null(False))] = NEG_INF
+        points[np.asarray(high.fill_null(False))] = POS_INF
         return points
 
     @property

@@ -185,11 +185,11 @@ class FloatScale(Scale):
         ).format(c=identifier)
 
     def read(self, array: pa.Array) -> Points:
-        floats = array.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)
+        floats = np.asarray(array.cast(pa.float64()).fill_null(0.0))
         nan = np.isnan(floats)
         points = np.clip(image(np.where(nan, 0.0, floats)), *self.limits)
         points[nan], points[floats == np.inf], points[floats == -np.inf] = NAN, POS_INF, NEG_INF
-        points[array.is_null().to_numpy(zero_copy_only=False)] = NULL
+        points[np.asarray(array.is_null())] = NULL
         return points
 
     def parse(self, text: str, *, up: bool = False) -> int:

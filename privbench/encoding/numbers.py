@@ -291,10 +291,10 @@ class NumericScale(SteppedScale):
                 points = int64_points(plain)
             else:
                 points = _unscaled(text.cast(pa.decimal128(38, self.digits)))
-            points[nan.to_numpy(zero_copy_only=False)] = NAN
+            points[np.asarray(nan)] = NAN
         else:
             points = _unscaled(array)
-        points[array.is_null().to_numpy(zero_copy_only=False)] = NULL
+        points[np.asarray(array.is_null())] = NULL
         return points
 
     def candidates(self) -> Points:

@@ -269,7 +269,7 @@ class PartsCodec(PartedCodec):
 
 def _without_null(values: pa.Array, rng: Rng) -> pa.Array:
     """Values of random other rows where there is none; 0 where there are none at all."""
-    lost = values.is_null().to_numpy(zero_copy_only=False)
+    lost = np.asarray(values.is_null())
     known, places = np.flatnonzero(~lost), np.arange(len(values))
     if not len(known):
         nothing = "" if pa.types.is_string(values.type) else 0
@@ -280,7 +280,7 @@ def _without_null(values: pa.Array, rng: Rng) -> pa.Array:
 
 def _floats(values: pa.Array) -> Floats:
     """Finite numbers."""
-    found = values.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    found = np.asarray(values.cast(pa.float64()))
     return np.asarray(np.nan_to_num(found, posinf=1e100, neginf=-1e100))
 
 

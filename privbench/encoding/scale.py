@@ -417,12 +417,12 @@ def int64_points(array: pa.Array, sentinels: Iterable[int] = ()) -> Points:
     sentinels that SQL writes on purpose (``sentinels``).
     """
     column = array.cast(pa.int64()) if array.type != pa.int64() else array
-    values = np.asarray(column.fill_null(0).to_numpy(zero_copy_only=False), dtype=np.int64)
+    values = np.asarray(column.fill_null(0), dtype=np.int64)
     points = np.clip(values, LEAST, GREATEST)
     for sentinel in sentinels:
         points[values == sentinel] = sentinel
     if column.null_count:
-        points[column.is_null().to_numpy(zero_copy_only=False)] = NULL
+        points[np.asarray(column.is_null())] = NULL
     return points
 
 

@@ -176,7 +176,7 @@ def shapes(text: pa.Array) -> NDArray[np.uint8]:
     ['digits', 'title', 'iso date', 'lower', 'other']
     """
     encoded = text.dictionary_encode()
-    places = encoded.indices.fill_null(len(encoded.dictionary)).to_numpy(zero_copy_only=False)
+    places = np.asarray(encoded.indices.fill_null(len(encoded.dictionary)))
     codes: NDArray[np.uint8] = _distinct(encoded.dictionary)[places]
     return codes
 
@@ -189,7 +189,7 @@ def _distinct(text: pa.Array) -> NDArray[np.uint8]:
     for code, pattern in _ASCII if plain else PATTERNS:
         if not len(left):
             break
-        match = pc.match_substring_regex(text, pattern).to_numpy(zero_copy_only=False)
+        match = np.asarray(pc.match_substring_regex(text, pattern))
         codes[left[match]] = code
         left, text = left[~match], text.filter(pa.array(~match))
     return codes

@@ -287,7 +287,7 @@ class TextCodec(Codec):
     ) -> pa.Array:
         """Texts of some shapes; plain words where a format does not fit the column's length."""
         made = self._texts(shapes, lengths, count.astype(np.float64), rng, days)
-        sizes = pc.utf8_length(made).to_numpy(zero_copy_only=False)
+        sizes = np.asarray(pc.utf8_length(made))
         assert self.lengths is not None
         bad = np.flatnonzero((sizes < self.lengths[0]) | (sizes >= self.lengths[-1]))
         words = np.full(len(bad), SHAPES.index("lower"))

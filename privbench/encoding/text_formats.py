@@ -97,7 +97,7 @@ def days_of(text: pa.Array) -> pa.Array:
         template = _TEMPLATES.get(name, "")
         if not template.startswith("date:") or not _FIELD.search(template):
             continue
-        match = pc.match_substring_regex(known, pattern).to_numpy(zero_copy_only=False) & left
+        match = np.asarray(pc.match_substring_regex(known, pattern)) & left
         rows = np.flatnonzero(match)
         days[rows], left[rows] = _read(template, known.take(pa.array(rows))), False
     return pa.array(days, mask=left).take(encoded.indices)
@@ -124,8 +124,8 @@ def numbers_after(begun: pa.Array, made: pa.Array, most: int, rng: Rng) -> pa.Ar
     Rows of one beginning are numbered from 1, the shortest texts first, with as many leading zeros
     as their lengths need.
     """
-    sizes = pc.utf8_length(made).to_numpy(zero_copy_only=False)
-    code = begun.dictionary_encode().indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    sizes = np.asarray(pc.utf8_length(made))
+    code = np.asarray(begun.dictionary_encode().indices.fill_null(-1))
     number = ranks(code, sizes, rng.random(len(code))) + 1
     digits, zero = pa.array(number).cast(pa.string()), pa.scalar("0")
     room = pc.subtract(pc.subtract(pa.array(sizes), pc.utf8_length(begun)), pc.utf8_length(digits))

@@ -100,7 +100,7 @@ def word_piece(text: pa.Array, hosts: bool | None = None) -> WordPiece:
     pieces = _pieces(flat.dictionary, bool(hosts)).cast(pa.large_string())
     known, words = pieces.dictionary_encode(), flat.indices
     codes = known.indices.take(words) if len(words) else pa.array([], pa.int32())
-    sizes = pc.list_value_length(lists).to_numpy(zero_copy_only=False).astype(np.int64)
+    sizes = np.asarray(pc.list_value_length(lists)).astype(np.int64)
     return WordPiece(pa.DictionaryArray.from_arrays(codes, known.dictionary), sizes, firsts)
 
 
@@ -108,7 +108,7 @@ def _points(text: pa.Array) -> NDArray[np.int32]:
     """The code point of every text's first character, −1 if it has none."""
     letters = pc.utf8_slice_codeunits(text, 0, 1).dictionary_encode()
     points = np.array([ord(one) if one else -1 for one in letters.dictionary.to_pylist()], np.int32)
-    places: Ints = letters.indices.to_numpy(zero_copy_only=False)
+    places: Ints = np.asarray(letters.indices)
     return points[places]
 
 
@@ -245,7 +245,7 @@ def _sentences(pieces: Pieces, at: Ints, filler: pa.Array, longest: int, rng: Rn
     order = np.argsort(np.append(key, 2 * PLACES * row + place[row, column]), kind="stable")
     chosen = np.append(len(names) + number, at[row, column])[order]
     row = np.append(rows, row)[order]
-    upto = np.cumsum(pc.utf8_length(pool).to_numpy(zero_copy_only=False)[chosen] + 1)
+    upto = np.cumsum(np.asarray(pc.utf8_length(pool))[chosen] + 1)
     kept = upto - np.append(0, upto)[np.searchsorted(row, row)] <= longest + 1
     ends = np.searchsorted(row[kept], np.arange(len(at) + 1))
     lists = pa.ListArray.from_arrays(pa.array(ends, pa.int32()), pool.take(pa.array(chosen[kept])))

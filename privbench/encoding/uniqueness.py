@@ -18,7 +18,7 @@ def factorize(array: pa.Array, *, fold: bool = False) -> Indices:
     """A small integer for every distinct value, −1 for NULL; shape (rows,)."""
     text = pc.utf8_lower(array) if fold and pa.types.is_string(array.type) else array
     codes = text.dictionary_encode().indices.fill_null(-1)
-    return np.asarray(codes.to_numpy(zero_copy_only=False), dtype=np.int64)
+    return np.asarray(codes, dtype=np.int64)
 
 
 def combine(parts: Sequence[Indices], rows: int) -> Indices:
@@ -34,11 +34,9 @@ def combine(parts: Sequence[Indices], rows: int) -> Indices:
 def ranks(groups: Indices, *by: NDArray[Any]) -> Indices:
     """The running number of every row within its group, in the order of ``by``, then of rows."""
     order = np.lexsort((*by[::-1], groups))
-    ordered = groups[order]
-    first = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
-    starts = np.repeat(first, np.diff(np.append(first, len(groups))))
+    first = np.flatnonzero(starts(groups[order]))
     result = np.empty(len(groups), dtype=np.int64)
-    result[order] = np.arange(len(groups)) - starts
+    result[order] = np.arange(len(groups)) - np.repeat(first, np.diff(first, append=len(groups)))
     return result
 
 
@@ -61,41 +59,41 @@ def move_apart(points: Indices, groups: Indices, lo: int, hi: int) -> tuple[Indi
     >>> move_apart(np.array([3, 3, 3]), np.zeros(3, int), 1, 3)[0].tolist()
     [1, 2, 3]
     """
-    if not len(points):
-        return points.copy(), np.zeros(0, dtype=np.bool_)
     order = np.lexsort((points, groups))
     value, group = np.clip(points[order], lo, hi), groups[order]
-    new = np.concatenate([[True], group[1:] != group[:-1]])
-    first = np.flatnonzero(new)
-    sizes = np.diff(np.append(first, len(group)))
-    rank = np.arange(len(group)) - np.repeat(first, sizes)
-    size = np.repeat(sizes, sizes)
-    # The highest place that leaves room for the rest of the group, but not below ``lo + rank``.
-    ceilings = hi - np.minimum(size - 1, min(hi - lo, 2**62)) + rank
-    moved = np.minimum(value + _push(value, new, rank, size), ceilings)
-    full = rank >= hi - lo + 1
+    moved = laid_out(value, np.ones_like(value), group, lo, hi + 1)
+    full = ranks(group) >= hi - lo + 1
     result, bad = points.copy(), np.zeros(len(points), dtype=np.bool_)
     result[order], bad[order] = np.where(full, value, moved), full
     return result, bad
 
 
-def _push(value: Indices, new: Mask, rank: Indices, size: Indices) -> Indices:
-    """How far each sorted point must rise so that its group is strictly ascending."""
-    gap = np.zeros(len(value), dtype=np.int64)
-    wide = value[1:].astype(np.uint64) - value[:-1].astype(np.uint64)
-    # No point is ever pushed further than the group's size, and sums stay small.
-    gap[1:] = np.minimum(wide, size[1:].astype(np.uint64)).astype(np.int64)
-    gap[new] = size[new]
-    near = np.cumsum(gap)
-    slack = near - rank
-    step = np.zeros(len(value), dtype=np.int64)
-    heads = np.flatnonzero(new)
-    # Lift every group above the one before it, so that one running maximum serves them all.
-    lift = np.cumsum(size[heads] + 1)
-    step[heads] = np.diff(lift, prepend=0)
-    slack = slack + np.cumsum(step)
-    risen: Indices = np.maximum.accumulate(slack) - slack
-    return risen
+def starts(groups: Indices) -> Mask:
+    """Whether a row is the first one of its group, of rows sorted by group."""
+    return np.append(True, groups[1:] != groups[:-1])[: len(groups)]
+
+
+def laid_out(begin: Indices, length: Indices, groups: Indices, lo: int, hi: int) -> Indices:
+    """Where sorted periods begin: of each group, none before the one before it ends.
+
+    Where they would pass `hi` they move back, if there is room from `lo` on.
+
+    >>> laid_out(np.array([1, 2, 9]), np.array([3, 3, 2]), np.zeros(3), 1, 11).tolist()
+    [1, 4, 9]
+    >>> laid_out(np.array([1, 9, 10]), np.array([3, 3, 2]), np.zeros(3), 1, 12).tolist()
+    [1, 7, 10]
+    """
+    first = starts(groups)
+    group, heads = np.cumsum(first) - 1, np.flatnonzero(first)
+    place = np.cumsum(length) - length
+    place -= place[heads][group]
+    # Ranks are small: one running maximum serves all groups.
+    distinct, rank = np.unique(begin - place, return_inverse=True)
+    lift = group * len(distinct)
+    free = distinct[np.maximum.accumulate(rank + lift) - lift]
+    room = np.maximum(hi - np.add.reduceat(length, heads), lo)[group]
+    moved: Indices = np.minimum(free, room) + place
+    return moved
 
 
 def number_texts(text: pa.Array, rows: Indices, numbers: Indices, greatest: int | None) -> pa.Array:
@@ -119,9 +117,9 @@ def replace_rows(array: pa.Array, rows: Indices, new: pa.Array) -> pa.Array:
 
 def _fitted(made: pa.Array, head: pa.Array, suffix: pa.Array, tail: pa.Array, top: int) -> pa.Array:
     """Shorten texts over ``top``: drop the end of the head or, if it is too short, the tail too."""
-    length = pc.utf8_length(made).to_numpy(zero_copy_only=False)
+    length = np.asarray(pc.utf8_length(made))
     excess = np.maximum(length - top, 0)
-    room = pc.utf8_length(head).to_numpy(zero_copy_only=False)
+    room = np.asarray(pc.utf8_length(head))
     for cut in np.unique(excess[excess > 0]):
         shorter = pc.utf8_slice_codeunits(head, 0, stop=-int(cut))
         joined = pc.binary_join_element_wise(shorter, suffix, tail, "")

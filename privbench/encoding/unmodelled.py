@@ -106,7 +106,7 @@ class FillReader(SettledReader):
         """The codes: 0 for a value, 1 for the empty text if it has a cell, the last for NULL."""
         if not self.codec.measured:
             return {}
-        return {self.name: batch[self.alias()].cast(pa.uint8()).to_numpy(zero_copy_only=False)}
+        return {self.name: np.asarray(batch[self.alias()].cast(pa.uint8()))}
 
 
 def fill_reader(

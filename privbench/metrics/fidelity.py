@@ -97,7 +97,7 @@ def _thinned(
 
 def _narrow(codes: pa.Array) -> _Codes:
     """Codes in the narrowest type that holds those of this batch."""
-    found = np.asarray(codes.to_numpy(zero_copy_only=False))
+    found = np.asarray(codes)
     return found.astype(np.min_scalar_type(int(found.max(initial=0))))
 
 

@@ -30,7 +30,7 @@ from privbench.pipeline.computed import texts
 from privbench.pipeline.lookups import with_lookups
 from privbench.pipeline.model import UNFIT, Model
 from privbench.rng import generator
-from privbench.rules.facts import orders
+from privbench.rules.facts import exclusions, orders, singles
 from privbench.rules.named import creation_date
 from privbench.rules.texts import column_pattern
 from privbench.schema import ROW, ForeignKey, Table
@@ -163,7 +163,7 @@ def _arrays(
     codes, codec = drawn.tables[table.key].codes, model.tables[table.key].codecs[name]
     rng = generator(seed, "elements", table.key, name)
     made = _decoded(table, codec, codes, rng, drawn.tables[table.key].rows)
-    null = made.is_null().to_numpy(zero_copy_only=False)[: len(keep)][keep]
+    null = np.asarray(made.is_null())[: len(keep)][keep]
     return arrays_of_keys(owners[held], targets[held], values, null, rng)
 
 
@@ -248,12 +248,17 @@ def _whole(
     }
     wanted |= {name for order in orders(table) for name in order.columns}
     wanted |= {n for codec in codecs.values() if codec.since for n in (codec.column, codec.since)}
+    for same, period, _, where in exclusions(table):
+        wanted.update(same, period, (name for name, *_ in where))
+    wanted |= {name for _, some in singles(table) for name, *_ in some}
     tree = tree_of(table)
     wanted |= tree.read if tree else set()
     wanted |= {key.when[0] for key in table.foreign_keys if key.when is not None}
     times = drawn.tables
     below = {t.key for t in tables for key in t.foreign_keys if key.ref_table == table.name}
-    numbered = any(is_discriminator(table, column) for column in table.columns)
+    numbered = any(singles(table)) or any(
+        is_discriminator(table, column) for column in table.columns
+    )
     if numbered or times[table.key].serial or any(times[k].follows for k in (table.key, *below)):
         wanted.add(creation_date(table))
     codes, rows = drawn.tables[table.key].codes, drawn.tables[table.key].rows

@@ -277,7 +277,9 @@ ORDER BY p.partrelid
 INDEXES: LiteralString = """
 SELECT i.indrelid::bigint AS relation, c.relname AS name, i.indisunique AS is_unique,
   i.indisprimary AS is_primary, i.indisvalid AS valid, i.indisexclusion AS exclusion,
-  pg_catalog.pg_get_indexdef(i.indexrelid) AS definition,
+  coalesce((SELECT pg_catalog.pg_get_constraintdef(k.oid) FROM pg_catalog.pg_constraint k
+    WHERE k.conindid = i.indexrelid AND k.contype <> 'f' AND i.indisexclusion),
+    pg_catalog.pg_get_indexdef(i.indexrelid)) AS definition,
   pg_catalog.pg_get_expr(i.indpred, i.indrelid) AS predicate,
   i.indexprs IS NOT NULL AS has_expressions,
   coalesce((pg_catalog.to_jsonb(i) ->> 'indnullsnotdistinct')::boolean,

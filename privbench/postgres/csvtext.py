@@ -102,7 +102,7 @@ def _array_literal(array: pa.Array) -> pa.Array:
 
 def _relisted(array: pa.Array, values: pa.Array) -> pa.Array:
     """A list array with the lengths and NULLs of this one, but with the given values."""
-    lengths = pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False)
+    lengths = np.asarray(pc.list_value_length(array).fill_null(0))
     offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32())
     field = pa.list_(pa.field("element", values.type))
     return pa.ListArray.from_arrays(offsets, values, field, mask=array.is_null())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from privbench.limits import expression
 from privbench.pgsql.written import condition
 from privbench.rules.named import named_orders
-from privbench.rules.parse import lowered, stated
+from privbench.rules.parse import Mark, lowered, marks, stated
 from privbench.schema import Check, Column, ColumnType, Rule, Table, Unique
 
 #: Names of CHECKs that are no constraints, but follow from the rest of the schema.
@@ -20,6 +21,9 @@ SHOWN = "shown by rows"
 VALUE = ("VALUE",)
 #: Kinds of rules that limit the values of a column by literals.
 LIMITS = ("bounds", "values", "length")
+Names = tuple[str, ...]
+#: The two columns of a range in a constraint.
+_ENDS = re.compile(r"""range\("?([^",()]+)"?, (?:COALESCE)?\(*"?([^",()+ ]+)""")
 #: Kinds of rules that limit how large a value is.
 SIZES = ("length", "size")
 
@@ -85,6 +89,31 @@ def column_rules(table: Table, column: Column, kinds: Sequence[str] = LIMITS) ->
 def orders(table: Table) -> tuple[Rule, ...]:
     """Orders of two columns, that CHECKs demand or names suggest."""
     return tuple(rule for rule in table.rules if rule.kind == "order")
+
+
+def exclusions(table: Table) -> Iterator[tuple[Names, Names, bool, tuple[Mark, ...]]]:
+    """Columns of equal rows; their period, a range or two columns, which keeps apart then.
+
+    Then whether its end in a column belongs to it, and the condition of the rows.
+    """
+    columns = {column.name for column in table.columns}
+    for index in table.indexes:
+        text = index.definition
+        whole = {name for name in index.columns if table.column(name).type.kind == "r"}
+        periods = [(name,) for name in whole] + _ENDS.findall(text)
+        same = tuple(name for name in index.columns if name not in whole)
+        plain = " WITH &&" in text and text.count(" WITH =") == len(same)
+        known = len(periods) == 1 and columns.issuperset(periods[0])
+        if known and (plain or "WITHOUT OVERLAPS" in text):
+            yield same, periods[0], "'[]'" in text or "+ 1" in text, marks(index.predicate or "")
+
+
+def singles(table: Table) -> Iterator[tuple[Names, tuple[Mark, ...]]]:
+    """Columns of which each combination has one row at most that meets a condition (`marks`)."""
+    for index in table.indexes:
+        wanted = marks(index.predicate or "") if index.unique and index.columns else ()
+        if wanted and not index.has_expressions:
+            yield index.columns, wanted
 
 
 def differences(table: Table) -> tuple[tuple[str, ...], ...]:

@@ -14,6 +14,13 @@ from privbench.pgsql import Node, SqlError, statement
 from privbench.pgsql.expressions import bare, expression_tree
 from privbench.schema import Rule
 
+#: A condition on one column: that it is true, NULL or a literal, or is not.
+_MARK = re.compile(
+    r"""(?P<no>NOT )?\(*"?(?P<name>\w+)"?\)*(?:::[\w ]+)?"""
+    r"""(?: (?P<sign>=|<>|IS|IS NOT) (?P<value>NULL|true|false|-?\d+|'[^']*')(?:::[\w ]+)?)?"""
+)
+#: A column, a literal or None for NULL, and whether the column is that, or anything else.
+Mark = tuple[str, str | None, bool]
 #: Conjuncts of one CHECK that become rules, so that rules, which hold its text, stay small.
 MOST = 64
 #: Kinds that values keep as they are made.
@@ -334,3 +341,22 @@ def _lowered_column(key: Node) -> str | None:
     plain = [arg.nodes("arg")[0] if arg.kind == "TypeCast" else arg for arg in args]
     words = plain[0].names("fields") if len(plain) == 1 else ()
     return words[0] if len(words) == 1 else None
+
+
+def marks(predicate: str) -> tuple[Mark, ...]:
+    """What a condition of an index asks of columns; nothing where that is not known.
+
+    >>> marks("((is_main AND (gone IS NULL)) AND ((state)::text <> 'x'::text))")
+    (('is_main', 'true', True), ('gone', None, True), ('state', 'x', False))
+    """
+    parts = [_MARK.fullmatch(part.strip("() ")) for part in predicate.split(" AND ")]
+    found = [
+        (
+            part["name"],
+            None if part["value"] == "NULL" else (part["value"] or "true").strip("'"),
+            (part["no"] is None) == (part["sign"] in (None, "=", "IS")),
+        )
+        for part in parts
+        if part
+    ]
+    return tuple(found) if len(found) == len(parts) else ()

@@ -106,22 +106,3 @@ def _compared(tree: exp.Expr, table: Table) -> Iterator[Value]:
                 if isinstance(node, (exp.LT, exp.GT)) and step:
                     sign = "-" if isinstance(node, less) else "+"
                     yield Value(column.name, f"({value}) {sign} {step}", reads)
-
-
-def range_columns(text: str, known: Collection[str]) -> tuple[str, ...]:
-    """The column that an index expression is, or the two ends of a range ``int4range(a, b)``.
-
-    >>> range_columns("int4range(a, b, '[]')", "abc"), range_columns("a + b", "abc")
-    (('a', 'b'), ())
-    """
-    # By itself, a column named like a statement would be read as that.
-    if text in known and text.isidentifier():
-        return (text,)
-    selected = expression_tree(f"SELECT {text}")
-    if selected is None or len(selected.expressions) != 1:
-        return ()
-    (tree,) = selected.expressions
-    ranged = isinstance(tree, exp.Anonymous) and tree.name.lower().endswith("range")
-    ends = tree.expressions[:2] if ranged else [tree]
-    names = tuple(item.name for item in ends if isinstance(item, exp.Column))
-    return names if len(names) == len(ends) and {*known}.issuperset(names) else ()

@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from dataclasses import replace
+from datetime import date, timedelta
 from functools import partial
 from itertools import groupby, pairwise
 from operator import itemgetter
@@ -31,7 +32,9 @@ from privbench.rng import generator
 from privbench.rules.facts import orders, with_rules
 from privbench.rules.named import creation_date
 from privbench.rules.shown import RuleGroup, combination_check, order_check
-from privbench.schema import Check, Index
+from privbench.schema import Check, ColumnType, Index
+
+EPOCH = date(1970, 1, 1).toordinal()
 
 
 def loans(*names, type_=DATE, **more):
@@ -112,6 +115,7 @@ def test_versions_follow_each_other_and_positions_have_no_gaps(begin, first):
     days = [pa.array(g.integers(0, 90, 900).astype(np.int32)).cast(pa.date32()) for _ in "12"]
     values = {begin: days[0], end: days[1], "is_current": pa.array(g.random(900) < 0.5)}
     values["version"] = pa.array(g.integers(first, 5, 900).astype(np.int32))
+    values[end] = pc.if_else(pa.array(g.random(900) < 0.33), None, days[1])
     made = generate_keys(
         [table("badge", col("id"), primary=("id",)), history],
         {"public.history": values},
@@ -154,6 +158,99 @@ def test_numbered_versions_follow_each_other_and_their_last_is_open():
         versions = list(group)
         assert all((two[2] - one[3]).days == 1 for one, two in pairwise(versions))
         assert versions[-1][3] == open_
+
+
+def of_rooms(definition, columns, values, *, rows, rooms=60, **more):
+    """Rows of rooms under a constraint: their index of a room, and their columns."""
+    ranges = [name for name, what in columns.items() if what == (RANGE,)]
+    index = Index("i", definition, columns=("room", *ranges), **more)
+    booking = table(
+        "booking",
+        *(col("id"), col("room"), *(col(name, *what) for name, what in columns.items())),
+        primary=("id",),
+        keys=[(("room",), "room", ("id",))],
+        indexes=(index,),
+    )
+    made = generate_keys(
+        [table("room", col("id"), primary=("id",)), booking],
+        {"public.booking": values},
+        {"public.booking": {"booking_f0": np.random.default_rng(7).integers(0, rooms, rows)}},
+        {"public.room": rooms, "public.booking": rows},
+        seed=1,
+    )["public.booking"]
+    assert made.rows == rows
+    found = zip(made.columns["room"].to_pylist(), *map(made.columns.get, columns), strict=True)
+    return sorted(found, key=str)
+
+
+RANGE = ColumnType("daterange", "daterange", kind="r", category="R", parts=(DATE,))
+GIST = "EXCLUDE USING gist (room WITH =, {} WITH &&)"
+
+
+@pytest.mark.parametrize("days", [400, 3000], ids=["crowded", "roomy"])
+@pytest.mark.parametrize("name", ["during", "valid", "ends"])
+def test_periods_under_exclude_keep_apart(name, days):
+    """Bookings keep their lengths where there is room, versions have no gaps, one each is open."""
+    g, rows = np.random.default_rng(6), 900
+    begin, length = g.integers(0, days, rows), g.integers(1, 30, rows)
+    free = g.random(rows) < 60 / rows
+    low, high = (
+        pa.array(day.astype(np.int32)).cast(pa.date32()) for day in (begin, begin + length)
+    )
+    if name == "ends":
+        columns = {"a": (DATE,), "b": (DATE, True)}
+        values = {"a": low, "b": pc.if_else(pa.array(free), None, high)}
+        found = of_rooms(GIST.format("daterange(a, b, '[]'::text)"), columns, values, rows=rows)
+        found = [(room, a.as_py(), b.as_py() and b.as_py() + timedelta(1)) for room, a, b in found]
+    else:
+        ends = pc.if_else(pa.array(free), "", high.cast(pa.string()))
+        text = pc.binary_join_element_wise("[", low.cast(pa.string()), ",", ends, ")", "")
+        text = pc.replace_substring_regex(text, r"(\d[^,)]*)", r'"\1"')
+        table_of = {name: (RANGE,)}
+        definition = GIST.format(name)
+        found = of_rooms(definition, table_of, {name: text}, rows=rows)
+        found = [(room, *bounds(each.as_py())) for room, each in found]
+    found.sort(key=lambda row: row[:2])
+    last = date.fromordinal(EPOCH + int((begin + length).max()))
+    gaps = opened = 0
+    for _, group in groupby(found, key=itemgetter(0)):
+        periods = list(group)
+        opened += periods[-1][2] is None
+        for one, other in pairwise(periods):
+            assert one[1] < one[2] <= other[1] <= last
+            gaps += one[2] < other[1]
+    assert opened >= 45
+    assert (gaps == 0) == (name == "valid")
+    if name == "during" and days > 1000:
+        kept = Counter((b - a).days for _, a, b in found if b)
+        assert sum((kept & Counter(length.tolist())).values()) > 0.9 * rows
+    assert name == "valid" or min(a for _, a, _ in found) >= date(1970, 1, 1)
+
+
+def bounds(text):
+    days = text.replace('"', "")[1:-1].split(",")
+    return [date.fromisoformat(day) if day else None for day in days]
+
+
+@pytest.mark.parametrize("share", [0.95, 0.5])
+def test_one_row_of_each_parent_meets_the_condition_of_a_partial_unique(share):
+    """Rows change their parents, so that what is beside the mark stays beside it."""
+    g, rows = np.random.default_rng(8), 900
+    flags = g.permutation(np.arange(rows) < 60 * share)
+    kind = pa.array(np.where(flags, "mobile", "home"))
+    index = "CREATE UNIQUE INDEX i ON t USING btree (room) WHERE (is_primary AND (gone IS NULL))"
+    found = of_rooms(
+        *(index, {"is_primary": (BOOL,), "gone": (DATE, True), "kind": (TEXT,)}),
+        {"is_primary": pa.array(flags), "gone": pa.nulls(rows, pa.date32()), "kind": kind},
+        rows=rows,
+        unique=True,
+        predicate="(is_primary AND (gone IS NULL))",
+    )
+    primary = Counter(room for room, flag, _, _ in found if flag.as_py())
+    assert set(primary.values()) == {1}
+    assert len(primary) == (60 if share > 0.9 else 30)
+    odd = sum(flag.as_py() != (kind.as_py() == "mobile") for _, flag, _, kind in found)
+    assert odd <= 3
 
 
 def stays(seed, rows=1000, longest=10):

@@ -17,11 +17,11 @@ from privbench.encoding.bounds import public_range
 from privbench.encoding.categories import ListCodec, labels_of
 from privbench.encoding.ordered import OrderedCodec
 from privbench.encoding.scale import Scale, scale_of
-from privbench.encoding.surrogate_text import TEXT_BASES, digits
-from privbench.encoding.uniqueness import Indices
+from privbench.encoding.surrogate_text import TEXT_BASES, digits, joined, quoted
+from privbench.encoding.uniqueness import Indices, Mask
 from privbench.rules.facts import allowed, column_rules, folded_uniques, length_limits
 from privbench.rules.named import creation_date
-from privbench.schema import Column, Index, Table, Unique
+from privbench.schema import Column, ColumnType, Index, Table, Unique
 
 INTEGERS = ("int2", "int4", "int8")
 #: Where surrogate keys that are dates or timestamps begin: 2000-01-01, in days.
@@ -68,7 +68,7 @@ class ValueSpace:
             return np.searchsorted(self._listed, points) if self.values else points
         text = array.cast(pa.string()) if pa.types.is_boolean(array.type) else array
         result = pc.index_in(text, value_set=pa.array(self.values, text.type))
-        return np.asarray(result.fill_null(0).to_numpy(zero_copy_only=False), dtype=np.int64)
+        return np.asarray(result.fill_null(0), dtype=np.int64)
 
     def from_points(self, points: Indices, *, text: bool = False) -> pa.Array:
         """Values at grid points or list positions."""
@@ -84,6 +84,34 @@ class ValueSpace:
         """Grid points of the public list."""
         assert self.scale is not None
         return np.array([self.scale.parse(value) for value in self.values], dtype=np.int64)
+
+
+def range_scale(type_: ColumnType) -> Scale | None:
+    """The grid of the bounds of ranges of numbers, dates or times; None of other types."""
+    even = type_.kind == "r" and type_.parts[0].base in _STARTS
+    return scale_of(type_.parts[0]) if even else None
+
+
+def range_points(scale: Scale, array: pa.Array) -> tuple[Indices, Indices, Mask, Mask]:
+    """Where ranges begin, or end without a lower bound, and end; which exist; which have no end."""
+    found = pc.extract_regex(array, r"""^.(?:"(?P<low>[^"]+)")?,(?:"(?P<high>[^"]+)")?.$""")
+    low, high = (pc.struct_field(found, name) for name in ("low", "high"))
+    bare, none = (np.asarray(pc.equal(t, "").fill_null(False), np.bool_) for t in (low, high))
+    grid = (pc.if_else(pc.equal(text, ""), None, text) for text in (low, high))
+    begin, end = (scale.points_of(t if scale.specials else t.cast(pa.int64())) for t in grid)
+    return (
+        np.where(bare, end, begin),
+        end,
+        np.asarray(low.is_valid(), np.bool_) & ~(bare & none),
+        none,
+    )
+
+
+def range_texts(scale: Scale, begin: Indices, end: Indices, none: Mask) -> pa.Array:
+    """Ranges from points to before others, in some rows without an upper bound."""
+    marked = dict.fromkeys(scale.specials, np.zeros(len(begin), np.bool_))
+    low, high = (quoted(scale.build(p, marked).cast(pa.string())) for p in (begin, end))
+    return joined("[", low, ",", pc.if_else(pa.array(none), "", high), ")")
 
 
 #: First grid point and step of surrogate keys, by type; `_start` has those of other types.

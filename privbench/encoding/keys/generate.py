@@ -37,6 +37,7 @@ from privbench.encoding.keys.sequences import (
     numbers_by_date,
     numbers_in_time,
     put_in_sequence,
+    share_singles,
 )
 from privbench.encoding.keys.trees import place_at_levels, shown_tree, tree_of, with_tree
 from privbench.encoding.uniqueness import Indices
@@ -94,6 +95,7 @@ def fill_keys(
     table = work.table
     work.fixed |= table.pinned_columns & set(work.columns)
     settle_types(work)
+    share_singles(work)
     outer = [key for key in table.foreign_keys if not key.is_self and key.name not in deferred]
     for key in sorted(outer, key=lambda key: (key.name != work.own, -len(key.columns))):
         values = parent_keys(key)

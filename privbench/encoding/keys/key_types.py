@@ -96,11 +96,11 @@ def in_key_type(array: pa.Array, drawn: ColumnType, wanted: ColumnType) -> pa.Ar
         points = inside // (given.per_day // scale.per_day)
     elif isinstance(scale, (IntegerScale, NumericScale)):
         digits = scale.digits if isinstance(scale, NumericScale) else 0
-        values = array.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)
+        values = np.asarray(array.cast(pa.float64()).fill_null(0.0))
         # The nearest double of the greatest point may lie above it.
         numbers = np.clip(np.floor(np.nan_to_num(values) * 10.0**digits), -(2.0**62), 2.0**62)
         points = numbers.astype(np.int64)
     else:
         return array
-    null = np.asarray(array.is_null().to_numpy(zero_copy_only=False), np.bool_)
+    null = np.asarray(array.is_null(), np.bool_)
     return scale.build(np.clip(points, *scale.limits), {"null": null})

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from privbench.arrays import Mask, Rng
 from privbench.encoding.base import Codec
-from privbench.encoding.keys.columns import ValueSpace
+from privbench.encoding.keys.columns import ValueSpace, range_points, range_scale
 from privbench.encoding.keys.placeholders import random_uuids, value_space
 from privbench.encoding.uniqueness import (
     Indices,
@@ -63,7 +63,10 @@ class TableRows:
         return value_space(self.table, self.table.column(name), self.codecs.get(name), self.rows)
 
     def points(self, name: str) -> Indices:
-        """Grid points of a column; 0 in every row for one that has none."""
+        """Grid points of a column, of ranges where they begin; 0 in every row without a grid."""
+        ranged = range_scale(self.table.column(name).type) if name in self.columns else None
+        if ranged is not None:
+            return range_points(ranged, self.columns[name])[0]
         space = self.space(name) if name in self.columns else None
         return space.to_points(self.columns[name]) if space else np.zeros(self.rows, np.int64)
 
@@ -123,7 +126,7 @@ def rows_of_type(work: TableRows, key: ForeignKey) -> Mask:
     if key.when is None or key.when[0] not in work.columns:
         return np.ones(work.rows, dtype=np.bool_)
     same = pc.equal(work.columns[key.when[0]].cast(pa.string()), key.when[1])
-    mask: Mask = np.asarray(same.fill_null(False).to_numpy(zero_copy_only=False), dtype=np.bool_)
+    mask: Mask = np.asarray(same.fill_null(False), dtype=np.bool_)
     return mask
 
 
@@ -152,7 +155,7 @@ def settle_types(work: TableRows) -> None:
 
 def known(array: pa.Array) -> Mask:
     """Rows that are not NULL."""
-    mask: Mask = np.asarray(array.is_valid().to_numpy(zero_copy_only=False), dtype=np.bool_)
+    mask: Mask = np.asarray(array.is_valid(), dtype=np.bool_)
     return mask
 
 
@@ -160,7 +163,7 @@ def finite(array: pa.Array) -> Mask:
     """Rows that are neither NULL nor NaN nor an infinity, as number or as text."""
     if pa.types.is_string(array.type):
         special = pc.is_in(array, value_set=pa.array(["infinity", "-infinity", "NaN"]))
-        return known(array) & ~np.asarray(special.to_numpy(zero_copy_only=False), dtype=np.bool_)
+        return known(array) & ~np.asarray(special, dtype=np.bool_)
     if pa.types.is_floating(array.type):
         return known(pc.if_else(pc.is_finite(array), array, None))
     return known(array)

@@ -1,4 +1,6 @@
-"""Positions of the rows of one parent, and versions that neither overlap nor leave gaps."""
+"""Positions of the rows of one parent, periods that keep apart, and versions without gaps."""
+
+from __future__ import annotations
 
 from collections.abc import Sequence
 
@@ -6,43 +8,189 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from privbench.encoding.keys.references import TableRows, finite
-from privbench.encoding.uniqueness import Indices, Mask, ranks
-from privbench.rules.facts import orders
+from privbench.encoding.keys.columns import range_points, range_scale, range_texts
+from privbench.encoding.keys.references import TableRows, finite, known
+from privbench.encoding.uniqueness import Indices, Mask, laid_out, ranks, replace_rows, starts
+from privbench.rules.facts import exclusions, orders, singles
 from privbench.rules.named import creation_date, said
+from privbench.rules.parse import Mark
+from privbench.schema import ForeignKey
 
-#: Rounds in which versions that begin together are moved apart.
-_ROUNDS = 20
+#: Every group has a row of a kind if there are at least so many such rows a group.
+_EACH = 0.9
 
 
 def put_in_sequence(work: TableRows) -> None:
-    """Number rows of one parent, and let each version of it end where the next begins.
+    """Keep periods apart, let each version end where the next begins, and number rows of a parent.
 
-    Names say which column beside a key in a UNIQUE set has positions, and when versions begin: rows
-    of which a partial UNIQUE index allows each parent a current one, or that are so numbered.
+    The catalog says which periods must not overlap, and names which are versions; without such a
+    constraint, where a partial UNIQUE allows each parent a current one, or UNIQUE numbers them.
     """
-    table, held = work.table, set(work.columns)
-    for key in (key for key in table.foreign_keys if key.name in work.referred):
-        mine, index = set(key.columns), work.parents[key.name]
-        rest = [{*item.columns} - mine for item in table.unique_sets if mine < {*item.columns}]
-        numbers = [one for one, *more in rest if not more and said("positions", one)]
-        places = [one for one in numbers if one in held]
-        current = [i.predicate for i in table.indexes if i.predicate and mine == {*i.columns}]
-        spans = [order.columns for order in orders(table) if current or numbers]
-        spans = [pair for pair in spans if held.issuperset(pair) and said("versions", pair[0])]
-        for by in [*(low for low, _ in spans), *places][:1]:
-            rows = np.flatnonzero((index >= 0) & finite(work.columns[by]) & work.alive)
-            points = work.points(by)[rows]
-            rows = rows[np.lexsort((points, index[rows]))]
-            first = np.diff(index[rows], prepend=-1) != 0
-            for low, high in spans[:1]:
-                last = _end_at_next(work, low, high, rows, first)
-                flags = (c.name for c in table.columns if c.type.base == "bool")
-                work.columns |= {name: pa.array(last) for name in flags if name in current}
-            for name in places:
-                old = work.points(name)
-                start = int(2 * (old == 0).sum() <= (old == 1).sum())
-                _move_to(work, name, rows, ranks(index[rows]) + start)
+    done = set[tuple[str, ...]]()
+    for same, names, closed, where in exclusions(work.table):
+        _put_apart(work, names, same, closed, where, seamless=said("versions", names[0]))
+        done.add(names)
+    for key in (key for key in work.table.foreign_keys if key.name in work.referred):
+        numbers, current = _numbers(work, key), _current(work, key)
+        for pair in (order.columns for order in orders(work.table)):
+            if said("versions", pair[0]) and (numbers or current) and pair not in done:
+                day = work.table.column(pair[0]).type.base == "date"
+                _put_apart(work, pair, key.columns, day, (), seamless=True)
+                done.add(pair)
+        _number_rows(work, key, numbers, current)
+
+
+def _dates(work: TableRows) -> list[str]:
+    """Columns that say when rows begin: as versions, or when they are there since."""
+    begins = [order.columns[0] for order in orders(work.table)]
+    begins += [names[0] for _, names, *_ in exclusions(work.table)]
+    every = [*(name for name in begins if said("versions", name)), creation_date(work.table)]
+    return [name for name in every if name in work.columns]
+
+
+def _numbers(work: TableRows, key: ForeignKey) -> list[str]:
+    """Columns that a UNIQUE set has beside a key, and that have positions by their names."""
+    mine = set(key.columns)
+    rest = [{*item.columns} - mine for item in work.table.unique_sets if mine < {*item.columns}]
+    return [one for one, *more in rest if not more and said("positions", one)]
+
+
+def _current(work: TableRows, key: ForeignKey) -> list[str]:
+    """What makes a row the only current one of its parent: a truth value by name, or no end."""
+    alone = (some for columns, some in singles(work.table) if {*columns} == {*key.columns})
+    marked = (some[0] for some in alone if len(some) == 1 and some[0][2])
+    return [name for name, value, _ in marked if value is None or said("current", name)]
+
+
+def _number_rows(work: TableRows, key: ForeignKey, numbers: list[str], flags: list[str]) -> None:
+    """Number the rows of a parent in the order of their dates, and let its last one be current."""
+    numbers = [name for name in numbers if name in work.columns]
+    dates, groups = _dates(work), work.parents[key.name]
+    for by in [*dates, *numbers][:1]:
+        rows = np.flatnonzero((groups >= 0) & finite(work.columns[by]) & work.alive)
+        points = work.points(by)[rows]
+        for name in numbers:
+            old = work.points(name)
+            start = int(2 * (old == 0).sum() <= (old == 1).sum())
+            _move_to(work, name, rows, ranks(groups[rows], points) + start)
+        rows = rows[np.lexsort((points, groups[rows]))]
+        for name in flags if dates and len(rows) else ():
+            if name in work.columns and work.table.column(name).type.base == "bool":
+                current = _meets(work, [(name, "true", True)])
+                current[rows] = _last(work, current[rows], starts(groups[rows]))
+                work.columns[name] = pa.array(current)
+
+
+def _meets(work: TableRows, wanted: Sequence[Mark]) -> Mask:
+    """Rows that meet a condition, as far as it is known."""
+    result = np.ones(work.rows, np.bool_)
+    for name, value, same in wanted:
+        array = work.columns.get(name)
+        if array is not None:
+            alike = pc.is_null(array) if value is None else pc.equal(array.cast(pa.string()), value)
+            result &= np.asarray(pc.fill_null(alike, False), np.bool_) == same
+    return result
+
+
+def _last(work: TableRows, some: Mask, first: Mask) -> Mask:
+    """The last rows of as many groups as there are rows of a kind: of those that have one first."""
+    group = np.cumsum(first) - 1
+    has = np.bincount(group, some) > 0
+    spare = work.rng.permutation(np.flatnonzero(~has))
+    every = some.sum() >= _EACH * len(has)
+    has[spare[: None if every else some.sum() - has.sum()]] = True
+    result: Mask = np.roll(first, -1) & has[group]
+    return result
+
+
+def share_singles(work: TableRows) -> None:
+    """Exchange parents, so that each has at most one row that a partial UNIQUE is about.
+
+    Rows stay as they are, unless there are more such rows than parents, or hardly fewer.
+    """
+    for columns, wanted in singles(work.table):
+        keys = [k for k in work.table.foreign_keys if {*k.columns} == {*columns}]
+        names = [k.name for k in keys if k.name in work.parents and not (k.when or k.is_self)]
+        if not names:
+            continue
+        index, flags = work.parents[names[0]].copy(), _meets(work, wanted)
+        rows = work.rng.permutation(np.flatnonzero(index >= 0))
+        # Of the rows of a parent, one that meets the condition comes first.
+        rows = rows[np.lexsort((~flags[rows], index[rows]))]
+        first = starts(index[rows])
+        more, less = (rows[(first == one) & (flags[rows] != one)] for one in (False, True))
+        more, less = work.rng.permutation(more), work.rng.permutation(less)
+        both = min(len(more), len(less))
+        index[more[:both]], index[less[:both]] = index[less[:both]], index[more[:both]]
+        work.parents[names[0]] = index
+        places, every = np.arange(work.rows), flags.sum() >= _EACH * first.sum()
+        for rest, lent in ((more[both:], ~flags), (less[both:] if every else rows[:0], flags)):
+            if len(rest) and lent.any():
+                places[rest] = work.rng.choice(np.flatnonzero(lent), len(rest))
+        for name in {name for name, *_ in wanted} & work.columns.keys():
+            work.columns[name] = work.columns[name].take(pa.array(places))
+
+
+def _put_apart(
+    work: TableRows,
+    names: Sequence[str],
+    same: Sequence[str],
+    closed: int,
+    where: Sequence[Mark],
+    *,
+    seamless: bool,
+) -> None:
+    """Let periods of equal rows keep apart, or each end where the next one begins.
+
+    Only the last may be without an end, in as many groups as there are such periods. A period that
+    begins too early moves behind the one before it, or where too many crowd at the end of all,
+    before the one after it; if they have no room there, they are shorter.
+    """
+    low, high = work.table.column(names[0]), work.table.column(names[-1])
+    scale, one, other = range_scale(low.type), work.space(low.name), work.space(high.name)
+    if not work.columns.keys() >= {*names, *same} or work.table.key_columns & {*names}:
+        return
+    if scale is not None:
+        begin, end, there, open_ = range_points(scale, work.columns[low.name])
+    elif one and other and one.scale is not None and one.scale == other.scale and low != high:
+        there, open_ = finite(work.columns[low.name]), ~finite(work.columns[high.name])
+        begin, end = work.points(low.name), work.points(high.name) + closed
+    else:
+        return
+    there &= _meets(work, where) & work.alive
+    for name in same:
+        there &= known(work.columns[name])
+    group = work.group(same)
+    rows = np.lexsort((begin, group))
+    rows = rows[there[rows]]
+    if not len(rows):
+        return
+    begin, end, open_, group = begin[rows], end[rows], open_[rows], group[rows]
+    first = starts(group)
+    if scale is None and not open_.any():
+        # Without NULL, an open end is a date that many versions share, as the last of a type.
+        shared = end == end.max()
+        open_ = shared & (shared.sum() > first.sum() / 4 + 1)
+    length, unit = np.maximum(end - begin, 1), max(int(np.gcd.reduce(begin - begin[0])), 1)
+    length[open_] = unit if open_.all() else work.rng.choice(length[~open_], open_.sum())
+    least, most = int(begin.min()), int((begin + length).max())
+    if seamless:
+        begin = laid_out(begin, np.full_like(begin, unit), group, least, most + unit)
+        length = np.where(np.roll(first, -1), length, np.roll(begin, -1) - begin)
+    else:
+        total = np.add.reduceat(length, np.flatnonzero(first))[np.cumsum(first) - 1]
+        part = np.minimum((most - least) / total, 1)
+        length = np.maximum((length * part).astype(np.int64), 1)
+        begin = laid_out(begin, length, group, least, most)
+    ends, last = begin + length, _last(work, open_, first)
+    if scale is not None:
+        made = range_texts(scale, begin, ends, last)
+        work.columns[low.name] = replace_rows(work.columns[low.name], rows, made)
+        return
+    old = work.columns[high.name].take(pa.array(np.repeat(rows[open_][:1], last.sum())))
+    _move_to(work, low.name, rows, begin)
+    _move_to(work, high.name, rows, ends - closed)
+    work.columns[high.name] = replace_rows(work.columns[high.name], rows[last], old)
 
 
 def _move_to(work: TableRows, name: str, rows: Indices, points: Indices) -> None:
@@ -53,38 +201,10 @@ def _move_to(work: TableRows, name: str, rows: Indices, points: Indices) -> None
         work.move(space, moved, every)
 
 
-def _end_at_next(work: TableRows, low: str, high: str, rows: Indices, first: Mask) -> Mask:
-    """Let sorted rows end where the next one begins, days on the day before; give the last ones."""
-    unit = getattr(work.space(low), "unit", 1)
-    begin, day = work.points(low)[rows], work.table.column(low).type.base == "date"
-    for _ in range(_ROUNDS):
-        begin[1:] = np.where(first[1:], begin[1:], np.maximum(begin[1:], begin[:-1] + unit))
-    _move_to(work, low, rows, begin)
-    last = np.zeros(work.rows, np.bool_)
-    last[rows] = ends = np.roll(first, -1)
-    old = work.points(high)[rows]
-    # Without NULL, an open end is a date that many versions share, as the last that a type has.
-    kinds, counts = np.unique(old, return_counts=True)
-    shared = counts[-1:].sum() > ends.sum() / 4
-    open_ = kinds[-1] if shared else np.maximum(old, begin)
-    _move_to(work, high, rows, np.where(ends, open_, np.roll(begin, -1) - day))
-    if not work.table.column(high).not_null:
-        work.columns[high] = pc.if_else(pa.array(last), None, work.columns[high])
-    return last
-
-
 def numbers_in_time(work: TableRows, column: str, others: Sequence[str]) -> Indices:
-    """A number from 0 for every row of a group, as names say: by when it begins, or is there since.
-
-    Without such a date, and of columns that are no positions, by the order of rows.
-    """
-    begins = [order.columns[0] for order in orders(work.table)]
-    dates = [*(name for name in begins if said("versions", name)), creation_date(work.table)]
-    date = next((name for name in dates if name in work.columns and work.space(name)), None)
-    groups = work.group(others)
-    if date is None or not said("positions", column):
-        return ranks(groups)
-    return ranks(groups, work.points(date))
+    """A number from 0 for every row of a group: of positions by date, else by the order of rows."""
+    dates, groups = _dates(work) if said("positions", column) else [], work.group(others)
+    return ranks(groups, *map(work.points, dates[:1]))
 
 
 def numbers_by_date(work: TableRows) -> Indices:

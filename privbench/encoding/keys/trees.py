@@ -117,7 +117,7 @@ def _are_levels(work: TableRows, tree: Tree, values: pa.Array) -> bool:
     if tree.key.name not in work.parents or work.rows < _TELLING:
         return True
     level = values.filter(pa.array(work.alive)).drop_null().cast(pa.int64())
-    steps, sizes = np.unique(level.to_numpy(zero_copy_only=False), return_counts=True)
+    steps, sizes = np.unique(np.asarray(level), return_counts=True)
     roots, most = _roots(work, tree), _USUAL * sizes.sum()
     first = _first_level(sizes, roots)
     reached = sizes[: first + 1].sum()
@@ -154,7 +154,7 @@ def place_at_levels(work: TableRows, tree: Tree) -> int:
     if name not in work.columns or not work.rows:
         return 0
     values = work.columns[name].cast(pa.int64())
-    level = values.fill_null(pc.min(values).as_py() or 0).to_numpy(zero_copy_only=False)
+    level = np.asarray(values.fill_null(pc.min(values).as_py() or 0))
     steps, sizes = np.unique(level[work.alive], return_counts=True)
     if own not in work.parents or not 1 < len(steps) <= _MOST_LEVELS:
         return min(int(steps.min(initial=1)), 1)

@@ -1,7 +1,6 @@
 """EXCLUDE constraints, keys WITHOUT OVERLAPS and PERIOD keys: rows are inserted one by one.
 
-A row that conflicts with one before it moves by a random multiple of its own length; where it finds
-no room it is left out. Rows of a partition that has a constraint of its own stay in it.
+Rows are made so that they keep apart; one that conflicts with another all the same is left out.
 
 What a PERIOD key refers to is never modelled: its columns come as placeholders, and every row gets
 a target here. That is one whose periods hold the row's own period, else any target, and the row's
@@ -12,7 +11,7 @@ are deleted.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import LiteralString
 
@@ -23,19 +22,12 @@ from privbench.postgres.repair import rows
 from privbench.postgres.repair.rows import Rows
 from privbench.postgres.repair.step import RepairStep, Touched
 from privbench.postgres.statement import build, own_rows, run, source
-from privbench.rules.values import range_columns
 from privbench.schema import Table, TableName
 
-#: Moves that are tried, farther and farther: by up to 2 to the power of 0, …, 15 lengths, and
-#: again. With fewer, rows are left out where many conflict; more cost time for lost rows.
+#: Targets that are tried, at places up to 2 to the power of 0, …, 15 lengths within, and again.
 _TRIES, _REACH = 48, 16
 _EXCLUSIONS: LiteralString = """
 SELECT wanted.schema, wanted.name, k.conname, pg_catalog.pg_get_constraintdef(k.oid),
-  ARRAY(SELECT pg_catalog.pg_get_indexdef(k.conindid, e.place::int, true)
-    FROM pg_catalog.unnest(k.conexclop) WITH ORDINALITY AS e(operator, place) ORDER BY e.place),
-  ARRAY(SELECT o.oprname::text
-    FROM pg_catalog.unnest(k.conexclop) WITH ORDINALITY AS e(operator, place)
-    JOIN pg_catalog.pg_operator o ON o.oid = e.operator ORDER BY e.place),
   own.schema, own.name, own.whole
 FROM {parts}
 JOIN pg_catalog.pg_constraint k ON k.conrelid = own.oid
@@ -48,8 +40,6 @@ _STAGE = sql.Identifier("pg_temp", "privbench rows")
 _PLACE = sql.Identifier("pg_temp", "privbench place")
 #: Temporary table of the periods of a PERIOD key's targets; adjoining ones of one target are one.
 _PIECES = sql.Identifier("pg_temp", "privbench periods")
-_NUMBERS = frozenset({"int2", "int4", "int8", "date", "numeric", "float4", "float8"})
-_TIMES = frozenset({"timestamp", "timestamptz"})
 #: Draws of a target that must hold the row's period; with fewer, more periods change.
 _DRAWS = 8
 _KEYS: LiteralString = """
@@ -66,10 +56,6 @@ WHERE k.contype = 'f' AND (to_jsonb(k) ->> 'conperiod')::boolean AND k.conparent
   AND coalesce((to_jsonb(k) ->> 'conenforced')::boolean, true) AND k.convalidated
 ORDER BY k.conname
 """
-
-
-#: Columns that move, and statements of PL/pgSQL that move the row ``r``.
-Moving = tuple[tuple[str, ...], sql.Composable]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,19 +94,19 @@ class PeriodKey:
         equal = (build("p.{} = {}.{}", slot, row, name) for name, slot in self.pairs)
         return build(here, ours, _PIECES, rows.every(equal), ours[-1])
 
-    def moving(self) -> Moving:
-        """How rows move: ``r`` gets another target, and its period is fitted into that.
+    def moving(self) -> sql.Composable:
+        """PL/pgSQL that gives the row ``r`` another target, and fits its period into that.
 
         The first tries look for a target whose period contains the row's. Later tries move the
         row's period into the target's, ``step`` of its own lengths after the target's beginning; a
         period without an end, or longer than the target's, is cut to a part of the target's.
         """
-        moved = build(
+        return build(
             "SELECT {slots}, CASE WHEN turn <= {draws} OR {own} THEN {c}"
             " WHEN low IS NULL OR its.size IS NULL THEN p.piece"
             " ELSE {type}(low + spot * its.size, low + (spot + 1) * its.size) END INTO"
             " {taken}, {c} FROM {pieces} AS p, LATERAL (SELECT lower(p.piece) AS low,"
-            " CASE WHEN turn % 2 = 0 THEN abs(step) - 1 ELSE (abs(step) - 1) % 16 END AS spot,"
+            " CASE WHEN turn % 2 = 0 THEN step ELSE step % 16 END AS spot,"
             " CASE WHEN mine < room THEN mine ELSE coalesce(room / 16, mine) END AS size FROM"
             " (SELECT upper({c}) - lower({c}) AS mine,"
             " upper(p.piece) - lower(p.piece) AS room) AS lengths) AS its"
@@ -135,34 +121,24 @@ class PeriodKey:
             pieces=_PIECES,
             given=rows.every(build("p.{1} = r.{0}", *pair) for pair in self.fixed),
         )
-        return self.columns, moved
 
 
 @dataclass(frozen=True, slots=True)
 class Exclusion:
-    """A constraint under which rows are inserted one by one, and moved where they conflict."""
+    """A constraint under which rows are inserted one by one."""
 
     table: Table
     place: TableName  # the table, or the one partition that has the constraint
     whole: bool  # whether ``place`` is partitioned itself
     name: str
     definition: str  # its definition in SQL; empty for a PERIOD key that stands alone
-    # Columns that change when a row is moved; empty where rows cannot be moved.
-    columns: tuple[str, ...]
-    # Statements of PL/pgSQL that move the row ``r`` by ``step`` lengths at try ``turn``.
-    moved: sql.Composable
-    key: PeriodKey | None = None  # the PERIOD key that the rows move with, or None
+    key: PeriodKey | None  # the PERIOD key that the rows move with, or None
 
     @property
     def added(self) -> sql.Composed:
         """The ``ALTER TABLE`` statement that adds the constraint."""
         made = "ALTER TABLE {} ADD CONSTRAINT {} {}"
         return build(made, self.place, self.name, rows.raw(self.definition))
-
-    @property
-    def reads(self) -> set[str]:
-        """Columns that may no longer change once the rows keep the constraint."""
-        return {*self.columns, *rows.columns_in(self.table, self.definition)}
 
     @property
     def own(self) -> sql.Composable:
@@ -197,32 +173,24 @@ class Exclusions(RepairStep):
 
     def find(self) -> None:
         """Find them; a period that refers by a PERIOD key is moved within its target's."""
-        clone = self.clone
-        self._periods = _periods(clone)
+        self._periods = _periods(self.clone)
         self._constraints: list[Exclusion] = []
-        listed = clone.ask_all(_EXCLUSIONS)
-        for table in clone.tables:
-            known = {column.name for column in table.columns}
+        listed = self.clone.ask_all(_EXCLUSIONS)
+        for table in self.clone.tables:
             alone = [key for key in self._periods if key.table == table]
-            for name, definition, expressions, operators, *own, whole in listed[table.name]:
-                columns = [range_columns(text, known) for text in expressions]
-                spans = (key for key in alone if (key.columns[-1],) in columns and not key.is_self)
-                key = next(spans, None)
-                moving = (
-                    key.moving() if key else _moving(table, zip(columns, operators, strict=True))
-                )
-                plain = _DEFERRED.sub("", definition)
-                item = Exclusion(table, TableName(*own), whole, name, plain, *moving, key)
-                self._constraints.append(item)
+            for name, definition, *own, whole in listed[table.name]:
+                read = rows.columns_in(table, definition)
+                spans = (key for key in alone if key.columns[-1] in read and not key.is_self)
+                key, plain = next(spans, None), _DEFERRED.sub("", definition)
+                self._constraints.append(Exclusion(table, TableName(*own), whole, name, plain, key))
                 alone = [other for other in alone if other is not key]
             for key in alone:
-                place = table.name, table.kind == "p", key.name, ""
-                self._constraints.append(Exclusion(table, *place, *key.moving(), key))
+                whole = table.kind == "p"
+                self._constraints.append(Exclusion(table, table.name, whole, key.name, "", key))
 
     def broken(self) -> set[str]:
         """All their tables, whose rows are put in one by one, and those that periods refer to."""
-        found = {item.table.key for item in self._constraints}
-        return found.union(self.targets, (key.table.key for key in self._periods))
+        return self.targets.union(item.table.key for item in self._constraints)
 
     @property
     def targets(self) -> set[str]:
@@ -230,7 +198,7 @@ class Exclusions(RepairStep):
         return {str(key.target) for key in self._periods}
 
     def repair(self, touched: Touched = None, *, last: bool = False) -> None:
-        """Move rows that conflict or leave them out; PERIOD keys are only repaired for all."""
+        """Leave out rows that conflict; PERIOD keys are only repaired for all."""
         turns = {key: turn for turn, key in enumerate(self._periods, start=1)}
         # Those without targets first, then targets of periods before what refers to them.
         for item in sorted(self._constraints, key=lambda i: turns[i.key] if i.key else 0):
@@ -238,7 +206,9 @@ class Exclusions(RepairStep):
                 with database_errors("repairing rows that exclude each other", item.table.key):
                     _repair(self.clone, item)
         for item in self._constraints:
-            self.clone.fixed[item.table.key] |= item.reads
+            # These columns may no longer change.
+            read = rows.columns_in(item.table, item.definition)
+            self.clone.fixed[item.table.key].update(read, item.key.columns if item.key else ())
 
     def end(self) -> None:
         """Set references by PERIOD keys to NULL where no target has their period.
@@ -276,34 +246,18 @@ def _periods(clone: Rows) -> list[PeriodKey]:
 
 
 def _repair(clone: Rows, item: Exclusion) -> None:
+    """Put all rows in anew if there is a target to find or some conflict."""
     if item.key is not None:
         _make_pieces(clone, item.key)
-    else:
-        _open(clone, item)
-    if item.key is not None or _conflicts(clone, item):
-        _insert_again(clone, item)
-
-
-def _open(clone: Rows, item: Exclusion) -> None:
-    """Give rows whose period is empty, which no key WITHOUT OVERLAPS takes, one of another row."""
-    if not item.definition.startswith("EXCLUDE") and len(item.columns) == 1:
-        empty = build("isempty({})", item.columns[0])
-        bad = rows.rows_of(item.own, empty)
-        good = build("{} WHERE NOT {}", item.own, empty)
-        clone.borrow(item.table, {name: name for name in item.columns}, bad, good)
-
-
-def _conflicts(clone: Rows, item: Exclusion) -> bool:
+        return _insert_again(clone, item)
     try:
         with clone.connection.transaction(force_rollback=True):
             run(clone.connection, item.added)
-    except (errors.ExclusionViolation, errors.UniqueViolation):
-        return True
-    return False
+    except (errors.ExclusionViolation, errors.UniqueViolation, errors.CheckViolation):
+        _insert_again(clone, item)
 
 
 def _insert_again(clone: Rows, item: Exclusion) -> None:
-    """Put all rows in anew."""
     columns = [column.name for column in item.table.columns if not column.generated]
     made = clone.run("CREATE TEMPORARY TABLE {} AS SELECT {} FROM {}", _STAGE, columns, item.own)
     body = sql.Literal(_program(item, columns).as_string(clone.connection))
@@ -318,18 +272,15 @@ def _insert_again(clone: Rows, item: Exclusion) -> None:
 
 
 def _program(item: Exclusion, columns: Sequence[str]) -> sql.Composed:
-    """PL/pgSQL that puts the staged rows in where they are, and the rest in other places."""
+    """PL/pgSQL that puts the staged rows in, where they are or in other places."""
     row = sql.SQL("r")
     return build(
         "#variable_conflict use_column\n"
         "DECLARE r record; old record; turn int; step int; done int;"
         " BEGIN moved := 0; placed := 0; DELETE FROM {table}; {add}"
-        " FOR r IN SELECT *, ctid AS {place} FROM {stage} AS r WHERE {held} LOOP"
-        " {insert} IF done > 0 THEN placed := placed + 1;"
-        " DELETE FROM {stage} WHERE ctid = r.{place}; END IF; END LOOP;"
-        " FOR old IN SELECT * FROM {stage} ORDER BY ctid LOOP"
+        " FOR old IN SELECT * FROM {stage} AS r ORDER BY {held} IS TRUE DESC, ctid LOOP"
         " turn := 0; done := 0; WHILE done = 0 AND turn <= {tries} LOOP r := old;"
-        " step := sign(random() - 0.5) * ceil(random() * 2 ^ ((turn + {reach} - 1) % {reach}));"
+        " step := floor(random() * 2 ^ (turn % {reach}));"
         # A row that has moved may belong to no partition, or be beyond what its type holds.
         " BEGIN IF turn > 0 THEN {moved} END IF; IF {held} THEN {insert} END IF;"
         " EXCEPTION WHEN check_violation OR data_exception THEN done := 0; END;"
@@ -340,7 +291,6 @@ def _program(item: Exclusion, columns: Sequence[str]) -> sql.Composed:
         add=build("EXECUTE {};", sql.Literal(item.added.as_string(None)))
         if item.definition
         else rows.NOTHING,
-        place="privbench row",
         stage=_STAGE,
         held=rows.TRUE if item.key is None else item.key.held(row),
         insert=build(
@@ -348,50 +298,7 @@ def _program(item: Exclusion, columns: Sequence[str]) -> sql.Composed:
             " GET DIAGNOSTICS done = ROW_COUNT;",
             *(item.place, columns, [sql.Identifier("r", name) for name in columns]),
         ),
-        tries=_TRIES if item.columns else 0,
+        tries=_TRIES if item.key else 0,
         reach=_REACH,
-        moved=item.moved,
+        moved=item.key.moving() if item.key else rows.NOTHING,
     )
-
-
-def _moving(table: Table, elements: Iterable[tuple[tuple[str, ...], str]]) -> Moving:
-    """How rows move by the first columns of a constraint that can; nothing where none can."""
-    for names, operator in sorted(elements, key=lambda element: element[1] != "&&"):
-        if names and all(rows.is_movable(table, name) for name in names):
-            found = _move(table, names, operator)
-            if found is not None:
-                return found
-    return (), rows.NOTHING
-
-
-def _move(table: Table, names: tuple[str, ...], operator: str) -> Moving | None:
-    """How rows move by some columns of a constraint; None where it is not known how."""
-    type_, one, alone = table.column(names[0]).type, sql.Identifier("r", names[0]), len(names) == 1
-    if operator == "&&" and alone and type_.base in ("circle", "box"):
-        return names, build("{0} := {0} + point(step, 0);", one)
-    if alone and type_.base in _NUMBERS:
-        return names, build("{0} := {0} + step;", one)
-    ranged = alone and type_.kind == "r" and type_.parts
-    base = type_.parts[0].base if ranged else type_.base
-    if operator != "&&" or base not in _NUMBERS | _TIMES or (alone and not ranged):
-        return None
-    low, high = build("lower({})", one), build("upper({})", one)
-    if not alone:
-        low, high = build("{}", one), build("{}", sql.Identifier("r", names[1]))
-    # A period without an end moves by units of time, and in the second half of the tries gets one.
-    moved = build(
-        "SELECT CASE WHEN {low} IS NOT NULL THEN {low} + step * size"
-        " WHEN turn > {half} THEN {high} + step * size - size END AS low,"
-        " CASE WHEN {high} IS NOT NULL THEN {high} + step * size"
-        " WHEN turn > {half} THEN {low} + step * size + size END AS high"
-        " FROM (SELECT coalesce({high} - {low}, {unit}) AS size) AS its",
-        low=low,
-        high=high,
-        half=_TRIES // 2,
-        unit=sql.SQL("interval '1 day'" if base in _TIMES else "1"),
-    )
-    if alone:
-        put = "{} := (SELECT {}(low, high) FROM ({}) AS e);"
-        return names, build(put, one, rows.raw(type_.sql), moved)
-    put = "SELECT low, high INTO {}, {} FROM ({}) AS e;"
-    return names, build(put, low, high, moved)
