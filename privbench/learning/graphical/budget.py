@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import accumulate, combinations
 from math import ceil, log, sqrt
 from typing import Literal
 
@@ -24,7 +24,7 @@ from privbench.learning.graphical.columns import (
 )
 from privbench.learning.graphical.estimate import Floats
 from privbench.learning.graphical.joint_degrees import Clips
-from privbench.learning.graphical.siblings import pair_axis, siblings_of
+from privbench.learning.graphical.siblings import pair_axis
 from privbench.learning.graphical.sizes import MANY, ONE, contributed
 from privbench.learning.graphical.times import times_of
 from privbench.privacy import MARGIN, Accounting, DatabaseSpec, KeySpec, Measurement, noise_sd
@@ -49,9 +49,9 @@ from privbench.privacy.queries.references import KEPT, MOST_CAP, most_kept
 SIZES, REFERENCES = 0.15, 0.4
 #: Share of a tree's amount for each moment of two degrees, and most for all of them.
 MOMENT, MOMENTS = 0.02, 0.1
-#: Largest share of a tree's amount for siblings; their least and largest useful noise, as a share
-#: of the owners of several rows.
-SIBLINGS, FINE, COARSE = 0.05, 0.004, 0.02
+#: Largest share of a tree's amount for siblings; their largest useful noise, as a share of the
+#: owners of several rows; and the largest useful multiple of the amount for that.
+SIBLINGS, COARSE, FINE = 0.05, 0.02, 25.0
 #: Share of one-way marginals ("one-ways") in the budget of one-ways and pairs. At .24: 2-way
 #: divergence of coded Adult .044 for .040.
 ONE_WAYS = 0.25 / (0.25 + 0.48)
@@ -180,8 +180,8 @@ class Budget:
     associations: dict[tuple[str, str], PairBudget] = field(init=False, default_factory=dict)
     # Amount for each moment of two degrees, by their keys.
     moments: dict[DegreeKeys, float] = field(init=False, default_factory=dict)
-    # Amount for pairs of siblings of each column of an owned table.
-    siblings: dict[str, float] = field(init=False, default_factory=dict)
+    # Amount for pairs of siblings per owned table and place of a column.
+    siblings: dict[tuple[str, int], float] = field(init=False, default_factory=dict)
     # Amount per table whose attributes have a learner of their own.
     attributes: dict[str, float] = field(init=False, default_factory=dict)
 
@@ -286,20 +286,24 @@ class Budget:
 
     def _divide_siblings(self, top: str) -> float:
         """Divide a part of a tree's amount among siblings, and return what they take."""
-        tables = self.tree(top) if self.learns == "pairs" else []
-        asked = [name for name in tables for _ in siblings_of(self.spec, name, self.columns[name])]
-        most = self.total[top] * SIBLINGS / max(len(asked), 1)
-        self.siblings |= {name: self._sibling_amount(name, most) for name in {*asked}}
-        return sum(self.siblings[name] for name in asked)
+        most = self.total[top] * SIBLINGS
+        needs = sorted(need for name in self.tree(top) for need in self._sibling_needs(name))
+        costs = accumulate(need for need, *_ in needs)
+        bought = [item for item, cost in zip(needs, costs, strict=True) if cost <= most]
+        each = (most - sum(need for need, *_ in bought)) / max(len(bought), 1)
+        self.siblings |= {(name, at): min(need + each, FINE * need) for need, name, at in bought}
+        return sum(self.siblings[name, at] for _, name, at in bought)
 
-    def _sibling_amount(self, table: str, most: float) -> float:
-        """Amount for each column, by how many owners have several rows; 0 if too few."""
-        size, parent = self.sizes[table], self.spec.ancestors(table)[0]
+    def _sibling_needs(self, table: str) -> list[tuple[float, str, int]]:
+        """The least useful amount, table and place of every column, if owners have several rows."""
+        size, own = self.sizes[table], self.spec.tables[table].own
+        if self.learns != "pairs" or own is None or own.unique:
+            return []
         units = size.rows / 2 if size.units is None else float(size.units[2:].sum())
-        several = max(min(units, self.sizes[parent].weight), 1.0)
-        sd = noise_sd(Histogram(parent, ()), self.spec, max(most, 1e-12), self.accounting) / several
-        power = 1 if self.accounting == "pure" else 2
-        return 0.0 if sd > COARSE else most * min(sd / FINE, 1.0) ** power
+        several = max(min(units, self.sizes[own.parent].weight), 1.0)
+        sd = noise_sd(Histogram(own.parent, ()), self.spec, 1.0, self.accounting)
+        need = float(sd / several / COARSE) ** (1 if self.accounting == "pure" else 2)
+        return [(need, table, at) for at, item in enumerate(self.columns[table]) if item.varied]
 
     def _divide_tree(self, top: str, rest: float) -> None:
         """Divide the part of a tree's amount that remains after sizes and references."""
@@ -484,16 +488,15 @@ def sibling_questions(
     budget: Budget, table: str, variables: Sequence[Variable]
 ) -> dict[int, Measurement]:
     """Pairs of siblings by place of their column among ``variables``."""
-    own, amount = budget.spec.tables[table].own, budget.siblings.get(table, 0.0)
-    if own is None or not amount:
-        return {}
+    own = budget.spec.tables[table].own
     return {
         place: Measurement(
             Histogram(own.parent, (pair_axis(own, variables[place]),)),
             amount,
             f"siblings of {table}.{shown(variables[place].name)}",
         )
-        for place in siblings_of(budget.spec, table, budget.columns[table])
+        for (name, place), amount in budget.siblings.items()
+        if own and name == table
     }
 
 

@@ -7,7 +7,7 @@ itself is uniform and tells nothing of the row or its owner: all other laws stay
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -16,22 +16,15 @@ from scipy.optimize import minimize_scalar
 from privbench.domain import Codes
 from privbench.learning.answers import Measured
 from privbench.learning.denoise import SURE
-from privbench.learning.graphical.columns import Column, Variable
+from privbench.learning.graphical.columns import Variable
 from privbench.learning.graphical.estimate import Floats, Ints, rake
 from privbench.learning.graphical.table_model import Factor
-from privbench.privacy import DatabaseSpec, KeySpec
+from privbench.privacy import KeySpec
 from privbench.privacy.queries import Axis, Joined, PublicArray, Sibling
 from privbench.rng import generator
 
 #: Most synthetic rows on which a likeness is found: a limit on time alone.
 MOST_ROWS = 2**16
-
-
-def siblings_of(spec: DatabaseSpec, table: str, columns: Sequence[Column]) -> list[int]:
-    """Places of columns to ask for, if owners may have several rows."""
-    own = spec.tables[table].own
-    several = own is not None and not own.unique
-    return [place for place, column in enumerate(columns) if several and column.varied]
 
 
 def pair_axis(key: KeySpec, variable: Variable) -> Axis:
