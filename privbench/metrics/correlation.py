@@ -43,13 +43,6 @@ def association(columns: Sequence[Coded], ordered: Sequence[bool]) -> Floats:
     return out
 
 
-def contingency(one: OrdinalCodes, other: OrdinalCodes, shape: tuple[int, int]) -> Floats:
-    """Counts of the pairs of codes, of the given shape."""
-    codes = one.astype(np.int64) * shape[1]
-    codes += other
-    return np.bincount(codes, minlength=shape[0] * shape[1]).reshape(shape).astype(np.float64)
-
-
 def spearman(one: OrdinalCodes, other: OrdinalCodes) -> float:
     """Spearman's rank correlation of two ordered columns, ties by mid-ranks.
 

@@ -347,12 +347,25 @@ def rho_for(epsilon: float, delta: float) -> float:
     low, high = 0.0, epsilon
     while epsilon_for(high, delta) <= epsilon:
         low, high = high, 2.0 * high
+    bounds = [low, high]
+
+    def fits(rho: float) -> bool:
+        """ε rises with ρ: only what lies between two answers is converted."""
+        if bounds[0] < rho < bounds[1]:
+            bounds[epsilon_for(rho, delta) > epsilon] = rho
+        return rho <= bounds[0]
+
+    # A few secants in √ρ spare the bisection most conversions.
+    last, root = 0.0, math.sqrt(high)
+    for _ in range(6):
+        start, end = epsilon_for(last**2, delta), epsilon_for(root**2, delta)
+        if start != end:
+            last, root = root, root + (epsilon - end) * (root - last) / (end - start)
+    fits(root**2 * (1.0 - 1e-11))
+    fits(root**2 * (1.0 + 1e-11))
     for _ in range(200):
         middle = (low + high) / 2.0
-        if epsilon_for(middle, delta) <= epsilon:
-            low = middle
-        else:
-            high = middle
+        low, high = (middle, high) if fits(middle) else (low, middle)
         if high - low <= 1e-12 * high:
             break
     if low <= 0.0:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from privbench.errors import UsageError
 from privbench.files import write_text
-from privbench.workload.formats.base import WorkloadFormat, beyond, read_lines
+from privbench.workload.formats.base import WorkloadFormat, beyond, read_text
 from privbench.workload.query import Query, Workload
 from privbench_lab.formats.conjunctive import (
     NUMBER,
@@ -38,13 +38,20 @@ def _detects(path: Path) -> bool:
     """Whether the first line of the file is a query in the MSCN format."""
     if not path.is_file():
         return False
-    first = next(iter(read_lines(path)), "")
+    first = next(iter(_lines(path)), "")
     return _LINE.match(first) is not None and "||" not in first
+
+
+def _lines(path: Path) -> list[str]:
+    """The lines of a file that are not blank."""
+    # splitlines() would also split at a form feed or line separator within a literal.
+    lines = (line.removesuffix("\r") for line in read_text(path).split("\n"))
+    return [line for line in lines if line.strip()]
 
 
 def _read(path: Path) -> Workload:
     """Read one query a line; ids are q1, q2, …."""
-    lines = enumerate(read_lines(path), 1)
+    lines = enumerate(_lines(path), 1)
     return Workload(path.stem, tuple(_query(i, line, path) for i, line in lines))
 
 

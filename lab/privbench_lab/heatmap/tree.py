@@ -21,7 +21,7 @@ from psycopg import sql
 from privbench.arrays import Floats
 from privbench.learning.information import mutual_information
 from privbench.metrics import canon
-from privbench.metrics.correlation import contingency, cramers_v
+from privbench.metrics.correlation import cramers_v
 from privbench.metrics.fidelity import CodedColumn
 from privbench.postgres.connect import SELECT, Connection
 from privbench.postgres.failures import database_errors
@@ -174,7 +174,7 @@ class _Learner(Grower):
         best: tuple[float, int, Split] | None = None
         for number in scope:
             tables = [
-                contingency(
+                _contingency(
                     self.places[number][rows],
                     self.places[other][rows],
                     (len(self.occurring[number]), len(self.occurring[other])),
@@ -298,3 +298,12 @@ def _query(
         from_table(table),
         sample if share < 1 else sql.SQL(""),
     )
+
+
+def _contingency(
+    one: NDArray[np.integer], other: NDArray[np.integer], shape: tuple[int, int]
+) -> Floats:
+    """Counts of the pairs of codes, of the given shape."""
+    codes = one.astype(np.int64) * shape[1]
+    codes += other
+    return np.bincount(codes, minlength=shape[0] * shape[1]).reshape(shape).astype(np.float64)

@@ -154,7 +154,7 @@ class DegreePair:
         """
         options = list(product(self.one.clips(), self.other.clips()))
         every: list[tuple[float, float]] = [(np.inf, np.inf), *options]
-        low, middle, high = (self._means(every, rho, rho) for rho in (0.2, 0.5, 0.8))
+        low, middle, high = self._means(every, [(rho, rho) for rho in (0.2, 0.5, 0.8)])
         told = (high - low) / max(float(np.log(max(high[0], TINY) / max(low[0], TINY))), TINY)
         errors = [
             np.hypot(
@@ -170,9 +170,8 @@ class DegreePair:
 
         The correlation of presences is the same, or else ``presence``.
         """
-        each = ((rho, rho if presence is None else presence) for rho in np.tanh(GRID))
-        means = [self._means([clips], *both)[0] for both in each]
-        return np.array(means) / (clips[0] * clips[1])
+        each = [(rho, rho if presence is None else presence) for rho in np.tanh(GRID)]
+        return self._means([clips], each)[:, 0] / (clips[0] * clips[1])
 
     def joined(self, noisy: Floats, clips: Clips, sd: float, law: Noise) -> tuple[float, float]:
         """The correlations of sizes and of presences, from the moments at 1 × 1 and ``clips``."""
@@ -184,19 +183,22 @@ class DegreePair:
         means = self.moments(clips, presence)
         return _correlation(size, sd, law, means, presence, SIZE_SD), presence
 
-    def _means(self, clips: Sequence[tuple[float, float]], rho: float, presence: float) -> Floats:
-        """Means of min(d₁, c₁)·min(d₂, c₂) over rows, for correlations of sizes and presences."""
+    def _means(
+        self, clips: Sequence[tuple[float, float]], correlations: Sequence[tuple[float, float]]
+    ) -> Floats:
+        """Means of min(d₁, c₁)·min(d₂, c₂) over rows, by correlations (of sizes, of presences)."""
         uniform = (np.arange(ROWS) + 0.5) / ROWS
         score, free = ndtri(uniform), ndtri((np.arange(ROWS) * 0.6180339887498949 + 0.5) % 1.0)
         one, other = (
             np.searchsorted(np.cumsum(law.shares)[:-1], uniform, side="right")
             for law in (self.one, self.other)
         )
-        size, there = (part * score + np.sqrt(1.0 - part**2) * free for part in (rho, presence))
-        moved = _placed(other, size, there)
-        first, second = self.one.means[one], self.other.means[moved]
-        found = (np.minimum(first, c) @ np.minimum(second, d) for c, d in clips)
-        return np.array([float(each) / ROWS for each in found])
+        first, means = self.one.means[one], []
+        for both in correlations:
+            size, there = (part * score + np.sqrt(1.0 - part**2) * free for part in both)
+            second = self.other.means[_placed(other, size, there)]
+            means.append([np.minimum(first, c) @ np.minimum(second, d) for c, d in clips])
+        return np.array(means) / ROWS
 
 
 def _correlation(

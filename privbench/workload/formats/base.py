@@ -50,13 +50,6 @@ def read_text(path: Path) -> str:
         raise UsageError(f"cannot read the workload {path}: {error}.") from error
 
 
-def read_lines(path: Path) -> list[str]:
-    """The lines of a file that are not blank."""
-    # splitlines() would also split at a form feed or line separator within a literal.
-    lines = (line.removesuffix("\r") for line in read_text(path).split("\n"))
-    return [line for line in lines if line.strip()]
-
-
 def read_json(path: Path, kind: type[ParsedModel]) -> ParsedModel:
     """The JSON of a file as a pydantic model, which checks it."""
     try:
