@@ -54,6 +54,8 @@ class Metric:
 
 
 Floats = NDArray[np.float64]
+#: Facts of a column by name: numbers, moments as text, None for what there is not.
+Facts = dict[str, float | str | None]
 
 #: The percentiles that are reported.
 PERCENTILES = (50, 75, 90, 95, 99)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from pages import Page, at, wrong
 
+from privbench.metrics.values import RulePart
 from privbench.report import ComparisonDocument
 from privbench.report.html import render
 
@@ -113,8 +114,8 @@ def test_the_page_says_it_all(document, page):
     words = " ".join(" ".join(page.words).split())
     assert words.index("CONFIDENTIAL This report holds exact figures") < 250
     assert "no ε covers" in words
-    for name in ("headline", "qerror", "worst", "runtime", "work", "tables", "columns",
-                 "correlations", "fanouts", "statistics", "integrity", "queries",
+    for name in ("headline", "qerror", "worst", "runtime", "work", "tables", "values", "columns",
+                 "correlations", "fanouts", "integrity", "queries",
                  "environment"):  # fmt: skip
         assert name in page.sections, name
     worst = max((q for q in document.queries if q.qerror), key=lambda q: q.qerror or 0)
@@ -134,7 +135,12 @@ def test_data_cannot_become_markup(document):
     cells = {"labels": [evil] * 40, "real": [1 / 40] * 40, "clone": [1 / 40] * 40}
     whole = next(table for table in document.tables if table.columns)
     column = whole.columns[0].model_copy(update={"name": evil, **cells})
-    other = whole.model_copy(update={"columns": [column]})
+    part, rule = (
+        whole.values[0].model_copy(update={"name": evil}),
+        RulePart(kind="values.order", rule=evil, source=1, clone=0, error=1),
+    )
+    update = {"columns": [column], "values": [part], "rules": [rule]}
+    other = whole.model_copy(update=update)
     matrix = document.views.correlations[0].model_copy(update={"table": evil})
     views = {"correlations": [matrix]}
     hostile = document.model_copy(
@@ -148,14 +154,13 @@ def test_data_cannot_become_markup(document):
     page = Page(render(hostile))
     assert page.loads == ["data:,"]
     assert page.scripts == Page(render(document)).scripts
-    assert sum(evil in word for word in page.words) >= 4
+    assert sum(evil in word for word in page.words) >= 6
 
 
 def test_an_empty_comparison_has_a_page(document):
     empty = document.model_copy(
         update={
             "tables": [], "integrity": [], "queries": [], "work": None, "plans": None,
-            "statistics": None,
             "views": type(document.views)(),
             "qerror": document.qerror.model_copy(
                 update={"overall": None, "by_joins": {}, "by_third": {}}
