@@ -171,7 +171,7 @@ class LogReporter(Reporter):
         self._wait(_SILENCE)
 
     def advance(self, what: str, done: int, total: int | None = None) -> None:
-        """Note where the stage is: ``learn 4 of 15: public.orders``."""
+        """Note it: ``learn 4 of 15: public.orders``."""
         verb, _, name = what.partition(" ")
         count = f" {done:,}" + (f" of {total:,}" if total else "") if done else ""
         self._where = f"{verb}{count}" + (f": {name}" if name else "")

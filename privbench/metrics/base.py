@@ -54,7 +54,7 @@ class Metric:
 
 
 Floats = NDArray[np.float64]
-#: Facts of a column by name: numbers, moments as text, None for what there is not.
+#: Facts by name; moments are text.
 Facts = dict[str, float | str | None]
 
 #: The percentiles that are reported.

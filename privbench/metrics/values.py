@@ -27,8 +27,8 @@ from privbench.schema import Column, Table
 VALUES = Metric(
     name="values",
     title="Values of columns",
-    meaning="A column's largest error: of NULL's share, of mean, quantiles and ends in units of its"
-    " spread, or |ln| of a ratio (distinct values, sum, length).",
+    meaning="A column's largest error: of NULL's share, of mean, quantiles and ends in its spread, "
+    "or |ln| of a ratio (distinct values, sum, length).",
     headline="values.worst.p50",
     good=0.2,
     fair=0.5,
@@ -181,7 +181,7 @@ def _columns(
 
 
 def _number(column: Column) -> sql.Composed | None:
-    """SQL of finite values as numbers, of moments in seconds; None without an order."""
+    """SQL of finite numbers, moments in seconds; None without an order."""
     order = canon.order_type(column)
     if order is None:
         return None
@@ -209,7 +209,6 @@ def _facts(side: Connection, table: Table, column: Column) -> dict[str, float | 
 
 
 def _shown(column: Column, facts: Mapping[str, float | None]) -> Facts:
-    """The facts with moments as text."""
     moments = _POINTS if canon.order_type(column) == "timestamp" else ()
     return {
         name: str(np.datetime64(round(value), "s")) if name in moments and value else value
@@ -287,7 +286,7 @@ def _linear(factor: float, by: float, near: Callable[..., Any], values: Floats) 
 def _true(
     rows: Floats, kinds: Sequence[str]
 ) -> Iterator[tuple[tuple[int, ...], str, _Keeps, float]]:
-    """Identities of 99 % of the rows, orders of 99.8 %; what chance would lose is 1 of identities.
+    """Identities of 99 % of the rows, orders of 99.8 %; with each, what chance would lose.
 
     Columns that one identity links take no part in another.
     """

@@ -88,8 +88,12 @@ def learned(tables: Iterable[TablePart]) -> list[TablePart]:
 
 
 def _values(tables: Iterable[TablePart]) -> dict[str, SummaryPart | None]:
-    """Summaries of the errors of columns, rules and sizes."""
+    """Summaries of errors; without a rule none is broken."""
     errors = [(kind, error) for table in learned(tables) for error, kind, _ in table.errors]
+    measured = dict(errors)
+    if "values.nulls" in measured:
+        rules = ("values.order", "values.identity")
+        errors += [(kind, 0.0) for kind in rules if kind not in measured]
     return {kind: summarise(error for each, error in errors if each == kind) for kind in KINDS}
 
 

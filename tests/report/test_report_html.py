@@ -128,6 +128,19 @@ def test_the_page_says_it_all(document, page):
         assert needed in words, needed
 
 
+def test_a_query_that_finds_nothing_says_why(document):
+    query = next(q for q in document.queries if "readers r JOIN loans" in q.sql)
+    dead = query.clone.model_copy(update={"rows": 0})
+    few = next(t for t in document.tables if t.name == "public.readers")
+    update = {
+        "queries": [query.model_copy(update={"clone": dead, "qerror": 99.0})],
+        "tables": [few.model_copy(update={"source_rows": 10})],
+    }
+    words = " ".join(Page(render(document.model_copy(update=update))).words)
+    assert "public.readers has 10 rows: a look-up, private" in words
+    assert "a look-up, private" not in " ".join(Page(render(document)).words)
+
+
 def test_data_cannot_become_markup(document):
     evil = "</script><script>alert(1)</script><img src=x onerror=alert(1)>"
     query = document.queries[0].model_copy(update={"id": evil, "sql": evil, "qerror": 999.0})

@@ -49,7 +49,7 @@ def _why(query: QueryPart, document: ComparisonDocument) -> list[str]:
 
 
 def values(document: ComparisonDocument) -> dict[str, object]:
-    """Tables with their columns, those that differ most first."""
+    """Tables, those that differ most first."""
     there = [table for table in document.tables if table.clone_rows is not None]
     return {"tables": sorted(there, key=lambda table: table.worst, reverse=True)}
 

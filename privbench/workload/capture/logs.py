@@ -32,7 +32,7 @@ PLAN_FORM = "its plan is logged as XML or YAML"
 
 
 def _words(*english: str) -> tuple[dict[str, str], str]:
-    """Words of the server in all its languages, each with the English one, and their pattern."""
+    """Words in all languages of the server, each with the English one, and their pattern."""
     found = {word: word for word in english} | {
         language[word]: word
         for language in LOGS["languages"].values()
@@ -338,9 +338,9 @@ def _files(paths: Sequence[str | Path]) -> list[Path]:
 
 
 def _one_format(files: Sequence[Path]) -> list[Path]:
-    """One file of each log that a server wrote in several formats, whose names differ in it alone.
+    """One file of each log that a server wrote in several formats, and of a file named twice.
 
-    Empty files come last. A file that is named twice counts once, too.
+    Names of such files differ in the format alone. Empty ones come last.
     """
     chosen: dict[str, Path] = {}
     for form in (".csv", ".json", ".log", ""):

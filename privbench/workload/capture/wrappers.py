@@ -63,7 +63,7 @@ def _after(form: re.Pattern[str], line: str) -> str:
 
 
 def _within(line: str) -> str | None:
-    """The server's text in an object, or in a field of one that is spread over several lines."""
+    """The server's text in an object, or in one of its fields on a line of its own."""
     text = line.strip().removeprefix("[").rstrip(",]")
     try:
         outer = json.loads(f"{{{text}}}" if text.startswith('"') else text)
