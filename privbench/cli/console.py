@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Sequence
 from contextvars import ContextVar
+from threading import Timer
 from typing import Any, TextIO
 
 import click
@@ -24,8 +25,8 @@ from privbench.pipeline.progress import Reporter, StageTime
 
 LOG = logging.getLogger("privbench")
 
-#: Seconds after which a long stage logs its progress, if there are no progress bars.
-_SILENCE = 30
+#: Seconds until a long stage logs where it is, and between such lines.
+_FIRST, _SILENCE = 4, 29
 
 #: Whether the command line agrees that a release costs more than was asked for.
 PAY_AGAIN: ContextVar[bool] = ContextVar("pay_again", default=False)
@@ -142,29 +143,47 @@ def choose(question: str, answers: Sequence[str]) -> int:
 
 
 class LogReporter(Reporter):
-    """Writes one log line for each stage, and during a long stage one every half minute.
+    """Writes one log line for each stage, and during a long one where it is.
 
     ``arguments`` are those of the command line.
     """
 
-    _last = 0.0
+    _timer: Timer | None = None
+    _where = ""
 
     def __init__(self, arguments: Sequence[str] = ()) -> None:
         super().__init__()
         self._arguments = arguments
 
     def begin(self, name: str) -> None:
-        """Count the seconds from here."""
-        self._last = time.monotonic()
+        """Wait for the first line."""
+        self._where = name
+        self._wait(_FIRST)
+
+    def _wait(self, seconds: float) -> None:
+        LogReporter.broken(self)
+        self._timer = Timer(seconds, self._tell)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _tell(self) -> None:
+        LOG.info("%s", self._where)
+        self._wait(_SILENCE)
 
     def advance(self, what: str, done: int, total: int | None = None) -> None:
-        """Write where the stage is, if nothing was written for long."""
-        if time.monotonic() - self._last >= _SILENCE:
-            self._last = time.monotonic()
-            LOG.info("%s: %s", what, f"{done:,} of {total:,}" if total else f"{done:,}")
+        """Note it: ``learn 4 of 15: public.orders``."""
+        verb, _, name = what.partition(" ")
+        count = f" {done:,}" + (f" of {total:,}" if total else "") if done else ""
+        self._where = f"{verb}{count}" + (f": {name}" if name else "")
+
+    def broken(self) -> None:
+        """Tell no more."""
+        if self._timer is not None:
+            self._timer.cancel()
 
     def end(self, stage: StageTime) -> None:
         """Write the stage's line."""
+        LogReporter.broken(self)
         fields = {"stage": stage.name, "seconds": round(stage.seconds, 3)}
         LOG.info(
             "%s: %.1f s, peak %.0f MiB",

@@ -3,10 +3,10 @@
 from privbench.metrics.base import Grade, Metric
 from privbench.metrics.kld import KLD, TVD
 from privbench.metrics.qerror import QERROR
-from privbench.metrics.statistics import STATISTICS
+from privbench.metrics.values import VALUES
 from privbench.metrics.work import PLAN, RUNTIME, WORK
 
 #: Every metric, in the order of reports.
-METRICS: tuple[Metric, ...] = (QERROR, RUNTIME, WORK, PLAN, KLD, TVD, STATISTICS)
+METRICS: tuple[Metric, ...] = (QERROR, RUNTIME, WORK, PLAN, VALUES, KLD, TVD)
 
 __all__ = ["METRICS", "Grade", "Metric"]

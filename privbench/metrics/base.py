@@ -54,6 +54,8 @@ class Metric:
 
 
 Floats = NDArray[np.float64]
+#: Facts by name; moments are text.
+Facts = dict[str, float | str | None]
 
 #: The percentiles that are reported.
 PERCENTILES = (50, 75, 90, 95, 99)

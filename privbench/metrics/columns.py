@@ -1,12 +1,12 @@
 """Which columns of a table are compared, and how their values become cells.
 
 A column with at most 256 distinct values in the source keeps its values. One with more, of a type
-with an order, is cut into bins: the config's public ones, or else 64 of equal mass in the source
-(in a seeded sample of about a million rows, where the table has more). Other wide columns are free
-text, and are left out, as are columns that a fit fills with placeholders. All of this reads the
-source: CONFIDENTIAL.
+with an order, is cut into bins: the config's public ones, or else 64 of equal mass in the source.
+Other wide columns are free text, and are left out, as are columns that a fit fills with
+placeholders. All of this reads the source: CONFIDENTIAL.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
@@ -28,11 +28,8 @@ from privbench.schema import Column, Table, TableName
 FEW = 256
 #: Bins where the config names none.
 BINS = 64
-#: About so many rows of a larger table are sampled for its quantiles.
-SAMPLE = 1_000_000
-# Number of rows that usually suffice to find that a column has many distinct values.
-_GLANCE = 20_000
-
+#: Why columns are left out that a fit fills with placeholders.
+PLACEHOLDERS = "placeholders, of which no value is measured"
 How = Literal["values", "public bins", "source quantiles"]
 
 
@@ -79,11 +76,11 @@ def is_public(config: Config | None, table: Table) -> bool:
 
 
 def plan(
-    connection: Connection, table: Table, config: Config | None, rows: int = 0
+    connection: Connection, table: Table, config: Config | None, distinct: Mapping[str, float]
 ) -> tuple[list[CellPlan], dict[str, str]]:
     """Decide how columns of a table are compared, and why others are not; reads the source's rows.
 
-    The config may hold public bins; `rows` is the table's number of rows, 0 if it is not known.
+    The config may hold public bins; `distinct` are the columns' numbers of distinct values.
     """
     known = section(config, table).columns
     delta = (config or Config()).privacy.delta
@@ -97,10 +94,11 @@ def plan(
         if reason is None and said is not None and said.kind in ("text", "skip"):
             reason = "free text by the config" if said.kind == "text" else "skipped by the config"
         if reason is None and column.name in made:
-            reason = "placeholders, of which no value is measured"
+            reason = PLACEHOLDERS
         if reason is None and column.type.base in DOCUMENTS and not is_public(config, table):
             reason = "documents, of which paths are measured"
-        found = reason or _cells(connection, table, column, said, rows)
+        few = distinct.get(column.name, 0) <= FEW
+        found = reason or _cells(connection, table, column, said, few)
         if isinstance(found, str):
             left_out[column.name] = found
         else:
@@ -123,16 +121,16 @@ def key_kind(table: Table, column: str) -> str | None:
 
 
 def _cells(
-    connection: Connection, table: Table, column: Column, known: ColumnConfig | None, rows: int
+    connection: Connection, table: Table, column: Column, known: ColumnConfig | None, few: bool
 ) -> CellPlan | str:
     with database_errors("looking at a column", table.key):
-        if _distinct(connection, table, column) <= FEW:
+        if few:
             return CellPlan(column, "values")
         order = canon.order_type(column)
         if order is None:
             return f"more than {FEW} distinct values without an order"
         how: How = "source quantiles"
-        query = _quantiles(table, column, order, rows)
+        query = _quantiles(table, column, order)
         if known is not None and known.min is not None and known.max is not None:
             how, query = "public bins", _public_edges(column, order, known)
         row = connection.execute(query).fetchone()
@@ -145,40 +143,14 @@ def count(connection: Connection, query: sql.Composed) -> int:
     return int(row[0]) if row else 0
 
 
-def _distinct(connection: Connection, table: Table, column: Column) -> int:
-    """Number of distinct values, counted no further than one past `FEW`."""
-    found = _distinct_of(connection, table, column, build("LIMIT {}", _GLANCE))
-    return found if found > FEW else _distinct_of(connection, table, column, sql.SQL(""))
-
-
-def _distinct_of(
-    connection: Connection, table: Table, column: Column, limit: sql.Composable
-) -> int:
-    query = SELECT + build(
-        "pg_catalog.count(*) FROM"
-        " (SELECT DISTINCT {value} FROM (SELECT {name} FROM {table}"
-        " WHERE {name} IS NOT NULL {limit}) AS r LIMIT {few}) AS d",
-        value=canon.text(column, sql.Identifier(column.name)),
-        name=column.name,
-        table=from_table(table),
-        limit=limit,
-        few=FEW + 1,
-    )
-    return count(connection, query)
-
-
-def _quantiles(table: Table, column: Column, order: str, rows: int) -> sql.Composed:
+def _quantiles(table: Table, column: Column, order: str) -> sql.Composed:
     """Bins of equal mass in the source."""
-    sample: sql.Composable = sql.SQL("")
-    if rows > SAMPLE:
-        sample = build("TABLESAMPLE BERNOULLI ({}) REPEATABLE (1)", 100 * SAMPLE / rows)
     shares = "{" + ",".join(str(i / BINS) for i in range(BINS)) + "}"
     return SELECT + build(
         "pg_catalog.array_agg({label} ORDER BY v) FROM (SELECT DISTINCT pg_catalog.unnest("
         "pg_catalog.percentile_disc({shares}::double precision[])"
         " WITHIN GROUP (ORDER BY {value})) AS v"
-        " FROM {table} {sample} WHERE {name} IS NOT NULL) AS q",
-        sample=sample,
+        " FROM {table} WHERE {name} IS NOT NULL) AS q",
         label=canon.label(order, sql.Identifier("v")),
         shares=sql.Literal(shares),
         value=canon.canonical(column, sql.Identifier(column.name)),

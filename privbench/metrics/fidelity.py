@@ -8,7 +8,7 @@ kept with the probability that fits, by a seeded draw.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -185,22 +185,21 @@ def fidelity(
     source: Snapshot,
     clone: Snapshot,
     table: Table,
-    there: Iterable[str],
+    distinct: Mapping[str, float],
     config: Config | None = None,
     rows: tuple[int, int] = (0, 0),
 ) -> TableFidelity:
     """Read one table of both databases, to be compared by `TableFidelity.measured`.
 
-    `there` are the columns that the clone has; others are left out. The config may hold public
-    bins. If `rows`, the numbers of rows of both tables, are known, very large tables are sampled
-    (`share`).
+    `distinct` are the columns that the clone has, with the source's numbers of distinct values;
+    others are left out. The config may hold public bins. If `rows`, the numbers of rows of both
+    tables, are known, very large tables are sampled (`share`).
     """
-    cells, left_out = plan_cells(source.connection, table, config, rows[0])
-    present = set(there)
+    cells, left_out = plan_cells(source.connection, table, config, distinct)
     for cell in cells:
-        if cell.column.name not in present:
+        if cell.column.name not in distinct:
             left_out[cell.column.name] = "missing in the clone"
-    cells = [cell for cell in cells if cell.column.name in present]
+    cells = [cell for cell in cells if cell.column.name in distinct]
     shares = share(rows[0], len(cells)), share(rows[1], len(cells))
     wanted = [(cell.expression, cell.column.name) for cell in cells]
     columns: list[CodedColumn] = []
@@ -208,20 +207,3 @@ def fidelity(
         sides = source.stream(table, wanted), clone.stream(table, wanted)
         columns = encode(cells, *sides, shares)
     return TableFidelity(tuple(columns), left_out, shares)
-
-
-def overall(tables: Iterable[TableFidelity], way: int) -> tuple[float, float] | None:
-    """Mean KLD and TVD over all λ-way sets of the tables, or None without one.
-
-    Tables of fewer than `FEW_ROWS` rows in the source are left out, unless all are so small.
-    """
-    known = [table for table in tables if way in table.divergence]
-    large = [table for table in known if table.rows >= FEW_ROWS]
-    found = [table.divergence[way] for table in large or known]
-    sets = sum(figures.sets for figures in found)
-    if sets == 0:
-        return None
-    return (
-        sum(figures.kld * figures.sets for figures in found) / sets,
-        sum(figures.tvd * figures.sets for figures in found) / sets,
-    )

@@ -151,6 +151,7 @@ def load(
         as_role=as_role,
         mark=job.mark if job else None,
     )
+    check_target(None, target_dsn, replace=replace or job is not None)
     if dry_run:
         with teller.stage("rehearse the schema"), opened() as loader, loader.rehearsal():
             return LoadReport({}, {}, (), (), tuple(loader.lost), found.promise.private)
@@ -270,14 +271,14 @@ def refuse_sources(target_dsn: str, ledger: str | None, *, empty: bool = False) 
         )
 
 
-def check_target(source: str, target_dsn: str, *, replace: bool) -> None:
-    """Refuse a target that a load would refuse, before the user is asked to confirm anything.
+def check_target(source: str | None, target_dsn: str, *, replace: bool) -> None:
+    """Refuse a target that a load would refuse, before anything is asked or sampled.
 
     Ledgers are not read.
     """
     with contextlib.ExitStack() as stack:
         other = stack.enter_context(reading(target_dsn))
-        one = None if is_file(source) else stack.enter_context(reading(source))
+        one = None if not source or is_file(source) else stack.enter_context(reading(source))
         target.refuse_source(other, one)
         if not replace:
             refuse_unfinished(other)

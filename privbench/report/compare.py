@@ -18,6 +18,7 @@ from privbench.report.document import (
     ComparisonDocument,
     ModelPart,
     QueryPart,
+    SidePart,
     WorkloadPart,
 )
 from privbench.report.gates import Gate, parse
@@ -53,7 +54,7 @@ def _put(path: Path, text: str) -> None:
 def compare(
     source_dsn: str,
     target_dsn: str,
-    workload: Workload | str | Path,
+    workload: Workload | str | Path | None,
     config: Config | None = None,
     out_dir: str | Path | None = None,
     gates: Sequence[str] = (),
@@ -74,11 +75,10 @@ def compare(
     it stopped when it is started again with the same ``out_dir``. A failed gate raises nothing
     here: see `ComparisonDocument.failed` and `privbench.report.gates.enforce`.
 
-    The config names the schemas, public tables and public bins. comparison.json, report.html,
-    report.md and the replay's log go to ``out_dir``, and gates and integrity checks as JUnit XML to
-    ``junit``, where these are given. Unless ``options`` say otherwise, the source is also run
-    against itself, and every query is explained on both sides, which gives work discrepancy and
-    plan agreement.
+    Without a workload the rows alone are compared. The config names the schemas, public tables and
+    public bins. The report and the replay's log go to ``out_dir``, gates and integrity checks as
+    JUnit XML to ``junit``. Unless ``options`` say otherwise, the source is also run against itself,
+    and every query is explained on both sides.
 
     * ``gates``: conditions under which the comparison fails, as ``qerror.p95 > 5``.
     * ``baseline``: comparison.json of an earlier comparison to measure drift against, which may be
@@ -94,7 +94,9 @@ def compare(
     """
     how: ReplayOptions = {"floor": True, "explain": True, **options}
     wanted = parse(gates)
-    queries = workload if isinstance(workload, Workload) else read(workload)
+    queries = workload or Workload("none", ())
+    if not isinstance(queries, Workload):
+        queries = read(queries)
     old = earlier.read(baseline) if baseline is not None else None
     if old is not None:
         earlier.require_same(old, queries, other_workload)
@@ -102,8 +104,9 @@ def compare(
     if folder is not None:
         with file_errors(f"cannot make the folder {folder}"):
             make_folder(folder)
-    left_out = _left_out(how["floor"], how["explain"], distributions)
-    schema = schema_of(source_dsn, config)
+    left_out = _left_out(len(queries), how["floor"], how["explain"], distributions)
+    with stage("read the schema"):
+        schema = schema_of(source_dsn, config)
     _check_gates(wanted, schema, left_out, old is not None)
     if model is not None:
         _check_model(model, schema)
@@ -127,16 +130,15 @@ def compare(
     return document
 
 
-def _left_out(floor: bool, explain: bool, distributions: bool) -> tuple[str, ...]:
+def _left_out(queries: int, floor: bool, explain: bool, distributions: bool) -> tuple[str, ...]:
     """Prefixes of the names of figures that this comparison does not measure."""
-    found: list[str] = []
-    if not floor:
-        found += ["runtime.floor.", "runtime.beyond_floor", "replay.unstable"]
-    if not explain:
-        found += ["work.", "plan."]
-    if not distributions:
-        found += ["kld.", "tvd."]
-    return tuple(found)
+    replayed = ("qerror.", "runtime.", "replay.", "work.", "plan.")
+    return (
+        *(() if queries else replayed),
+        *(() if floor else ("runtime.floor.", "runtime.beyond_floor", "replay.unstable")),
+        *(() if explain else ("work.", "plan.")),
+        *(() if distributions else ("kld.", "tvd.", "values.")),
+    )
 
 
 def _check_gates(
@@ -175,8 +177,8 @@ def _document(
     document = ComparisonDocument(
         privbench=version("privbench"),
         created=datetime.now(UTC).replace(microsecond=0),
-        source=parts.side(ran.sides[parts.SOURCE]),
-        clone=parts.side(ran.sides[parts.CLONE]),
+        source=SidePart.model_validate(ran.sides[parts.SOURCE], from_attributes=True),
+        clone=SidePart.model_validate(ran.sides[parts.CLONE], from_attributes=True),
         workload=WorkloadPart(
             name=queries.name,
             queries=len(answered),
@@ -193,10 +195,9 @@ def _document(
         figures={},
         work=parts.work_summary(answered),
         plans=parts.plans_part(answered),
-        statistics=found.statistics,
         views=found.views,
         sections=found.sections,
         model=None if model is None else ModelPart.model_validate(model, from_attributes=True),
     )
-    named = figures.collect(document, found.fidelity.values())
+    named = figures.collect(document)
     return document.model_copy(update={"figures": named})

@@ -6,17 +6,18 @@ from typing import Any, Literal
 from pydantic import Field
 
 from privbench.metrics.base import Part, SummaryPart
+from privbench.metrics.columns import PLACEHOLDERS
 from privbench.metrics.fanout import FanoutPart
 from privbench.metrics.integrity import CheckPart
 from privbench.metrics.kld import DivergencePart
 from privbench.metrics.plans import WorkPart
 from privbench.metrics.qerror import QErrorPart
-from privbench.metrics.statistics import StatisticPart
+from privbench.metrics.values import ColumnValuesPart, RulePart, ratio
 from privbench.metrics.work import QueryWorkPart
 from privbench.workload.query import Refusal
 
 #: The version grows when a field changes its meaning or is removed, not when a field is added.
-SCHEMA_VERSION: Literal[3] = 3
+SCHEMA_VERSION: Literal[4] = 4
 
 CONFIDENTIAL = (
     "This report holds exact figures of the source database. It is for the data's owner alone: "
@@ -155,6 +156,29 @@ class TablePart(Part):
     # Shares of the source's and the clone's rows that were compared: below 1 for very large
     # tables.
     shares: tuple[float, float] = (1.0, 1.0)
+    # Bytes of the table and of its indexes on disk.
+    source_bytes: tuple[int, int] = (0, 0)
+    clone_bytes: tuple[int, int] = (0, 0)
+    values: list[ColumnValuesPart] = Field(default_factory=list)  # of every column
+    rules: list[RulePart] = Field(default_factory=list)  # orders and identities
+
+    @property
+    def errors(self) -> list[tuple[float, str, str]]:
+        """Error, figure, and column or rule."""
+        size = ratio(sum(self.source_bytes), sum(self.clone_bytes))
+        columns = [c for c in self.values if self.left_out.get(c.name) != PLACEHOLDERS]
+        found = [(error, kind, c.name) for c in columns for kind, error in c.errors.items()]
+        return [
+            *found,
+            *((r.error, r.kind, r.rule) for r in self.rules),
+            (size, "values.bytes", ""),
+        ]
+
+    @property
+    def worst(self) -> tuple[float, str, str]:
+        """The largest of `errors` of values."""
+        own = [error for error in self.errors if error[1].startswith("values.")]
+        return max(error for error in own if error[1] != "values.worst")
 
 
 class GatePart(Part):
@@ -225,20 +249,6 @@ class PlansPart(Part):
     execution: SummaryPart | None  # discrepancy of execution time as the server measures it
 
 
-class StatisticsPart(Part):
-    """Agreement of ``pg_stats``, which the planner reads."""
-
-    # Side to the tables whose columns have no statistics there: they need ANALYZE, or hold
-    # no row, or the role may not read them.
-    absent: dict[str, list[str]]
-    n_distinct: SummaryPart | None
-    null_frac: SummaryPart | None
-    mcv: SummaryPart | None
-    correlation: SummaryPart | None
-    avg_width: SummaryPart | None
-    columns: list[StatisticPart]  # columns with statistics on both sides
-
-
 class ChangePart(Part):
     """A figure, of a comparison or of one query, in the baseline and now."""
 
@@ -272,7 +282,7 @@ class DriftPart(Part):
 class ComparisonDocument(Part):
     """Everything that a comparison found. CONFIDENTIAL, and no release may depend on it."""
 
-    schema_version: Literal[3] = SCHEMA_VERSION
+    schema_version: Literal[4] = SCHEMA_VERSION
     confidential: str = CONFIDENTIAL
     privbench: str
     created: datetime
@@ -291,7 +301,6 @@ class ComparisonDocument(Part):
     gates: list[GatePart] = Field(default_factory=list)
     work: WorkSummaryPart | None = None  # work discrepancy; None where nothing was explained
     plans: PlansPart | None = None  # plan agreement; None likewise
-    statistics: StatisticsPart | None = None  # agreement of ``pg_stats``
     drift: DriftPart | None = None  # against the baseline, where one was given
     # What the pictures of the HTML report are drawn from.
     views: ViewsPart = Field(default_factory=ViewsPart)

@@ -1,9 +1,11 @@
 """The flat table of named figures that gates and short reports read."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from typing import Any
 
-from privbench.metrics.fidelity import WAYS, TableFidelity, overall
+from privbench.metrics.base import SummaryPart, summarise
+from privbench.metrics.fidelity import FEW_ROWS, WAYS
+from privbench.metrics.values import KINDS
 from privbench.report.document import ComparisonDocument, TablePart
 
 #: Suffixes of the names of the figures that summarise a distribution.
@@ -25,11 +27,6 @@ _SPREADS = {
     "plan.estimates.clone": "plans.clone_estimates",
     "plan.planning": "plans.planning",
     "plan.execution": "plans.execution",
-    "stats.n_distinct": "statistics.n_distinct",
-    "stats.null_frac": "statistics.null_frac",
-    "stats.mcv": "statistics.mcv",
-    "stats.correlation": "statistics.correlation",
-    "stats.avg_width": "statistics.avg_width",
 }
 #: Figures that are one number of the document.
 _PLAIN = {
@@ -46,22 +43,20 @@ _MADE = ("replay.timeouts", "replay.errors", "integrity.violations", "rows.max_d
 
 def names(tables: Iterable[str], left_out: tuple[str, ...] = ()) -> frozenset[str]:
     """Every figure that a comparison of these tables may have; some prefixes are left out."""
-    spread = {f"{kind}.{p}" for kind in _SPREADS for p in POINTS}
+    spread = {f"{kind}.{p}" for kind in (*_SPREADS, *KINDS) for p in POINTS}
     ways = {f"{kind}.{way}" for kind in ("kld", "tvd") for way in WAYS}
     by_table = {f"{name}[{table}]" for table in tables for name in ways}
     found = {*spread, *ways, *by_table, *_PLAIN, *_MADE}
     return frozenset(name for name in found if not name.startswith(left_out))
 
 
-def collect(
-    document: ComparisonDocument, fidelity: Collection[TableFidelity]
-) -> dict[str, float | None]:
+def collect(document: ComparisonDocument) -> dict[str, float | None]:
     """The figures of a comparison by name; None for a figure that could not be computed."""
     found: dict[str, float | None] = dict.fromkeys(
         sorted(names(part.name for part in document.tables))
     )
-    for name, place in _SPREADS.items():
-        summary = _at(document, place)
+    spreads = {name: _at(document, place) for name, place in _SPREADS.items()}
+    for name, summary in (spreads | _values(document.tables)).items():
         if summary is not None:
             found |= {f"{name}.{point}": getattr(summary, point) for point in POINTS}
     for name, place in _PLAIN.items():
@@ -70,16 +65,36 @@ def collect(
     found["replay.timeouts"] = float(sum(document.replay.timeouts.values()))
     found["replay.errors"] = float(sum(document.replay.errors.values()))
     found["integrity.violations"] = float(sum(check.violations for check in document.integrity))
-    found["rows.max_difference"] = max(map(_rows, document.tables), default=None)
-    for way in WAYS:
-        means = overall(fidelity, way)
-        if means is not None:
-            found[f"kld.{way}"], found[f"tvd.{way}"] = means
-    for part in document.tables:
+    tables = document.tables
+    rows = [*learned(tables), *(table for table in tables if table.public)]
+    found["rows.max_difference"] = max(map(rows_apart, rows), default=None)
+    for way in map(str, WAYS):
+        known = learned(table for table in tables if way in table.divergence)
+        parts = [table.divergence[way] for table in known]
+        if sets := sum(part.sets for part in parts):
+            found[f"kld.{way}"] = sum(part.kld * part.sets for part in parts) / sets
+            found[f"tvd.{way}"] = sum(part.tvd * part.sets for part in parts) / sets
+    for part in tables:
         for number, figures in part.divergence.items():
             found[f"kld.{number}[{part.name}]"] = figures.kld
             found[f"tvd.{number}[{part.name}]"] = figures.tvd
     return found
+
+
+def learned(tables: Iterable[TablePart]) -> list[TablePart]:
+    """Tables that a fit learns; those of a few rows are left out, unless all are so small."""
+    some = [table for table in tables if not table.public]
+    return [table for table in some if table.source_rows >= FEW_ROWS] or some
+
+
+def _values(tables: Iterable[TablePart]) -> dict[str, SummaryPart | None]:
+    """Summaries of errors; without a rule none is broken."""
+    errors = [(kind, error) for table in learned(tables) for error, kind, _ in table.errors]
+    measured = dict(errors)
+    if "values.nulls" in measured:
+        rules = ("values.order", "values.identity")
+        errors += [(kind, 0.0) for kind in rules if kind not in measured]
+    return {kind: summarise(error for each, error in errors if each == kind) for kind in KINDS}
 
 
 def _at(document: ComparisonDocument, place: str) -> Any:
@@ -90,6 +105,6 @@ def _at(document: ComparisonDocument, place: str) -> Any:
     return found
 
 
-def _rows(part: TablePart) -> float:
+def rows_apart(part: TablePart) -> float:
     """Difference of a table's row counts in per cent of the source's, floored at one row."""
     return 100.0 * abs(part.source_rows - (part.clone_rows or 0)) / max(part.source_rows, 1)

@@ -67,10 +67,10 @@ class Gate:
 
         >>> Gate.parse("qerror.p95 > 5")
         Gate(figure='qerror.p95', sign='>', limit=5.0, other=None)
-        >>> Gate.parse("runtime.p50 > 2 * runtime.floor.p50").other
+        >>> Gate.parse("runtime.p50 > 2 * runtime.floor.median").other
         'runtime.floor.p50'
         """
-        found = _GATE.match(text)
+        found = _GATE.match(re.sub(r"\.median\b", ".p50", text))
         if found is None:
             raise UsageError(
                 f"{text!r} is not a gate.",

@@ -12,8 +12,10 @@ from privbench.metrics import Grade, Metric
 from privbench.metrics.fidelity import FEW_ROWS
 from privbench.metrics.kld import KLD
 from privbench.metrics.qerror import QERROR
+from privbench.metrics.values import VALUES
 from privbench.metrics.work import RUNTIME, WORK
 from privbench.report.document import ComparisonDocument, GatePart
+from privbench.report.figures import learned, rows_apart
 from privbench.report.parts import CLONE, SOURCE
 from privbench.report.templates import template
 from privbench.report.text import few, number, per_cent, percent
@@ -46,9 +48,9 @@ class Headline:
 
 def headlines(document: ComparisonDocument) -> list[Headline]:
     """The figures that stand for the whole comparison, metrics first."""
-    found = [_qerror(document), _runtime(document)]
+    found = [_qerror(document), _runtime(document)] if document.queries else []
     found += [_work(document)] if document.work else []
-    found.append(_kld(document))
+    found += [_values(document), _kld(document)]
     found += [_plans(document)] if document.plans else []
     return [*found, _integrity(document), _rows(document)]
 
@@ -126,10 +128,24 @@ def _is_beyond(document: ComparisonDocument) -> bool:
     return share > 0.5 + 1 / math.sqrt(queries.n)
 
 
+def _values(document: ComparisonDocument) -> Headline:
+    """It names the worst table and its column or rule."""
+    worst = max(((table.worst, table.name) for table in learned(document.tables)), default=None)
+    asides = []
+    if worst:
+        (error, kind, place), table = worst
+        asides.append((f"worst: {table} {place}: {kind.split('.')[1]} {number(error)}", ""))
+    grade = VALUES.grade(document.figures[VALUES.headline])
+    return _metric(document, VALUES, "Values, median column", grade, *asides)
+
+
 def _kld(document: ComparisonDocument) -> Headline:
     """The headline of the 2-way KLD; it has no grade where all tables are too small."""
     figures = document.figures
     asides = [(f"2-way total variation distance {number(figures['tvd.2'])}", "tvd.2")]
+    apart = [(t.divergence["2"].kld, t.name) for t in document.tables if "2" in t.divergence]
+    if apart:
+        asides.append((f"worst: {max(apart)[1]}", ""))
     small = sum(table.source_rows < FEW_ROWS for table in document.tables)
     if small:
         asides.append((f"{_tables(small)} under {FEW_ROWS} rows left out", ""))
@@ -179,12 +195,14 @@ def _rows(document: ComparisonDocument) -> Headline:
     if value is not None:
         grade = "good" if value <= 5 else "fair" if value <= 20 else "poor"
     total = sum(table.source_rows for table in document.tables)
+    worst = max(learned(document.tables), key=rows_apart, default=None)
+    said = (f"{worst.name}; " if worst else "") + number(total)
     return Headline(
         "Row counts, worst table",
         per_cent(value),
         grade,
         "The largest difference between a table's number of rows in the clone and in the source.",
-        ((f"{number(total)} rows in the source, {_tables(len(document.tables))}", ""),),
+        ((f"{said} rows in the source, {_tables(len(document.tables))}", ""),),
         "rows.max_difference",
     )
 

@@ -1,6 +1,6 @@
 """Measurements of a comparison besides the replay: tables, rows and statistics of both sides."""
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,14 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privbench.config import Config
-from privbench.metrics import integrity, statistics
-from privbench.metrics.base import Floats, summarise
+from privbench.metrics import integrity, values
+from privbench.metrics.base import Floats
 from privbench.metrics.columns import is_public
 from privbench.metrics.correlation import association, mean_difference
 from privbench.metrics.fanout import FanoutPart, fanout
 from privbench.metrics.fidelity import CodedColumn, TableFidelity, fidelity
 from privbench.metrics.integrity import CheckPart
-from privbench.metrics.statistics import ColumnStatistics
 from privbench.postgres.connect import Connection
 from privbench.postgres.introspect import introspect
 from privbench.postgres.reading import reading
@@ -25,13 +24,11 @@ from privbench.report.document import (
     ColumnPart,
     CorrelationPart,
     QueryPart,
-    StatisticsPart,
     TablePart,
     ViewsPart,
 )
-from privbench.report.parts import CLONE, SOURCE
 from privbench.report.section_plugins import Comparison, Modelled, installed
-from privbench.schema import Schema, Table
+from privbench.schema import Schema
 from privbench.workload.database import refuse_computing
 from privbench.workload.replay import Tell, silent
 
@@ -40,7 +37,6 @@ _COLUMNS = 40
 #: Most cells of a column that the report shows; rarer values are joined in one.
 _CELLS = 40
 _NULL, _OTHERS = "NULL", "all others"
-StatisticsByColumn = dict[str, ColumnStatistics]
 
 
 @dataclass(slots=True)
@@ -51,7 +47,6 @@ class Measurements:
     # Of the compared tables, by the table's key.
     fidelity: dict[str, TableFidelity] = field(default_factory=dict)
     checks: list[CheckPart] = field(default_factory=list)  # integrity of the clone
-    statistics: StatisticsPart | None = None  # agreement of ``pg_stats``
     views: ViewsPart = field(default_factory=ViewsPart)  # what pictures are drawn from
     sections: dict[str, Any] = field(default_factory=dict)  # of other packages, by name
 
@@ -85,14 +80,15 @@ def measure(
     """
     found = Measurements()
     rows: dict[str, tuple[int, int | None]] = {}
-    known: list[tuple[Table, tuple[int, StatisticsByColumn], tuple[int, StatisticsByColumn]]] = []
+    contents: dict[str, dict[str, Any]] = {}
     with Snapshot(source_dsn) as source, Snapshot(target_dsn) as clone:
         schema = _introspect(source.connection, config)
         theirs = introspect(clone.connection)
         _hold(source, schema, schema)
         _hold(clone, theirs, schema)
         refuse_computing(clone.connection, [table.name for table in theirs])
-        for number, table in enumerate(schema):
+        sides = source.connection, clone.connection
+        for number, table in enumerate(schema, 1):
             tell(f"read {table.key}", number, len(schema.tables))
             one = integrity.row_count(source.connection, table)
             rows[table.key] = one, None
@@ -100,23 +96,17 @@ def measure(
                 continue
             other = integrity.row_count(clone.connection, table)
             rows[table.key] = one, other
+            there = [column.name for column in theirs.table(table.name).columns]
+            size = one, other
+            known = contents[table.key] = values.contents(sides, table, there, size, distributions)
             if distributions and not is_public(config, table):
-                there = [column.name for column in theirs.table(table.name).columns]
-                found.fidelity[table.key] = fidelity(
-                    source, clone, table, there, config, rows=(one, other)
-                )
-            known.append(
-                (
-                    table,
-                    (one, statistics.read(source.connection, table, one)),
-                    (other, statistics.read(clone.connection, table, other)),
-                )
-            )
+                distinct = {part.name: part.source["distinct"] for part in known["values"]}
+                found.fidelity[table.key] = fidelity(source, clone, table, distinct, config, size)
         found.checks = integrity.check(
             clone.connection, schema, theirs, integrity.of_users(source.connection)
         )
         fanouts = _fanouts(source, clone, schema, theirs)
-    for number, key in enumerate(found.fidelity):
+    for number, key in enumerate(found.fidelity, 1):
         tell(f"compare {key}", number, len(found.fidelity))
         found.fidelity[key] = found.fidelity[key].measured()
 
@@ -128,14 +118,15 @@ def measure(
             yield source, clone
 
     measured = Comparison(schema, found.fidelity, queries, model, snapshots)
-    parts = {section.name: section.collect(measured) for section in installed()}
-    found.sections = {name: part for name, part in parts.items() if part is not None}
+    added = {section.name: section.collect(measured) for section in installed()}
+    found.sections = {name: part for name, part in added.items() if part is not None}
     found.views = ViewsPart(fanouts=fanouts, correlations=_correlations(found.fidelity))
     found.tables = [
-        _table(table.key, is_public(config, table), rows[table.key], found.fidelity.get(table.key))
+        _table(
+            table.key, is_public(config, table), rows[table.key], found.fidelity.get(table.key)
+        ).model_copy(update=contents.get(table.key, {}))
         for table in schema
     ]
-    found.statistics = statistics_part(known)
     return found
 
 
@@ -230,29 +221,3 @@ def _shown(column: CodedColumn, both: NDArray[np.float64]) -> tuple[NDArray[np.f
         shares.append(both[:, :1])
         names.append(_NULL)
     return np.concatenate(shares, axis=1), names
-
-
-def statistics_part(
-    found: Iterable[tuple[Table, tuple[int, StatisticsByColumn], tuple[int, StatisticsByColumn]]],
-) -> StatisticsPart:
-    """Agreement of ``pg_stats``, for each table that both sides have, with its rows on each."""
-    absent: dict[str, list[str]] = {SOURCE: [], CLONE: []}
-    columns = []
-    for table, source, clone in found:
-        for name, (rows, known) in ((SOURCE, source), (CLONE, clone)):
-            if rows and table.columns and not known:
-                absent[name].append(table.key)
-        columns += [
-            statistics.difference(table, column.name, source[1][column.name], clone[1][column.name])
-            for column in table.columns
-            if column.name in source[1] and column.name in clone[1]
-        ]
-    return StatisticsPart(
-        absent={name: tables for name, tables in absent.items() if tables},
-        n_distinct=summarise(column.n_distinct for column in columns),
-        null_frac=summarise(column.null_frac for column in columns),
-        mcv=summarise(column.mcv for column in columns),
-        correlation=summarise(column.correlation for column in columns),
-        avg_width=summarise(column.avg_width for column in columns),
-        columns=columns,
-    )

@@ -16,19 +16,13 @@ from privbench.report.document import (
     QueryPart,
     ReplayPart,
     RuntimePart,
-    SidePart,
     WorkSummaryPart,
 )
-from privbench.workload import Query, QueryAnswer, QueryResult, Replay, Side, Workload
+from privbench.workload import Query, QueryAnswer, QueryResult, Replay, Workload
 from privbench.workload.replay import AGAIN
 
 #: Names of the two databases in a replay.
 SOURCE, CLONE = "source", "clone"
-
-
-def side(found: Side) -> SidePart:
-    """One database."""
-    return SidePart.model_validate(found, from_attributes=True)
 
 
 def queries(workload: Workload, replay: Replay) -> list[QueryPart]:

@@ -14,6 +14,7 @@ from market import fail, run, succeed
 from pyarrow import parquet
 
 from privbench import cli
+from privbench.cli import console
 from privbench.config import Config
 from privbench.privacy.accountant import epsilon_for
 
@@ -58,9 +59,47 @@ def test_results_to_stdout_and_progress_to_stderr(source, config, tmp_path, make
     assert len([line for line in lines if line.startswith("  public.")]) == 6
     assert " s, peak" not in loaded.stdout
     whole(target)
+    again = run("load", tmp_path / "m", target)
+    assert "the target is not empty" in again.stderr
+    assert "sample" not in again.stderr
     shown = run("ledger", "show", "--identity", "market", "--ledger", tmp_path / "ledger")
     assert release[1] in shown.stdout
     assert shown.stderr == ""
+
+
+def test_a_long_stage_tells_where_it_is(monkeypatch, caplog):
+    waits = []
+
+    class Clock:
+        def __init__(self, seconds, call):
+            self.call = call
+            waits.append(seconds)
+
+        def start(self):
+            waits.append(self)
+
+        def cancel(self):
+            waits.append("cancelled")
+
+    monkeypatch.setattr(console, "Timer", Clock)
+    monkeypatch.setattr(console.LOG, "propagate", True)
+    caplog.set_level("INFO", "privbench")
+    reporter = console.LogReporter()
+    with reporter.stage("learn"):
+        assert waits[0] <= 5
+        waits[1].call()
+        for step in (
+            ("learn public.orders", 4, 15), ("queries", 1200, 3000),
+            ("extract public.orders", 2000, None), ("index", 0, None),
+        ):  # fmt: skip
+            reporter.advance(*step)
+            assert waits[-2] <= 30
+            waits[-1].call()
+    assert waits[-1] == "cancelled"
+    assert caplog.messages[:-1] == [
+        "learn", "learn 4 of 15: public.orders", "queries 1,200 of 3,000",
+        "extract 2,000: public.orders", "index",
+    ]  # fmt: skip
 
 
 def test_json_log_is_json_lines_and_names_the_kinds_of_errors(source, config, make_database):

@@ -11,7 +11,6 @@ import pytest
 from privbench.metrics import METRICS, fidelity, kld
 from privbench.metrics.base import summarise
 from privbench.metrics.columns import CellPlan
-from privbench.metrics.fidelity import CodedColumn, TableFidelity, overall
 from privbench.metrics.kld import MOST_SETS, Coded, column_sets, divergence
 from privbench.metrics.qerror import report
 from privbench.rng import generator
@@ -100,19 +99,6 @@ def test_many_sets_are_sampled_with_a_fixed_seed():
     assert all(len(set(chosen)) == 4 and max(chosen) < 20 for chosen in sets)
     assert len(column_sets(19, 3)) == math.comb(19, 3)
     assert len(column_sets(400, 2)) == len(column_sets(400, 3)) == MOST_SETS
-
-
-def test_tables_of_a_few_rows_do_not_make_the_mean():
-    def table(rows: int, clone: int) -> TableFidelity:
-        held = np.arange(rows, dtype=np.uint16) % 9
-        plan = CellPlan(Column("c", 1, ColumnType("integer", "int4")), "values")
-        column = CodedColumn(held, (held + clone).astype(np.uint16), 20, plan, ())
-        return TableFidelity((column, column), {}).measured()
-
-    few, many = table(99, 10), table(100, 0)
-    assert few.divergence[2].kld > 1
-    assert overall([few, many], 2) == (many.divergence[2].kld, many.divergence[2].tvd) == (0, 0)
-    assert overall([few], 2) == (few.divergence[2].kld, few.divergence[2].tvd)
 
 
 def test_qerror_report_by_joins_thirds_and_patterns():

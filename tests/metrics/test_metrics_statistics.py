@@ -1,14 +1,18 @@
-"""``pg_stats`` of two real databases."""
+"""Values, rules and ``pg_stats`` of two real databases."""
 
 import numpy as np
 import pytest
 from sql_files import sql_of
 
-from privbench.metrics import statistics
+from privbench.metrics import values
 from privbench.metrics.base import weighted
 from privbench.postgres.introspect import introspect
 from privbench.postgres.snapshot import Snapshot
-from privbench.report.measuring import statistics_part
+from privbench.report import compare
+from privbench.report.figures import learned
+from privbench.report.headlines import headlines
+from privbench.report.html import render
+from privbench.workload import Workload
 
 
 @pytest.fixture(scope="module")
@@ -22,46 +26,85 @@ def pair(make_database):
 def test_statistics_agree_or_not_and_partitioned_tables_have_theirs(pair):
     with Snapshot(pair[0]) as source, Snapshot(pair[1]) as clone:
         table = introspect(source.connection).table("kinds")
-        one = statistics.read(source.connection, table, 4000)
-        other = statistics.read(clone.connection, table, 8000)
+        one = values.statistics(source.connection, table, 4000)
+        other = values.statistics(clone.connection, table, 8000)
     assert set(one) == {"id", "kind", "n", "a"}
-    assert (one["id"].part.n_distinct, other["id"].part.n_distinct) == (4000, 8000)
-    assert one["kind"].common == pytest.approx({"x": 0.25, "y": 0.25, "z": 0.25}, abs=0.01)
-    kind = statistics.difference(table, "kind", one["kind"], other["kind"])
-    assert kind.null_frac == pytest.approx(0, abs=0.01)
-    assert kind.mcv == pytest.approx(1 - 0.5 / 1.0, abs=0.03)  # x: min ¼ of ½, y: ¼; z: 0 of ¼
-    assert kind.n_distinct == 1.5
-    n = statistics.difference(table, "n", one["n"], other["n"])
-    assert n.n_distinct == 4
-    key = statistics.difference(table, "id", one["id"], other["id"])
-    assert (key.n_distinct, key.mcv) == (2, None)
-    same = statistics.difference(table, "kind", one["kind"], one["kind"])
-    assert (same.n_distinct, same.null_frac, same.mcv, same.correlation, same.avg_width) == (
-        1, 0, 0, 0, 0,
-    )  # fmt: skip
+    (whole, common), (less, _) = one["id"], one["kind"]
+    assert (whole["stats.n_distinct"], other["id"][0]["stats.n_distinct"]) == (4000, 8000)
+    assert one["kind"][1] == pytest.approx({"x": 0.25, "y": 0.25, "z": 0.25}, abs=0.01)
+    assert less["stats.mcv"] == pytest.approx(0.75, abs=0.01)
+    kind = values.apart(None, one["kind"], other["kind"])
+    assert kind["stats.null_frac"] == pytest.approx(0, abs=0.01)
+    assert kind["stats.mcv"] == pytest.approx(1 - 0.5 / 1.0, abs=0.03)  # x: ¼ of ½; y: ¼; z: 0
+    assert kind["stats.n_distinct"] == 1.5
+    assert values.apart(None, one["n"], other["n"])["stats.n_distinct"] == 4
+    key = values.apart("primary key", one["id"], other["id"])
+    assert (key["stats.n_distinct"], "stats.mcv" in key, common) == (2, False, {})
+    same = values.apart(None, one["kind"], one["kind"])
+    assert same == dict.fromkeys((k for k in values.KINDS if k.startswith("stats.")), 0) | {
+        "stats.n_distinct": 1
+    }
     # Partitioned tables have statistics as a whole.
     with Snapshot(pair[0]) as source:
         table = introspect(source.connection).table("parts")
-        found = statistics.read(source.connection, table, 300)
-    assert found["k"].part.n_distinct == pytest.approx(100)
-    assert found["v"].part.n_distinct == 3
+        found = values.statistics(source.connection, table, 300)
+        sides = (source.connection, source.connection)
+        assert values.contents(sides, table, (), (300, 300), True)["source_bytes"][0]
+    assert found["k"][0]["stats.n_distinct"] == pytest.approx(100)
+    assert found["v"][0]["stats.n_distinct"] == 3
 
 
 def test_tables_without_statistics_are_named(pair):
-    with Snapshot(pair[0]) as source:
-        schema = introspect(source.connection)
-        kinds, later = schema.table("kinds"), schema.table("later")
-        known = statistics.read(source.connection, kinds, 4000)
-    part = statistics_part(
-        [
-            (kinds, (4000, known), (4000, known)),
-            (later, (5, {}), (0, {})),  # an empty table has none even after ANALYZE
-        ]
-    )
-    assert part.absent == {"source": ["public.later"]}
-    assert len(part.columns) == 4
-    assert (part.n_distinct.max, part.n_distinct.n) == (1, 4)
-    assert part.mcv.n == 3
+    document = compare(pair[0], pair[0], EMPTY, distributions=False)
+    page = render(document)
+    for side in ("source", "clone"):
+        assert f"No statistics on the {side} for public.later: run ANALYZE" in page
+    assert page.count("No statistics on") == 2
+
+
+EMPTY = Workload("none", ())
+
+
+@pytest.fixture(scope="module")
+def items(make_database):
+    """A source whose rules hold, and a clone where some are broken."""
+    sides = {"late": "i % 40", "off": 0, "long": 4, "rows": 2000}, {
+        "late": "-(i % 9)", "off": 3, "long": 8, "rows": 1000
+    }  # fmt: skip
+    return [make_database(sql_of(__file__, "rules", **side)) for side in sides]
+
+
+def test_values_and_rules_of_every_column_are_compared(items):
+    document = compare(*items, EMPTY, gates=["values.sum.median > .2", "values.order.max > .5"])
+    assert [gate.failed for gate in document.gates] == [True, True]
+    few, table = document.tables
+    parts = {part.name: part for part in table.values}
+    assert set(parts) == {column.name for column in parts.values()} >= {"id", "note", "gone"}
+    begun, note = parts["begun"], parts["note"]
+    assert (begun.source["least"], begun.source["distinct"]) == ("2024-01-01T00:00:00", 300)
+    assert (note.source["mean"], note.clone["mean"]) == (4, 8)
+    assert note.errors["values.length"] == pytest.approx(0.693, abs=1e-3)
+    assert (parts["gone"].source["NULL"], parts["gone"].errors["values.worst"]) == (1, 0)
+    assert parts["id"].errors.keys() & {"values.mean", "values.sum", "values.range"} == set()
+    price, total = parts["price"], parts["total"]
+    assert price.errors["values.sum"] == pytest.approx(0.693, abs=0.01)
+    assert price.errors["values.mean"] < 0.05 < total.errors["values.range"] + 0.05
+    rules = {rule.rule: rule for rule in table.rules}
+    assert {"begun ≤ ended", "total = price × amount", "amount = same"} <= set(rules)
+    assert rules["begun ≤ ended"].clone < 0.2 < 0.9 < rules["begun ≤ ended"].error
+    assert (rules["total = price × amount"].source, rules["total = price × amount"].clone) == (1, 0)
+    assert rules["amount = same"].error == 0
+    assert any(rule.startswith("net = 4 × tax") for rule in rules)
+    assert min(table.source_bytes) > min(table.clone_bytes) > 0
+    # Tables of a few rows are shown, and count in no figure.
+    assert few.values
+    assert (learned(document.tables), learned([few])) == ([table], [few])
+    assert document.figures["kld.2"] == table.divergence["2"].kld
+    assert few.worst[0] > document.figures["values.worst.p50"]
+    assert document.figures["rows.max_difference"] == 50
+    (values, *_, rows) = headlines(document)
+    assert "worst: public.items" in values.aside
+    assert rows.aside.startswith("public.items; 2,009 rows")
 
 
 def test_weights_count_as_repeats():

@@ -5,11 +5,12 @@ import pytest
 from sql_files import sql_of
 
 from privbench.config import Config
-from privbench.metrics import integrity
+from privbench.metrics import integrity, values
 from privbench.metrics.columns import is_public
 from privbench.metrics.fidelity import CodedColumn, TableFidelity, fidelity
 from privbench.postgres.introspect import introspect
 from privbench.postgres.snapshot import Snapshot
+from privbench.schema import Table
 
 
 @pytest.fixture(scope="module")
@@ -30,8 +31,15 @@ def pair(make_database):
 def _compare(pair: tuple[str, str], text: str = "") -> TableFidelity:
     with Snapshot(pair[0]) as source, Snapshot(pair[1]) as clone:
         table = introspect(source.connection).table('"Odd Types"')
-        there = [column.name for column in table.columns]
-        return fidelity(source, clone, table, there, Config.loads(text)).measured()
+        return fidelity(
+            source, clone, table, _distinct(source, table), Config.loads(text)
+        ).measured()
+
+
+def _distinct(source: Snapshot, table: Table) -> dict[str, int]:
+    sides, names = (source.connection, source.connection), [c.name for c in table.columns]
+    found = values.contents(sides, table, names, (640, 640), True)["values"]
+    return {part.name: part.source["distinct"] for part in found}
 
 
 def _by_name(found: TableFidelity) -> dict[str, CodedColumn]:
@@ -92,7 +100,8 @@ def test_public_bins_come_before_quantiles(pair):
 def test_columns_that_the_clone_lacks_and_public_tables_are_known(pair):
     with Snapshot(pair[0]) as source, Snapshot(pair[1]) as clone:
         table = introspect(source.connection).table('"Odd Types"')
-        found = fidelity(source, clone, table, ["id", "b", "e"]).measured()
+        distinct = dict.fromkeys(["id", "b", "e"], 2)
+        found = fidelity(source, clone, table, distinct).measured()
     assert found.left_out["n"] == "missing in the clone"
     assert [column.name for column in found.columns] == ["e", "b"]
     assert 3 not in found.divergence

@@ -94,6 +94,9 @@ def wrong(data: Any, page: Page) -> list[str]:
     for table in data["tables"]:
         if table["clone_rows"] is not None:
             known.add(difference(table["clone_rows"], table["source_rows"]))
+        for part in table["values"]:
+            sides = (*part["source"].values(), *part["clone"].values())
+            known |= {value for value in sides if isinstance(value, str)}
     for part in data["views"]["correlations"]:
         for real, clone in zip(part["real"], part["clone"], strict=True):
             known |= {less(one, other) for one, other in zip(clone, real, strict=True)}

@@ -7,7 +7,7 @@ import pytest
 from check_jsonschema import main as check_jsonschema
 from click.testing import CliRunner
 from junitparser import JUnitXml
-from market import succeed
+from market import fail, succeed
 
 from privbench.errors import UsageError
 from privbench.report import ComparisonDocument, compare, enforce
@@ -167,8 +167,8 @@ def test_the_schema_of_the_document_is_published(document, folder, tmp_path):
     result = succeed("compare-schema")
     schema = json.loads(result.stdout)
     assert schema == json_schema()
-    assert schema["$id"] == "privbench-comparison-3"
-    assert schema["properties"]["schema_version"]["const"] == 3
+    assert schema["$id"] == "privbench-comparison-4"
+    assert schema["properties"]["schema_version"]["const"] == 4
     # No object has a property that the schema does not name.
     assert not any(part["additionalProperties"] for part in schema["$defs"].values())
     (tmp_path / "schema.json").write_text(result.stdout)
@@ -204,7 +204,18 @@ def test_the_command_takes_every_option(library, library_clone, tmp_path):
     assert not any(table.columns or table.divergence for table in left.tables)
     assert all(table.source_rows for table in left.tables)
     assert left.figures["runtime.floor.p50"] is left.figures["kld.2"] is None
-    assert left.statistics is not None
+    assert left.figures["stats.n_distinct.p50"] is not None is left.figures["values.sum.p50"]
+    alone = ("compare", library, library_clone, "-o", tmp_path / "c", "--data-only")
+    gate = ("--fail-if", "values.sum.median > 100", "--fail-if", "values.identity.max > 0.9")
+    succeed(*alone, *gate, "--metrics", tmp_path / "d", "--junit", tmp_path / "j")
+    assert 'privbench_values_sum{run="d",stat="p50"}' in (tmp_path / "d").read_text()
+    assert "fail if values.sum.p50 &gt; 100" in (tmp_path / "j").read_text()
+    assert "Values, median column" in (tmp_path / "c" / "report.md").read_text()
+    assert (
+        "there is no figure 'qerror.p50'"
+        in fail(2, "", *alone, "--fail-if", "qerror.p50 > 1").stderr
+    )
+    fail(2, "Give either --workload, or --data-only.", *alone[:-1])
     more = ("--explain", "--repeats", 2)
     succeed("run", workload, "--on", library, "-o", tmp_path / "r.json", *more)
     found = json.loads((tmp_path / "r.json").read_text())

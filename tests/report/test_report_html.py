@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from pages import Page, at, wrong
 
+from privbench.metrics.values import RulePart
 from privbench.report import ComparisonDocument
 from privbench.report.html import render
 
@@ -113,8 +114,8 @@ def test_the_page_says_it_all(document, page):
     words = " ".join(" ".join(page.words).split())
     assert words.index("CONFIDENTIAL This report holds exact figures") < 250
     assert "no ε covers" in words
-    for name in ("headline", "qerror", "worst", "runtime", "work", "tables", "columns",
-                 "correlations", "fanouts", "statistics", "integrity", "queries",
+    for name in ("headline", "qerror", "worst", "runtime", "work", "tables", "values", "columns",
+                 "correlations", "fanouts", "integrity", "queries",
                  "environment"):  # fmt: skip
         assert name in page.sections, name
     worst = max((q for q in document.queries if q.qerror), key=lambda q: q.qerror or 0)
@@ -127,6 +128,19 @@ def test_the_page_says_it_all(document, page):
         assert needed in words, needed
 
 
+def test_a_query_that_finds_nothing_says_why(document):
+    query = next(q for q in document.queries if "readers r JOIN loans" in q.sql)
+    dead = query.clone.model_copy(update={"rows": 0})
+    few = next(t for t in document.tables if t.name == "public.readers")
+    update = {
+        "queries": [query.model_copy(update={"clone": dead, "qerror": 99.0})],
+        "tables": [few.model_copy(update={"source_rows": 10})],
+    }
+    words = " ".join(Page(render(document.model_copy(update=update))).words)
+    assert "public.readers has 10 rows: a look-up, private" in words
+    assert "a look-up, private" not in " ".join(Page(render(document)).words)
+
+
 def test_data_cannot_become_markup(document):
     evil = "</script><script>alert(1)</script><img src=x onerror=alert(1)>"
     query = document.queries[0].model_copy(update={"id": evil, "sql": evil, "qerror": 999.0})
@@ -134,7 +148,12 @@ def test_data_cannot_become_markup(document):
     cells = {"labels": [evil] * 40, "real": [1 / 40] * 40, "clone": [1 / 40] * 40}
     whole = next(table for table in document.tables if table.columns)
     column = whole.columns[0].model_copy(update={"name": evil, **cells})
-    other = whole.model_copy(update={"columns": [column]})
+    part, rule = (
+        whole.values[0].model_copy(update={"name": evil}),
+        RulePart(kind="values.order", rule=evil, source=1, clone=0, error=1),
+    )
+    update = {"columns": [column], "values": [part], "rules": [rule]}
+    other = whole.model_copy(update=update)
     matrix = document.views.correlations[0].model_copy(update={"table": evil})
     views = {"correlations": [matrix]}
     hostile = document.model_copy(
@@ -148,14 +167,13 @@ def test_data_cannot_become_markup(document):
     page = Page(render(hostile))
     assert page.loads == ["data:,"]
     assert page.scripts == Page(render(document)).scripts
-    assert sum(evil in word for word in page.words) >= 4
+    assert sum(evil in word for word in page.words) >= 6
 
 
 def test_an_empty_comparison_has_a_page(document):
     empty = document.model_copy(
         update={
             "tables": [], "integrity": [], "queries": [], "work": None, "plans": None,
-            "statistics": None,
             "views": type(document.views)(),
             "qerror": document.qerror.model_copy(
                 update={"overall": None, "by_joins": {}, "by_third": {}}

@@ -15,7 +15,7 @@ from sql_files import cases
 
 from privbench.errors import UsageError
 from privbench.workload.capture import Capture, capture_logs
-from privbench.workload.capture.logs import _MESSAGES
+from privbench.workload.capture.wrappers import LOGS
 
 # prefix, and how the lines of one session begin under it.
 PREFIXES = {
@@ -168,9 +168,9 @@ def test_syslog_cuts_long_lines_at_blanks(tmp_path):
     assert query.sql == "SELECT a FROM t\nWHERE b = '7'"
 
 
-@pytest.mark.parametrize("language", _MESSAGES)
+@pytest.mark.parametrize("language", LOGS["languages"])
 def test_logs_in_the_languages_of_the_server(tmp_path, language):
-    said = _MESSAGES[language]
+    said = LOGS["languages"][language]
     messages = ["LOG:  statement: SELECT a FROM t WHERE b = 7", "ERROR:  x", "STATEMENT:  SELECT",
                 "LOG:  parse <unnamed>: SELECT c FROM u WHERE d = $1",
                 "LOG:  execute <unnamed>: SELECT c FROM u WHERE d = $1",

@@ -186,7 +186,6 @@ def test_a_log_of_another_replay_is_refused(shop, shop_clone, tmp_path):
 @pytest.mark.parametrize(
     ("said", "texts", "options"),
     [
-        ("holds no query", (), {}),
         ("at least one repeat", ("SELECT 1",), {"repeats": 0}),
         ("it is not a query", ("SELECT 1", "DELETE FROM items"), {}),
         ("setting work_mem = lots", ("SELECT 1",), {"settings": {"work_mem": "lots"}}),

@@ -1,13 +1,15 @@
-"""Lists of queries, columns and constraints, the worst first."""
+"""Lists of queries, tables and constraints, the worst first."""
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 
-from privbench.metrics.statistics import StatisticPart
-from privbench.report.document import ComparisonDocument
+from privbench.metrics.fidelity import FEW_ROWS
+from privbench.report.document import ComparisonDocument, QueryPart
+from privbench.report.text import number
 
-#: Most queries, columns and worst queries that are listed: a page has to open fast.
-QUERIES, COLUMNS, WORST = 1000, 200, 10
+#: Most queries and worst queries that are listed: a page has to open fast.
+QUERIES, WORST = 1000, 10
 # Longer than this, a query's text is folded.
 _LONG = 1500
 
@@ -27,6 +29,7 @@ def worst(document: ComparisonDocument) -> dict[str, object] | None:
     if not wrong and not failed:
         return None
     return {
+        "why": {query.id: _why(query, document) for query in found},
         "worst": [found[i] for i in wrong[:WORST]],
         "failed": failed[:WORST],
         "failures": len(failed),
@@ -34,13 +37,21 @@ def worst(document: ComparisonDocument) -> dict[str, object] | None:
     }
 
 
-def statistics(document: ComparisonDocument) -> dict[str, object] | None:
-    """The planner's statistics of every column."""
-    found = document.statistics
-    if found is None:
-        return None
-    order = _from_the_worst([_badness(part) for part in found.columns])
-    return {"statistics": found, "order": order[:COLUMNS], "more": max(0, len(order) - COLUMNS)}
+def _why(query: QueryPart, document: ComparisonDocument) -> list[str]:
+    """Why a query may find nothing in the clone."""
+    words = {*re.findall(r"\w+", query.sql)}
+    return [
+        f"{table.name} has {number(table.source_rows)} rows: a look-up, private"
+        for table in document.tables
+        if not (query.clone.rows or table.public or table.source_rows >= FEW_ROWS)
+        and words.issuperset(re.findall(r"\w+", table.name.split(".")[-1]))
+    ]
+
+
+def values(document: ComparisonDocument) -> dict[str, object]:
+    """Tables, those that differ most first."""
+    there = [table for table in document.tables if table.clone_rows is not None]
+    return {"tables": sorted(there, key=lambda table: table.worst, reverse=True)}
 
 
 def integrity(document: ComparisonDocument) -> dict[str, object] | None:
@@ -58,13 +69,3 @@ def integrity(document: ComparisonDocument) -> dict[str, object] | None:
 def _from_the_worst(figures: Sequence[float | None]) -> list[int]:
     """Places of figures, the largest first; None counts as 0."""
     return sorted(range(len(figures)), key=lambda i: -(figures[i] or 0.0))
-
-
-def _badness(part: StatisticPart) -> float:
-    """How much a column's statistics differ: a sum of differences, each between about 0 and 1."""
-    return (
-        1 - 1 / max(part.n_distinct, 1.0)
-        + part.null_frac
-        + (part.mcv or 0.0)
-        + (part.correlation or 0.0) / 2
-    )  # fmt: skip

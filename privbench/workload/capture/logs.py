@@ -4,12 +4,10 @@ import csv
 import gzip
 import json
 import re
-import tomllib
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from glob import glob, has_magic
-from importlib import resources
 from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import Any
@@ -25,30 +23,26 @@ from privbench.workload.capture.gather import (
     Gatherer,
     Parameters,
 )
-from privbench.workload.capture.wrappers import unwrapped, wrapper
+from privbench.workload.capture.wrappers import LOGS, unwrapped, wrapper
 
 #: The reason why a log entry with a statement is left out if the statement was not run there.
 NOT_RUN = "it is a parse or bind step, not a run"
 FETCH = "it goes on with an open cursor"
 PLAN_FORM = "its plan is logged as XML or YAML"
 
-_MESSAGES = tomllib.loads(
-    resources.files("privbench.workload.capture").joinpath("messages.toml").read_text("utf-8")
-)
-
 
 def _words(*english: str) -> tuple[dict[str, str], str]:
-    """Words of the server in all its languages, each with the English one, and their pattern."""
+    """Words in all languages of the server, each with the English one, and their pattern."""
     found = {word: word for word in english} | {
         language[word]: word
-        for language in _MESSAGES.values()
+        for language in LOGS["languages"].values()
         for word in english
         if word in language
     }
     return found, "|".join(map(re.escape, sorted(found, key=len, reverse=True)))
 
 
-_VERBS, _ANY_VERB = _words("statement", "plan", "parse", "bind", "execute fetch from", "execute")
+_VERBS, _ANY_VERB = _words(*LOGS["verbs"])
 _STATEMENT = re.compile(
     r"(?:\w+ ?: [\d.]+ \w+,?\s+)?"
     # Not every language has a blank behind the verb.
@@ -60,8 +54,6 @@ _VALUE = re.compile(r"\$([0-9]{1,5}) = (?:'((?:[^']++|'')*+)'|NULL)")
 _PARAMETERS = re.compile(
     rf"(?:{_words('parameters')[1]}|Query Parameters) ?: (?=\$)", re.IGNORECASE
 )
-#: What ends a value that ``log_parameter_max_length`` cut.
-_CUT = "..."
 _PLAN = re.compile(
     r"Query Text: (?P<text>.*?)\n"
     r"(?:Query Parameters: (?P<parameters>[^\n]*)\n)?"
@@ -171,53 +163,16 @@ def _values(text: str) -> Parameters:
     for item in _VALUE.finditer(text):
         if int(item[1]) != len(values) + 1:
             break
-        if (item[2] or "").endswith(_CUT):
+        # So ends what ``log_parameter_max_length`` cut.
+        if (item[2] or "").endswith("..."):
             return ()
         values.append(None if item[2] is None else item[2].replace("''", "'"))
     return tuple(values)
 
 
-#: Prefixes that are tried, in this order, if none is named; the one that most lines match is used.
-COMMON_PREFIXES = (
-    "%m [%p] ",
-    "%m [%p] %q%u@%d ",
-    "%t [%p]: [%l-1] user=%u,db=%d,app=%a,client=%h ",
-    "%t [%p]: [%l-1] user=%u,db=%d ",
-    "%m [%p]: [%l-1] db=%d,user=%u ",
-    "%m [%p]: user=%u,db=%d,app=%a,client=%h ",
-    "%t [%p]: user=%u,db=%d,app=%a,client=%h ",
-    "user=%u,db=%d,app=%a,client=%h ",
-    "user=%u,db=%d ",
-    "%t:%r:%u@%d:[%p]:",
-    "%m:%r:%u@%d:[%p]:%l:%e:%s:%v:%x:%c:%q%a:",
-    "%t-%c-",
-    "%m [%p] %u@%d ",
-    "%t [%p] ",
-    "%t [%p]: ",
-    "%m %u %d [%p] ",
-    "%t ",
-    "%m ",
-    "",
-)
-_TIME = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"
-_ESCAPES = {
-    "t": _TIME + r" \S+?",
-    "m": _TIME + r"\.\d+ \S+?",
-    "n": r"\d+\.\d+",
-    "s": _TIME + r" \S+?",
-    "p": r"\d+", "P": r"\d*", "l": r"\d+", "x": r"\d+", "Q": r"-?\d+",
-    "u": r"\S*?", "a": r"(?P<application>.*?)", "h": r"\S*?", "r": r"\S*?",
-    "L": r"\S*?", "b": r"[\w ]*?",
-    "d": r"(?P<database>\S*?)",
-    "c": r"[0-9a-f]+\.[0-9a-f]+", "v": r"\S*?", "e": r"\w{5}", "i": r"[A-Z ]*",
-    "%": "%", "q": "(?:",
-}  # fmt: skip
 #: An escape of a prefix, and the text up to the next one.
 _ESCAPE = re.compile(r"%(\\?-?\d+)?(.)([^%]*)")
-_LEVELS, _ANY_LEVEL = _words(
-    "LOG", "DETAIL", "STATEMENT", "CONTEXT", "HINT", "QUERY", "LOCATION", "BACKTRACE",
-    "INFO", "NOTICE", "WARNING", "ERROR", "FATAL", "PANIC", "DEBUG",
-)  # fmt: skip
+_LEVELS, _ANY_LEVEL = _words(*LOGS["levels"])
 _LEVEL = rf"(?P<level>{_ANY_LEVEL})\d? ?:  "
 _BEFORE_LEVEL = f"(?={_LEVEL.replace('?P<level>', '?:')})"
 _UNKNOWN = "[unknown]"
@@ -225,7 +180,7 @@ _UNKNOWN = "[unknown]"
 
 def _first_line(prefix: str | None, head: Sequence[str]) -> re.Pattern[str]:
     """A pattern of the first line of an entry."""
-    tried = map(_compiled, COMMON_PREFIXES if prefix is None else (prefix,))
+    tried = map(_compiled, LOGS["prefixes"] if prefix is None else (prefix,))
     best = max(tried, key=lambda one: sum(one.match(line) is not None for line in head))
     if not any(map(best.match, head)):
         raise UsageError(
@@ -280,9 +235,9 @@ def _compiled(prefix: str) -> re.Pattern[str]:
 
     def escape(found: re.Match[str]) -> str:
         width, sign, after = found.groups()
-        if sign not in _ESCAPES:
+        known: str | None = LOGS["escapes"].get(sign)
+        if known is None:
             raise UsageError(f"log_line_prefix has no escape %{sign}.")
-        known = _ESCAPES[sign]
         if sign in said:
             # A prefix may contain an escape twice, but a pattern may name a group only once.
             known = "" if sign == "q" else re.sub(r"\?P<\w+>", "?:", known)
@@ -308,8 +263,6 @@ _LEAST = 23
 _LONGEST_FIELD, _LONGEST_LINE = 2**27, 2**24
 _LOG = re.compile(r"\.(?:log|csv|json)(?:[.-]\d+)?(?:\.gz)?\Z")
 _FORMAT = re.compile(r"\.(log|csv|json)(?=(?:[.-]\d+)?(?:\.gz)?\Z)")
-# Most wrappers around each other.
-_MOST_WRAPPERS = 4
 _OTHER = "it ran in another database"
 _SHOW = (
     "Set log_min_duration_statement = 0 (or auto_explain.log_min_duration = 0) for a while,"
@@ -384,26 +337,25 @@ def _files(paths: Sequence[str | Path]) -> list[Path]:
     return found
 
 
-def _one_format(files: Iterable[Path]) -> list[Path]:
-    """One file of each log that a server wrote in several formats, csv before JSON before plain.
+def _one_format(files: Sequence[Path]) -> list[Path]:
+    """One file of each log that a server wrote in several formats, and of a file named twice.
 
-    Their names differ in the format alone. A file that is named twice counts once, too.
+    Names of such files differ in the format alone. Empty ones come last.
     """
-    chosen: dict[Path, tuple[int, Path]] = {}
-    for file in files:
-        form = _FORMAT.search(file.name)
-        log = file.with_name(_FORMAT.sub("", file.name)) if form else file
-        empty = file.exists() and not file.stat().st_size
-        rank = ("csv", "json", "log", None).index(form[1] if form and not empty else None)
-        if log not in chosen or rank < chosen[log][0]:
-            chosen[log] = rank, file
-    return [file for _, file in chosen.values()]
+    chosen: dict[str, Path] = {}
+    for form in (".csv", ".json", ".log", ""):
+        for file in files:
+            name, named = _FORMAT.subn("", str(file))
+            empty = file.exists() and not file.stat().st_size
+            if not form or (named and not empty and form in file.name):
+                chosen.setdefault(name, file)
+    return list(chosen.values())
 
 
 def _entries(path: Path, prefix: str | None) -> Iterator[LogEntry]:
     """The LOG entries of a log; its first lines identify its format."""
     head, lines = _head(_lines(path)), _lines(path)
-    for _ in range(_MOST_WRAPPERS):
+    for _ in range(4):
         if rule := wrapper(head):
             head, lines = _head(unwrapped(head, rule)), unwrapped(lines, rule)
     if not head:

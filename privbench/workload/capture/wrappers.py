@@ -1,40 +1,23 @@
 """Take off what collectors of logs put around the lines of a server: one rule for each wrapper.
 
-A rule maps a line to the server's text in it. The text ends with a line end, or else goes on in the
-next line; None means that the line holds nothing of the server.
+A rule maps a line to the server's text in it, which goes on in the next where no line end ends it.
 """
 
 import json
 import re
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from importlib import resources
 from typing import Any
 
 Rule = Callable[[str], str | None]
 
+#: Prefixes, wrappers and languages of logs.
+LOGS: dict[str, Any] = tomllib.loads(
+    resources.files("privbench.workload.capture").joinpath("logs.toml").read_text("utf-8")
+)
 _TIME = r"\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:?\d\d)"
-#: What stands before the server's line. ``part`` is P where the line goes on in the next one, and
-#: ``chunk`` numbers the lines of one message.
-_BEFORE = {
-    "containerd and CRI-O": rf"{_TIME} std(?:out|err) (?P<part>[FP]) ",
-    "syslog and journald": rf"(?:<\d+>)?(?:1 )?(?:[A-Z][a-z]{{2}} [ \d]\d [\d:]{{8}}|{_TIME}) \S+ "
-    r"[\w./-]+(?:\[\d+\]:| \d+ - -) (?:\[\d+-(?P<chunk>\d+)\] )?",
-    "CloudWatch, docker logs -t, kubectl logs --timestamps": (
-        rf"{_TIME} (?:\S+ (?=\t|\d{{4}}-\d\d-\d\d ))?"
-    ),
-    "docker compose": r"[\w.-]+ +\| ",
-    "kubectl logs --prefix": r"\[pod/[^\]\s]+\] ",
-}
-#: Where the server's text stands in the object of a line.
-_WITHIN = {
-    "docker json-file": ("log",),
-    "Cloud SQL": ("textPayload",),
-    "Google Kubernetes Engine": ("jsonPayload", "message"),
-    "CloudNativePG": ("record",),
-    "Azure": ("properties", "message"),
-    "journalctl -o json": ("MESSAGE",),
-    "others": ("message",),
-}
 #: Most pieces of one line; what is longer is no query that runs.
 _MOST_PIECES = 2048
 
@@ -45,7 +28,8 @@ def wrapper(head: Sequence[str]) -> Rule | None:
     starts = [line for line in head if not line.startswith("\t")]
     if starts and starts[0].lstrip().startswith(("{", "[")) and any(map(_within, starts)):
         return _within
-    for form in map(re.compile, _BEFORE.values()):
+    for text in LOGS["wrappers"].values():
+        form = re.compile(text.replace("{time}", _TIME))
         if 2 * sum(form.match(line) is not None for line in starts) > len(starts):
             return partial(_after, form)
     return None
@@ -67,7 +51,7 @@ def unwrapped(lines: Iterable[str], rule: Rule) -> Iterator[str]:
 
 
 def _after(form: re.Pattern[str], line: str) -> str:
-    """The rest of a line behind its wrapper; a line without one is the server's own."""
+    """The rest of a line behind its wrapper; one without it is the server's own."""
     match = form.match(line)
     text = line[match.end() if match else 0 :].rstrip("\r\n")
     if "chunk" in form.groupindex:
@@ -79,7 +63,7 @@ def _after(form: re.Pattern[str], line: str) -> str:
 
 
 def _within(line: str) -> str | None:
-    """The server's text in an object, or in a field of one that is spread over several lines."""
+    """The server's text in an object, or in one of its fields on a line of its own."""
     text = line.strip().removeprefix("[").rstrip(",]")
     try:
         outer = json.loads(f"{{{text}}}" if text.startswith('"') else text)
@@ -87,20 +71,15 @@ def _within(line: str) -> str | None:
         return None
     if not isinstance(outer, dict) or "error_severity" in outer:
         return None
-    for path in _WITHIN.values():
-        inner: Any = outer
-        for name in path:
-            inner = inner.get(name) if isinstance(inner, dict) else None
+    for *above, name in LOGS["objects"]:
+        part: Any = outer
+        for step in above:
+            part = part.get(step) if isinstance(part.get(step), dict) else {}
+        inner, detail = part.get(name), part.get("detail")
         if isinstance(inner, dict):
             return json.dumps(inner) + "\n"
         if isinstance(inner, str):
-            return inner if path == ("log",) else f"{inner}\n{_detail(outer, inner)}"
+            start, log, _ = inner.partition("LOG:  ")
+            more = f"{start}DETAIL:  {detail}\n" if log and detail else ""
+            return inner if name == "log" else f"{inner}\n{more}"
     return None
-
-
-def _detail(outer: dict[str, Any], message: str) -> str:
-    """The DETAIL that Azure keeps beside the message, as a line that begins like it."""
-    start, log, _ = message.partition("LOG:  ")
-    fields = outer.get("properties")
-    detail = fields.get("detail") if isinstance(fields, dict) else None
-    return f"{start}DETAIL:  {detail}\n" if log and detail else ""
