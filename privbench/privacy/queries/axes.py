@@ -22,7 +22,7 @@ from privbench.errors import PrivacyRefusal, SchemaError
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.query import PublicArray, TableQuery
 from privbench.privacy.spec import DatabaseSpec, KeySpec
-from privbench.privacy.units import NONE, Index, tally
+from privbench.privacy.units import NONE, RowIndex, tally
 
 #: Lower ends of the fan-out buckets 0, 1, 2, 3–4, 5–8, 9–16 … 2¹⁵+1 and more.
 FAN_OUT_BOUNDS = (0, 1, 2, *(2**k + 1 for k in range(1, 16)))
@@ -120,7 +120,7 @@ def _edges(data: PrivateDatabase, key: KeySpec, table: str) -> NDArray[np.intege
     return data._parents(key)
 
 
-def _edges_into(data: PrivateDatabase, key: KeySpec, table: str) -> Index:
+def _edges_into(data: PrivateDatabase, key: KeySpec, table: str) -> RowIndex:
     """Parent row indices of the rows that have a key into ``table``."""
     if table != key.parent:
         raise SchemaError(f"it is not the parent of {key.name!r}.", table=table)
@@ -322,7 +322,7 @@ class Sibling(Axis):
             rows[self.place]
         ], None
 
-    def _rows(self, data: PrivateDatabase, edges: Index) -> NDArray[np.int64]:
+    def _rows(self, data: PrivateDatabase, edges: RowIndex) -> NDArray[np.int64]:
         """The two rows of least rank that every row owns, or −1, shape (2, rows)."""
         ranks, left = data._units.ranks(self.key.table), np.flatnonzero(edges >= 0)
         both = np.full((2, data._rows(self.key.parent)), -1)

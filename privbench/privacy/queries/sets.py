@@ -15,7 +15,7 @@ from privbench.privacy.queries.histogram import root_down
 from privbench.privacy.queries.labels import Norm, _of_norm
 from privbench.privacy.query import GRID, Integers, Sensitivity, TableQuery
 from privbench.privacy.spec import DatabaseSpec, KeySpec
-from privbench.privacy.units import Index, row_weights
+from privbench.privacy.units import RowIndex, row_weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class PresencePairs(TableQuery):
         weights = self._weights(held.sum(axis=1), row_weights(sizes, 1))
         return (held.T @ (held * weights[:, None]))[np.triu_indices(self.labels)]
 
-    def _weights(self, present: Integers, weights: Index) -> Integers:
+    def _weights(self, present: Integers, weights: RowIndex) -> Integers:
         """What owners of some weights with so many cells add to each of their entries."""
         entries, whole = np.maximum(present * (present + 1) // 2, 1), weights.astype(np.int64)
         return whole // entries if self.norm == "l1" else root_down(whole**2 // entries)
