@@ -59,7 +59,7 @@ def read(dsn):
     """The private rows of a database."""
     with Snapshot(dsn) as snapshot:
         schema = read_catalog(snapshot.connection, configured(None)).schema
-        return extract(snapshot, prepare(schema, configured(None)), Reporter()).database
+        return extract(snapshot, prepare(schema, configured(None)), Reporter())[0]
 
 
 @pytest.fixture(scope="module")
