@@ -33,7 +33,7 @@ from psycopg import conninfo, sql
 from privbench.config import Config
 from privbench.pipeline.fit import fit
 from privbench.pipeline.load import load
-from privbench.pipeline.progress import Reporter
+from privbench.pipeline.progress import Reporter, StageTime
 from privbench.postgres import binaries
 from privbench.postgres.embedded import any_server
 from privbench.threads import JOBS
@@ -116,9 +116,9 @@ class PeakReporter(Reporter):
         with suppress(OSError):
             Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
 
-    def end(self, name: str, seconds: float, peak: float) -> None:
+    def end(self, stage: StageTime) -> None:
         """Say how it went."""
-        print(f"  {name}: {seconds:.1f} s, {peak:.0f} MiB", flush=True)
+        print(f"  {stage.name}: {stage.seconds:.1f} s, {stage.peak_mib:.0f} MiB", flush=True)
 
 
 def main() -> None:
@@ -212,8 +212,8 @@ def _privbench(
             target = clone if command == "load" else parted
             load(model, target, seed=1, resumable=command == resumable, reporter=reporter)
         seconds = time.perf_counter() - begun
-        steps += [Measured(f"{command}: {name}", *figures) for name, *figures in reporter.stages]
-        steps.append(Measured(command, seconds, max(peak for *_, peak in reporter.stages)))
+        steps += [Measured(f"{command}: {s.name}", s.seconds, s.peak_mib) for s in reporter.stages]
+        steps.append(Measured(command, seconds, max(s.peak_mib for s in reporter.stages)))
     return steps
 
 

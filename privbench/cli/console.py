@@ -20,7 +20,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 
 from privbench.display import lines, visible
 from privbench.errors import PrivacyRefusal, PrivbenchError, UsageError
-from privbench.pipeline.progress import Reporter
+from privbench.pipeline.progress import Reporter, StageTime
 
 LOG = logging.getLogger("privbench")
 
@@ -163,10 +163,16 @@ class LogReporter(Reporter):
             self._last = time.monotonic()
             LOG.info("%s: %s", what, f"{done:,} of {total:,}" if total else f"{done:,}")
 
-    def end(self, name: str, seconds: float, peak: float) -> None:
+    def end(self, stage: StageTime) -> None:
         """Write the stage's line."""
-        fields = {"stage": name, "seconds": round(seconds, 3), "peak_mib": round(peak)}
-        LOG.info("%s: %.1f s, peak %.0f MiB", name, seconds, peak, extra={"fields": fields})
+        fields = {"stage": stage.name, "seconds": round(stage.seconds, 3)}
+        LOG.info(
+            "%s: %.1f s, peak %.0f MiB",
+            stage.name,
+            stage.seconds,
+            stage.peak_mib,
+            extra={"fields": {**fields, "peak_mib": round(stage.peak_mib)}},
+        )
 
     def say(self, text: str) -> None:
         """Write a line."""
@@ -256,14 +262,14 @@ class BarReporter(LogReporter):
             task = list(self._tasks.values())[-1]
             self._progress.update(task, completed=done, total=total, description=visible(what))
 
-    def end(self, name: str, seconds: float, peak: float) -> None:
+    def end(self, stage: StageTime) -> None:
         """Close the bar and leave a line."""
         if self._progress is not None:
-            self._progress.remove_task(self._tasks.pop(name))
+            self._progress.remove_task(self._tasks.pop(stage.name))
             if not self._tasks:
                 self._progress.stop()
                 self._progress = None
-        super().end(name, seconds, peak)
+        super().end(stage)
 
     def warn(self, text: str) -> None:
         """Write lines in red, above the bars."""

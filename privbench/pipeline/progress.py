@@ -17,6 +17,15 @@ if TYPE_CHECKING:
     from privbench.privacy import Accountant, Cap, Ledger, Release
 
 
+@dataclass(frozen=True)
+class StageTime:
+    """How long a stage took, and the process's peak memory at its end."""
+
+    name: str
+    seconds: float
+    peak_mib: float
+
+
 @dataclass
 class Spending:
     """The objects that know what a fit spends and what budget is left."""
@@ -31,8 +40,7 @@ class Spending:
 class Reporter:
     """Records the stages of a command; subclasses draw progress bars or write log lines."""
 
-    # Name, seconds, and the process's peak memory in MiB, of the stages that are done.
-    stages: list[tuple[str, float, float]] = field(default_factory=list)
+    stages: list[StageTime] = field(default_factory=list)  # the stages that are done
     spending: Spending | None = None  # what a fit spends; None until the fit has opened the ledger
     strict: bool = False  # whether a fit stops where finer units would make a table useful
     agreed: bool = False  # whether nobody is asked if it stops there
@@ -49,8 +57,9 @@ class Reporter:
             self.broken()
             raise
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        self.stages.append((name, time.perf_counter() - begun, peak))
-        self.end(*self.stages[-1])
+        done = StageTime(name, time.perf_counter() - begun, peak)
+        self.stages.append(done)
+        self.end(done)
 
     def begin(self, name: str) -> None:
         """Called when a stage begins."""
@@ -58,7 +67,7 @@ class Reporter:
     def advance(self, what: str, done: int, total: int | None = None) -> None:
         """Called during a stage: `done` rows or items are finished, of `total` if it is known."""
 
-    def end(self, name: str, seconds: float, peak: float) -> None:
+    def end(self, stage: StageTime) -> None:
         """Called when a stage is done."""
 
     def broken(self) -> None:
