@@ -32,7 +32,7 @@ from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.mechanisms import Mechanism, Method
 from privbench.privacy.query import Integers
 from privbench.privacy.session import TraceStep
-from privbench.privacy.stability import Statistic
+from privbench_lab.neighbours.stability import Statistic
 
 #: Suffix of the name of the noise stream for the public cells of a list.
 CELLS = " cells"

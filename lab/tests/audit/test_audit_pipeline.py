@@ -19,10 +19,10 @@ from privbench.postgres.snapshot import Snapshot
 from privbench.privacy import queries as q
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.release import Listed
-from privbench.privacy.stability import all_units, judge, remove_unit
 from privbench.privacy.units import BOTTOM, single
 from privbench_lab.audit import recording
 from privbench_lab.audit.checks import replay
+from privbench_lab.neighbours.stability import all_units, judge, remove_unit
 
 
 @pytest.fixture(scope="module")
