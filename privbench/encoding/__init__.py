@@ -1,4 +1,8 @@
-"""Encoders: columns to coded attributes and back, and the keys of synthetic rows."""
+"""Encoders: columns to coded attributes and back, and the keys of synthetic rows.
+
+`ColumnReader` (reads a column), `Need` (what must be released first), `Codec` (released: codes
+to values), `Scale` (a grid of integers), `Domain` (the codes of an attribute).
+"""
 
 from privbench.encoding.base import (
     CategoriesNeed,

@@ -1,4 +1,8 @@
-"""Metrics: how close a clone is to its source. One line in `METRICS` each."""
+"""Metrics: how close a clone is to its source. One line in `METRICS` each.
+
+`Metric` (what a figure means), `Coded` (a column in common codes), `TableFidelity`, `CellPlan`
+(how a column becomes cells), `SummaryPart` (mean and quantiles).
+"""
 
 from privbench.metrics.base import Grade, Metric
 from privbench.metrics.kld import KLD, TVD

@@ -1,5 +1,8 @@
 """Every command as a Python function; the command line only calls these.
 
+Its concepts are `FitPlan` (who owns what, and the readers of columns), `Draft` (a fit under way),
+`Model` (the file), `Promise` (its guarantee) and `CloneTable` (rows to load).
+
 Names are imported when they are first used, since a clone needs no reports; `__init__.pyi` lists
 the module of each name.
 

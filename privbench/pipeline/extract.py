@@ -44,14 +44,6 @@ Expressions = dict[str, sql.Composable]
 PARTS = 4
 
 
-@dataclass(frozen=True)
-class Extract:
-    """The result of the extraction."""
-
-    database: PrivateDatabase  # the private rows
-    public: Mapping[str, pa.Table]  # rows of public tables as text, verbatim
-
-
 #: Rows of one table: their number; per column, the pieces that its reader made, one for each
 #: batch; and the arrays of each column of keys.
 _Encoded = tuple[int, dict[str, list[dict[str, Any]]], dict[str, list[pa.Array]]]
@@ -69,8 +61,8 @@ class _Raw:
 
 def extract(
     snapshot: Snapshot, plan: FitPlan, reporter: Reporter, workers: Workers | None = None
-) -> Extract:
-    """Read every table of the plan once, and report the rows that were read.
+) -> tuple[PrivateDatabase, dict[str, pa.Table]]:
+    """Read every table of the plan once: private rows, and those of public tables, as text.
 
     If `JOBS` is set, that many connections read parts of a large table, or several small tables, at
     once. With workers, each worker reads and encodes its own parts of large private tables over its
@@ -125,7 +117,7 @@ def extract(
     pa.default_memory_pool().release_unused()
     database = PrivateDatabase(plan.spec, tables)
     database.counter = WorkersCounter(workers) if workers else None
-    return Extract(database, {item.table.key: raw[item.table.key].verbatim for item in plan.public})
+    return database, {item.table.key: raw[item.table.key].verbatim for item in plan.public}
 
 
 def _root_rows(

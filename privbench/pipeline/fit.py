@@ -10,13 +10,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from privbench.config import Config
 from privbench.display import lines
 from privbench.encoding.unmodelled import refuse_unknown
 from privbench.errors import LedgerError, ModelError, PrivacyRefusal
 from privbench.pipeline.domain_words import release_paths
 from privbench.pipeline.domains import Domains, release_domains, release_totals
-from privbench.pipeline.extract import Extract, extract
+from privbench.pipeline.extract import extract
 from privbench.pipeline.foreseen import foresee, settle_accounting
 from privbench.pipeline.header import PrivateColumns, Promise
 from privbench.pipeline.literals import require_reviewed
@@ -69,7 +71,8 @@ class Draft:
     # The Dask workers that count rows; open from the extraction to the end of learning.
     counting: ExitStack = field(default_factory=ExitStack)
     release: Release = field(init=False)
-    data: Extract = field(init=False)
+    rows: PrivateDatabase = field(init=False)
+    public: dict[str, pa.Table] = field(init=False)  # rows of public tables as text, verbatim
     session: Session = field(init=False)
     totals: dict[str, float] = field(init=False)
     domains: Domains = field(init=False)
@@ -196,11 +199,11 @@ def _extract(draft: Draft) -> None:
         _hold(snapshot, draft.plan)
 
         def read(plan: FitPlan) -> PrivateDatabase:
-            draft.data = shielded(
+            draft.rows, draft.public = shielded(
                 lambda: extract(snapshot, plan, draft.reporter, workers),
                 "the source's rows could not be read",
             )
-            return draft.data.database
+            return draft.rows
 
         asked = draft.plan.documents.words and draft.since is None
         data = read(draft.plan.documents if asked else draft.plan)
@@ -340,15 +343,15 @@ def _domains(draft: Draft) -> None:
 
 def _learn(draft: Draft) -> None:
     session, domains = draft.session, draft.domains
-    draft.counting.callback(setattr, draft.data.database, "counter", None)
-    public = {name: rows.num_rows for name, rows in draft.data.public.items()}
+    draft.counting.callback(setattr, draft.rows, "counter", None)
+    public = {name: rows.num_rows for name, rows in draft.public.items()}
     with draft.counting:
         if draft.since is None:
             draft.fitted = draft.synthesizer.fit(
                 session, domains.totals, domains.left, public_rows=public
             )
         else:
-            found = draft.since.refit(session, domains, draft.plan, draft.data.public)
+            found = draft.since.refit(session, domains, draft.plan, draft.public)
             draft.fitted = found
             anew = ", ".join(draft.since.anew(found)) or "nothing"
             draft.reporter.say(f"tables that are learned anew: {anew}")
@@ -413,7 +416,7 @@ def finish(draft: Draft) -> Model:
         arrays=arrays,
         events=events,
         ddl=draft.catalog.ddl,
-        public=dict(draft.data.public),
+        public=dict(draft.public),
     )
 
 

@@ -13,7 +13,7 @@ is an OWN key, the rows are units of their own in D, hence none of them goes wit
 are units of their own in D′ as well, although another parent is left. No other edge depends on p:
 a key that one parent alone has is matched by that parent, and an edge of a key that p alone has is
 marked. So each edge of a row that stays is the same in D and D′, or leads into p's unit in D and is
-⊥ in D′, which is what `privbench.privacy.stability.remove_unit` does to matched rows.
+⊥ in D′, which is what the stability harness does to matched rows.
 """
 
 from collections.abc import Sequence

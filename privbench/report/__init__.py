@@ -1,4 +1,8 @@
-"""Comparison reports: JSON, HTML, Markdown, JUnit, and gates."""
+"""Comparison reports: JSON, HTML, Markdown, JUnit, and gates.
+
+Its concepts are `ComparisonDocument`, `QueryPart`, `Gate` (a condition on a figure), `Headline` and
+`ReportSection`.
+"""
 
 from privbench.report.compare import compare
 from privbench.report.document import ComparisonDocument

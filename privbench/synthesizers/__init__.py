@@ -1,4 +1,8 @@
-"""Synthesizers, found by name through the entry points ``privbench.synthesizers``."""
+"""Synthesizers, found by name through the entry points ``privbench.synthesizers``.
+
+Its concepts are `Synthesizer`, `PlanInput` (what is known before), `PlannedEvent`, `TableFit` (the
+fit of one table's attributes) and `FittedModel`.
+"""
 
 from typing import Any
 

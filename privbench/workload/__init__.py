@@ -1,5 +1,7 @@
 """Workloads: read, write, generate and replay them.
 
+Its concepts are `Query`, `Workload`, `WorkloadFormat`, `Trust` (what queries may call), `Replay`.
+
 Names are imported when they are first used: a fit checks its tables and generates no workload.
 """
 

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from psycopg import sql
 from sql_files import database_of, sql_of
+from stability import remove_unit
 
 from privbench import pipeline
 from privbench.config import Config
@@ -19,7 +20,6 @@ from privbench.pipeline.source import read_catalog
 from privbench.postgres.snapshot import Snapshot
 from privbench.privacy import PART
 from privbench.privacy.data import Cells, Grid, Labels, Words
-from privbench.privacy.stability import remove_unit
 
 TOML = """
 [tables.currency]
@@ -66,7 +66,7 @@ def read(dsn):
     """The private rows of a database."""
     with Snapshot(dsn) as snapshot:
         schema = read_catalog(snapshot.connection, configured(None)).schema
-        return extract(snapshot, prepare(schema, configured(None)), Reporter()).database
+        return extract(snapshot, prepare(schema, configured(None)), Reporter())[0]
 
 
 def told(table):

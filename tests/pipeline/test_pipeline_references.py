@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 import pytest
 from psycopg import sql
 from sql_files import database_of, sql_of
+from stability import remove_unit
 
 from privbench import pipeline
 from privbench.config import Config
@@ -23,7 +24,6 @@ from privbench.pipeline.source import read_catalog
 from privbench.postgres.keys import DANGLING, key_expressions, match
 from privbench.postgres.snapshot import Snapshot
 from privbench.privacy import UnitDefinition
-from privbench.privacy.stability import remove_unit
 from privbench.privacy.units import NONE
 from privbench.publish.accounts import certificate_of
 from privbench.schema import TableName
@@ -59,7 +59,7 @@ def read(dsn):
     """The private rows of a database."""
     with Snapshot(dsn) as snapshot:
         schema = read_catalog(snapshot.connection, configured(None)).schema
-        return extract(snapshot, prepare(schema, configured(None)), Reporter()).database
+        return extract(snapshot, prepare(schema, configured(None)), Reporter())[0]
 
 
 @pytest.fixture(scope="module")

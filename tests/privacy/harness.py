@@ -8,12 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeVar
 
 import numpy as np
-
-from privbench.privacy.data import PrivateDatabase
-from privbench.privacy.query import Query
-from privbench.privacy.recoding import Recoding
-from privbench.privacy.spec import DatabaseSpec, TableSpec
-from privbench.privacy.stability import (
+from stability import (
     SLACK,
     Statistic,
     Unit,
@@ -24,6 +19,11 @@ from privbench.privacy.stability import (
     remove_unit,
     telling_units,
 )
+
+from privbench.privacy.data import PrivateDatabase
+from privbench.privacy.query import Query
+from privbench.privacy.recoding import Recoding
+from privbench.privacy.spec import DatabaseSpec, TableSpec
 from privbench.privacy.units import BOTTOM, Units
 
 Kind = TypeVar("Kind", bound=type[Any])

@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import stability
 from harness import Mutants, caught, check
 from small_databases import ADD, REPLACE, of_tables, texts, two_tables
 from subsets import WithCodes
 
 from privbench.domain import Domain
 from privbench.errors import SchemaError
-from privbench.privacy import UnitDefinition, stability, units
+from privbench.privacy import UnitDefinition, units
 from privbench.privacy import queries as q
 from privbench.privacy.data import Cells, Grid, Labels, PrivateDatabase, PrivateTable
 from privbench.privacy.queries import labels

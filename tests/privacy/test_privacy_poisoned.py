@@ -5,6 +5,7 @@ import pyarrow as pa
 import pytest
 from harness import check
 from small_databases import ADD, ROW, fill, queries, recodings, settled, table_names, two_tables
+from stability import judge, remove_unit
 
 from privbench.domain import Domain
 from privbench.postgres.keys import match
@@ -13,7 +14,6 @@ from privbench.privacy.data import Cells, Grid, Labels, PrivateDatabase, Private
 from privbench.privacy.query import GRID, Query
 from privbench.privacy.recoding import NULL, EdgesRecoding, LabelsRecoding
 from privbench.privacy.spec import DatabaseSpec, KeySpec, Relation, TableSpec
-from privbench.privacy.stability import judge, remove_unit
 from privbench.privacy.units import BOTTOM, NONE
 
 MILLION = 10**6

@@ -26,6 +26,7 @@ from small_databases import (
     two_tables,
     with_relation,
 )
+from stability import change
 from subsets import WithCodes
 
 from privbench.domain import Domain
@@ -37,7 +38,6 @@ from privbench.privacy.queries.references import levels, steps
 from privbench.privacy.query import GRID, Query
 from privbench.privacy.recoding import NEG_INF, NULL, POS_INF, EdgesRecoding
 from privbench.privacy.spec import DatabaseSpec, KeySpec, TableSpec
-from privbench.privacy.stability import change
 from privbench.privacy.units import BOTTOM, single
 
 QUICK = settings(max_examples=30, deadline=None)

@@ -20,10 +20,10 @@ from small_databases import (
     specs,
     two_tables,
 )
+from stability import all_units, change, telling_units, worst_hub
 
 from privbench.privacy import queries as q
 from privbench.privacy.spec import DatabaseSpec, KeySpec
-from privbench.privacy.stability import all_units, change, telling_units, worst_hub
 
 #: A claim of half its size shows in two examples of three under add/remove; under replace, where
 #: both units of a pair must be heavy, in one of four (measured for every kind of query, on

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 from small_databases import ADD, ROW, fill, specs, two_tables
+from stability import all_units, remove_unit
 
 from privbench.domain import Domain
 from privbench.errors import PrivacyRefusal, SchemaError
@@ -21,7 +22,6 @@ from privbench.privacy.noise import NoiseSource
 from privbench.privacy.query import GRID
 from privbench.privacy.recoding import NAN, NEG_INF, NULL, POS_INF, EdgesRecoding, LabelsRecoding
 from privbench.privacy.spec import DatabaseSpec, KeySpec, TableSpec
-from privbench.privacy.stability import all_units, remove_unit
 from privbench.privacy.units import (
     BOTTOM,
     NONE,

@@ -24,7 +24,9 @@ from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.mechanisms import MECHANISMS
 from privbench.privacy.release import Listed
 from privbench.privacy.session import TraceStep
-from privbench.privacy.stability import (
+from privbench.rng import generator
+from privbench_lab.audit.recording import CELLS, Bench, Call, Differs, Recording, same_model
+from privbench_lab.neighbours.stability import (
     SLACK,
     Change,
     Unit,
@@ -36,8 +38,6 @@ from privbench.privacy.stability import (
     telling_units,
     worst_hub,
 )
-from privbench.rng import generator
-from privbench_lab.audit.recording import CELLS, Bench, Call, Differs, Recording, same_model
 
 #: Probability of a false alarm in all checks of noise in one fit together. Twice or half of it
 #: changes the least missing noise that is detected by a percent or two.

@@ -24,7 +24,6 @@ import numpy as np
 
 from privbench.config import Config, CountingConfig, LedgerConfig
 from privbench.errors import PrivbenchError
-from privbench.pipeline.extract import Extract
 from privbench.pipeline.fit import STAGES, Draft, begin, finish
 from privbench.pipeline.model import Model
 from privbench.pipeline.progress import Reporter
@@ -33,7 +32,7 @@ from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.mechanisms import Mechanism, Method
 from privbench.privacy.query import Integers
 from privbench.privacy.session import TraceStep
-from privbench.privacy.stability import Statistic
+from privbench_lab.neighbours.stability import Statistic
 
 #: Suffix of the name of the noise stream for the public cells of a list.
 CELLS = " cells"
@@ -148,8 +147,8 @@ class Bench:
         stages.pop("extract")
         # Paths of documents were released when the rows were read.
         draft.plan = self.read.plan
-        draft.data = Extract(rows.copy(), self.read.data.public)
-        session = Session(draft.data.database, draft.accountant, draft.release, noise)
+        draft.rows, draft.public = rows.copy(), self.read.public
+        session = Session(draft.rows, draft.accountant, draft.release, noise)
         draft.session = session
         for stage in stages.values():
             stage(draft)
@@ -172,7 +171,7 @@ def bench(
             with reporter.stage(name):
                 stage(draft)
         draft.session.close()
-        yield Bench(source, apart, noise or OpenDPNoise(), draft, draft.data.database)
+        yield Bench(source, apart, noise or OpenDPNoise(), draft, draft.rows)
 
 
 @contextmanager

@@ -103,7 +103,7 @@ def drawn_twice(draw, data, noise, stream):
 def asked_by_size(draft, stage) -> None:
     """Totals twice, where the exact number of persons is odd."""
     stage(draft)
-    if sizes(draft.data.database)["public.person"] % 2:
+    if sizes(draft.rows)["public.person"] % 2:
         del draft.totals
         stage(draft)
 
@@ -111,7 +111,7 @@ def asked_by_size(draft, stage) -> None:
 def no_call(draft, stage) -> None:
     """The last event without a mechanism, where the exact number of persons is odd."""
     stage(draft)
-    if sizes(draft.data.database)["public.person"] % 2:
+    if sizes(draft.rows)["public.person"] % 2:
         draft.session._noise.calls.popitem()
 
 
@@ -128,7 +128,7 @@ def pairs_by_spread(monkeypatch) -> None:
     sound, rows = candidates.pairs_of, list[PrivateDatabase]()
 
     def learn(draft, stage):
-        rows[:] = [draft.data.database]
+        rows[:] = [draft.rows]
         stage(draft)
 
     def varies(variable) -> bool:
@@ -165,7 +165,7 @@ def leak(monkeypatch, tell: Callable[[PrivateDatabase], Any]) -> None:
     """Let a fit put what it reads from exact rows into its model, past the session's door."""
 
     def totals(draft, stage):
-        draft.told = tell(draft.data.database)
+        draft.told = tell(draft.rows)
         stage(draft)
 
     def learn(draft, stage):

@@ -19,10 +19,10 @@ from privbench.postgres.snapshot import Snapshot
 from privbench.privacy import queries as q
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.release import Listed
-from privbench.privacy.stability import all_units, judge, remove_unit
 from privbench.privacy.units import BOTTOM, single
 from privbench_lab.audit import recording
 from privbench_lab.audit.checks import replay
+from privbench_lab.neighbours.stability import all_units, judge, remove_unit
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +74,7 @@ def test_replay_of_a_fit_on_no_rows_and_on_foreign_ones_makes_the_same_model(
     config = market.with_little_noise(None, name, neighbours, unit, accounting=accounting)
     with recording.bench(source, config, Reporter(), None) as bench:
         first = bench.record()
-        public = {table: rows.num_rows for table, rows in bench.read.data.public.items()}
+        public = {table: rows.num_rows for table, rows in bench.read.public.items()}
         others = (emptied(bench.rows), foreign(bench.rows, public))
         fits = [first, *(bench.replay(first, rows) for rows in others)]
     events = [[step.event for step in item.steps] for item in fits]
@@ -233,7 +233,7 @@ def extracted(source: str, own: list[str]) -> PrivateDatabase:
     with Snapshot(source) as snapshot:
         plan = prepare(introspect(snapshot.connection), config)
         snapshot.hold(plan.schema)
-        return extract(snapshot, plan, Reporter()).database
+        return extract(snapshot, plan, Reporter())[0]
 
 
 @pytest.mark.parametrize("own", [["name"], []], ids=["own", "ref"])

@@ -7,9 +7,9 @@ import pytest
 from sql_files import database_of, sql_of
 
 from privbench.pipeline.progress import Reporter
-from privbench.privacy.stability import all_units
 from privbench_lab.audit import recording
 from privbench_lab.audit.checks import replay
+from privbench_lab.neighbours.stability import all_units
 
 #: The test of the core that has the rows and the config.
 PLACE = str(Path(market.__file__).parent / "test_pipeline_references.py")

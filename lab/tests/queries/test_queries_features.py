@@ -15,8 +15,8 @@ from privbench.privacy import queries as q
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.query import Integers, Sensitivity
 from privbench.privacy.spec import DatabaseSpec
-from privbench.privacy.stability import remove_unit
 from privbench_lab import queries as lab
+from privbench_lab.neighbours.stability import remove_unit
 from privbench_lab.queries.features import STEP
 from privbench_lab.queries.outer import OfFeatures
 

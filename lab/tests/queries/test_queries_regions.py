@@ -29,8 +29,8 @@ from privbench.privacy import queries as q
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.query import GRID, Integers, Query
 from privbench.privacy.spec import DatabaseSpec
-from privbench.privacy.stability import change
 from privbench_lab import queries as lab
+from privbench_lab.neighbours.stability import change
 from privbench_lab.queries.regions import overlap, rows_of
 
 SEED = st.integers(0, 2**32)
