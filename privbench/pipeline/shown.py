@@ -17,7 +17,17 @@ from privbench.encoding.ordered import OrderedReader
 from privbench.pipeline.domain_error import Noise, Size
 from privbench.pipeline.prepare import FitPlan
 from privbench.privacy import Measurement, Purse, Query, Session, noise_sd
-from privbench.privacy.queries import Column, Histogram, Joined, OrderTest, PublicArray, Whole
+from privbench.privacy.queries import (
+    Axis,
+    Column,
+    Histogram,
+    Joined,
+    OrderTest,
+    PublicArray,
+    Refers,
+    Whole,
+)
+from privbench.rules.facts import movable_keys
 from privbench.rules.shown import RuleGroup, combination_check, groups, order_check
 from privbench.schema import Check
 
@@ -47,13 +57,18 @@ class RuleTests:
         self._spec = spec = plan.spec
         self._weights = {name: size.weight for name, size in sizes.items()}
         self._groups, self._amounts = list[RuleGroup](), dict[str, float]()
+        self._edges = dict[str, Mapping[str, Axis]]()  # whether references are NULL
         self._decided = dict[tuple[str, str], tuple[str, ...]]()  # NULLs of columns, by labels
         self.charged: list[Measurement] = []
         self.shown = defaultdict[str, list[Check]](list)
-        for item in plan.private:
-            readers = item.readers.items() if item.section.shown else ()
-            grids = {n for n, r in readers if isinstance(r, OrderedReader) and not r.range.settled}
-            self._groups += groups(item.table, grids, {name for name, _ in readers})
+        for table, readers in ((i.table, i.readers) for i in plan.private if i.section.shown):
+            known = readers.items()
+            grids = {n for n, r in known if isinstance(r, OrderedReader) and not r.range.settled}
+            alone = {key.name: key.columns[0] for key in movable_keys(table)}
+            keys = [key for key in spec.tables[table.key].keys if key.name in alone]
+            edges = {alone[key.name]: Refers(key) for key in keys if key.role != "own"}
+            self._edges[table.key] = edges
+            self._groups += groups(table, grids, readers, edges)
         self._groups.sort(key=lambda group: group.near)
         load = Counter(spec.top(group.table) for group in self._groups)
         for name in {group.table for group in self._groups}:
@@ -62,42 +77,32 @@ class RuleTests:
             share = SHARE * whole / (4 * load[spec.top(name)])
             best, worst = (noise.amount(part * weight) for part in (_BEST, _WORST))
             # Else tests would take as much as one-ways of few units need, and tell little.
-            asked = worst <= share * max(load[spec.top(name)] / _GROUPS, 1)
-            self._amounts[name] = sorted((share, best, worst))[1] if asked else math.inf
-        # Where there is no room for all groups, those of which names say more go first.
-        told = sorted(self._groups, key=lambda group: not group.said)
+            useful = worst <= share * max(load[spec.top(name)] / _GROUPS, 1)
+            self._amounts[name] = sorted((share, best, worst))[1] if useful else math.inf
+        # Groups of which names say more go first.
+        told, first = sorted(self._groups, key=lambda g: not g.said), Purse(SHARE / 2 * whole)
         self._left = {name: int(weight / _UNITS) for name, weight in self._weights.items()}
-        purse, none = Purse(SHARE / 2 * whole), dict[str, int]()
-        first = [group for group in told if self._take(group, purse, none)]
-        self._groups = [group for group in self._groups if group in first]
-        # Halves of orders leave some to those of combinations.
-        self._kept = {name: groups // 3 for name, groups in self._left.items()}
+        self._groups = [group for group in told if self._take(group, first)]
+        # Halves of orders, and of combinations.
         self._purses = [Purse(SHARE / 4 * whole) for _ in range(2)]
 
     def first(self) -> list[Measurement]:
         """The first tests."""
-        for group in self._groups:
-            self._measurement(group, Histogram(group.table, (Column("", 2),)))
-        return self.charged
+        two = (Column("", 2),)
+        return [self._measurement(group, Histogram(group.table, two)) for group in self._groups]
 
-    def _take(self, group: RuleGroup, purse: Purse, kept: Mapping[str, int]) -> bool:
+    def _take(self, group: RuleGroup, purse: Purse) -> bool:
         """Take what a group needs, if there is as much."""
-        query = Histogram(group.table, (Whole(),))
-        top, amount = self._spec.top(group.table), self._amounts[group.table]
-        taken = self._left[top] > kept.get(top, 0) and purse.take(
-            query.roots(self._spec), amount if group.orders else 2 * amount
-        )
+        top, query = self._spec.top(group.table), Histogram(group.table, (Whole(),))
+        amount = self._amounts[group.table] * (1 if group.orders else 2)
+        taken = self._left[top] > 0 and purse.take(query.roots(self._spec), amount)
         self._left[top] -= taken
         return taken
 
     def _more(self, *groups: RuleGroup) -> list[RuleGroup]:
         """Those groups for which there is room after the first ones, the first of them last."""
         rest = [group for group in groups if group.columns[1:] and group not in self._groups]
-        return [
-            group
-            for group in rest
-            if self._take(group, self._purses[not group.orders], self._kept if group.orders else {})
-        ][::-1]
+        return [g for g in rest if self._take(g, self._purses[not g.orders])][::-1]
 
     def _measurement(self, group: RuleGroup, query: Query) -> Measurement:
         label = f"rule {group.table}: {', '.join(group.columns)}"
@@ -144,22 +149,19 @@ class RuleTests:
         """Test combinations, after columns are recoded."""
         left = [group for group in self._groups[::-1] if not group.orders]
         while left:
-            group = left.pop()
-            table, labels = group.table, group.labels
-            free = [n for n in group.columns if self._decided.get((table, n), labels) == labels]
-            axes, values = _axes(group.part(free), codecs[table])
-            if len(axes) > 1 and math.prod(axis.size for axis in axes.values()) <= _CELLS:
-                left += self._more(*self._combination(session, group.part(axes), axes, values))
+            left += self._more(*self._combination(session, left.pop(), codecs))
 
     def _combination(
-        self,
-        session: Session,
-        group: RuleGroup,
-        axes: Mapping[str, Column],
-        values: Mapping[str, tuple[str, ...]],
+        self, session: Session, group: RuleGroup, codecs: Mapping[str, Mapping[str, Codec]]
     ) -> tuple[RuleGroup, ...]:
         """Test which combinations are frequent, and whether rows keep to them; or what to test."""
-        shares, noise = self._ask(session, group, Histogram(group.table, (*axes.values(),)))
+        table, labels = group.table, group.labels
+        free = [n for n in group.columns if self._decided.get((table, n), labels) == labels]
+        axes, values = _axes(group.part(free), codecs[table], self._edges[table])
+        if len(axes) < 2 or math.prod(axis.size for axis in axes.values()) > _CELLS:
+            return ()
+        group = group.part(axes)
+        shares, noise = self._ask(session, group, Histogram(table, (*axes.values(),)))
         frequent, most = np.zeros(shares.shape, np.bool_), _BROKEN + 2 * noise
         some = tuple(slice(len(each)) for each in values.values())
         least = noise * max(3.0, math.sqrt(2 * math.log(10 * shares.size)))
@@ -170,28 +172,28 @@ class RuleTests:
         alone = group != (nulls := replace(group, labels=())) and nulls in self._groups
         group, shares, frequent, others = _dependent(group, shares, frequent, most)
         if not group.columns[1:] or (alone and not group.labels):
-            return others
-        joined = Joined(
-            tuple(axes[name] for name in group.columns),
-            PublicArray(_kept(group, frequent).astype(int)),
-        )
-        (broken, _), _ = self._ask(session, group, Histogram(group.table, (joined,)))
+            return (others,)
+        kept = PublicArray(_kept(group, frequent).astype(int))
+        joined = Joined(tuple(axes[name] for name in group.columns), kept)
+        (broken, _), _ = self._ask(session, group, Histogram(table, (joined,)))
         if broken >= most:
-            return *group.halves, *others
-        listed = [values[name] for name in group.columns]
-        cells = np.argwhere(frequent)
+            return *group.halves, others
+        listed, cells = [values[name] for name in group.columns], np.argwhere(frequent)
         rows = [[v[c] for v, c in zip(listed, cell, strict=True)] for cell in cells]
-        self.shown[group.table].append(combination_check(group, rows))
-        self._decided |= dict.fromkeys([(group.table, n) for n in group.nulls], group.labels)
-        return others
+        self.shown[table].append(combination_check(group, rows))
+        self._decided |= dict.fromkeys([(table, n) for n in group.nulls], group.labels)
+        return (others,)
 
 
 def _axes(
-    group: RuleGroup, codecs: Mapping[str, Codec]
-) -> tuple[dict[str, Column], dict[str, tuple[str, ...]]]:
+    group: RuleGroup, codecs: Mapping[str, Codec], edges: Mapping[str, Axis]
+) -> tuple[dict[str, Axis], dict[str, tuple[str, ...]]]:
     """The axes of a group's columns and their literals, of those that have any."""
-    axes, values = dict[str, Column](), dict[str, tuple[str, ...]]()
+    axes, values = dict[str, Axis](), dict[str, tuple[str, ...]]()
     for name in group.columns:
+        if name not in codecs:
+            axes[name], values[name] = edges[name], ("true", "false")
+            continue
         # Each attribute of a column has a code of NULL.
         attribute, domain = next(iter(codecs[name].domains.items()), ("", Domain(1)))
         null = (np.arange(domain.size) == domain.null_code).astype(int)
@@ -205,23 +207,21 @@ def _axes(
 
 def _dependent(
     group: RuleGroup, shares: _Cells, frequent: _Cells, most: float
-) -> tuple[RuleGroup, _Cells, _Cells, tuple[RuleGroup, ...]]:
+) -> tuple[RuleGroup, _Cells, _Cells, RuleGroup]:
     """The columns that have a part in a rule, with their cells; and NULLs of no label to test."""
-    for axis, name in reversed([*enumerate(group.columns)]):
-        times = _TELLING if name in group.labels and group.nulls else 1
-        if broken_if_independent(shares, frequent, axis) <= times * most:
-            shares, frequent = shares.sum(axis), frequent.sum(axis) > 0
-            group = group.part({*group.columns} - {name})
-    if not (group.labels and group.nulls):
-        return group, shares, frequent, ()
-    apart = []
-    for axis in range(1, shares.ndim):
-        rest = tuple({*range(1, shares.ndim)} - {axis})
-        if broken_if_independent(shares.sum(rest), frequent.sum(rest) > 0, 0) <= most:
-            apart.append(axis)
-    others = RuleGroup(group.table, nulls=tuple(group.columns[axis] for axis in apart))
-    shares, frequent = shares.sum(tuple(apart)), frequent.sum(tuple(apart)) > 0
-    return group.part({*group.columns} - {*others.nulls}), shares, frequent, (others,)
+    names, free, apart = group.columns, list[int](), list[int]()
+    for axis in range(shares.ndim):
+        label = group.nulls and axis < len(group.labels)
+        if broken_if_independent(shares, frequent, axis) <= (_TELLING if label else 1) * most:
+            free.append(axis)
+        elif group.labels and group.nulls and not label and 0 not in free:
+            rest = tuple({*range(1, shares.ndim)} - {axis})
+            if broken_if_independent(shares.sum(rest), frequent.sum(rest) > 0, 0) <= most:
+                apart.append(axis)
+    gone = (*free, *apart)
+    some = group.part([name for axis, name in enumerate(names) if axis not in gone])
+    others = RuleGroup(group.table, nulls=tuple(names[axis] for axis in apart))
+    return some, shares.sum(gone), frequent.sum(gone) > 0, others
 
 
 def _kept(group: RuleGroup, mask: _Cells) -> _Cells:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,7 +12,7 @@ from privbench.limits import expression
 from privbench.pgsql.written import condition
 from privbench.rules.named import named_orders
 from privbench.rules.parse import Mark, lowered, marks, stated
-from privbench.schema import Check, Column, ColumnType, Rule, Table, Unique
+from privbench.schema import Check, Column, ColumnType, ForeignKey, Rule, Table, Unique
 
 #: Names of CHECKs that are no constraints, but follow from the rest of the schema.
 BOUNDS, REFERENCE = "partition bounds", "type of a reference"
@@ -119,6 +120,14 @@ def singles(table: Table) -> Iterator[tuple[Names, tuple[Mark, ...]]]:
 def differences(table: Table) -> tuple[tuple[str, ...], ...]:
     """Pairs of columns that must differ."""
     return tuple(rule.columns for rule in table.rules if rule.kind == "differs")
+
+
+def movable_keys(table: Table) -> tuple[ForeignKey, ...]:
+    """References to other tables, by one column of no other key: rows may exchange them."""
+    tied = Counter(name for key in table.foreign_keys for name in key.columns)
+    tied.update(name for item in table.unique_sets for name in item.columns)
+    keys = (key for key in table.foreign_keys if not (key.is_self or key.when or key.columns[1:]))
+    return tuple(key for key in keys if tied[key.columns[0]] == 1)
 
 
 def folded_uniques(table: Table) -> tuple[Unique, ...]:

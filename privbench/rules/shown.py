@@ -55,7 +55,9 @@ class RuleGroup:
         return tuple(replace(self, orders=self.orders[p], nulls=self.nulls[p]) for p in parts)
 
 
-def groups(table: Table, grids: Collection[str], columns: Collection[str]) -> Iterator[RuleGroup]:
+def groups(
+    table: Table, grids: Collection[str], columns: Collection[str], references: Collection[str]
+) -> Iterator[RuleGroup]:
     """What a table's rows may show; ``grids`` are those modelled ``columns`` read as points."""
     known = [column for column in table.columns if column.name in columns]
     checked = [order.columns for order in orders(table) if order.source != "name"]
@@ -65,13 +67,13 @@ def groups(table: Table, grids: Collection[str], columns: Collection[str]) -> It
         points = [c for c in known if c.name in grids and c.type.base == base]
         said = [pair for pair in named if {*pair} <= {point.name for point in points}]
         dates = points if base in DATES else []
-        rest = [(one.name, other.name) for one, other in pairwise(dates)]
-        rest += [(dates[0].name, b.name) for a, b in pairwise(dates[1:]) if not a.not_null]
-        rest = [pair for pair in rest if pair not in (*said, *checked)]
+        more = [(one.name, other.name) for one, other in pairwise(dates)]
+        more += [(dates[0].name, b.name) for a, b in pairwise(dates[1:]) if not a.not_null]
+        more = [pair for pair in more if pair not in (*said, *checked)]
         # Few rows may have both dates of a pair: these are not hidden among pairs that all have.
         sure = {date.name for date in dates if date.not_null}
-        whole_pairs = [pair for pair in rest if sure.issuperset(pair)]
-        parts = (said, whole_pairs, [pair for pair in rest if pair not in whole_pairs])
+        whole_pairs = [pair for pair in more if sure.issuperset(pair)]
+        parts = (said, whole_pairs, [pair for pair in more if pair not in whole_pairs])
         for some in filter(None, parts):
             yield RuleGroup(table.key, tuple(some[:_MOST]), said=some is said)
         dates.sort(key=lambda date: (date.name != created, not date.not_null))
@@ -82,7 +84,8 @@ def groups(table: Table, grids: Collection[str], columns: Collection[str]) -> It
     truths = [c for c in labels if c.type.base == "bool" and (c.not_null or c.default)]
     each = ([c.name for c in labels if names.match(snake(c.name))] for names in _STATUS)
     status = [name for some in each for name in some[:1]]
-    nulls = [c.name for c in known if not (c.not_null or c.default or c.name in status)]
+    rest = [c for c in table.columns if c in known or c.name in references]
+    nulls = [c.name for c in rest if not (c.not_null or c.default or c.name in status)]
     for at in range(0, max(len(nulls) - 1, bool(nulls)), _FEW - 1):
         block = tuple(nulls[at : at + _FEW])
         for name in status or [c.name for c in truths if c.not_null][:_FEW]:

@@ -393,6 +393,25 @@ def test_fill_keys_keeps_checks_of_nulls_and_what_a_reference_has(sign):
         assert all(after[name].equals(before[name]) for name in fixed)
 
 
+def test_fill_keys_gives_references_to_rows_whose_label_has_one():
+    group = RuleGroup("t", labels=("status",), nulls=("agent", "clerk"))
+    check = combination_check(group, [("new", *["true"] * 2), ("paid", *["false"] * 2)])
+    keys = [(("agent",), "agents", ("id",)), (("clerk",), "agents", ("id",))]
+    columns = [col("status", TEXT), col("agent", null=True), col("clerk", null=True)]
+    item = with_rules(replace(table("t", *columns, keys=keys), checks=(check,)))
+    rng, ids = np.random.default_rng(1), 10 + np.arange(5)
+    status = pa.array(np.where(np.arange(3000) % 3, "paid", "new"))
+    parents = {f"t_f{place}": rng.integers(-1, 5, 3000) for place in (0, 1)}
+    work = TableRows(item, {"status": status}, parents, rng, 3000)
+    filled = fill_keys(work, lambda key: [pa.array(ids, pa.int32())])
+    for name, key in (("agent", "t_f0"), ("clerk", "t_f1")):
+        index = filled.parents[key]
+        assert (index < 0).tolist() == pc.equal(status, "new").to_pylist()
+        values = [None if place < 0 else ids[place] for place in index]
+        assert filled.columns[name].to_pylist() == values
+        assert np.bincount(index[index >= 0], minlength=5).min() > 300
+
+
 @pytest.mark.parametrize("case", COMBINED)
 def test_fill_keys_gives_rows_combinations_that_rows_have_shown(case):
     group, allowed = COMBINED[case]

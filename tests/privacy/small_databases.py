@@ -191,6 +191,10 @@ def _of_table(spec: DatabaseSpec, name: str, rng: np.random.Generator) -> Iterat
     joined = q.Joined(q.Histogram.of(spec, name, ("c0", "g")).axes)
     kept = np.arange(joined.size).reshape(-1, spec.tables[name].attributes["g"].size) % 2
     yield q.Histogram(name, (replace(joined, groups=q.PublicArray(kept)),))
+    for key in spec.tables[name].keys:
+        one = q.Joined((joined.axes[0], q.Refers(key)))
+        halves = np.arange(one.size).reshape(-1, 2) % 3 == 1
+        yield q.Histogram(name, (replace(one, groups=q.PublicArray(halves.astype(int))),))
     for names in (("c0",), ("c1", ("c2", BINS))):
         yield q.NormedHistogram(name, q.Histogram.of(spec, name, names).axes)
     yield q.LabelCounts(name, "l", votes=True)

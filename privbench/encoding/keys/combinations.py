@@ -7,8 +7,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from privbench.arrays import Mask
-from privbench.encoding.keys.references import TableRows, known
+from privbench.encoding.keys.references import NONE, TableRows, known
 from privbench.encoding.uniqueness import Indices
+from privbench.rules.facts import movable_keys
 from privbench.schema import Rule
 
 #: Rounds in which shares of combinations are fitted.
@@ -19,7 +20,7 @@ def keep_combinations(work: TableRows) -> None:
     """Give every row an allowed combination."""
     for rule in work.table.rules:
         labels = [work.table.column(n).type for n in rule.columns if n not in rule.nulls]
-        drawn = {*rule.columns} <= work.columns.keys() and not {*rule.columns} <= work.fixed
+        drawn = {*rule.columns} <= work.columns.keys()
         if rule.kind == "combination" and drawn and all(t.category in "BES" for t in labels):
             _keep(work, rule)
 
@@ -34,8 +35,11 @@ def _keep(work: TableRows, rule: Rule) -> None:
         others = np.concatenate([np.full((len(allowed), 1), -1), allowed[:, 1:]], axis=1)
         allowed = np.unique(np.concatenate([allowed, others]), axis=0)
     rows = np.flatnonzero((cells[:, 0] >= 0) | bool(rule.nulls))
-    # What keys have filled stays, else the first column, unless all are flags; labels of NULLs do.
-    stays = np.array([name in work.fixed for name in names])
+    # What keys have filled stays, but for references that a label decides; and the first column,
+    # unless all are flags or another one stays.
+    keys = {key.columns[0]: key.name for key in movable_keys(work.table) if key.name != work.own}
+    tied = work.fixed - (keys.keys() if both or work.fixed.issuperset(names) else set())
+    stays = np.array([name in tied for name in names])
     plain = bool(rule.nulls) or work.table.column(names[0]).type.base != "bool"
     stays[0] |= plain and (both or not stays.any())
     found, every = _number(cells[rows]), _number(allowed)
@@ -51,7 +55,9 @@ def _keep(work: TableRows, rule: Rule) -> None:
             odds = wanted[some] / wanted[some].sum()
             made[bad] = allowed[work.rng.choice(some, len(bad), p=odds)]
     for name, texts, old, new in zip(names, values, cells.T, made.T, strict=True):
-        _relabel(work, name, np.array(texts)[new], old != new, null=name in rule.nulls)
+        places = _relabel(work, name, np.array(texts)[new], old != new, null=name in rule.nulls)
+        if places is not None and (key := keys.get(name)) in work.parents:
+            work.parents[key] = np.where(places < 0, NONE, work.parents[key][places])
 
 
 def _cells(work: TableRows, rule: Rule, name: str, values: list[str]) -> Indices:
@@ -79,14 +85,17 @@ def _raked(allowed: Indices, cells: Indices) -> np.ndarray[Any, np.dtype[np.floa
     return shares
 
 
-def _relabel(work: TableRows, name: str, new: Any, changed: Mask, *, null: bool) -> None:
-    """Give some rows new labels; or NULL, or values of other rows."""
+def _relabel(work: TableRows, name: str, new: Any, changed: Mask, *, null: bool) -> Indices | None:
+    """Give some rows new labels; or NULL, or values of other rows, which are returned."""
     old = work.columns[name]
+    held = np.flatnonzero(known(old)) if null else changed
     if not null:
         labels = pa.array(new).cast(old.type)
         work.columns[name] = pc.if_else(pa.array(changed), labels, old)
-    elif (held := np.flatnonzero(known(old))).size:
-        ends, places = changed & (new == "true"), np.arange(work.rows)
-        lacking = changed & ~ends
-        places[lacking] = work.rng.choice(held, np.count_nonzero(lacking))
-        work.columns[name] = old.take(pa.array(places, mask=ends))
+    elif held.size:
+        places = np.arange(work.rows)
+        places[changed] = work.rng.choice(held, np.count_nonzero(changed))
+        places[changed & (new == "true")] = NONE
+        work.columns[name] = old.take(pa.array(places, mask=places < 0))
+        return places
+    return None
