@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, ClassVar, Literal, Self
@@ -419,6 +419,10 @@ class DateScale(_Calendar):
 
     def parse(self, text: str, *, up: bool = False) -> int:
         return days(text)
+
+    def places(self, edges: Sequence[int]) -> tuple[int, ...]:
+        """Microseconds, so that days compare with times."""
+        return tuple(int(edge) * _DAY for edge in edges)
 
 
 @dataclass(frozen=True)
