@@ -90,7 +90,7 @@ class OrderedCodec(Codec):
         scale = self.scale
         points = scale.draw(lows[values], highs[values], rng)
         marks = {
-            name: np.asarray(values == domain.special_code(name), dtype=np.bool_)
+            name: np.asarray(values == domain.special_code(name), np.bool_)
             for name in domain.specials
             if name in scale.specials
         }
@@ -99,9 +99,9 @@ class OrderedCodec(Codec):
     def cells(self) -> tuple[Points, Points]:
         """First point, and one past the last, of every code's cell; arbitrary for NULL and NaN."""
         domain = self.recoding.domain
-        edges = np.array(self.recoding.edges, dtype=np.int64)
-        lows = np.full(domain.size, edges[0], dtype=np.int64)
-        highs = np.full(domain.size, edges[1], dtype=np.int64)
+        edges = np.array(self.recoding.edges, np.int64)
+        lows = np.full(domain.size, edges[0], np.int64)
+        highs = np.full(domain.size, edges[1], np.int64)
         lows[: domain.values], highs[: domain.values] = edges[:-1], edges[1:]
         lo, hi = self.limits
         if "below" in domain.specials:

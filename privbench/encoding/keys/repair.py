@@ -274,7 +274,7 @@ def _swap(work: TableRows, low: str, high: str) -> None:
     wrong = pc.fill_null(pc.greater(left, right), False)
     work.columns[low] = pc.if_else(wrong, right, left)
     work.columns[high] = pc.if_else(wrong, left, right)
-    rows = np.asarray(wrong, dtype=np.bool_)
+    rows = np.asarray(wrong, np.bool_)
     first, second = work.parents[one.name], work.parents[other.name]
     work.parents[one.name] = np.where(rows, second, first)
     work.parents[other.name] = np.where(rows, first, second)

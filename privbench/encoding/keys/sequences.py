@@ -23,14 +23,17 @@ _EACH = 0.9
 def put_in_sequence(work: TableRows) -> None:
     """Keep periods apart, let each version end where the next begins, and number rows of a parent.
 
-    The catalog says which periods must not overlap, and names which are versions; without such a
-    constraint, where a partial UNIQUE allows each parent a current one, or UNIQUE numbers them.
+    The catalog says which must not overlap; versions they are by name, or if UNIQUE numbers them.
+    Without such a constraint, names and the catalog (numbers, one current row) must agree.
     """
     done = set[tuple[str, ...]]()
+    keys = [key for key in work.table.foreign_keys if key.name in work.referred]
     for same, names, closed, where in exclusions(work.table):
-        _put_apart(work, names, same, closed, where, seamless=said("versions", names[0]))
+        counted = any(_numbers(work, key) for key in keys if {*key.columns} == {*same})
+        seamless = said("versions", names[0]) or counted
+        _put_apart(work, names, same, closed, where, seamless=seamless)
         done.add(names)
-    for key in (key for key in work.table.foreign_keys if key.name in work.referred):
+    for key in keys:
         numbers, current = _numbers(work, key), _current(work, key)
         for pair in (order.columns for order in orders(work.table)):
             if said("versions", pair[0]) and (numbers or current) and pair not in done:
@@ -143,9 +146,8 @@ def _put_apart(
 ) -> None:
     """Let periods of equal rows keep apart, or each end where the next one begins.
 
-    Only the last may be without an end, in as many groups as there are such periods. One that
-    begins too early moves behind the one before it; where many crowd at the end, before the one
-    after it, or all are shorter.
+    Only the last may be without an end, in as many groups as there are such. One that begins too
+    early moves behind the one before it, or where many crowd at the end, all are shorter.
     """
     low, high = work.table.column(names[0]), work.table.column(names[-1])
     scale, one, other = range_scale(low.type), work.space(low.name), work.space(high.name)
