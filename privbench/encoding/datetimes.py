@@ -2,7 +2,7 @@
 
 import re
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, ClassVar, Literal, Self
@@ -415,6 +415,10 @@ class DateScale(_Calendar):
 
     def parse(self, text: str, *, up: bool = False) -> int:
         return days(text)
+
+    def places(self, edges: Sequence[int]) -> tuple[int, ...]:
+        """Microseconds, so that days compare with times."""
+        return tuple(int(edge) * _DAY for edge in edges)
 
 
 @dataclass(frozen=True)

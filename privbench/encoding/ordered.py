@@ -92,7 +92,7 @@ class OrderedCodec(Codec):
         scale = self.scale
         points = scale.draw(lows[values], highs[values], rng)
         marks = {
-            name: np.asarray(values == domain.special_code(name), dtype=np.bool_)
+            name: np.asarray(values == domain.special_code(name), np.bool_)
             for name in domain.specials
             if name in scale.specials
         }
@@ -121,8 +121,8 @@ class OrderedCodec(Codec):
     def cells(self) -> tuple[Points, Points]:
         """First point, and one past the last, of every code's cell; arbitrary for NULL and NaN."""
         domain, edges = self.recoding.domain, self.recoding.edges
-        lows = np.full(domain.size, edges[0], dtype=np.int64)
-        highs = np.full(domain.size, edges[1], dtype=np.int64)
+        lows = np.full(domain.size, edges[0], np.int64)
+        highs = np.full(domain.size, edges[1], np.int64)
         lows[: domain.values], highs[: domain.values] = edges[:-1], edges[1:]
         lo, hi = self.limits
         if "below" in domain.specials:

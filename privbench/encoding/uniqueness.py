@@ -18,31 +18,31 @@ def factorize(array: pa.Array, *, fold: bool = False) -> Indices:
     """A small integer for every distinct value, −1 for NULL; shape (rows,)."""
     text = pc.utf8_lower(array) if fold and pa.types.is_string(array.type) else array
     codes = text.dictionary_encode().indices.fill_null(-1)
-    return np.asarray(codes, dtype=np.int64)
+    return np.asarray(codes, np.int64)
 
 
 def combine(parts: Sequence[Indices], rows: int) -> Indices:
     """One integer for every distinct combination; equal integers, equal combinations."""
-    whole = np.zeros(rows, dtype=np.int64)
+    whole = np.zeros(rows, np.int64)
     for part in parts:
         _, dense = np.unique(part, return_inverse=True)
         pairs = whole * (int(dense.max(initial=0)) + 1) + dense
         _, whole = np.unique(pairs, return_inverse=True)
-    return np.asarray(whole, dtype=np.int64)
+    return np.asarray(whole, np.int64)
 
 
 def ranks(groups: Indices, *by: NDArray[Any]) -> Indices:
     """The running number of every row within its group, in the order of ``by``, then of rows."""
     order = np.lexsort((*by[::-1], groups))
     first = np.flatnonzero(starts(groups[order]))
-    result = np.empty(len(groups), dtype=np.int64)
+    result = np.empty(len(groups), np.int64)
     result[order] = np.arange(len(groups)) - np.repeat(first, np.diff(first, append=len(groups)))
     return result
 
 
 def later_duplicates(keys: Indices, counted: Mask) -> Mask:
     """Rows whose key an earlier row has; only rows that count are compared."""
-    later = np.zeros(len(keys), dtype=np.bool_)
+    later = np.zeros(len(keys), np.bool_)
     rows = np.flatnonzero(counted)
     if len(rows):
         later[rows] = ranks(keys[rows]) > 0
@@ -63,7 +63,7 @@ def move_apart(points: Indices, groups: Indices, lo: int, hi: int) -> tuple[Indi
     value, group = np.clip(points[order], lo, hi), groups[order]
     moved = laid_out(value, np.ones_like(value), group, lo, hi + 1)
     full = ranks(group) >= hi - lo + 1
-    result, bad = points.copy(), np.zeros(len(points), dtype=np.bool_)
+    result, bad = points.copy(), np.zeros(len(points), np.bool_)
     result[order], bad[order] = np.where(full, value, moved), full
     return result, bad
 

@@ -59,10 +59,11 @@ class TablePlan:
         for name, key in zip(named, self.elements, strict=True):
             tables[name] = (KeySpec(ROW, name, self.table.key, "own"), replace(key, table=name))
         date = creation_date(self.table)
-        reader = self.readers.get(date)
-        # The date of a calendar is a reference, and no attribute of the row.
-        read = reader is not None and date in reader.attributes
-        created = date if read and date not in self.table.key_columns else ""
+        # The date of a calendar is a reference, and no attribute of the row; of a range its
+        # beginning is one.
+        parts = {date, f"{date}{PART}lower"} if date not in self.table.key_columns else set()
+        read = self.readers[date].attributes if date in self.readers else ()
+        created = next((name for name in read if name in parts), "")
         serial = next((name for name in self.readers if self.making[name] == "minted"), "")
         for name, keys in tables.items():
             said = self.section.bound, self.section.tau, self.section.weight

@@ -246,7 +246,9 @@ def creation_date(table: Table) -> str:
 
     No birthday is, nor a date whose name says that it comes later. Names are public.
     """
-    dates = [(plain_name(c.name, table), c.name) for c in table.columns if _is_date(c)]
+    ranges = (c for c in table.columns if c.type.kind == "r" and c.type.parts[0].base in DATES)
+    known = [*filter(_is_date, table.columns)] or [*ranges]
+    dates = [(plain_name(c.name, table), c.name) for c in known]
     cores = {
         _MARKS.sub("", snake(plain)): name for plain, name in dates if not suggested_dates(plain)
     }

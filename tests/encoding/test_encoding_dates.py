@@ -13,7 +13,7 @@ import psycopg
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from columns import BOOL, DATE, INT4, INTERVAL, STAMPZ, TEXT, col, table
+from columns import BOOL, DATE, INT4, INTERVAL, STAMP, STAMPZ, TEXT, col, table
 from psycopg import sql
 
 from privbench.config import ColumnConfig
@@ -23,6 +23,7 @@ from privbench.encoding.keys.generate import fill_keys, generate_keys
 from privbench.encoding.keys.references import TableRows
 from privbench.encoding.ordered import OrderedReader
 from privbench.encoding.registry import codec_from_json, reader
+from privbench.encoding.scale import scale_of
 from privbench.errors import ModelError
 from privbench.pipeline.domain_answers import Answer, settled
 from privbench.postgres.introspect import introspect
@@ -35,6 +36,7 @@ from privbench.rules.shown import RuleGroup, combination_check, order_check
 from privbench.schema import Check, ColumnType, Index
 
 EPOCH = date(1970, 1, 1).toordinal()
+RANGE = ColumnType("daterange", "daterange", kind="r", category="R", parts=(DATE,))
 
 
 def loans(*names, type_=DATE, **more):
@@ -80,6 +82,52 @@ def test_rows_come_after_their_owners_and_keys_in_the_order_of_dates(serial):
     assert sorted(found.columns["id"].to_pylist()) == [*range(1, 901)]
     assert (np.diff(by_key) * serial >= 0).all()
     assert serial or (np.diff(by_key) < 0).any()
+
+
+MICROSECONDS = 86_400_000_000
+
+
+def dates_of(type_, days):
+    """Dates, times at noon, or ranges from days on."""
+    if type_ == DATE:
+        return pa.array(days.astype(np.int32)).cast(pa.date32())
+    if type_ != RANGE:
+        return pa.array(days * MICROSECONDS + MICROSECONDS // 2).cast(pa.timestamp("us"))
+    texts = dates_of(DATE, days).cast(pa.string())
+    return pc.binary_join_element_wise('["', texts, '",)', "")
+
+
+def days_of(type_, values):
+    if type_ != RANGE:
+        return values.cast(pa.timestamp("us")).cast(pa.int64()).to_numpy() // MICROSECONDS
+    texts = pc.utf8_slice_codeunits(values, 2, 12)
+    return texts.cast(pa.date32()).cast(pa.int32()).to_numpy().astype(np.int64)
+
+
+@pytest.mark.parametrize(
+    ("above", "type_"), [(STAMP, DATE), (DATE, STAMP), (STAMP, RANGE), (RANGE, DATE)]
+)
+def test_dates_of_rows_and_owners_compare_whatever_their_types(above, type_):
+    g = np.random.default_rng(2)
+    person = table("person", col("id"), col("joined", above), primary=("id",))
+    keys = [(("person",), "person", ("id",))]
+    loan = table("loans", col("id"), col("day", type_), col("person"), primary=("id",), keys=keys)
+    assert [creation_date(each) for each in (person, loan)] == ["joined", "day"]
+    assert scale_of(DATE).places([1, 2]) == (MICROSECONDS, 2 * MICROSECONDS)
+    days = g.integers(1, 300, 50), g.integers(100, 400, 900)
+    values = {"joined": dates_of(above, days[0])}, {"day": dates_of(type_, days[1])}
+    found = generate_keys(
+        [person, loan],
+        dict(zip(("public.person", "public.loans"), values, strict=True)),
+        {"public.loans": {"loans_f0": g.integers(0, 50, 900)}},
+        {"public.person": 50, "public.loans": 900},
+        seed=1,
+        own={"public.loans": "loans_f0"},
+        follows={"public.loans"},
+    )["public.loans"]
+    day = days_of(type_, found.columns["day"])
+    assert (days[0][found.parents["loans_f0"]] <= day).all()
+    assert (np.sort(day) == np.sort(days[1])).all()
 
 
 @pytest.mark.parametrize(
@@ -183,7 +231,6 @@ def of_rooms(definition, columns, values, *, rows, rooms=60, **more):
     return sorted(found, key=str)
 
 
-RANGE = ColumnType("daterange", "daterange", kind="r", category="R", parts=(DATE,))
 GIST = "EXCLUDE USING gist (room WITH =, {} WITH &&)"
 
 

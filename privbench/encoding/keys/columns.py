@@ -68,13 +68,13 @@ class ValueSpace:
             return np.searchsorted(self._listed, points) if self.values else points
         text = array.cast(pa.string()) if pa.types.is_boolean(array.type) else array
         result = pc.index_in(text, value_set=pa.array(self.values, text.type))
-        return np.asarray(result.fill_null(0), dtype=np.int64)
+        return np.asarray(result.fill_null(0), np.int64)
 
     def from_points(self, points: Indices, *, text: bool = False) -> pa.Array:
         """Values at grid points or list positions."""
         if self.scale is not None:
             real = self._listed[points] if self.values else points
-            none = np.zeros(len(points), dtype=np.bool_)
+            none = np.zeros(len(points), np.bool_)
             return self.scale.build(real, dict.fromkeys(self.scale.specials, none) if text else {})
         result = pa.array(self.values, pa.string()).take(pa.array(points))
         return result.cast(pa.bool_()) if self.column.type.base == "bool" else result
@@ -83,7 +83,7 @@ class ValueSpace:
     def _listed(self) -> Indices:
         """Grid points of the public list."""
         assert self.scale is not None
-        return np.array([self.scale.parse(value) for value in self.values], dtype=np.int64)
+        return np.array([self.scale.parse(value) for value in self.values], np.int64)
 
 
 def range_scale(type_: ColumnType) -> Scale | None:

@@ -65,7 +65,7 @@ def _cells(work: TableRows, rule: Rule, name: str, values: list[str]) -> Indices
     column = work.columns[name]
     texts = column.is_null() if name in rule.nulls else column
     found = pc.index_in(texts.cast(pa.string()), value_set=pa.array(values)).fill_null(-1)
-    return np.asarray(found, dtype=np.int64)
+    return np.asarray(found, np.int64)
 
 
 def _number(cells: Indices) -> Indices:

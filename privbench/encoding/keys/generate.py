@@ -342,7 +342,8 @@ def generate_keys(
         )
         if table.key in follows and work.own in index:
             owner = str(table.foreign_key(work.own).ref_table)
-            work.owner_dates = made[owner].columns.get(creation_date(by_key[owner]))
+            above = TableRows(by_key[owner], made[owner].columns, {}, work.rng, made[owner].rows)
+            work.owner_dates, _ = above.moments(creation_date(above.table))
         made[table.key] = fill_keys(
             work,
             parent_keys,

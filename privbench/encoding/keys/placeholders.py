@@ -350,7 +350,7 @@ def fill(filler: str, type_: ColumnType, rows: int, rng: Rng) -> pa.Array:
     if name == "faker":
         return made_semantic(rest, rows, rng, type_.length)
     if name == "text":
-        return _constant(rest).make(np.zeros(rows, dtype=np.int64))
+        return _constant(rest).make(np.zeros(rows, np.int64))
     made = maker_of(type_) if filler == "made" else None
     if name == "templates":
         made = of_templates([str(text) for text in json.loads(rest)])

@@ -13,6 +13,7 @@ from privbench.arrays import Mask, Rng
 from privbench.encoding.base import Codec
 from privbench.encoding.keys.columns import ValueSpace, range_points, range_scale
 from privbench.encoding.keys.placeholders import random_uuids, value_space
+from privbench.encoding.scale import scale_of
 from privbench.encoding.uniqueness import (
     Indices,
     combine,
@@ -44,7 +45,7 @@ class TableRows:
     codecs: Mapping[str, Codec] = field(default_factory=dict)
     own: str | None = None  # name of the OWN key, whose parents should change last, or None
     serial: int = 0  # whether keys ascend (1) or descend (-1) with the dates of rows
-    owner_dates: pa.Array | None = None  # of the owner's rows, where none comes after its rows'
+    owner_dates: Indices | None = None  # `moments` of owners, none after its rows'
     alive: Mask = field(init=False)  # rows that are kept so far
     fixed: set[str] = field(default_factory=set)  # columns that a foreign key has filled
     # Columns whose values were numbered: no two rows that are kept share one.
@@ -56,7 +57,7 @@ class TableRows:
 
     def __post_init__(self) -> None:
         self.columns, self.parents = dict(self.columns), dict(self.parents)
-        self.alive = np.ones(self.rows, dtype=np.bool_)
+        self.alive = np.ones(self.rows, np.bool_)
 
     def space(self, name: str) -> ValueSpace | None:
         """The values that a column can take."""
@@ -69,6 +70,13 @@ class TableRows:
             return range_points(ranged, self.columns[name])[0]
         space = self.space(name) if name in self.columns else None
         return space.to_points(self.columns[name]) if space else np.zeros(self.rows, np.int64)
+
+    def moments(self, name: str) -> tuple[Indices, int]:
+        """Microseconds of dates, or of ranges where they begin, and of a grid step; 0 for none."""
+        type_ = self.table.column(name).type
+        scale, points = range_scale(type_) or scale_of(type_), self.points(name)
+        step = ((scale.places([1]) if scale else None) or (1,))[0]
+        return np.where(abs(points // 2) < 2**59, points, 0) * step, step
 
     def in_other_keys(self, key: ForeignKey, name: str) -> bool:
         """Whether another foreign key has a column of this one."""
@@ -108,25 +116,20 @@ class TableRows:
                 counted &= code >= 0
         return later_duplicates(combine(codes, self.rows), counted)
 
-    def move(self, space: ValueSpace, rows: Mask, points: Indices) -> None:
+    def move(self, space: ValueSpace, rows: Indices, points: Indices) -> None:
         """Give some rows the values at new grid points (or list positions)."""
-        if not rows.any():
-            return
         old = self.columns[space.column.name]
-        points = np.where(rows, points, points[np.argmax(rows)])
         inside = np.clip(points, space.lo, space.hi)
-        new = space.from_points(inside, text=pa.types.is_string(old.type))
-        if new.type != old.type:
-            new = new.cast(old.type)
-        self.columns[space.column.name] = pc.if_else(pa.array(rows), new, old)
+        new = space.from_points(inside, text=pa.types.is_string(old.type)).cast(old.type)
+        self.columns[space.column.name] = replace_rows(old, rows, new)
 
 
 def rows_of_type(work: TableRows, key: ForeignKey) -> Mask:
     """Rows that a key with a type is of; all rows by any other key."""
     if key.when is None or key.when[0] not in work.columns:
-        return np.ones(work.rows, dtype=np.bool_)
+        return np.ones(work.rows, np.bool_)
     same = pc.equal(work.columns[key.when[0]].cast(pa.string()), key.when[1])
-    mask: Mask = np.asarray(same.fill_null(False), dtype=np.bool_)
+    mask: Mask = np.asarray(same.fill_null(False), np.bool_)
     return mask
 
 
@@ -155,7 +158,7 @@ def settle_types(work: TableRows) -> None:
 
 def known(array: pa.Array) -> Mask:
     """Rows that are not NULL."""
-    mask: Mask = np.asarray(array.is_valid(), dtype=np.bool_)
+    mask: Mask = np.asarray(array.is_valid(), np.bool_)
     return mask
 
 
@@ -163,7 +166,7 @@ def finite(array: pa.Array) -> Mask:
     """Rows that are neither NULL nor NaN nor an infinity, as number or as text."""
     if pa.types.is_string(array.type):
         special = pc.is_in(array, value_set=pa.array(["infinity", "-infinity", "NaN"]))
-        return known(array) & ~np.asarray(special, dtype=np.bool_)
+        return known(array) & ~np.asarray(special, np.bool_)
     if pa.types.is_floating(array.type):
         return known(pc.if_else(pc.is_finite(array), array, None))
     return known(array)
@@ -195,7 +198,7 @@ def draw_parents(drawn: Indices, groups: Indices, wanted: Indices, rng: Rng) -> 
     candidates = np.concatenate([np.arange(len(groups)), drawn[drawn >= 0]])
     candidates, first, count = _of_group(candidates, groups, wanted)
     place = first + (rng.random(len(wanted)) * count).astype(np.int64)
-    result = np.full(len(wanted), NONE, dtype=np.int64)
+    result = np.full(len(wanted), NONE, np.int64)
     some = count > 0
     result[some] = candidates[np.minimum(place, first + count - 1)[some]]
     return result
@@ -344,7 +347,7 @@ def fill_reference(work: TableRows, key: ForeignKey, referred: dict[str, pa.Arra
     groups = combine(codes, work.rows + count)
     mine, theirs = groups[: work.rows], groups[work.rows :]
     # Rows with a NULL among the columns that earlier keys have filled refer to nothing.
-    null = np.zeros(work.rows, dtype=np.bool_)
+    null = np.zeros(work.rows, np.bool_)
     for name in shared:
         null |= ~known(work.columns[name])
     # Nothing can refer to a row whose referenced columns are not all filled in.
@@ -352,7 +355,7 @@ def fill_reference(work: TableRows, key: ForeignKey, referred: dict[str, pa.Arra
     theirs = np.where(empty, _NOBODY, theirs)
     work.targets[key.name] = np.flatnonzero(~empty)
     given = work.parents.get(key.name)
-    given = np.full(work.rows, NONE, dtype=np.int64) if given is None else given
+    given = np.full(work.rows, NONE, np.int64) if given is None else given
     index = np.where(given >= count, DANGLING, given)
     index[null] = NONE
     free = _free(work, key, shared)

@@ -68,17 +68,16 @@ def _pair(work: TableRows, low: str, high: str) -> _Pair | None:
     return _Pair(other if greater else one, greater, rows, left[rows], right[rows])
 
 
-def _with_owners(work: TableRows, name: str) -> _Pair | None:
-    held, dates = work.columns.get(name), work.owner_dates
-    if held is None or dates is None or held.type != dates.type or name in _tied(work):
+def _with_owners(work: TableRows) -> _Pair | None:
+    """The dates since when owners and rows are there, to bring rows to their owners' or after."""
+    name, dates = creation_date(work.table), work.owner_dates
+    space = work.space(name) if name in work.columns and name not in _tied(work) else None
+    if dates is None or space is None or space.values:
         return None
-    space, index = work.space(name), work.parents[work.own or ""]
-    if space is None or space.values:
-        return None
-    above = dates.take(pa.array(index, mask=index < 0))
-    rows = np.flatnonzero(finite(held) & finite(above) & work.alive)
-    left = space.to_points(above)[rows]
-    return _Pair(space, True, rows, left, work.points(name)[rows])
+    index, (mine, step) = work.parents[work.own or ""], work.moments(name)
+    above = np.where(index >= 0, dates[index], 0)
+    rows = np.flatnonzero((mine != 0) & (above != 0) & work.alive)
+    return _Pair(space, True, rows, above[rows] // step, mine[rows] // step)
 
 
 def dependency_order(pairs: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
@@ -116,14 +115,15 @@ def _exchange(work: TableRows, pair: _Pair | None, *, strict: bool = False) -> N
         places[rows[order]] = rows
     shift = base - base[places]
     work.columns[name] = work.columns[name].take(pa.array(places))
-    work.move(pair.moves, shift != 0, work.points(name) + shift)
+    if len(moved := np.flatnonzero(shift)):
+        work.move(pair.moves, moved, (work.points(name) + shift)[moved])
     points = work.points(name)
     left, right = (pair.left, points[rows]) if pair.greater else (points[rows], pair.right)
-    bad, moved = left + step > right, np.zeros(work.rows, np.bool_)
-    moved[rows[bad]] = True
+    bad = left + step > right
     gaps = work.rng.choice(np.sort((right - left)[~bad]) if not bad.all() else [step], bad.sum())
-    points[moved] = left[bad] + gaps if pair.greater else right[bad] - gaps
-    work.move(pair.moves, moved, points)
+    if pair.moves.maker is None:
+        moved = left[bad] + gaps if pair.greater else right[bad] - gaps
+        work.move(pair.moves, rows[bad], moved)
 
 
 def exchanged(left: Indices, right: Indices) -> Indices:
@@ -174,11 +174,11 @@ def repair_orders(work: TableRows) -> None:
     """Bring columns in order that CHECKs say to be, or names, if few rows are out of order."""
     keep_combinations(work)
     # The dates since when rows are there come to those of their owners, or after them.
-    _exchange(work, _with_owners(work, creation_date(work.table)))
+    _exchange(work, _with_owners(work))
     for name, codec in work.codecs.items():
         if codec.since and (space := work.space(name)):
-            rows = finite(work.columns[name]) & finite(work.columns[codec.since])
-            work.move(space, rows, work.points(name) + work.points(codec.since))
+            rows = np.flatnonzero(finite(work.columns[name]) & finite(work.columns[codec.since]))
+            work.move(space, rows, (work.points(name) + work.points(codec.since))[rows])
     for left, right in (*differences(work.table), *_opposites(work.table)):
         _separate(work, left, right)
     every = [o for o in orders(work.table) if {*o.columns} <= work.columns.keys()]
@@ -193,11 +193,10 @@ def repair_orders(work: TableRows) -> None:
         _swap(work, low, high)
         _repair_order(work, low, high, strict=order.strict)
         if order.broken and (pair := _pair(work, low, high)) is not None:
-            points, wrong = np.zeros(work.rows, np.int64), np.zeros(work.rows, np.bool_)
-            wrong[pair.rows] = work.rng.random(len(pair.rows)) < order.broken
+            wrong = work.rng.random(len(pair.rows)) < order.broken
             gaps = np.maximum(pair.right - pair.left, pair.moves.unit)
-            points[pair.rows] = pair.left - gaps if pair.greater else pair.right + gaps
-            work.move(pair.moves, wrong, points)
+            points = pair.left - gaps if pair.greater else pair.right + gaps
+            work.move(pair.moves, pair.rows[wrong], points[wrong])
 
 
 def _trusted(work: TableRows, order: Rule, either: bool) -> bool:
@@ -286,7 +285,7 @@ def _swap(work: TableRows, low: str, high: str) -> None:
     wrong = pc.fill_null(pc.greater(left, right), False)
     work.columns[low] = pc.if_else(wrong, right, left)
     work.columns[high] = pc.if_else(wrong, left, right)
-    rows = np.asarray(wrong, dtype=np.bool_)
+    rows = np.asarray(wrong, np.bool_)
     first, second = work.parents[one.name], work.parents[other.name]
     work.parents[one.name] = np.where(rows, second, first)
     work.parents[other.name] = np.where(rows, first, second)
@@ -303,9 +302,9 @@ def _repair_order(work: TableRows, lesser: str, greater: str, *, strict: bool) -
     step = low.scale.step if strict else 0
     first = np.clip(np.minimum(small, big), low.lo, min(low.hi, high.hi - step))
     second = np.maximum(np.maximum(small, big), first + step)
-    wrong = finite(left) & finite(right) & (small + step > big)
-    work.move(low, wrong, first)
-    work.move(high, wrong, second)
+    wrong = np.flatnonzero(finite(left) & finite(right) & (small + step > big))
+    work.move(low, wrong, first[wrong])
+    work.move(high, wrong, second[wrong])
 
 
 def repair_uniques(work: TableRows, sets: Collection[Unique]) -> None:
@@ -349,12 +348,9 @@ def _spread(work: TableRows, item: Unique, space: ValueSpace) -> None:
     points = space.to_points(work.columns[name])
     lo, hi = -(-space.lo // step), space.hi // step
     moved, full = move_apart(points[rows] // step, groups[rows], lo, hi)
-    changed = moved != points[rows] // step
-    points[rows[changed]] = moved[changed] * step
     work.alive[rows[full]] = False
-    marks = np.zeros(work.rows, dtype=np.bool_)
-    marks[rows[changed & ~full]] = True
-    work.move(space, marks, points)
+    changed = (moved != points[rows] // step) & ~full
+    work.move(space, rows[changed], moved[changed] * step)
 
 
 def _step(space: ValueSpace, groups: Indices) -> int:

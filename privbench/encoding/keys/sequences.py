@@ -23,14 +23,17 @@ _EACH = 0.9
 def put_in_sequence(work: TableRows) -> None:
     """Keep periods apart, let each version end where the next begins, and number rows of a parent.
 
-    The catalog says which periods must not overlap, and names which are versions; without such a
-    constraint, where a partial UNIQUE allows each parent a current one, or UNIQUE numbers them.
+    The catalog says which must not overlap; versions they are by name, or if UNIQUE numbers them.
+    Without such a constraint, names and the catalog (numbers, one current row) must agree.
     """
     done = set[tuple[str, ...]]()
+    keys = [key for key in work.table.foreign_keys if key.name in work.referred]
     for same, names, closed, where in exclusions(work.table):
-        _put_apart(work, names, same, closed, where, seamless=said("versions", names[0]))
+        counted = any(_numbers(work, key) for key in keys if {*key.columns} == {*same})
+        seamless = said("versions", names[0]) or counted
+        _put_apart(work, names, same, closed, where, seamless=seamless)
         done.add(names)
-    for key in (key for key in work.table.foreign_keys if key.name in work.referred):
+    for key in keys:
         numbers, current = _numbers(work, key), _current(work, key)
         for pair in (order.columns for order in orders(work.table)):
             if said("versions", pair[0]) and (numbers or current) and pair not in done:
@@ -70,9 +73,10 @@ def _number_rows(work: TableRows, key: ForeignKey, numbers: list[str], flags: li
         rows = np.flatnonzero((groups >= 0) & finite(work.columns[by]) & work.alive)
         points = work.points(by)[rows]
         for name in numbers:
-            old = work.points(name)
+            old, space = work.points(name), work.space(name)
             start = int(2 * (old == 0).sum() <= (old == 1).sum())
-            _move_to(work, name, rows, ranks(groups[rows], points) + start)
+            if space is not None and not space.values:
+                work.move(space, rows, ranks(groups[rows], points) + start)
         rows = rows[np.lexsort((points, groups[rows]))]
         for name in flags if dates and len(rows) else ():
             if name in work.columns and work.table.column(name).type.base == "bool":
@@ -93,7 +97,7 @@ def _meets(work: TableRows, wanted: Sequence[Mark]) -> Mask:
 
 
 def _last(work: TableRows, some: Mask, first: Mask) -> Mask:
-    """The last rows of as many groups as there are rows of a kind: of those that have one first."""
+    """The last rows of as many groups as there are some rows: first of those that have one."""
     group = np.cumsum(first) - 1
     has = np.bincount(group, some) > 0
     spare = work.rng.permutation(np.flatnonzero(~has))
@@ -115,7 +119,7 @@ def share_singles(work: TableRows) -> None:
             continue
         index, flags = work.parents[names[0]].copy(), _meets(work, wanted)
         rows = work.rng.permutation(np.flatnonzero(index >= 0))
-        # Of the rows of a parent, one that meets the condition comes first.
+        # Of each parent, a row that meets the condition comes first.
         rows = rows[np.lexsort((~flags[rows], index[rows]))]
         first = starts(index[rows])
         more, less = (rows[(first == one) & (flags[rows] != one)] for one in (False, True))
@@ -142,21 +146,20 @@ def _put_apart(
 ) -> None:
     """Let periods of equal rows keep apart, or each end where the next one begins.
 
-    Only the last may be without an end, in as many groups as there are such periods. A period that
-    begins too early moves behind the one before it, or where too many crowd at the end of all,
-    before the one after it; if they have no room there, they are shorter.
+    Only the last may be without an end, in as many groups as there are such. One that begins too
+    early moves behind the one before it, or where many crowd at the end, all are shorter.
     """
     low, high = work.table.column(names[0]), work.table.column(names[-1])
     scale, one, other = range_scale(low.type), work.space(low.name), work.space(high.name)
     if not work.columns.keys() >= {*names, *same} or work.table.key_columns & {*names}:
         return
+    if not (one and other and (scale or one.scale)) or one.scale != other.scale or one.values:
+        return
     if scale is not None:
         begin, end, there, open_ = range_points(scale, work.columns[low.name])
-    elif one and other and one.scale is not None and one.scale == other.scale and low != high:
+    else:
         there, open_ = finite(work.columns[low.name]), ~finite(work.columns[high.name])
         begin, end = work.points(low.name), work.points(high.name) + closed
-    else:
-        return
     there &= _meets(work, where) & work.alive
     for name in same:
         there &= known(work.columns[name])
@@ -188,17 +191,9 @@ def _put_apart(
         work.columns[low.name] = replace_rows(work.columns[low.name], rows, made)
         return
     old = work.columns[high.name].take(pa.array(np.repeat(rows[open_][:1], last.sum())))
-    _move_to(work, low.name, rows, begin)
-    _move_to(work, high.name, rows, ends - closed)
+    work.move(one, rows, begin)
+    work.move(other, rows, ends - closed)
     work.columns[high.name] = replace_rows(work.columns[high.name], rows[last], old)
-
-
-def _move_to(work: TableRows, name: str, rows: Indices, points: Indices) -> None:
-    """Give some rows the values at these grid points."""
-    space, moved, every = work.space(name), np.zeros(work.rows, np.bool_), work.points(name)
-    if space is not None and not space.values:
-        moved[rows], every[rows] = True, points
-        work.move(space, moved, every)
 
 
 def numbers_in_time(work: TableRows, column: str, others: Sequence[str]) -> Indices:
