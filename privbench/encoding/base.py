@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache
-from typing import Any, ClassVar, Final, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
@@ -34,11 +34,6 @@ from privbench.schema import Column, ColumnType
 AnyCodes = NDArray[np.integer[Any]]
 Codes = Mapping[str, AnyCodes]
 Floats = NDArray[np.float64]
-#: Half-open intervals of grid points, or of positions in a list; ascending and disjoint.
-Spans = Sequence[tuple[int, int]]
-#: The start and the end of a span that is unbounded on that side.
-FIRST: Final = -(2**63)
-END: Final = 2**63
 Rng = np.random.Generator
 
 
@@ -323,23 +318,6 @@ class Codec(ABC):
         """The values that the first codes stand for: a declared list, or released labels."""
         return None
 
-    def shares(self, spans: Spans, null: bool) -> Floats | None:
-        """For every code, the share of the values drawn in its cell that lies in the spans.
-
-        Spans hold points of the type's grid; for labels, and for lists without a grid, they hold
-        positions in the list. ``null`` says whether NULL counts as inside. The shape is (domain
-        size,), each share is 0 to 1; None for a codec without a grid, a list or labels.
-        """
-        result = self._shares(spans)
-        code = None if result is None else self.domains[self.column].null_code
-        if result is not None and code is not None:
-            result[code] = float(null)
-        return result
-
-    def _shares(self, spans: Spans) -> Floats | None:
-        """The shares of all codes; `shares` then sets the share of NULL."""
-        return None
-
     def to_json(self) -> dict[str, Any]:
         """A JSON object that `from_json` reads back; fields at their defaults are left out."""
         own = {
@@ -393,14 +371,6 @@ def null_mask(codes: AnyCodes, domain: Domain) -> NDArray[np.bool_]:
     if domain.null_code is None:
         return np.zeros(len(codes), dtype=np.bool_)
     return np.asarray(codes == domain.null_code, dtype=np.bool_)
-
-
-def within(places: NDArray[np.int64], spans: Spans) -> Floats:
-    """Give 1 for every position that lies in a span, and 0 for all others."""
-    result = np.zeros(len(places))
-    for first, end in spans:
-        result[(places >= first) & (places <= end - 1)] = 1.0
-    return result
 
 
 def _concatenate(pieces: Sequence[Mapping[str, Any]], name: str, dtype: Any) -> NDArray[Any]:

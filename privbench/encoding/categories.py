@@ -18,15 +18,12 @@ from privbench.encoding.base import (
     Codec,
     Codes,
     ColumnReader,
-    Floats,
     Need,
     Released,
     Rng,
     SettledReader,
-    Spans,
     head,
     null_mask,
-    within,
 )
 from privbench.encoding.scale import GREATEST, LEAST, scale_of
 from privbench.privacy.recoding import LabelsRecoding, Recoding
@@ -66,16 +63,6 @@ class ListCodec(Codec):
     @property
     def listed(self) -> tuple[str, ...]:
         return self.values
-
-    def _shares(self, spans: Spans) -> Floats:
-        """The share of every cell within the spans; ``other`` has the share of the whole list."""
-        scale, places = scale_of(self.type), np.arange(len(self.values))
-        if scale is not None:
-            places[:] = [scale.parse(text) for text in self.values]
-        inside = within(places, spans)
-        result = np.full(self.domains[self.column].size, inside.mean() if len(inside) else 0.0)
-        result[: len(inside)] = inside
-        return result
 
     @property
     def recodings(self) -> dict[str, Recoding]:

@@ -15,19 +15,15 @@ from psycopg import sql
 from privbench.domain import Domain, Known
 from privbench.encoding.base import (
     DEFAULT_DECIMALS,
-    END,
-    FIRST,
     CategoriesNeed,
     Codec,
     Codes,
     ColumnReader,
     Cycle,
     CycleNeed,
-    Floats,
     Need,
     Released,
     Rng,
-    Spans,
     Step,
     StepNeed,
     attribute,
@@ -36,7 +32,6 @@ from privbench.encoding.base import (
 from privbench.encoding.bounds import Bounds, BoundsNeed, Range, default_range
 from privbench.encoding.scale import (
     GREATEST,
-    LEAST,
     LINEAR,
     UNIT_STEPS,
     Points,
@@ -137,23 +132,6 @@ class OrderedCodec(Codec):
             cell = domain.special_code("above")
             lows[cell], highs[cell] = edges[-1], min(hi + 1, 2 * edges[-1] - edges[-2])
         return lows, highs
-
-    def _shares(self, spans: Spans) -> Floats:
-        scale, domain = self.scale, self.recoding.domain
-        lows, highs = self.cells()
-        inside = np.zeros(len(lows))
-        for first, end in spans:
-            low = np.clip(lows, max(first, LEAST), None)
-            high = np.clip(highs, None, min(end, GREATEST))
-            inside += scale.mass(low, np.maximum(low, high), lows, highs)
-        whole = scale.mass(lows, highs, lows, highs)
-        result = np.divide(inside, whole, out=np.zeros(len(lows)), where=whole > 0)
-        # PostgreSQL sorts NaN after all numbers.
-        ends = {"-inf": FIRST, "inf": END, "nan": END}
-        for name in domain.specials:
-            if name in scale.specials:
-                result[domain.special_code(name)] = any(ends[name] in span for span in spans)
-        return np.clip(result, 0.0, 1.0)
 
     def to_json(self) -> dict[str, Any]:
         edges, core = self.recoding.edges, self.recoding.core
