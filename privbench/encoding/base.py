@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache
-from typing import Any, ClassVar, Final, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from psycopg import sql
 from pydantic import TypeAdapter
 
-from privbench.arrays import Floats, Ints, Mask, Rng
+from privbench.arrays import Ints, Mask, Rng
 from privbench.domain import Domain, Known
 from privbench.encoding.bounds import Bounds, BoundsNeed
 from privbench.encoding.text_words import Firsts, Pieces, WordPiece, WordsNeed
@@ -34,11 +34,6 @@ from privbench.schema import Column, ColumnType
 #: Codes of one attribute, as a synthesizer returns them: shape (rows,), any integer dtype.
 AnyCodes = NDArray[np.integer[Any]]
 CodeMap = Mapping[str, AnyCodes]
-#: Half-open intervals of grid points, or of positions in a list; ascending and disjoint.
-Spans = Sequence[tuple[int, int]]
-#: The start and the end of a span that is unbounded on that side.
-FIRST: Final = -(2**63)
-END: Final = 2**63
 
 
 #: The greatest number of decimals that is distinguished; the code of numbers with more decimals;
@@ -317,23 +312,6 @@ class Codec(ABC):
         """The values that the first codes stand for: a declared list, or released labels."""
         return None
 
-    def shares(self, spans: Spans, null: bool) -> Floats | None:
-        """For every code, the share of the values drawn in its cell that lies in the spans.
-
-        Spans hold points of the type's grid; for labels, and for lists without a grid, they hold
-        positions in the list. ``null`` says whether NULL counts as inside. The shape is (domain
-        size,), each share is 0 to 1; None for a codec without a grid, a list or labels.
-        """
-        result = self._shares(spans)
-        code = None if result is None else self.domains[self.column].null_code
-        if result is not None and code is not None:
-            result[code] = float(null)
-        return result
-
-    def _shares(self, spans: Spans) -> Floats | None:
-        """The shares of all codes; `shares` then sets the share of NULL."""
-        return None
-
     def to_json(self) -> dict[str, Any]:
         """A JSON object that `from_json` reads back; fields at their defaults are left out."""
         own = {
@@ -387,14 +365,6 @@ def null_mask(codes: AnyCodes, domain: Domain) -> Mask:
     if domain.null_code is None:
         return np.zeros(len(codes), dtype=np.bool_)
     return np.asarray(codes == domain.null_code, dtype=np.bool_)
-
-
-def within(places: Ints, spans: Spans) -> Floats:
-    """Give 1 for every position that lies in a span, and 0 for all others."""
-    result = np.zeros(len(places))
-    for first, end in spans:
-        result[(places >= first) & (places <= end - 1)] = 1.0
-    return result
 
 
 def _concatenate(pieces: Sequence[Mapping[str, Any]], name: str, dtype: Any) -> NDArray[Any]:

@@ -16,8 +16,9 @@ from privbench.rules.named import suggested_range
 from privbench.schema import Column, Rule
 
 #: Numbers of rows, as multiples of the noise scale: with fewer rows than the first, a range is
-#: measured in few cells only; with as many as the second or more, in all cells.
-_FEW_ROWS, _MANY_ROWS = 40.0, 100.0
+#: measured in few cells only; with as many as the second or more, in all cells. Dates that lie
+#: within months show them in all cells from the third on: few cells are five years wide.
+_FEW_ROWS, _MANY_ROWS, _FEW_DATES = 40.0, 100.0, 20.0
 #: Where the parts of a cell would hold at most so many grid steps, it is cut into single steps.
 _FEW_STEPS = 4
 
@@ -67,7 +68,7 @@ class BoundsNeed:
             return (self,)
         few = self.coarser[-1 if scales < _FEW_ROWS else 0]
         wide = replace(self, candidates=few, coarser=())
-        return (wide, self) if self.poor_default and scales >= _FEW_ROWS else (wide,)
+        return (wide, self) if self.poor_default and scales >= _FEW_DATES else (wide,)
 
     @property
     def likely_cells(self) -> tuple[int, int] | None:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from psycopg import sql
 
-from privbench.arrays import Floats, Rng
+from privbench.arrays import Rng
 from privbench.domain import Domain, Known
 from privbench.encoding.base import (
     CategoriesNeed,
@@ -20,10 +20,8 @@ from privbench.encoding.base import (
     Need,
     Released,
     SettledReader,
-    Spans,
     head,
     null_mask,
-    within,
 )
 from privbench.encoding.scale import GREATEST, LEAST, scale_of
 from privbench.privacy.recoding import LabelsRecoding, Recoding
@@ -63,16 +61,6 @@ class ListCodec(Codec):
     @property
     def listed(self) -> tuple[str, ...]:
         return self.values
-
-    def _shares(self, spans: Spans) -> Floats:
-        """The share of every cell within the spans; ``other`` has the share of the whole list."""
-        scale, places = scale_of(self.type), np.arange(len(self.values))
-        if scale is not None:
-            places[:] = [scale.parse(text) for text in self.values]
-        inside = within(places, spans)
-        result = np.full(self.domains[self.column].size, inside.mean() if len(inside) else 0.0)
-        result[: len(inside)] = inside
-        return result
 
     @property
     def recodings(self) -> dict[str, Recoding]:

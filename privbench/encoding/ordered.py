@@ -12,12 +12,10 @@ import numpy as np
 import pyarrow as pa
 from psycopg import sql
 
-from privbench.arrays import Floats, Rng
+from privbench.arrays import Rng
 from privbench.domain import Domain, Known
 from privbench.encoding.base import (
     DEFAULT_DECIMALS,
-    END,
-    FIRST,
     CategoriesNeed,
     Codec,
     CodeMap,
@@ -25,7 +23,6 @@ from privbench.encoding.base import (
     CycleNeed,
     Need,
     Released,
-    Spans,
     Step,
     StepNeed,
     attribute,
@@ -34,7 +31,6 @@ from privbench.encoding.base import (
 from privbench.encoding.bounds import Bounds, BoundsNeed, Range, default_range
 from privbench.encoding.scale import (
     GREATEST,
-    LEAST,
     LINEAR,
     UNIT_STEPS,
     Points,
@@ -135,23 +131,6 @@ class OrderedCodec(Codec):
             cell = domain.special_code("above")
             lows[cell], highs[cell] = edges[-1], min(hi + 1, 2 * edges[-1] - edges[-2])
         return lows, highs
-
-    def _shares(self, spans: Spans) -> Floats:
-        scale, domain = self.scale, self.recoding.domain
-        lows, highs = self.cells()
-        inside = np.zeros(len(lows))
-        for first, end in spans:
-            low = np.clip(lows, max(first, LEAST), None)
-            high = np.clip(highs, None, min(end, GREATEST))
-            inside += scale.mass(low, np.maximum(low, high), lows, highs)
-        whole = scale.mass(lows, highs, lows, highs)
-        result = np.divide(inside, whole, out=np.zeros(len(lows)), where=whole > 0)
-        # PostgreSQL sorts NaN after all numbers.
-        ends = {"-inf": FIRST, "inf": END, "nan": END}
-        for name in domain.specials:
-            if name in scale.specials:
-                result[domain.special_code(name)] = any(ends[name] in span for span in spans)
-        return np.clip(result, 0.0, 1.0)
 
     def to_json(self) -> dict[str, Any]:
         edges, core = self.recoding.edges, self.recoding.core

@@ -24,10 +24,8 @@ from privbench.encoding.base import (
     ColumnReader,
     Need,
     Released,
-    Spans,
     attribute,
     null_mask,
-    within,
 )
 from privbench.encoding.bounds import public_range
 from privbench.encoding.categories import LONG, MAX_LABEL, LabelReader, label_piece, released_labels
@@ -160,14 +158,6 @@ class TextCodec(Codec):
     @property
     def listed(self) -> tuple[str, ...] | None:
         return None if self.begun else self.labels
-
-    def _shares(self, spans: Spans) -> Floats | None:
-        if self.labels is None or self.begun:
-            return None
-        inside = within(np.arange(len(self.labels) + 1), spans)
-        result = np.full(self._labels.domain.size, inside[-1])
-        result[: len(self.labels)] = inside[:-1]
-        return result
 
     @property
     def _labels(self) -> LabelsRecoding:

@@ -8,6 +8,7 @@ column depends on is known, and columns can be put in order.
 """
 
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
@@ -22,7 +23,7 @@ from privbench.pgsql.judge import (
     relation_name,
     shown,
 )
-from privbench.pgsql.parser import Node, SqlError
+from privbench.pgsql.parser import Node, SqlError, tokens
 from privbench.pgsql.written import one_expression
 
 #: The name of the row that a column is computed for.
@@ -38,6 +39,9 @@ _KINDS = EXPRESSIONS - frozenset(
     A_Star JsonTable RangeFunction RangeTableFunc RangeTableSample WithClause XmlExpr XmlSerialize
     """.split()
 )
+#: The parts of a query of rows by a condition, and functions of which it needs one.
+_PLAIN = {"targetList", "fromClause", "whereClause", "limitOption", "op"}
+_AGGREGATES = {"avg", "bool_and", "bool_or", "count", "max", "min", "sum"}
 #: Parts of FROM clauses after which a column's name does not tell its table.
 _HIDING = {"JoinExpr": ("usingClause", "isNatural", "alias"), "Alias": ("colnames",)}
 
@@ -64,6 +68,8 @@ class Computation:
     # Columns that it compares with others by =, as it looks up rows.
     compared: frozenset[Place]
     level: int = 0  # 0 if it reads no computed column, else one more than those that it reads
+    # For an aggregate of the rows that a column finds: a join of their groups, and the value by it.
+    groups: tuple[str, ...] = ()
 
 
 def computations(
@@ -134,8 +140,53 @@ def _judged(place: Place, text: str, scope: _Tables) -> Computation:
             compared.update(side.names("fields") for side in node.children())
     judge(tree, scope, _KINDS)
     looked_up = [places for words, places in reads.items() if words in compared and words[0] != ROW]
-    every = frozenset[Place]()
-    return Computation(*place, text, every.union(*reads.values()), every.union(*looked_up))
+    every, groups = frozenset[Place](), _groups(place[1], text, tree)
+    found = every.union(*reads.values()), every.union(*looked_up)
+    return Computation(*place, text, *found, groups=groups)
+
+
+def _groups(column: str, text: str, tree: Node) -> tuple[str, ...]:
+    """An aggregate of those rows of one table that equal a value of this row, by their groups.
+
+    It reads nothing else of this row, so rows that equal the same value are a group; where there
+    is none, or the value is NULL, it is the aggregate of no rows.
+    """
+    nodes, words = [*tree.walk()], tokens(text)
+    kinds = Counter(node.kind for node in nodes)
+    query = next(iter(tree.nodes("subselect")), tree)
+    (where,) = query.nodes("whereClause") or [tree]
+    pairs = [
+        [side.names("fields") for side in (*part.nodes("lexpr"), *part.nodes("rexpr"))]
+        for part in (where.nodes("args") if where.get("boolop") == "AND_EXPR" else [where])
+        if part.get("kind") == "AEXPR_OP" and part.names("name") == ("=",)
+    ]
+    keys = [sorted(pair, key=_own) for pair in pairs if all(pair) and sum(map(_own, pair)) == 1]
+    if (
+        not keys
+        or tree.get("subLinkType") != "EXPR_SUBLINK"
+        or {*query.fields} != _PLAIN
+        or kinds["SelectStmt"] + kinds["RangeVar"] + kinds["WindowDef"] != 2
+        or not any({*node.names("funcname")[-1:]} & _AGGREGATES for node in nodes)
+        or len(places := [at for at, word in enumerate(words) if word.name == ROW]) != 1
+    ):
+        return ()
+    depth, (at,) = [word.kind for word in words].index("SELECT"), places
+    before = text[words[depth].end : words[at].start]
+    after = text[words[at + 2].end : words[-depth].start]
+    alias, key, own = (
+        ".".join(f'"{name}"' for name in (word.replace('"', '""') for word in names))
+        for names in ((f"privbench {column}",), *keys[0])
+    )
+    none = f"(SELECT {before}NULL{after}\n)"
+    return (
+        f"LEFT JOIN (SELECT {key}, {before}{key}{after}\nGROUP BY {key}) AS {alias} (key, value)"
+        f" ON {alias}.key = {own}",
+        f"CASE WHEN {alias}.key IS NULL THEN {none} ELSE {alias}.value END",
+    )
+
+
+def _own(names: Name) -> bool:
+    return names[:1] == (ROW,)
 
 
 def _rows(own: Name, tree: Node, scope: _Tables) -> dict[str, set[Name]]:

@@ -13,7 +13,7 @@ expression never stops a load.
 """
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import count
 from typing import LiteralString
 
@@ -33,7 +33,7 @@ PATIENCE, PER_ROW = 60.0, 1e-4
 _MADE = "privbench made"
 _TOGETHER: LiteralString = """
 INSERT INTO {target} ({columns}) OVERRIDING SYSTEM VALUE
-SELECT {values} FROM {stage} AS {row}, LATERAL (SELECT {computed}) AS {made}
+SELECT {values} FROM {stage} AS {row} {groups}, LATERAL (SELECT {computed}) AS {made}
 """
 _COUNTED: LiteralString = """
 SELECT pg_catalog.current_setting('privbench.failed', true),
@@ -54,7 +54,7 @@ class Computing:
     def __init__(self, loader: Loader, columns: Sequence[Computation]) -> None:
         self._connection, self._columns, self._told = loader.connection, columns, loader.lost
         self.tables = {(name := TableName(*c.table)): loader.table(name) for c in columns}
-        self._numbers, self._left = count(), 0.0
+        self._numbers, self._left, self._indexes = count(), 0.0, dict[Place, TableName]()
         self._aside = {name: self._free(name) for name in self.tables}
         self.lost: dict[str, int] = {}
 
@@ -70,7 +70,8 @@ class Computing:
         self._left = PATIENCE + rows * PER_ROW
         with database_errors("computing columns"):
             # To compile such statements takes longer than to run them, and rows keep their order.
-            for setting in ("jit", "synchronize_seqscans"):
+            # Groups are sorted: to hash them takes twice as long, and splits what memory lacks.
+            for setting in ("jit", "synchronize_seqscans", "enable_hashagg", "enable_hashjoin"):
                 run(self._connection, assignment(setting, "off"))
             for level in sorted({item.level for item in self._columns}):
                 self._fill_level(level)
@@ -78,15 +79,15 @@ class Computing:
     def _fill_level(self, level: int) -> None:
         """Compute the columns of a level, which do not depend on each other."""
         columns = [item for item in self._columns if item.level == level]
-        indexes = self._index({place for item in columns for place in item.compared})
         filled = {}
         for name in dict.fromkeys(TableName(*item.table) for item in columns):
             own = [item for item in self._columns if TableName(*item.table) == name]
             some = [item for item in own if item.level == level]
             filled[name] = self._stage(name) if own[-1].level > level else self._aside[name]
             self._fill(self.tables[name], some, name, filled[name])
-        for index in indexes:
+        for index in self._indexes.values():
             run(self._connection, build("DROP INDEX {}", index))
+        self._indexes.clear()
         for name, made in filled.items():
             run(self._connection, build("DROP TABLE {}", name))
             self._rename(made, name)
@@ -99,19 +100,25 @@ class Computing:
         If an expression fails, it is found by halves, and its column computed row by row.
         """
         names = [column.name for column in table.columns if not column.generated]
-        made = {item.column: sql.SQL(f"({item.text}\n)") for item in columns}
-        together = build(
-            _TOGETHER,
-            target=target,
-            columns=names,
-            values=[sql.Identifier(_MADE if name in made else ROW, name) for name in names],
-            stage=stage,
-            row=ROW,
-            computed=[build("{} AS {}", text, name) for name, text in made.items()],
-            made=_MADE,
-        )
-        if self._limited(together):
-            return
+        for grouped in sorted({any(item.groups for item in columns), False}, reverse=True):
+            made = {item.column: item.groups if grouped else () for item in columns}
+            self._index(item for item in columns if not made[item.column])
+            together = build(
+                _TOGETHER,
+                target=target,
+                columns=names,
+                values=[sql.Identifier(_MADE if name in made else ROW, name) for name in names],
+                stage=stage,
+                row=ROW,
+                groups=sql.SQL(" ".join(item[0] for item in made.values() if item)),
+                computed=[
+                    build("({}\n) AS {}", sql.SQL((item.text, *made[item.column])[-1]), item.column)
+                    for item in columns
+                ],
+                made=_MADE,
+            )
+            if self._limited(together):
+                return
         if half := len(columns) // 2:
             between = self._stage(table.name)
             self._fill(table, columns[:half], stage, between)
@@ -130,17 +137,16 @@ class Computing:
             "a constant there"
         )
 
-    def _index(self, places: Collection[Place]) -> list[TableName]:
+    def _index(self, columns: Iterable[Computation]) -> None:
         """Index columns by which rows are looked up, as far as their types allow it."""
-        made = []
-        for table, column in sorted(places):
+        places = {place for item in columns for place in item.compared}
+        for table, column in sorted(places - self._indexes.keys()):
             name = TableName(*table)
             index = self._free(name)
             if self._limited(build("CREATE INDEX {} ON {} ({})", index.name, name, column)):
-                made.append(index)
+                self._indexes[table, column] = index
                 # Without statistics the server would read whole tables for each row.
                 self._limited(build("ANALYZE {} ({})", name, column))
-        return made
 
     def _limited(self, statement: sql.Composed) -> bool:
         """Run a statement within the time that is left; whether it succeeded."""

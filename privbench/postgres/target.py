@@ -14,9 +14,20 @@ from privbench.postgres.locks import lock
 from privbench.postgres.statement import build, run
 from privbench.schema import Schema, Table
 
+#: Catalogs of further objects, and their columns of schemas.
+_OTHERS: Mapping[LiteralString, LiteralString] = {
+    "pg_proc": "pronamespace",
+    "pg_operator": "oprnamespace",
+    "pg_opfamily": "opfnamespace",
+    "pg_collation": "collnamespace",
+    "pg_conversion": "connamespace",
+    "pg_ts_config": "cfgnamespace",
+    "pg_ts_dict": "dictnamespace",
+}
 #: Objects of users, most visible first: relations, types (a range takes its constructors along),
 #: routines, and last schemas other than public and those of extensions.
-_CONTENTS: LiteralString = """
+_CONTENTS: LiteralString = (
+    """
 WITH members AS (
   SELECT classid, objid FROM pg_catalog.pg_depend WHERE deptype = 'e'),
 spaces AS (
@@ -28,32 +39,19 @@ SELECT i.type AS kind, i.identity AS name FROM (
   FROM pg_catalog.pg_class c JOIN spaces s ON s.oid = c.relnamespace
   WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S') AND NOT c.relispartition
   UNION ALL
-  SELECT 3, 'pg_catalog.pg_proc'::regclass, p.oid
-  FROM pg_catalog.pg_proc p JOIN spaces s ON s.oid = p.pronamespace
-  UNION ALL
   SELECT 2, 'pg_catalog.pg_type'::regclass, t.oid
   FROM pg_catalog.pg_type t JOIN spaces s ON s.oid = t.typnamespace
   WHERE t.typtype IN ('d', 'e', 'r') OR t.typtype = 'c' AND EXISTS (
     SELECT FROM pg_catalog.pg_class k WHERE k.oid = t.typrelid AND k.relkind = 'c')
-  UNION ALL
-  SELECT 4, 'pg_catalog.pg_operator'::regclass, o.oid
-  FROM pg_catalog.pg_operator o JOIN spaces s ON s.oid = o.oprnamespace
-  UNION ALL
-  SELECT 5, 'pg_catalog.pg_opfamily'::regclass, f.oid
-  FROM pg_catalog.pg_opfamily f JOIN spaces s ON s.oid = f.opfnamespace
-  UNION ALL
-  SELECT 6, 'pg_catalog.pg_collation'::regclass, l.oid
-  FROM pg_catalog.pg_collation l JOIN spaces s ON s.oid = l.collnamespace
-  UNION ALL
-  SELECT 7, 'pg_catalog.pg_conversion'::regclass, v.oid
-  FROM pg_catalog.pg_conversion v JOIN spaces s ON s.oid = v.connamespace
-  UNION ALL
-  SELECT 8, 'pg_catalog.pg_ts_config'::regclass, g.oid
-  FROM pg_catalog.pg_ts_config g JOIN spaces s ON s.oid = g.cfgnamespace
-  UNION ALL
-  SELECT 9, 'pg_catalog.pg_ts_dict'::regclass, d.oid
-  FROM pg_catalog.pg_ts_dict d JOIN spaces s ON s.oid = d.dictnamespace
-  UNION ALL
+"""  # noqa: S608
+    + "".join(
+        f"""  UNION ALL
+  SELECT {rank}, 'pg_catalog.{name}'::regclass, o.oid
+  FROM pg_catalog.{name} o JOIN spaces s ON s.oid = o.{space}
+"""  # noqa: S608
+        for rank, (name, space) in enumerate(_OTHERS.items(), 3)
+    )
+    + """  UNION ALL
   SELECT 10, 'pg_catalog.pg_namespace'::regclass, s.oid
   FROM spaces s WHERE s.nspname <> 'public' AND NOT EXISTS (
     SELECT FROM pg_catalog.pg_depend d
@@ -64,6 +62,7 @@ SELECT i.type AS kind, i.identity AS name FROM (
 WHERE (objects.catalog, objects.oid) NOT IN (SELECT classid, objid FROM members)
 ORDER BY objects.rank, i.identity
 """
+)
 
 _DROP: LiteralString = r"""
 SELECT pg_catalog.format('DROP %%s IF EXISTS %%s CASCADE', pg_catalog.upper(kind),

@@ -643,8 +643,10 @@ def test_values_keep_their_weekdays_and_hours(case):
         assert abs(np.subtract(*shares)).sum() / 2 < 0.03
     # What queries expect of a cell is what is drawn in it.
     middle = int(codec.recoding.edges[20]) + 5 * unit // 3
-    share = codec.shares([(-(2**63), middle)], null=False)[20]
-    inside = codec.scale.draw(*(np.repeat(ends[20], rows) for ends in codec.cells()), rng)
+    low, high = (ends[20:21] for ends in codec.cells())
+    mass, ends = codec.scale.mass, np.array([middle])
+    share = mass(low, np.clip(ends, low, high), low, high) / mass(low, high, low, high)
+    inside = codec.scale.draw(*(np.repeat(ends, rows) for ends in (low, high)), rng)
     assert abs((inside < middle).mean() - share) < 0.02
     laws = codec.cycles or [[0.1] * 7]
     for law in ([1.0], [2.0, *[-1 / 6] * 6], [float("nan")] * 7, [0.1] * 7):

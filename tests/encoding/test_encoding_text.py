@@ -288,7 +288,6 @@ def test_texts_that_differ_begin_as_before():
     assert codec_from_json(json.loads(json.dumps(codec.to_json()))) == codec
     # Literals of queries are whole texts, so beginnings are no values that these may name.
     assert codec.listed is None
-    assert codec.shares([(0, 1)], False) is None
     label = np.repeat(np.arange(len(beginnings) + 1), [*BEGINNINGS.values(), 50])
     parts = codes.keys() & codec.domains.keys() - {"code"}
     fill = {name: np.resize(codes[name], len(label)) for name in parts}

@@ -98,9 +98,9 @@ def test_a_narrow_range_is_found_within_a_wide_one():
     scale = scale_of(ColumnType("date", "date"))
     rows = np.arange(scale.parse("2024-02-01"), scale.parse("2024-04-01")).repeat(20)
     need = BoundsNeed("d", scale.candidates(), Bounds(0, 1), coarser=scale.coarser())
-    wide, close = need.questions(50.0)
+    wide, close = need.questions(25.0)
     assert close is need
-    assert need.questions(20.0) == (wide,)
+    assert need.questions(15.0) == (wide,)
     sd = 2 * len(rows) / 50.0 * 2**0.5
     spans = []
     for seed in range(50):

@@ -19,13 +19,14 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.scope import build_scope
 
-from privbench.encoding.base import END, FIRST, Codec
+from privbench.encoding import Codec
 from privbench.encoding.scale import Scale, scale_of
 from privbench.pgsql.expressions import bare
 from privbench.pgsql.written import computes
 from privbench.schema import Table
 from privbench.workload.query import conjuncts, parse
 from privbench.workload.rebind.columns import ODD, Tables, qualified
+from privbench_lab.heatmap.shares import END, FIRST, shares
 from privbench_lab.heatmap.tree import Predicate
 
 #: Most characters of a predicate that are shown.
@@ -158,7 +159,7 @@ def weights(conditions: Iterable[str], codec: Codec) -> NDArray[np.float64] | No
             whole = whole.both(_truth(tree.args["where"].this, codec))
         except (_UnreadError, ValueError):
             return None
-    return codec.shares(whole.runs, whole.null == _TRUE)
+    return shares(codec, whole.runs, null=whole.null == _TRUE)
 
 
 def _joined(runs: Iterable[tuple[int, int]]) -> Runs:

@@ -16,6 +16,7 @@ from privbench.encoding.bounds import Bounds, BoundsNeed
 from privbench.rng import generator
 from privbench.schema import Column, ColumnType, Table, TableName
 from privbench_lab.circuit import Builder, log_likelihood
+from privbench_lab.heatmap import shares as cells
 from privbench_lab.heatmap.conditions import weights
 from privbench_lab.heatmap.model_tree import ModelledTable, draw, heats
 from privbench_lab.heatmap.routes import drawable, route_of
@@ -255,5 +256,5 @@ def test_a_cell_counts_as_much_as_its_draws_satisfy(name):
     points = reader(
         Column(name, 1, kind), Table(TableName("public", "t"), ()), ColumnConfig(**config), 0.0
     ).scale.points_of(drawn)  # type: ignore[attr-defined]
-    found = codec.shares([(low, middle)], null=False)
+    found = cells.shares(codec, [(low, middle)], null=False)
     assert found[widest] == pytest.approx((points < middle).mean(), abs=0.015)
