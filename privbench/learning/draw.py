@@ -101,4 +101,5 @@ def together(
         score = np.sqrt(alike) * ndtri(shared) + np.sqrt(1.0 - alike) * ndtri(own)
     else:
         score = np.where(generator.random(count) < np.sqrt(alike), shared, own)
-    return (np.argsort(np.argsort(score)) + generator.random()) / count
+    score[np.argsort(score)] = (np.arange(count) + generator.random()) / count
+    return np.asarray(score)

@@ -51,7 +51,7 @@ SIZES, REFERENCES = 0.15, 0.4
 MOMENT, MOMENTS = 0.02, 0.1
 #: Largest share of a tree's amount for siblings; their largest useful noise, as a share of the
 #: owners of several rows; and the largest useful multiple of the amount for that.
-SIBLINGS, COARSE, FINE = 0.05, 0.02, 25.0
+SIBLINGS, COARSE, FINE = 0.06, 0.02, 25.0
 #: Share of one-way marginals ("one-ways") in the budget of one-ways and pairs. At .24: 2-way
 #: divergence of coded Adult .044 for .040.
 ONE_WAYS = 0.25 / (0.25 + 0.48)

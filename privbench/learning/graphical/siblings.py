@@ -1,6 +1,6 @@
 """Rows of one owner: whether they are alike, differ, or are as any others, column by column.
 
-Groups of cells of two rows of each owner are measured (`privbench.privacy.queries.Sibling`). Then
+Groups of cells of two rows of each owner are measured (`Sibling`). Then
 columns are drawn by quantiles at numbers that go together among rows of one owner. Each number by
 itself is uniform and tells nothing of the row or its owner: all other laws stay.
 """
@@ -23,8 +23,8 @@ from privbench.privacy import KeySpec
 from privbench.privacy.queries import Axis, Joined, PublicArray, Sibling
 from privbench.rng import generator
 
-#: Most synthetic rows on which a likeness is found: a limit on time alone.
-MOST_ROWS = 2**16
+#: Most rows on which a likeness is found: a limit on time alone.
+MOST_ROWS = 2**14
 
 
 def pair_axis(key: KeySpec, variable: Variable) -> Axis:
@@ -75,9 +75,17 @@ def with_siblings(
         np.add.at(table, (cells[first], cells[first + 1]), each)
         return rake(table + table.T, margin, margin)
 
-    def misfit(likeness: float) -> float:
-        return float(((observed - expected(likeness)) ** 2 / variance).sum())
+    def misfit(table: Floats) -> float:
+        return float(((observed - table) ** 2 / variance).sum())
 
-    side = (0.0, 1.0) if np.trace(observed - expected(0.0)) > 0 else (-1.0, 0.0)
-    best = minimize_scalar(misfit, bounds=side, method="bounded", options={"xatol": 0.01})
-    return alike(float(best.x)) if misfit(0.0) - best.fun > SURE**2 else factor
+    apart = expected(0.0)
+    most = misfit(apart) - SURE**2
+    if most <= 0:
+        return factor
+    best = minimize_scalar(
+        lambda likeness: misfit(expected(likeness)),
+        bounds=(0, 1) if np.trace(observed - apart) > 0 else (-1, 0),
+        method="bounded",
+        options={"xatol": 0.03},
+    )
+    return alike(float(best.x)) if best.fun < most else factor
