@@ -16,6 +16,7 @@ from privbench.learning.graphical.budget import (
     moment_question,
     moments,
     one_way_questions,
+    set_questions,
     size_questions,
 )
 from privbench.learning.graphical.candidates import candidates, pair_axes, score_query
@@ -57,6 +58,7 @@ def planned(
             yield clipped_question(budget, name, KEPT)
         asked = one_way_questions(budget, name, [*columns[name], *budget.times_of(name)])
         yield from (question for _, question in asked)
+        yield from (question for _, question in set_questions(budget, name))
         if pairs:
             above = columns_above(spec, name, columns)
             variables = [*flat[name], *(_flat(column, path) for column, path in above)]
