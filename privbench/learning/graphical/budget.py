@@ -287,7 +287,7 @@ class Budget:
         return each * count
 
     def _divide_sets(self, top: str) -> float:
-        """Divide a part of a tree's amount among sets that noise does not hide, and return it."""
+        """Divide a part of a tree's amount among sets beyond noise, and return it."""
         found, total = {}, self.total[top]
         for name in self.tree(top) if self.spec.relation.unit != "row" else ():
             size, own = self.sizes[name], self.spec.tables[name].own and self.learns == "pairs"

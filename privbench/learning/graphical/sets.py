@@ -16,8 +16,8 @@ from privbench.domain import Codes
 from privbench.learning.graphical.estimate import Floats, Ints
 from privbench.learning.graphical.table_model import Factor
 
-#: Least sweeps and exchanges; the first step of λ, and the largest λ.
-SWEEPS, EXCHANGES, STEP, MOST = 200, 2**19, 0.15, 20.0
+#: Least and most sweeps, exchanges between; the first step of λ, and the largest.
+LEAST, SWEEPS, EXCHANGES, STEP, MOST = 100, 600, 2**20, 0.15, 20.0
 
 #: A column, whose first cells are labels; the power of its entries by which an owner counts; and
 #: means over owners of what `PresencePairs` counts, as a matrix.
@@ -34,7 +34,7 @@ def counted(cells: Codes, labels: int, sizes: Ints) -> tuple[Ints, Ints]:
 
 def presences(counts: Ints, power: float) -> Floats:
     """What `PresencePairs` counts of `counted` rows, as a matrix."""
-    held = (counts[:, :-1] > 0).astype(np.float64)
+    held = (counts[:, :-1] > 0).astype(float)
     labels = held.sum(axis=1, keepdims=True)
     return np.asarray((held * np.maximum(labels * (labels + 1) / 2, 1) ** power).T @ held)
 
@@ -47,7 +47,7 @@ def exchanged(
     sizes: Ints,
     numbers: np.random.Generator,
 ) -> dict[str, Codes]:
-    """A table's columns after exchanges between owners of so many rows, by some laws."""
+    """A table's columns after exchanges between owners of these sizes, by some laws."""
     factors = [factor for factor in factors if {*context} & {*factor.parents}]
     columns = dict(enumerate(codes.values())) | dict(context)
     some, starts = np.flatnonzero(sizes), np.cumsum(sizes) - sizes
@@ -61,8 +61,8 @@ def exchanged(
         for name, power, law in laws
     ]
     half, at = min(len(some) // 2, int((sizes > 1).sum())), np.arange(len(columns[0]))
-    each, sweeps = np.arange(2 * half), max(SWEEPS, EXCHANGES // half) if half else 0
-    for sweep in range(sweeps):
+    each, sweeps = np.arange(2 * half), min(SWEEPS, LEAST + EXCHANGES // max(half, 1))
+    for sweep in range(sweeps if half else 0):
         # Of two owners one has several rows: else nothing would change.
         chosen = numbers.permutation(some)
         chosen = chosen[np.argsort(sizes[chosen] < 2, kind="stable")][: 2 * half]
