@@ -27,7 +27,7 @@ SetLaw = tuple[str, float, Floats]
 def counted(cells: Codes, labels: int, sizes: Ints) -> tuple[Ints, Ints]:
     """The label of every row, one more for other cells; and rows by owner and label."""
     of_rows, owner = np.minimum(cells.astype(np.int64), labels), np.repeat(range(len(sizes)), sizes)
-    found = np.zeros((len(sizes), labels + 1), np.int64)
+    found = np.zeros((len(sizes), labels + 1), int)
     np.add.at(found, (owner, of_rows[: len(owner)]), 1)
     return of_rows, found
 
