@@ -55,14 +55,16 @@ class DatabaseModel:
         tables, references = [], []
         for index, (name, law) in enumerate(self.laws.items()):
             model, parts = law.model.to_state()
+            parts |= {f"sets/{one[0]}": one[2] for one in law.sets}
             store(arrays, parts, "table", index)
             state = {
                 "name": name,
                 "rows": law.rows,
                 "free": law.free,
-                **({"lost": law.lost} if law.lost else {}),
-                **({"follows": True} if law.follows else {}),
-                **({"serial": law.serial} if law.serial else {}),
+                "lost": law.lost,
+                "follows": law.follows,
+                "serial": law.serial,
+                "sets": [one[:2] for one in law.sets],
                 "columns": list(law.columns),
                 "cells": list(law.columns.values()),
                 "keys": [
@@ -136,7 +138,9 @@ def _law(
             raise ModelError("the attributes in the model do not fit their table.")
     model = TableModel.from_state(state, load(arrays, "table", index), len(names), attributes)
     follows, serial = bool(state.get("follows")), int(state.get("serial", 0))
-    return TableLaw(rows, free, columns, tuple(keys), model, lost, follows, serial)
+    parts = load(arrays, "table", index)
+    sets = tuple((name, float(x), parts[f"sets/{name}"]) for name, x in state.get("sets", ()))
+    return TableLaw(rows, free, columns, tuple(keys), model, lost, follows, serial, sets)
 
 
 def _check(
@@ -156,6 +160,9 @@ def _check(
             _require(parent.columns.get(degree_name(law.own)) == buckets.size, name)
         above[name] = context
         law.model.check([*law.columns.values(), *context])
+        for column, _, sets in law.sets:
+            fits = sets.ndim == 2 and sets.shape[0] == sets.shape[1] <= law.columns.get(column, 0)
+            _require(fits and sets.dtype == float, name)
         _require(sum(key.role == "own" for key in law.keys) <= 1, name)
         for key in law.keys:
             scope = law.columns.get(scope_name(key.name))

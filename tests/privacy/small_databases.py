@@ -301,9 +301,6 @@ def _of_targets(spec: DatabaseSpec, key: KeySpec) -> Iterator[Query]:
 def _of_key(spec: DatabaseSpec, key: KeySpec) -> Iterator[Query]:
     if key.role == "public":
         yield q.Histogram(key.table, (q.PublicTarget(key, PUBLIC_ROWS),))
-        if spec.tables[key.table].own is None:
-            yield q.PresencePairs(key.table, key, q.Column("c2", SIZES[2]), 3)
-            yield q.PresencePairs(key.table, key, q.Column("c0", SIZES[0]), 2, "l1")
         return
     yield q.Histogram(key.table, (q.Refers(key),))
     yield q.Histogram(key.table, (q.Refers(key, own=True),))
@@ -318,8 +315,8 @@ def _of_key(spec: DatabaseSpec, key: KeySpec) -> Iterator[Query]:
         same = q.PublicArray(np.eye(SIZES[0] + 1, dtype=np.int64))
         yield q.Histogram.of(spec, key.parent, pair)
         yield q.Histogram.of(spec, key.parent, ("c1", q.Joined(pair, same)))
-        yield q.PresencePairs(key.table, key, q.Column("c2", SIZES[2]), 3)
-        yield q.PresencePairs(key.table, key, q.Column("c0", SIZES[0]), 2, "l1")
+        yield q.PresencePairs(key.table, (q.Column("c2", SIZES[2]),), 3)
+        yield q.PresencePairs(key.table, (q.Column("c0", SIZES[0]),), 2, "l1")
         deep: Any = q.Owner(key, q.Children(key, (0, 1, 3)))
         yield q.Histogram.of(spec, key.table, ("c1", deep))
         above = spec.tables[key.parent].own

@@ -314,10 +314,17 @@ class NormsOfCells(q.NormedHistogram):
 
 
 def sets(d: PrivateDatabase) -> q.PresencePairs:
-    """Sets of cells of the posts of each user; the third cell does not count."""
-    own = d.spec.tables["posts"].own
-    assert own is not None
-    return q.PresencePairs("posts", own, q.Column("a0", 3), 2)
+    """Sets of two cells of the posts of each user."""
+    return q.PresencePairs("posts", (q.Column("a0", 3),), 2)
+
+
+def of_members(owners: Any, cells: Any) -> Integers:
+    """Presences of two cells in owners of weight 1; negative owners and cells do not count."""
+    held = np.zeros((owners.max(initial=0) + 1, 2), np.int64)
+    known = (owners >= 0) & (cells >= 0) & (cells < 2)
+    held[owners[known], cells[known]] = 1
+    entries = np.maximum(held.sum(1) * (held.sum(1) + 1) // 2, 1)
+    return (held.T @ (held * root_down(GRID**2 // entries)[:, None]))[np.triu_indices(2)]
 
 
 @mutants.of(lambda: two_tables([0, 0, 1], [[0, 1, 0]], [3]), sets, "l2")
@@ -341,15 +348,15 @@ def chain() -> PrivateDatabase:
 class PresentInOwnersOfWeightOne(q.PresencePairs):
     """Owners that are no roots count for 1 each."""
 
-    def _weights(self, present: Integers, weights: Any) -> Integers:
-        return q.PresencePairs._weights(self, present, np.full_like(weights, GRID))
+    def evaluate(self, data: PrivateDatabase) -> Integers:
+        owners = data._parents(data.spec.tables["posts"].key("own"))
+        return of_members(owners, data._codes("posts", "a0")[0])
 
 
 @mutants.of(
-    lambda: two_tables(
-        [u for u in range(1, 13) for _ in "ab"], [[0, 1] * 12], [3], refs=[0, 5] * 12
-    ),
+    lambda: two_tables(np.repeat(range(1, 13), 2), [[0, 1] * 12], [3], refs=[0, 5] * 12),
     sets,
+    "l1",
     "l2",
     "linf",
 )
@@ -357,11 +364,8 @@ class PairsThroughBottom(q.PresencePairs):
     """The cell is the target's: when it goes, ⊥ is dropped, and with it the pairs of all units."""
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
-        cells = np.minimum(data._parents(ref(data)), 1)
-        held = np.zeros((data._rows("users"), 2), np.bool_)
-        held[data._parents(self.key)[cells >= 0], cells[cells >= 0]] = True
-        each = root_down(GRID**2 // np.maximum(held.sum(1) * (held.sum(1) + 1) // 2, 1))
-        return (held.T @ (held * each[:, None]))[np.triu_indices(2)]
+        owners = data._parents(data.spec.tables["posts"].key("own"))
+        return of_members(owners, np.minimum(data._parents(ref(data)), 1))
 
 
 @mutants.of(
@@ -377,11 +381,7 @@ class SetsOfTargets(q.PresencePairs):
     """Rows that refer to one row count as its set: a unit of nine references changes nine sets."""
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
-        held = np.zeros((data._rows("users"), 3), np.bool_)
-        edges = data._parents(ref(data))
-        held[edges[edges >= 0], data._codes("posts", "a0")[0][edges >= 0]] = True
-        each = root_down(GRID**2 // np.maximum(held.sum(1) * (held.sum(1) + 1) // 2, 1))
-        return (held[:, :2].T @ (held[:, :2] * each[:, None]))[np.triu_indices(2)]
+        return of_members(data._parents(ref(data)), data._codes("posts", "a0")[0])
 
 
 # nearest rounding --------------------------------------------------------------------------------

@@ -519,7 +519,7 @@ ADDING = {
     "word presence", "order test", "presence pairs",
 }  # fmt: skip
 NORMED = q.NormedGridHistogram("posts", "g", q.PublicArray(range(8)))
-SETS = q.PresencePairs("posts", OWN, q.Column("a0", 4), 3)
+SETS = q.PresencePairs("posts", (q.Column("a0", 4),), 3)
 LISTS = [q.LabelCounts("posts", "l", most=most) for most in (5, 4)]
 
 
@@ -589,7 +589,6 @@ def pairs(*predictions: Any) -> q.PairScores:
         (lambda: q.Owner(REF, U), "OWN"),
         (lambda: q.Sibling(REF, P, 0), "OWN"),
         (lambda: q.FanIn(OWN), "REF"),
-        (lambda: replace(SETS, key=REF), "owners"),
         (lambda: q.PublicTarget(REF, 3), "public"),
         (lambda: q.Children(OWN, (1, 2)), "ascend"),
         (lambda: q.Histogram("posts", (q.Children(OWN),)).evaluate(CHAIN), "not the parent"),

@@ -31,6 +31,42 @@ def fit(started, public=None):
 DAYS = Domain(60, True, edges=tuple(range(61)))
 
 
+def sets_of(owner, label):
+    """How many owners have each of six labels, and each two of them, as a matrix."""
+    held = np.zeros((owner.max() + 1, 6), np.int64)
+    held[owner, label] = 1
+    return held.T @ held
+
+
+@pytest.mark.parametrize("accounting", ["zcdp", pytest.param("pure", marks=pytest.mark.slow)])
+def test_labels_come_together_in_an_owner_as_before(begin, accounting):
+    """Roles 0 and 1 exclude each other, as do 4 and 5; 2 and 3 come together.
+
+    Rows keep their other columns (a grade goes with a role), and what they have to do with those of
+    owners (staff have role 0 more often).
+    """
+    g = np.random.default_rng(1)
+    staff, owner = g.integers(0, 2, 1500), np.repeat(np.arange(1500), 3)
+    some, more = g.random(1500) < 0.8 * staff + 0.1, g.random(1500) < 0.5
+    sets = np.where(more[:, None], [[2, 3]], [[4, 2]] + g.integers(0, 2, 1500)[:, None])
+    role = np.column_stack([1 - some, sets]).ravel()
+    grade = np.where(g.random(4500) < 0.9, role, 0)
+    columns = {"role": (role, Domain(6)), "grade": (grade, Domain(6))}
+    own = {KeySpec("person", "members", "people", "own"): owner}
+    people = (1500, {"staff": (staff, BIT)}, {})
+    data = private_database({"people": people, "members": (4500, columns, own)})
+    model = fit(begin(data, 3.2, accounting))
+    drawn = type(model).from_state(*model.to_state(), None).sample(1.0, 1).tables
+    after, whose = drawn["members"].codes, drawn["members"].parents["person"]
+    assert np.abs(sets_of(whose, after["role"]) - sets_of(owner, role)).max() < 150
+    assert np.mean(after["grade"] == after["role"]) == pytest.approx(
+        np.mean(grade == role), abs=0.1
+    )
+    of_staff = drawn["people"].codes["staff"][whose] == 1
+    roles = [np.mean(roles == 0) for roles in (role[staff[owner] == 1], after["role"][of_staff])]
+    assert roles[1] == pytest.approx(roles[0], abs=0.06)
+
+
 @pytest.mark.parametrize(
     ("broken", "sign", "follows", "serial"),
     [(0.0, 1, True, 1), (0.125, -1, False, -1), (0.0, 0, True, 0)],

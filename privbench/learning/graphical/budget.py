@@ -8,7 +8,7 @@ measurements.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, combinations
 from math import ceil, log, sqrt
@@ -35,12 +35,14 @@ from privbench.privacy.queries import (
     FanIn,
     Histogram,
     NormedHistogram,
+    PresencePairs,
     Refers,
     TargetHistogram,
     Total,
     UnitRows,
     Whole,
 )
+from privbench.privacy.queries.labels import NORMS
 from privbench.privacy.queries.references import KEPT, MOST_CAP, most_kept
 
 #: Shares of a tree's amount for sizes and for references. Sizes: half costs 2 % of Q-error, double
@@ -52,6 +54,9 @@ MOMENT, MOMENTS = 0.02, 0.1
 #: Largest share of a tree's amount for siblings; their largest useful noise, as a share of the
 #: owners of several rows; and the largest useful multiple of the amount for that.
 SIBLINGS, COARSE, FINE = 0.06, 0.02, 25.0
+#: Share of a tree's amount for each two labels of sets, most for all, most labels and rows, and
+#: least units of several rows, in deviations of noise, beyond the number of pairs.
+SET, SETS, LABELS, ROWS, MORE = 0.003, 0.1, 24, 2**20, 10
 #: Share of one-way marginals ("one-ways") in the budget of one-ways and pairs. At .24: 2-way
 #: divergence of coded Adult .044 for .040.
 ONE_WAYS = 0.25 / (0.25 + 0.48)
@@ -178,6 +183,7 @@ class Budget:
     references: dict[tuple[str, str], float] = field(init=False, default_factory=dict)
     # Budget per table and key of pairs of a row's and its target's columns.
     associations: dict[tuple[str, str], PairBudget] = field(init=False, default_factory=dict)
+    sets: dict[tuple[str, str], float] = field(init=False, default_factory=dict)
     # Amount for each moment of two degrees, by their keys.
     moments: dict[DegreeKeys, float] = field(init=False, default_factory=dict)
     # Amount for pairs of siblings per owned table and place of a column.
@@ -229,7 +235,7 @@ class Budget:
         for top, keys in touching.items():
             # If the other end of a reference can pay less than this one, this one keeps the rest.
             rest = self.total[top] * (1.0 - self._sizes_share(top)) - self._divide_moments(top)
-            rest -= self._divide_siblings(top)
+            rest -= self._divide_siblings(top) + self._divide_sets(top)
             self._divide_tree(top, rest - sum(self._reference_amount(key) for key in keys))
 
     def _reference_amount(self, key: KeySpec) -> float:
@@ -304,6 +310,22 @@ class Budget:
         sd = noise_sd(Histogram(own.parent, ()), self.spec, 1.0, self.accounting)
         need = float(sd / several / COARSE) ** (1 if self.accounting == "pure" else 2)
         return [(need, table, at) for at, item in enumerate(self.columns[table]) if item.varied]
+
+    def _divide_sets(self, top: str) -> float:
+        """Divide a part of a tree's amount among sets beyond noise, and return it."""
+        found, total = {}, self.total[top]
+        for name in self.tree(top) if self.spec.relation.unit != "row" else ():
+            size, own = self.sizes[name], self.spec.tables[name].own and self.learns == "pairs"
+            units = size.rows / 2 if size.units is None else size.units[2:].sum()
+            units /= noise_sd(Histogram(name, ()), self.spec, total * SETS, self.accounting)
+            for column in self.columns[name] if own and size.rows <= ROWS else ():
+                labels, numbers = column.domain.values, column.domain.ordered
+                pairs = labels * (labels - 1) / 2 * (labels <= LABELS)
+                if units >= MORE + pairs and pairs and not (numbers or column.domain.filler):
+                    found[name, column.name] = pairs
+        each = total * min(SET, SETS / max(sum(found.values()), 1.0))
+        self.sets |= {place: each * pairs for place, pairs in found.items()}
+        return each * sum(found.values())
 
     def _divide_tree(self, top: str, rest: float) -> None:
         """Divide the part of a tree's amount that remains after sizes and references."""
@@ -498,6 +520,15 @@ def sibling_questions(
         for (name, place), amount in budget.siblings.items()
         if own and name == table
     }
+
+
+def set_questions(budget: Budget, table: str) -> Iterator[tuple[Column, Measurement]]:
+    """Which labels of a table's columns come together in an owner."""
+    for one in budget.columns[table]:
+        if amount := budget.sets.get((table, one.name)):
+            norm = NORMS[budget.accounting]
+            query = PresencePairs(table, (one.axis,), one.domain.values, norm)
+            yield one, Measurement(query, amount, f"sets of {table}.{shown(one.name)}")
 
 
 def degree_pairs(spec: DatabaseSpec, table: str) -> list[DegreeKeys]:

@@ -28,6 +28,7 @@ from privbench.learning.graphical.budget import (
     moment_question,
     moments,
     one_way_questions,
+    set_questions,
     sibling_questions,
     size_questions,
     star_of,
@@ -44,7 +45,7 @@ from privbench.learning.graphical.columns import (
     scope_name,
     shares_of,
 )
-from privbench.learning.graphical.estimate import Floats, cell_fits
+from privbench.learning.graphical.estimate import Floats, cell_fits, shrink
 from privbench.learning.graphical.joint_degrees import (
     Clips,
     DegreeLaw,
@@ -61,6 +62,7 @@ from privbench.learning.graphical.references import (
     target_questions,
 )
 from privbench.learning.graphical.select import PairLearner
+from privbench.learning.graphical.sets import SetLaw, counted, presences
 from privbench.learning.graphical.siblings import with_siblings
 from privbench.learning.graphical.sizes import (
     MANY,
@@ -244,15 +246,14 @@ class DatabaseFit:
         pairs = self.budget.learns == "pairs"
         context = self.people.context(table, width, None if pairs else ())
         model = self._unchanged(table, context)
+        old = self.old[table] if model else None
         if model is None:
             self._measure_one_ways(table, 1.0)
             model = self._in_pairs(table, context) if pairs else self._singly(table)
-            times = self._times(table)
             model = self._with_siblings(table, model, context)
-        else:
-            times = self.old[table].follows, self.old[table].serial
         drawn = self._drawn(table, model, context)
         self.people.codes[table] = {column.name: drawn[at] for at, column in enumerate(columns)}
+        more = (old.follows, old.serial, old.sets) if old else self._times(table)
         self.laws[table] = TableLaw(
             size.owned,
             size.free,
@@ -260,7 +261,7 @@ class DatabaseFit:
             self.spec.tables[table].keys,
             model,
             lost,
-            *times,
+            *more,
         )
 
     def _drawn(
@@ -289,8 +290,8 @@ class DatabaseFit:
                     drawn = self._drawn(table, model, context)
         return model
 
-    def _times(self, table: str) -> tuple[bool, int]:
-        """Whether a table's dates follow those of owners, and its keys dates; see `times`."""
+    def _times(self, table: str) -> tuple[bool, int, tuple[SetLaw, ...]]:
+        """Whether dates follow those of owners, and keys dates (`times`); and laws of sets."""
         held = {column.name: column for column in self.columns[table]}
         unknown = Measured(None, np.zeros(3), 0.0)
         found = {FOLLOWS: replace(unknown, counts=np.array([0.0, 1.0, 0.0])), SERIAL: unknown}
@@ -301,7 +302,21 @@ class DatabaseFit:
             if axis is not None:
                 asked = one_way_questions(self.budget, table, [replace(order, axis=axis)])
                 (found[order.name],) = measured(self.session, [question for _, question in asked])
-        return follows(*found[FOLLOWS]), direction(*found[SERIAL])
+        return follows(*found[FOLLOWS]), direction(*found[SERIAL]), self._sets(table)
+
+    def _sets(self, table: str) -> tuple[SetLaw, ...]:
+        """The laws of sets of a table's columns."""
+        found, own, sizes = list[SetLaw](), self.spec.tables[table].own, self.people.sizes[table]
+        weight = self.sizes[own.parent if own else table].weight
+        power = {"gaussian": -0.5, "laplace": -1.0}[self.law]
+        for column, question in set_questions(self.budget, table):
+            labels, cells = column.domain.values, self.people.codes[table][column.name]
+            law, upper = presences(counted(cells, labels, sizes)[1], power), np.triu_indices(labels)
+            ((noisy, sd),) = measured(self.session, [question])
+            expected = law[upper] * weight / max(len(sizes), 1)
+            law[upper] = law.T[upper] = shrink(noisy, sd, expected, self.law) / weight
+            found.append((column.name, power, law))
+        return tuple(found)
 
     def _unchanged(self, table: str, context: Mapping[int, Codes]) -> TableModel | None:
         """The earlier model of a table, unless there is none or a test says that it is out of date.

@@ -25,6 +25,7 @@ from privbench.learning.graphical.columns import (
     scope_name,
 )
 from privbench.learning.graphical.references import ReferenceLaw
+from privbench.learning.graphical.sets import SetLaw, exchanged
 from privbench.learning.graphical.sizes import MANY
 from privbench.learning.graphical.table_model import TableModel
 from privbench.learning.synthetic import NULL, Parts, SyntheticDatabase, SyntheticTable
@@ -59,6 +60,7 @@ class TableLaw:
     # Whether rows come after their owners, and how keys follow dates, as was released (`times`).
     follows: bool = False
     serial: int = 0
+    sets: tuple[SetLaw, ...] = ()
 
     @property
     def own(self) -> KeySpec | None:
@@ -78,6 +80,8 @@ class Population:
     # Per owned table, the row index of every row's owner; `NULL` or ⊥ for rows without one, the
     # last.
     owners: dict[str, Ints | None] = field(default_factory=dict)
+    # Per table, rows of each owner, who are in this order.
+    sizes: dict[str, Ints] = field(default_factory=dict)
     # Per table, the unit of every row; the same numbers in all tables.
     units: dict[str, Ints] = field(default_factory=dict)
     _next: int = 0
@@ -96,7 +100,7 @@ class Population:
         Raises:
             ModelError: There is no room for so many rows.
         """
-        key = self.own(table)
+        key, degrees = self.own(table), np.zeros(0, np.int64)
         if key is None:
             count, owners = round(max(rows, 0.0) * self.scale), None
         elif rows + free <= 0:
@@ -114,7 +118,7 @@ class Population:
         if owners is not None and key is not None and self.rows(key.parent):
             units = np.where(owners >= 0, self.units[key.parent][np.maximum(owners, 0)], units)
         self._next += count
-        self.owners[table], self.units[table] = owners, units
+        self.owners[table], self.units[table], self.sizes[table] = owners, units, degrees
 
     def _degrees(self, key: KeySpec, rows: float) -> Ints:
         """Number of children of every owner; their sum is the table's size, as it was released.
@@ -264,10 +268,14 @@ def populate(
             cells, numbers = width[name], stream("rows", name)
             drawn = herding.sample(law.model, cells, rows, numbers)
             people.codes[name] = {column: drawn[at] for at, column in enumerate(law.columns)}
-        elif clone and alone and rows > CHUNK_ROWS:
+        elif clone and alone and rows > CHUNK_ROWS and not law.sets:
             people.codes[name] = Parts(law.columns, rows, _drawing(people, name, law, width))
         else:
             people.codes[name] = _drawing(people, name, law, width)(slice(0, rows))
+        if law.sets:
+            given = law.model.factors, people.codes[name], people.context(name, width)
+            sizes, numbers = people.sizes[name], stream("sets", name)
+            people.codes[name] = exchanged(law.sets, *given, sizes, numbers)
     return people
 
 

@@ -16,6 +16,7 @@ from privbench.learning.graphical.budget import (
     moment_question,
     moments,
     one_way_questions,
+    set_questions,
     sibling_questions,
     size_questions,
 )
@@ -58,6 +59,7 @@ def planned(
             yield clipped_question(budget, name, KEPT)
         asked = one_way_questions(budget, name, [*columns[name], *budget.times_of(name)])
         yield from (question for _, question in asked)
+        yield from (question for _, question in set_questions(budget, name))
         if pairs:
             above = columns_above(spec, name, columns)
             variables = [*flat[name], *(_flat(column, path) for column, path in above)]

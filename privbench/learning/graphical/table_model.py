@@ -92,6 +92,15 @@ class Factor:
         """The factor of a column that depends on no others."""
         return cls(column, (), (), np.zeros(len(shares), np.int64), np.ones((1, 1)), shares)
 
+    def index(self, codes: Mapping[int, Codes], rows: int) -> Codes:
+        """The configuration of S of some rows, given their cells."""
+        # Small integer types, so that less memory is moved.
+        kind = np.min_scalar_type(len(self.table))
+        index = np.zeros(rows, kind)
+        for parent, groups in zip(self.parents, self.parent_groups, strict=True):
+            index = index * (int(groups.max()) + 1) + groups.astype(kind)[codes[parent]]
+        return index
+
     def draw(
         self,
         codes: Mapping[int, Codes],
@@ -100,13 +109,9 @@ class Factor:
         owners: Ints | None = None,
     ) -> Codes:
         """Cells of v of some rows, given those of S and, for likeness, their owners."""
-        # Small integer types, so that less memory is moved.
-        kind, held = np.min_scalar_type(len(self.table)), np.min_scalar_type(len(self.shares))
-        index = np.zeros(rows, kind)
-        for parent, groups in zip(self.parents, self.parent_groups, strict=True):
-            index = index * (int(groups.max()) + 1) + groups.astype(kind)[codes[parent]]
         numbers = partial(together, owners, self.likeness, self.ordered, generator)
-        chosen = draw(self.table, index, generator, numbers())
+        chosen = draw(self.table, self.index(codes, rows), generator, numbers())
+        held = np.min_scalar_type(len(self.shares))
         cells = np.argsort(self.groups, kind="stable").astype(held)
         if len(cells) == self.table.shape[1]:
             return np.asarray(cells[chosen])

@@ -23,10 +23,9 @@ from privbench.privacy.queries.histogram import (
     OrderTest,
     Total,
 )
-from privbench.privacy.queries.labels import LabelCounts, RankedCounts
+from privbench.privacy.queries.labels import LabelCounts, PresencePairs, RankedCounts
 from privbench.privacy.queries.references import FanIn, TargetHistogram, TargetScores
 from privbench.privacy.queries.scores import DependenceScores, PairScores
-from privbench.privacy.queries.sets import PresencePairs
 from privbench.privacy.queries.words import WordPresence, WordVotes
 from privbench.privacy.query import PublicArray
 

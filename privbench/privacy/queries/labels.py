@@ -32,12 +32,13 @@ from privbench.arrays import Ints, Mask
 from privbench.errors import PrivbenchError, SchemaError
 from privbench.privacy.data import Grid, Labels, PrivateDatabase
 from privbench.privacy.events import Accounting
+from privbench.privacy.queries.axes import OverAxes
 from privbench.privacy.queries.claims import up
 from privbench.privacy.queries.histogram import root_down
 from privbench.privacy.query import GRID, Integers, RawQuery, Sensitivity
 from privbench.privacy.recoding import NEG_INF, POS_INF
 from privbench.privacy.spec import DatabaseSpec
-from privbench.privacy.units import RowIndex, Units, index_type, single
+from privbench.privacy.units import RowIndex, Units, index_type, row_weights, single
 
 #: Most rows of one unit in a table that count, and most values of these rows that count.
 ROWS, VALUES = 256, 64
@@ -329,3 +330,47 @@ class RankedCounts(_Weighted):
 def block_ends() -> Ints:
     """The last rank of every block but the last, which has none: powers of two."""
     return 2 ** np.arange(BLOCKS, dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class PresencePairs(OverAxes):
+    """In how many owners a cell is present, and in how many any two cells are.
+
+    Statistic: an owner with rows in k of the one axis's first ``labels`` cells is in t = k(k + 1)/2
+    entries of a vector, those of these cells and of each two (a matrix's upper triangle). It adds
+    ⌊√⌊W²/t⌋⌋ to each under the L2 norm, ⌊W/t⌋ under the L1 norm; W is ⌊GRID/n⌋ where its unit has n
+    rows in the owners' table. Rows without an owner, ⊥ included, are in none.
+
+    Sensitivity: rows are of their owner's unit, their cells follow from it (`axes`), and n counts
+    all owners of the unit. So what an owner adds leaves with its unit, and what others add stays.
+    It has no negative entry and a norm of W at most; the W of a unit sum to GRID at most, and so do
+    norms (triangle inequality). L2 norm: L2 = L∞ = GRID, L1 = ⌈√entries⌉·GRID (Cauchy and Schwarz).
+    L1 norm: all are GRID. Replace: L2 = √2·GRID (‖v − u‖² ≤ ‖u‖² + ‖v‖²), L1 doubles, L∞ stays.
+    Source: P15 and P31.
+    """
+
+    labels: int
+    norm: Norm = "l2"
+    kind = "presence pairs"
+    unit = GRID
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.labels * (self.labels + 1) // 2,)
+
+    def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
+        return _of_norm(self.norm, self.shape[0], spec)
+
+    def evaluate(self, data: PrivateDatabase) -> Integers:
+        own = data.spec.tables[self.source].own
+        if own is None:
+            return np.zeros(self.shape, np.int64)
+        edges, cells = data._parents(own), self.axes[0].codes(data, self.source)
+        rows = np.flatnonzero((edges >= 0) & (cells < self.labels))
+        owners, place = np.unique(edges[rows], return_inverse=True)
+        held = np.zeros((owners.size, self.labels), np.int64)
+        held[place, cells[rows]] = 1
+        weights = row_weights(data._units.sizes(own.parent, owners), 1).astype(np.int64)
+        entries = held.sum(axis=1) * (held.sum(axis=1) + 1) // 2
+        each = weights // entries if self.norm == "l1" else root_down(weights**2 // entries)
+        return (held.T @ (held * each[:, None]))[np.triu_indices(self.labels)]
