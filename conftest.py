@@ -24,6 +24,9 @@ from privbench.postgres.embedded import Server
 
 DSN_VARIABLE = "PRIVBENCH_TEST_DSN"
 
+#: Hundreds of databases would each be visited again and again, and rows have statistics by chance.
+_SETTINGS = {**embedded.FAST, "autovacuum": "off"}
+
 #: It hides the lab from whatever imports it.
 collect_ignore = ["tests/without_lab"]
 
@@ -64,7 +67,7 @@ def _sources() -> dict[str, Callable[[], Server]]:
     ):
         for program in programs:
             sources[f"{label} {program.major}"] = lambda program=program, label=label: (
-                embedded.start(program, label=label)
+                embedded.start(program, label=label, settings=_SETTINGS)
             )
     if not sources:
         sources["container"] = _container

@@ -11,6 +11,8 @@ from click.testing import CliRunner, Result
 from market import ask
 from sql_files import cases
 
+pytestmark = pytest.mark.slow
+
 FOLDER = Path(__file__).parents[1] / "schemas" / "imdb"
 FACTS: dict[str, Any] = json.loads((FOLDER / "facts.json").read_text(encoding="utf-8"))
 SCALE = 0.02

@@ -251,6 +251,7 @@ def take_terminal():
 COLOUR = re.compile(rb"\x1b\[[\d;]*3[0-7]m")
 
 
+@pytest.mark.slow
 def test_the_question_about_roles_can_be_left(customers, tmp_path):
     words = ["fit", customers, "--epsilon", "5", "-o", tmp_path / "m", "--ledger", tmp_path]
     assert COLOUR.search(typed_at(words, "\x03", 130, b"[y/N]", {}))
@@ -298,9 +299,13 @@ def typed_at(words, typed, code, question, colours):
 @pytest.mark.parametrize(
     "answers",
     [
-        [("stop\n", 4, ["open"]), ("resume\n", 0, ["closed"])],
+        [("resume\n", 0, ["closed"])],
         pytest.param(
-            [("\x03", 130, ["open"]), ("another\n", 0, ["open", "closed"])],
+            [
+                ("stop\n", 4, ["open"]),
+                ("\x03", 130, ["open"]),
+                ("another\n", 0, ["open", "closed"]),
+            ],
             marks=pytest.mark.slow,
         ),
     ],
@@ -339,7 +344,7 @@ def test_an_interrupted_query_ends_at_once_with_130(source, tmp_path):
     assert market.one(source, asked) == 0
 
 
-@pytest.mark.parametrize("form", ["csv", "parquet"])
+@pytest.mark.parametrize("form", ["csv", pytest.param("parquet", marks=pytest.mark.slow)])
 def test_a_full_disk_leaves_no_partial_file(model, tmp_path, form):
     folder = tmp_path / "files"
     with small_disk(700):
@@ -349,7 +354,9 @@ def test_a_full_disk_leaves_no_partial_file(model, tmp_path, form):
     succeed("sample", model, "-o", tmp_path / "again", "--format", form)
 
 
-@pytest.mark.parametrize("command", ["fit", "compare", "load"])
+@pytest.mark.parametrize(
+    "command", ["fit", "load", pytest.param("compare", marks=pytest.mark.slow)]
+)
 def test_a_lock_that_is_waited_for_is_named(
     source, config, model, make_database, tmp_path, command
 ):

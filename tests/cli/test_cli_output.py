@@ -3,8 +3,6 @@
 import ast
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import market
@@ -23,7 +21,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 @pytest.fixture
 def config(tmp_path):
-    return market.config_file(tmp_path)
+    return market.config_file(tmp_path, market.INDEPENDENT)
 
 
 def test_no_rule_has_a_number_in_what_users_see():
@@ -168,11 +166,3 @@ def spent(events) -> float:
         for root in event["roots"]:
             sums[root] = sums.get(root, 0.0) + event["amount"]
     return max(sums.values())
-
-
-def test_a_real_process_exits_with_the_code_of_its_error(tmp_path):
-    program = [sys.executable, "-m", "privbench", "load", tmp_path / "none", "host=/nowhere"]
-    done = subprocess.run(program, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert "there is no model" in done.stderr

@@ -82,15 +82,6 @@ def test_free_text_and_addresses_of_the_source_are_in_no_query_of_a_model(model,
     assert not [value for (value,) in (*notes, *mails) if value in text]
 
 
-def test_answers_on_a_clone_are_stated(model, clone, tmp_path):
-    path = tmp_path / "w.json"
-    _done("generate", model, "-o", path, "--queries", 10, "--clone", clone)
-    made = read(path)
-    assert not made.confidential
-    for query in made:
-        assert market.one(clone, query.sql) == query.card > 0
-
-
 def test_a_seeded_model_is_confidential(source, tmp_path):
     base = market.learner(market.config(tmp_path / "ledger"), "independent")
     pipeline.fit(source, base.with_privacy(seed=1), tmp_path / "m", reporter=pipeline.Reporter())

@@ -28,8 +28,8 @@ CANARY = "canary-7f3a91-secret"
 
 
 @pytest.fixture(scope="module")
-def dsn(each_server, make_database_on):
-    return make_database_on(each_server, statements=sql_of(__file__, "all_types"))
+def dsn(make_database):
+    return make_database(sql_of(__file__, "all_types"))
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +132,7 @@ ARRAYS = {
 }  # fmt: skip
 
 
-def test_read_of_arrays_takes_one_random_element_of_each(each_server, make_database_on):
+def test_read_of_arrays_takes_one_random_element_of_each(make_database):
     columns = ", ".join(f"c{n} {kind}" for n, kind in enumerate(ARRAYS))
     made = [
         f"INSERT INTO t (c{n}) SELECT {value} FROM generate_series(1, 30)"
@@ -140,7 +140,7 @@ def test_read_of_arrays_takes_one_random_element_of_each(each_server, make_datab
         for value in values
     ]
     types = ["CREATE TYPE pair AS (a int, b text)", f"CREATE TABLE t ({columns})"]
-    dsn = make_database_on(each_server, statements=";".join([*types, *made]))
+    dsn = make_database(";".join([*types, *made]))
     with psycopg.connect(dsn) as connection:
         table = introspect(connection, schemas=["public"]).tables[0]
     readers = plans(table, 1e-6, {})
@@ -170,13 +170,13 @@ ASCENDING = {
 }  # fmt: skip
 
 
-def test_arrays_that_ascend_do_so_when_they_are_made(each_server, make_database_on):
+def test_arrays_that_ascend_do_so_when_they_are_made(make_database):
     """Scores of 0 to 100 were numbers of six digits, sorted tags came in any order."""
     columns = ", ".join(f"c{n} {kind}" for n, kind in enumerate(ASCENDING))
     values = ", ".join(f"'{text}'" for text in ASCENDING.values())
     types = ["CREATE TYPE mood AS ENUM ('up', 'down')", f"CREATE TABLE t ({columns})"]
     rows = f"INSERT INTO t SELECT {values} FROM generate_series(1, 50)"
-    dsn = make_database_on(each_server, statements=";".join([*types, rows]))
+    dsn = make_database(";".join([*types, rows]))
     with psycopg.connect(dsn) as connection:
         table = introspect(connection, schemas=["public"]).tables[0]
     readers, rng, made = plans(table, 1e-6, {}), generator(1), {}

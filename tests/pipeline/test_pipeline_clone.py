@@ -163,7 +163,8 @@ def test_sample_holds_what_load_writes(make_database, model, tmp_path):
 
 
 def test_fit_with_a_seed_is_stamped_not_private(source, make_database, model, tmp_path):
-    seeded = pipeline.fit(source, market.config(tmp_path / "ledger", seed=7), tmp_path / "m")
+    config = market.learner(market.config(tmp_path / "ledger", seed=7), "independent")
+    seeded = pipeline.fit(source, config, tmp_path / "m")
     assert not seeded.promise.private
     stored = Model.load(tmp_path / "m")
     assert not stored.promise.private
@@ -223,10 +224,9 @@ def test_sample_says_which_files_psql_would_cut(make_database, tmp_path, made):
 
 @pytest.mark.parametrize("name", market.QUICKEST)
 @pytest.mark.parametrize("schema", ["ugly_shop", "ugly_odd"])
-def test_clone_of_ugly_schemas_is_whole(each_server, make_database_on, tmp_path, schema, name):
+def test_clone_of_ugly_schemas_is_whole(make_database, tmp_path, schema, name):
     """Schemas as they grow in real houses: every clone is loaded whole, whatever their rules."""
-    ddl = sql_of(__file__, schema)
-    source, target = make_database_on(each_server, statements=ddl), make_database_on(each_server)
+    source, target = make_database(sql_of(__file__, schema)), make_database()
     config = pipeline.inspect(source, base=market.config(tmp_path, "", epsilon=20)).config
     report = pipeline.clone(source, target, market.learner(config, name))
     assert report.loaded.loose == ()

@@ -42,7 +42,7 @@ def test_tables_keep_their_shape_where_the_budget_is_rich(make_database, tmp_pat
     assert market.one(target, "SELECT count(DISTINCT a) FROM one_column WHERE a < 9") == 9
 
 
-@pytest.mark.parametrize("epsilon", [3.2, 0.001])
+@pytest.mark.parametrize("epsilon", [0.001, pytest.param(3.2, marks=pytest.mark.slow)])
 def test_tables_survive_a_scarce_budget(make_database, tmp_path, epsilon):
     """Sizes are off by the noise of a total, and by no more than thirty times its deviation."""
     scale = min(1.0, 10 * epsilon)

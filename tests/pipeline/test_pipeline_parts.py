@@ -113,6 +113,7 @@ def test_a_load_that_is_killed_goes_on(odd, whole, make_database, tmp_path, mome
         pipeline.load(odd, target, resumable=True, **GIVEN)
 
 
+@pytest.mark.slow
 def test_a_load_that_fails_says_how_to_go_on_and_replace_begins_anew(odd, whole, make_database):
     class Failing(Reporter):
         def advance(self, what, done, total=None):

@@ -119,6 +119,7 @@ INSERT INTO stamp SELECT '2020-01-01'::date + i FROM generate_series(1, 300) i;
 INSERT INTO of_stamp SELECT k FROM stamp;
 INSERT INTO whole SELECT i FROM generate_series(1, 300) i; INSERT INTO of_whole SELECT k FROM whole;
 """
+QUICK = ("--synthesizer", "independent")
 JSONB = ColumnType("jsonb", "jsonb", "jsonb", "b", "U")
 DDL = ";\n".join(ddl for ddl, _ in TABLES.values()) + ";"
 
@@ -189,6 +190,7 @@ class Broken(Reporter):
 
 def test_a_clone_has_its_rows_and_the_line_to_go_on_with_goes_on(source, make_database, tmp_path):
     config = Config.loads(
+        '[synthesizer]\nname = "independent"\n'
         f'[ledger]\npath = "{tmp_path}"\n[privacy]\nepsilon = 50\n[database]\nidentity = "forms"\n'
         'tables = ["documents", "pieces", "spans", "parted*", "lists", "cast_index", "*stamp",'
         '"*whole"]\n[tables."public.of_stamp"]\nown = []\n[tables."public.of_whole"]\nown = []'
@@ -235,7 +237,7 @@ def test_what_nothing_meets_is_named_and_empty_tables_come_first(make_database, 
         name=name,
     )
     target, ledger = make_database(), ["--ledger", str(tmp_path / "ledger")]
-    words = ["clone", source, target, "--epsilon", "9", "--yes", *ledger]
+    words = ["clone", source, target, "--epsilon", "9", "--yes", *QUICK, *ledger]
     strict = command(*words, "--strict")
     assert strict.exit_code == 1
     assert "generated column b" in strict.stderr
@@ -278,7 +280,8 @@ def test_a_fit_rehearses_apart_and_runs_no_function_of_the_source(make_database)
 def test_look_ups_that_are_opened_later_keep_their_rows(make_database, tmp_path):
     """They are copied as they are, whatever formats a rehearsal chose for them before that."""
     source, target = make_database(LOOKUP), make_database()
-    words = ["clone", source, target, "--epsilon", "9", "--yes", "--ledger", str(tmp_path / "l")]
+    words = ["clone", source, target, "--epsilon", "9", "--yes", *QUICK]
+    words += ["--ledger", str(tmp_path / "l")]
     succeed(*words, "--lookups", "public")
     assert asked(target, "TABLE genres") == asked(source, "TABLE genres")
     config = tmp_path / "c.toml"

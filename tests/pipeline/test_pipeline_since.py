@@ -115,7 +115,9 @@ def test_a_pure_release_leaves_no_list_to_the_next_one(source, tmp_path):
     assert 200.0 < made.promise.epsilon <= 400.0
 
 
-@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize(
+    "change", market.some_slow([(name,) for name in CHANGES], [(next(iter(CHANGES)),)])
+)
 def test_a_table_that_changed_is_learned_anew(make_database, old, tmp_path, change):
     source, target = library(make_database()), make_database()
     market.execute(source, CHANGES[change])

@@ -54,9 +54,8 @@ def bills(make_database):
     return plan(make_database(sql_of(__file__, "bills")))
 
 
-def test_columns_are_computed_in_order_and_schema_and_storage_stay(each_server, make_database_on):
-    bills = plan(make_database_on(each_server, statements=sql_of(__file__, "bills")))
-    target = make_database_on(each_server)
+def test_columns_are_computed_in_order_and_schema_and_storage_stay(bills, make_database):
+    target = make_database()
     _, told = load(target, bills, TEXTS)
     # No line of the third bill: its sum is NULL, which the column does not take.
     assert ask(target, ASKED[0]) == [

@@ -53,8 +53,8 @@ def same(a, b, kind):
 
 
 @pytest.fixture(scope="module")
-def opened(each_server, make_database_on):
-    with psycopg.connect(make_database_on(each_server), autocommit=True) as connection:
+def opened(make_database):
+    with psycopg.connect(make_database(), autocommit=True) as connection:
         columns = ", ".join(f"{name} {kind}" for name, (kind, _, _) in COLUMNS.items())
         connection.execute(f"CREATE TEMPORARY TABLE t (row_number serial, {columns})")
         connection.execute("SET timezone = 'UTC'")
@@ -145,8 +145,8 @@ KNOWN = [
 
 
 @pytest.fixture(scope="module")
-def both(each_server, make_database_on):
-    with psycopg.connect(make_database_on(each_server), autocommit=True) as connection:
+def both(make_database):
+    with psycopg.connect(make_database(), autocommit=True) as connection:
         listed = ", ".join(f"c{place} {kind}" for place, (kind, _, _) in enumerate(KNOWN))
         connection.execute("CREATE TYPE mood AS ENUM ('sad', '', 'ok')")
         connection.execute("CREATE DOMAIN few AS smallint CHECK (VALUE < 10)")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from market import some_slow
 from sql_files import TOWNS
 
 from privbench.errors import ConnectionFailed, UsageError
@@ -103,16 +104,14 @@ STARTS = {
 
 @pytest.mark.parametrize(
     ("how", "number"),
-    [
-        *((how, signal.SIGKILL) for how in STARTS),
-        ("any server", signal.SIGTERM),
-        ("a child outlives it", None),
-        *(
-            pytest.param(how, number, marks=pytest.mark.slow)
-            for how, number in product(STARTS, [signal.SIGTERM, None])
-            if (how, number) not in [("any server", signal.SIGTERM), ("a child outlives it", None)]
-        ),
-    ],
+    some_slow(
+        product(STARTS, [signal.SIGKILL, signal.SIGTERM, None]),
+        [
+            ("any server", signal.SIGKILL),
+            ("a named directory", signal.SIGKILL),
+            ("a child outlives it", None),
+        ],
+    ),
 )
 def test_no_server_outlives_the_process_that_started_it(directory, program, how, number):
     code = f"""

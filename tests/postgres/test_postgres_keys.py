@@ -126,8 +126,8 @@ def accepted(connection, columns):
 
 
 @pytest.mark.parametrize("name", sorted(TYPES))
-def test_keys_are_matched_as_the_constraint_compares_them(name, each_server, make_database_on):
-    dsn = make_database_on(each_server)
+def test_keys_are_matched_as_the_constraint_compares_them(name, make_database):
+    dsn = make_database()
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute("SET timezone = 'UTC'")
         columns = made(connection, name)

@@ -279,11 +279,10 @@ load({target!r}, plan({source!r}), rows={{"t": pa.table({{"n": [{seconds}]}})}})
     return process, backend
 
 
-def test_a_killed_load_does_not_block_the_next(each_server, make_database_on):
-    if each_server.major < 14:
+def test_a_killed_load_does_not_block_the_next(server, make_database):
+    if server.major < 14:
         pytest.skip("servers of this version do not look whether their client is there")
-    source = make_database_on(each_server, statements=SLOW)
-    target = make_database_on(each_server)
+    source, target = make_database(SLOW), make_database()
     process, backend = _start_loading(target, source, 900.0)
     process.kill()
     process.wait()

@@ -31,14 +31,11 @@ def ask(dsn, query, schema="public"):
 
 
 @pytest.fixture(scope="module")
-def loaded(each_server, make_database_on):
+def loaded(make_database):
     """``loaded(ddl, tables)``: DSN of the clone, schemas with all rules of the source, changes."""
 
     def load(ddl, tables, suspects=(), seed=None):
-        source, target = (
-            make_database_on(each_server, statements=ddl),
-            make_database_on(each_server),
-        )
+        source, target = make_database(ddl), make_database()
         schema, text = plan(source)
         with Loader(target, schema, text) as loader:
             repair = Repair(loader, schema.tables, suspects, seed=seed)
@@ -56,19 +53,19 @@ def loaded(each_server, make_database_on):
 
 
 @pytest.fixture(scope="module")
-def clones(loaded, each_server):
+def clones(loaded, server):
     """``clones(file)``: `loaded` for all cases of a file that this server may have."""
 
     @cache
     def clone(file):
         ddl, tables, suspects = "", {}, []
         for case in FILES[file]:
-            if each_server.major < case.given.get("since", 0):
+            if server.major < case.given.get("since", 0):
                 continue
             ddl += f"CREATE SCHEMA {case.schema}; SET search_path = {case.schema};\n{case.ddl}\n"
             suspects += case.given.get("suspects", [])
             for names, (columns, query) in case.rows.items():
-                values = zip(*ask(each_server.dsn, query), strict=True)
+                values = zip(*ask(server.dsn, query), strict=True)
                 rows = pa.table(dict(zip(columns, map(pa.array, values), strict=True)))
                 tables |= {f"{case.schema}.{name}": rows for name in names.split(", ")}
         return loaded(ddl, tables, suspects)
@@ -77,9 +74,9 @@ def clones(loaded, each_server):
 
 
 @pytest.mark.parametrize(("file", "case"), CASES, ids=[case.title for _, case in CASES])
-def test_repair_of_rows_gives_what_the_case_says(file, case, clones, each_server):
+def test_repair_of_rows_gives_what_the_case_says(file, case, clones, server):
     given = {"loose": [], "since": 0, **case.given}
-    if each_server.major < given["since"]:
+    if server.major < given["since"]:
         pytest.skip(f"came with PostgreSQL {given['since']}")
     dsn, same, repaired = clones(file)
     own = f"{case.schema}."

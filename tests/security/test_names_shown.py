@@ -38,6 +38,7 @@ TABLES = (
     "<script>alert(1)</script>|`x`![a](b)",
     f"pad{' ' * 50}ok: all",
 )
+QUICK = ("--synthesizer", "independent")
 #: Names that print as they are.
 REAL = ("Größe der Straße", "大きさ", "حجم", "גודל", "emoji 😀👍🏽", "naïve café", "ไทย")
 
@@ -143,7 +144,7 @@ def session(make_database, tmp_path_factory):
         "fit": ("fit", source, *privacy, "-o", model, "--metrics", folder / "fit.prom"),
         "fit without a config": (
             "fit", source, "--epsilon", "50", "-o", folder / "m3", "--yes",
-            "--ledger", folder / "l3", "--identity", f"y\r{FORGED[1]}",
+            "--ledger", folder / "l3", "--identity", f"y\r{FORGED[1]}", *QUICK,
         ),
         "load": ("load", model, target, "--metrics", folder / "load.prom"),
         "load again": ("load", model, target),

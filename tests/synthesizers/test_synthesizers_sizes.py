@@ -128,7 +128,7 @@ def emptied():
     return tables({"users": USERS, "alone": 0}, owners, keys)
 
 
-@pytest.mark.parametrize("accounting", ["pure", "zcdp"])
+@pytest.mark.parametrize("accounting", ["zcdp", pytest.param("pure", marks=pytest.mark.slow)])
 def test_empty_tables_stay_empty_and_others_keep_their_rows(begin, emptied, accounting):
     sizes, asked = [], set()
     for seed in range(RELEASES):

@@ -1,6 +1,5 @@
 """From a server that ran queries to a workload that replays on a clone."""
 
-import json
 import re
 import subprocess
 from pathlib import Path
@@ -28,6 +27,7 @@ LOGGING = {
 }
 # What only a user of production would write: none of it may be in the re-bound workload.
 CANARY_NUMBER, CANARY_TEXT = 98_766, "xyzzy canary"
+QUICK = ("--synthesizer", "independent")
 OWN = sql_of(__file__, "traffic", number=CANARY_NUMBER, text=CANARY_TEXT)
 PLANNED = "SELECT bbalance\nFROM pgbench_branches WHERE bid = {} AND '{}' = 'a' || bid::text"
 
@@ -97,47 +97,8 @@ def bank_clone(observed, bank, tmp_path_factory):
     """DSN of a clone of it."""
     dsn = _database(observed, "bank_clone")
     ledger = tmp_path_factory.mktemp("ledger")
-    succeed("clone", bank, dsn, "--epsilon", 5, "--yes", "--seed", 1, "--ledger", ledger)
+    succeed("clone", bank, dsn, "--epsilon", 5, "--yes", "--seed", 1, "--ledger", ledger, *QUICK)
     return dsn
-
-
-@pytest.mark.slow
-def test_capture_rebind_and_replay_of_pgbench(bank, bank_clone, tmp_path):
-    captured, public = tmp_path / "captured.json", tmp_path / "public.json"
-    said = succeed("workload", "capture", bank, "-o", captured).output
-    for word in ("CONFIDENTIAL", "is not a query", "reads the system catalogs", "privbench ran it"):
-        assert word in said
-    found = read(captured)
-    assert found.confidential
-    selects = [q for q in found if q.sql.startswith("SELECT abalance FROM pgbench_accounts")]
-    # 40 of `pgbench -S`, 20 of its own script: both texts are one.
-    assert sum(q.weight for q in selects) == 60
-    assert not [q for q in found if "UPDATE" in q.sql or "pg_class" in q.sql]
-    assert not [q for q in found if "privbench" in q.sql]
-
-    succeed("workload", "rebind", captured, "--on", bank_clone, "-o", public)
-    bound = read(public)
-    assert not bound.confidential
-    assert {q.id for q in bound} == {q.id for q in found}
-    text = public.read_text()
-    assert "$" not in text
-    assert CANARY_TEXT not in text
-
-    results = tmp_path / "results.json"
-    succeed("run", public, "--on", bank_clone, "-o", results)
-    told = json.loads(results.read_text())
-    answers = told["results"]
-    # The calls that were counted on the source weigh the run on the clone.
-    assert {answer["id"]: answer["weight"] for answer in answers} == {q.id: q.weight for q in found}
-    assert told["summary"]["ended"] == len(answers)
-    assert told["summary"]["weight"] == sum(q.weight for q in found)
-    assert told["summary"]["weighted_seconds"] > told["summary"]["seconds"]
-    assert {answer["status"] for answer in answers} == {"ok"}
-    assert all(answer["rows"] is not None for answer in answers)
-    # Its key is one of the clone's, and the row is found: a single balance is the answer.
-    (lookup,) = (q for q in bound if q.sql.startswith("SELECT abalance FROM pgbench_accounts"))
-    with psycopg.connect(bank_clone) as connection:
-        assert len(connection.execute(lookup.sql.encode()).fetchall()) == 1
 
 
 def test_what_commands_read_of_a_source_is_no_part_of_its_workload(bank, bank_clone, tmp_path):

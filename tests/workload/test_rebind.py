@@ -229,8 +229,8 @@ def fitted(shop, tmp_path_factory):
     """A folder with a model of the source and the ledger of its fit."""
     folder = tmp_path_factory.mktemp("fitted")
     config = pipeline.inspect(shop).config.with_privacy(epsilon=5.0)
-    ledger = config.ledger.model_copy(update={"path": str(folder / "ledger")})
-    pipeline.fit(shop, config.model_copy(update={"ledger": ledger}), folder / "model")
+    config = config.changed("ledger", path=str(folder / "ledger"))
+    pipeline.fit(shop, config.changed("synthesizer", name="independent"), folder / "model")
     return folder
 
 

@@ -230,18 +230,6 @@ def test_counts_in_memory_are_those_of_the_database(kind, tables, source, schema
     assert [ours for ours, _ in counts] == [theirs for _, theirs in counts]
 
 
-def test_answers_and_sizes_lie_in_the_plans_ranges(source, schema):
-    # The schema has but two keys to follow.
-    changes = {"joins": (1, 5), "predicates": (2, 3), "operators": ("<", ">=")}
-    plan = plan_of("mscn", least=50, most=500, **changes)
-    made = generate_from_source(source, "mscn", schema, plan)
-    assert {query.shape.joins for query in made} == {1, 2}
-    for query in made:
-        assert 50 <= (query.card or 0) <= 500
-        assert len(_asked(query)) in (2, 3)
-        assert {operator for _, _, operator, _ in _asked(query)} <= {"<", ">="}
-
-
 @pytest.mark.parametrize(
     ("kind", "changes", "said"),
     [
