@@ -40,8 +40,8 @@ FROM pg_catalog.pg_stats WHERE schemaname = %s AND tablename = %s AND inherited 
 """
 _APART: dict[str, Callable[..., SupportsFloat]] = {
     "stats.n_distinct": qerrors,
-    "stats.null_frac": lambda one, other: abs(one - other),
-    "stats.correlation": lambda one, other: abs(one - other),
+    "stats.null_frac": np.subtract,
+    "stats.correlation": np.subtract,
     "stats.avg_width": amounts,
 }
 #: Figures; ``worst`` is a column's largest error.
@@ -116,10 +116,7 @@ def ratio(one: float, other: float) -> float:
 
 
 def statistics(connection: Connection, table: Table, rows: int) -> dict[str, ColumnStatistics]:
-    """What ``pg_stats`` shows the role of a table's columns, of which it has so many rows.
-
-    The session has to print values alike on both sides, as a snapshot's does.
-    """
+    """What ``pg_stats`` shows of a table's columns; the session prints values as a snapshot's."""
     asked = [table.name.schema, table.name.name, table.kind == "p"]
     with database_errors("reading pg_stats", table.key):
         found = connection.execute(_PLANNER, asked).fetchall()
@@ -127,7 +124,6 @@ def statistics(connection: Connection, table: Table, rows: int) -> dict[str, Col
     for name, distinct, nulls, width, order, values, shares in found:
         common = dict(zip(values or (), map(float, shares or ()), strict=False))
         facts: Facts = {
-            # As a number of values: shares are turned into numbers by the rows of the table.
             "stats.n_distinct": float(distinct if distinct >= 0 else -distinct * rows),
             "stats.null_frac": float(nulls),
             "stats.avg_width": float(width),
@@ -148,7 +144,7 @@ def apart(key: bool, one: ColumnStatistics, other: ColumnStatistics) -> dict[str
         {name: float(x) for name, x in side[0].items() if x is not None} for side in (one, other)
     ]
     found = {
-        name: float(distance(*(side[name] for side in sides)))
+        name: abs(float(distance(*(side[name] for side in sides))))
         for name, distance in _APART.items()
         if all(name in side for side in sides)
     }
@@ -180,7 +176,7 @@ def _columns(
 
 
 def _is_key(table: Table, column: Column) -> bool:
-    """Whether its values are generated; those of a part of a key need not be."""
+    # Parts of a key may hold values.
     alone = any(unique.columns == (column.name,) for unique in table.unique_sets)
     return alone or column.name in table.key_columns
 

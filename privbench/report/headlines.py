@@ -129,7 +129,6 @@ def _is_beyond(document: ComparisonDocument) -> bool:
 
 
 def _values(document: ComparisonDocument) -> Headline:
-    """It names the worst table and its column or rule."""
     worst = max(((table.worst, table.name) for table in learned(document.tables)), default=None)
     asides = []
     if worst:
