@@ -254,7 +254,7 @@ def compare(
             raise
     state.samples += samples(document)
     for side in (document.source, document.clone):
-        if side.warning:
+        if side.warning and workload:
             LOG.warning(side.warning)
     echo(report.summary(document))
     echo(f"CONFIDENTIAL report: {Path(output) / 'report.html'}")

@@ -167,6 +167,11 @@ class LogReporter(Reporter):
         self._timer.start()
 
     def _tell(self) -> None:
+        stage, spent = self._where.partition(" ")[0], self.spending
+        if stage == "learn" and spent and spent.release and spent.release.events:
+            table, tables = spent.release.events[-1].table, spent.tables
+            if table in tables:
+                self.advance(f"{stage} {table}", 1 + tables.index(table), len(tables))
         LOG.info("%s", self._where)
         self._wait(_SILENCE)
 

@@ -15,7 +15,6 @@ from psycopg import sql
 
 from privbench.metrics import canon
 from privbench.metrics.base import Facts, Floats, Metric, Part
-from privbench.metrics.columns import key_kind
 from privbench.metrics.qerror import qerrors
 from privbench.metrics.work import amounts
 from privbench.postgres.connect import SELECT, Connection
@@ -41,8 +40,8 @@ FROM pg_catalog.pg_stats WHERE schemaname = %s AND tablename = %s AND inherited 
 """
 _APART: dict[str, Callable[..., SupportsFloat]] = {
     "stats.n_distinct": qerrors,
-    "stats.null_frac": lambda one, other: abs(one - other),
-    "stats.correlation": lambda one, other: abs(one - other),
+    "stats.null_frac": np.subtract,
+    "stats.correlation": np.subtract,
     "stats.avg_width": amounts,
 }
 #: Figures; ``worst`` is a column's largest error.
@@ -117,10 +116,7 @@ def ratio(one: float, other: float) -> float:
 
 
 def statistics(connection: Connection, table: Table, rows: int) -> dict[str, ColumnStatistics]:
-    """What ``pg_stats`` shows the role of a table's columns, of which it has so many rows.
-
-    The session has to print values alike on both sides, as a snapshot's does.
-    """
+    """What ``pg_stats`` shows of a table's columns; the session prints values as a snapshot's."""
     asked = [table.name.schema, table.name.name, table.kind == "p"]
     with database_errors("reading pg_stats", table.key):
         found = connection.execute(_PLANNER, asked).fetchall()
@@ -128,7 +124,6 @@ def statistics(connection: Connection, table: Table, rows: int) -> dict[str, Col
     for name, distinct, nulls, width, order, values, shares in found:
         common = dict(zip(values or (), map(float, shares or ()), strict=False))
         facts: Facts = {
-            # As a number of values: shares are turned into numbers by the rows of the table.
             "stats.n_distinct": float(distinct if distinct >= 0 else -distinct * rows),
             "stats.null_frac": float(nulls),
             "stats.avg_width": float(width),
@@ -139,7 +134,7 @@ def statistics(connection: Connection, table: Table, rows: int) -> dict[str, Col
     return columns
 
 
-def apart(key: str | None, one: ColumnStatistics, other: ColumnStatistics) -> dict[str, float]:
+def apart(key: bool, one: ColumnStatistics, other: ColumnStatistics) -> dict[str, float]:
     """How far the statistics of a column are apart, by figure.
 
     Most common values: 1 less the overlap, Σ min / Σ max of their shares, which are 0 of a value in
@@ -149,7 +144,7 @@ def apart(key: str | None, one: ColumnStatistics, other: ColumnStatistics) -> di
         {name: float(x) for name, x in side[0].items() if x is not None} for side in (one, other)
     ]
     found = {
-        name: float(distance(*(side[name] for side in sides)))
+        name: abs(float(distance(*(side[name] for side in sides))))
         for name, distance in _APART.items()
         if all(name in side for side in sides)
     }
@@ -168,7 +163,7 @@ def _columns(
 ) -> Iterator[ColumnValuesPart]:
     seen = [statistics(side, table, n) for side, n in zip(sides, rows, strict=True)]
     for column in columns:
-        key = key_kind(table, column.name)
+        key = _is_key(table, column)
         known = [side.get(column.name, ({}, {})) for side in seen]
         errors = apart(key, *known)
         facts = [side for side, _ in known]
@@ -178,6 +173,12 @@ def _columns(
             facts = [_shown(column, a) | b for a, b in zip(exactly, facts, strict=True)]
         one, other = facts
         yield ColumnValuesPart(name=column.name, source=one, clone=other, errors=errors)
+
+
+def _is_key(table: Table, column: Column) -> bool:
+    # Parts of a key may hold values.
+    alone = any(unique.columns == (column.name,) for unique in table.unique_sets)
+    return alone or column.name in table.key_columns
 
 
 def _number(column: Column) -> sql.Composed | None:
@@ -216,9 +217,7 @@ def _shown(column: Column, facts: Mapping[str, float | None]) -> Facts:
     }
 
 
-def _errors(
-    column: Column, key: str | None, *sides: Mapping[str, float | None]
-) -> dict[str, float]:
+def _errors(column: Column, key: bool, *sides: Mapping[str, float | None]) -> dict[str, float]:
     order = canon.order_type(column)
     one, other = ({name: value or 0.0 for name, value in side.items()} for side in sides)
     apart = {name: abs(one[name] - other[name]) for name in one}
@@ -242,7 +241,7 @@ def _errors(
 def _rules(
     sides: Sequence[Connection], table: Table, columns: Iterable[Column], rows: Sequence[int]
 ) -> Iterator[RulePart]:
-    plain = [column for column in columns if not key_kind(table, column.name)]
+    plain = [column for column in columns if not _is_key(table, column)]
     known = [(c.name, canon.order_type(c) or "", x) for c in plain if (x := _number(c))]
     if len(known) < 2 or not all(rows):
         return
@@ -254,25 +253,20 @@ def _rules(
         with database_errors("reading a sample", table.key):
             samples.append(np.array(side.execute(query).fetchall(), np.float64).T)
     for used, form, keeps, chance in _true(samples[0], kinds):
-        real, copy = (_kept(sample, used, keeps, 1) for sample in samples)
-        yield RulePart(
-            kind="values.order" if keeps is _ordered else "values.identity",
-            rule=form.format(*(names[i] for i in used)),
-            source=real,
-            clone=copy,
-            error=min(max(real - copy, 0.0) / chance, 2.0),
-        )
+        whole = [_whole(sample, used) for sample in samples]
+        if whole[1].size:
+            real, copy = (float(keeps(values).mean()) for values in whole)
+            yield RulePart(
+                kind="values.order" if keeps is _ordered else "values.identity",
+                rule=form.format(*(names[i] for i in used)),
+                source=real,
+                clone=copy,
+                error=min(max(real - copy, 0.0) / chance, 2.0),
+            )
 
 
 def _whole(rows: Floats, used: Sequence[int]) -> Floats:
-    """The values of columns in the rows that have all of them."""
     return rows[[*used]][:, ~np.isnan(rows[[*used]]).any(axis=0)]
-
-
-def _kept(rows: Floats, used: Sequence[int], keeps: _Keeps, least: int = _LEAST) -> float:
-    """The share of rows that keep a rule; 0 of too few."""
-    values = _whole(rows, used)
-    return float(keeps(values).mean()) if values.shape[1] >= least else 0.0
 
 
 def _ordered(values: Floats) -> Any:
@@ -292,14 +286,15 @@ def _true(
     """
     rng, linked = np.random.default_rng(1), list[set[int]]()
     for used, form, keeps in _candidates(rows, kinds):
-        least, chance = (0.998 if keeps is _ordered else 0.99), 1.0
-        if any(pair <= {*used} for pair in linked) or _kept(rows[:, :400], used, keeps, 1) < 0.97:
+        values, chance = _whole(rows, used), 1.0
+        least = 0.998 if keeps is _ordered else 0.99
+        if any(pair <= {*used} for pair in linked) or values.shape[1] < _LEAST:
             continue
-        if _kept(rows, used, keeps) < least:
+        if keeps(values[:, :400]).mean() < 0.97 or keeps(values).mean() < least:
             continue
         if keeps is _ordered:
-            low, high = _whole(rows, used)
-            chance = float((low > rng.permutation(high)).mean()) if (low < high).any() else 0.0
+            low, high = values
+            chance = float((low > rng.permutation(high)).mean()) if (low != high).any() else 0.0
         elif len(used) == 2:
             linked.append({*used})
         if chance >= 0.02:

@@ -232,7 +232,9 @@ def _open(draft: Draft) -> None:
     for other in ledger.others:
         draft.reporter.say(f"counted with it: the ledger of {other.identity} in {other.directory}")
     cap = Cap(limits.cap_epsilon, limits.cap_delta, limits.max_epsilon_per_month)
-    draft.reporter.spending = spending = Spending(ledger, cap, draft.accountant)
+    draft.reporter.spending = spending = Spending(
+        ledger, cap, draft.accountant, [*draft.plan.spec.tables]
+    )
     seen = bool(config.privacy.sizes_shown)
     what = Fit(config_hash(draft), definition, _noise(config).private, seen)
     if draft.resume is None:

@@ -33,6 +33,7 @@ class Spending:
     ledger: Ledger
     cap: Cap  # the cap in the config
     accountant: Accountant
+    tables: Sequence[str]  # those that a fit learns
     release: Release | None = None  # the release in the ledger; None until it is opened
 
 

@@ -139,7 +139,8 @@ def publish(
         _refuse_confidential(given)
     with ExitStack() as stack:
         scratch = stack.enter_context(_whole(folder))
-        dsn = database or stack.enter_context(any_server()).dsn
+        with teller.stage("start PostgreSQL"):
+            dsn = database or stack.enter_context(any_server()).dsn
         if statistics:
             planner.require_version(dsn)
         report = pipeline.load(model, dsn, scale=scale, seed=seed, reporter=teller)

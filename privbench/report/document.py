@@ -119,7 +119,7 @@ class RuntimePart(Part):
     # where it was left out.
     floor: SummaryPart | None
     source_seconds: float  # sum of the medians of the queries that ended on both sides
-    clone_seconds: float  # likewise
+    clone_seconds: float
     by_joins: dict[str, SummaryPart] = Field(default_factory=dict)  # by number of joins
     # Source against itself by number of joins.
     floor_by_joins: dict[str, SummaryPart] = Field(default_factory=dict)
@@ -204,7 +204,7 @@ class CorrelationPart(Part):
     ordered: list[bool]
     # Shape (d, d), symmetric; None on the diagonal and where a column is constant.
     real: list[list[float | None]]
-    clone: list[list[float | None]]  # likewise
+    clone: list[list[float | None]]
     mean_difference: float | None  # mean of |real − clone| over the pairs that both sides have
     left_out: list[str]  # columns beyond the largest number that is shown
 
@@ -227,9 +227,9 @@ class WorkSummaryPart(Part):
     # Shared blocks by the queries' weights, where weights differ.
     blocks_weighted: SummaryPart | None
     source_blocks: int  # sum of shared blocks
-    clone_blocks: int  # likewise
+    clone_blocks: int
     source_spill: int  # sum of local and temporary blocks
-    clone_spill: int  # likewise
+    clone_spill: int
 
 
 class PlansPart(Part):
@@ -300,7 +300,7 @@ class ComparisonDocument(Part):
     figures: dict[str, float | None]
     gates: list[GatePart] = Field(default_factory=list)
     work: WorkSummaryPart | None = None  # work discrepancy; None where nothing was explained
-    plans: PlansPart | None = None  # plan agreement; None likewise
+    plans: PlansPart | None = None  # plan agreement
     drift: DriftPart | None = None  # against the baseline, where one was given
     # What the pictures of the HTML report are drawn from.
     views: ViewsPart = Field(default_factory=ViewsPart)

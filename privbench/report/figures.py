@@ -88,7 +88,7 @@ def learned(tables: Iterable[TablePart]) -> list[TablePart]:
 
 
 def _values(tables: Iterable[TablePart]) -> dict[str, SummaryPart | None]:
-    """Summaries of errors; without a rule none is broken."""
+    """Without a rule none is broken."""
     errors = [(kind, error) for table in learned(tables) for error, kind, _ in table.errors]
     measured = dict(errors)
     if "values.nulls" in measured:

@@ -129,7 +129,6 @@ def _is_beyond(document: ComparisonDocument) -> bool:
 
 
 def _values(document: ComparisonDocument) -> Headline:
-    """It names the worst table and its column or rule."""
     worst = max(((table.worst, table.name) for table in learned(document.tables)), default=None)
     asides = []
     if worst:
@@ -143,7 +142,9 @@ def _kld(document: ComparisonDocument) -> Headline:
     """The headline of the 2-way KLD; it has no grade where all tables are too small."""
     figures = document.figures
     asides = [(f"2-way total variation distance {number(figures['tvd.2'])}", "tvd.2")]
-    apart = [(t.divergence["2"].kld, t.name) for t in document.tables if "2" in t.divergence]
+    apart = [
+        (t.divergence["2"].kld, t.name) for t in learned(document.tables) if "2" in t.divergence
+    ]
     if apart:
         asides.append((f"worst: {max(apart)[1]}", ""))
     small = sum(table.source_rows < FEW_ROWS for table in document.tables)

@@ -4,6 +4,7 @@ import ast
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import market
 import pytest
@@ -93,10 +94,16 @@ def test_a_long_stage_tells_where_it_is(monkeypatch, caplog):
             reporter.advance(*step)
             assert waits[-2] <= 30
             waits[-1].call()
+        event = SimpleNamespace(table="public.orders")
+        release, tables = SimpleNamespace(events=[event]), ["a", "b", "public.orders"]
+        reporter.spending = SimpleNamespace(release=release, tables=tables)
+        reporter.begin("learn")
+        for _ in range(2):
+            waits[-1].call()
     assert waits[-1] == "cancelled"
     assert caplog.messages[:-1] == [
         "learn", "learn 4 of 15: public.orders", "queries 1,200 of 3,000",
-        "extract 2,000: public.orders", "index",
+        "extract 2,000: public.orders", "index", *["learn 3 of 3: public.orders"] * 2,
     ]  # fmt: skip
 
 

@@ -33,14 +33,14 @@ def test_statistics_agree_or_not_and_partitioned_tables_have_theirs(pair):
     assert (whole["stats.n_distinct"], other["id"][0]["stats.n_distinct"]) == (4000, 8000)
     assert one["kind"][1] == pytest.approx({"x": 0.25, "y": 0.25, "z": 0.25}, abs=0.01)
     assert less["stats.mcv"] == pytest.approx(0.75, abs=0.01)
-    kind = values.apart(None, one["kind"], other["kind"])
+    kind = values.apart(False, one["kind"], other["kind"])
     assert kind["stats.null_frac"] == pytest.approx(0, abs=0.01)
     assert kind["stats.mcv"] == pytest.approx(1 - 0.5 / 1.0, abs=0.03)  # x: ¼ of ½; y: ¼; z: 0
     assert kind["stats.n_distinct"] == 1.5
-    assert values.apart(None, one["n"], other["n"])["stats.n_distinct"] == 4
-    key = values.apart("primary key", one["id"], other["id"])
+    assert values.apart(False, one["n"], other["n"])["stats.n_distinct"] == 4
+    key = values.apart(True, one["id"], other["id"])
     assert (key["stats.n_distinct"], "stats.mcv" in key, common) == (2, False, {})
-    same = values.apart(None, one["kind"], one["kind"])
+    same = values.apart(False, one["kind"], one["kind"])
     assert same == dict.fromkeys((k for k in values.KINDS if k.startswith("stats.")), 0) | {
         "stats.n_distinct": 1
     }

@@ -38,7 +38,6 @@ def worst(document: ComparisonDocument) -> dict[str, object] | None:
 
 
 def _why(query: QueryPart, document: ComparisonDocument) -> list[str]:
-    """Why a query may find nothing in the clone."""
     words = {*re.findall(r"\w+", query.sql)}
     return [
         f"{table.name} has {number(table.source_rows)} rows: a look-up, private"

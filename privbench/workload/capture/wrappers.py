@@ -18,7 +18,7 @@ LOGS: dict[str, Any] = tomllib.loads(
     resources.files("privbench.workload.capture").joinpath("logs.toml").read_text("utf-8")
 )
 _TIME = r"\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:?\d\d)"
-#: Most pieces of one line; what is longer is no query that runs.
+#: Most pieces of a line.
 _MOST_PIECES = 2048
 
 
