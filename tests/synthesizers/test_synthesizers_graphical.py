@@ -365,7 +365,7 @@ def test_many_rows_that_own_nothing_are_drawn_later_and_follow_their_owners(begi
     key = KeySpec("of", "b", "a", "own", nullable=True)
     tables = {
         "a": (len(kind), {"kind": (kind, BIT)}, {}),
-        "b": (len(owners), {"size": (size, Domain(3))}, {key: owners}),
+        "b": (len(owners), {"size": (size, Domain(3, True))}, {key: owners}),
     }
     model = fit(begin(private_database(tables), noise="none"))
     drawn = model.sample(50.0, 7).tables

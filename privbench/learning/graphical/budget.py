@@ -319,9 +319,10 @@ class Budget:
             units = size.rows / 2 if size.units is None else size.units[2:].sum()
             units /= noise_sd(Histogram(name, ()), self.spec, total * SETS, self.accounting)
             for column in self.columns[name] if own and size.rows <= ROWS else ():
-                labels, numbers = column.domain.values, column.domain.ordered
+                domain, labels = column.domain, column.domain.values
                 pairs = labels * (labels - 1) / 2 * (labels <= LABELS)
-                if units >= MORE + pairs and pairs and not (numbers or column.domain.filler):
+                other = domain.ordered or domain.filler or isinstance(column.axis, Refers)
+                if pairs and units >= MORE + pairs and not other:
                     found[name, column.name] = pairs
         each = total * min(SET, SETS / max(sum(found.values()), 1.0))
         self.sets |= {place: each * pairs for place, pairs in found.items()}

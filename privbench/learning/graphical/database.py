@@ -305,7 +305,7 @@ class DatabaseFit:
         return follows(*found[FOLLOWS]), direction(*found[SERIAL]), self._sets(table)
 
     def _sets(self, table: str) -> tuple[SetLaw, ...]:
-        """The laws of sets of a table's columns."""
+        """The laws of sets of columns."""
         found, own, sizes = list[SetLaw](), self.spec.tables[table].own, self.people.sizes[table]
         weight = self.sizes[own.parent if own else table].weight
         power = {"gaussian": -0.5, "laplace": -1.0}[self.law]

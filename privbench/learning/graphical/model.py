@@ -262,20 +262,21 @@ def populate(
     for name, law in laws.items():
         people.start(name, law.rows, law.free, law.lost)
         rows = people.rows(name)
+        sets = law.sets if rows <= 16 * CHUNK_ROWS else ()
         alone = name not in parents and all(key.role == "own" for key in law.keys)
         single = law.own is None and name not in owners
         if clone and single and herding.is_affordable(law.model, rows):
             cells, numbers = width[name], stream("rows", name)
             drawn = herding.sample(law.model, cells, rows, numbers)
             people.codes[name] = {column: drawn[at] for at, column in enumerate(law.columns)}
-        elif clone and alone and rows > CHUNK_ROWS and not law.sets:
+        elif clone and alone and rows > CHUNK_ROWS and not sets:
             people.codes[name] = Parts(law.columns, rows, _drawing(people, name, law, width))
         else:
             people.codes[name] = _drawing(people, name, law, width)(slice(0, rows))
-        if law.sets:
+        if sets:
             given = law.model.factors, people.codes[name], people.context(name, width)
-            sizes, numbers = people.sizes[name], stream("sets", name)
-            people.codes[name] = exchanged(law.sets, *given, sizes, numbers)
+            numbers = stream("sets", name)
+            people.codes[name] = exchanged(sets, *given, people.sizes[name], numbers)
     return people
 
 

@@ -20,12 +20,12 @@ from privbench.learning.graphical.table_model import Factor
 LEAST, SWEEPS, EXCHANGES, STEP, MOST = 100, 600, 2**20, 0.15, 20.0
 
 #: A column, whose first cells are labels; the power of its entries by which an owner counts; and
-#: means over owners of what `PresencePairs` counts, as a matrix.
+#: means over owners of what `PresencePairs` counts.
 SetLaw = tuple[str, float, Floats]
 
 
 def counted(cells: Codes, labels: int, sizes: Ints) -> tuple[Ints, Ints]:
-    """The label of every row, one more for other cells; and rows by owner and label."""
+    """Every row's label, one more for other cells; and rows by owner and label."""
     of_rows, owner = np.minimum(cells.astype(np.int64), labels), np.repeat(range(len(sizes)), sizes)
     found = np.zeros((len(sizes), labels + 1), int)
     np.add.at(found, (owner, of_rows[: len(owner)]), 1)
@@ -47,24 +47,25 @@ def exchanged(
     sizes: Ints,
     numbers: np.random.Generator,
 ) -> dict[str, Codes]:
-    """A table's columns after exchanges between owners of these sizes, by some laws."""
+    """A table's columns after exchanges between owners of these sizes."""
     factors = [factor for factor in factors if {*context} & {*factor.parents}]
     columns = dict(enumerate(codes.values())) | dict(context)
-    some, starts = np.flatnonzero(sizes), np.cumsum(sizes) - sizes
+    owners, sizes = len(sizes), sizes[sizes > 0]
+    starts = np.cumsum(sizes) - sizes
     parts = [
         (
             power,
-            len(sizes) * law,
+            owners * law,
             np.zeros((len(law) + 1,) * 2),
             *counted(codes[name], len(law), sizes),
         )
         for name, power, law in laws
     ]
-    half, at = min(len(some) // 2, int((sizes > 1).sum())), np.arange(len(columns[0]))
+    half, at = min(len(sizes) // 2, int((sizes > 1).sum())), np.arange(len(columns[0]))
     each, sweeps = np.arange(2 * half), min(SWEEPS, LEAST + EXCHANGES // max(half, 1))
     for sweep in range(sweeps if half else 0):
-        # Of two owners one has several rows: else nothing would change.
-        chosen = numbers.permutation(some)
+        # Of two owners one has several rows.
+        chosen = numbers.permutation(len(sizes))
         chosen = chosen[np.argsort(sizes[chosen] < 2, kind="stable")][: 2 * half]
         place = starts[chosen] + (numbers.random(2 * half) * sizes[chosen]).astype(np.int64)
         mine, other = at[place], np.roll(at[place], half)

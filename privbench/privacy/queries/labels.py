@@ -336,16 +336,16 @@ def block_ends() -> Ints:
 class PresencePairs(OverAxes):
     """In how many owners a cell is present, and in how many any two cells are.
 
-    Statistic: an owner with rows in k of the one axis's first ``labels`` cells is in t = k(k + 1)/2
-    entries of a vector, those of these cells and of each two (a matrix's upper triangle). It adds
-    ⌊√⌊W²/t⌋⌋ to each under the L2 norm, ⌊W/t⌋ under the L1 norm; W is ⌊GRID/n⌋ where its unit has n
-    rows in the owners' table. Rows without an owner, ⊥ included, are in none.
+    Statistic: an owner with rows in k of the first ``labels`` cells is in t = k(k + 1)/2 entries of
+    a vector, of these cells and each two (a matrix's upper triangle). It adds ⌊√⌊W²/t⌋⌋ to each
+    under the L2 norm, ⌊W/t⌋ under the L1 norm; W is ⌊GRID/n⌋ where its unit has n rows in the
+    owners' table. Rows without an owner, ⊥ included, are in none.
 
     Sensitivity: rows are of their owner's unit, their cells follow from it (`axes`), and n counts
     all owners of the unit. So what an owner adds leaves with its unit, and what others add stays.
     It has no negative entry and a norm of W at most; the W of a unit sum to GRID at most, and so do
-    norms (triangle inequality). L2 norm: L2 = L∞ = GRID, L1 = ⌈√entries⌉·GRID (Cauchy and Schwarz).
-    L1 norm: all are GRID. Replace: L2 = √2·GRID (‖v − u‖² ≤ ‖u‖² + ‖v‖²), L1 doubles, L∞ stays.
+    norms. L2 norm: L2 = L∞ = GRID, L1 = ⌈√entries⌉·GRID (Cauchy and Schwarz). L1 norm: all are
+    GRID. Replace: L2 = √2·GRID (‖v − u‖² ≤ ‖u‖² + ‖v‖²), L1 doubles, L∞ stays.
     Source: P15 and P31.
     """
 
