@@ -368,6 +368,6 @@ def rho_for(epsilon: float, delta: float) -> float:
         low, high = (middle, high) if fits(middle) else (low, middle)
         if high - low <= 1e-12 * high:
             break
-    if low <= 0.0:
+    if low <= 0.0 or epsilon_for(low, delta) > epsilon:
         raise PrivacyRefusal("epsilon is too small for any measurement at this delta.")
     return low
