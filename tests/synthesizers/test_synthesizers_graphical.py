@@ -55,7 +55,7 @@ def test_labels_come_together_in_an_owner_as_before(begin, accounting):
     own = {KeySpec("person", "members", "people", "own"): owner}
     people = (1500, {"staff": (staff, BIT)}, {})
     data = private_database({"people": people, "members": (4500, columns, own)})
-    model = fit(begin(data, 3.2, accounting))
+    model = fit(begin(data, {"zcdp": 3.2, "pure": 12.8}[accounting], accounting))
     drawn = type(model).from_state(*model.to_state(), None).sample(1.0, 1).tables
     after, whose = drawn["members"].codes, drawn["members"].parents["person"]
     assert np.abs(sets_of(whose, after["role"]) - sets_of(owner, role)).max() < 150

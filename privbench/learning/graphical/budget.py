@@ -56,7 +56,7 @@ MOMENT, MOMENTS = 0.02, 0.1
 SIBLINGS, COARSE, FINE = 0.06, 0.02, 25.0
 #: Share of a tree's amount for each two labels of sets, most for all, most labels and rows, and
 #: least units of several rows, in deviations of noise, beyond the number of pairs.
-SET, SETS, LABELS, ROWS, MORE = 0.003, 0.1, 24, 2**20, 10
+SET, SETS, LABELS, ROWS, MORE = 0.003, 0.06, 24, 2**20, 10
 #: Share of one-way marginals ("one-ways") in the budget of one-ways and pairs. At .24: 2-way
 #: divergence of coded Adult .044 for .040.
 ONE_WAYS = 0.25 / (0.25 + 0.48)
