@@ -42,7 +42,7 @@ from privbench.metrics import integrity, qerror
 from privbench.pipeline import Reporter, fit, inspect, load
 from privbench.postgres.connect import connect
 from privbench.postgres.introspect import introspect
-from privbench.workload import Query, Workload, generate_from_source, kinds, read, write
+from privbench.workload import Workload, WorkloadQuery, generate_from_source, kinds, read, write
 
 _POINTS = ("p50", "p75", "p90", "p95", "p99", "mean")
 _SEED = 1
@@ -119,7 +119,7 @@ class Bench:
         with _counting(self.source, self.options.timeout) as connection:
             found = {query.id: _count(connection, query) for query in missing}
         queries = [
-            query if query.card is not None else Query(query.id, query.sql, found[query.id])
+            query if query.card is not None else WorkloadQuery(query.id, query.sql, found[query.id])
             for query in workload
         ]
         return Workload(workload.name, tuple(q for q in queries if q.card is not None))
@@ -212,7 +212,7 @@ def _config(options: argparse.Namespace) -> Config:
 
 def _united(name: str, workloads: list[Workload]) -> Workload:
     queries = [
-        Query(f"{work.name}/{query.id}", query.sql, query.card)
+        WorkloadQuery(f"{work.name}/{query.id}", query.sql, query.card)
         for work in workloads
         for query in work
     ]
@@ -227,7 +227,7 @@ def _counting(dsn: str, timeout: float) -> Iterator[psycopg.Connection]:
         yield connection
 
 
-def _count(connection: psycopg.Connection, query: Query) -> int | None:
+def _count(connection: psycopg.Connection, query: WorkloadQuery) -> int | None:
     with suppress(psycopg.errors.QueryCanceled):
         row = connection.execute(query.sql.encode()).fetchone()
         return int(row[0]) if row else 0

@@ -8,7 +8,7 @@ from pathlib import Path
 CORE = Path(__file__).parents[1] / "privbench"
 #: Names that still stand in several homes; the list may only become shorter. `Column` stays: as an
 #: axis of queries it is printed into the fingerprints of events.
-SHARED = set("Buckets Column Facts Floats Ints Labels Mark Mask Noise Query Rows Rule".split())
+SHARED = {"Column"}
 SHARED_MODULES = set("base columns computed database model references".split())
 
 

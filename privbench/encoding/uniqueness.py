@@ -8,10 +8,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from privbench.arrays import Mask
 from privbench.privacy.units import RowIndex
 
 Indices = RowIndex
-Mask = NDArray[np.bool_]
 
 
 def factorize(array: pa.Array, *, fold: bool = False) -> Indices:

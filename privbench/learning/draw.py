@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
+from privbench.arrays import Floats, Ints, Rng
 
 #: Rows that are drawn at once; a limit on memory alone. With smaller parts all rows would be
 #: farther from their law, since rows are stratified part by part; with twice as many, every thread
@@ -20,7 +19,7 @@ CHUNK_ROWS = 2**18
 def draw(
     table: Floats,
     rows: NDArray[Any],
-    generator: np.random.Generator,
+    generator: Rng,
     numbers: Floats | None = None,
 ) -> NDArray[Any]:
     """One column index per row from the distribution ``table[row]``; see `choose`.
@@ -40,7 +39,7 @@ def choose(
     weights: Floats,
     lengths: Ints,
     rows: NDArray[Any],
-    generator: np.random.Generator,
+    generator: Rng,
     cells: NDArray[Any] | None = None,
     numbers: Floats | None = None,
 ) -> NDArray[Any]:
@@ -79,9 +78,7 @@ def choose(
     return found
 
 
-def together(
-    owners: Ints | None, likeness: float, ordered: bool, generator: np.random.Generator
-) -> Floats | None:
+def together(owners: Ints | None, likeness: float, ordered: bool, generator: Rng) -> Floats | None:
     """Uniform numbers from 0 to 1 for rows, which stand by owner; None if independent.
 
     Likeness goes from -1, as far apart as can be, to 1, the same. A row's score is a sum of its

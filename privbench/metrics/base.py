@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
+
+from privbench.arrays import Floats
 
 #: The verdict on a figure, in a word.
 Grade = Literal["good", "fair", "poor"]
@@ -53,9 +54,8 @@ class Metric:
         return "fair" if sign * value <= sign * self.fair else "poor"
 
 
-Floats = NDArray[np.float64]
 #: Facts by name; moments are text.
-Facts = dict[str, float | str | None]
+MetricFacts = dict[str, float | str | None]
 
 #: The percentiles that are reported.
 PERCENTILES = (50, 75, 90, 95, 99)

@@ -13,8 +13,9 @@ from typing import Any, SupportsFloat
 import numpy as np
 from psycopg import sql
 
+from privbench.arrays import Floats
 from privbench.metrics import canon
-from privbench.metrics.base import Facts, Floats, Metric, Part
+from privbench.metrics.base import Metric, MetricFacts, Part
 from privbench.metrics.qerror import qerrors
 from privbench.metrics.work import amounts
 from privbench.postgres.connect import SELECT, Connection
@@ -65,7 +66,7 @@ OR c.oid IN (SELECT relid FROM pg_catalog.pg_partition_tree(%(table)s::pg_catalo
 #: Which rows keep a rule, by the values of its columns.
 _Keeps = Callable[[Floats], Any]
 #: Statistics by name, and the most common values as text with their shares.
-ColumnStatistics = tuple[Facts, dict[str, float]]
+ColumnStatistics = tuple[MetricFacts, dict[str, float]]
 _near = partial(np.isclose, rtol=1e-9, atol=0.011)
 
 
@@ -73,8 +74,8 @@ class ColumnValuesPart(Part):
     """One column on both sides; of a text, least, quantiles, greatest and mean are of lengths."""
 
     name: str
-    source: Facts
-    clone: Facts
+    source: MetricFacts
+    clone: MetricFacts
     errors: dict[str, float]  # by figure; values of keys are generated
 
 
@@ -123,7 +124,7 @@ def statistics(connection: Connection, table: Table, rows: int) -> dict[str, Col
     columns = {}
     for name, distinct, nulls, width, order, values, shares in found:
         common = dict(zip(values or (), map(float, shares or ()), strict=False))
-        facts: Facts = {
+        facts: MetricFacts = {
             "stats.n_distinct": float(distinct if distinct >= 0 else -distinct * rows),
             "stats.null_frac": float(nulls),
             "stats.avg_width": float(width),
@@ -209,7 +210,7 @@ def _facts(side: Connection, table: Table, column: Column) -> dict[str, float | 
     return {"rows": rows, "NULL": nulls, "distinct": distinct, "sd": sd, **named}
 
 
-def _shown(column: Column, facts: Mapping[str, float | None]) -> Facts:
+def _shown(column: Column, facts: Mapping[str, float | None]) -> MetricFacts:
     moments = _POINTS if canon.order_type(column) == "timestamp" else ()
     return {
         name: str(np.datetime64(round(value), "s")) if name in moments and value else value

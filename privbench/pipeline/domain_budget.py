@@ -23,13 +23,20 @@ from privbench.arrays import Floats
 from privbench.encoding import BoundsNeed, CategoriesNeed, PartNeed, StepNeed
 from privbench.encoding.base import Need
 from privbench.learning.answers import by_norms
-from privbench.pipeline.domain_error import Law, Noise, Size, list_loss, range_loss, total_loss
+from privbench.pipeline.domain_error import (
+    AmountNoise,
+    Law,
+    Size,
+    list_loss,
+    range_loss,
+    total_loss,
+)
 from privbench.pipeline.prepare import FitPlan, item_of
 from privbench.privacy import (
     MARGIN,
     PART,
     DatabaseSpec,
-    Labels,
+    LabelRelease,
     Measurement,
     Purse,
     Question,
@@ -94,7 +101,7 @@ class Rounds:
     """The questions of every round, for `fit` and `plan` alike."""
 
     plan: FitPlan  # the fit's plan
-    noise: Noise  # noise of the accounting
+    noise: AmountNoise  # noise of the accounting
     whole: float  # the whole budget per root table, ε or ρ
     delta: float  # δ for threshold releases, per root table
     totals: Mapping[str, float]  # noisy or guessed rows per table
@@ -204,7 +211,7 @@ class Rounds:
                     table, need.source, clip, norm, need.public, need.per_unit, votes=votes
                 )
                 label = f"categories {table}.{column}"
-                found[name] = [(need, Labels(query, amount, label, deltas[table]))]
+                found[name] = [(need, LabelRelease(query, amount, label, deltas[table]))]
             else:
                 size = sizes[table]
                 scales = size.weight / self.noise.deviation(amount)
@@ -329,7 +336,7 @@ def grids(
 
 
 def _spread(
-    wanted: Mapping[str, tuple[float, frozenset[str]]], amount: float, noise: Noise
+    wanted: Mapping[str, tuple[float, frozenset[str]]], amount: float, noise: AmountNoise
 ) -> dict[str, float]:
     """Divide an amount among items.
 
@@ -355,7 +362,7 @@ def _spread(
 
 
 def shares(
-    items: Mapping[str, Item], amount: float, noise: Noise, price: Mapping[str, float]
+    items: Mapping[str, Item], amount: float, noise: AmountNoise, price: Mapping[str, float]
 ) -> dict[str, float]:
     """ε or ρ of every item that is worth its cost; no root table's sum exceeds the amount.
 
@@ -371,13 +378,13 @@ def shares(
     return {name: given[name] for name in left}
 
 
-def _saves(item: Item, amount: float, noise: Noise) -> bool:
+def _saves(item: Item, amount: float, noise: AmountNoise) -> bool:
     error = item.error(noise.sd(np.array([0.0, amount])))
     return bool(error[0] - error[1] > _WORTH * error[0])
 
 
 def _greedy(
-    items: Mapping[str, Item], amount: float, noise: Noise, price: Mapping[str, float]
+    items: Mapping[str, Item], amount: float, noise: AmountNoise, price: Mapping[str, float]
 ) -> dict[str, float]:
     """Divide an amount among items, to reduce the sum of their errors.
 
@@ -412,7 +419,7 @@ def _greedy(
     return {name: floors[name] + extra for name, extra in given.items()}
 
 
-def _enough(item: Item, amounts: Floats, noise: Noise) -> float:
+def _enough(item: Item, amounts: Floats, noise: AmountNoise) -> float:
     """The least amount whose error exceeds that of the largest amount by at most `_SAME`."""
     error = item.error(noise.sd(amounts))
     return float(amounts[int(np.argmax(error <= error[-1] + _SAME))])

@@ -62,7 +62,7 @@ _CYCLE = 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class Noise:
+class AmountNoise:
     """Noise of events of sensitivity 1, in the continuous limit."""
 
     accounting: Accounting  # whether amounts are ε or ρ

@@ -25,9 +25,9 @@ from privbench.encoding.surrogate_text import word_beginnings
 from privbench.encoding.text_words import FIRSTS, GAPS, Firsts, Pieces, WordsNeed, public_words
 from privbench.learning.ranges import find_cycle
 from privbench.pipeline.domain_budget import Rounds
-from privbench.pipeline.domain_error import Law, Noise, Size, unnamed
+from privbench.pipeline.domain_error import AmountNoise, Law, Size, unnamed
 from privbench.pipeline.prepare import FitPlan, prepare
-from privbench.privacy import MARGIN, PART, Labels, Measurement, Session, allocate, root_sums
+from privbench.privacy import MARGIN, PART, LabelRelease, Measurement, Session, allocate, root_sums
 from privbench.privacy.queries import PublicArray, WordPresence, WordVotes
 from privbench.privacy.queries.labels import NORMS, Norm
 from privbench.privacy.queries.words import PLACES, VOTES
@@ -130,7 +130,7 @@ class WordRounds:
             left = [item for item in left if item.table != scales[least]]
         return left
 
-    def lists(self, asked: list[Asked], delta: float) -> dict[str, Labels]:
+    def lists(self, asked: list[Asked], delta: float) -> dict[str, LabelRelease]:
         """The lists by votes, by column; none without δ."""
         some = [item for item in asked if item.need.listed and delta > 0]
         amounts, spec = self._amounts(some, _LISTS), self.rounds.plan.spec
@@ -142,7 +142,9 @@ class WordRounds:
             query = WordVotes(**item.texts, norm=self._norm, most=most, votes=True, known=known)
             what = item.need.attribute.rpartition(PART)[2]
             share = delta * MARGIN / max(load[root] for root in spec.roots(item.table))
-            found[item.label] = Labels(query, amounts[item.label], f"{what} {item.label}", share)
+            found[item.label] = LabelRelease(
+                query, amounts[item.label], f"{what} {item.label}", share
+            )
         return found
 
     def presence(
@@ -251,7 +253,7 @@ def laws_of(query: WordPresence, noisy: Floats, sd: float) -> tuple[Pieces, Firs
     return tuple(pieces), tuple((point, share) for point, share in firsts if share > 0)
 
 
-def path_lists(rounds: Rounds, delta: float) -> dict[str, Labels]:
+def path_lists(rounds: Rounds, delta: float) -> dict[str, LabelRelease]:
     """The lists of paths; ``delta`` is that of all threshold releases."""
     *_, part = deltas(rounds.plan, delta)
     rounds = replace(rounds, plan=rounds.plan.documents)
@@ -261,7 +263,7 @@ def path_lists(rounds: Rounds, delta: float) -> dict[str, Labels]:
 
 def release_paths(session: Session, plan: FitPlan, totals: Mapping[str, float]) -> FitPlan:
     """Release paths, and give the plan that models them."""
-    rounds = Rounds(plan, Noise(session.accounting), session.amount_total, 0.0, totals)
+    rounds = Rounds(plan, AmountNoise(session.accounting), session.amount_total, 0.0, totals)
     lists, found = path_lists(rounds, session.delta_total), {}
     for item, listed in zip(lists.values(), session.ask([*lists.values()]), strict=True):
         assert isinstance(listed, Listed) and isinstance(item.query, WordVotes)  # noqa: PT018

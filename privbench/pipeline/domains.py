@@ -28,7 +28,7 @@ from privbench.pipeline.domain_answers import (
     with_default,
 )
 from privbench.pipeline.domain_budget import Rounds, total_amounts, totals_share
-from privbench.pipeline.domain_error import Law, Noise, Size, believed
+from privbench.pipeline.domain_error import AmountNoise, Law, Size, believed
 from privbench.pipeline.domain_words import WordRounds, deltas, release_words
 from privbench.pipeline.prepare import FitPlan, item_of
 from privbench.pipeline.shown import RuleTests
@@ -74,7 +74,7 @@ def release_totals(session: Session, plan: FitPlan) -> dict[str, float]:
 
 def release_domains(session: Session, plan: FitPlan, totals: Mapping[str, float]) -> Domains:
     """Make the measurements that columns need, settle every domain, and return the codecs."""
-    noise, whole = Noise(session.accounting), session.amount_total
+    noise, whole = AmountNoise(session.accounting), session.amount_total
     delta, of_words, _ = deltas(plan, session.delta_total)
     rounds = Rounds(plan, noise, whole, delta, totals)
     counted = rounds.units()

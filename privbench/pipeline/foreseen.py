@@ -18,7 +18,7 @@ from privbench.encoding import (
     StepNeed,
 )
 from privbench.pipeline.domain_budget import Rounds, is_public, total_amounts
-from privbench.pipeline.domain_error import Noise, believed
+from privbench.pipeline.domain_error import AmountNoise, believed
 from privbench.pipeline.domain_words import WordRounds, deltas, path_lists
 from privbench.pipeline.prepare import FitPlan
 from privbench.pipeline.shown import RuleTests
@@ -55,7 +55,7 @@ def planned(
     is planned for: events whose noise depends on the law by rank of a column's values then state a
     range of noise.
     """
-    spec, noise = plan.spec, Noise(source.accounting)
+    spec, noise = plan.spec, AmountNoise(source.accounting)
     rows = {name: source.rows(name) for name in spec.tables}
     of_labels, of_words, _ = deltas(plan, delta)
     rounds = Rounds(plan, noise, source.total, of_labels, rows)
@@ -211,7 +211,7 @@ def settle_accounting(plan: FitPlan, privacy: PrivacyConfig) -> Accounting:
     list_load = root_sums((roots, 1.0) for roots in lists)
     threshold = None if lists else 0.0
     rho = Accountant("zcdp", privacy.epsilon, privacy.delta, threshold_delta=threshold).cap
-    pure, zcdp, gain = Noise("pure"), Noise("zcdp"), 0.0
+    pure, zcdp, gain = AmountNoise("pure"), AmountNoise("zcdp"), 0.0
     for roots in (*lists, *others):
         most = max(load[root] for root in roots)
         gain += math.log(pure.deviation(privacy.epsilon / most) / zcdp.deviation(rho / most))

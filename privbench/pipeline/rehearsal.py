@@ -52,7 +52,7 @@ from privbench.postgres.embedded import any_server
 from privbench.postgres.failures import database_errors
 from privbench.postgres.load import Loader
 from privbench.postgres.rehearsal import FALSE, PASSED, Stored, Trial, stored
-from privbench.postgres.repair.rows import Rows
+from privbench.postgres.repair.rows import TargetTables
 from privbench.postgres.statement import build, run
 from privbench.rng import generator
 from privbench.rules.facts import orders
@@ -91,7 +91,7 @@ def rehearse_expressions(loader: Loader, catalog: Catalog, config: Config) -> Ca
     schema = catalog.schema
     sections = roles.sections(schema, config)
     private = [t for t in schema if sections[t.key].role != "public"]
-    clone = Rows(loader.connection, map(loader.table, private))
+    clone = TargetTables(loader.connection, map(loader.table, private))
     listed = stored(clone, is_unknown)
     trial, tables, lines = Trial(clone), {t.key: t for t in schema}, []
     for table in private:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from privbench.domain import Domain
 from privbench.encoding import Codec
 from privbench.encoding.ordered import OrderedReader
-from privbench.pipeline.domain_error import Noise, Size
+from privbench.pipeline.domain_error import AmountNoise, Size
 from privbench.pipeline.prepare import FitPlan
 from privbench.privacy import Measurement, Purse, Query, Session, noise_sd
 from privbench.privacy.queries import (
@@ -52,7 +52,7 @@ class RuleTests:
     """The tests of a fit of budget ``whole``, ε or ρ."""
 
     def __init__(
-        self, plan: FitPlan, noise: Noise, whole: float, sizes: Mapping[str, Size]
+        self, plan: FitPlan, noise: AmountNoise, whole: float, sizes: Mapping[str, Size]
     ) -> None:
         self._spec = spec = plan.spec
         self._weights = {name: size.weight for name, size in sizes.items()}

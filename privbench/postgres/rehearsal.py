@@ -20,7 +20,7 @@ import psycopg
 from psycopg import errors, sql
 
 from privbench.postgres.repair import rows
-from privbench.postgres.repair.rows import Rows, columns_in
+from privbench.postgres.repair.rows import TargetTables, columns_in
 from privbench.postgres.statement import build, run
 from privbench.schema import Column, ColumnType, Table, TableName
 
@@ -77,7 +77,7 @@ class Stored:
     is_check: bool = False  # whether it is a CHECK of the table or of a domain that rows may break
 
 
-def stored(clone: Rows, is_unknown: Callable[[Column], bool]) -> dict[str, list[Stored]]:
+def stored(clone: TargetTables, is_unknown: Callable[[Column], bool]) -> dict[str, list[Stored]]:
     """The expressions of every table, by its key.
 
     For columns that are unknown no value is known, so that one is to be found.
@@ -171,7 +171,7 @@ def _variable(column: Column, place: int) -> sql.Composable:
 class Trial:
     """Evaluates stored expressions on made-up rows; see the module."""
 
-    def __init__(self, clone: Rows) -> None:
+    def __init__(self, clone: TargetTables) -> None:
         self._clone = clone
         self._functions: dict[tuple[str, str], sql.Identifier] = {}
         self._late = set[tuple[str, str]]()  # expressions that took too long

@@ -20,7 +20,7 @@ from privbench.privacy.events import Accounting, Event
 from privbench.privacy.ledger import Fit, Ledger
 from privbench.privacy.noise import NoiseSource, OpenDPNoise, SeededNoise
 from privbench.privacy.query import GRID, Query, Sensitivity
-from privbench.privacy.questions import Labels, Measurement, Question, Selection
+from privbench.privacy.questions import LabelRelease, Measurement, Question, Selection
 from privbench.privacy.release import Listed, Release, Result
 from privbench.privacy.session import Session, noise_sd, open_session
 from privbench.privacy.spec import PART, DatabaseSpec, KeySpec, Relation, TableSpec
@@ -38,7 +38,7 @@ __all__ = [
     "Fit",
     "Guarantee",
     "KeySpec",
-    "Labels",
+    "LabelRelease",
     "Ledger",
     "Listed",
     "Measurement",

@@ -320,7 +320,7 @@ class PrivateDatabase(_Private):
             raise SchemaError("no such attribute.", table=table, column=attribute)
         return held
 
-    def _points(self, table: str, attribute: str) -> NDArray[np.int64]:
+    def _points(self, table: str, attribute: str) -> Ints:
         """Points and sentinels of all rows."""
         held = self._raw(table, attribute)
         if not isinstance(held, Grid):

@@ -26,7 +26,7 @@ class Question:
     query: Query  # the statistic to measure
     amount: float  # ε or ρ to charge to every root table of the query
     label: str  # its purpose, for the ledger
-    delta: float = 0.0  # δ to charge; public, and above 0 for `Labels` alone
+    delta: float = 0.0  # δ to charge; public, and above 0 for `LabelRelease` alone
     mechanisms: ClassVar[Mapping[Accounting, Mechanism]]
 
     def method(self, spec: DatabaseSpec, accounting: Accounting) -> Method:
@@ -88,7 +88,7 @@ class Selection(Question):
         return Question.method(self, spec, accounting)
 
 
-class Labels(Question):
+class LabelRelease(Question):
     """Noisy counts of public cells, and the labels whose noisy count passes a threshold.
 
     Public cells and labels are together the cells of one vector, whose sensitivity the query

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from privbench.arrays import Ints
 from privbench.domain import Codes, Domain
 
 #: Sentinels in the values of a `Grid`, which have cells of their own. They sort NULL, NaN, −∞ … +∞.
@@ -78,7 +79,7 @@ class EdgesRecoding:
                 return self.domain.special_code(name)
         return default
 
-    def apply(self, values: NDArray[np.int64], base: NDArray[np.int64] | None = None) -> Codes:
+    def apply(self, values: Ints, base: Ints | None = None) -> Codes:
         """Code of every point and sentinel of a `Grid`, in the narrowest type of `domain`.
 
         A point less one of ``base`` that is none is NULL.
@@ -93,7 +94,7 @@ class EdgesRecoding:
             codes[block] = self._apply(points)
         return codes
 
-    def _apply(self, values: NDArray[np.int64]) -> NDArray[np.intp]:
+    def _apply(self, values: Ints) -> NDArray[np.intp]:
         edges = np.array(self.edges, dtype=np.int64)
         first, end, last = int(edges[0]), int(edges[-1]), edges.size - 2
         cells: NDArray[np.intp]

@@ -14,7 +14,7 @@ from privbench.errors import ModelError, UsageError
 from privbench.pgsql import SqlError, Statement, statements, tokens
 from privbench.pgsql.ddl import allowed
 from privbench.pgsql.judge import Name, judge, relation_name
-from privbench.workload import Query, Workload
+from privbench.workload import Workload, WorkloadQuery
 from privbench.workload.safety import TextScope, check
 
 
@@ -85,6 +85,6 @@ def judge_workload(workload: Workload, columns: Set[str]) -> None:
         raise ModelError(str(error)) from None
 
 
-def queries_text(queries: Iterable[Query]) -> str:
+def queries_text(queries: Iterable[WorkloadQuery]) -> str:
     """The queries as a file for psql, one statement for each."""
     return joined(statements(query.sql)[0] for query in queries)

@@ -37,7 +37,7 @@ from privbench.publish.scripts import rendered
 from privbench.publish.signing import sign
 from privbench.publish.tabular import copy_out, write_parquet
 from privbench.schema import Schema, Table, quoted
-from privbench.workload import KINDS, Query, Workload, generate_from_source, read, write
+from privbench.workload import KINDS, Workload, WorkloadQuery, generate_from_source, read, write
 
 _Part = TypeVar("_Part")
 #: Kind of the workload: joins drawn around rows that join, so that no answer is zero.
@@ -328,7 +328,10 @@ def _workload(
     if given is not None:
         bound = pipeline.rebind(given, on=dsn)
         _refuse_confidential(bound.workload)
-        found, origin = [Query("", query.sql) for query in bound.workload], "declared public"
+        found, origin = (
+            [WorkloadQuery("", query.sql) for query in bound.workload],
+            "declared public",
+        )
         if bound.left_out:
             why = [f"of the workload, {len(bound.left_out)} queries that cannot be bound anew"]
     else:

@@ -6,11 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from privbench.arrays import Floats
 from privbench.config import Config
 from privbench.metrics import integrity, values
-from privbench.metrics.base import Floats
 from privbench.metrics.columns import is_public
 from privbench.metrics.correlation import association, mean_difference
 from privbench.metrics.fanout import FanoutPart, fanout
@@ -204,7 +203,7 @@ def _column(column: CodedColumn) -> ColumnPart:
     )
 
 
-def _shown(column: CodedColumn, both: NDArray[np.float64]) -> tuple[NDArray[np.float64], list[str]]:
+def _shown(column: CodedColumn, both: Floats) -> tuple[Floats, list[str]]:
     """Shares, shape (2, cells), and labels of the cells to show: NULL last, rare values joined."""
     places = np.flatnonzero(both.sum(axis=0) > 0)
     values = places[places > 0]

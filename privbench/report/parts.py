@@ -18,7 +18,7 @@ from privbench.report.document import (
     RuntimePart,
     WorkSummaryPart,
 )
-from privbench.workload import Query, QueryAnswer, QueryResult, Replay, Workload
+from privbench.workload import QueryAnswer, QueryResult, Replay, Workload, WorkloadQuery
 from privbench.workload.replay import AGAIN
 
 #: Names of the two databases in a replay.
@@ -30,7 +30,7 @@ def queries(workload: Workload, replay: Replay) -> list[QueryPart]:
     return [_query(query, result) for query, result in zip(workload, replay.results, strict=True)]
 
 
-def _query(query: Query, result: QueryResult) -> QueryPart:
+def _query(query: WorkloadQuery, result: QueryResult) -> QueryPart:
     source, clone = _answer(result.answers[SOURCE]), _answer(result.answers[CLONE])
     again = _answer(result.answers[AGAIN]) if AGAIN in result.answers else None
     return QueryPart(

@@ -11,7 +11,7 @@ from typing import Any
 from privbench.limits import expression
 from privbench.pgsql.written import condition
 from privbench.rules.named import named_orders
-from privbench.rules.parse import Mark, lowered, marks, stated
+from privbench.rules.parse import TextMark, lowered, marks, stated
 from privbench.schema import Check, Column, ColumnType, ForeignKey, Rule, Table, Unique
 
 #: Names of CHECKs that are no constraints, but follow from the rest of the schema.
@@ -92,7 +92,7 @@ def orders(table: Table) -> tuple[Rule, ...]:
     return tuple(rule for rule in table.rules if rule.kind == "order")
 
 
-def exclusions(table: Table) -> Iterator[tuple[Names, Names, bool, tuple[Mark, ...]]]:
+def exclusions(table: Table) -> Iterator[tuple[Names, Names, bool, tuple[TextMark, ...]]]:
     """Columns of equal rows; their period, a range or two columns, which keeps apart then.
 
     Then whether its end in a column belongs to it, and the condition of the rows.
@@ -109,7 +109,7 @@ def exclusions(table: Table) -> Iterator[tuple[Names, Names, bool, tuple[Mark, .
             yield same, periods[0], "'[]'" in text or "+ 1" in text, marks(index.predicate or "")
 
 
-def singles(table: Table) -> Iterator[tuple[Names, tuple[Mark, ...]]]:
+def singles(table: Table) -> Iterator[tuple[Names, tuple[TextMark, ...]]]:
     """Columns of which each combination has one row at most that meets a condition (`marks`)."""
     for index in table.indexes:
         wanted = marks(index.predicate or "") if index.unique and index.columns else ()

@@ -1,20 +1,20 @@
 from .formats import read, write
 from .generators import generate_from_source, generate_from_tables
 from .generators.kinds import KINDS, Plan, kinds
-from .query import Query, QueryShape, Workload, united
+from .query import QueryShape, Workload, WorkloadQuery, united
 from .replay import replay
 from .results import QueryAnswer, QueryResult, Replay, Side
 
 __all__ = [
     "KINDS",
     "Plan",
-    "Query",
     "QueryAnswer",
     "QueryResult",
     "QueryShape",
     "Replay",
     "Side",
     "Workload",
+    "WorkloadQuery",
     "generate_from_source",
     "generate_from_tables",
     "kinds",

@@ -24,7 +24,7 @@ class QueryShape:
 
 @with_config(extra="forbid", strict=True)
 @dataclass(frozen=True, slots=True)
-class Query:
+class WorkloadQuery:
     """One query of a workload; reading a file checks it by the types of these fields."""
 
     id: str  # unique within its workload; stable from one reading to the next
@@ -63,10 +63,10 @@ class Workload:
     """A named list of queries in the order in which they run."""
 
     name: str  # what it is called in reports
-    queries: tuple[Query, ...]  # their ids differ
+    queries: tuple[WorkloadQuery, ...]  # their ids differ
     confidential: bool = False  # whether literals or answers come from private rows
 
-    def __iter__(self) -> Iterator[Query]:
+    def __iter__(self) -> Iterator[WorkloadQuery]:
         return iter(self.queries)
 
     def __len__(self) -> int:

@@ -13,7 +13,7 @@ from privbench.errors import ConnectionFailed, UsageError
 from privbench.pgsql import SETTINGS
 from privbench.workload import safety
 from privbench.workload.database import Database
-from privbench.workload.query import Query, Refusal, Workload
+from privbench.workload.query import Refusal, Workload, WorkloadQuery
 from privbench.workload.results import QueryAnswer, QueryResult, Replay, ReplayLog
 from privbench.workload.safety import NONE, Trust
 from privbench.workload.session import ALIGNED, NOTHING, Before, ReplaySession, summarise
@@ -193,7 +193,7 @@ def _align(
 
 
 def _rounds(
-    query: Query,
+    query: WorkloadQuery,
     number: int,
     opened: Mapping[str, ReplaySession],
     rounds: tuple[int, int],
@@ -227,7 +227,7 @@ def _rounds(
 
 
 @contextmanager
-def _lost(query: Query, name: str) -> Iterator[None]:
+def _lost(query: WorkloadQuery, name: str) -> Iterator[None]:
     try:
         yield
     except (psycopg.OperationalError, ConnectionFailed):

@@ -23,7 +23,7 @@ from privbench import display
 from privbench.errors import UsageError
 from privbench.pgsql import Node, SqlError, names, statement, tokens
 from privbench.pgsql.judge import Name, NotAllowed, Scope, judge, plain
-from privbench.workload.query import Query, Refusal, Workload
+from privbench.workload.query import Refusal, Workload, WorkloadQuery
 
 _REMEDY = (
     "Only SELECT, WITH … SELECT, VALUES, TABLE and SHOW with functions that merely read are "
@@ -192,7 +192,7 @@ _WORDS = re.compile(
 )
 
 
-def replayed(query: Query) -> tuple[Query, str]:
+def replayed(query: WorkloadQuery) -> tuple[WorkloadQuery, str]:
     """A query as it is replayed, and the words of its text that are left out.
 
     READ ONLY transactions lock no rows, and the lines of a plan are no answer that two databases

@@ -20,7 +20,7 @@ from privbench.privacy import (
 from privbench.privacy.data import Grid, Labels, PrivateDatabase, PrivateTable
 from privbench.privacy.queries import LabelCounts
 from privbench.privacy.queries.labels import BLOCKS, block_ends
-from privbench.privacy.questions import Labels as List
+from privbench.privacy.questions import LabelRelease as List
 from privbench.privacy.recoding import EdgesRecoding, LabelsRecoding
 
 #: Codes of texts, −1 for NULL: "a" is in 500 rows, "b" in 300, "c" in one.

@@ -13,7 +13,14 @@ from privbench.encoding import Bounds, BoundsNeed, CategoriesNeed, StepNeed
 from privbench.encoding.text_words import FIRSTS, WordsNeed
 from privbench.pipeline.domain_answers import Answer, bounds
 from privbench.pipeline.domain_budget import DOMAINS, Rounds, total_amounts
-from privbench.pipeline.domain_error import Noise, Size, believed, list_loss, range_loss, unnamed
+from privbench.pipeline.domain_error import (
+    AmountNoise,
+    Size,
+    believed,
+    list_loss,
+    range_loss,
+    unnamed,
+)
 from privbench.pipeline.domain_words import WordRounds, laws_of
 from privbench.pipeline.fit import STAGES, begin
 from privbench.pipeline.planning import plan as plan_fit
@@ -73,7 +80,7 @@ def owned(name):
 
 def rounds(plan, rows, whole=0.13, accounting="zcdp"):
     totals = rows if isinstance(rows, dict) else dict.fromkeys(plan.spec.tables, rows)
-    return Rounds(plan, Noise(accounting), whole, 5e-10, totals)
+    return Rounds(plan, AmountNoise(accounting), whole, 5e-10, totals)
 
 
 @given(st.data(), st.integers(0, 10**6))
@@ -205,7 +212,7 @@ def test_thresholds_are_those_of_the_mechanism(accounting, values):
     mechanism = THRESHOLD[accounting]
     claim = Sensitivity(GRID, float(GRID), GRID, values)
     scale = mechanism.scale(claim, amount)
-    noise = Noise(accounting)
+    noise = AmountNoise(accounting)
     stated = mechanism.threshold(claim, scale, delta) / GRID
     assert 1 + noise.margin(delta, values) * noise.deviation(amount) == pytest.approx(
         stated, rel=0.02

@@ -6,7 +6,15 @@ from typing import Any
 import numpy as np
 
 from privbench.domain import Domain
-from privbench.privacy import DatabaseSpec, KeySpec, Labels, Query, Relation, Sensitivity, TableSpec
+from privbench.privacy import (
+    DatabaseSpec,
+    KeySpec,
+    LabelRelease,
+    Query,
+    Relation,
+    Sensitivity,
+    TableSpec,
+)
 
 CHAIN = DatabaseSpec(
     {
@@ -86,5 +94,5 @@ class LabelToy(Query):
 
 def release_labels(session, query, amount, delta, label):
     """One question about labels."""
-    (found,) = session.ask([Labels(query, amount, label, delta)])
+    (found,) = session.ask([LabelRelease(query, amount, label, delta)])
     return found

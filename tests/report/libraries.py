@@ -5,7 +5,7 @@ from sql_files import sql_of
 
 from privbench.config import Config
 from privbench.report import compare
-from privbench.workload import Query, Workload
+from privbench.workload import Workload, WorkloadQuery
 from privbench.workload.safety import Trust
 
 
@@ -38,7 +38,7 @@ def loans():
         "SELECT pg_sleep(3)",
         "SELECT 1 / (count(*) - 1900) FROM loans",
     ]
-    return Workload("loans", tuple(Query(f"l{i}", sql) for i, sql in enumerate(texts, 1)))
+    return Workload("loans", tuple(WorkloadQuery(f"l{i}", sql) for i, sql in enumerate(texts, 1)))
 
 
 CONFIG = '[tables."public.branches"]\nrole = "public"'

@@ -13,16 +13,16 @@ from privbench.errors import UsageError
 from privbench.report import ComparisonDocument, compare, enforce
 from privbench.report.baseline import change, read
 from privbench.report.document import json_schema
-from privbench.workload import Query, Workload
+from privbench.workload import Workload, WorkloadQuery
 
 FEW = Workload(
     "few",
     (
-        Query("all", "SELECT count(*) FROM loans", weight=5),
-        Query("joined", "SELECT count(*) FROM readers r JOIN loans l ON l.reader = r.id"
+        WorkloadQuery("all", "SELECT count(*) FROM loans", weight=5),
+        WorkloadQuery("joined", "SELECT count(*) FROM readers r JOIN loans l ON l.reader = r.id"
                         " WHERE l.weeks < 4", weight=3),
-        Query("eight", "SELECT count(*) FROM loans WHERE weeks = 8"),
-        Query("fails", "SELECT 1 / (count(*) - 1900) FROM loans"),
+        WorkloadQuery("eight", "SELECT count(*) FROM loans WHERE weeks = 8"),
+        WorkloadQuery("fails", "SELECT 1 / (count(*) - 1900) FROM loans"),
     ),
 )  # fmt: skip
 
@@ -149,7 +149,7 @@ def test_gates_over_what_is_not_measured_are_refused_first(library, library_clon
 
 
 def test_a_baseline_of_another_workload_is_refused(library, folder, itself, tmp_path):
-    other = Workload("other", (*FEW.queries[1:], Query("new", "SELECT 1")))
+    other = Workload("other", (*FEW.queries[1:], WorkloadQuery("new", "SELECT 1")))
     old = folder / "itself" / "comparison.json"
     with pytest.raises(UsageError, match="ran another workload"):
         compare(library, library, other, baseline=old)

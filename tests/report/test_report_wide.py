@@ -8,9 +8,11 @@ import pytest
 
 from privbench.report import compare
 from privbench.report.html import render
-from privbench.workload import Query, Workload
+from privbench.workload import Workload, WorkloadQuery
 
-WORKLOAD = Workload("one", (Query("q1", "SELECT count(*) FROM wide WHERE c1 = 0 AND c2 < 9"),))
+WORKLOAD = Workload(
+    "one", (WorkloadQuery("q1", "SELECT count(*) FROM wide WHERE c1 = 0 AND c2 < 9"),)
+)
 COLUMNS = 150
 
 

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from privbench import files, pipeline
 from privbench.pipeline.sampling import file_name, file_names
 from privbench.schema import TableName
-from privbench.workload import Query, Workload, write
+from privbench.workload import Workload, WorkloadQuery, write
 from privbench.workload.results import ReplayLog
 
-WORKLOAD = Workload("w", (Query("q", "SELECT 1 FROM customer", card=1),), confidential=True)
+WORKLOAD = Workload("w", (WorkloadQuery("q", "SELECT 1 FROM customer", card=1),), confidential=True)
 
 
 @pytest.fixture(autouse=True)

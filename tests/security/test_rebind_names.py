@@ -10,7 +10,7 @@ from sql_files import cases, sql_of
 from privbench.errors import UsageError
 from privbench.postgres.connect import connect
 from privbench.postgres.introspect import introspect
-from privbench.workload import Query, Workload
+from privbench.workload import Workload, WorkloadQuery
 from privbench.workload.generators.rows import DatabaseRows
 from privbench.workload.rebind import Planner, rebind
 
@@ -28,7 +28,7 @@ def clone(make_database):
 
 def bound(clone, *texts, planner=True):
     """What becomes of a workload of some queries."""
-    workload = Workload("w", tuple(Query(f"q{n}", text) for n, text in enumerate(texts)))
+    workload = Workload("w", tuple(WorkloadQuery(f"q{n}", text) for n, text in enumerate(texts)))
     rows = DatabaseRows(clone, 0)
     return rebind(workload, introspect(clone), rows, planner=Planner(clone) if planner else None)
 

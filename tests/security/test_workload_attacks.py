@@ -24,7 +24,7 @@ from privbench.errors import ModelError, UsageError
 from privbench.postgres.introspect import introspect
 from privbench.postgres.reading import reading
 from privbench.publish.judging import judge_workload
-from privbench.workload import Query, Workload, replay
+from privbench.workload import Workload, WorkloadQuery, replay
 from privbench.workload.capture.gather import reason_against
 from privbench.workload.generators.rows import DatabaseRows
 from privbench.workload.rebind import Planner, rebind
@@ -112,7 +112,7 @@ def source(each_server, make_database_on, open_folder, shared):
 
 
 def _run(dsn: str, query: str, trust: Trust = Trust()) -> str:  # noqa: B008
-    workload = Workload("theirs", (Query("q1", "SELECT 1"), Query("q2", query)))
+    workload = Workload("theirs", (WorkloadQuery("q1", "SELECT 1"), WorkloadQuery("q2", query)))
     found = replay(workload, {"source": dsn}, repeats=1, warmup=0, trust=trust)
     return found.results[1].answers["source"].status
 
@@ -136,7 +136,7 @@ def test_clauses_are_left_out_in_time_that_grows_with_the_text():
     text = "EXPLAIN SELECT 1" + " FOR UPDATE" * count
 
     def act():
-        found, words = replayed(Query("q", text))
+        found, words = replayed(WorkloadQuery("q", text))
         assert found.sql == "SELECT 1"
         assert words.count("FOR UPDATE") == count
 
@@ -193,7 +193,7 @@ def test_of_an_ordinary_workload_only_what_does_more_than_read_is_refused(source
     dsn, file = source(Attack(""))
     texts = sql_of(__file__, "ordinary").splitlines()
     refused = sql_of(__file__, "ordinary_refused").splitlines()
-    workload = Workload("theirs", tuple(Query(text, text) for text in texts + refused))
+    workload = Workload("theirs", tuple(WorkloadQuery(text, text) for text in texts + refused))
     found = replay(workload, {"source": dsn}, repeats=1, warmup=0, trust=Trust(skip=True))
     assert [item.id for item in found.refused] == refused
     assert [result.id for result in found.results] == texts
@@ -241,7 +241,7 @@ def test_functions_within_functions_without_end_are_refused_by_name(source):
     )
     dsn, file = source(Attack("", made=made))
     ends = (0, 399, 1)
-    workload = Workload("deep", tuple(Query(f"q{end}", f"SELECT f{end}()") for end in ends))
+    workload = Workload("deep", tuple(WorkloadQuery(f"q{end}", f"SELECT f{end}()") for end in ends))
     with pytest.raises(UsageError) as caught:
         replay(workload, {"source": dsn})
     lines = caught.value.message.splitlines()[1:-1]
@@ -280,10 +280,12 @@ def test_a_function_in_the_place_of_a_field_is_judged_as_a_call(source, query):
     with pytest.raises(UsageError, match=r"selects nextval|may call public\.(rows|value)_of"):
         _run(dsn, query)
     # A bundle has no catalog that says what a field is: it has to be a column of its schema.
-    workload = Workload("bundle", (Query("q1", query),))
+    workload = Workload("bundle", (WorkloadQuery("q1", query),))
     with pytest.raises(ModelError, match="which may be a call and is no known column"):
         judge_workload(workload, frozenset({"name", "n"}))
-    judge_workload(Workload("b", (Query("q", "SELECT v.name FROM victim v"),)), frozenset({"name"}))
+    judge_workload(
+        Workload("b", (WorkloadQuery("q", "SELECT v.name FROM victim v"),)), frozenset({"name"})
+    )
     assert not file.exists()
     assert market.one(dsn, "SELECT is_called FROM public.s") is False
 
@@ -297,7 +299,7 @@ def test_a_strong_role_is_warned_of_by_name(source):
             f" GRANT pg_read_server_files TO files_{name}".encode()
         )
         owner = connection.info.user
-    workload = Workload("theirs", (Query("q1", "SELECT 1"),))
+    workload = Workload("theirs", (WorkloadQuery("q1", "SELECT 1"),))
     sides = {
         user: replay(
             workload, {"source": psycopg.conninfo.make_conninfo(dsn, user=user)}, repeats=1
@@ -330,7 +332,9 @@ def test_captured_and_rebound_queries_may_call_functions_of_users_once_they_are_
     assert reason_against(query) is None
     assert reason_against("SELECT pg_read_file(name) FROM victim") == "it calls pg_read_file"
     dsn, file = source(Attack(query, ""))
-    workload = Workload("captured", (Query("q0", "SELECT n FROM victim"), Query("q1", query)))
+    workload = Workload(
+        "captured", (WorkloadQuery("q0", "SELECT n FROM victim"), WorkloadQuery("q1", query))
+    )
     with reading(dsn) as clone:
         for functions, left_out in ((), {"q1": "it calls public.calm"}), (["public.calm"], {}):
             found = rebind(

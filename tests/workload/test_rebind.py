@@ -16,7 +16,7 @@ from privbench.errors import UsageError
 from privbench.pipeline.model import Model
 from privbench.postgres.connect import Connection, connect
 from privbench.postgres.introspect import introspect
-from privbench.workload import Plan, Query, Workload, write
+from privbench.workload import Plan, Workload, WorkloadQuery, write
 from privbench.workload.generators.rows import DatabaseRows
 from privbench.workload.rebind import Planner, Rebinding, rebind
 from privbench.workload.rebind.marks import LiteralMark, mark
@@ -38,7 +38,9 @@ _schema, _rows = cache(introspect), cache(DatabaseRows)
 
 
 def _bind(clone: Connection, *texts: str, seed: int = 0, planner: bool = True) -> Rebinding:
-    queries = tuple(Query(f"q{i}", text, card=5, weight=2.5) for i, text in enumerate(texts))
+    queries = tuple(
+        WorkloadQuery(f"q{i}", text, card=5, weight=2.5) for i, text in enumerate(texts)
+    )
     asked = Planner(clone) if planner else None
     workload = Workload("w", queries)
     return rebind(workload, _schema(clone), _rows(clone, seed), seed=seed, planner=asked)
@@ -236,8 +238,8 @@ def fitted(shop, tmp_path_factory):
 
 def test_a_model_is_enough(fitted, shop, tmp_path):
     queries = (
-        Query("a", f"SELECT 1 FROM orders WHERE status = '{TEXT}' AND placed > '{DATE}'"),
-        Query("b", f"SELECT 1 FROM customers WHERE country = '{TEXT}' AND id = {NUMBER}"),
+        WorkloadQuery("a", f"SELECT 1 FROM orders WHERE status = '{TEXT}' AND placed > '{DATE}'"),
+        WorkloadQuery("b", f"SELECT 1 FROM customers WHERE country = '{TEXT}' AND id = {NUMBER}"),
     )
     write(Workload("w", queries), tmp_path / "w.json", "native")
     found = pipeline.rebind(tmp_path / "w.json", model=fitted / "model")
@@ -252,7 +254,7 @@ def test_a_model_is_enough(fitted, shop, tmp_path):
 
 
 def test_what_is_bound_is_confidential_as_its_rows_are(fitted, shop, shop_clone, tmp_path):
-    queries = Workload("w", (Query("a", "SELECT 1 FROM orders WHERE id = 5"),))
+    queries = Workload("w", (WorkloadQuery("a", "SELECT 1 FROM orders WHERE id = 5"),))
     ledger = str(fitted / "ledger")
     # A clone that has releases in the ledger may be the source.
     for dsn, secret in ((shop, True), (shop_clone, False)):

@@ -12,7 +12,7 @@ from psycopg import conninfo
 from sql_files import cases
 
 from privbench.errors import UsageError
-from privbench.workload import Query, Workload, read, write
+from privbench.workload import Workload, WorkloadQuery, read, write
 from privbench.workload.formats.pgbench import draw
 
 GOLDEN = Path(__file__).parent / "golden" / "bench"
@@ -56,7 +56,10 @@ def test_a_folder_is_written_and_read_again(tmp_path):
 
 
 def test_weights_are_written_as_whole_numbers_and_one_script_without(tmp_path):
-    queries = (Query("a", "SELECT 1", weight=0.5), Query("b", "SELECT 2", weight=2.25))
+    queries = (
+        WorkloadQuery("a", "SELECT 1", weight=0.5),
+        WorkloadQuery("b", "SELECT 2", weight=2.25),
+    )
     write(Workload("w", queries), tmp_path / "w", "pgbench")
     assert (tmp_path / "w" / "pgbench.opts").read_text() == "-f a.sql@100\n-f b.sql@450\n"
     write(Workload("w", queries[:1]), tmp_path / "w.pgbench", "pgbench")
@@ -107,11 +110,11 @@ def test_scripts_that_are_missing_or_elsewhere_are_named(name, said, tmp_path):
 
 @pytest.mark.skipif(shutil.which("pgbench") is None, reason="pgbench is not installed")
 def test_pgbench_runs_what_is_written(shop, tmp_path):
-    one = Query(
+    one = WorkloadQuery(
         "one", "SELECT count(*) FROM orders WHERE id < 5", None, 3.0,
         "SELECT count(*) FROM orders WHERE id < $1", ("5",), ("most = random(1, 1000)",),
     )  # fmt: skip
-    queries = (one, Query("two", "SELECT count(*) FROM items -- all", weight=1.0))
+    queries = (one, WorkloadQuery("two", "SELECT count(*) FROM items -- all", weight=1.0))
     write(Workload("w", queries, True), tmp_path / "w", "pgbench")
     options = (tmp_path / "w" / "pgbench.opts").read_text().split()
     with psycopg.connect(shop) as connection:

@@ -14,7 +14,7 @@ from sql_files import cases, sql_of
 
 from privbench.errors import UsageError
 from privbench.pgsql import pieces
-from privbench.workload import Query, Workload, read, write
+from privbench.workload import Workload, WorkloadQuery, read, write
 from privbench.workload.formats import by_name, names
 from privbench.workload.formats.base import CONFIDENTIAL
 from privbench.workload.query import QueryShape, shape
@@ -48,7 +48,7 @@ def test_splitting_undoes_joining(parts, between):
 @pytest.mark.parametrize("form", KEEPING)
 def test_what_is_written_is_read_again(form, confidential, tmp_path):
     texts = [text for text in ODD if "\n" not in text] if form == "card-sql" else ODD
-    made = tuple(Query(f"q{i}", text, i) for i, text in enumerate(texts, 1))
+    made = tuple(WorkloadQuery(f"q{i}", text, i) for i, text in enumerate(texts, 1))
     workload = Workload("w", made, confidential)
     path = tmp_path / KEEPING[form]
     write(workload, path, form)
@@ -66,7 +66,7 @@ def test_every_format_is_tested():
 
 _texts = st.text(st.characters(exclude_characters="\x00", codec="utf-8"), max_size=12)
 _queries = st.builds(
-    Query,
+    WorkloadQuery,
     _texts,
     _texts,
     st.none() | st.integers(0, 2**62),
@@ -86,8 +86,10 @@ def test_native_keeps_everything(tmp_path, name, queries, secret):
 
 
 def test_the_native_file_is_as_documented(tmp_path):
-    query = Query("q1", "SELECT 1 WHERE 2 > 1", 1, 3.5, "SELECT 1 WHERE 2 > $1", ("1",), ("x = 1",))
-    write(Workload("shop", (query, Query("q2", "SELECT 2"))), tmp_path / "w.json", "native")
+    query = WorkloadQuery(
+        "q1", "SELECT 1 WHERE 2 > 1", 1, 3.5, "SELECT 1 WHERE 2 > $1", ("1",), ("x = 1",)
+    )
+    write(Workload("shop", (query, WorkloadQuery("q2", "SELECT 2"))), tmp_path / "w.json", "native")
     full = {
         "id": "q1", "sql": "SELECT 1 WHERE 2 > 1", "card": 1, "weight": 3.5,
         "template": "SELECT 1 WHERE 2 > $1", "parameters": ["1"], "draws": ["x = 1"],
@@ -129,7 +131,9 @@ def test_a_folder_is_read_in_natural_order_and_written(tmp_path):
         ("sub/1", "SELECT 1"),
         ("sub/in", "SELECT 1"),
     ]
-    workload = Workload("job", tuple(Query(*item) for item in found if "#" not in item[0]), True)
+    workload = Workload(
+        "job", tuple(WorkloadQuery(*item) for item in found if "#" not in item[0]), True
+    )
     write(workload, tmp_path / "job")
     assert read(tmp_path / "job") == workload
 
@@ -252,7 +256,7 @@ def test_what_is_no_plain_file_in_a_folder_is_not_waited_for(make, named):
 
 def test_a_template_names_no_parameter_that_is_not_there(tmp_path):
     texts = {"sql": "SELECT 1", "template": f"SELECT $1, $0, $2, ${'9' * 5000}"}
-    query = Query("q", **texts, parameters=("1",), draws=("x = 1",))
+    query = WorkloadQuery("q", **texts, parameters=("1",), draws=("x = 1",))
     write(Workload("w", (query,)), tmp_path / "a.pgbench", "pgbench")
     assert "SELECT :x, $0, $2, $9" in (tmp_path / "a.pgbench").read_text()
 
@@ -266,22 +270,22 @@ def test_what_is_not_there_is_said_and_what_leads_elsewhere_not_written(tmp_path
     # A query whose id leads elsewhere is not written.
     for form in ("sql", "pgbench"):
         with pytest.raises(UsageError, match="no file name"):
-            write(Workload("w", (Query("../../out", "SELECT 1"),)), tmp_path / "w", form)
+            write(Workload("w", (WorkloadQuery("../../out", "SELECT 1"),)), tmp_path / "w", form)
 
 
 @pytest.mark.parametrize("sql", sql_of(__file__, "reading").splitlines())
 def test_reading_queries_pass(sql):
-    check(Workload("w", (Query("a", sql),)))
+    check(Workload("w", (WorkloadQuery("a", sql),)))
 
 
 @pytest.mark.parametrize("sql", ["", *sql_of(__file__, "writing").splitlines()])
 def test_everything_else_is_refused(sql):
     with pytest.raises(UsageError, match="query a of workload w"):
-        check(Workload("w", (Query("a", sql),)))
+        check(Workload("w", (WorkloadQuery("a", sql),)))
 
 
 def test_a_bad_query_is_told_by_its_id_and_place():
-    queries = (Query("1a", "SELECT 1"), Query("2b", "SELECT 1\n  FORM t x"))
+    queries = (WorkloadQuery("1a", "SELECT 1"), WorkloadQuery("2b", "SELECT 1\n  FORM t x"))
     with pytest.raises(UsageError, match=r'query 2b of workload w.*at or near "t" \(line 2, colum'):
         check(Workload("w", queries))
 
@@ -292,8 +296,8 @@ def test_tables_and_joins_are_counted_and_the_digest_tells_workloads_apart():
     )
     assert shape("SELECT ((((") == QueryShape(None, None)
     # The digest tells workloads apart.
-    one = Workload("w", (Query("a", "SELECT 1"), Query("b", "SELECT 2")))
-    other = Workload("w", (Query("a", "SELECT 1b"), Query("", "SELECT 2")))
+    one = Workload("w", (WorkloadQuery("a", "SELECT 1"), WorkloadQuery("b", "SELECT 2")))
+    other = Workload("w", (WorkloadQuery("a", "SELECT 1b"), WorkloadQuery("", "SELECT 2")))
     assert one.digest == Workload("renamed", one.queries).digest
     assert one.digest != other.digest
 

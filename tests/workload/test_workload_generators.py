@@ -18,8 +18,8 @@ from privbench.schema import Schema
 from privbench.workload import (
     KINDS,
     Plan,
-    Query,
     Workload,
+    WorkloadQuery,
     generate_from_source,
     generate_from_tables,
     kinds,
@@ -115,7 +115,7 @@ def made(source, schema):
     return {kind: generate_from_source(source, kind, schema, sixty(kind)) for kind in KINDS}
 
 
-def _asked(query: Query) -> set[tuple[str, str, str, str]]:
+def _asked(query: WorkloadQuery) -> set[tuple[str, str, str, str]]:
     """Predicates of a query on literals: table, column, operator and first literal."""
     tables = {alias: name for name, alias in re.findall(r'"(\w+)" AS "(\w+)"', query.sql)}
     return {(tables[alias], *rest) for alias, *rest in _PREDICATE.findall(query.sql)}

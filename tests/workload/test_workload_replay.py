@@ -13,7 +13,7 @@ from market import execute
 from sql_files import cases
 
 from privbench.errors import ConnectionFailed, DatabaseError, UsageError
-from privbench.workload import Query, QueryAnswer, Workload, replay
+from privbench.workload import QueryAnswer, Workload, WorkloadQuery, replay
 from privbench.workload.replay import AGAIN, orders
 from privbench.workload.safety import Trust
 from privbench.workload.session import Before
@@ -26,7 +26,7 @@ TOLD = Trust.of(
 
 
 def _workload(*texts: str) -> Workload:
-    return Workload("test", tuple(Query(f"q{i}", sql) for i, sql in enumerate(texts, 1)))
+    return Workload("test", tuple(WorkloadQuery(f"q{i}", sql) for i, sql in enumerate(texts, 1)))
 
 
 def _alone(dsn: str, *texts: str, **options: Any) -> list[QueryAnswer]:
@@ -201,7 +201,7 @@ def test_wrong_use_is_refused(said, texts, options, shop):
 
 
 def test_queries_that_share_an_id_are_refused(shop):
-    one = Query("a", "SELECT 1")
+    one = WorkloadQuery("a", "SELECT 1")
     with pytest.raises(UsageError, match="share an id"):
         replay(Workload("w", (one, one)), {"source": shop})
 

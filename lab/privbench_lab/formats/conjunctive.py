@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from privbench.schema import literal
 from privbench.workload.formats.base import beyond
-from privbench.workload.query import Query, conjuncts, parse
+from privbench.workload.query import WorkloadQuery, conjuncts, parse
 
 NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?\Z")
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -71,7 +71,7 @@ class _Beyond(Exception):
     """The query is not a count under a conjunction; the message says which part is not."""
 
 
-def conjunction(query: Query, form: str, *, quotable: bool = False) -> Conjunction:
+def conjunction(query: WorkloadQuery, form: str, *, quotable: bool = False) -> Conjunction:
     """Parse a query into a conjunction; the schema ``public`` is dropped from names of tables.
 
     Error messages name the format ``form``. If it can hold any name, it is ``quotable``; otherwise

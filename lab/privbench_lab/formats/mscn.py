@@ -13,7 +13,7 @@ from pathlib import Path
 from privbench.errors import UsageError
 from privbench.files import write_text
 from privbench.workload.formats.base import WorkloadFormat, beyond, read_text
-from privbench.workload.query import Query, Workload
+from privbench.workload.query import Workload, WorkloadQuery
 from privbench_lab.formats.conjunctive import (
     NUMBER,
     Condition,
@@ -61,7 +61,7 @@ def _write(workload: Workload, path: Path) -> None:
     write_text(path, "".join(f"{line}\n" for line in lines))
 
 
-def _query(number: int, line: str, path: Path) -> Query:
+def _query(number: int, line: str, path: Path) -> WorkloadQuery:
     try:
         found = _matched(_LINE, line, "is not of the form tables#joins#predicates#card")
         tables, joins, predicates, card = found.groups()
@@ -72,7 +72,7 @@ def _query(number: int, line: str, path: Path) -> Query:
         )
     except ValueError as error:
         raise UsageError(f"query {number} of {path} {error}.") from None
-    return Query(f"q{number}", parts.sql, int(card) if card else None)
+    return WorkloadQuery(f"q{number}", parts.sql, int(card) if card else None)
 
 
 def _matched(form: re.Pattern[str], text: str, otherwise: str) -> re.Match[str]:
@@ -110,7 +110,7 @@ def _value(text: str) -> Value:
     return Value(text, quoted=not NUMBER.match(text))
 
 
-def _line(query: Query) -> str:
+def _line(query: WorkloadQuery) -> str:
     parts = conjunction(query, "mscn")
     fault = next((fault for item in parts.conditions if (fault := _fault(item))), None)
     if fault:

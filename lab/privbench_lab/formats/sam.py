@@ -26,7 +26,7 @@ from privbench.errors import UsageError
 from privbench.files import write_text
 from privbench.schema import TableName, quote
 from privbench.workload.formats.base import WorkloadFormat, beyond, read_json, read_text
-from privbench.workload.query import Query, Workload
+from privbench.workload.query import Workload, WorkloadQuery
 from privbench_lab.formats.conjunctive import (
     NUMBER,
     Condition,
@@ -93,7 +93,7 @@ def _read(path: Path, known: str | None = None, names: tuple[str, ...] = ()) -> 
             for c, o, v in item
         )
         text = Conjunction(((written, ""),), (), conditions).sql
-        queries.append(Query(f"q{number}", text, None if card is None else int(card)))
+        queries.append(WorkloadQuery(f"q{number}", text, None if card is None else int(card)))
     return Workload(path.stem, tuple(queries), data.confidential)
 
 
@@ -167,7 +167,7 @@ def _fault(parts: Conjunction) -> str | None:
     return None
 
 
-def _card(query: Query) -> str:
+def _card(query: WorkloadQuery) -> str:
     if query.card is None:
         raise UsageError(
             f"query {query.id} states no answer and others do, which the format sam cannot hold."

@@ -10,7 +10,7 @@ from sql_files import cases
 from test_workload_formats import read_within_its_length
 
 from privbench.errors import UsageError
-from privbench.workload import Query, Workload, read, write
+from privbench.workload import Workload, WorkloadQuery, read, write
 from privbench.workload.formats import by_name, names
 from privbench_lab.formats.conjunctive import Condition, Conjunction, Value, conjunction
 from privbench_lab.formats.sam import sam
@@ -98,7 +98,7 @@ _conjunctions = st.builds(
 @_few
 @given(parts=_conjunctions, card=st.none() | st.integers(0, 10**12))
 def test_lines_of_mscn_that_are_written_are_read_again(tmp_path, parts, card):
-    workload = Workload("w", (Query("q1", parts.sql, card),))
+    workload = Workload("w", (WorkloadQuery("q1", parts.sql, card),))
     write(workload, tmp_path / "w.csv", "mscn")
     assert read(tmp_path / "w.csv") == workload
     assert conjunction(workload.queries[0], "mscn") == parts
@@ -129,7 +129,7 @@ def test_json_of_sam_that_is_written_is_read_again(tmp_path, found, secret):
 
 @pytest.mark.parametrize(("parts", "sql"), cases(__file__, "conjunctions"))
 def test_other_ways_to_write_a_conjunction(parts, sql, tmp_path):
-    write(Workload("w", (Query("a", sql),)), tmp_path / "w.csv", "mscn")
+    write(Workload("w", (WorkloadQuery("a", sql),)), tmp_path / "w.csv", "mscn")
     assert (tmp_path / "w.csv").read_text() == parts + "\n"
 
 
@@ -140,16 +140,16 @@ BEYOND = [(*title.split(": ", 1), text) for title, text in cases(__file__, "beyo
 @pytest.mark.parametrize(("form", "reason", "sql"), BEYOND)
 def test_what_is_beyond_a_format_is_refused(form, reason, sql, tmp_path):
     whole = sql.partition(" ")[0].split("\n")[0] in ("SELECT", "WITH", "DELETE")
-    odd = Query("odd", sql if whole else f"SELECT COUNT(*) FROM {sql}")
-    fine = Query("fine", "SELECT COUNT(*) FROM a WHERE x = 1")
+    odd = WorkloadQuery("odd", sql if whole else f"SELECT COUNT(*) FROM {sql}")
+    fine = WorkloadQuery("fine", "SELECT COUNT(*) FROM a WHERE x = 1")
     with pytest.raises(UsageError, match=rf"odd.*{reason}" if "odd" not in reason else reason):
         write(Workload("w", (fine, odd)), tmp_path / "w", form)
     assert not (tmp_path / "w").exists()
 
 
 def test_sam_holds_all_answers_or_none(tmp_path):
-    one = Query("a", "SELECT COUNT(*) FROM a WHERE x = 1", 3)
+    one = WorkloadQuery("a", "SELECT COUNT(*) FROM a WHERE x = 1", 3)
     with pytest.raises(UsageError, match="query c states no answer"):
-        write(Workload("w", (one, Query("c", one.sql))), tmp_path / "w.json", "sam")
-    write(Workload("w", (Query("c", one.sql),)), tmp_path / "w.json", "sam")
+        write(Workload("w", (one, WorkloadQuery("c", one.sql))), tmp_path / "w.json", "sam")
+    write(Workload("w", (WorkloadQuery("c", one.sql),)), tmp_path / "w.json", "sam")
     assert "card_list" not in json.loads((tmp_path / "w.json").read_text())

@@ -13,7 +13,7 @@ from privbench.errors import UsageError
 from privbench.report import compare
 from privbench.report.html import render
 from privbench.report.text import share
-from privbench.workload import Query, Workload
+from privbench.workload import Workload, WorkloadQuery
 from privbench_lab.heatmap import tree
 from privbench_lab.heatmap.parts import HeatMapPart
 
@@ -42,7 +42,7 @@ def document(library, library_clone, model_path, out):
         "SELECT count(*) FROM readers WHERE city LIKE 'A%' AND born > 1990",
         "SELECT count(*) FROM loans WHERE weeks > 3 AND taken >= '2023-06-01'",
     ]
-    queries = Workload("few", tuple(Query(f"q{i}", sql) for i, sql in enumerate(texts, 1)))
+    queries = Workload("few", tuple(WorkloadQuery(f"q{i}", sql) for i, sql in enumerate(texts, 1)))
     return compare(
         library,
         library_clone,
@@ -98,7 +98,7 @@ def test_a_model_of_another_schema_is_refused_before_the_work(
         compare(
             make_database(),
             library_clone,
-            Workload("one", (Query("q", "SELECT 1"),)),
+            Workload("one", (WorkloadQuery("q", "SELECT 1"),)),
             model=pipeline.modelled(model_path),
             tell=ran,
         )
@@ -139,7 +139,9 @@ def test_a_circuit_is_learned_while_no_transaction_is_open(make_database, tmp_pa
         return learn(columns)
 
     monkeypatch.setattr(tree, "learn", looked_at)
-    queries = Workload("one", (Query("q1", "SELECT count(*) FROM t WHERE a = 0 AND b < 4"),))
+    queries = Workload(
+        "one", (WorkloadQuery("q1", "SELECT count(*) FROM t WHERE a = 0 AND b < 4"),)
+    )
     document = compare(*sides, queries, None, tmp_path / "r", repeats=1, floor=False, explain=False)
     assert held == [0, 0]
     (shown,) = maps_of(document)

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from privbench.arrays import Mask
 from privbench.config import ColumnConfig
 from privbench.encoding.base import Codec
 from privbench.encoding.bounds import public_range
@@ -18,7 +19,7 @@ from privbench.encoding.categories import ListCodec, labels_of
 from privbench.encoding.ordered import OrderedCodec
 from privbench.encoding.scale import Scale, scale_of
 from privbench.encoding.surrogate_text import TEXT_BASES, digits, joined, quoted
-from privbench.encoding.uniqueness import Indices, Mask
+from privbench.encoding.uniqueness import Indices
 from privbench.rules.facts import allowed, column_rules, folded_uniques, length_limits
 from privbench.rules.named import creation_date
 from privbench.schema import Column, ColumnType, Index, Table, Unique

@@ -8,12 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from privbench.arrays import Mask
 from privbench.encoding.keys.columns import range_points, range_scale, range_texts
 from privbench.encoding.keys.references import TableRows, finite, known
-from privbench.encoding.uniqueness import Indices, Mask, laid_out, ranks, replace_rows, starts
+from privbench.encoding.uniqueness import Indices, laid_out, ranks, replace_rows, starts
 from privbench.rules.facts import exclusions, orders, singles
 from privbench.rules.named import creation_date, said
-from privbench.rules.parse import Mark
+from privbench.rules.parse import TextMark
 from privbench.schema import ForeignKey
 
 #: Every group has a row of a kind if there are at least so many such rows a group.
@@ -85,7 +86,7 @@ def _number_rows(work: TableRows, key: ForeignKey, numbers: list[str], flags: li
                 work.columns[name] = pa.array(current)
 
 
-def _meets(work: TableRows, wanted: Sequence[Mark]) -> Mask:
+def _meets(work: TableRows, wanted: Sequence[TextMark]) -> Mask:
     """Rows that meet a condition, as far as it is known."""
     result = np.ones(work.rows, np.bool_)
     for name, value, same in wanted:
@@ -140,7 +141,7 @@ def _put_apart(
     names: Sequence[str],
     same: Sequence[str],
     closed: int,
-    where: Sequence[Mark],
+    where: Sequence[TextMark],
     *,
     seamless: bool,
 ) -> None:

@@ -12,21 +12,14 @@ from math import pi, prod, sqrt
 
 import numpy as np
 
+from privbench.arrays import Floats, Ints, Rng
 from privbench.domain import Codes
 from privbench.errors import ModelError
 from privbench.learning.answers import measured
 from privbench.learning.denoise import SIGNIFICANT, Noise
 from privbench.learning.graphical.budget import MOST_OFFERED, PairBudget, cap_of
 from privbench.learning.graphical.columns import DETAIL, HIDDEN, Variable
-from privbench.learning.graphical.estimate import (
-    Floats,
-    Ints,
-    cell_fits,
-    conditional,
-    posterior,
-    rake,
-    shrink,
-)
+from privbench.learning.graphical.estimate import cell_fits, conditional, posterior, rake, shrink
 from privbench.privacy import GRID, DatabaseSpec, KeySpec, Measurement, Selection, Session
 from privbench.privacy.queries import PublicArray, TargetHistogram, TargetScores
 from privbench.privacy.queries.references import SHARES
@@ -263,7 +256,7 @@ def arranged(
     laws: Sequence[TargetAssociation],
     rows: Mapping[str, Codes],
     targets: Mapping[str, Codes],
-    numbers: np.random.Generator,
+    numbers: Rng,
 ) -> Ints:
     """A place in a list of targets for every row, so that their columns go together by the laws.
 

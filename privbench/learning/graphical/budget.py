@@ -14,15 +14,15 @@ from itertools import accumulate, combinations
 from math import ceil, log, sqrt
 from typing import Literal
 
+from privbench.arrays import Floats
 from privbench.learning.answers import by_norms
 from privbench.learning.graphical.columns import (
-    Column,
+    ModelColumn,
     Variable,
     children,
     shown,
     varies,
 )
-from privbench.learning.graphical.estimate import Floats
 from privbench.learning.graphical.joint_degrees import Clips
 from privbench.learning.graphical.siblings import pair_axis
 from privbench.learning.graphical.sizes import MANY, ONE, contributed
@@ -176,7 +176,7 @@ class Budget:
     # Amount per tree of ownership, including the least that all of its roots have to spare.
     total: dict[str, float] = field(init=False, default_factory=dict)
     sizes: Mapping[str, TableSize] = field(init=False, default_factory=dict)
-    columns: Mapping[str, list[Column]] = field(init=False, default_factory=dict)
+    columns: Mapping[str, list[ModelColumn]] = field(init=False, default_factory=dict)
     # Amount per table and column, budget per table, amount per table and key.
     one_ways: dict[tuple[str, str], float] = field(init=False, default_factory=dict)
     pairs: dict[str, PairBudget] = field(init=False, default_factory=dict)
@@ -220,7 +220,9 @@ class Budget:
         each = {name: float(max(self.units.get(name, most), 1.0) ** (-2 / 3)) for name in owned}
         return self.total[top] * self._sizes_share(top) * each[table] / sum(each.values())
 
-    def divide(self, sizes: Mapping[str, TableSize], columns: Mapping[str, list[Column]]) -> None:
+    def divide(
+        self, sizes: Mapping[str, TableSize], columns: Mapping[str, list[ModelColumn]]
+    ) -> None:
         """Divide the amounts that remain after sizes among one-ways, pairs and references."""
         self.sizes, self.columns = sizes, columns
         touching = {top: self._touching(top) for top in self.total}
@@ -368,7 +370,7 @@ class Budget:
         for name, value in each.items():
             self.pairs[name] = self._pair_budget(name, amount * value / total)
 
-    def _measured(self, top: str) -> list[tuple[str, Column]]:
+    def _measured(self, top: str) -> list[tuple[str, ModelColumn]]:
         """Columns whose one-way is measured; degrees of roots and unique keys follow from sizes."""
         return [
             (name, column)
@@ -378,7 +380,7 @@ class Budget:
             and not (column.kind == "degree" and (name == top or column.buckets is ONE))
         ]
 
-    def times_of(self, table: str) -> list[Column]:
+    def times_of(self, table: str) -> list[ModelColumn]:
         """The orders in time of a table that are asked for."""
         return [] if self.learns == "attributes" else times_of(self.spec, table)
 
@@ -457,7 +459,7 @@ def guessed_sizes(spec: DatabaseSpec, totals: Mapping[str, float]) -> dict[str, 
 
 
 def star_of(
-    target: tuple[str, str] | None, table: str, columns: Sequence[Column]
+    target: tuple[str, str] | None, table: str, columns: Sequence[ModelColumn]
 ) -> list[tuple[int, int]]:
     """Pairs of places: the target column and each other modelled column of its table.
 
@@ -491,8 +493,8 @@ def clipped_question(budget: Budget, table: str, clip: int) -> Measurement:
 
 
 def one_way_questions(
-    budget: Budget, table: str, columns: list[Column]
-) -> list[tuple[Column, Measurement]]:
+    budget: Budget, table: str, columns: list[ModelColumn]
+) -> list[tuple[ModelColumn, Measurement]]:
     """One-way marginals of a table's own columns."""
     found = []
     for column in columns:
@@ -523,7 +525,7 @@ def sibling_questions(
     }
 
 
-def set_questions(budget: Budget, table: str) -> Iterator[tuple[Column, Measurement]]:
+def set_questions(budget: Budget, table: str) -> Iterator[tuple[ModelColumn, Measurement]]:
     """Which labels of a table's columns come together in an owner."""
     for one in budget.columns[table]:
         if amount := budget.sets.get((table, one.name)):

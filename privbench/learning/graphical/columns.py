@@ -18,7 +18,7 @@ from scipy.special import ndtri
 
 from privbench.arrays import Floats, Ints, Mask
 from privbench.domain import Codes, Domain
-from privbench.learning.graphical.sizes import MANY, ONE, Buckets
+from privbench.learning.graphical.sizes import MANY, ONE, CountBuckets
 from privbench.privacy import DatabaseSpec, KeySpec
 from privbench.privacy.queries import (
     Axis,
@@ -47,7 +47,7 @@ NULL_SCOPE, OUTSIDE, INSIDE = 0, 1, 2
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class ModelColumn:
     """One column of a table's model, as the catalog and released domains describe it."""
 
     name: str  # within the table's model
@@ -64,7 +64,7 @@ class Column:
         return self.kind == "attribute" and self.domain.size > 1 and not self.domain.filler
 
     @property
-    def buckets(self) -> Buckets:
+    def buckets(self) -> CountBuckets:
         """Buckets of a degree."""
         return ONE if self.key is not None and self.key.unique else MANY
 
@@ -95,18 +95,18 @@ def may_stay_inside(spec: DatabaseSpec, key: KeySpec) -> bool:
     return key.role == "ref" and spec.top(key.table) == spec.top(key.parent)
 
 
-def columns_of(spec: DatabaseSpec, table: str, public_rows: dict[str, int]) -> list[Column]:
+def columns_of(spec: DatabaseSpec, table: str, public_rows: dict[str, int]) -> list[ModelColumn]:
     """A table's own columns: attributes, then degrees, then scopes."""
     own = spec.tables[table]
     found = [
-        Column(name, ColumnAxis.of(spec, table, name), domain)
+        ModelColumn(name, ColumnAxis.of(spec, table, name), domain)
         for name, domain in own.attributes.items()
     ]
     for key in children(spec, table):
         buckets = ONE if key.unique else MANY
         axis = Children(key, buckets.lower)
         domain = Domain(buckets.size, ordered=True)
-        found.append(Column(degree_name(key), axis, domain, "degree", key))
+        found.append(ModelColumn(degree_name(key), axis, domain, "degree", key))
     for key in own.keys:
         if key.role == "own":
             continue
@@ -115,8 +115,8 @@ def columns_of(spec: DatabaseSpec, table: str, public_rows: dict[str, int]) -> l
 
 
 def columns_above(
-    spec: DatabaseSpec, table: str, columns: Mapping[str, list[Column]]
-) -> list[tuple[Column, list[KeySpec]]]:
+    spec: DatabaseSpec, table: str, columns: Mapping[str, list[ModelColumn]]
+) -> list[tuple[ModelColumn, list[KeySpec]]]:
     """Columns of all ancestors, the nearest first, with the OWN keys that lead to them."""
     found, path = [], list[KeySpec]()
     key = spec.tables[table].own
@@ -132,14 +132,14 @@ def varies(spec: DatabaseSpec, table: str) -> bool:
     return any(domain.size > 1 for domain in spec.tables[table].attributes.values())
 
 
-def _scope(spec: DatabaseSpec, key: KeySpec, public_rows: dict[str, int]) -> Column:
+def _scope(spec: DatabaseSpec, key: KeySpec, public_rows: dict[str, int]) -> ModelColumn:
     if key.role == "public":
         axis: Axis = PublicTarget(key, public_rows.get(key.parent, 0))
         null = axis.size - 1
     else:
         axis, null = Refers(key, own=may_stay_inside(spec, key)), NULL_SCOPE
     ruled = () if key.nullable or axis.size == 1 else (null,)
-    return Column(scope_name(key.name), axis, Domain(axis.size), "scope", key, ruled)
+    return ModelColumn(scope_name(key.name), axis, Domain(axis.size), "scope", key, ruled)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -155,7 +155,7 @@ class Variable:
 
     @classmethod
     def of(
-        cls, column: Column, shares: Floats, floor: float, path: Sequence[KeySpec] = ()
+        cls, column: ModelColumn, shares: Floats, floor: float, path: Sequence[KeySpec] = ()
     ) -> Variable:
         """The variable of an own column, or of an ancestor's that OWN keys lead to.
 

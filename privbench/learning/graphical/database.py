@@ -9,8 +9,8 @@ from itertools import combinations
 from math import hypot, log
 
 import numpy as np
-from numpy.typing import NDArray
 
+from privbench.arrays import Floats, Mask
 from privbench.domain import Codes
 from privbench.learning.answers import Measured, measured, of_lists, released_totals
 from privbench.learning.denoise import CLEAR, PRESENT, noise_law
@@ -35,7 +35,7 @@ from privbench.learning.graphical.budget import (
 )
 from privbench.learning.graphical.columns import (
     OUTSIDE,
-    Column,
+    ModelColumn,
     Variable,
     children,
     columns_above,
@@ -45,7 +45,7 @@ from privbench.learning.graphical.columns import (
     scope_name,
     shares_of,
 )
-from privbench.learning.graphical.estimate import Floats, cell_fits, shrink
+from privbench.learning.graphical.estimate import cell_fits, shrink
 from privbench.learning.graphical.joint_degrees import (
     Clips,
     DegreeLaw,
@@ -482,7 +482,7 @@ class DatabaseFit:
             first = self.answers.get((table, name))
             self.answers[table, name] = first.join(answer) if first else answer
 
-    def _shares(self, table: str, column: Column) -> Floats:
+    def _shares(self, table: str, column: ModelColumn) -> Floats:
         """Released shares of the cells of an own column."""
         answer = self.answers.get((table, column.name))
         if column.kind == "degree":
@@ -506,7 +506,7 @@ class DatabaseFit:
         total = float(shares.sum())
         return shares / total if total > 0 else np.full(len(shares), 1.0 / len(shares))
 
-    def _degrees(self, table: str, column: Column, answer: Measured | None) -> Floats:
+    def _degrees(self, table: str, column: ModelColumn, answer: Measured | None) -> Floats:
         """Shares of the buckets of a degree, adjusted to the mean that follows from sizes."""
         key = column.key
         if key is None:
@@ -601,7 +601,7 @@ class DatabaseFit:
         return replace(law, associations=self._associations(key, law, scope == OUTSIDE))
 
     def _associations(
-        self, key: KeySpec, law: ReferenceLaw, outside: NDArray[np.bool_]
+        self, key: KeySpec, law: ReferenceLaw, outside: Mask
     ) -> tuple[TargetAssociation, ...]:
         """What the columns of rows that refer have to do with those of their targets."""
         budget, table = self.budget.associations[key.table, key.name], key.table

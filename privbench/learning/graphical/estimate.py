@@ -9,13 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from privbench.arrays import Floats, Ints
 from privbench.learning.answers import Measured
 from privbench.learning.denoise import CLEAR, PRESENT, SURE, Noise
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 #: Strata of cells by prediction / noise sd: upper end, and step of the grid of log ratios. Cells
 #: far above the noise need a finer grid, since a step must not pass one sd; half or double the

@@ -19,7 +19,7 @@ from privbench.domain import Codes
 from privbench.errors import ModelError
 from privbench.learning.denoise import Noise
 from privbench.learning.graphical.estimate import TINY, log_likelihood, posterior
-from privbench.learning.graphical.sizes import Buckets
+from privbench.learning.graphical.sizes import CountBuckets
 
 #: Correlations that are considered, as inverse hyperbolic tangents (Fisher's z).
 GRID = np.linspace(-2.6, 2.6, 27)
@@ -128,7 +128,7 @@ class DegreeLaw:
     means: Floats  # mean count per bucket
 
     @classmethod
-    def of(cls, buckets: Buckets, shares: Floats) -> Self:
+    def of(cls, buckets: CountBuckets, shares: Floats) -> Self:
         """The law of a degree, from shares of buckets."""
         return cls(shares, buckets.means(shares))
 

@@ -14,7 +14,7 @@ from privbench.arrays import Floats, Mask
 from privbench.domain import Domain
 from privbench.learning.answers import Measured, measured
 from privbench.learning.denoise import CLEAR, SURE, Noise
-from privbench.learning.graphical.columns import Column
+from privbench.learning.graphical.columns import ModelColumn
 from privbench.learning.graphical.estimate import (
     MISFIT,
     TINY,
@@ -274,7 +274,7 @@ def halves(noisy: Floats, sd: Floats, total: float) -> Floats:
 
 def measured_one_ways(
     session: Session,
-    asked: Sequence[tuple[Column, Measurement]],
+    asked: Sequence[tuple[ModelColumn, Measurement]],
     factor: float,
     weight: float,
     law: Noise,

@@ -22,7 +22,7 @@ from privbench.learning.graphical.budget import (
 )
 from privbench.learning.graphical.candidates import candidates, pair_axes, score_query
 from privbench.learning.graphical.columns import (
-    Column,
+    ModelColumn,
     Variable,
     columns_above,
     columns_of,
@@ -78,7 +78,7 @@ def planned(
 
 
 def _planned_pairs(
-    budget: Budget, table: str, columns: list[Column], variables: list[Variable]
+    budget: Budget, table: str, columns: list[ModelColumn], variables: list[Variable]
 ) -> Iterator[Measurement | Selection]:
     amounts = budget.pairs[table]
     every = candidates(variables, len(columns))
@@ -96,6 +96,6 @@ def _planned_pairs(
         yield Measurement(pair, amounts.refine / amounts.pairs, f"pair of {table}, again")
 
 
-def _flat(column: Column, path: Sequence[KeySpec] = ()) -> Variable:
+def _flat(column: ModelColumn, path: Sequence[KeySpec] = ()) -> Variable:
     cells = column.domain.size + len(path)
     return Variable.of(column, np.full(cells, 1.0 / cells), PLAIN_FLOOR, path)

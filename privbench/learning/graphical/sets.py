@@ -12,8 +12,8 @@ from itertools import product
 
 import numpy as np
 
+from privbench.arrays import Floats, Ints, Rng
 from privbench.domain import Codes
-from privbench.learning.graphical.estimate import Floats, Ints
 from privbench.learning.graphical.table_model import Factor
 
 #: Least and most sweeps, exchanges between; the first step of λ, and the largest.
@@ -45,7 +45,7 @@ def exchanged(
     codes: Mapping[str, Codes],
     context: Mapping[int, Codes],
     sizes: Ints,
-    numbers: np.random.Generator,
+    numbers: Rng,
 ) -> dict[str, Codes]:
     """A table's columns after exchanges between owners of these sizes."""
     factors = [factor for factor in factors if {*context} & {*factor.parents}]

@@ -13,11 +13,12 @@ from dataclasses import replace
 import numpy as np
 from scipy.optimize import minimize_scalar
 
+from privbench.arrays import Floats, Ints
 from privbench.domain import Codes
 from privbench.learning.answers import Measured
 from privbench.learning.denoise import SURE
 from privbench.learning.graphical.columns import Variable
-from privbench.learning.graphical.estimate import Floats, Ints, rake
+from privbench.learning.graphical.estimate import rake
 from privbench.learning.graphical.table_model import Factor
 from privbench.privacy import KeySpec
 from privbench.privacy.queries import Axis, Joined, PublicArray, Sibling

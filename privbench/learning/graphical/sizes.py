@@ -46,7 +46,7 @@ CURVED, SUMMED = 0.1, 0.03
 
 
 @dataclass(frozen=True, slots=True)
-class Buckets:
+class CountBuckets:
     """Buckets of a count; there are two to each doubling of the count."""
 
     lower: tuple[int, ...]  # lower ends, ascending from 0
@@ -92,11 +92,11 @@ class Buckets:
 
 
 #: Buckets of the number of rows with one key: of any key, and of a unique one.
-MANY = Buckets(
+MANY = CountBuckets(
     (0, 1, 2, 3, 4, *(2**k + 1 + half for k in range(2, 15) for half in (0, 2 ** (k - 1))), 32769),
     65536,
 )
-ONE = Buckets((0, 1), 1)
+ONE = CountBuckets((0, 1), 1)
 
 
 def with_mean(shares: Floats, means: Floats, mean: float) -> Floats:

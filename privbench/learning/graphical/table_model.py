@@ -15,11 +15,12 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from privbench.arrays import Floats, Ints, Rng
 from privbench.domain import Codes, Domain
 from privbench.errors import ModelError
 from privbench.learning.draw import choose, draw, together
 from privbench.learning.graphical.columns import Variable
-from privbench.learning.graphical.estimate import COUNTED, Floats, Ints, conditional, rake
+from privbench.learning.graphical.estimate import COUNTED, conditional, rake
 from privbench.learning.graphical.joint_degrees import JointDegrees
 from privbench.learning.graphical.tilting import MOST, Tilt
 
@@ -45,7 +46,7 @@ class AttributeModel(Protocol):
     def domains(self) -> Mapping[str, Domain]:
         """The attributes, in order."""
 
-    def sample(self, rows: int, generator: np.random.Generator) -> Mapping[str, Codes]:
+    def sample(self, rows: int, generator: Rng) -> Mapping[str, Codes]:
         """Codes of rows by attribute."""
 
     def to_state(self) -> State:
@@ -105,7 +106,7 @@ class Factor:
         self,
         codes: Mapping[int, Codes],
         rows: int,
-        generator: np.random.Generator,
+        generator: Rng,
         owners: Ints | None = None,
     ) -> Codes:
         """Cells of v of some rows, given those of S and, for likeness, their owners."""
@@ -136,7 +137,7 @@ class TableModel:
         self,
         context: Mapping[int, Codes],
         rows: int,
-        generator: np.random.Generator,
+        generator: Rng,
         owners: Ints | None = None,
     ) -> dict[int, Codes]:
         """Cells of all own columns, by place, given those of the context and rows' owners."""
@@ -291,7 +292,7 @@ def estimate(
     variables: Sequence[Variable],
     pairs: Sequence[Pair],
     rows: Rows,
-    generator: np.random.Generator,
+    generator: Rng,
     degrees: JointDegrees | None = None,
 ) -> tuple[TableModel, dict[int, Codes]]:
     """The model of greatest entropy, factor by factor, and synthetic rows of it: cells by place.

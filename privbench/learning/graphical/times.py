@@ -16,7 +16,7 @@ import numpy as np
 
 from privbench.arrays import Floats, Ints
 from privbench.domain import Domain
-from privbench.learning.graphical.columns import HIDDEN, Column
+from privbench.learning.graphical.columns import HIDDEN, ModelColumn
 from privbench.privacy import DatabaseSpec
 from privbench.privacy.queries import Axis, Joined, Owner, PublicArray, Whole
 from privbench.privacy.queries import Column as ColumnAxis
@@ -30,14 +30,14 @@ BROKEN_SHARE, NOISE = 0.02, 2.0
 ORDERED = 0.5
 
 
-def times_of(spec: DatabaseSpec, table: str) -> list[Column]:
+def times_of(spec: DatabaseSpec, table: str) -> list[ModelColumn]:
     """The orders of a table to ask for, as columns of three cells for the budget."""
     item, own = spec.tables[table], spec.tables[table].own
     asked = {
         FOLLOWS: item.created and own and spec.tables[own.parent].created,
         SERIAL: item.created and item.serial,
     }
-    return [Column(name, Whole(), Domain(3), "order") for name, some in asked.items() if some]
+    return [ModelColumn(name, Whole(), Domain(3), "order") for name, some in asked.items() if some]
 
 
 def order_axis(

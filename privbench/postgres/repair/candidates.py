@@ -17,7 +17,7 @@ import psycopg
 from psycopg import sql
 
 from privbench.postgres.repair import rows
-from privbench.postgres.repair.rows import Rows
+from privbench.postgres.repair.rows import TargetTables
 from privbench.postgres.repair.target_checks import TargetCheck, is_label
 from privbench.postgres.statement import build, run
 from privbench.rules.values import values
@@ -53,7 +53,7 @@ class _Candidate:
     draw: int | None = None
 
 
-def try_candidates(clone: Rows, check: TargetCheck, near: Sequence[TargetCheck]) -> None:
+def try_candidates(clone: TargetTables, check: TargetCheck, near: Sequence[TargetCheck]) -> None:
     """Let rows that break a rule take the cheapest candidate that PostgreSQL lets pass.
 
     ``near`` are the rules of the table that read its columns, the rule itself among them.
@@ -69,7 +69,9 @@ def try_candidates(clone: Rows, check: TargetCheck, near: Sequence[TargetCheck])
     clone.run("DROP TABLE {}", _OTHERS)
 
 
-def _try(clone: Rows, trial: _Trial, items: Sequence[_Candidate], blocks: tuple[int, int]) -> None:
+def _try(
+    clone: TargetTables, trial: _Trial, items: Sequence[_Candidate], blocks: tuple[int, int]
+) -> None:
     """Try candidates at once; where PostgreSQL refuses one (a cast, an overflow), by halves."""
     try:
         with clone.connection.transaction():

@@ -19,7 +19,7 @@ from psycopg import errors, sql
 
 from privbench.postgres.failures import database_errors
 from privbench.postgres.repair import rows
-from privbench.postgres.repair.rows import Rows
+from privbench.postgres.repair.rows import TargetTables
 from privbench.postgres.repair.step import RepairStep, Touched
 from privbench.postgres.statement import build, own_rows, run, source
 from privbench.schema import Table, TableName
@@ -146,7 +146,7 @@ class Exclusion:
         return own_rows(self.place, whole=self.whole)
 
 
-def _make_pieces(clone: Rows, key: PeriodKey) -> None:
+def _make_pieces(clone: TargetTables, key: PeriodKey) -> None:
     """Make the table of the targets' periods, numbered among those that agree on fixed columns."""
     given = [slot for _, slot in key.fixed]
     clone.run("DROP TABLE IF EXISTS {}", _PIECES)
@@ -228,7 +228,7 @@ class Exclusions(RepairStep):
                     self.clone.delete(key.table, bad)
 
 
-def _periods(clone: Rows) -> list[PeriodKey]:
+def _periods(clone: TargetTables) -> list[PeriodKey]:
     """Find the PERIOD keys, those of a target before those that refer to it."""
     left = []
     listed = clone.ask_all(_KEYS)
@@ -245,7 +245,7 @@ def _periods(clone: Rows) -> list[PeriodKey]:
     return done
 
 
-def _repair(clone: Rows, item: Exclusion) -> None:
+def _repair(clone: TargetTables, item: Exclusion) -> None:
     """Put all rows in anew if there is a target to find or some conflict."""
     if item.key is not None:
         _make_pieces(clone, item.key)
@@ -257,7 +257,7 @@ def _repair(clone: Rows, item: Exclusion) -> None:
         _insert_again(clone, item)
 
 
-def _insert_again(clone: Rows, item: Exclusion) -> None:
+def _insert_again(clone: TargetTables, item: Exclusion) -> None:
     columns = [column.name for column in item.table.columns if not column.generated]
     made = clone.run("CREATE TEMPORARY TABLE {} AS SELECT {} FROM {}", _STAGE, columns, item.own)
     body = sql.Literal(_program(item, columns).as_string(clone.connection))

@@ -13,7 +13,7 @@ from psycopg import sql
 from privbench.forest import circle_heads
 from privbench.postgres.failures import database_errors
 from privbench.postgres.repair import rows
-from privbench.postgres.repair.rows import Rows
+from privbench.postgres.repair.rows import TargetTables
 from privbench.postgres.repair.step import RepairStep, Touched
 from privbench.postgres.statement import build, own_rows, run, source
 from privbench.schema import ForeignKey, Table
@@ -78,7 +78,7 @@ def _tied(table: Table, key: ForeignKey) -> set[str]:
     return _others(table, key) | {name for item in table.unique_sets for name in item.columns}
 
 
-def _end(clone: Rows, table: Table, key: ForeignKey, target: Table | None) -> None:
+def _end(clone: TargetTables, table: Table, key: ForeignKey, target: Table | None) -> None:
     """End references to rows that are not there, or give them another target, or delete the rows.
 
     Columns that other keys need stay: a row goes on to refer to rows of its own tenant.
@@ -101,7 +101,7 @@ def _end(clone: Rows, table: Table, key: ForeignKey, target: Table | None) -> No
     clone.delete(table, bad)
 
 
-def _end_circles(clone: Rows, table: Table, key: ForeignKey) -> None:
+def _end_circles(clone: TargetTables, table: Table, key: ForeignKey) -> None:
     ended = rows.nulls(_ending(table, key))
     if not _ending(table, key):
         pairs = [(o, t) for o, t in zip(key.columns, key.ref_columns, strict=True) if o != t]

@@ -12,7 +12,7 @@ from privbench.postgres.repair.checks import Checks
 from privbench.postgres.repair.exclusions import Exclusions
 from privbench.postgres.repair.partitions import Partitions
 from privbench.postgres.repair.references import Circles, Dangling
-from privbench.postgres.repair.rows import Rows
+from privbench.postgres.repair.rows import TargetTables
 from privbench.postgres.repair.step import RepairStep
 from privbench.postgres.repair.uniques import Uniques
 from privbench.rng import generator
@@ -54,7 +54,7 @@ class Repair:
         seed: int | None = None,
     ) -> None:
         self._seed = seed
-        self._clone = clone = Rows(loader.connection, map(loader.table, tables), suspects)
+        self._clone = clone = TargetTables(loader.connection, map(loader.table, tables), suspects)
         with database_errors("reading the rules of the schema"):
             with loader.rehearsal():
                 self._uniques, self._exclusions = Uniques(clone), Exclusions(clone)

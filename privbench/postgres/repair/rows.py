@@ -17,8 +17,8 @@ from privbench.schema import ForeignKey, Table, TableName
 
 #: Rows that others borrow from at most: enough to be as varied as the rest of the table.
 _LENDERS = 100_000
-#: Tables of a catalog query (`Rows.ask_all`), as ``wanted``, each with all its partitions, as
-#: ``own``: ``whole`` says that it has partitions, ``part`` is its name in SQL if it is one. No
+#: Tables of a catalog query (`TargetTables.ask_all`), as ``wanted``, each with all its partitions,
+#: as ``own``: ``whole`` says that it has partitions, ``part`` is its name in SQL if it is one. No
 #: OIDs: a load that is gone on with reads them of tables that go again.
 _PARTS = sql.SQL(
     "ROWS FROM (pg_catalog.unnest(%(schemas)s::text[]), pg_catalog.unnest(%(names)s::text[]))"
@@ -34,7 +34,7 @@ _PARTS = sql.SQL(
 TRUE, FALSE, NULL, NOTHING = map(sql.SQL, ("true", "false", "NULL", ""))
 
 
-class Rows:
+class TargetTables:
     """The synthetic rows of a load: all repairs change them through here, where it is counted.
 
     Attributes:

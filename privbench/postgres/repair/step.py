@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection
 
-from privbench.postgres.repair.rows import Rows
+from privbench.postgres.repair.rows import TargetTables
 
 #: Tables of which rows were changed since they last kept the rules; None is all.
 Touched = Collection[str] | None
@@ -14,7 +14,7 @@ Touched = Collection[str] | None
 class RepairStep(ABC):
     """One kind of rule that synthetic rows may break."""
 
-    def __init__(self, clone: Rows) -> None:
+    def __init__(self, clone: TargetTables) -> None:
         self.clone = clone
         self.find()
 

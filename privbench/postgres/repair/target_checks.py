@@ -9,7 +9,7 @@ from typing import Any, LiteralString
 from psycopg import sql
 
 from privbench.postgres.repair import rows
-from privbench.postgres.repair.rows import Rows
+from privbench.postgres.repair.rows import TargetTables
 from privbench.postgres.statement import build
 from privbench.schema import ForeignKey, Table, TableName
 
@@ -104,11 +104,11 @@ class TargetCheck:
         broken = build("{} AND ({}) IS FALSE", self.within, self.condition)
         return rows.rows_of(self.place, broken)
 
-    def breaks(self, clone: Rows) -> bool:
+    def breaks(self, clone: TargetTables) -> bool:
         """Whether some row breaks it."""
         return bool(clone.first("SELECT EXISTS ({})", self.broken_rows)[0])
 
-    def batches(self, clone: Rows, most: int) -> list[tuple[int, int]]:
+    def batches(self, clone: TargetTables, most: int) -> list[tuple[int, int]]:
         """Ranges of blocks with about ``most`` broken rows each; none if no row does."""
         count, blocks = clone.first(
             "SELECT count(*), 1 + max(split_part(ltrim(id::text, '('), ',', 1)::int8)"
@@ -118,7 +118,7 @@ class TargetCheck:
         size = -(-(blocks or 0) // max(1, -(-count // most)))
         return [(start, start + size) for start in range(0, blocks or 0, size or 1)]
 
-    def share(self, clone: Rows) -> float:
+    def share(self, clone: TargetTables) -> float:
         """Share of the rows that break it, among those that it concerns."""
         query = "SELECT coalesce(avg((({}) IS FALSE)::int), 0)::float8 FROM {} WHERE {}"
         return float(clone.first(query, self.condition, self.place, self.within)[0])
@@ -135,7 +135,9 @@ def is_label(table: Table, name: str) -> bool:
     return type_.kind == "e" or (type_.kind == "b" and type_.category in "SB")
 
 
-def find(clone: Rows) -> tuple[dict[str, tuple[sql.Composable, str, str]], list[TargetCheck]]:
+def find(
+    clone: TargetTables,
+) -> tuple[dict[str, tuple[sql.Composable, str, str]], list[TargetCheck]]:
     """The CHECKs that rows may break, and what they demand of each table.
 
     The former by the constraint's name for people: ``ALTER …``, its own name, and what makes it.
@@ -165,7 +167,7 @@ def find(clone: Rows) -> tuple[dict[str, tuple[sql.Composable, str, str]], list[
 
 
 def _rule(
-    clone: Rows,
+    clone: TargetTables,
     table: Table,
     where: tuple[str, Any, Any, Any],
     uses: Collection[str],
@@ -189,7 +191,7 @@ def _rule(
     return TargetCheck(table, *where, frozenset(uses), *changes, text, free or unique, value)
 
 
-def guarded(clone: Rows, check: TargetCheck, number: int) -> TargetCheck:
+def guarded(clone: TargetTables, check: TargetCheck, number: int) -> TargetCheck:
     """The CHECK, evaluated by a function that gives FALSE where the CHECK raises an error.
 
     The function is temporary, so the session's end drops it; ``number``, different for every CHECK,

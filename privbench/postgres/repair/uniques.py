@@ -16,7 +16,7 @@ from psycopg import sql
 
 from privbench.postgres.failures import database_errors
 from privbench.postgres.repair import rows
-from privbench.postgres.repair.rows import Rows, columns_in
+from privbench.postgres.repair.rows import TargetTables, columns_in
 from privbench.postgres.repair.step import RepairStep, Touched
 from privbench.postgres.statement import build, own_rows
 from privbench.schema import Table, TableName
@@ -127,7 +127,7 @@ class Uniques(RepairStep):
                     _change(self.clone, index)
 
 
-def _change(clone: Rows, index: UniqueIndex) -> None:
+def _change(clone: TargetTables, index: UniqueIndex) -> None:
     table, surplus = index.table, index.surplus
     # Values of another partition might take the row there, or say nothing of its own.
     lenders = [index.within, clone.kept(table)]

@@ -322,7 +322,7 @@ class Sibling(Axis):
             rows[self.place]
         ], None
 
-    def _rows(self, data: PrivateDatabase, edges: RowIndex) -> NDArray[np.int64]:
+    def _rows(self, data: PrivateDatabase, edges: RowIndex) -> Ints:
         """The two rows of least rank that every row owns, or −1, shape (2, rows)."""
         ranks, left = data._units.ranks(self.key.table), np.flatnonzero(edges >= 0)
         both = np.full((2, data._rows(self.key.parent)), -1)

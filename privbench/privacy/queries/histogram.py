@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from privbench.arrays import Ints
 from privbench.errors import SchemaError
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries.axes import AxisLike, OverAxes, Whole, axis
@@ -166,7 +166,7 @@ class GridHistogram(RawQuery):
             add(cells, index[held], weights[block][held])
         return cells
 
-    def _cells(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _cells(self, values: Ints) -> Ints:
         """The cell of every value, −1 for those that are in none."""
         index = np.searchsorted(self.points.values, values, side="right")
         return np.where((values > NEG_INF) & (values < POS_INF), index, -1)
@@ -250,7 +250,7 @@ class NormedHistogram(OverAxes):
     def evaluate(self, data: PrivateDatabase) -> Integers:
         reads = [axis.read(data, self.source) for axis in self.axes]
 
-        def cells_of(rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        def cells_of(rows: Ints) -> Ints:
             return joint([codes_at(read, rows) for read in reads], self.shape)
 
         found = _counts(data, self.source, cells_of, math.prod(self.shape))
@@ -276,7 +276,7 @@ class NormedGridHistogram(GridHistogram):
     def evaluate(self, data: PrivateDatabase) -> Integers:
         values = data._points(self.source, self.attribute)
 
-        def cells_of(rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        def cells_of(rows: Ints) -> Ints:
             return self._cells(values[rows])
 
         return _counts(data, self.source, cells_of, self.shape[0], self.clip)
@@ -293,7 +293,7 @@ def _claim(spec: DatabaseSpec, size: int) -> Sensitivity:
 def _counts(
     data: PrivateDatabase,
     table: str,
-    cells_of: Callable[[NDArray[np.int64]], NDArray[np.int64]],
+    cells_of: Callable[[Ints], Ints],
     size: int,
     clip: int = 1,
 ) -> Integers:
@@ -313,7 +313,7 @@ def _counts(
     return found
 
 
-def _add(found: Integers, unit: NDArray[np.int64], index: NDArray[np.int64], clip: int) -> None:
+def _add(found: Integers, unit: Ints, index: Ints, clip: int) -> None:
     """Add the contributions of some units, given the unit (from 0 on) and the cell of every row."""
     size, number = found.size, int(unit.max()) + 1
     pair = unit * size + index
@@ -331,7 +331,7 @@ def _add(found: Integers, unit: NDArray[np.int64], index: NDArray[np.int64], cli
     np.add.at(found, cell, np.repeat(weight, np.diff(np.append(starts, unit.size))) * rows)
 
 
-def root_down(squares: NDArray[np.int64]) -> NDArray[np.int64]:
+def root_down(squares: Ints) -> Ints:
     """The root of integers up to 2⁶⁰, rounded down, by one correction of the floating-point one."""
     root = np.floor(np.sqrt(squares.astype(np.float64))).astype(np.int64)
     return np.asarray(root - (root * root > squares))

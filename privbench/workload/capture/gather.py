@@ -22,7 +22,7 @@ from privbench.pgsql.judge import NotAllowed, judge
 from privbench.postgres.connect import SELECT, Connection
 from privbench.postgres.failures import database_errors
 from privbench.rng import generator
-from privbench.workload.query import Query, Workload
+from privbench.workload.query import Workload, WorkloadQuery
 from privbench.workload.safety import TextScope, query_tree
 
 #: Kinds of PostgreSQL's scanner that stand for a value.
@@ -192,14 +192,16 @@ class Gatherer:
             found.samples[place] = sample
 
 
-def _queries(number: int, text: _Text) -> list[Query]:
+def _queries(number: int, text: _Text) -> list[WorkloadQuery]:
     """The samples of a text as queries, each with the same share of its calls."""
     found = []
     for place, (sample, parameters) in enumerate(text.samples, 1):
         name = f"c{number}" if place == 1 else f"c{number}.{place}"
         share = text.total / len(text.samples)
         template = sample if parameters else None
-        found.append(Query(name, bound(sample, parameters), None, share, template, parameters))
+        found.append(
+            WorkloadQuery(name, bound(sample, parameters), None, share, template, parameters)
+        )
     return found
 
 

@@ -11,7 +11,7 @@ from functools import partial
 from importlib import resources
 from typing import Any
 
-Rule = Callable[[str], str | None]
+WrapperRule = Callable[[str], str | None]
 
 #: Prefixes, wrappers and languages of logs.
 LOGS: dict[str, Any] = tomllib.loads(
@@ -22,7 +22,7 @@ _TIME = r"\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:?\d\d)"
 _MOST_PIECES = 2048
 
 
-def wrapper(head: Sequence[str]) -> Rule | None:
+def wrapper(head: Sequence[str]) -> WrapperRule | None:
     """The rule of the outermost wrapper, by the first lines of a log; None if there is none."""
     # A statement's further lines begin with a tab.
     starts = [line for line in head if not line.startswith("\t")]
@@ -35,7 +35,7 @@ def wrapper(head: Sequence[str]) -> Rule | None:
     return None
 
 
-def unwrapped(lines: Iterable[str], rule: Rule) -> Iterator[str]:
+def unwrapped(lines: Iterable[str], rule: WrapperRule) -> Iterator[str]:
     """The server's own lines."""
     begun: list[str] = []
     for line in lines:

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 from privbench.errors import UsageError
 from privbench.limits import faults
 from privbench.pgsql import SqlError, placed_pieces
-from privbench.workload.query import Query, Workload
+from privbench.workload.query import Workload, WorkloadQuery
 
 ParsedModel = TypeVar("ParsedModel", bound=BaseModel)
 
@@ -58,7 +58,7 @@ def read_json(path: Path, kind: type[ParsedModel]) -> ParsedModel:
         raise UsageError(f"{path}: {faults(error)[0]}.") from None
 
 
-def whole(path: Path, files: Iterable[Path], queries: Iterable[Query]) -> Workload:
+def whole(path: Path, files: Iterable[Path], queries: Iterable[WorkloadQuery]) -> Workload:
     """The workload of a file or folder of scripts: confidential if one of them is."""
     found = tuple(queries)
     if not found:
@@ -87,7 +87,7 @@ def cut(text: str, path: Path) -> list[tuple[int, str]]:
     return [(line, piece) for line, (_, piece) in zip(lines, found, strict=True)]
 
 
-def beyond(query: Query, form: str, reason: str) -> UsageError:
+def beyond(query: WorkloadQuery, form: str, reason: str) -> UsageError:
     """The error for a query that a format cannot hold."""
     return UsageError(
         f"the format {form} cannot hold query {query.id}: {reason}.",

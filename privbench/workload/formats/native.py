@@ -19,7 +19,7 @@ from privbench.display import json_visible
 from privbench.errors import UsageError
 from privbench.files import write_text
 from privbench.workload.formats.base import WorkloadFormat, read_json, read_text
-from privbench.workload.query import Query, Workload
+from privbench.workload.query import Workload, WorkloadQuery
 
 _MARK = "privbench-workload"
 
@@ -32,10 +32,10 @@ class _File(BaseModel):
     version: Literal[1] = Field(alias="privbench-workload")
     name: str
     confidential: bool = False
-    queries: tuple[Query, ...]
+    queries: tuple[WorkloadQuery, ...]
 
 
-_QUERY = TypeAdapter(Query)
+_QUERY = TypeAdapter(WorkloadQuery)
 
 
 def _detects(path: Path) -> bool:

@@ -27,7 +27,7 @@ from privbench.workload.formats.base import (
     whole,
 )
 from privbench.workload.formats.sql_files import COMMAND, ended, inside, natural
-from privbench.workload.query import Query, Workload
+from privbench.workload.query import Workload, WorkloadQuery
 
 #: pgbench's variable for ``-s``; 1 unless a script sets it.
 SCALE = "scale"
@@ -230,16 +230,16 @@ def _joined(found: re.Match[str]) -> str:
     return found[0].replace("\\\n", "") + "\n" * found[0].count("\\\n")
 
 
-def _bound(name: str, text: str, draws: dict[str, str], weight: float, place: str) -> Query:
+def _bound(name: str, text: str, draws: dict[str, str], weight: float, place: str) -> WorkloadQuery:
     """The query of a statement; each of its variables is drawn once."""
     needed = _needed(text, {SCALE: "1", **draws})
     if not needed:
-        return Query(name, text, weight=weight, place=place)
+        return WorkloadQuery(name, text, weight=weight, place=place)
     values: dict[str, str] = {}
     for variable, expression in needed.items():
         values[variable] = draw(expression, values, name, variable)
     order = {variable: f"${place}" for place, variable in enumerate(values, 1)}
-    return Query(
+    return WorkloadQuery(
         name,
         _VARIABLE.sub(lambda found: values.get(found[1], found[0]), text),
         weight=weight,
@@ -259,7 +259,7 @@ def _needed(text: str, draws: dict[str, str]) -> dict[str, str]:
     return {name: expression for name, expression in draws.items() if name in wanted}
 
 
-def _script(query: Query) -> str:
+def _script(query: WorkloadQuery) -> str:
     r"""The query's ``\set`` lines and text."""
     names = [item.partition(" = ")[0] for item in query.draws]
     if query.template is None or not names or len(names) != len(query.parameters):
@@ -273,7 +273,7 @@ def _script(query: Query) -> str:
     return "".join(f"\\set {item}\n" for item in sets) + f"{ended(text)}\n"
 
 
-def _whole(queries: Sequence[Query]) -> list[int]:
+def _whole(queries: Sequence[WorkloadQuery]) -> list[int]:
     """The weights of queries, scaled to whole numbers."""
     weights = [query.weight for query in queries]
     if all(weight == round(weight) for weight in weights):

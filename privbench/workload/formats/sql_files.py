@@ -23,7 +23,7 @@ from privbench.workload.formats.base import (
     read_text,
     whole,
 )
-from privbench.workload.query import Query, Workload
+from privbench.workload.query import Workload, WorkloadQuery
 
 #: Commands of psql that are carried out, or are ignored since they do not matter to a replay.
 COMMAND = re.compile(
@@ -55,11 +55,11 @@ def _read(path: Path) -> Workload:
     """
     if not path.is_dir():
         found = enumerate(_texts(path), 1)
-        alone = (Query(f"q{i}", text, place=place) for i, (place, text) in found)
+        alone = (WorkloadQuery(f"q{i}", text, place=place) for i, (place, text) in found)
         return whole(path, [path], alone)
     files = sorted(path.rglob("*.sql"), key=lambda file: natural(file.relative_to(path)))
     queries = (
-        Query(query_id(file, path, number), text, place=place)
+        WorkloadQuery(query_id(file, path, number), text, place=place)
         for file in files
         for number, (place, text) in enumerate(_texts(file), 1)
     )
@@ -159,7 +159,7 @@ def _read_lines(path: Path) -> Workload:
     """Read one query a line; ids are q1, q2, … in their order."""
     found = ((place, _LINE.match(line) or (line, None, line)) for place, line in _lines(path))
     queries = (
-        Query(f"q{number}", item[2].strip(), int(item[1]) if item[1] else None, place=place)
+        WorkloadQuery(f"q{number}", item[2].strip(), int(item[1]) if item[1] else None, place=place)
         for number, (place, item) in enumerate(found, 1)
     )
     return Workload(path.stem, tuple(queries), marked(read_text(path)))

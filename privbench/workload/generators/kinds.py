@@ -29,7 +29,7 @@ from privbench.workload.generators.draft import (
     pick,
 )
 from privbench.workload.generators.rows import Answers, RowSource, anchored
-from privbench.workload.query import Query, Workload
+from privbench.workload.query import Workload, WorkloadQuery
 
 #: Attempts to draw a query.
 TRIES = 20
@@ -90,7 +90,9 @@ def collect(
                 break
     if plan.queries and not found:
         raise UsageError("no query with an answer was found: are the tables empty?")
-    made = (Query(f"g{i}", f"{text};", card) for i, (text, card) in enumerate(found.items(), 1))
+    made = (
+        WorkloadQuery(f"g{i}", f"{text};", card) for i, (text, card) in enumerate(found.items(), 1)
+    )
     return Workload(name, tuple(made))
 
 

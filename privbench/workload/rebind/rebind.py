@@ -19,7 +19,7 @@ from privbench.rng import generator
 from privbench.schema import Schema
 from privbench.workload.capture.gather import bound as with_values
 from privbench.workload.generators.rows import RowSource
-from privbench.workload.query import Query, Workload, parse
+from privbench.workload.query import Workload, WorkloadQuery, parse
 from privbench.workload.rebind import neutral
 from privbench.workload.rebind.choose import Chooser, Join, OperandValues, together
 from privbench.workload.rebind.columns import ODD, Resolver, Tables
@@ -34,7 +34,7 @@ Reply = TypeVar("Reply")
 class Bound:
     """A re-bound query, and how many of its literals were treated in each way."""
 
-    query: Query  # the new query
+    query: WorkloadQuery  # the new query
     drawn: int  # how many literals were drawn from a column
     kept: int  # how many stayed, as they are structural: limits, positions, units, small numbers
     neutral: int  # how many are compared with no column, and became constants of their type
@@ -144,7 +144,7 @@ class _Binder:
     planner: Planner | None
     trust: Trust
 
-    def bind(self, query: Query) -> Bound:
+    def bind(self, query: WorkloadQuery) -> Bound:
         """Bind one query."""
         marked, tree = self._marked(query)
         found, joins = self._sites(marked, tree)
@@ -173,10 +173,10 @@ class _Binder:
         named = {node.sql("postgres").lower() for node in tree.find_all(exp.DataType)}
         if any(not neutral.tells_nothing(name) for name in marked.stayed - named):
             raise NotAllowed("it holds names that the schema does not have")
-        made = Query(query.id, text, weight=query.weight)
+        made = WorkloadQuery(query.id, text, weight=query.weight)
         return Bound(made, len(drawn), len(kept), len(constants))
 
-    def _marked(self, query: Query) -> tuple[Marked, exp.Query]:
+    def _marked(self, query: WorkloadQuery) -> tuple[Marked, exp.Query]:
         """The query with marks and neutral names, and its tree."""
         try:
             marked = mark(query.sql, self.tables.names)
