@@ -41,7 +41,7 @@ ROW_REPLACE = Relation(neighbours="replace", unit="row")
 
 SIZES = (3, 2, 4)
 LABELS = [f"word{k}" for k in range(6)]
-EDGES = EdgesRecoding((-3, 0, 4, 9), ("below", "nan"), nullable=True)
+EDGES = EdgesRecoding((-3, 0, 4, 9), ("below", "nan"), nullable=True, since="h")
 NAMES = LabelsRecoding(("word1", "word4"), nullable=True)
 PUBLIC_ROWS = 4
 BINS = q.PublicArray([0, 0, 1, 1])
