@@ -59,7 +59,8 @@ _NUMBER = {
 _FINITE = "CASE WHEN {0} BETWEEN -1e150 AND 1e150 THEN {0} END"
 _POINTS = ("least", "p5", "p50", "p95", "greatest", "mean")
 _SIZES = """
-SELECT sum(pg_catalog.pg_table_size(c.oid))::bigint, sum(pg_catalog.pg_indexes_size(c.oid))::bigint
+SELECT pg_catalog.sum(pg_catalog.pg_table_size(c.oid))::pg_catalog.int8,
+    pg_catalog.sum(pg_catalog.pg_indexes_size(c.oid))::pg_catalog.int8
 FROM pg_catalog.pg_class c WHERE c.oid = %(table)s::pg_catalog.regclass
 OR c.oid IN (SELECT relid FROM pg_catalog.pg_partition_tree(%(table)s::pg_catalog.regclass))
 """
