@@ -25,7 +25,7 @@ from privbench.learning.graphical.columns import (
     scope_name,
 )
 from privbench.learning.graphical.references import ReferenceLaw
-from privbench.learning.graphical.sets import SetLaw, exchanged
+from privbench.learning.graphical.sets import SetLaw
 from privbench.learning.graphical.sizes import MANY
 from privbench.learning.graphical.table_model import TableModel
 from privbench.learning.synthetic import NULL, Parts, SyntheticDatabase, SyntheticTable
@@ -272,28 +272,30 @@ def populate(
         elif clone and alone and rows > CHUNK_ROWS and not sets:
             people.codes[name] = Parts(law.columns, rows, _drawing(people, name, law, width))
         else:
-            people.codes[name] = _drawing(people, name, law, width)(slice(0, rows))
-        if sets:
-            given = law.model.factors, people.codes[name], people.context(name, width)
-            numbers = stream("sets", name)
-            people.codes[name] = exchanged(sets, *given, people.sizes[name], numbers)
+            people.codes[name] = _drawing(people, name, law, width, sets)(slice(0, rows))
     return people
 
 
 def _drawing(
-    people: Population, table: str, law: TableLaw, width: Mapping[str, Sequence[int]]
+    people: Population,
+    table: str,
+    law: TableLaw,
+    width: Mapping[str, Sequence[int]],
+    sets: Sequence[SetLaw] = (),
 ) -> Callable[[slice], dict[str, Codes]]:
     """A function that draws some rows of a started table, given its owners as they are now."""
     used = {place for factor in law.model.factors for place in factor.parents}
     now = replace(people, codes=dict(people.codes), owners=dict(people.owners), units={})
-    owners = now.owners[table]
+    owners, count = now.owners[table], len(now.sizes[table])
+    places = {name: place for place, name in enumerate(law.columns)}
+    totals = {places[name]: (name, power, count * mean) for name, power, mean in sets}
 
     def draw(some: slice) -> dict[str, Codes]:
         number = some.start // CHUNK_ROWS
         numbers = people.stream("rows", table, *([number] if number else []))
         context = now.context(table, width, used, some)
         held = None if owners is None else owners[some]
-        drawn = law.model.sample(context, some.stop - some.start, numbers, held)
+        drawn = law.model.sample(context, some.stop - some.start, numbers, held, totals)
         return {name: drawn[place] for place, name in enumerate(law.columns)}
 
     return draw

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import prod
+from types import MappingProxyType
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -22,6 +23,7 @@ from privbench.learning.draw import choose, draw, together
 from privbench.learning.graphical.columns import Variable
 from privbench.learning.graphical.estimate import COUNTED, conditional, rake
 from privbench.learning.graphical.joint_degrees import JointDegrees
+from privbench.learning.graphical.sets import SetLaw, exchanged
 from privbench.learning.graphical.tilting import MOST, Tilt
 
 #: Most columns that a factor is conditioned on. Four or six: no change on coded Adult.
@@ -139,15 +141,23 @@ class TableModel:
         rows: int,
         generator: Rng,
         owners: Ints | None = None,
+        sets: Mapping[int, SetLaw] = MappingProxyType({}),
     ) -> dict[int, Codes]:
-        """Cells of all own columns, by place, given those of the context and rows' owners."""
+        """Cells of all own columns, by place, given those of the context and rows' owners.
+
+        ``sets`` are totals over the owners by place.
+        """
         codes = dict(context)
         if self.attributes is not None:
             drawn = self.attributes.sample(rows, generator)
             codes |= {place: drawn[name] for place, name in enumerate(self.attributes.domains)}
         left = set(self.degrees.columns) if self.degrees else set()
         for factor in self.factors:
-            codes[factor.column] = factor.draw(codes, rows, generator, owners)
+            cells = factor.draw(codes, rows, generator, owners)
+            if owners is not None and (law := sets.get(factor.column)):
+                chances, index = factor.table[:, factor.groups], factor.index(codes, rows)
+                cells = exchanged(cells, chances, index, owners, law, generator)
+            codes[factor.column] = cells
             if left == {factor.column} and self.degrees:
                 codes = self.degrees.joined(codes, generator)
             left.discard(factor.column)
