@@ -11,6 +11,8 @@ Then each value is converted by itself, and is NULL where the declared type does
 or in the copy.
 """
 
+from __future__ import annotations
+
 import contextlib
 import re
 from collections import Counter
