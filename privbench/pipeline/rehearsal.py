@@ -300,7 +300,8 @@ class _Search:
     def _values(self, table: Table, names: set[str]) -> dict[str, list[str | None]]:
         """Literals of surrogate rows, two values of one row in the order that CHECKs demand."""
         arrays = {name: self._array(table, name) for name in names}
-        for low, high in (order.columns for order in orders(table)):
+        checked = (order.columns for order in orders(table) if order.source != "name")
+        for low, high in checked:
             scale = scale_of(table.column(low).type)
             if low in arrays and high in arrays and scale == scale_of(table.column(high).type):
                 arrays[low], arrays[high] = _ordered(scale, arrays[low], arrays[high])

@@ -81,7 +81,9 @@ def test_a_long_stage_tells_where_it_is(monkeypatch, caplog):
             waits.append("cancelled")
 
     monkeypatch.setattr(console, "Timer", Clock)
-    monkeypatch.setattr(console.LOG, "propagate", True)
+    # An earlier command of this process has set its logger up: each line is to be captured once.
+    monkeypatch.setattr(console.LOG, "propagate", False)
+    monkeypatch.setattr(console.LOG, "handlers", [caplog.handler])
     caplog.set_level("INFO", "privbench")
     reporter = console.LogReporter()
     with reporter.stage("learn"):

@@ -235,7 +235,8 @@ def test_rows_go_with_columns_of_the_rows_that_they_refer_to(sample, effect):
     matches, level = tables["matches"], np.asarray(tables["cups"].codes["level"])
     edges, age = np.asarray(matches.parents["cup"]), np.asarray(matches.codes["age"])
     means = np.array([age[level[edges] == k].mean() for k in range(4)])
-    assert np.abs(means - age.mean() - 3 * effect * (np.arange(4) - 1.5)).max() < 0.6
+    # An age by lot would be off by 2.25 at the larger effect.
+    assert np.abs(means - age.mean() - 3 * effect * (np.arange(4) - 1.5)).max() < 0.9
 
 
 TABLE, GROUPS = np.full((2, 2), 0.25), np.array([0, 1, 1])

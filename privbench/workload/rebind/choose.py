@@ -194,7 +194,8 @@ def _fitted(site: Site, text: str) -> str | None:
 def like(old: str, value: str, rng: Rng) -> str:
     """A LIKE pattern with the old one's wildcards that a value matches, if it is long enough.
 
-    >>> like("ab%", "hello", np.random.default_rng(0)), like("%ab", "hello", None)
+    >>> from privbench.rng import generator
+    >>> like("ab%", "hello", generator(0)), like("%ab", "hello", None)
     ('he%', '%lo')
     """
     pieces = _LIKE.findall(old) or ["?" * _PIECE, "%"]
