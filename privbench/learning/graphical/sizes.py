@@ -200,14 +200,17 @@ def rows_per_unit(
     mean = float((weight.sum(axis=1) * np.log(np.maximum(rows, TINY))).sum())
     mean += float(weight.sum(axis=(0, 2)) @ np.log(amounts.ravel()))
     found *= min(1.0, units / max(found.sum(), 1e-9))
-    apart = clear & (prediction < 0.02 * sd)
-    all_rows = exp(mean) + float((found - prediction)[apart] @ middle[apart])
+    all_rows = exp(mean) + float((found - prediction)[clear] @ middle[clear])
     start = _tail_start(noisy[1:], sd)
     if start:
         found[start + TAIL :] = _tail(noisy[1:], sd, found, start, totals)[TAIL:]
         all_rows = float(found @ middle)
     found = np.append(max(units - found.sum(), 0.0), found)
-    return UnitSizes(found, _with_totals(all_rows, found, totals), odds)
+    # Laws are not wrong about rows in buckets of one count that are clear of the noise.
+    shown = clear & (np.array(MANY.lower[1:]) == MANY.ends[1:])
+    hidden = max(all_rows - float(found[1:][shown] @ middle[shown]), 0.0)
+    error = hypot(MISFIT * hidden, sd * float(np.linalg.norm(middle[shown])))
+    return UnitSizes(found, _with_totals(all_rows, error / all_rows, found, totals), odds)
 
 
 def _of_total(item: Measured) -> tuple[int, float, float]:
@@ -259,11 +262,11 @@ def _tail(
     return np.asarray(np.einsum("sa,sab->b", posterior(fit), expected))
 
 
-def _with_totals(rows: float, units: Floats, totals: Sequence[Measured]) -> float:
+def _with_totals(rows: float, misfit: float, units: Floats, totals: Sequence[Measured]) -> float:
     """Combine two estimates of the number of rows, by an inverse-variance mean of logarithms.
 
     The best clipped total lacks the rows beyond its clip; the histogram shows about half of these.
-    The family of laws is assumed to be wrong by `MISFIT`, so that precise totals outweigh it.
+    ``misfit`` is the relative error of ``rows``, so that precise totals outweigh it.
     """
     best, least = rows, np.inf
     for most, total, noise in map(_of_total, totals):
@@ -273,7 +276,7 @@ def _with_totals(rows: float, units: Floats, totals: Sequence[Measured]) -> floa
             best, least = total + beyond, error
     if least > IMPRECISE:
         return rows
-    first, second = MISFIT**-2, max(least, TINY) ** -2
+    first, second = max(misfit, TINY) ** -2, max(least, TINY) ** -2
     return exp((first * log(max(rows, TINY)) + second * log(best)) / (first + second))
 
 
