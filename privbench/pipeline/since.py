@@ -245,10 +245,6 @@ def _taken(table: str, reader: ColumnReader, codec: Codec) -> Codec:
     fits &= not {*recoded} & {*settled}
     if not fits:
         _refuse("has other cells.", table, reader.name)
-    if isinstance(codec, OrderedCodec) and not codec.settled:
-        # `places` serves denoising alone, and is not part of a model.
-        places = codec.scale.places(codec.recoding.edges)
-        return replace(codec, recoding=replace(codec.recoding, places=places))
     return codec
 
 
