@@ -160,8 +160,9 @@ class OrderedCodec(Codec):
         ends = tuple(data["specials"]), bool(data["nullable"]), core
         recoding = EdgesRecoding(edges, *ends, since=str(data.get("since", "")))
         codec = super().from_json({**data, "recoding": recoding})
-        codec.scale  # noqa: B018  (refuses steps that the type does not have)
-        return codec
+        # This refuses steps that the type does not have. Places are no part of a model.
+        places = codec.scale.places(edges)
+        return replace(codec, recoding=replace(recoding, places=places))
 
 
 #: Types of whole numbers with fewer values than this mostly hold codes: smallint, numeric(4).

@@ -88,6 +88,7 @@ class Since:
                 codecs[key] = {
                     name: _taken(key, reader, made[name]) for name, reader in item.readers.items()
                 }
+                _require_bases(key, codecs[key])
             fitted = learner.load(model.state, model.arrays)
             assert isinstance(fitted, DatabaseModel)
             for name, law in fitted.laws.items():
@@ -244,11 +245,17 @@ def _taken(table: str, reader: ColumnReader, codec: Codec) -> Codec:
     fits &= not {*recoded} & {*settled}
     if not fits:
         _refuse("has other cells.", table, reader.name)
-    if isinstance(codec, OrderedCodec) and not codec.settled:
-        # `places` serves denoising alone, and is not part of a model.
-        places = codec.scale.places(codec.recoding.edges)
-        return replace(codec, recoding=replace(codec.recoding, places=places))
     return codec
+
+
+def _require_bases(table: str, codecs: Mapping[str, Codec]) -> None:
+    """Refuse distances from what is no column of points when they are recoded."""
+    ordered = {n for n, codec in codecs.items() if isinstance(codec, OrderedCodec)}
+    points = {n for n in ordered if codecs[n].recodings and not codecs[n].since} | {""}
+    for name, codec in codecs.items():
+        bases = {codec.since, *(recoding.since for recoding in codec.recodings.values())}
+        if not bases <= points & {"", codec.since}:
+            _refuse("has distances from no column of points.", table, name)
 
 
 def _refuse(what: str, table: str | None = None, column: str | None = None) -> NoReturn:

@@ -184,14 +184,25 @@ def _renamed_root(config, model):
     return config, replace(model, events=events)
 
 
+def recoded(model, table, **changes):
+    """The model with other recodings of some columns of a table."""
+    made = model.tables[table]
+    codecs = {
+        name: replace(codec, recoding=replace(codec.recoding, **changes[name]))
+        for name, codec in made.codecs.items()
+        if name in changes
+    }
+    made = replace(made, codecs={**made.codecs, **codecs})
+    return replace(model, tables={**model.tables, table: made})
+
+
 def _cells(config, model):
-    made = model.tables["public.line"]
-    codec = made.codecs["quantity"]
-    fewer = replace(codec, recoding=replace(codec.recoding, edges=(1, 5, 21)))
-    codecs = {**made.codecs, "quantity": fewer}
-    return config, replace(
-        model, tables={**model.tables, "public.line": replace(made, codecs=codecs)}
-    )
+    return config, recoded(model, "public.line", quantity={"edges": (1, 5, 21)})
+
+
+def _since(**bases):
+    changes = {name: {"since": base} for name, base in bases.items()}
+    return lambda config, model: (config, recoded(model, "public.purchase", **changes))
 
 
 def promising(model, **more):
@@ -226,6 +237,8 @@ REFUSED = [
     (lambda c, m: (c, promising(m, conversion=m.promise.conversion / 2)), "and less is stated"),
     (_renamed_root, "event 0 is not one of this release"),
     (_cells, "public.line.quantity: .*other cells"),
+    (_since(shipped="nowhere"), "public.purchase.shipped: .*distances"),
+    (_since(shipped="placed", placed="shipped"), "public.purchase.placed: .*distances"),
 ]
 
 
