@@ -170,19 +170,20 @@ class RuleTests:
         if shares.sum() <= _LIKELY:
             return group.halves
         alone = group != (nulls := replace(group, labels=())) and nulls in self._groups
+        rare = _rare(group, frequent) if shares.sum() < 1 - most else ()
         group, shares, frequent, others = _dependent(group, shares, frequent, most)
         if not group.columns[1:] or (alone and not group.labels):
-            return (others,)
+            return others, *rare
         kept = PublicArray(_kept(group, frequent).astype(int))
         joined = Joined(tuple(axes[name] for name in group.columns), kept)
         (broken, _), _ = self._ask(session, group, Histogram(table, (joined,)))
         if broken >= most:
-            return *group.halves, others
+            return *group.halves, others, *rare
         listed, cells = [values[name] for name in group.columns], np.argwhere(frequent)
         rows = [[v[c] for v, c in zip(listed, cell, strict=True)] for cell in cells]
         self.shown[table].append(combination_check(group, rows))
         self._decided |= dict.fromkeys([(table, n) for n in group.nulls], group.labels)
-        return (others,)
+        return others, *rare
 
 
 def _axes(
@@ -222,6 +223,15 @@ def _dependent(
     some = group.part([name for axis, name in enumerate(names) if axis not in gone])
     others = RuleGroup(group.table, nulls=tuple(names[axis] for axis in apart))
     return some, shares.sum(gone), frequent.sum(gone) > 0, others
+
+
+def _rare(group: RuleGroup, frequent: _Cells) -> tuple[RuleGroup, ...]:
+    """What to test of columns of which frequent cells show one value: labels may be hidden."""
+    same = [
+        n for n, cells in zip(group.columns, np.nonzero(frequent), strict=True) if not np.ptp(cells)
+    ]
+    rest = group.part({*group.labels, *same})
+    return group.halves if rest == group else (rest,) * bool(group.labels and rest.nulls)
 
 
 def _kept(group: RuleGroup, mask: _Cells) -> _Cells:

@@ -208,7 +208,7 @@ def test_numbered_versions_follow_each_other_and_their_last_is_open():
         assert versions[-1][3] == open_
 
 
-def of_rooms(definition, columns, values, *, rows, rooms=60, **more):
+def of_rooms(definition, columns, values, *, rows, rooms=60, checks=(), **more):
     """Rows of rooms under a constraint: their index of a room, and their columns."""
     ranges = [name for name, what in columns.items() if what == (RANGE,)]
     index = Index("i", definition, columns=("room", *ranges), **more)
@@ -218,6 +218,7 @@ def of_rooms(definition, columns, values, *, rows, rooms=60, **more):
         primary=("id",),
         keys=[(("room",), "room", ("id",))],
         indexes=(index,),
+        checks=checks,
     )
     made = generate_keys(
         [table("room", col("id"), primary=("id",)), booking],
@@ -298,6 +299,31 @@ def test_one_row_of_each_parent_meets_the_condition_of_a_partial_unique(share):
     assert len(primary) == (60 if share > 0.9 else 30)
     odd = sum(flag.as_py() != (kind.as_py() == "mobile") for _, flag, _, kind in found)
     assert odd <= 3
+
+
+def test_current_rows_exchange_what_a_rule_of_the_flag_says_of_them():
+    """The last row of a parent is current, and the only one without an end, with a reason."""
+    g, rows = np.random.default_rng(8), 900
+    flags, begin = g.permutation(np.arange(rows) < 50), g.integers(0, 400, rows)
+    day = pa.array((begin + 9).astype(np.int32)).cast(pa.date32())
+    end = pc.if_else(pa.array(flags), None, day)
+    text = "(is_current, (ended IS NULL)) IN (('true', 'true'), ('false', 'false'))"
+    found = of_rooms(
+        "CREATE UNIQUE INDEX i ON t USING btree (room) WHERE is_current",
+        {"created_at": (DATE,), "is_current": (BOOL,), "ended": (DATE, True)},
+        {"created_at": pa.array(begin.astype(np.int32)).cast(pa.date32()),
+         "is_current": pa.array(flags), "ended": end},
+        checks=(Check("shown by rows", text, ("is_current", "ended"), declared=True),),
+        rows=rows,
+        unique=True,
+        predicate="is_current",
+    )  # fmt: skip
+    assert sum(flag.as_py() for _, _, flag, _ in found) == 50
+    assert all(flag.as_py() == (end.as_py() is None) for _, _, flag, end in found)
+    for _, group in groupby(found, key=itemgetter(0)):
+        days = [(begin.as_py(), end.as_py()) for _, begin, _, end in group]
+        assert all(end is None or begin < end for begin, end in days)
+        assert all(begin == max(days)[0] for begin, end in days if end is None)
 
 
 def stays(seed, rows=1000, longest=10):

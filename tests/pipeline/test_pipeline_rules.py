@@ -128,6 +128,8 @@ own = []
 own = ["owner_id"]
 [tables."public.bill"]
 own = []
+[tables."public.claim"]
+own = []
 """
 #: What most rows of the source keep, or as few; what is rare there; and which share has it.
 SHOWN = {
@@ -144,7 +146,9 @@ BILLS = {
     "kind = 'iban' AND note IS NOT NULL": 1 / 18,
     "high_price < low_price": 1 / 8,
     "to_km < from_km": 0,
+    "is_void = (voided IS NULL)": 0,
 }
+CLAIMS = {"(status = 'refused') = (refusal IS NULL)": 0, "(status = 'paid') = (receipt IS NULL)": 0}
 
 
 @pytest.mark.slow
@@ -157,7 +161,8 @@ def test_clone_keeps_rules_that_rows_show_and_no_others(shop, make_database, tmp
     assert {event.kind for event in asked} == {"order test", "histogram"}
     pipeline.load(model, target, seed=1)
     cases = [("ticket", *case) for case in SHOWN.items()]
-    for table, condition, share in cases + [("bill", *case) for case in BILLS.items()]:
+    cases += [("bill", *case) for case in BILLS.items()]
+    for table, condition, share in cases + [("claim", *case) for case in CLAIMS.items()]:
         counted = f"SELECT avg(({condition})::int)::float8 FROM {table}"
         assert ask(shop, counted)[0][0] == pytest.approx(share, abs=0.001)
         assert ask(target, counted)[0][0] == pytest.approx(share, abs=0.03 * bool(share)), condition

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -41,7 +42,7 @@ def put_in_sequence(work: TableRows) -> None:
                 day = work.table.column(pair[0]).type.base == "date"
                 _put_apart(work, pair, key.columns, day, (), seamless=True)
                 done.add(pair)
-        _number_rows(work, key, numbers, current)
+        _number_rows(work, key, numbers, current, {*chain(*done)})
 
 
 def _dates(work: TableRows) -> list[str]:
@@ -66,7 +67,9 @@ def _current(work: TableRows, key: ForeignKey) -> list[str]:
     return [name for name, value, _ in marked if value is None or said("current", name)]
 
 
-def _number_rows(work: TableRows, key: ForeignKey, numbers: list[str], flags: list[str]) -> None:
+def _number_rows(
+    work: TableRows, key: ForeignKey, numbers: list[str], flags: list[str], periods: set[str]
+) -> None:
     """Number the rows of a parent in the order of their dates, and let its last one be current."""
     numbers = [name for name in numbers if name in work.columns]
     dates, groups = _dates(work), work.parents[key.name]
@@ -81,8 +84,20 @@ def _number_rows(work: TableRows, key: ForeignKey, numbers: list[str], flags: li
         rows = rows[np.lexsort((points, groups[rows]))]
         for name in flags if dates and len(rows) else ():
             if name in work.columns and work.table.column(name).type.base == "bool":
-                current = _meets(work, [(name, "true", True)])
+                old = _meets(work, [(name, "true", True)])
+                current, places = old.copy(), np.arange(work.rows)
                 current[rows] = _last(work, current[rows], starts(groups[rows]))
+                new, lost = np.flatnonzero(current & ~old), np.flatnonzero(old & ~current)
+                # It exchanges what a rule says beside the flag with the one before.
+                other = np.full(groups.max() + 1, np.argmax(old))
+                other[groups[lost]] = lost
+                places[new] = other[groups[new]]
+                other[groups[new]] = new
+                places[lost] = other[groups[lost]]
+                ruled = (r.columns for r in work.table.rules if r.kind == "combination")
+                beside = {*chain(*(names for names in ruled if name in names))}
+                for one in (beside & work.columns.keys()) - work.table.key_columns - periods:
+                    work.columns[one] = work.columns[one].take(pa.array(places))
                 work.columns[name] = pa.array(current)
 
 
