@@ -274,8 +274,10 @@ WHERE p.partrelid = ANY(%(relations)s::pg_catalog.oid[]) AND p.partstrat IN ('l'
 ORDER BY p.partrelid
 """
 
+#: With EXCLUDE of partitions.
 INDEXES: LiteralString = """
-SELECT i.indrelid::bigint AS relation, c.relname AS name, i.indisunique AS is_unique,
+SELECT own.root::bigint AS relation, c.relname AS name, i.indisunique AS is_unique,
+  pg_catalog.pg_get_partition_constraintdef(i.indrelid) AS within,
   i.indisprimary AS is_primary, i.indisvalid AS valid, i.indisexclusion AS exclusion,
   coalesce((SELECT pg_catalog.pg_get_constraintdef(k.oid) FROM pg_catalog.pg_constraint k
     WHERE k.conindid = i.indexrelid AND k.contype <> 'f' AND i.indisexclusion),
@@ -289,7 +291,9 @@ SELECT i.indrelid::bigint AS relation, c.relname AS name, i.indisunique AS is_un
         JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.n
         WHERE k.p <= i.indnkeyatts AND k.n > 0 ORDER BY k.p) AS columns
 FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid
-WHERE i.indrelid = ANY(%(relations)s::pg_catalog.oid[])
+CROSS JOIN coalesce(pg_catalog.pg_partition_root(i.indrelid)::pg_catalog.oid, i.indrelid) own(root)
+WHERE own.root = ANY(%(relations)s::pg_catalog.oid[])
+  AND (own.root = i.indrelid OR i.indisexclusion AND NOT c.relispartition)
 ORDER BY i.indrelid, c.relname
 """
 

@@ -14,6 +14,7 @@ from privbench.postgres.patterns import TableChoice
 from privbench.postgres.types import Types
 from privbench.postgres.unfinished import refuse_unfinished
 from privbench.rules.facts import with_rules
+from privbench.rules.parse import stated
 from privbench.schema import (
     Check,
     Column,
@@ -295,7 +296,7 @@ class _Reader:
             name=self.names[oid],
             primary_key=next((unique for unique in uniques if unique.primary), None),
             uniques=tuple(unique for unique in uniques if not unique.primary),
-            indexes=tuple(_index(index) for index in indexes),
+            indexes=tuple({item.definition: item for item in map(_index, indexes)}.values()),
             kind=row.kind,
             partitions=tuple(sorted(self.names[leaf] for leaf in self.leaves[oid])),
             partition_key=row.partition_key,
@@ -376,11 +377,15 @@ def _by_relation(rows: Iterable[Any]) -> defaultdict[int, list[Any]]:
 
 
 def _index(row: Any) -> Index:
+    """An index; one of a partition for one value is the table's, for rows of equal values."""
+    rules = (rule for rule in stated(row.within or "")[0] if len(rule.values or ()) == 1)
+    alike = [name for rule in rules for name in rule.columns]
+    more = "".join(f"{quoted(name)} WITH =, " for name in alike)
     return Index(
         name=row.name,
-        definition=row.definition,
+        definition=row.definition.replace("(", f"({more}", 1),
         unique=row.is_unique,
-        columns=tuple(row.columns),
+        columns=(*alike, *row.columns),
         predicate=row.predicate,
         has_expressions=row.has_expressions,
     )

@@ -13,7 +13,7 @@ from privbench.errors import AccessDenied, SchemaError
 from privbench.postgres import binaries
 from privbench.postgres.connect import connect
 from privbench.postgres.introspect import check_access, introspect
-from privbench.rules.facts import BOUNDS, column_rules
+from privbench.rules.facts import BOUNDS, column_rules, exclusions
 from privbench.rules.texts import unkept_checks
 from privbench.schema import TableName
 
@@ -280,3 +280,23 @@ def test_introspect_takes_a_key_for_one_to_one_where_a_unique_compares_as_it_doe
     with connect(dsn) as connection:
         (key,) = introspect(connection).table("c").foreign_keys
     assert key.unique == unique
+
+
+def test_introspect_takes_what_a_partition_excludes_for_the_whole_tables(make_database):
+    """Of rows with the partition's one value, once for all of its kind, and not its copies."""
+    dsn = make_database(
+        "CREATE TABLE stay (hall text, a date, b date, paid bool) PARTITION BY LIST (hall);"
+        "CREATE TABLE north PARTITION OF stay FOR VALUES IN ('n') PARTITION BY RANGE (a);"
+        "CREATE TABLE low PARTITION OF north FOR VALUES FROM (MINVALUE) TO ('2024-01-01');"
+        "CREATE TABLE south PARTITION OF stay FOR VALUES IN ('s');"
+        "CREATE TABLE other PARTITION OF stay DEFAULT;"
+        "ALTER TABLE low ADD EXCLUDE USING gist (daterange(a, b) WITH &&) WHERE (paid);"
+        "ALTER TABLE south ADD EXCLUDE USING gist (daterange(a, b) WITH &&) WHERE (paid);"
+        "ALTER TABLE other ADD EXCLUDE USING gist (daterange(a, b) WITH &&)"
+    )
+    with connect(dsn) as connection:
+        listed = list(exclusions(introspect(connection).table("stay")))
+    assert listed == [
+        (("hall",), ("a", "b"), False, (("paid", "true", True),)),
+        ((), ("a", "b"), False, ()),
+    ]

@@ -1,6 +1,6 @@
 """EXCLUDE constraints, keys WITHOUT OVERLAPS and PERIOD keys: rows are inserted one by one.
 
-Rows are made so that they keep apart; one that conflicts with another all the same is left out.
+Rows are made so that periods keep apart. One that conflicts all the same is shifted, or left out.
 
 What a PERIOD key refers to is never modelled: its columns come as placeholders, and every row gets
 a target here. That is one whose periods hold the row's own period, else any target, and the row's
@@ -36,6 +36,13 @@ ORDER BY own.part IS NOT NULL, k.conname, own.schema, own.name
 """
 #: A deferred constraint cannot say which row conflicts.
 _DEFERRED = re.compile(r" DEFERRABLE(?: INITIALLY DEFERRED)?\Z")
+_COMPARED = re.compile(r'"?([^"(), ]+)"? WITH ')
+#: How values are shifted, by type.
+_STEPS = {
+    **dict.fromkeys(("int2", "int4", "int8"), "+ step"),
+    **dict.fromkeys(("text", "varchar"), "|| step"),
+    **dict.fromkeys(("box", "circle", "path"), "+ pg_catalog.point(step, 0)"),
+}
 _STAGE = sql.Identifier("pg_temp", "privbench rows")
 _PLACE = sql.Identifier("pg_temp", "privbench place")
 #: Temporary table of the periods of a PERIOD key's targets; adjoining ones of one target are one.
@@ -271,9 +278,18 @@ def _insert_again(clone: TargetTables, item: Exclusion) -> None:
     clone.run("DROP TABLE {}", _STAGE)
 
 
+def _shift(item: Exclusion) -> sql.Composable | None:
+    """PL/pgSQL that shifts the last column of a constraint in the row ``r``, if it may change."""
+    *_, name = ["", *_COMPARED.findall(item.definition)]
+    free = {c.name: c.type.base for c in item.table.columns if rows.is_free(item.table, c.name)}
+    step = _STEPS.get(free.get(name, ""))
+    return build("{0} := {0} {1};", sql.Identifier("r", name), rows.raw(step)) if step else None
+
+
 def _program(item: Exclusion, columns: Sequence[str]) -> sql.Composed:
     """PL/pgSQL that puts the staged rows in, where they are or in other places."""
     row = sql.SQL("r")
+    moving = item.key.moving() if item.key else _shift(item)
     return build(
         "#variable_conflict use_column\n"
         "DECLARE r record; old record; turn int; step int; done int;"
@@ -298,7 +314,7 @@ def _program(item: Exclusion, columns: Sequence[str]) -> sql.Composed:
             " GET DIAGNOSTICS done = ROW_COUNT;",
             *(item.place, columns, [sql.Identifier("r", name) for name in columns]),
         ),
-        tries=_TRIES if item.key else 0,
+        tries=_TRIES if moving else 0,
         reach=_REACH,
-        moved=item.key.moving() if item.key else rows.NOTHING,
+        moved=moving or rows.NOTHING,
     )

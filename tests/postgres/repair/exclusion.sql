@@ -25,6 +25,20 @@ VALUES (1, 1), (2, 1), (3, 2)
 SELECT count(*) FROM slot
 --> 2
 
+-- case: numbers, texts and shapes that exclude each other are shifted
+CREATE TABLE spot (
+  n smallint, code varchar(6), area circle, live boolean, EXCLUDE USING gist (area WITH &&),
+  EXCLUDE USING btree (n WITH =) WHERE (live), EXCLUDE USING hash (code WITH =)
+);
+-- rows: spot (n, code, area, live)
+SELECT i / 3, 'x' || i / 2, circle(point(i / 4, 0), 2), i % 2 = 0 FROM generate_series(0, 59) i
+-- deleted: {}
+-- then:
+SELECT count(*), count(*) FILTER (WHERE live), count(DISTINCT n) FILTER (WHERE live) FROM spot
+--> 60, 30, 30
+SELECT count(DISTINCT code), max(radius(area)), bool_and(n < 60 OR live) FROM spot
+--> 60, 2, True
+
 -- case: what one partition alone excludes
 -- What nobody speaks of stays as it was.
 CREATE TABLE stay (hall text NOT NULL, a int NOT NULL, b int NOT NULL) PARTITION BY LIST (hall);
