@@ -275,6 +275,23 @@ def test_periods_under_exclude_keep_apart(name, days):
     assert name == "valid" or min(a for _, a, _ in found) >= date(1970, 1, 1)
 
 
+def test_versions_of_a_usual_length_keep_it_without_gaps():
+    """Half of them last 30 days; where they begin follows, but for the first of each."""
+    g, rows = np.random.default_rng(6), 300
+    begin = g.integers(0, 3000, rows)
+    end = begin + np.where(np.arange(rows) % 2, 30, g.integers(1, 300, rows))
+    low, high = (pa.array(day.astype(np.int32)).cast(pa.date32()) for day in (begin, end))
+    definition = GIST.format("daterange(valid_from, valid_to)")
+    columns = {"valid_from": (DATE,), "valid_to": (DATE, True)}
+    values = dict(zip(columns, (low, high), strict=True))
+    found = [
+        (room, a.as_py(), b.as_py())
+        for room, a, b in of_rooms(definition, columns, values, rows=rows)
+    ]
+    assert sum((b - a).days == 30 for _, a, b in found) >= rows / 2
+    assert all(a[2] == b[1] for a, b in pairwise(sorted(found)) if a[0] == b[0])
+
+
 def bounds(text):
     days = text.replace('"', "")[1:-1].split(",")
     return [date.fromisoformat(day) if day else None for day in days]
