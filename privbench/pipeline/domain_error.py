@@ -161,6 +161,7 @@ def range_loss(need: BoundsNeed | PartNeed, size: Size, sd: Floats) -> Floats:
     lost, scales = max(math.log(max(size.rows, 1.0)) - 1.0, 0.5), size.weight / np.minimum(sd, 1e12)
     if isinstance(need, StepNeed):
         lost /= 3 * _ROUND if need.sizes else 3
+        scales = scales / 2 if need.chances else scales  # Few rows may have a date.
         return np.asarray(lost * np.interp(scales, _STEP_SCALES, _STEP_ERRORS), np.float64)
     lost /= 3 if need.named else 1
     return np.asarray(lost * np.interp(scales, _SCALES, _ERRORS), np.float64)

@@ -226,12 +226,10 @@ def _dependent(
 
 
 def _rare(group: RuleGroup, frequent: _Cells) -> tuple[RuleGroup, ...]:
-    """What to test of columns of which frequent cells show one value: labels may be hidden."""
-    same = [
-        n for n, cells in zip(group.columns, np.nonzero(frequent), strict=True) if not np.ptp(cells)
-    ]
-    rest = group.part({*group.labels, *same})
-    return group.halves if rest == group else (rest,) * bool(group.labels and rest.nulls)
+    """What to test of columns that have one value in frequent cells."""
+    cells = zip(group.columns, np.nonzero(frequent), strict=True)
+    rest = group.part({*group.labels, *(name for name, some in cells if not np.ptp(some))})
+    return group.halves if rest == group else (rest,) * bool(group.labels)
 
 
 def _kept(group: RuleGroup, mask: _Cells) -> _Cells:

@@ -82,22 +82,20 @@ def groups(
             yield RuleGroup(table.key, tuple(pairs[:_MOST]), near=True)
     labels = [c for c in known if c.type.kind == "e" or c.type.category in "BS"][:_MOST]
     truths = [c for c in labels if c.type.base == "bool" and (c.not_null or c.default)]
-    each = ([c.name for c in labels if names.match(snake(c.name))] for names in _STATUS)
-    states, kinds = (some[:1] for some in each)
-    status = [*states, *kinds]
+    each = [[c.name for c in labels if names.match(snake(c.name))] for names in _STATUS]
+    status = [name for some in each for name in some[:1]]
     rest = [c for c in table.columns if c in known or c.name in references]
     nulls = [c.name for c in rest if not (c.not_null or c.default or c.name in status)]
     for at in range(0, max(len(nulls) - 1, bool(nulls)), _FEW - 1):
         block = tuple(nulls[at : at + _FEW])
-        # A kind may say nothing of what a truth value decides.
-        truth = [] if states else [c.name for c in truths if c.not_null][:_FEW]
+        truth = [] if each[0] else [c.name for c in truths if c.not_null][:_FEW]
         for name in (*status, *truth):
             yield RuleGroup(table.key, labels=(name,), nulls=block, said=name in status)
-        if len(block) > 1 and not states:
+        if len(block) > 1 and not each[0]:
             yield RuleGroup(table.key, nulls=block)
     alike = groupby([c.name for c in truths], lambda name: snake(name).partition("_")[0])
-    prefixed = [tuple(names) for _, names in alike]
-    for flags in (*prefixed, tuple(some[0] for some in prefixed if not some[1:])):
+    kinds = [tuple(names) for _, names in alike]
+    for flags in (*kinds, tuple(kind[0] for kind in kinds if not kind[1:])):
         if 1 < len(flags) <= _FEW:
             yield RuleGroup(table.key, labels=flags)
     within = [whole(rf"(\w+_|)({one}) \1({other})") for one, other in packaged("names")["within"]]

@@ -144,13 +144,14 @@ def test_names_say_since_when_a_row_is_there(name, dates, found):
     assert creation_date(table(name, *(col(each, DATE) for each in dates.split()))) == found
 
 
-@pytest.mark.parametrize("begin", ["valid_from", "booked_from"])
-@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.parametrize(
+    ("begin", "first"), [("valid_from", 0), ("from_ts", 1), ("booked_from", 0), ("booked_from", 1)]
+)
 def test_versions_follow_each_other_and_positions_have_no_gaps(begin, first):
     """Bookings of one room leave gaps; versions of one badge do not, where one is current."""
     g, end = np.random.default_rng(3), begin.replace("from", "to")
     text = "CREATE UNIQUE INDEX i ON t USING btree (badge) WHERE is_current"
-    indexes = (Index("i", text, True, ("badge",), "is_current"),) if begin == "valid_from" else ()
+    indexes = (Index("i", text, True, ("badge",), "is_current"),) if begin != "booked_from" else ()
     history = table(
         "history",
         *(col("id"), col("badge"), col("version"), col(begin, DATE), col(end, DATE, null=True)),
@@ -273,6 +274,23 @@ def test_periods_under_exclude_keep_apart(name, days):
         kept = Counter((b - a).days for _, a, b in found if b)
         assert sum((kept & Counter(length.tolist())).values()) > 0.9 * rows
     assert name == "valid" or min(a for _, a, _ in found) >= date(1970, 1, 1)
+
+
+def test_versions_of_a_usual_length_keep_it_without_gaps():
+    """Half of them last 30 days; where they begin follows, but for the first of each."""
+    g, rows = np.random.default_rng(6), 300
+    begin = g.integers(0, 3000, rows)
+    end = begin + np.where(np.arange(rows) % 2, 30, g.integers(1, 300, rows))
+    low, high = (pa.array(day.astype(np.int32)).cast(pa.date32()) for day in (begin, end))
+    definition = GIST.format("daterange(valid_from, valid_to)")
+    columns = {"valid_from": (DATE,), "valid_to": (DATE, True)}
+    values = dict(zip(columns, (low, high), strict=True))
+    found = [
+        (room, a.as_py(), b.as_py())
+        for room, a, b in of_rooms(definition, columns, values, rows=rows)
+    ]
+    assert sum((b - a).days == 30 for _, a, b in found) >= rows / 2
+    assert all(a[2] == b[1] for a, b in pairwise(sorted(found)) if a[0] == b[0])
 
 
 def bounds(text):

@@ -374,3 +374,13 @@ def test_steps_of_integers_are_asked_for_where_they_are_cheap():
         groups = turn.last(turn.sizes({}), {}).values()
         asked.append({need.attribute for group in groups for need, _ in group if need})
     assert asked == [{"n", "t"}, {"n", "t", "i"}]
+
+
+def test_steps_of_dates_are_asked_for_more_closely_than_those_of_numbers():
+    """A tenth of the rows may have a date: its step was hidden at the price of the others."""
+    number = StepNeed("number", range(3))
+    date = StepNeed("date", range(3), chances=((1.0, 0.0), (0.5, 0.5)))
+    turn = rounds(planned({"a": [numbers("n"), number, date]}), 5_000)
+    groups = turn.last(turn.sizes({}), {}).values()
+    amounts = {need.attribute: item.amount for group in groups for need, item in group if need}
+    assert amounts["date"] > 1.5 * amounts["number"]

@@ -30,19 +30,20 @@ def put_in_sequence(work: TableRows) -> None:
     """
     done = set[tuple[str, ...]]()
     keys = [key for key in work.table.foreign_keys if key.name in work.referred]
+    for key in keys:
+        _number_rows(work, key)
     for same, names, closed, where in exclusions(work.table):
         counted = any(_numbers(work, key) for key in keys if {*key.columns} == {*same})
         seamless = said("versions", names[0]) or counted
         _put_apart(work, names, same, closed, where, seamless=seamless)
         done.add(names)
     for key in keys:
-        numbers, current = _numbers(work, key), _current(work, key)
         for pair in (order.columns for order in orders(work.table)):
-            if said("versions", pair[0]) and (numbers or current) and pair not in done:
+            agree = _numbers(work, key) or _current(work, key)
+            if said("versions", pair[0]) and agree and pair not in done:
                 day = work.table.column(pair[0]).type.base == "date"
                 _put_apart(work, pair, key.columns, day, (), seamless=True)
                 done.add(pair)
-        _number_rows(work, key, numbers, current, {*chain(*done)})
 
 
 def _dates(work: TableRows) -> list[str]:
@@ -67,11 +68,9 @@ def _current(work: TableRows, key: ForeignKey) -> list[str]:
     return [name for name, value, _ in marked if value is None or said("current", name)]
 
 
-def _number_rows(
-    work: TableRows, key: ForeignKey, numbers: list[str], flags: list[str], periods: set[str]
-) -> None:
+def _number_rows(work: TableRows, key: ForeignKey) -> None:
     """Number the rows of a parent in the order of their dates, and let its last one be current."""
-    numbers = [name for name in numbers if name in work.columns]
+    numbers = [name for name in _numbers(work, key) if name in work.columns]
     dates, groups = _dates(work), work.parents[key.name]
     for by in [*dates, *numbers][:1]:
         rows = np.flatnonzero((groups >= 0) & finite(work.columns[by]) & work.alive)
@@ -82,21 +81,18 @@ def _number_rows(
             if space is not None and not space.values:
                 work.move(space, rows, ranks(groups[rows], points) + start)
         rows = rows[np.lexsort((points, groups[rows]))]
-        for name in flags if dates and len(rows) else ():
+        for name in _current(work, key) if dates and len(rows) else ():
             if name in work.columns and work.table.column(name).type.base == "bool":
-                old = _meets(work, [(name, "true", True)])
-                current, places = old.copy(), np.arange(work.rows)
+                before = _meets(work, [(name, "true", True)])
+                current, places = before.copy(), np.arange(work.rows)
                 current[rows] = _last(work, current[rows], starts(groups[rows]))
-                new, lost = np.flatnonzero(current & ~old), np.flatnonzero(old & ~current)
-                # It exchanges what a rule says beside the flag with the one before.
-                other = np.full(groups.max() + 1, np.argmax(old))
-                other[groups[lost]] = lost
-                places[new] = other[groups[new]]
-                other[groups[new]] = new
-                places[lost] = other[groups[lost]]
+                # What a rule says beside the flag goes with it.
+                new, lost = rows[(current > before)[rows]], rows[(before > current)[rows]]
+                both = min(len(new), len(lost))
+                places[new[:both]], places[lost[:both]] = lost[:both], new[:both]
                 ruled = (r.columns for r in work.table.rules if r.kind == "combination")
-                beside = {*chain(*(names for names in ruled if name in names))}
-                for one in (beside & work.columns.keys()) - work.table.key_columns - periods:
+                beside = {*chain(*(some for some in ruled if name in some))}
+                for one in beside & work.columns.keys() - work.table.key_columns:
                     work.columns[one] = work.columns[one].take(pa.array(places))
                 work.columns[name] = pa.array(current)
 
@@ -186,6 +182,7 @@ def _put_apart(
         return
     begin, end, open_, group = begin[rows], end[rows], open_[rows], group[rows]
     first = starts(group)
+    group = np.cumsum(first) - 1
     if scale is None and not open_.any():
         # Without NULL, an open end is a date that many versions share, as the last of a type.
         shared = end == end.max()
@@ -193,11 +190,14 @@ def _put_apart(
     length, unit = np.maximum(end - begin, 1), max(int(np.gcd.reduce(begin - begin[0])), 1)
     length[open_] = unit if open_.all() else work.rng.choice(length[~open_], open_.sum())
     least, most = int(begin.min()), int((begin + length).max())
-    if seamless:
+    # Usual lengths are kept.
+    usual = np.unique(length[~open_], return_counts=True)[1].max(initial=0) > len(rows) / 5
+    if seamless and not usual:
         begin = laid_out(begin, np.full_like(begin, unit), group, least, most + unit)
         length = np.where(np.roll(first, -1), length, np.roll(begin, -1) - begin)
     else:
-        total = np.add.reduceat(length, np.flatnonzero(first))[np.cumsum(first) - 1]
+        begin = begin[first][group] if seamless else begin
+        total = np.add.reduceat(length, np.flatnonzero(first))[group]
         part = np.minimum((most - least) / total, 1)
         length = np.maximum((length * part).astype(np.int64), 1)
         begin = laid_out(begin, length, group, least, most)
