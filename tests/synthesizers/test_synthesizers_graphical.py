@@ -11,6 +11,7 @@ from private_tables import private_database
 from privbench.domain import Domain
 from privbench.errors import ConfigError, ModelError
 from privbench.learning.graphical import herding
+from privbench.learning.graphical.sets import exchanged
 from privbench.learning.graphical.table_model import Factor, TableModel
 from privbench.learning.graphical.tilting import Marginal, tilts_for
 from privbench.learning.synthetic import Parts
@@ -65,6 +66,23 @@ def test_labels_come_together_in_an_owner_as_before(begin, accounting):
     of_staff = drawn["people"].codes["staff"][whose] == 1
     roles = [np.mean(roles == 0) for roles in (role[staff[owner] == 1], after["role"][of_staff])]
     assert roles[1] == pytest.approx(roles[0], abs=0.06)
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_owners_exchange_labels_alone_unless_rows_hang_on_them(tied):
+    """Roles 0 and 1 come together; a home that owners share stays, a grade goes with its role."""
+    g, sizes = np.random.default_rng(1), np.full(600, 2)
+    role = g.integers(0, 4, 1200)
+    codes = {"role": role, "home": np.repeat(g.integers(0, 5, 600), 2), "grade": role}
+    groups, law = np.arange(4), np.where(g.random(1200) < 0.5, 0, 2)[:600]
+    follows = Factor(2, (0,), (groups,), groups, np.eye(4), np.full(4, 0.25))
+    wanted = sets_of(np.repeat(range(600), 2), np.column_stack([law, law + 1]).ravel())[:4, :4]
+    given = ([("role", 0.0, wanted / 600)], [follows] if tied else [], codes, {}, sizes)
+    after = exchanged(*given, np.random.default_rng(2))
+    found = sets_of(np.repeat(range(600), 2), after["role"])[:4, :4]
+    assert np.abs(found - wanted).max() < 40
+    assert (after["grade"] == after["role"]).all() == tied
+    assert (after["home"][::2] == after["home"][1::2]).all() != tied
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 """Sets: which labels of a column come together among the rows of one owner (`PresencePairs`).
 
-Rows are drawn without them, then exchanged between owners by Metropolis steps. Their law is the
-table's model times exp(λ) for each label and each two that an owner has; the λ follow what is
-missing of released presences (Robbins and Monro 1951).
+Rows are drawn without them, then owners exchange labels by Metropolis steps, or rows that these
+hang on. Their law is the table's model times exp(λ) for each label and each two that an owner has;
+the λ follow what is missing of released presences (Robbins and Monro 1951).
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from privbench.arrays import Floats, Ints, Rng
 from privbench.domain import Codes
 from privbench.learning.graphical.table_model import Factor
 
-#: Least and most sweeps, exchanges between; the first step of λ, and the largest.
-LEAST, SWEEPS, EXCHANGES, STEP, MOST = 100, 600, 2**20, 0.15, 20.0
+#: Least and most sweeps, exchanges between; first step of λ, and the largest; least taken.
+LEAST, SWEEPS, EXCHANGES, STEP, MOST, FREE = 100, 600, 2**20, 0.15, 20.0, 0.05
 
 #: A column, whose first cells are labels; the power of its entries by which an owner counts; and
 #: means over owners of what `PresencePairs` counts.
@@ -48,28 +48,22 @@ def exchanged(
     numbers: Rng,
 ) -> dict[str, Codes]:
     """A table's columns after exchanges between owners of these sizes."""
-    factors = [factor for factor in factors if {*context} & {*factor.parents}]
-    columns = dict(enumerate(codes.values())) | dict(context)
+    columns = dict(enumerate(map(np.copy, codes.values()))) | {**context}
+    moves = {list(codes).index(name) for name, *_ in laws}
     owners, sizes = len(sizes), sizes[sizes > 0]
     starts = np.cumsum(sizes) - sizes
     parts = [
-        (
-            power,
-            owners * law,
-            np.zeros((len(law) + 1,) * 2),
-            *counted(codes[name], len(law), sizes),
-        )
+        (power, owners * law, np.pad(0 * law, (0, 1)), *counted(codes[name], len(law), sizes))
         for name, power, law in laws
     ]
-    half, at = min(len(sizes) // 2, int((sizes > 1).sum())), np.arange(len(columns[0]))
+    half = min(len(sizes) // 2, int((sizes > 1).sum()))
     each, sweeps = np.arange(2 * half), min(SWEEPS, LEAST + EXCHANGES // max(half, 1))
     for sweep in range(sweeps if half else 0):
         # Of two owners one has several rows.
         chosen = numbers.permutation(len(sizes))
         chosen = chosen[np.argsort(sizes[chosen] < 2, kind="stable")][: 2 * half]
-        place = starts[chosen] + (numbers.random(2 * half) * sizes[chosen]).astype(np.int64)
-        mine, other = at[place], np.roll(at[place], half)
-        gain = np.zeros(2 * half)
+        mine = starts[chosen] + (numbers.random(2 * half) * sizes[chosen]).astype(np.int64)
+        other, gain = np.roll(mine, half), np.zeros(2 * half)
         for power, wanted, lambdas, labels, counts in parts:
             present = presences(counts, power)
             off = (wanted - present) / (np.maximum(wanted, present) + 1.0)
@@ -82,13 +76,20 @@ def exchanged(
             gain += goes * (lambdas[lost, lost] - pull[each, lost])
             gain -= 2 * comes * goes * lambdas[lost, won]
         for factor, (row, sign) in product(factors, ((other, 1.0), (mine, -1.0))):
-            cells = {p: columns[p][place if p in context else row] for p in factor.parents}
-            groups = factor.groups[columns[factor.column][row]]
-            chances = factor.table[factor.index(cells, 2 * half), groups]
-            gain += sign * np.log(np.maximum(chances, 1e-9))
+            places = {factor.column, *factor.parents}
+            if places & moves and places - moves:
+                cells = {p: columns[p][row if p in moves else mine] for p in places}
+                groups = factor.groups[cells[factor.column]]
+                chances = factor.table[factor.index(cells, 2 * half), groups]
+                gain += sign * np.log(np.maximum(chances, 1e-9))
         taken = np.tile(np.log(numbers.random(half)) < gain[:half] + gain[half:], 2)
-        at[place[taken]] = other[taken]
+        if not sweep and (taken & (lost != won)).mean() < FREE:
+            moves = {*range(len(codes))}
+        mine, other = mine[taken], other[taken]
         for *_, labels, counts in parts:
-            counts[chosen[taken], labels[mine[taken]]] -= 1
-            counts[chosen[taken], labels[other[taken]]] += 1
-    return {name: held[at] for name, held in codes.items()}
+            counts[chosen[taken], labels[mine]] -= 1
+            counts[chosen[taken], labels[other]] += 1
+            labels[mine] = labels[other]
+        for place in moves:
+            columns[place][mine] = columns[place][other]
+    return {name: columns[place] for place, name in enumerate(codes)}
