@@ -274,7 +274,6 @@ WHERE p.partrelid = ANY(%(relations)s::pg_catalog.oid[]) AND p.partstrat IN ('l'
 ORDER BY p.partrelid
 """
 
-#: With EXCLUDE of partitions.
 INDEXES: LiteralString = """
 SELECT own.root::bigint AS relation, c.relname AS name, i.indisunique AS is_unique,
   pg_catalog.pg_get_partition_constraintdef(i.indrelid) AS within,

@@ -378,8 +378,8 @@ def _by_relation(rows: Iterable[Any]) -> defaultdict[int, list[Any]]:
 
 def _index(row: Any) -> Index:
     """An index; one of a partition for one value is the table's, for rows of equal values."""
-    rules = (rule for rule in stated(row.within or "")[0] if len(rule.values or ()) == 1)
-    alike = [name for rule in rules for name in rule.columns]
+    rules = stated(row.within or "")[0]
+    alike = [rule.columns[0] for rule in rules if len(rule.values or ()) == 1]
     more = "".join(f"{quoted(name)} WITH =, " for name in alike)
     return Index(
         name=row.name,

@@ -36,13 +36,8 @@ ORDER BY own.part IS NOT NULL, k.conname, own.schema, own.name
 """
 #: A deferred constraint cannot say which row conflicts.
 _DEFERRED = re.compile(r" DEFERRABLE(?: INITIALLY DEFERRED)?\Z")
-_COMPARED = re.compile(r'"?([^"(), ]+)"? WITH ')
-#: How values are shifted, by type.
-_STEPS = {
-    **dict.fromkeys(("int2", "int4", "int8"), "+ step"),
-    **dict.fromkeys(("text", "varchar"), "|| step"),
-    **dict.fromkeys(("box", "circle", "path"), "+ pg_catalog.point(step, 0)"),
-}
+#: Shifts by type category.
+_STEPS = {"N": "+ step", "S": "|| step", "G": "+ pg_catalog.point(step, 0)"}
 _STAGE = sql.Identifier("pg_temp", "privbench rows")
 _PLACE = sql.Identifier("pg_temp", "privbench place")
 #: Temporary table of the periods of a PERIOD key's targets; adjoining ones of one target are one.
@@ -279,15 +274,15 @@ def _insert_again(clone: TargetTables, item: Exclusion) -> None:
 
 
 def _shift(item: Exclusion) -> sql.Composable | None:
-    """PL/pgSQL that shifts the last column of a constraint in the row ``r``, if it may change."""
-    *_, name = ["", *_COMPARED.findall(item.definition)]
-    free = {c.name: c.type.base for c in item.table.columns if rows.is_free(item.table, c.name)}
-    step = _STEPS.get(free.get(name, ""))
+    """PL/pgSQL that shifts the last column of a constraint in the row ``r``."""
+    *_, name = ["", *re.findall(r'"?([^"(), ]+)"? WITH ', item.definition)]
+    free = {c.name: c.type for c in item.table.columns if rows.is_free(item.table, c.name)}
+    step = _STEPS.get(free[name].category) if name in free else None
     return build("{0} := {0} {1};", sql.Identifier("r", name), rows.raw(step)) if step else None
 
 
 def _program(item: Exclusion, columns: Sequence[str]) -> sql.Composed:
-    """PL/pgSQL that puts the staged rows in, where they are or in other places."""
+    """PL/pgSQL that puts the staged rows in, where they are or elsewhere."""
     row = sql.SQL("r")
     moving = item.key.moving() if item.key else _shift(item)
     return build(
@@ -299,8 +294,8 @@ def _program(item: Exclusion, columns: Sequence[str]) -> sql.Composed:
         " step := floor(random() * 2 ^ (turn % {reach}));"
         # A row that has moved may belong to no partition, or be beyond what its type holds.
         " BEGIN IF turn > 0 THEN {moved} END IF; IF {held} THEN {insert} END IF;"
-        " EXCEPTION WHEN check_violation OR data_exception THEN done := 0; END;"
-        " turn := turn + 1; END LOOP;"
+        " EXCEPTION WHEN check_violation OR data_exception OR undefined_function THEN done := 0;"
+        " END; turn := turn + 1; END LOOP;"
         " IF done > 0 THEN placed := placed + 1; moved := moved + (turn > 1)::int; END IF;"
         " END LOOP; END",
         table=item.own,

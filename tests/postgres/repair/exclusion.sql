@@ -30,9 +30,12 @@ CREATE TABLE spot (
   n smallint, code varchar(6), area circle, live boolean, EXCLUDE USING gist (area WITH &&),
   EXCLUDE USING btree (n WITH =) WHERE (live), EXCLUDE USING hash (code WITH =)
 );
+CREATE TABLE field (edge polygon, EXCLUDE USING gist (edge WITH &&));
+-- rows: field (edge)
+SELECT polygon(box(point(i / 2, 0), point(i / 2 + 0.5, 1))) FROM generate_series(0, 5) i
 -- rows: spot (n, code, area, live)
 SELECT i / 3, 'x' || i / 2, circle(point(i / 4, 0), 2), i % 2 = 0 FROM generate_series(0, 59) i
--- deleted: {}
+-- deleted: {"public.field": 3}
 -- then:
 SELECT count(*), count(*) FILTER (WHERE live), count(DISTINCT n) FILTER (WHERE live) FROM spot
 --> 60, 30, 30
