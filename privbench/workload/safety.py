@@ -199,7 +199,7 @@ def replayed(query: WorkloadQuery) -> tuple[WorkloadQuery, str]:
     could be compared by: so the query is run without its locking clauses, and that of EXPLAIN.
     What is left is judged like any text. A text that cannot be read stays as it is.
 
-    >>> query, words = replayed(Query("q", "SELECT a FROM t FOR UPDATE OF t SKIP LOCKED"))
+    >>> query, words = replayed(WorkloadQuery("q", "SELECT a FROM t FOR UPDATE OF t SKIP LOCKED"))
     >>> query.sql, words
     ('SELECT a FROM t', 'FOR UPDATE OF t SKIP LOCKED')
     """
