@@ -30,9 +30,11 @@ def counted(cells: Codes, labels: int, sizes: Ints) -> tuple[Ints, Ints]:
 
 def presences(counts: Ints, power: float) -> Floats:
     """What `PresencePairs` counts of `counted` rows, as a matrix."""
-    held = (counts[:, :-1] > 0).astype(float)
-    labels = held.sum(axis=1, keepdims=True)
-    return np.asarray((held * np.maximum(labels * (labels + 1) / 2, 1) ** power).T @ held)
+    held = counts[:, :-1] > 0
+    labels = np.arange(counts.shape[1])
+    each = np.maximum(labels * (labels + 1) / 2, 1) ** power
+    present = held.astype(float)
+    return np.asarray((present * each[held.sum(axis=1), None]).T @ present)
 
 
 def exchanged(
@@ -59,10 +61,9 @@ def exchanged(
         off = (wanted - present) / (np.maximum(wanted, present) + 1.0)
         lambdas[:-1, :-1] += STEP / (1 + 4 * sweep / sweeps) * off
         np.clip(lambdas, -MOST, MOST, out=lambdas)
-        lost, won = labels[place], labels[other]
-        pull = 2 * ((counts[chosen] > 0) @ lambdas)
-        comes = counts[chosen][each, won] == 0
-        goes = (counts[chosen][each, lost] == 1) & (lost != won)
+        lost, won, owned = labels[place], labels[other], counts[chosen]
+        pull = 2 * ((owned > 0) @ lambdas)
+        comes, goes = owned[each, won] == 0, (owned[each, lost] == 1) & (lost != won)
         gain = comes * (lambdas[won, won] + pull[each, won])
         gain += goes * (lambdas[lost, lost] - pull[each, lost])
         gain -= 2 * comes * goes * lambdas[lost, won]
