@@ -15,8 +15,8 @@ W the weight of its units, and σ the noise of an event that gets an amount ρ (
   never decides.
 * For a range: log R − 1 if W < 8 σ, a quarter of that at 16 σ, a fortieth at 40 σ, and about half
   of the latter from 640 σ on, where the ends of the range are certain. If the column's name
-  suggests a range, it is a third of this. For a step it is a third as well, at half as much weight;
-  for an integer's step a part of that (`_ROUND`).
+  suggests a range, it is a third of this. For a step it is a third as well, and a step of decimals
+  needs half as much weight; for an integer's step it is a part of that (`_ROUND`).
 * For a cycle of m places: `_CYCLE` times 0.4·m·σ/W, at most 1, which is the distance that noise of
   σ makes between two laws (TVD).
 """

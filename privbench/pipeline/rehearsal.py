@@ -55,7 +55,7 @@ from privbench.postgres.rehearsal import FALSE, PASSED, Stored, Trial, stored
 from privbench.postgres.repair.rows import TargetTables
 from privbench.postgres.statement import build, run
 from privbench.rng import generator
-from privbench.rules.facts import orders
+from privbench.rules.facts import checked_orders
 from privbench.rules.texts import column_pattern, unkept_checks
 from privbench.schema import Check, Column, Schema, Table
 
@@ -300,8 +300,7 @@ class _Search:
     def _values(self, table: Table, names: set[str]) -> dict[str, list[str | None]]:
         """Literals of surrogate rows, two values of one row in the order that CHECKs demand."""
         arrays = {name: self._array(table, name) for name in names}
-        checked = (order.columns for order in orders(table) if order.source != "name")
-        for low, high in checked:
+        for low, high in checked_orders(table):
             scale = scale_of(table.column(low).type)
             if low in arrays and high in arrays and scale == scale_of(table.column(high).type):
                 arrays[low], arrays[high] = _ordered(scale, arrays[low], arrays[high])

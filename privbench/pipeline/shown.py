@@ -69,7 +69,6 @@ class RuleTests:
             edges = {alone[key.name]: Refers(key) for key in keys if key.role != "own"}
             self._edges[table.key] = edges
             self._groups += groups(table, grids, readers, edges)
-        self._groups.sort(key=lambda group: group.near)
         load = Counter(spec.top(group.table) for group in self._groups)
         for name in {group.table for group in self._groups}:
             one = noise_sd(Histogram(name, (Whole(),)), spec, 1.0, noise.accounting)
@@ -79,8 +78,9 @@ class RuleTests:
             # Else tests would take as much as one-ways of few units need, and tell little.
             useful = worst <= share * max(load[spec.top(name)] / _GROUPS, 1)
             self._amounts[name] = sorted((share, best, worst))[1] if useful else math.inf
-        # Groups of which names say more go first.
-        told, first = sorted(self._groups, key=lambda g: not g.said), Purse(SHARE / 2 * whole)
+        # Groups of which names say more go first, and distances last.
+        told = sorted(self._groups, key=lambda group: (not group.said, group.near))
+        first = Purse(SHARE / 2 * whole)
         self._left = {name: int(weight / _UNITS) for name, weight in self._weights.items()}
         self._groups = [group for group in told if self._take(group, first)]
         # Halves of orders, and of combinations.

@@ -92,6 +92,11 @@ def orders(table: Table) -> tuple[Rule, ...]:
     return tuple(rule for rule in table.rules if rule.kind == "order")
 
 
+def checked_orders(table: Table) -> list[tuple[str, ...]]:
+    """The columns of each order that a CHECK demands."""
+    return [rule.columns for rule in orders(table) if rule.source != "name"]
+
+
 def exclusions(table: Table) -> Iterator[tuple[Names, Names, bool, tuple[TextMark, ...]]]:
     """Columns of equal rows; their period, a range or two columns, which keeps apart then.
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise, permutations
 
-from privbench.rules.facts import SHOWN, orders
+from privbench.rules.facts import SHOWN, checked_orders
 from privbench.rules.named import DATES, creation_date, named_orders, packaged, whole
 from privbench.schema import Check, Table, literal, quoted
 from privbench.words import snake
@@ -60,7 +60,7 @@ def groups(
 ) -> Iterator[RuleGroup]:
     """What a table's rows may show; ``grids`` are those modelled ``columns`` read as points."""
     known = [column for column in table.columns if column.name in columns]
-    checked = [order.columns for order in orders(table) if order.source != "name"]
+    checked = checked_orders(table)
     named = [pair for pair in named_orders(table, "spans") if pair not in checked]
     created = creation_date(table)
     for base in dict.fromkeys(c.type.base for c in known):

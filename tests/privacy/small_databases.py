@@ -163,10 +163,10 @@ def recodings(spec: DatabaseSpec) -> list[tuple[str, str, Recoding]]:
 
 
 def settled(database: PrivateDatabase) -> PrivateDatabase:
-    twin = database.copy()
+    recoded = database.copy()
     for table, attribute, recoding in recodings(database.spec):
-        twin.recode(table, attribute, recoding)
-    return twin
+        recoded.recode(table, attribute, recoding)
+    return recoded
 
 
 def queries(spec: DatabaseSpec, seed: int = 0) -> list[Query]:

@@ -159,7 +159,7 @@ def _put_apart(
     """Let periods of equal rows keep apart, or each end where the next one begins.
 
     Only the last may be without an end, in as many groups as there are such. One that begins too
-    early moves behind the one before it, or where many crowd at the end, all are shorter.
+    early moves behind the one before it, or where there is no room before the end, all are shorter.
     """
     low, high = work.table.column(names[0]), work.table.column(names[-1])
     scale, one, other = range_scale(low.type), work.space(low.name), work.space(high.name)

@@ -132,6 +132,11 @@ class TableSize:
     units: Floats | None = None  # of an owned table, units of its tree per bucket of rows (`MANY`)
 
     @property
+    def several(self) -> float:
+        """Units of several rows, of an owned table."""
+        return self.rows / 2 if self.units is None else float(self.units[2:].sum())
+
+    @property
     def owned(self) -> float:
         """Rows with an owner."""
         return max(self.rows - self.free, 0.0)
@@ -307,8 +312,7 @@ class Budget:
         size, own = self.sizes[table], self.spec.tables[table].own
         if self.learns != "pairs" or own is None or own.unique:
             return []
-        units = size.rows / 2 if size.units is None else float(size.units[2:].sum())
-        several = max(min(units, self.sizes[own.parent].weight), 1.0)
+        several = max(min(size.several, self.sizes[own.parent].weight), 1.0)
         sd = noise_sd(Histogram(own.parent, ()), self.spec, 1.0, self.accounting)
         need = float(sd / several / COARSE) ** (1 if self.accounting == "pure" else 2)
         return [(need, table, at) for at, item in enumerate(self.columns[table]) if item.varied]
@@ -318,13 +322,12 @@ class Budget:
         found, total = {}, self.total[top]
         for name in self.tree(top) if self.spec.relation.unit != "row" else ():
             size, own = self.sizes[name], self.spec.tables[name].own and self.learns == "pairs"
-            units = size.rows / 2 if size.units is None else size.units[2:].sum()
-            units /= noise_sd(Histogram(name, ()), self.spec, total * SETS, self.accounting)
+            noise = noise_sd(Histogram(name, ()), self.spec, total * SETS, self.accounting)
             for column in self.columns[name] if own and size.rows <= ROWS else ():
                 domain, labels = column.domain, column.domain.values
                 pairs = labels * (labels - 1) / 2 * (labels <= LABELS)
                 other = domain.ordered or domain.filler or isinstance(column.axis, Refers)
-                if pairs and units >= MORE + pairs and not other:
+                if pairs and size.several / noise >= MORE + pairs and not other:
                     found[name, column.name] = pairs
         each = total * min(SET, SETS / max(sum(found.values()), 1.0))
         self.sets |= {place: each * pairs for place, pairs in found.items()}

@@ -250,10 +250,12 @@ class DatabaseFit:
         if model is None:
             self._measure_one_ways(table, 1.0)
             model = self._in_pairs(table, context) if pairs else self._singly(table)
-            model = self._with_siblings(table, model, context)
-        drawn = self._drawn(table, model, context)
+            model, drawn = self._with_siblings(table, model, context)
+        else:
+            drawn = self._drawn(table, model, context)
         self.people.codes[table] = {column.name: drawn[at] for at, column in enumerate(columns)}
-        more = (old.follows, old.serial, old.sets) if old else self._times(table)
+        times = (old.follows, old.serial) if old else self._times(table)
+        sets = old.sets if old else self._sets(table)
         self.laws[table] = TableLaw(
             size.owned,
             size.free,
@@ -261,7 +263,8 @@ class DatabaseFit:
             self.spec.tables[table].keys,
             model,
             lost,
-            *more,
+            *times,
+            sets,
         )
 
     def _drawn(
@@ -272,14 +275,15 @@ class DatabaseFit:
 
     def _with_siblings(
         self, table: str, model: TableModel, context: Mapping[int, Codes]
-    ) -> TableModel:
-        """The model with the likeness of siblings."""
+    ) -> tuple[TableModel, dict[int, Codes]]:
+        """The model with the likeness of siblings, and rows that are drawn from it."""
         questions = sibling_questions(self.budget, table, self.variables[table])
         answers = dict(zip(questions, measured(self.session, [*questions.values()]), strict=True))
         own, owners = self.spec.tables[table].own, self.people.owners[table]
+        drawn = self._drawn(table, model, context)
         if own is None or owners is None or not answers:
-            return model
-        weights, drawn = self._weights(own.parent), self._drawn(table, model, context)
+            return model, drawn
+        weights = self._weights(own.parent)
         for place, factor in enumerate(model.factors):
             if (at := factor.column) in answers:
                 codes, variable = {**context, **drawn}, self.variables[table][at]
@@ -288,10 +292,10 @@ class DatabaseFit:
                 if better.likeness:
                     model = replace(model, factors=factors)
                     drawn = self._drawn(table, model, context)
-        return model
+        return model, drawn
 
-    def _times(self, table: str) -> tuple[bool, int, tuple[SetLaw, ...]]:
-        """Whether dates follow those of owners, and keys dates (`times`); and laws of sets."""
+    def _times(self, table: str) -> tuple[bool, int]:
+        """Whether a table's dates follow those of owners, and its keys dates; see `times`."""
         held = {column.name: column for column in self.columns[table]}
         unknown = Measured(None, np.zeros(3), 0.0)
         found = {FOLLOWS: replace(unknown, counts=np.array([0.0, 1.0, 0.0])), SERIAL: unknown}
@@ -302,7 +306,7 @@ class DatabaseFit:
             if axis is not None:
                 asked = one_way_questions(self.budget, table, [replace(order, axis=axis)])
                 (found[order.name],) = measured(self.session, [question for _, question in asked])
-        return follows(*found[FOLLOWS]), direction(*found[SERIAL]), self._sets(table)
+        return follows(*found[FOLLOWS]), direction(*found[SERIAL])
 
     def _sets(self, table: str) -> tuple[SetLaw, ...]:
         """The laws of sets of columns."""

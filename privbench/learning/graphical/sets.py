@@ -30,11 +30,11 @@ def counted(cells: Codes, labels: int, sizes: Ints) -> tuple[Ints, Ints]:
 
 def presences(counts: Ints, power: float) -> Floats:
     """What `PresencePairs` counts of `counted` rows, as a matrix."""
-    held = counts[:, :-1] > 0
+    present = counts[:, :-1] > 0
     labels = np.arange(counts.shape[1])
-    each = np.maximum(labels * (labels + 1) / 2, 1) ** power
-    present = held.astype(float)
-    return np.asarray((present * each[held.sum(axis=1), None]).T @ present)
+    weights = np.maximum(labels * (labels + 1) / 2, 1) ** power
+    shares = present.astype(float)
+    return np.asarray((shares * weights[present.sum(axis=1), None]).T @ shares)
 
 
 def exchanged(
@@ -62,10 +62,10 @@ def exchanged(
         lambdas[:-1, :-1] += STEP / (1 + 4 * sweep / sweeps) * off
         np.clip(lambdas, -MOST, MOST, out=lambdas)
         lost, won, owned = labels[place], labels[other], counts[chosen]
-        pull = 2 * ((owned > 0) @ lambdas)
+        joint = 2 * ((owned > 0) @ lambdas)
         comes, goes = owned[each, won] == 0, (owned[each, lost] == 1) & (lost != won)
-        gain = comes * (lambdas[won, won] + pull[each, won])
-        gain += goes * (lambdas[lost, lost] - pull[each, lost])
+        gain = comes * (lambdas[won, won] + joint[each, won])
+        gain += goes * (lambdas[lost, lost] - joint[each, lost])
         gain -= 2 * comes * goes * lambdas[lost, won]
         gain += logs[index[place], cells[other]] - logs[index[place], cells[place]]
         taken = np.tile(np.log(numbers.random(half)) < gain[:half] + gain[half:], 2)
