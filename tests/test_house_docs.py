@@ -4,15 +4,17 @@ import ast
 import inspect
 import re
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import click
 import pytest
 from click.testing import CliRunner
 
-from privbench import pipeline, plugins
+from privbench import pipeline, plugins, report
 from privbench.cli import main
 from privbench.config import Config, json_schema
+from privbench.options import CompareOptions, LoadOptions, ReplayOptions
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))
@@ -113,6 +115,27 @@ def test_python_example_calls_what_is_there():
         function = getattr(pipeline, ast.unparse(call.func).removeprefix("pipeline."))
         names = [keyword.arg for keyword in call.keywords]
         inspect.signature(function).bind(*call.args, **dict.fromkeys(names))
+
+
+@pytest.mark.parametrize(
+    ("command", "function", "kind"),
+    [
+        ("load", pipeline.load, LoadOptions),
+        ("run", pipeline.run, ReplayOptions),
+        ("compare", report.compare, CompareOptions),
+    ],
+)
+def test_fields_are_the_options_of_command_and_function(command, function, kind):
+    """Defaults too; ``run`` has no second side to run a floor on."""
+    here = {item.name: item for item in fields(kind)}
+    named = inspect.signature(function).parameters
+    assert {name: named[name].default for name in here} == {
+        name: item.default for name, item in here.items()
+    }
+    options = {option.name: option for option in COMMANDS[f"privbench {command}"].params}
+    for name in here.keys() - ({"floor"} if command == "run" else set()):
+        assert options[name].help == here[name].metadata["help"]
+        assert options[name].default == here[name].default
 
 
 PAGES = ["README.md", "CHANGELOG.md", "lab/README.md"]

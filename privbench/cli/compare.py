@@ -14,18 +14,18 @@ from privbench import pipeline
 from privbench.cli.console import LOG, echo
 from privbench.cli.metrics import metrics_option
 from privbench.cli.options import (
-    SECONDS,
     CommandState,
     Sample,
     config_option,
     fail_if_option,
-    gathered,
     lock_option,
+    options_of,
     read_config,
 )
 from privbench.display import json_lines
 from privbench.errors import DatabaseError
 from privbench.files import file_errors, write_text
+from privbench.options import CompareOptions, ReplayOptions
 
 if TYPE_CHECKING:
     from privbench.report import ComparisonDocument
@@ -33,81 +33,11 @@ if TYPE_CHECKING:
 _PRIVATE = "CONFIDENTIAL, like the report: it reads the source exactly."
 
 
-def _replayed(
-    cold: bool,
-    command_before: str | None,
-    statement: str | None,
-    functions: tuple[str, ...],
-    extensions: tuple[str, ...],
-    trust_workload: bool,
-    skip_refused: bool,
-    warmup: int | None,
-    **given: Any,
-) -> dict[str, Any]:
-    from privbench.workload.safety import Trust
-    from privbench.workload.session import Before
-
-    return {
-        "warmup": warmup if warmup is not None else int(not cold),
-        "before": Before(command_before, cold, statement),
-        "trust": Trust.of(functions, extensions, workload=trust_workload, skip=skip_refused),
-        **given,
-    }
-
-
-#: How queries are run: ``before`` each run, and ``trust`` in what they call.
-_replay_options = gathered(
-    _replayed,
-    click.option("--repeats", type=click.IntRange(1), default=3, help="Timed runs a query."),
-    click.option(
-        "--warmup",
-        type=click.IntRange(0),
-        help="Untimed runs before them.  [default: 1, with --cold 0]",
-    ),
-    click.option("--timeout", type=SECONDS, metavar="FLOAT", default=60.0, help="Seconds a run."),
-    click.option("--cold", is_flag=True, help="A new connection before each run, and no warm-up."),
-    click.option(
-        "--before",
-        "command_before",
-        metavar="CMD",
-        help="Program to run before each run, to empty caches; PRIVBENCH_SIDE names the side.",
-    ),
-    click.option(
-        "--allow-function",
-        "functions",
-        multiple=True,
-        metavar="SCHEMA.NAME",
-        help="Queries, and views that they read, may call it.",
-    ),
-    click.option(
-        "--allow-extension",
-        "extensions",
-        multiple=True,
-        metavar="NAME",
-        help="They may call what this extension brings: 'postgis'.",
-    ),
-    click.option(
-        "--trust-workload",
-        is_flag=True,
-        help="Judge none of its queries. They run in READ ONLY transactions all the same.",
-    ),
-    click.option(
-        "--skip-refused",
-        is_flag=True,
-        help="Leave out queries that do more than read, by name, and run the others.",
-    ),
-    click.option(
-        "--before-sql", "statement", metavar="SQL", help="Statement before each run: 'DISCARD ALL'."
-    ),
-)
-
-
 @click.command()
 @click.argument("workload", metavar="WORKLOAD")
 @click.option("--on", "dsn", required=True, metavar="DSN", help="The database to run it on.")
 @click.option("-o", "--output", required=True, metavar="FILE", help="Results as JSON.")
-@_replay_options
-@click.option("--explain", is_flag=True, help="Keep EXPLAIN (ANALYZE, BUFFERS) of every query.")
+@options_of(ReplayOptions, without="floor")
 @fail_if_option("'replay.errors > 0', 'replay.seconds > 60'")
 @click.pass_obj
 def run(state: CommandState, /, workload: str, dsn: str, output: str, **given: Any) -> None:
@@ -173,33 +103,13 @@ def _require_answers(side: str, statuses: Iterable[str]) -> None:
 @config_option
 @click.option("-o", "--output", required=True, metavar="DIR", help="Folder for the report.")
 @fail_if_option("'qerror.p95 > 5', 'query.qerror > 100', 'drift.qerror.p95 > 1.2'")
-@click.option("--junit", metavar="FILE", help="Gates and checks as JUnit XML.")
 @click.option(
     "--model",
     "model_path",
     metavar="MODEL",
     help="Model of the clone, for sections of the report that show it.",
 )
-@_replay_options
-@click.option(
-    "--floor/--no-floor", default=True, help="Run the source against itself in the same rounds."
-)
-@click.option(
-    "--explain/--no-explain",
-    default=True,
-    help="Compare plans and work by EXPLAIN (ANALYZE, BUFFERS).",
-)
-@click.option(
-    "--distributions/--no-distributions",
-    default=True,
-    help="Compare values, columns and sets of columns, which reads all rows of both sides.",
-)
-@click.option(
-    "--baseline",
-    metavar="FILE",
-    help="comparison.json of an earlier comparison: tells what has changed.",
-)
-@click.option("--other-workload", is_flag=True, help="Take a baseline of another workload.")
+@options_of(CompareOptions)
 @lock_option
 @metrics_option
 @click.pass_obj

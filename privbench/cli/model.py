@@ -20,17 +20,16 @@ from privbench.cli.options import (
     jobs_option,
     lock_option,
     network_option,
+    options_of,
     overwrite_option,
     release_options,
-    replace_option,
-    resumable_options,
-    scale_option,
-    seed_option,
+    sampling_options,
+    strict_option,
     synthesizer_option,
-    target_options,
 )
 from privbench.display import lines
 from privbench.errors import SchemaError, UsageError
+from privbench.options import LoadOptions
 
 if TYPE_CHECKING:
     from privbench.config import Config, TableConfig
@@ -103,8 +102,7 @@ def _choice(schemas: Any, tables: Any, excluded: Any) -> dict[str, Any]:
     help="File format.",
 )
 @gathered(_choice, choice_options)
-@scale_option
-@seed_option
+@sampling_options
 @click.option("--force", is_flag=True, help="Replace files that are there already.")
 @click.pass_obj
 def sample(state: CommandState, /, model: str, output: str, **given: Any) -> None:
@@ -130,30 +128,11 @@ def sample(state: CommandState, /, model: str, output: str, **given: Any) -> Non
 @click.command()
 @click.argument("model", metavar="MODEL")
 @click.argument("target")
-@scale_option
-@seed_option
-@replace_option
-@click.option(
-    "--trust-programs",
-    is_flag=True,
-    help="Run all of the model's DDL; without it, functions, triggers, rules and what calls them "
-    "are left out and named.",
-)
-@click.option("--schema-only", is_flag=True, help="Make the schema, without rows.")
-@click.option(
-    "--dry-run", is_flag=True, help="Make the schema and undo it: what would stop or be lost shows."
-)
-@resumable_options
+@options_of(LoadOptions)
 @network_option
 @jobs_option
-@click.option(
-    "--ledger",
-    metavar="DIR",
-    help="Directory of the ledger: what has releases in it may be a source; neither --replace nor "
-    "--resumable writes there.",
-)
 @lock_option
-@target_options
+@strict_option
 @metrics_option
 @click.pass_obj
 def load(
@@ -186,12 +165,10 @@ def load(
 @click.argument("source")
 @click.argument("target")
 @release_options
-@scale_option
-@replace_option
+@options_of(LoadOptions, "scale", "replace", "resumable", "where", "as_role")
 @click.option("-o", "--output", metavar="MODEL", help="Keep the model file here.")
 @overwrite_option
-@resumable_options
-@target_options
+@strict_option
 @metrics_option
 @click.pass_obj
 def clone(

@@ -7,10 +7,10 @@ import functools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast, get_type_hints
 
 import click
 
@@ -18,6 +18,7 @@ from privbench import __version__, pipeline
 from privbench.cli.console import LOG, reporter, show
 from privbench.display import lines, visible
 from privbench.errors import ConfigError, PrivbenchError, UsageError
+from privbench.options import LoadOptions
 from privbench.pipeline.progress import Reporter
 
 if TYPE_CHECKING:
@@ -133,6 +134,30 @@ def with_options(*options: Callable[[Any], Any]) -> Callable[[Command], Command]
     return add
 
 
+def options_of(kind: type, *names: str, without: str = "") -> Callable[[Command], Command]:
+    """Options of these fields of a dataclass of `privbench.options`; of all, if none is named."""
+    hints = get_type_hints(kind)
+    chosen = (item for item in fields(kind) if item.name in (names or hints.keys() - {without}))
+    return with_options(*(_of_field(item, hints[item.name]) for item in chosen))
+
+
+def _of_field(item: Field[Any], hint: Any) -> Callable[[Any], Any]:
+    """The option that a field describes."""
+    about = dict(item.metadata)
+    flags, least, most = about.pop("flags"), about.pop("least", None), about.pop("most", None)
+    flag = f"--{item.name.replace('_', '-')}"
+    if isinstance(item.default, bool):
+        about["is_flag"] = True
+        flag += f"/--no-{flag[2:]}" * item.default
+    elif isinstance(item.default, tuple):
+        about["multiple"] = True
+    elif hint in (int, int | None):
+        about["type"] = int if least is None else click.IntRange(least, most)
+    elif hint is float:
+        about["type"] = float if least is None else click.FloatRange(least, most)
+    return click.option(*(flags or (flag,)), item.name, default=item.default, **about)
+
+
 def gathered(
     make: Callable[..., dict[str, Any]], *options: Callable[[Any], Any]
 ) -> Callable[[Command], Command]:
@@ -195,13 +220,6 @@ jobs_option = click.option(
 )
 
 
-def _closed(context: click.Context, option: click.Parameter, where: str) -> str:
-    from privbench.privacy.workers import require_closed
-
-    require_closed(where)
-    return where
-
-
 network_option = click.option(
     "--trust-network",
     is_flag=True,
@@ -210,23 +228,6 @@ network_option = click.option(
     callback=_setting("privbench.privacy.workers:TRUST_NETWORK"),
     help="Let a Dask scheduler on another machine be reached without TLS: whoever reaches it runs "
     "programs as you, and rows and passwords cross the network in clear.",
-)
-#: Options of a command that loads, handed on as ``resumable`` and ``where``.
-resumable_options = with_options(
-    click.option(
-        "--resumable",
-        is_flag=True,
-        help="Load part by part: what was killed goes on when the command is run again.",
-    ),
-    click.option(
-        "--load-on",
-        "where",
-        metavar="WHERE",
-        default="local",
-        callback=_closed,
-        help="With --resumable, where parts are copied: local, or by a Dask scheduler as "
-        "tls://host:port.",
-    ),
 )
 config_option = click.option("-c", "--config", "config_path", metavar="FILE", help="Config (TOML).")
 identity_option = click.option(
@@ -256,15 +257,7 @@ monthly_option = click.option(
     metavar="E",
     help="Refuse a release that takes the ε of its calendar month (UTC) past this.",
 )
-scale_option = click.option("--scale", type=float, default=1.0, help="Size of the clone.")
-seed_option = click.option(
-    "--seed", type=int, metavar="N", help="Seed of the sampling (not of any noise)."
-)
-replace_option = click.option(
-    "--replace",
-    is_flag=True,
-    help="Drop what the target holds, in one transaction, unless it has releases in the ledger.",
-)
+sampling_options = options_of(LoadOptions, "scale", "seed")
 overwrite_option = click.option(
     "--force", is_flag=True, help="Replace a model file that is there already."
 )
@@ -301,16 +294,8 @@ choice_options = with_options(
         )
     )
 )
-#: Options of a command that fills a target, handed on as ``as_role`` and ``strict``.
-target_options = with_options(
-    click.option(
-        "--as-role",
-        metavar="ROLE",
-        help="Load as this role, which may have no right but on its own objects.",
-    ),
-    click.option(
-        "--strict", is_flag=True, help="Exit code 1 if the clone lacks anything of the schema."
-    ),
+strict_option = click.option(
+    "--strict", is_flag=True, help="Exit code 1 if the clone lacks anything of the schema."
 )
 #: Options that change the config, in the order of their sections, and the field of each.
 _SETTINGS = {

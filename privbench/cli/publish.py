@@ -6,7 +6,7 @@ import click
 
 from privbench import publish as publishing
 from privbench.cli.console import echo
-from privbench.cli.options import CommandState, gathered, lock_option, scale_option, seed_option
+from privbench.cli.options import CommandState, gathered, lock_option, sampling_options
 
 
 def _about(**said: Any) -> dict[str, Any]:
@@ -33,8 +33,7 @@ def _about(**said: Any) -> dict[str, Any]:
               help="How many to generate; 0 for none.")  # fmt: skip
 @click.option("--database", metavar="DSN", help="An empty database that the clone is loaded into, "
               "to be read from there; an embedded server otherwise.")  # fmt: skip
-@scale_option
-@seed_option
+@sampling_options
 @click.option("--statistics", is_flag=True, help="Add the planner's statistics of a clone of the "
               "source's size, for a database that may be empty (PostgreSQL 18).")  # fmt: skip
 @click.option("--key", metavar="FILE", help="Private key of OpenSSH to sign the checksums with.")

@@ -11,21 +11,21 @@ from pathlib import Path
 
 from privbench.config import Config
 from privbench.display import Lines, lines
+from privbench.options import LoadOptions, with_fields_of
 from privbench.pipeline.fit import fit
 from privbench.pipeline.header import Promise
 from privbench.pipeline.load import (
     LoadReport,
     check_scale,
-    check_workers,
+    check_written,
     load,
-    refuse_sources,
     rehearse,
 )
 from privbench.pipeline.losses import Loss, losses, render_losses
 from privbench.pipeline.progress import Reporter
 from privbench.pipeline.source import Catalog, look, require_identity
 from privbench.postgres.connect import shown
-from privbench.privacy.workers import LOCAL, require_closed
+from privbench.privacy.workers import require_closed
 from privbench.sources import staged
 
 
@@ -43,23 +43,19 @@ class CloneReport:
         return lines(*filter(None, (self.loaded.render(), lost, self.promise.sentence())))
 
 
+@with_fields_of(LoadOptions, "scale", "seed", "replace", "resumable", "where", "as_role")
 def clone(
     source: str,
     target: str,
     config: Config,
     *,
     output: str | Path | None = None,
-    scale: float = 1.0,
-    seed: int | None = None,
-    replace: bool = False,
     resume: str | None = None,
-    as_role: str | None = None,
     strict: bool = False,
     catalog: Catalog | None = None,
     since: str | Path | None = None,
-    resumable: bool = False,
-    where: str = LOCAL,
     reporter: Reporter | None = None,
+    options: LoadOptions,
 ) -> CloneReport:
     """Make a synthetic clone of one database in another: `fit`, then `load`, with their options.
 
@@ -69,12 +65,10 @@ def clone(
     is the seed of the sampling, never of the noise.
     """
     teller = reporter or Reporter()
-    check_scale(scale)
-    check_workers(where, resumable=resumable)
+    check_scale(options.scale)
     require_closed(config.counting.where)
     require_identity(source, config)
-    if replace or resumable:
-        refuse_sources(target, config.ledger.path, empty=resumable)
+    check_written(target, options, config.ledger.path)
     with ExitStack() as stack:
         path = Path(output or Path(tempfile.mkdtemp(prefix="privbench-"), "model.privbench"))
         if output is None:
@@ -88,8 +82,8 @@ def clone(
                         target,
                         catalog,
                         config,
-                        replace=replace,
-                        as_role=as_role,
+                        replace=options.replace,
+                        as_role=options.as_role,
                         strict=strict,
                     )
                 for line in catalog.findings:
@@ -101,26 +95,19 @@ def clone(
             loaded = load(
                 model,
                 target,
-                scale=scale,
-                seed=seed,
-                replace=replace,
-                trust_programs=True,
-                as_role=as_role,
-                resumable=resumable,
-                where=where,
-                ledger=config.ledger.path,
                 reporter=teller,
+                **vars(replaced(options, trust_programs=True, ledger=config.ledger.path)),
             )
         except BaseException as error:
             # The budget is spent: the model must outlive a load that failed.
             stack.pop_all()
             words = ["privbench", "load", str(path), shown(target), "--trust-programs"]
-            words += ["--scale", str(scale)] if scale != 1.0 else []
-            words += ["--seed", str(seed)] if seed is not None else []
-            words += ["--resumable", "--load-on", where] if resumable else []
-            words += ["--replace"] if replace and not resumable else []
+            words += ["--scale", str(options.scale)] if options.scale != 1.0 else []
+            words += ["--seed", str(options.seed)] if options.seed is not None else []
+            words += ["--resumable", "--load-on", options.where] if options.resumable else []
+            words += ["--replace"] if options.replace and not options.resumable else []
             words += ["--ledger", config.ledger.path] if config.ledger.path else []
-            words += ["--as-role", as_role] if as_role else []
+            words += ["--as-role", options.as_role] if options.as_role else []
             error.add_note(f"To go on: {shlex.join(words + ['--strict'] * strict)}")
             raise
     loaded = replaced(loaded, lost=(*catalog.ddl.left_behind, *loaded.lost))

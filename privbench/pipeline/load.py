@@ -11,6 +11,7 @@ import pyarrow as pa
 from privbench import display
 from privbench.config import Config
 from privbench.errors import GateFailed, TargetError, UsageError
+from privbench.options import LoadOptions, with_fields_of
 from privbench.pgsql.computed import Computation
 from privbench.pipeline.accounts import ledgers_of
 from privbench.pipeline.computed import of_model
@@ -83,21 +84,13 @@ class LoadReport:
         return f"({'; '.join(said)})" if said else ""
 
 
+@with_fields_of(LoadOptions)
 def load(
     model: str | Path | Model,
     target_dsn: str,
     *,
-    scale: float = 1.0,
-    seed: int | None = None,
-    replace: bool = False,
-    trust_programs: bool = False,
-    as_role: str | None = None,
-    schema_only: bool = False,
-    dry_run: bool = False,
-    resumable: bool = False,
-    where: str = LOCAL,
-    ledger: str | None = None,
     reporter: Reporter | None = None,
+    options: LoadOptions,
 ) -> LoadReport:
     """Write a model's clone into a database: all or nothing, unless it is resumable.
 
@@ -110,19 +103,9 @@ def load(
     Args:
         model: The model file, or the model that a fit has just made.
         target_dsn: An empty database.
-        scale: Size of the clone.
-        seed: Seed of the sampling.
-        replace: Drop what the target holds, in the same transaction, unless it has releases.
-        trust_programs: Let the model's DDL bring functions, triggers and rules.
-        as_role: A role with rights on its own objects only. The load switches to it before it runs
-            any statement of the model.
-        schema_only: Leave the tables empty.
-        dry_run: Create the empty schema and roll back; the report says what the target would lack.
-        resumable: Load part by part.
-        where: Who copies parts: ``local``, or workers of a Dask scheduler (``tcp://…``).
-        ledger: Directory of the ledgers that `replace` and `resumable` ask; None means the user's
-            state directory.
         reporter: Receives progress.
+        options: Given by name. The load switches to `as_role` before it runs any statement of the
+            model. Without `ledger` the ledgers in the user's state directory are asked.
     """
     teller = reporter or Reporter()
     if isinstance(model, Model):
@@ -130,36 +113,35 @@ def load(
     else:
         with teller.stage("read the model"):
             found = Model.load(model)
-    found.ddl.script(trust=trust_programs)
-    computed = [] if schema_only else of_model(found)
-    check_scale(scale)
-    if replace or resumable:
-        refuse_sources(target_dsn, ledger, empty=resumable)
-    check_workers(where, resumable=resumable)
+    found.ddl.script(trust=options.trust_programs)
+    computed = [] if options.schema_only else of_model(found)
+    scale, seed = check_scale(options.scale), options.seed
+    check_written(target_dsn, options, options.ledger)
     job = None
-    if resumable and not (schema_only or dry_run):
-        mark = _mark(Mark(found.digest, scale, seed, trust_programs), target_dsn, replace=replace)
-        job, seed = Job(target_dsn, as_role, found, mark, where), mark.seed
+    if options.resumable and not (options.schema_only or options.dry_run):
+        wanted = Mark(found.digest, scale, seed, options.trust_programs)
+        mark = _mark(wanted, target_dsn, replace=options.replace)
+        job, seed = Job(target_dsn, options.as_role, found, mark, options.where), mark.seed
     opened = partial(
         Loader,
         target_dsn,
         found.schema,
         found.ddl,
-        replace=replace,
+        replace=options.replace,
         progress=lambda step, rows: teller.advance(step, rows or 0),
-        trust=trust_programs,
-        as_role=as_role,
+        trust=options.trust_programs,
+        as_role=options.as_role,
         mark=job.mark if job else None,
     )
-    check_target(None, target_dsn, replace=replace or job is not None)
-    if dry_run:
+    check_target(None, target_dsn, replace=options.replace or job is not None)
+    if options.dry_run:
         with teller.stage("rehearse the schema"), opened() as loader, loader.rehearsal():
             return LoadReport({}, {}, (), (), tuple(loader.lost), found.promise.private)
     with teller.stage("sample"):
         if job:
             tables = list(job.tables.values())
         else:
-            tables = [] if schema_only else decode(found, scale=scale, seed=seed)
+            tables = [] if options.schema_only else decode(found, scale=scale, seed=seed)
     with teller.stage("load"), opened() as loader:
         repaired = _write(loader, tables, computed, teller, seed, job)
     lost = repaired.deleted
@@ -336,8 +318,10 @@ def check_scale(scale: float) -> float:
     return scale
 
 
-def check_workers(where: str, *, resumable: bool) -> None:
-    """Refuse workers of a load that is not resumable, or that others may reach, at once."""
-    require_closed(where)
-    if where != LOCAL and not resumable:
+def check_written(target_dsn: str, options: LoadOptions, ledger: str | None) -> None:
+    """Refuse a target with releases, and workers that no load may have."""
+    if options.replace or options.resumable:
+        refuse_sources(target_dsn, ledger, empty=options.resumable)
+    require_closed(options.where)
+    if options.where != LOCAL and not options.resumable:
         raise UsageError("workers load part by part.", remedy="Say so with --resumable.")

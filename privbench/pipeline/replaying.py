@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any, Unpack
+from typing import Any
 
+from privbench.options import ReplayOptions, with_fields_of
 from privbench.report.gates import parse
 from privbench.workload import Replay, Workload, read, replay
-from privbench.workload.replay import ReplayOptions, Tell, silent
+from privbench.workload.replay import Tell, silent
 
 _NAME = "database"
 #: Figures of a run that a gate may compare with a limit.
@@ -16,13 +17,14 @@ FIGURES = (
 )  # fmt: skip
 
 
+@with_fields_of(ReplayOptions)
 def run(
     workload: str,
     dsn: str,
     *,
     gates: Sequence[str] = (),
     tell: Tell = silent,
-    **options: Unpack[ReplayOptions],
+    options: ReplayOptions,
 ) -> dict[str, Any]:
     """Run a workload of any known format on a database, which is only read; keep counts and times.
 
@@ -40,7 +42,7 @@ def run(
     for gate in wanted:
         gate.require(FIGURES, ())
     queries = read(workload)
-    found = replay(queries, {_NAME: dsn}, tell=tell, **options)
+    found = replay(queries, {_NAME: dsn}, tell=tell, **vars(options))
     queries = found.workload
     summary = _summary(queries, found)
     figures = dict(zip(FIGURES, summary.values(), strict=True))

@@ -2,15 +2,17 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import fields
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any
 
 from privbench.config import Config
 from privbench.display import json_visible
 from privbench.errors import UsageError
 from privbench.files import file_errors, make_folder, write_text
+from privbench.options import CompareOptions, ReplayOptions, with_fields_of
 from privbench.report import baseline as earlier
 from privbench.report import figures, html, parts
 from privbench.report import junit as junit_xml
@@ -27,7 +29,7 @@ from privbench.report.measuring import Measurements, measure, schema_of
 from privbench.report.section_plugins import Modelled
 from privbench.schema import Schema
 from privbench.workload import Replay, Workload, read, replay
-from privbench.workload.replay import ReplayOptions, Tell, silent
+from privbench.workload.replay import Tell, silent
 from privbench.workload.results import ReplayLog
 
 
@@ -51,6 +53,7 @@ def _put(path: Path, text: str) -> None:
         write_text(path, text)
 
 
+@with_fields_of(CompareOptions)
 def compare(
     source_dsn: str,
     target_dsn: str,
@@ -59,14 +62,10 @@ def compare(
     out_dir: str | Path | None = None,
     gates: Sequence[str] = (),
     *,
-    baseline: str | Path | None = None,
-    other_workload: bool = False,
-    junit: str | Path | None = None,
     model: Modelled | None = None,
-    distributions: bool = True,
     tell: Tell = silent,
     stage: Callable[[str], AbstractContextManager[Any]] = nullcontext,
-    **options: Unpack[ReplayOptions],
+    options: CompareOptions,
 ) -> ComparisonDocument:
     """Run a workload on source and clone, measure how close they are, and write the report.
 
@@ -76,15 +75,10 @@ def compare(
     here: see `ComparisonDocument.failed` and `privbench.report.gates.enforce`.
 
     Without a workload the rows alone are compared. The config names the schemas, public tables and
-    public bins. The report and the replay's log go to ``out_dir``, gates and integrity checks as
-    JUnit XML to ``junit``. Unless ``options`` say otherwise, the source is also run against itself,
-    and every query is explained on both sides.
+    public bins. The report and the replay's log go to ``out_dir``. The options are given by name.
 
     * ``gates``: conditions under which the comparison fails, as ``qerror.p95 > 5``.
-    * ``baseline``: comparison.json of an earlier comparison to measure drift against, which may be
-      of another workload if ``other_workload`` says so.
     * ``model``: the released model that the clone was made from, which sections may show.
-    * ``distributions``: also compare the distributions of columns and of sets of columns.
     * ``tell`` is called for every query that was run and every table that is read or compared,
       ``stage`` entered by the name of each stage, as that of a `Reporter`.
 
@@ -92,19 +86,18 @@ def compare(
         UsageError: A gate, the workload, the baseline, the config or the model is wrong.
         DatabaseError: A database refused.
     """
-    how: ReplayOptions = {"floor": True, "explain": True, **options}
     wanted = parse(gates)
     queries = workload or Workload("none", ())
     if not isinstance(queries, Workload):
         queries = read(queries)
-    old = earlier.read(baseline) if baseline is not None else None
+    old = earlier.read(options.baseline) if options.baseline is not None else None
     if old is not None:
-        earlier.require_same(old, queries, other_workload)
+        earlier.require_same(old, queries, options.other_workload)
     folder = None if out_dir is None else Path(out_dir)
     if folder is not None:
         with file_errors(f"cannot make the folder {folder}"):
             make_folder(folder)
-    left_out = _left_out(len(queries), how["floor"], how["explain"], distributions)
+    left_out = _left_out(len(queries), options)
     with stage("read the schema"):
         schema = schema_of(source_dsn, config)
     _check_gates(wanted, schema, left_out, old is not None)
@@ -113,11 +106,18 @@ def compare(
     dsns = {parts.SOURCE: source_dsn, parts.CLONE: target_dsn}
     with stage("replay"):
         log = folder and folder / "replay.jsonl"
+        how = {item.name: getattr(options, item.name) for item in fields(ReplayOptions)}
         ran = replay(queries, dsns, tell=tell, log=log, finish=False, **how)
         answered = parts.queries(ran.workload, ran)
     with stage("measure"):
         measured = measure(
-            source_dsn, target_dsn, config, answered, model, distributions=distributions, tell=tell
+            source_dsn,
+            target_dsn,
+            config,
+            answered,
+            model,
+            distributions=options.distributions,
+            tell=tell,
         )
     document = _document(queries, answered, ran, measured, model)
     if old is not None:
@@ -126,18 +126,18 @@ def compare(
         document = document.model_copy(update={"figures": named, "drift": drift})
     checked = [gate.check(document.figures, document.queries) for gate in wanted]
     document = document.model_copy(update={"gates": checked})
-    _write(document, folder, junit)
+    _write(document, folder, options.junit)
     return document
 
 
-def _left_out(queries: int, floor: bool, explain: bool, distributions: bool) -> tuple[str, ...]:
+def _left_out(queries: int, options: CompareOptions) -> tuple[str, ...]:
     """Prefixes of the names of figures that this comparison does not measure."""
     replayed = ("qerror.", "runtime.", "replay.", "work.", "plan.")
     return (
         *(() if queries else replayed),
-        *(() if floor else ("runtime.floor.", "runtime.beyond_floor", "replay.unstable")),
-        *(() if explain else ("work.", "plan.")),
-        *(() if distributions else ("kld.", "tvd.", "values.")),
+        *(() if options.floor else ("runtime.floor.", "runtime.beyond_floor", "replay.unstable")),
+        *(() if options.explain else ("work.", "plan.")),
+        *(() if options.distributions else ("kld.", "tvd.", "values.")),
     )
 
 

@@ -5,18 +5,19 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from itertools import chain, count, islice
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 import psycopg
 
 from privbench.errors import ConnectionFailed, UsageError
+from privbench.options import ReplayOptions, with_fields_of
 from privbench.pgsql import SETTINGS
 from privbench.workload import safety
 from privbench.workload.database import Database
 from privbench.workload.query import Refusal, Workload, WorkloadQuery
 from privbench.workload.results import QueryAnswer, QueryResult, Replay, ReplayLog
-from privbench.workload.safety import NONE, Trust
-from privbench.workload.session import ALIGNED, NOTHING, Before, ReplaySession, summarise
+from privbench.workload.safety import Trust
+from privbench.workload.session import ALIGNED, ReplaySession, summarise
 
 #: Called with a step, how many of its kind are done, and how many there are.
 Tell = Callable[[str, int, int], None]
@@ -29,42 +30,21 @@ def silent(step: str, done: int, total: int) -> None:
     """Report nothing."""
 
 
-class ReplayOptions(TypedDict, total=False):
-    """How `replay` runs queries; what is not given is as there."""
-
-    repeats: int  # timed runs a query and side, at least 1
-    warmup: int  # untimed runs before them
-    timeout: float  # seconds that one run may take, as the servers' ``statement_timeout``
-    explain: bool  # also keep EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) of one further run
-    # Also run the first database against itself, which shows how much of a discrepancy of run times
-    # is the machine's noise.
-    floor: bool
-    before: Before  # steps before each run
-    # Functions that the operator lets the queries call beyond the lists, and whether refused
-    # queries are left out.
-    trust: Trust
-
-
+@with_fields_of(ReplayOptions)
 def replay(
     workload: Workload,
     dsns: Mapping[str, str],
-    repeats: int = 3,
-    warmup: int = 1,
-    timeout: float = 60.0,
-    tell: Tell = silent,
     *,
+    tell: Tell = silent,
     settings: Mapping[str, str] | None = None,
     log: Path | None = None,
     finish: bool = True,
-    explain: bool = False,
-    floor: bool = False,
-    before: Before = NOTHING,
-    trust: Trust = NONE,
+    options: ReplayOptions,
 ) -> Replay:
     """Run every query on every database; results come in the order of the workload.
 
-    Queries run without locking clauses and EXPLAIN, see `safety.replayed`. Options that are not
-    listed here are those of `ReplayOptions`.
+    Queries run without locking clauses and EXPLAIN, see `safety.replayed`. The options are given
+    by name.
 
     The runs of one query are interleaved in rounds of one run on each side, in an order that
     changes from round to round and from query to query, so that a disturbance or a warmer cache
@@ -87,11 +67,17 @@ def replay(
         ConnectionFailed: A database cannot be reached.
         DatabaseError: A side refuses the common settings, or the statement before a run.
     """
-    _check(workload, dsns, repeats, timeout)
+    _check(workload, dsns, options)
+    trust = Trust.of(
+        options.functions,
+        options.extensions,
+        workload=options.trust_workload,
+        skip=options.skip_refused,
+    )
     digest = workload.digest
-    parts = {**dsns, AGAIN: next(iter(dsns.values()))} if floor else dict(dsns)
+    parts = {**dsns, AGAIN: next(iter(dsns.values()))} if options.floor else dict(dsns)
     with sessions(parts) as opened:
-        common = _align(opened, settings or {}, timeout)
+        common = _align(opened, settings or {}, options.timeout)
         judging = {name: opened[name] for name in dsns}
         workload, changed, refused = _judge(workload, judging, common["search_path"], trust)
         sides = {name: opened[name].describe() for name in dsns}
@@ -100,17 +86,17 @@ def replay(
             "workload": digest,
             "sides": {name: [s.database, s.version, s.catalog] for name, s in sides.items()},
             "settings": common,
-            "plan": [repeats, warmup, timeout],
-            "explain": explain,
-            "floor": floor,
-            "before": str(before),
+            "plan": [options.repeats, options.untimed, options.timeout],
+            "explain": options.explain,
+            "floor": options.floor,
+            "before": options.before,
         }
         book = ReplayLog.open(log, header)
         results = []
         for number, query in enumerate(workload, 1):
             result = book.found.get(query.id)
             if result is None:
-                result = _rounds(query, number, opened, (warmup, repeats), before, explain)
+                result = _rounds(query, number, opened, options)
                 book.add(result)
                 tell("queries", number, len(workload))
             results.append(result)
@@ -122,18 +108,18 @@ def replay(
         common,
         workload,
         tuple(results),
-        repeats,
-        warmup,
-        timeout,
+        options.repeats,
+        options.untimed,
+        options.timeout,
         done,
-        str(before),
+        options.before,
         refused,
         changed,
     )
 
 
-def _check(workload: Workload, dsns: Mapping[str, str], repeats: int, timeout: float) -> None:
-    if not dsns or repeats < 1 or not timeout > 0:
+def _check(workload: Workload, dsns: Mapping[str, str], options: ReplayOptions) -> None:
+    if not dsns or options.repeats < 1 or not options.timeout > 0:
         raise UsageError("a replay needs a database, at least one repeat and a time-out above 0.")
     ids = [query.id for query in workload]
     if len(set(ids)) != len(ids):
@@ -196,18 +182,16 @@ def _rounds(
     query: WorkloadQuery,
     number: int,
     opened: Mapping[str, ReplaySession],
-    rounds: tuple[int, int],
-    before: Before,
-    explain: bool,
+    options: ReplayOptions,
 ) -> QueryResult:
     """Run all rounds of one query on all sides, untimed ones first."""
     runs: dict[str, list[QueryAnswer]] = {name: [] for name in opened}
-    left = list(opened)
-    for name in chain.from_iterable(islice(orders(list(opened), number), sum(rounds))):
+    left, rounds = list(opened), options.untimed + options.repeats
+    for name in chain.from_iterable(islice(orders(list(opened), number), rounds)):
         if name not in left:
             continue
         with _lost(query, name):
-            opened[name].prepare(before, name)
+            opened[name].prepare(options, name)
             runs[name].append(opened[name].run(query.sql))
         if runs[name][-1].status != "ok":
             left.remove(name)
@@ -216,12 +200,14 @@ def _rounds(
             if name == next(iter(runs)) and AGAIN in left:
                 left.remove(AGAIN)
     plans: dict[str, Any] = {}
-    for name in left if explain else []:
+    for name in left if options.explain else []:
         if name != AGAIN:
             with _lost(query, name):
                 plans[name] = opened[name].explain(query.sql)
     answers = {
-        name: summarise(found, rounds[0], plans.get(name)) for name, found in runs.items() if found
+        name: summarise(found, options.untimed, plans.get(name))
+        for name, found in runs.items()
+        if found
     }
     return QueryResult(query.id, answers)
 

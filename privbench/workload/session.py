@@ -14,13 +14,14 @@ import subprocess
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import psycopg
 from psycopg import errors, pq, sql
 
 from privbench.errors import DatabaseError, UsageError
+from privbench.options import ReplayOptions
 from privbench.postgres.failures import database_errors, describe
 from privbench.postgres.reading import VALUES, assignment, begin, reading, users_path
 from privbench.postgres.stream import next_result
@@ -64,53 +65,23 @@ _CHUNK = 16
 _TIMEOUT = "57014"
 
 
-@dataclass(frozen=True, slots=True)
-class Before:
-    """Steps before each run, outside its time, in the order of the attributes."""
-
-    # A program of this machine with its arguments, split as a shell would and run without
-    # one; the environment holds the side's name as PRIVBENCH_SIDE. It may empty the
-    # operating system's cache or restart the server.
-    command: str | None = None
-    # Close the connection and open a new one: the caches of the backend (catalog, plans, temporary
-    # buffers) are then empty. Those of the server and the machine are not.
-    fresh: bool = False
-    # One statement in the run's session, which is read only: ``DISCARD ALL``, ``SELECT
-    # pg_buffercache_evict_all()``. The common settings hold again after it.
-    statement: str | None = None
-
-    def __str__(self) -> str:
-        """What is done before a run, in words; empty for nothing."""
-        steps = [
-            f"command: {self.command}" if self.command else "",
-            "new connection" if self.fresh else "",
-            f"statement: {self.statement}" if self.statement else "",
-        ]
-        return "; ".join(step for step in steps if step)
-
-    def run_command(self, side: str) -> None:
-        """Run the command, if there is one."""
-        if self.command is None:
-            return
-        try:
-            words = shlex.split(self.command)
-            # The user's own command, without a shell.
-            done = subprocess.run(  # noqa: S603
-                words, env={**os.environ, "PRIVBENCH_SIDE": side}, capture_output=True, check=False
-            )
-        except (OSError, ValueError, IndexError):
-            raise UsageError(
-                f"the command before a run, {self.command!r}, cannot be run."
-            ) from None
-        if done.returncode:
-            raise UsageError(
-                f"the command before a run, {self.command!r}, ended with exit code"
-                f" {done.returncode} on the {side}."
-            )
-
-
-#: No steps before a run: caches are left as they are.
-NOTHING = Before()
+def _run_command(command: str, side: str) -> None:
+    """Run the user's command before a run."""
+    try:
+        # The user's own command, without a shell.
+        done = subprocess.run(  # noqa: S603
+            shlex.split(command),
+            env={**os.environ, "PRIVBENCH_SIDE": side},
+            capture_output=True,
+            check=False,
+        )
+    except (OSError, ValueError, IndexError):
+        raise UsageError(f"the command before a run, {command!r}, cannot be run.") from None
+    if done.returncode:
+        raise UsageError(
+            f"the command before a run, {command!r}, ended with exit code {done.returncode} on the"
+            f" {side}."
+        )
 
 
 class ReplaySession:
@@ -134,15 +105,16 @@ class ReplaySession:
         """Leave the server."""
         self.connection.close()
 
-    def prepare(self, before: Before, side: str) -> None:
-        """Take the steps that come before a run."""
-        before.run_command(side)
-        if before.fresh:
+    def prepare(self, options: ReplayOptions, side: str) -> None:
+        """Take the steps that come before a run, in the order of the options."""
+        if options.command is not None:
+            _run_command(options.command, side)
+        if options.cold:
             self.close()
             self.connection = reading(self.dsn)
-        if before.statement:
+        if options.statement:
             with database_errors(f"the statement before a run on the {side}"):
-                self._before(before.statement)
+                self._before(options.statement)
 
     def _before(self, statement: str) -> None:
         """``DISCARD ALL`` is refused in a transaction; all else runs in one, rolled back."""

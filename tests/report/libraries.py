@@ -6,7 +6,6 @@ from sql_files import sql_of
 from privbench.config import Config
 from privbench.report import compare
 from privbench.workload import Workload, WorkloadQuery
-from privbench.workload.safety import Trust
 
 
 @pytest.fixture(scope="session")
@@ -64,5 +63,5 @@ def document(library, library_clone, loans, folder):
         timeout=0.3,
         floor=True,
         junit=folder / "junit.xml",
-        trust=Trust.of(["pg_catalog.pg_sleep"]),
+        functions=("pg_catalog.pg_sleep",),
     )

@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import market
 import psycopg
@@ -111,9 +112,9 @@ def source(each_server, make_database_on, open_folder, shared):
     return made
 
 
-def _run(dsn: str, query: str, trust: Trust = Trust()) -> str:  # noqa: B008
+def _run(dsn: str, query: str, **options: Any) -> str:
     workload = Workload("theirs", (WorkloadQuery("q1", "SELECT 1"), WorkloadQuery("q2", query)))
-    found = replay(workload, {"source": dsn}, repeats=1, warmup=0, trust=trust)
+    found = replay(workload, {"source": dsn}, repeats=1, warmup=0, **options)
     return found.results[1].answers["source"].status
 
 
@@ -126,7 +127,7 @@ def test_replay_of_an_attack_is_refused_without_trust(source, name, each_server,
     assert attack.refused in refusal.value.message
     assert not file.exists()
     if each_server is server or attack.needs != Attack.needs:
-        status = _run(dsn, attack.query, Trust(workload=True))
+        status = _run(dsn, attack.query, trust_workload=True)
         # Or it is no attack at all.
         assert file.exists() if attack.writes else status == "ok"
 
@@ -152,7 +153,7 @@ def test_replay_of_what_only_reads_runs(source, name):
     dsn, file = source(CALM[name])
     allowed = "allowed" in name
     file.unlink(missing_ok=True)
-    assert _run(dsn, CALM[name].query, Trust.of(ALLOWED) if allowed else Trust()) == "ok"
+    assert _run(dsn, CALM[name].query, functions=ALLOWED if allowed else ()) == "ok"
     assert file.exists() == allowed
 
 
@@ -161,9 +162,9 @@ def test_functions_of_listed_and_allowed_extensions_may_be_called(source):
     dsn, _ = source(Attack(query, "", "CREATE EXTENSION pg_trgm", extension="tablefunc"))
     with pytest.raises(UsageError, match=r"public\.normal_rand, a function of the extension"):
         _run(dsn, query)
-    assert _run(dsn, query, Trust.of(extensions=["tablefunc"])) == "ok"
+    assert _run(dsn, query, extensions=("tablefunc",)) == "ok"
     with pytest.raises(UsageError, match=r"form schema\.name"):
-        Trust.of(["act"])
+        _run(dsn, query, functions=("act",))
 
 
 def test_an_aggregate_is_judged_by_the_operator_that_may_sort_for_it(source):
@@ -194,7 +195,7 @@ def test_of_an_ordinary_workload_only_what_does_more_than_read_is_refused(source
     texts = sql_of(__file__, "ordinary").splitlines()
     refused = sql_of(__file__, "ordinary_refused").splitlines()
     workload = Workload("theirs", tuple(WorkloadQuery(text, text) for text in texts + refused))
-    found = replay(workload, {"source": dsn}, repeats=1, warmup=0, trust=Trust(skip=True))
+    found = replay(workload, {"source": dsn}, repeats=1, warmup=0, skip_refused=True)
     assert [item.id for item in found.refused] == refused
     assert [result.id for result in found.results] == texts
     with pytest.raises(UsageError) as caught:
@@ -229,7 +230,7 @@ def test_no_sequence_is_advanced_under_another_name(source, made, query):
     dsn, _ = source(Attack("", made=f"CREATE SEQUENCE public.s; {made}"))
     with pytest.raises(UsageError, match=r"public\..*nextval"):
         _run(dsn, query)
-    assert _run(dsn, query, Trust(workload=True)) == "error"
+    assert _run(dsn, query, trust_workload=True) == "error"
 
 
 def test_functions_within_functions_without_end_are_refused_by_name(source):
@@ -324,7 +325,7 @@ def test_a_table_with_a_foreign_part_is_not_read(source):
         pytest.skip("this server does not have file_fdw")
     with pytest.raises(UsageError, match=r"public\.host, which is neither a table nor a view"):
         _run(dsn, "SELECT * FROM victim")
-    assert _run(dsn, "SELECT * FROM ONLY victim", Trust(workload=True)) == "ok"
+    assert _run(dsn, "SELECT * FROM ONLY victim", trust_workload=True) == "ok"
 
 
 def test_captured_and_rebound_queries_may_call_functions_of_users_once_they_are_allowed(source):

@@ -15,11 +15,9 @@ from sql_files import cases
 from privbench.errors import ConnectionFailed, DatabaseError, UsageError
 from privbench.workload import QueryAnswer, Workload, WorkloadQuery, replay
 from privbench.workload.replay import AGAIN, orders
-from privbench.workload.safety import Trust
-from privbench.workload.session import Before
 
 #: What these tests call to see sessions and to wait.
-TOLD = Trust.of(
+TOLD = tuple(
     f"pg_catalog.{name}"
     for name in ("pg_sleep", "pg_backend_pid", "pg_size_bytes", "current_setting")
 )
@@ -66,7 +64,7 @@ def test_timeouts_and_errors_are_counted_not_fatal(shop, shop_clone):
             {"source": shop, "clone": shop_clone},
             repeats=1,
             timeout=0.2,
-            trust=TOLD,
+            functions=TOLD,
         )
     finally:
         execute(shop_clone, "DROP TABLE only_here")
@@ -81,8 +79,8 @@ def test_timeouts_and_errors_are_counted_not_fatal(shop, shop_clone):
 _MEGABYTES = "SELECT (pg_size_bytes(current_setting('work_mem')) / 1048576)::int"
 
 
-@pytest.mark.parametrize("before", [Before(), Before(statement="DISCARD ALL")])
-def test_same_settings_hold_on_both_sides(shop, shop_clone, before):
+@pytest.mark.parametrize("statement", [None, "DISCARD ALL"])
+def test_same_settings_hold_on_both_sides(shop, shop_clone, statement):
     options = "-c work_mem=7MB -c TimeZone=Asia/Tokyo -c bytea_output=escape"
     odd = psycopg.conninfo.make_conninfo(shop, options=options)
     found = replay(
@@ -90,8 +88,8 @@ def test_same_settings_hold_on_both_sides(shop, shop_clone, before):
         {"source": odd, "clone": shop_clone},
         settings={"jit": "off"},
         repeats=1,
-        before=before,
-        trust=TOLD,
+        statement=statement,
+        functions=TOLD,
     )
     answers = found.results[0].answers
     assert answers["source"].rows == answers["clone"].rows == 7
@@ -190,8 +188,8 @@ def test_a_log_of_another_replay_is_refused(shop, shop_clone, tmp_path):
         ("it is not a query", ("SELECT 1", "DELETE FROM items"), {}),
         ("setting work_mem = lots", ("SELECT 1",), {"settings": {"work_mem": "lots"}}),
         ("the statement before a run on the source", ("SELECT 1",),
-         {"before": Before(statement="DELETE FROM items")}),
-        *(("command before a run", ("SELECT 1",), {"before": Before(command=text)})
+         {"statement": "DELETE FROM items"}),
+        *(("command before a run", ("SELECT 1",), {"command": text})
           for text in ("false", "/no/such/program", "'unclosed")),
     ],
 )  # fmt: skip
@@ -240,7 +238,7 @@ def test_the_floor_is_a_second_part_of_the_first_side_without_a_plan(shop, shop_
         timeout=0.5,
         explain=True,
         floor=True,
-        trust=TOLD,
+        functions=TOLD,
     )
     counted, sleep, one = found.results
     for side in ("source", "clone"):
@@ -266,7 +264,7 @@ def test_the_command_runs_before_each_run_and_knows_its_side(shop, shop_clone, t
         {"source": shop, "clone": shop_clone},
         repeats=2,
         warmup=0,
-        before=Before(command=f'{sys.executable} -c "{script}"'),
+        command=f'{sys.executable} -c "{script}"',
     )
     assert Counter(log.read_text().splitlines()) == {"source": 2, "clone": 2}
     assert found.before.startswith("command: ")
@@ -276,8 +274,7 @@ def test_a_fresh_connection_is_another_backend_with_the_same_settings(shop):
     asked = "SELECT pg_backend_pid() * 100 + (pg_size_bytes(current_setting('work_mem')) >> 20)"
     texts = [f"{asked}::int + 0 * {i}" for i in range(3)]
     for fresh, backends in ((False, 1), (True, 3)):
-        before = Before(fresh=fresh)
-        answers = _alone(shop, *texts, settings={"work_mem": "7MB"}, before=before, trust=TOLD)
+        answers = _alone(shop, *texts, settings={"work_mem": "7MB"}, cold=fresh, functions=TOLD)
         rows = {answer.rows or 0 for answer in answers}
         assert {row % 100 for row in rows} == {7}
         assert len(rows) == backends

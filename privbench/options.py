@@ -1,0 +1,169 @@
+"""What operations may be told, stated once: for the command line and for Python's signatures.
+
+A field's default and help are those of its option. Of a field whose default is False the option is
+a flag; True has ``--no-…`` too; a tuple may be given more than once.
+"""
+
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+Returned = TypeVar("Returned")
+
+
+def option(default: Any, help: str, *flags: str, **how: Any) -> Any:
+    """A field with its help, its names on the command line, and what else Click is told of it.
+
+    ``least`` and ``most`` are the bounds of a number. Without names the option is named as the
+    field is.
+    """
+    return field(default=default, metadata={"help": help, "flags": flags, **how})
+
+
+@dataclass(frozen=True)
+class LoadOptions:
+    """How a model's clone is written into a database."""
+
+    scale: float = option(1.0, "Size of the clone.")
+    seed: int | None = option(None, "Seed of the sampling (not of any noise).", metavar="N")
+    replace: bool = option(
+        False,
+        "Drop what the target holds, in one transaction, unless it has releases in the ledger.",
+    )
+    trust_programs: bool = option(
+        False,
+        "Run all of the model's DDL; without it, functions, triggers, rules and what calls them "
+        "are left out and named.",
+    )
+    schema_only: bool = option(False, "Make the schema, without rows.")
+    dry_run: bool = option(False, "Make the schema and undo it: what would stop or be lost shows.")
+    resumable: bool = option(
+        False, "Load part by part: what was killed goes on when the command is run again."
+    )
+    where: str = option(
+        "local",
+        "With --resumable, where parts are copied: local, or by a Dask scheduler as "
+        "tls://host:port.",
+        "--load-on",
+        metavar="WHERE",
+    )
+    ledger: str | None = option(
+        None,
+        "Directory of the ledger: what has releases in it may be a source; neither --replace nor "
+        "--resumable writes there.",
+        metavar="DIR",
+    )
+    as_role: str | None = option(
+        None,
+        "Load as this role, which may have no right but on its own objects.",
+        metavar="ROLE",
+    )
+
+
+@dataclass(frozen=True)
+class ReplayOptions:
+    """How queries are run."""
+
+    repeats: int = option(3, "Timed runs a query.", least=1)
+    warmup: int | None = option(
+        None, "Untimed runs before them.  [default: 1, with --cold 0]", least=0
+    )
+    timeout: float = option(60.0, "Seconds a run.", metavar="FLOAT", least=0, most=2_000_000)
+    #: The backend's caches (catalog, plans, temporary buffers) are then empty; those of the server
+    #: and the machine are not.
+    cold: bool = option(False, "A new connection before each run, and no warm-up.")
+    #: Split as a shell would and run without one.
+    command: str | None = option(
+        None,
+        "Program to run before each run, to empty caches; PRIVBENCH_SIDE names the side.",
+        "--before",
+        metavar="CMD",
+    )
+    #: It runs in the run's session, which is read only; the common settings hold again after it.
+    statement: str | None = option(
+        None, "Statement before each run: 'DISCARD ALL'.", "--before-sql", metavar="SQL"
+    )
+    functions: tuple[str, ...] = option(
+        (),
+        "Queries, and views that they read, may call it.",
+        "--allow-function",
+        metavar="SCHEMA.NAME",
+    )
+    extensions: tuple[str, ...] = option(
+        (),
+        "They may call what this extension brings: 'postgis'.",
+        "--allow-extension",
+        metavar="NAME",
+    )
+    trust_workload: bool = option(
+        False, "Judge none of its queries. They run in READ ONLY transactions all the same."
+    )
+    skip_refused: bool = option(
+        False, "Leave out queries that do more than read, by name, and run the others."
+    )
+    explain: bool = option(False, "Keep EXPLAIN (ANALYZE, BUFFERS) of every query.")
+    #: It shows how much of a discrepancy of run times is the machine's noise.
+    floor: bool = option(False, "Run the source against itself in the same rounds.")
+
+    @property
+    def untimed(self) -> int:
+        """Runs of a query before the timed ones."""
+        return int(not self.cold) if self.warmup is None else self.warmup
+
+    @property
+    def before(self) -> str:
+        """What is done before a run, in words; empty for nothing."""
+        steps = [
+            f"command: {self.command}" if self.command else "",
+            "new connection" if self.cold else "",
+            f"statement: {self.statement}" if self.statement else "",
+        ]
+        return "; ".join(filter(None, steps))
+
+
+@dataclass(frozen=True)
+class CompareOptions(ReplayOptions):
+    """How a clone is compared with its source."""
+
+    floor: bool = option(True, "Run the source against itself in the same rounds.")
+    explain: bool = option(True, "Compare plans and work by EXPLAIN (ANALYZE, BUFFERS).")
+    distributions: bool = option(
+        True, "Compare values, columns and sets of columns, which reads all rows of both sides."
+    )
+    baseline: str | Path | None = option(
+        None, "comparison.json of an earlier comparison: tells what has changed.", metavar="FILE"
+    )
+    other_workload: bool = option(False, "Take a baseline of another workload.")
+    junit: str | Path | None = option(None, "Gates and checks as JUnit XML.", metavar="FILE")
+
+
+def with_fields_of(
+    kind: type, *names: str
+) -> Callable[[Callable[..., Returned]], Callable[..., Returned]]:
+    """A decorator: a function's ``options``, a ``kind``, are given to it as keyword arguments.
+
+    These are the fields with these names; without names, all.
+    """
+    own = {item.name: item for item in fields(kind) if not names or item.name in names}
+
+    def decorate(function: Callable[..., Returned]) -> Callable[..., Returned]:
+        @functools.wraps(function)
+        def called(*args: Any, **given: Any) -> Returned:
+            chosen = {name: given.pop(name) for name in own if name in given}
+            return function(*args, options=kind(**chosen), **given)
+
+        signature = inspect.signature(function)
+        shown = [item for name, item in signature.parameters.items() if name != "options"]
+        shown += [
+            inspect.Parameter(
+                name, inspect.Parameter.KEYWORD_ONLY, default=item.default, annotation=item.type
+            )
+            for name, item in own.items()
+        ]
+        vars(called)["__signature__"] = signature.replace(parameters=shown)
+        return called
+
+    return decorate
