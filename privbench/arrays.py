@@ -1,9 +1,12 @@
 """Names of the arrays that many modules share."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Integers = NDArray[np.integer[Any]]
 Mask = NDArray[np.bool_]
 Rng = np.random.Generator

@@ -26,8 +26,6 @@ from pydantic import (
 from privbench.display import toml_visible
 from privbench.errors import ConfigError
 
-TableRole = Literal["private", "public"]
-Scalar = str | int | float | bool
 #: Types of the scalars that documents hold.
 PathType = Literal["text", "boolean", "bigint", "numeric", "date", "timestamp", "timestamptz"]
 
@@ -190,9 +188,9 @@ class ColumnConfig(_Section):
     """
 
     kind: Literal["auto", "categories", "range", "text", "skip"] = "auto"
-    values: list[Scalar] | None = None
-    min: Scalar | None = None
-    max: Scalar | None = None
+    values: list[str | int | float | bool] | None = None
+    min: str | int | float | bool | None = None
+    max: str | int | float | bool | None = None
     bins: Annotated[int, Field(ge=1, le=65536)] | None = None
     per_unit: Annotated[int, Field(ge=1, le=64)] = 64
     pieces: bool = True
@@ -293,7 +291,7 @@ class TableConfig(_Section):
         shown: Whether rules that its rows may show are tested.
     """
 
-    role: TableRole = "private"
+    role: Literal["private", "public"] = "private"
     own: list[str] | None = None
     bound: Literal["weights", "truncation"] = "weights"
     tau: Annotated[int, Field(ge=1, le=64)] = 2
@@ -387,10 +385,6 @@ class SourceConfig(_Section):
     tables: dict[str, SourceTableConfig] = {}
 
 
-#: One word of a name, without blanks, digits and underscores.
-Word = Annotated[str, Field(pattern=r"^[^\W\d_]{2,60}$")]
-
-
 class Config(_Section):
     r"""The whole file.
 
@@ -412,7 +406,10 @@ class Config(_Section):
     synthesizer: SynthesizerConfig = SynthesizerConfig()
     tables: dict[str, TableConfig] = {}
     rules: dict[str, Annotated[list[str], Field(max_length=1000)]] = {}
-    words: Annotated[dict[str, list[Word]], Field(max_length=1000)] = {}
+    # One word of a name, without blanks, digits and underscores.
+    words: Annotated[
+        dict[str, list[Annotated[str, Field(pattern=r"^[^\W\d_]{2,60}$")]]], Field(max_length=1000)
+    ] = {}
     computed: Annotated[dict[str, dict[str, str]], Field(max_length=1000)] = {}
     source: SourceConfig | None = None
 

@@ -200,3 +200,18 @@ def code_block(items: Sequence[str], language: str) -> Markup:
 def _fence(text: str, least: int) -> str:
     longest = max(map(len, re.findall("`+", text)), default=0)
     return "`" * max(least, longest + 1 if longest >= least else least)
+
+
+def one_line(text: str) -> str:
+    """A text of unknown origin, made safe to be shown as part of one line."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:200]
+
+
+def quote(identifier: str) -> str:
+    """An identifier for messages: quoted only where PostgreSQL needs quotes.
+
+    >>> quote("users"), quote("My Table")
+    ('users', '"My Table"')
+    """
+    plain = re.fullmatch(r"[a-z_][a-z0-9_$]*", identifier)
+    return identifier if plain else '"' + identifier.replace('"', '""') + '"'

@@ -95,7 +95,7 @@ def json_depth(text: bytes) -> int:
     return depth(marks[~inside].tobytes())
 
 
-_Item = TypeVar("_Item")
+Item = TypeVar("Item")
 
 PgName = Annotated[str, AfterValidator(_name)]
 Label = Annotated[str, AfterValidator(_label)]
@@ -103,7 +103,6 @@ Space = Annotated[str, AfterValidator(_space)]
 TypeText = Annotated[str, AfterValidator(_type_text)]
 Expression = Annotated[str, AfterValidator(expression)]
 Text = Annotated[str, Field(max_length=MAX_TEXT)]
-Letter = Annotated[str, Field(pattern=r"^[a-zA-Z]$")]
 Natural = Annotated[int, Field(ge=0)]
 Count = Annotated[int, Field(ge=0, le=2**31)]
 Modifier = Annotated[int, Field(ge=-(2**31), lt=2**31)]
@@ -111,9 +110,9 @@ Bigint = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 Amount = Annotated[float, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, lt=1)]
 #: Lists with at most as many items as a table may have columns, a schema parts, or an enum labels.
-Few = Annotated[tuple[_Item, ...], Field(max_length=MAX_COLUMNS)]
-Many = Annotated[tuple[_Item, ...], Field(max_length=MAX_PARTS)]
-EnumLabels = Annotated[tuple[_Item, ...], Field(max_length=MAX_LABELS)]
+Few = Annotated[tuple[Item, ...], Field(max_length=MAX_COLUMNS)]
+Many = Annotated[tuple[Item, ...], Field(max_length=MAX_PARTS)]
+EnumLabels = Annotated[tuple[Item, ...], Field(max_length=MAX_LABELS)]
 
 
 def faults(error: ValidationError) -> list[str]:

@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal, LiteralString, Self
 
 from pydantic import Field
 
+from privbench.display import quote
 from privbench.errors import SchemaError
 from privbench.limits import (
     MAX_PARTITIONS,
@@ -25,7 +26,6 @@ from privbench.limits import (
     Expression,
     Few,
     Label,
-    Letter,
     Many,
     Modifier,
     PgName,
@@ -34,20 +34,6 @@ from privbench.limits import (
     Text,
     TypeText,
 )
-
-_PLAIN = re.compile(r"[a-z_][a-z0-9_$]*\Z")
-
-#: ON DELETE / ON UPDATE action, as pg_constraint spells it.
-Action = Literal["a", "r", "c", "n", "d"]
-
-
-def quote(identifier: str) -> str:
-    """An identifier for messages: quoted only where PostgreSQL needs quotes.
-
-    >>> quote("users"), quote("My Table")
-    ('users', '"My Table"')
-    """
-    return identifier if _PLAIN.match(identifier) else quoted(identifier)
 
 
 def quoted(*name: str) -> str:
@@ -139,9 +125,9 @@ class ColumnType:
     base: PgName  # name of the base type after unwrapping domains: ``int4``, ``text``, ``_int4``
     # ``pg_type.typtype`` of the unwrapped type: b base, e enum, c composite, r range, m multirange,
     # p pseudo.
-    kind: Letter = "b"
+    kind: Annotated[str, Field(pattern="^[a-zA-Z]$")] = "b"
     # ``pg_type.typcategory`` of the unwrapped type (A array, B boolean, N number ...).
-    category: Letter = "U"
+    category: Annotated[str, Field(pattern="^[a-zA-Z]$")] = "U"
     labels: EnumLabels[Label] = ()  # labels of an enum in their order
     length: Modifier | None = None  # declared length of char(n), varchar(n), bit(n)
     precision: Modifier | None = None  # declared precision of numeric, time, timestamp, interval
@@ -229,8 +215,8 @@ class ForeignKey:
     columns: Few[PgName]
     ref_table: TableName
     ref_columns: Few[PgName]
-    on_delete: Action = "a"
-    on_update: Action = "a"
+    on_delete: Literal["a", "r", "c", "n", "d"] = "a"
+    on_update: Literal["a", "r", "c", "n", "d"] = "a"
     match: Literal["s", "f", "p"] = "s"
     # Whether a UNIQUE that compares as the key does lets each referenced row have one row only.
     unique: bool = False

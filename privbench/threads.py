@@ -8,14 +8,15 @@ from contextvars import ContextVar, copy_context
 from itertools import islice
 from typing import TypeVar
 
-Task = TypeVar("Task")
+from privbench.limits import Item
+
 Found = TypeVar("Found")
 
 #: Number of parallel jobs that the user set, or None.
 JOBS: ContextVar[int | None] = ContextVar("jobs", default=None)
 
 
-def spread(function: Callable[[Task], Found], items: Sequence[Task]) -> list[Found]:
+def spread(function: Callable[[Item], Found], items: Sequence[Item]) -> list[Found]:
     """Apply a function to every item in `JOBS` threads, or one per core; results are in order.
 
     The error of the first item that fails is raised; calls that are still running are not waited
@@ -40,7 +41,7 @@ def _cores() -> int:
     return os.cpu_count() or 1
 
 
-def streamed(function: Callable[[Task], Found], items: Iterable[Task]) -> Iterator[Found]:
+def streamed(function: Callable[[Item], Found], items: Iterable[Item]) -> Iterator[Found]:
     """The results of a function for all items, in order; `JOBS` threads work on the next items.
 
     The error of an item is raised in place of its result; calls that are still running are not
@@ -62,7 +63,7 @@ def streamed(function: Callable[[Task], Found], items: Iterable[Task]) -> Iterat
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def ahead(items: Iterator[Task]) -> Generator[Task, None, None]:
+def ahead(items: Iterator[Item]) -> Generator[Item, None, None]:
     """The same items, none of which may be None; while one is used, a thread makes the next.
 
     An error in making an item is raised in place of that item.
@@ -72,7 +73,7 @@ def ahead(items: Iterator[Task]) -> Generator[Task, None, None]:
     """
     here = copy_context()
 
-    def made() -> Task | None:
+    def made() -> Item | None:
         return here.run(lambda: next(items, None))
 
     with ThreadPoolExecutor(1) as pool:

@@ -12,28 +12,28 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache, wraps
 from importlib import resources
-from typing import Any, TypeVar
+from typing import Any
 
 from privbench.errors import ConfigError
+from privbench.limits import Item
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _LETTERS = re.compile(r"[^\W\d_]+")
 #: Words of the user, each with the English ones that it is read as.
 _OWN: ContextVar[tuple[tuple[str, tuple[str, ...]], ...]] = ContextVar("own words", default=())
-_Read = TypeVar("_Read")
 #: Glued words shorter than this are left whole.
 _LEAST_GLUED = 5
 
 
-def _cached(read: Callable[..., _Read]) -> Callable[..., _Read]:
+def _cached(read: Callable[..., Item]) -> Callable[..., Item]:
     """Remember what a function reads in names, apart for every choice of `own_words`."""
 
     @cache
-    def known(_: object, *names: str) -> _Read:
+    def known(_: object, *names: str) -> Item:
         return read(*names)
 
     @wraps(read)
-    def found(*names: str) -> _Read:
+    def found(*names: str) -> Item:
         return known(_OWN.get(), *names)
 
     return found

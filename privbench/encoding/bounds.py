@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from privbench.arrays import Ints
-from privbench.config import ColumnConfig, Scalar
+from privbench.config import ColumnConfig
 from privbench.encoding.scale import Points, Scale, WrittenDates
 from privbench.errors import ConfigError
 from privbench.rules.named import suggested_range
@@ -109,7 +109,7 @@ def parts(low: int, high: int, count: int) -> list[int]:
     return [low + width * part // count for part in range(count)]
 
 
-def literal(value: Scalar) -> str:
+def literal(value: str | int | float | bool) -> str:
     """A config value as the text of a PostgreSQL literal."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 

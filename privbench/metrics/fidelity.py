@@ -10,15 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from privbench.arrays import Ints
 from privbench.config import Config
+from privbench.domain import Codes
 from privbench.metrics import canon
 from privbench.metrics.columns import CellPlan
 from privbench.metrics.columns import plan as plan_cells
@@ -26,8 +25,6 @@ from privbench.metrics.kld import Coded, DivergencePart, divergence
 from privbench.postgres.snapshot import Snapshot
 from privbench.rng import generator
 from privbench.schema import Table
-
-_Codes = NDArray[np.unsignedinteger[Any]]
 
 #: Most codes (rows times compared columns) of a side that are kept in memory.
 MOST_CODES = 100_000_000
@@ -95,7 +92,7 @@ def _thinned(
         yield batch if kept >= 1 else batch.filter(pa.array(rng.random(len(batch)) < kept))
 
 
-def _narrow(codes: pa.Array) -> _Codes:
+def _narrow(codes: pa.Array) -> Codes:
     """Codes in the narrowest type that holds those of this batch."""
     found = np.asarray(codes)
     return found.astype(np.min_scalar_type(int(found.max(initial=0))))
@@ -103,9 +100,9 @@ def _narrow(codes: pa.Array) -> _Codes:
 
 def _codes(
     plans: Sequence[CellPlan], values: list[pa.Array], batches: Iterable[pa.RecordBatch]
-) -> list[_Codes]:
+) -> list[Codes]:
     """Codes of one side: 0 for NULL, else 1 + the value's number; new values are added."""
-    parts: list[list[_Codes]] = [[np.zeros(0, dtype=np.uint8)] for _ in plans]
+    parts: list[list[Codes]] = [[np.zeros(0, dtype=np.uint8)] for _ in plans]
     for batch in batches:
         for i, plan in enumerate(plans):
             column = batch.column(i).cast(pa.int64() if plan.edges else pa.string())
@@ -127,7 +124,7 @@ def _known(values: pa.Array, column: pa.Array) -> pa.Array:
     return pa.concat_arrays([values, fresh]) if len(fresh) else values
 
 
-def _column(plan: CellPlan, values: pa.Array, real: _Codes, clone: _Codes) -> CodedColumn:
+def _column(plan: CellPlan, values: pa.Array, real: Codes, clone: Codes) -> CodedColumn:
     if plan.edges:
         labels = plan.bin_labels
     else:

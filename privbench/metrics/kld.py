@@ -9,12 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privbench.arrays import Ints
+from privbench.arrays import Integers, Ints
+from privbench.domain import Codes
 from privbench.metrics.base import Metric, Part
 from privbench.rng import generator
-
-CellCodes = NDArray[np.unsignedinteger[Any]]
-Counts = NDArray[np.integer[Any]]
 
 #: Added to the probability of each observed cell.
 C = 1e-10
@@ -61,7 +59,7 @@ def distance(columns: Sequence[Coded]) -> tuple[float, float]:
     return kld, tvd
 
 
-def _joint(columns: Sequence[CellCodes], sizes: Sequence[int], kind: type[Any]) -> CellCodes:
+def _joint(columns: Sequence[Codes], sizes: Sequence[int], kind: type[Any]) -> Codes:
     """Numbers of the rows' combinations, shape (rows,)."""
     rows = len(columns[0])
     found = np.empty(rows, dtype=kind)
@@ -70,7 +68,7 @@ def _joint(columns: Sequence[CellCodes], sizes: Sequence[int], kind: type[Any]) 
     return found
 
 
-def _block(columns: Sequence[CellCodes], sizes: Sequence[int], begin: int) -> Ints:
+def _block(columns: Sequence[Codes], sizes: Sequence[int], begin: int) -> Ints:
     """Numbers of the combinations of one block of rows."""
     codes = columns[0][begin : begin + _BLOCK].astype(np.int64)
     for column, size in zip(columns[1:], sizes[1:], strict=True):
@@ -79,7 +77,7 @@ def _block(columns: Sequence[CellCodes], sizes: Sequence[int], begin: int) -> In
     return codes
 
 
-def _summed(real: Counts, clone: Counts, n: int, m: int) -> tuple[float, float]:
+def _summed(real: Integers, clone: Integers, n: int, m: int) -> tuple[float, float]:
     """The sums over the cells of two arrays of counts, a block at a time."""
     kld = tvd = 0.0
     for begin in range(0, len(real), _BLOCK):
@@ -92,7 +90,7 @@ def _summed(real: Counts, clone: Counts, n: int, m: int) -> tuple[float, float]:
     return kld, tvd
 
 
-def _merged(real: CellCodes, clone: CellCodes) -> tuple[float, float]:
+def _merged(real: Codes, clone: Codes) -> tuple[float, float]:
     """The sums over two sorted arrays of numbers of combinations."""
     observed = [_runs(side) for side in (real, clone)]
     # A stable sort merges two sorted halves; `np.union1d` would hash them, for ten times as long.
@@ -103,7 +101,7 @@ def _merged(real: CellCodes, clone: CellCodes) -> tuple[float, float]:
     return _summed(counts[0], counts[1], len(real), max(len(clone), 1))
 
 
-def _runs(numbers: CellCodes) -> tuple[CellCodes, Ints]:
+def _runs(numbers: Codes) -> tuple[Codes, Ints]:
     """The distinct numbers of a sorted array, and how often each occurs."""
     first = np.ones(len(numbers), dtype=np.bool_)
     first[1:] = numbers[1:] != numbers[:-1]

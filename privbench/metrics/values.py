@@ -64,8 +64,6 @@ SELECT pg_catalog.sum(pg_catalog.pg_table_size(c.oid))::pg_catalog.int8,
 FROM pg_catalog.pg_class c WHERE c.oid = %(table)s::pg_catalog.regclass
 OR c.oid IN (SELECT relid FROM pg_catalog.pg_partition_tree(%(table)s::pg_catalog.regclass))
 """
-#: Which rows keep a rule, by the values of its columns.
-_Keeps = Callable[[Floats], Any]
 #: Statistics by name, and the most common values as text with their shares.
 ColumnStatistics = tuple[MetricFacts, dict[str, float]]
 _near = partial(np.isclose, rtol=1e-9, atol=0.011)
@@ -281,7 +279,7 @@ def _linear(factor: float, by: float, near: Callable[..., Any], values: Floats) 
 
 def _true(
     rows: Floats, kinds: Sequence[str]
-) -> Iterator[tuple[tuple[int, ...], str, _Keeps, float]]:
+) -> Iterator[tuple[tuple[int, ...], str, Callable[[Floats], Any], float]]:
     """Identities of 99 % of the rows, orders of 99.8 %; with each, what chance would lose.
 
     Columns that one identity links take no part in another.
@@ -305,7 +303,7 @@ def _true(
 
 def _candidates(
     rows: Floats, kinds: Sequence[str]
-) -> Iterator[tuple[tuple[int, ...], str, _Keeps]]:
+) -> Iterator[tuple[tuple[int, ...], str, Callable[[Floats], Any]]]:
     """Orders, then constant differences and ratios of two columns, then sums and products."""
     for pair in permutations(range(len(kinds)), 2):
         if kinds[pair[0]] == kinds[pair[1]]:

@@ -12,6 +12,8 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
+from privbench.display import one_line, quote
+from privbench.errors import ConfigError
 from privbench.limits import expression
 from privbench.pgsql.judge import (
     EXPRESSIONS,
@@ -49,14 +51,6 @@ _HIDING = {"JoinExpr": ("usingClause", "isNatural", "alias"), "Alias": ("colname
 Place = tuple[Name, str]
 
 
-class NotComputable(Exception):
-    """A column that cannot be computed; the message is a clause."""
-
-    def __init__(self, place: Place, why: str) -> None:
-        super().__init__(why)
-        self.place = place
-
-
 @dataclass(frozen=True, slots=True)
 class Computation:
     """A column and the expression that computes it."""
@@ -82,7 +76,7 @@ def computations(
         tables: The stored columns of all tables of the load.
 
     Raises:
-        NotComputable: An expression is refused, or a column depends on itself.
+        ConfigError: An expression is refused, or a column depends on itself.
 
     >>> table = ("public", "t")
     >>> given = {(table, "b"): "this.a + 1", (table, "c"): "2 * this.b"}
@@ -94,16 +88,28 @@ def computations(
         try:
             found[place] = _judged(place, text, scope)
         except (NotAllowed, SqlError, ValueError) as error:
-            raise NotComputable(place, str(error).rstrip(".")) from None
+            raise not_computable(place, str(error).rstrip(".")) from None
     level, left = 0, dict(found)
     while left:
         free = [place for place, item in left.items() if not item.reads & left.keys()]
         if not free:
-            raise NotComputable(next(iter(left)), "it depends on itself, or on one that does")
+            raise not_computable(next(iter(left)), "it depends on itself, or on one that does")
         for place in free:
             found[place] = replace(left.pop(place), level=level)
         level += 1
     return sorted(found.values(), key=lambda item: item.level)
+
+
+def not_computable(place: Place, why: str) -> ConfigError:
+    """A column that cannot be computed, and a clause that says why."""
+    (schema, table), column = place
+    return ConfigError(
+        f"it cannot be computed: {one_line(why)}.",
+        table=f"{quote(schema)}.{quote(table)}",
+        column=column,
+        remedy=f"Change or remove its line under [computed]; {ROW} is the row, and docs/rules.md "
+        "shows expressions that work.",
+    )
 
 
 class _Tables(Scope):
@@ -112,10 +118,7 @@ class _Tables(Scope):
     def __init__(self, tables: Mapping[Name, Collection[str]]) -> None:
         self.tables = {name: frozenset(columns) for name, columns in tables.items()}
         columns = {(column,) for columns in tables.values() for column in columns}
-        self._known: dict[str, Collection[Name]] = {"relations": self.tables, "columns": columns}
-
-    def knows(self, kind: str, name: Name) -> bool:
-        return name in self._known.get(kind, ())
+        super().__init__({"relations": self.tables, "columns": columns})
 
     def function(self, name: Name) -> bool:
         return not _REFUSED.search(name[-1]) and super().function(name)

@@ -11,7 +11,8 @@ USING refer to functions too, and each of them is judged here. The scope decides
 to: it knows the search path under which the statement will run.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
+from types import MappingProxyType
 
 from privbench.pgsql import names
 from privbench.pgsql.parser import Node
@@ -27,13 +28,16 @@ class NotAllowed(Exception):
 class Scope:
     """Decides which names a statement may use.
 
-    It allows those of the server whose calls only compute, without side effects, and those that
-    `knows` adds.
+    It allows those of the server whose calls only compute, without side effects, and those that are
+    ``known``, by kind (``functions``, …).
     """
 
+    def __init__(self, known: Mapping[str, Collection[Name]] = MappingProxyType({})) -> None:
+        self._known = known
+
     def knows(self, kind: str, name: Name) -> bool:
-        """Whether the scope adds a name of this kind (``functions``, …) to those of the server."""
-        return False
+        """Whether the scope adds a name of this kind to those of the server."""
+        return name in self._known.get(kind, ())
 
     def function(self, name: Name) -> bool:
         """Whether a call of this name only computes."""

@@ -22,11 +22,8 @@ class Made(Scope):
     def __init__(self) -> None:
         self.schemas = {"public"}
         self.found: dict[str, set[Name]] = {}
+        super().__init__(self.found)
         self._recent: list[tuple[str, Name]] = []
-
-    def knows(self, kind: str, name: Name) -> bool:
-        """Whether the object was made here, by statements or by listed extensions."""
-        return name in self.found.get(kind, ())
 
     def sequence(self, name: str) -> bool:
         """Whether the text names a sequence that was made here."""

@@ -6,6 +6,7 @@ one expression whose functions, operators and types only compute or occur in the
 made from. Rules of a config may only name functions, operators and types that only compute.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable
 from functools import lru_cache
 
@@ -51,7 +52,7 @@ def judged(text: str, sources: Iterable[str] = ()) -> Node:
         NotAllowed: The text is no such expression.
     """
     tree = one_expression(text)
-    judge(tree, _Named(sources), EXPRESSIONS - _QUERIES)
+    judge(tree, _named(sources), EXPRESSIONS - _QUERIES)
     return tree
 
 
@@ -123,19 +124,14 @@ def _expression(text: str) -> Node | None:
     return targets[0].nodes("val")[0]
 
 
-class _Named(Scope):
+def _named(sources: Iterable[str]) -> Scope:
     """A scope of the names in some expressions, besides built-in ones that only compute."""
-
-    def __init__(self, sources: Iterable[str]) -> None:
-        trees = [tree for source in sources if (tree := _expression(source)) is not None]
-        self._named: set[tuple[str, Name]] = set()
-        for node in (node for tree in trees for node in tree.walk()):
-            if node.kind in _NAMING:
-                kind, field = _NAMING[node.kind]
-                self._named.add((kind, node.names(field)))
-            fields = (*node.names("fields"), *node.names("indirection"))
-            self._named |= {("columns", (word,)) for word in fields}
-
-    def knows(self, kind: str, name: Name) -> bool:
-        """Whether the expressions name it."""
-        return (kind, name) in self._named
+    trees = [tree for source in sources if (tree := _expression(source)) is not None]
+    known = defaultdict[str, set[Name]](set)
+    for node in (node for tree in trees for node in tree.walk()):
+        if node.kind in _NAMING:
+            kind, field = _NAMING[node.kind]
+            known[kind].add(node.names(field))
+        fields = (*node.names("fields"), *node.names("indirection"))
+        known["columns"].update((word,) for word in fields)
+    return Scope(known)

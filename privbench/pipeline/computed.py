@@ -14,10 +14,10 @@ from privbench import roles
 from privbench.config import Config
 from privbench.encoding import role_of
 from privbench.errors import ConfigError, ModelError, SchemaError
-from privbench.pgsql.computed import ROW, Computation, NotComputable, Place, computations
+from privbench.pgsql.computed import ROW, Computation, Place, computations, not_computable
 from privbench.pgsql.judge import Name, NotAllowed
 from privbench.pipeline.model import Model
-from privbench.pipeline.rules import accepted, one_line
+from privbench.pipeline.rules import accepted
 from privbench.postgres.connect import Connection
 from privbench.postgres.failures import database_errors
 from privbench.postgres.statement import build
@@ -61,16 +61,13 @@ def computed(schema: Schema, config: Config) -> list[Computation]:
             if sections[key].role == "public":
                 why = "the table is public, so that its rows are copied as they are"
             if why:
-                raise _error(place, why)
+                raise not_computable(place, why)
             found[place] = text
     tables: dict[Name, list[str]] = {
         (table.name.schema, table.name.name): [c.name for c in table.columns if not c.generated]
         for table in schema
     }
-    try:
-        return computations(found, tables)
-    except NotComputable as error:
-        raise _error(error.place, str(error)) from None
+    return computations(found, tables)
 
 
 def suggestions(schema: Schema, config: Config) -> _Texts:
@@ -111,17 +108,6 @@ def _refused(table: Table, name: str, keys: set[str]) -> str:
     return "it is a key, or a part of one" if fixed else ""
 
 
-def _error(place: Place, why: str) -> ConfigError:
-    (space, table), column = place
-    return ConfigError(
-        f"it cannot be computed: {one_line(why)}.",
-        table=str(TableName(space, table)),
-        column=column,
-        remedy=f"Change or remove its line under [computed]; {ROW} is the row, and docs/rules.md "
-        "shows expressions that work.",
-    )
-
-
 def of_model(model: Model) -> list[Computation]:
     """The computed columns of a model, which may be a stranger's: errors are ModelErrors."""
     try:
@@ -153,4 +139,4 @@ def require_resolved(connection: Connection, schema: Schema, config: Config) -> 
             try:
                 accepted(connection.pgconn.prepare(b"", text.as_bytes(None)))
             except NotAllowed as error:
-                raise _error((item.table, item.column), str(error)) from None
+                raise not_computable((item.table, item.column), str(error)) from None

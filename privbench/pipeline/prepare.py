@@ -12,6 +12,7 @@ from typing import Literal
 
 from privbench import roles
 from privbench.config import ColumnConfig, Config, TableConfig
+from privbench.display import quote
 from privbench.encoding import (
     CategoriesNeed,
     ColumnReader,
@@ -30,7 +31,7 @@ from privbench.errors import ConfigError, SchemaError
 from privbench.pipeline.computed import texts
 from privbench.privacy import PART, DatabaseSpec, KeySpec, Relation, TableSpec
 from privbench.rules.named import creation_date
-from privbench.schema import ROW, ForeignKey, Schema, Table, quote
+from privbench.schema import ROW, ForeignKey, Schema, Table
 from privbench.words import own_words
 
 

@@ -13,6 +13,7 @@ from itertools import count
 from psycopg import pq, sql
 
 from privbench.config import Config
+from privbench.display import one_line
 from privbench.errors import ConfigError
 from privbench.pgsql import SqlError
 from privbench.pgsql.judge import NotAllowed
@@ -89,8 +90,3 @@ def accepted(result: pq.abc.PGresult) -> None:
     if result.status not in (pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK):
         said = result.error_field(pq.DiagnosticField.MESSAGE_PRIMARY) or result.error_message
         raise NotAllowed(said.decode(errors="replace"))
-
-
-def one_line(text: str) -> str:
-    """A text of unknown origin, made safe to be shown as part of one line."""
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:200]

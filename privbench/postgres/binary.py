@@ -40,9 +40,6 @@ _TEXTS = ("text", "varchar", "bpchar")
 _WHOLE = 5
 _NEGATIVE = 0x4000
 
-#: A field of all rows: its type, its values, and a mask of the rows that lack it (None: no row).
-_Field = tuple[np.dtype[Any], Any, Mask | None]
-
 
 def has_form(kind: ColumnType) -> bool:
     """Whether values of a type may have a binary form here; a domain counts as its base type."""
@@ -57,7 +54,7 @@ def binary_rows(batch: pa.RecordBatch, kinds: Sequence[ColumnType]) -> pa.Buffer
     """
     pieces: list[pa.Array] = []
     size = np.dtype(">i4")
-    fields: list[_Field] = [(np.dtype(">i2"), len(kinds), None)]
+    fields: list[tuple[np.dtype[Any], Any, Mask | None]] = [(np.dtype(">i2"), len(kinds), None)]
     for array, kind in zip(batch.columns, kinds, strict=True):
         try:
             values = _values(array, kind)
@@ -80,7 +77,7 @@ def binary_rows(batch: pa.RecordBatch, kinds: Sequence[ColumnType]) -> pa.Buffer
     return rows.buffers()[2][: ends[len(rows)]]
 
 
-def _packed(fields: Sequence[_Field], rows: int) -> pa.Array:
+def _packed(fields: Sequence[tuple[np.dtype[Any], Any, Mask | None]], rows: int) -> pa.Array:
     """For every row the bytes of all its fields, one after another."""
     packed = np.empty(rows, [(f"f{place}", sent) for place, (sent, _, _) in enumerate(fields)])
     unit = gcd(8, *(sent.itemsize for sent, _, _ in fields))

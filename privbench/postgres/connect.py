@@ -12,7 +12,7 @@ import secrets
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, LiteralString, TypeVar
+from typing import Any, LiteralString
 
 import lazy_loader
 import psycopg
@@ -20,13 +20,13 @@ from psycopg import abc, conninfo, pq, sql
 from psycopg.rows import TupleRow
 
 from privbench.errors import ConnectionFailed, PrivacyRefusal, UsageError
+from privbench.limits import Item
 from privbench.postgres.failures import database_errors, describe
 
 #: Imported when a DSN is an SQLAlchemy URL.
 sqlalchemy = lazy_loader.load("sqlalchemy")
 
 Connection = psycopg.Connection[TupleRow]
-T = TypeVar("T")
 
 APPLICATION = "privbench"
 #: Begins every statement that reads rows of a source. Captured workloads leave such statements out
@@ -212,7 +212,7 @@ def opened(dsn: str) -> Connection:
         raise ConnectionFailed(f"cannot connect to {redact(dsn)}: {_said(error, given)}.") from None
 
 
-def patiently(run: Callable[[], T]) -> T:
+def patiently(run: Callable[[], Item]) -> Item:
     """Run a statement that lifts time limits, and retry it if it was cancelled.
 
     The time limit of a database or a role applies to the very statement that lifts it.

@@ -34,11 +34,6 @@ _OF_TYPE = {pa.int16(): range(-(2**15), 2**15), pa.int32(): range(-(2**31), 2**3
 #: Stands for every text that a list lacks; no PostgreSQL text can be equal to it.
 OTHER = "\x00"
 
-#: A range of pages: the first, and one past the last, or None for all that follow.
-PageRange = tuple[int, int | None]
-#: The words of all rows as vectors, one vector for each word of a row.
-_Sent = Sequence[Ints]
-
 
 @dataclass
 class Packing:
@@ -49,7 +44,7 @@ class Packing:
     # SQL of every word: an expression that gives its bytes, or the bit fields of an int8.
     words: list[sql.Composable | list[sql.Composable]] = field(default_factory=list)
     # Readers of the columns, in the order in which the columns were added.
-    columns: list[Callable[[_Sent], pa.Array]] = field(default_factory=list)
+    columns: list[Callable[[Sequence[Ints]], pa.Array]] = field(default_factory=list)
     _used: dict[int, int] = field(default_factory=dict)
 
     def statement(self, connection: Connection, source: sql.Composable) -> tuple[str, str]:
@@ -96,7 +91,7 @@ class Packing:
             return False
         return True
 
-    def _bits(self, number: sql.Composable, size: int) -> Callable[[_Sent], Ints]:
+    def _bits(self, number: sql.Composable, size: int) -> Callable[[Sequence[Ints]], Ints]:
         """Add a bit field for numbers below ``size`` to a word with room; return its reader."""
         width = (size - 1).bit_length()
         fitting = (place for place, used in self._used.items() if used + width <= _BITS)
@@ -141,7 +136,7 @@ class Packing:
             return
         numbers = self._bits(build("coalesce({}, {})", number, _int8(size)), size + 1)
 
-        def read(sent: _Sent) -> pa.Array:
+        def read(sent: Sequence[Ints]) -> pa.Array:
             found = numbers(sent)
             values = found + first
             if known is not None:
@@ -196,7 +191,7 @@ def packed(
     form: Packing,
     source: sql.Composable,
     names: Sequence[str],
-    pages: PageRange,
+    pages: tuple[int, int | None],
 ) -> Iterator[pa.RecordBatch]:
     """Batches, at least one, of the rows of some pages in their physical order.
 

@@ -18,7 +18,7 @@ from privbench.postgres.connect import Connection, ask_one, resolved
 from privbench.postgres.failures import database_errors
 from privbench.postgres.introspect import introspect
 from privbench.postgres.locks import lock
-from privbench.postgres.packed import READS_PAGES, PageRange
+from privbench.postgres.packed import READS_PAGES
 from privbench.postgres.reading import ROWS, WAIT, reading
 from privbench.postgres.statement import source
 from privbench.postgres.stream import SelectItem, stream
@@ -107,7 +107,7 @@ class Snapshot:
         *,
         batch_bytes: int = 16 << 20,
         known: Mapping[str, Known] | None = None,
-        pages: PageRange = (0, None),
+        pages: tuple[int, int | None] = (0, None),
     ) -> Iterator[pa.RecordBatch]:
         """The table's rows in physical order; for the arguments see `privbench.postgres.stream`.
 

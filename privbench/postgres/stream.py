@@ -19,7 +19,7 @@ from privbench.errors import DatabaseError
 from privbench.postgres.connect import SELECT, Connection
 from privbench.postgres.csvtext import read_csv
 from privbench.postgres.failures import NO_TEXT, database_errors
-from privbench.postgres.packed import PageRange, packed, packing
+from privbench.postgres.packed import packed, packing
 from privbench.postgres.statement import build, source
 from privbench.schema import Table
 from privbench.threads import ahead
@@ -46,7 +46,7 @@ def stream(
     table: Table,
     expressions: Sequence[SelectItem],
     batch_bytes: int,
-    pages: PageRange = (0, None),
+    pages: tuple[int, int | None] = (0, None),
     known: Mapping[str, Known] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Batches, at least one, of the rows of a locked table in physical order.
@@ -112,7 +112,7 @@ def _batch(
 
 
 def _select(
-    table: Table, expressions: Sequence[sql.Composable], pages: PageRange
+    table: Table, expressions: Sequence[sql.Composable], pages: tuple[int, int | None]
 ) -> sql.Composable:
     # PostgreSQL truncates long names, so the server gets short ones.
     columns = [build("{} AS {}", item, f"c{place}") for place, item in enumerate(expressions)]

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Any, LiteralString, TypeVar
+from typing import Any, LiteralString
 
 from psycopg import sql
 from psycopg.rows import dict_row
@@ -17,7 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 from privbench import __version__, display, pipeline
 from privbench.errors import PrivacyRefusal, UsageError
 from privbench.files import file_errors
-from privbench.limits import faults
+from privbench.limits import Item, faults
 from privbench.pgsql import Statement
 from privbench.pgsql.ddl import allowed
 from privbench.pipeline import Model, Reporter
@@ -39,7 +39,6 @@ from privbench.publish.tabular import copy_out, write_parquet
 from privbench.schema import Schema, Table, quoted
 from privbench.workload import KINDS, Workload, WorkloadQuery, generate_from_source, read, write
 
-_Part = TypeVar("_Part")
 #: Kind of the workload: joins drawn around rows that join, so that no answer is zero.
 _KIND = "joins"
 _FILLED: LiteralString = """
@@ -296,7 +295,7 @@ def _table(connection: Connection, folder: Path, name: str, table: Table) -> dic
     }
 
 
-def _checked(kind: type[_Part], data: dict[str, Any]) -> _Part:
+def _checked(kind: type[Item], data: dict[str, Any]) -> Item:
     with _describing():
         return TypeAdapter(kind).validate_python(data)
 

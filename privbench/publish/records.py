@@ -39,9 +39,6 @@ _KINDS = "bool|int16|int32|int64|float32|float64|date|timestamp|timestamptz|text
 
 Line = Annotated[str, Field(max_length=4000, pattern=_PLAIN)]
 BundleName = Annotated[str, Field(min_length=1, max_length=MAX_NAME, pattern=_PLAIN)]
-RowCount = Annotated[int, Field(ge=0, lt=2**63)]
-#: The type of a column in Parquet.
-ParquetKind = Annotated[str, Field(pattern=f"^(?:{_KINDS}|{_DECIMAL})$")]
 #: The arguments of ``pg_restore_attribute_stats``, except names, with their types.
 STATISTIC_TYPES: Mapping[str, str] = {
     "null_frac": "real",
@@ -58,14 +55,6 @@ STATISTIC_TYPES: Mapping[str, str] = {
     "range_empty_frac": "real",
     "range_bounds_histogram": "text",
 }
-StatisticType = Annotated[str, Field(pattern=f"^(?:{'|'.join(STATISTIC_TYPES)})$")]
-#: A text without NUL: psql would end the line there, and then mistake closing quotes of the script
-#: for opening ones.
-StatisticValue = Annotated[str, Field(pattern=r"^[^\x00]*$")]
-#: PostgreSQL's catalog holds numbers of pages in 32 bits with a sign; partitioned tables have -1.
-PageCount = Annotated[int, Field(ge=-1, lt=2**31)]
-#: A folder of a table's files: as `privbench.pipeline.sampling.file_name` spells it.
-Folder = Annotated[str, Field(pattern=f"^{_PART}(?:/{_PART})?$")]
 
 
 class Strict(BaseModel):
@@ -96,7 +85,7 @@ class BundleColumn(Strict):
 
     name: BundleName
     type: Line
-    kind: ParquetKind
+    kind: Annotated[str, Field(pattern=f"^(?:{_KINDS}|{_DECIMAL})$")]  # its type in Parquet
 
 
 class BundleTable(Named):
@@ -107,12 +96,12 @@ class BundleTable(Named):
     columns has no file.
     """
 
-    folder: Folder
+    folder: Annotated[str, Field(pattern=f"^{_PART}(?:/{_PART})?$")]
     public: bool
     columns: list[BundleColumn]
     primary_key: list[BundleName]
-    rows: RowCount
-    chunks: Annotated[list[RowCount], Field(max_length=99_999)]
+    rows: Annotated[int, Field(ge=0, lt=2**63)]
+    chunks: Annotated[list[Annotated[int, Field(ge=0, lt=2**63)]], Field(max_length=99_999)]
 
     def files(self, form: Literal["csv", "parquet"]) -> list[str]:
         """Its files of a format, in order."""
@@ -194,14 +183,19 @@ class PublishedColumn(Strict):
 
     column: BundleName
     inherited: bool
-    values: dict[StatisticType, StatisticValue]
+    # Texts without NUL: psql would end the line there, and then mistake closing quotes of the
+    # script for opening ones.
+    values: dict[
+        Annotated[str, Field(pattern=f"^(?:{'|'.join(STATISTIC_TYPES)})$")],
+        Annotated[str, Field(pattern=r"^[^\x00]*$")],
+    ]
 
 
 class IndexStatistics(Strict):
     """Size of an index."""
 
     name: BundleName
-    pages: PageCount
+    pages: Annotated[int, Field(ge=-1, lt=2**31)]
     rows: float
 
 
@@ -209,9 +203,11 @@ class TableStatistics(Named):
     """Statistics of a table for the planner: arguments of ``pg_restore_relation_stats``."""
 
     stored: bool  # whether the table has a file of its own, as tables without partitions have
-    pages: PageCount  # number of pages
+    # Numbers of pages are 32 bits with a sign in PostgreSQL's catalog; partitioned tables have -1.
+    pages: Annotated[int, Field(ge=-1, lt=2**31)]
     rows: float
-    visible: PageCount  # number of pages that the visibility map marks as all-visible
+    # Pages that the visibility map marks as all-visible.
+    visible: Annotated[int, Field(ge=-1, lt=2**31)]
     indexes: list[IndexStatistics]  # sizes of its indexes
     columns: list[PublishedColumn]
 

@@ -12,9 +12,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
+from privbench.display import quote
 from privbench.pgsql.computed import ROW
 from privbench.rules.named import plain_name
-from privbench.schema import ForeignKey, Schema, Table, TableName, quote
+from privbench.schema import ForeignKey, Schema, Table, TableName
 from privbench.words import noun, stem, words
 
 _NET = re.compile(r"net|sub ?total|tax exclusive")

@@ -71,16 +71,13 @@ FROM duckdb_constraints() WHERE database_name = 'source' ORDER BY constraint_ind
 """
 
 
-ColumnNames = tuple[str, ...]
-
-
 @dataclass(frozen=True)
 class Reference:
     """A foreign key."""
 
-    columns: ColumnNames
+    columns: tuple[str, ...]
     table: TableName  # the table that it refers to
-    references: ColumnNames  # columns there
+    references: tuple[str, ...]  # columns there
 
 
 @dataclass(frozen=True)
@@ -91,9 +88,9 @@ class FileTable:
     # The relations that DuckDB selects from, as SQL, one for each file, and their own columns.
     relations: dict[str, dict[str, str]]
     columns: dict[str, str]  # the types of its columns by their names, as DuckDB prints them
-    primary: ColumnNames = ()  # columns of the primary key; none if it has none
-    unique: tuple[ColumnNames, ...] = ()  # columns of every other key
-    not_null: ColumnNames = ()  # columns without NULL
+    primary: tuple[str, ...] = ()  # columns of the primary key; none if it has none
+    unique: tuple[tuple[str, ...], ...] = ()  # columns of every other key
+    not_null: tuple[str, ...] = ()  # columns without NULL
     foreign: tuple[Reference, ...] = ()
     declared: bool = False  # whether the config declares the columns
 
@@ -325,7 +322,9 @@ def _with_keys(tables: Sequence[FileTable], rows: Iterable[tuple[Any, ...]]) -> 
     def place(name: TableName) -> str:
         return _spelled("\0".join((name.schema, name.name)), found)
 
-    def columns_of(schema: str, name: str, columns: Iterable[str]) -> tuple[FileTable, ColumnNames]:
+    def columns_of(
+        schema: str, name: str, columns: Iterable[str]
+    ) -> tuple[FileTable, tuple[str, ...]]:
         table = found[place(_named(schema, name))]
         return table, tuple(_spelled(item, table.columns) for item in columns)
 

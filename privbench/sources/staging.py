@@ -27,7 +27,7 @@ from privbench.postgres.finishing import vacuum
 from privbench.postgres.staging import copy_rows
 from privbench.postgres.statement import build
 from privbench.schema import TableName
-from privbench.sources.files import ColumnNames, Files, FileTable, is_file
+from privbench.sources.files import Files, FileTable, is_file
 from privbench.sources.keys import settle
 from privbench.sources.types import element_type, postgres_type
 
@@ -260,7 +260,7 @@ def _add_key(
     connection: Connection,
     table: TableName,
     kind: LiteralString,
-    columns: ColumnNames,
+    columns: tuple[str, ...],
     goes: sql.Composable = sql.SQL(""),  # noqa: B008
 ) -> None:
     """Add a key; a SchemaError if rows violate it."""

@@ -197,7 +197,7 @@ class Database:
                     for row in ask(self.connection, questions.AGGREGATE, function.oid):
                         self.refuse_code(row.code, row.function, "it runs")
                 for tree in _bodies(function):
-                    _judge_written(tree, Body(self), kinds)
+                    _judge_written(tree, CatalogScope(self, None), kinds)
                 for tree in self._standard_bodies(function):
                     judge(tree, CatalogScope(self, deep=True), kinds)
             except (SqlError, NotAllowed) as reason:
@@ -354,7 +354,9 @@ class Database:
 class CatalogScope(Scope):
     """Judges names by the objects of a database.
 
-    Relations without a schema are looked up in the schemas of the path, in order. In definitions of
+    Relations without a schema are looked up in the schemas of the path, in order. Without a path,
+    as in the text of a function, which may be called under any, they may be any of that name, and
+    may be read with the rights of the function's owner. In definitions of
     objects (``deep``), names without a schema are those of `pg_catalog`, and an operator may be any
     operator of that name. Functions that the planner never evaluates (``uncomputed``) are allowed,
     and functions that run ``texts``, all of which were judged.
@@ -363,7 +365,7 @@ class CatalogScope(Scope):
     def __init__(
         self,
         database: Database,
-        path: Sequence[str] = ("pg_catalog",),
+        path: Sequence[str] | None = ("pg_catalog",),
         *,
         deep: bool = False,
         uncomputed: frozenset[Name] = frozenset(),
@@ -446,11 +448,14 @@ class CatalogScope(Scope):
 
         A relation that does not exist is allowed here: the server itself refuses it.
         """
-        for schema in self._path if len(name) == 1 else name[-2:-1]:
-            row = self._database.relations.get((schema, name[-1]))
+        known, free = self._database.relations, self._path is None
+        path = dict.fromkeys(schema for schema, _ in known) if self._path is None else self._path
+        for schema in path if len(name) == 1 else name[-2:-1]:
+            row = known.get((schema, name[-1]))
             if row is not None:
-                self._database.refuse_relation(row, deep=self._deep)
-                break
+                self._database.refuse_relation(row, deep=self._deep or free)
+                if not free:
+                    break
         return len(name) < 3
 
     def calls(self, field: str) -> bool:
@@ -469,21 +474,6 @@ class CatalogScope(Scope):
         for row in database.types.get(field, ()):
             database.refuse_type(row, named=True)
         return False
-
-
-class Body(CatalogScope):
-    """Judges names in the text of a function, which may be called under any search path.
-
-    A relation without a schema may be any of that name, and it may be read with the rights of the
-    function's owner.
-    """
-
-    def relation(self, name: Name) -> bool:
-        """Whether reading a relation of this name runs only functions that are allowed."""
-        for (schema, last), row in self._database.relations.items():
-            if last == name[-1] and (len(name) == 1 or schema == name[-2]):
-                self._database.refuse_relation(row, deep=True)
-        return len(name) < 3
 
 
 def _named(kinds: Mapping[str, Sequence[Any]], name: Name) -> list[Any]:

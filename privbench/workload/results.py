@@ -17,8 +17,6 @@ from privbench import files
 from privbench.errors import UsageError
 from privbench.workload.query import Refusal, Workload
 
-Status = Literal["ok", "timeout", "error"]
-
 _DONE = {"done": True}
 
 
@@ -26,7 +24,7 @@ _DONE = {"done": True}
 class QueryAnswer:
     """One query on one database."""
 
-    status: Status  # ``timeout`` where any run passed the time-out
+    status: Literal["ok", "timeout", "error"]  # ``timeout`` where any run passed the time-out
     # The number in a single integer cell, or else the number of rows; None without a run
     # that ended.
     rows: int | None = None

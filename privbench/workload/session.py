@@ -28,7 +28,7 @@ from privbench.postgres.stream import next_result
 from privbench.postgres.unfinished import refuse_unfinished
 from privbench.workload import questions
 from privbench.workload.questions import ask
-from privbench.workload.results import QueryAnswer, Side, Status
+from privbench.workload.results import QueryAnswer, Side
 
 #: Session settings that affect plans, results or their text. They are read from the first side and
 #: set on every side.
@@ -226,8 +226,9 @@ class ReplaySession:
             single = rows == 1 and number is not None
             return QueryAnswer("ok", number if single else rows, truncated=truncated)
         code = failure.sqlstate or "08000"
-        status: Status = "timeout" if code == _TIMEOUT else "error"
-        return QueryAnswer(status, error=code, message=describe(failure))
+        return QueryAnswer(
+            "timeout" if code == _TIMEOUT else "error", error=code, message=describe(failure)
+        )
 
 
 def _integer(result: pq.abc.PGresult) -> int | None:

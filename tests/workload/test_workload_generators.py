@@ -26,9 +26,7 @@ from privbench.workload import (
 )
 from privbench.workload.generators.draft import JoinTree, QueryDraft, draw
 from privbench.workload.generators.rows import (
-    DatabaseAnswers,
     DatabaseRows,
-    MemoryAnswers,
     MemoryRows,
     TableColumns,
     anchored,
@@ -215,17 +213,18 @@ def test_answers_are_those_of_a_clone(tables, clone, schema):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_counts_in_memory_are_those_of_the_database(kind, tables, source, schema):
-    memory = MemoryAnswers(MemoryRows(tables, 0))
+    memory = MemoryRows(tables, 0)
     counts: list[tuple[int, int | None]] = []
 
-    class Both(DatabaseAnswers):
+    class Both(DatabaseRows):
         def count(self, draft: QueryDraft, enough: int | None = None) -> int | None:
             found = super().count(draft)
             assert super().count(draft, 1) == min(found or 0, 1)
             counts.append((memory.count(draft), found))
             return found
 
-    kinds()[kind].make(DatabaseRows(source, 3), Both(source), schema, plan_of(kind))
+    rows = Both(source, 3)
+    kinds()[kind].make(rows, rows, schema, plan_of(kind))
     assert len(counts) >= 20
     assert [ours for ours, _ in counts] == [theirs for _, theirs in counts]
 
@@ -295,5 +294,5 @@ def test_anchors_join_dead_ends_are_none_and_a_slow_query_is_given_up(press, pre
     assert ends[False] > 20
     # A slow query is given up, and the session goes on.
     all_pairs = QueryDraft(JoinTree((press_schema.table("article"),) * 4), ())
-    assert DatabaseAnswers(press, 0.05).count(all_pairs) is None
+    assert DatabaseRows(press, 3, 0.05).count(all_pairs) is None
     assert press.execute("SHOW statement_timeout").fetchone() == ("0",)

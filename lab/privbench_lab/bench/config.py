@@ -21,7 +21,7 @@ from pydantic import (
     model_validator,
 )
 
-from privbench.config import ColumnConfig, Scalar
+from privbench.config import ColumnConfig
 from privbench.errors import ConfigError, UsageError
 from privbench.limits import faults
 from privbench.postgres.connect import libpq_dsn, redact
@@ -60,7 +60,7 @@ class DataConfig(_Section):
     columns: dict[str, ColumnConfig] = {}
     target: str | None = None  # the column that classifiers learn
     # Its positive values; a target of more than two values is first reduced to two.
-    positive: list[Scalar] | None = None
+    positive: list[str | int | float | bool] | None = None
     task: Literal["classification", "regression"] = "classification"  # what is learned
     numbers: bool = False  # whether classifiers get categories as numbers, not as columns
     # Counting queries: ``count||SELECT COUNT(*) …`` lines for a table, any workload for a database.

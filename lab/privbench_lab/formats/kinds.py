@@ -11,14 +11,14 @@ from privbench.rng import generator
 from privbench.schema import Schema, Table
 from privbench.workload.generators.draft import ColumnSample, JoinTree, QueryDraft, Row, pick
 from privbench.workload.generators.kinds import Plan, WorkloadKind, around, collect
-from privbench.workload.generators.rows import Answers, RowSource
+from privbench.workload.generators.rows import RowSource
 from privbench.workload.query import Workload
 
 # From this many distinct values on, predicates on a column are ranges, as in SAM's files.
 _RANGED = 10
 
 
-def sam(rows: RowSource, answers: Answers, schema: Schema, plan: Plan) -> Workload:
+def sam(rows: RowSource, answers: RowSource, schema: Schema, plan: Plan) -> Workload:
     """Conjunctions over one table, as SAM's queries on census.
 
     After the query files of "SAM: Database Generation from Query Workloads with Supervised
@@ -41,7 +41,7 @@ def sam(rows: RowSource, answers: Answers, schema: Schema, plan: Plan) -> Worklo
     return collect("sam", plan, drawn, answers)
 
 
-def california(rows: RowSource, answers: Answers, schema: Schema, plan: Plan) -> Workload:
+def california(rows: RowSource, answers: RowSource, schema: Schema, plan: Plan) -> Workload:
     """Ranges over the numeric columns of one table, as for California housing.
 
     PrivBench (PVLDB 18(2), 2024) measures this data set with 400 queries that it does not publish.

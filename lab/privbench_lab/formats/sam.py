@@ -24,7 +24,7 @@ from sqlglot.dialects import Postgres
 from privbench.display import json_visible
 from privbench.errors import UsageError
 from privbench.files import write_text
-from privbench.schema import TableName, quote
+from privbench.schema import TableName
 from privbench.workload.formats.base import WorkloadFormat, beyond, read_json, read_text
 from privbench.workload.query import Workload, WorkloadQuery
 from privbench_lab.formats.conjunctive import (

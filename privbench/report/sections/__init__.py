@@ -24,11 +24,9 @@ from privbench.report.sections import (
 )
 from privbench.report.templates import template
 
-SectionValues = dict[str, object]
-
 #: Functions for the values that the templates need besides the document; a section is left out if
 #: its function returns None. They are in the page's order.
-SECTIONS: dict[str, Callable[[ComparisonDocument], SectionValues | None]] = {
+SECTIONS: dict[str, Callable[[ComparisonDocument], dict[str, object] | None]] = {
     "headline": lambda document: {"headlines": headlines(document)},
     "drift": lambda document: _if(document.drift),
     "qerror": qerror.values,
@@ -69,13 +67,13 @@ def sections(document: ComparisonDocument) -> Iterator[Section]:
 
 
 def _section(
-    name: str, shown: Template, document: ComparisonDocument, values: SectionValues
+    name: str, shown: Template, document: ComparisonDocument, values: dict[str, object]
 ) -> Section:
     module: Any = shown.make_module({"document": document, **values})
     # Safe because the template has escaped every value.
     return Section(name, module.title, module.intro, Markup(module))  # noqa: S704
 
 
-def _if(part: object) -> SectionValues | None:
+def _if(part: object) -> dict[str, object] | None:
     """No further values; None where the document lacks the part that the section shows."""
     return {} if part else None

@@ -13,8 +13,6 @@ from privbench.arrays import Floats
 #: Okabe and Ito's colours: distinct for colour-blind readers and in grey print.
 SOURCE_COLOUR, CLONE_COLOUR, QUIET_COLOUR = "#0072B2", "#D55E00", "#8A94A3"
 _FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
-#: A trace or an axis of a chart, as plotly.js takes it.
-ChartPart = Mapping[str, Any]
 #: Most points of a distribution's curve; of a longer one every n-th point is drawn.
 _POINTS = 2000
 
@@ -22,10 +20,10 @@ _POINTS = 2000
 def embed(
     name: str,
     height: int,
-    traces: Sequence[ChartPart],
+    traces: Sequence[Mapping[str, Any]],
     *,
-    x: ChartPart,
-    y: ChartPart,
+    x: Mapping[str, Any],
+    y: Mapping[str, Any],
     **more: object,
 ) -> Markup:
     """A chart as data in the page, of a height in pixels, drawn when it is looked at.

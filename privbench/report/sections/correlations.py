@@ -13,8 +13,6 @@ _LISTED = 5
 # Upper ends of the steps of |value| that share a colour; a difference may reach 2.
 _STEPS = (0.02, 0.1, 0.2, 0.35, 0.5, 0.7, 2.0)
 
-Matrix = list[list[float | None]]
-
 
 @dataclass(frozen=True, slots=True)
 class CorrelationGrid:
@@ -48,7 +46,7 @@ def values(document: ComparisonDocument) -> dict[str, object] | None:
 
 
 def _grids(part: CorrelationPart) -> list[CorrelationGrid]:
-    gaps: Matrix = [
+    gaps: list[list[float | None]] = [
         [None if a is None or b is None else b - a for a, b in zip(*rows, strict=True)]
         for rows in zip(part.real, part.clone, strict=True)
     ]
@@ -59,7 +57,7 @@ def _grids(part: CorrelationPart) -> list[CorrelationGrid]:
     ]
 
 
-def _grid(title: str, side: str, matrix: Matrix) -> CorrelationGrid:
+def _grid(title: str, side: str, matrix: list[list[float | None]]) -> CorrelationGrid:
     size, few = SIDE / len(matrix), len(matrix) <= _NUMBERED
     paths: dict[str, str] = {}
     numbers: list[tuple[int, int, str]] = []

@@ -11,8 +11,6 @@ from functools import partial
 from importlib import resources
 from typing import Any
 
-WrapperRule = Callable[[str], str | None]
-
 #: Prefixes, wrappers and languages of logs.
 LOGS: dict[str, Any] = tomllib.loads(
     resources.files("privbench.workload.capture").joinpath("logs.toml").read_text("utf-8")
@@ -22,7 +20,7 @@ _TIME = r"\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:?\d\d)"
 _MOST_PIECES = 2048
 
 
-def wrapper(head: Sequence[str]) -> WrapperRule | None:
+def wrapper(head: Sequence[str]) -> Callable[[str], str | None] | None:
     """The rule of the outermost wrapper, by the first lines of a log; None if there is none."""
     # A statement's further lines begin with a tab.
     starts = [line for line in head if not line.startswith("\t")]
@@ -35,7 +33,7 @@ def wrapper(head: Sequence[str]) -> WrapperRule | None:
     return None
 
 
-def unwrapped(lines: Iterable[str], rule: WrapperRule) -> Iterator[str]:
+def unwrapped(lines: Iterable[str], rule: Callable[[str], str | None]) -> Iterator[str]:
     """The server's own lines."""
     begun: list[str] = []
     for line in lines:

@@ -10,10 +10,7 @@ from privbench.errors import UsageError
 from privbench.schema import Schema
 from privbench.workload.generators.kinds import Plan, kinds
 from privbench.workload.generators.rows import (
-    Answers,
-    DatabaseAnswers,
     DatabaseRows,
-    MemoryAnswers,
     MemoryRows,
     RowSource,
     TableColumns,
@@ -21,7 +18,7 @@ from privbench.workload.generators.rows import (
 from privbench.workload.query import Workload
 
 
-def make(kind: str, rows: RowSource, answers: Answers, schema: Schema, plan: Plan) -> Workload:
+def make(kind: str, rows: RowSource, answers: RowSource, schema: Schema, plan: Plan) -> Workload:
     """Make distinct queries g1, g2, …; the same input and seed give the same queries.
 
     A UsageError is raised if plan and schema allow no query, or if no query had an answer.
@@ -53,9 +50,8 @@ def generate_from_source(
     seconds on the source are left out. Errors are those of `make`.
     """
     plan = plan or kinds()[kind].plan
-    rows = DatabaseRows(connection, plan.seed)
-    made = make(kind, rows, DatabaseAnswers(connection, timeout), schema, plan)
-    return replace(made, confidential=True)
+    rows = DatabaseRows(connection, plan.seed, timeout)
+    return replace(make(kind, rows, rows, schema, plan), confidential=True)
 
 
 def generate_from_tables(
@@ -76,5 +72,5 @@ def generate_from_tables(
     """
     plan = plan or kinds()[kind].plan
     rows = MemoryRows(tables, plan.seed)
-    answers = MemoryAnswers(rows) if clone is None else DatabaseAnswers(clone, timeout)
+    answers = rows if clone is None else DatabaseRows(clone, plan.seed, timeout)
     return make(kind, rows, answers, schema, plan)

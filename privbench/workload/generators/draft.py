@@ -6,19 +6,19 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import LiteralString, TypeVar
+from typing import LiteralString
 
 from psycopg import sql
 
 from privbench.arrays import Rng
 from privbench.encoding.surrogate_text import words
+from privbench.limits import Item
 from privbench.postgres.connect import SELECT
 from privbench.postgres.statement import build
 from privbench.schema import Column, ForeignKey, Schema, Table
 
 #: One row of a table, by column: the values as PostgreSQL prints them, None for NULL.
 Row = dict[str, str | None]
-Drawable = TypeVar("Drawable")
 
 #: Types whose values are printed in ISO format, whatever the session's DateStyle.
 DATES = frozenset({"date", "timestamp", "timestamptz"})
@@ -108,16 +108,13 @@ def judged(table: Table, rows: Sequence[Row]) -> list[ColumnSample]:
     return [values for values in suited if any(text is not None for text in values.texts)]
 
 
-def pick(items: Sequence[Drawable], rng: Rng) -> Drawable:
+def pick(items: Sequence[Item], rng: Rng) -> Item:
     """A random one of some items."""
     return items[int(rng.integers(len(items)))]
 
 
 #: Operators that take a value, in the fixed order from which they are drawn.
 OPERATORS = ("=", "<", ">", "<=", ">=", "between", "like", "ilike")
-
-#: Two columns that a query sets equal, each with the number of its table in the query.
-Link = tuple[tuple[int, str], tuple[int, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +145,7 @@ class JoinTree:
         return tuple(names)
 
     @property
-    def links(self) -> list[Link]:
+    def links(self) -> list[tuple[tuple[int, str], tuple[int, str]]]:
         """The columns that are equal, those of the child first."""
         return [
             ((edge.child, column), (edge.parent, target))

@@ -13,13 +13,13 @@ from psycopg import sql
 
 from privbench.arrays import Rng
 from privbench.errors import UsageError
+from privbench.limits import Item
 from privbench.rng import generator
 from privbench.schema import Schema
 from privbench.workload import formats
 from privbench.workload.generators.draft import (
     OPERATORS,
     ColumnSample,
-    Drawable,
     JoinTree,
     Predicate,
     QueryDraft,
@@ -28,14 +28,11 @@ from privbench.workload.generators.draft import (
     matches,
     pick,
 )
-from privbench.workload.generators.rows import Answers, RowSource, anchored
+from privbench.workload.generators.rows import RowSource, anchored
 from privbench.workload.query import Workload, WorkloadQuery
 
 #: Attempts to draw a query.
 TRIES = 20
-
-#: Draws a query with that many joins, or None where the draw failed.
-Drawer = Callable[[int], QueryDraft | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +62,17 @@ class Plan:
 
 
 def collect(
-    name: str, plan: Plan, draw: Drawer, answers: Answers, *, stated: bool = True
+    name: str,
+    plan: Plan,
+    draw: Callable[[int], QueryDraft | None],
+    answers: RowSource,
+    *,
+    stated: bool = True,
 ) -> Workload:
     """Draw until there are enough distinct queries with answers in the plan's range.
 
     The plan's numbers of joins are used in turn. A draw that fails, or whose answer is outside the
-    range, is repeated. Queries state their answers if `Answers.stated` and ``stated`` are true.
+    range, is repeated. Queries state their answers if `RowSource.stated` and ``stated`` are true.
     """
     found: dict[str, int | None] = {}
     enough = None if stated or plan.most is not None else plan.least
@@ -96,16 +98,11 @@ def collect(
     return Workload(name, tuple(made))
 
 
-#: Gives the operators that a predicate on a column may have, so that the given value satisfies it.
-Operators = Callable[[ColumnSample, str], list[str]]
-#: A column with the place of its table.
-_Column = tuple[int, ColumnSample]
-
 _HEADS, _SHARES = ("count", "group", "top"), (0.7, 0.15, 0.15)
 _LIMITS = (10, 100, 1000)
 
 
-def mscn(rows: RowSource, answers: Answers, schema: Schema, plan: Plan) -> Workload:
+def mscn(rows: RowSource, answers: RowSource, schema: Schema, plan: Plan) -> Workload:
     """Joins to count, their predicates drawn independently, in the manner of MSCN.
 
     After Kipf et al., "Learned Cardinalities: Estimating Correlated Joins with Deep Learning" (CIDR
@@ -144,7 +141,7 @@ def mscn(rows: RowSource, answers: Answers, schema: Schema, plan: Plan) -> Workl
     return collect("mscn", plan, drawn, answers)
 
 
-def joins(rows: RowSource, answers: Answers, schema: Schema, plan: Plan) -> Workload:
+def joins(rows: RowSource, answers: RowSource, schema: Schema, plan: Plan) -> Workload:
     """Counts of joins whose predicates all hold for one tuple of rows that join.
 
     Such workloads measure Q-error over many tables: the answer of a query is at least one, however
@@ -172,7 +169,7 @@ def joins(rows: RowSource, answers: Answers, schema: Schema, plan: Plan) -> Work
     return collect("counting", plan, drawn, answers)
 
 
-def mixed(rows: RowSource, answers: Answers, schema: Schema, plan: Plan) -> Workload:
+def mixed(rows: RowSource, answers: RowSource, schema: Schema, plan: Plan) -> Workload:
     """Joins with COUNT, GROUP BY, or ORDER BY and LIMIT; literals come from random rows.
 
     The rows of each table are drawn independently. The number of joins is random; queries with few
@@ -201,7 +198,7 @@ def mixed(rows: RowSource, answers: Answers, schema: Schema, plan: Plan) -> Work
     return collect("generated", plan, drawn, answers, stated=False)
 
 
-def _headed(draft: QueryDraft, columns: list[_Column], rng: Rng) -> QueryDraft:
+def _headed(draft: QueryDraft, columns: list[tuple[int, ColumnSample]], rng: Rng) -> QueryDraft:
     """Add a select list with grouping or sorting to a query, or leave it as a count."""
     kind = _HEADS[int(rng.choice(len(_HEADS), p=_SHARES))]
     usable = [
@@ -244,7 +241,7 @@ def around(
     rows: RowSource,
     plan: Plan,
     rng: Rng,
-    operators: Operators,
+    operators: Callable[[ColumnSample, str], list[str]],
     *,
     exact: bool = False,
 ) -> QueryDraft | None:
@@ -281,7 +278,7 @@ def around(
     return None if chosen is None else QueryDraft(tree, tuple(holding(*each) for each in chosen))
 
 
-def _some(items: Sequence[Drawable], plan: Plan, rng: Rng) -> list[Drawable] | None:
+def _some(items: Sequence[Item], plan: Plan, rng: Rng) -> list[Item] | None:
     """Draw as many items as a query has predicates, a uniform number; None if there are too few."""
     low, high = plan.predicates
     if len(items) < low:
@@ -294,7 +291,7 @@ def _some(items: Sequence[Drawable], plan: Plan, rng: Rng) -> list[Drawable] | N
 class WorkloadKind:
     """A kind of workload."""
 
-    make: Callable[[RowSource, Answers, Schema, Plan], Workload]
+    make: Callable[[RowSource, RowSource, Schema, Plan], Workload]
     plan: Plan  # its default plan; a kind without joins here never has any
     # Operators of its predicates; those of the plan if none are given.
     operators: tuple[str, ...] = ()

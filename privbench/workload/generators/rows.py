@@ -1,4 +1,4 @@
-"""The sources of the rows that generators use, and of the answers of their queries.
+"""The sources of the rows that generators use, which answer their queries too.
 
 Rows come from a database, or in memory from a model. Rows of a database make a workload
 CONFIDENTIAL. Rows of a model are synthetic, and a workload with their values may be published. Its
@@ -27,7 +27,6 @@ from privbench.workload.generators.draft import (
     ColumnSample,
     Edge,
     JoinTree,
-    Link,
     Predicate,
     QueryDraft,
     Row,
@@ -43,7 +42,10 @@ _SEEDS = 2**31
 
 
 class RowSource(ABC):
-    """Rows from which literals are taken; each table is sampled once."""
+    """Rows from which literals are taken, and which answer queries; each table is sampled once."""
+
+    #: Whether the workload states the answers.
+    stated: bool
 
     def __init__(self) -> None:
         self._values: dict[str, list[ColumnSample]] = {}
@@ -69,13 +71,6 @@ class RowSource(ABC):
     def match(self, table: Table, wanted: Mapping[str, str], seed: int) -> Row | None:
         """A row of the table with these values; if there are several, the seed chooses one."""
 
-
-class Answers(ABC):
-    """Answers of drafted queries."""
-
-    #: Whether the workload states the answers.
-    stated: bool
-
     @abstractmethod
     def count(self, draft: QueryDraft, enough: int | None = None) -> int | None:
         """The number of rows that satisfy the conditions; None where counting takes too long.
@@ -86,7 +81,7 @@ class Answers(ABC):
 
 def joined(
     tables: Mapping[int, Table],
-    links: Sequence[Link],
+    links: Sequence[tuple[tuple[int, str], tuple[int, str]]],
     start: int,
     rows: RowSource,
     rng: Rng,
@@ -129,12 +124,20 @@ def anchored(tree: JoinTree, rows: RowSource, rng: Rng) -> list[Row] | None:
 
 
 class DatabaseRows(RowSource):
-    """Rows chosen by a hash of their content and the seed, whatever their physical order."""
+    """Rows chosen by a hash of their content and the seed, whatever their physical order.
 
-    def __init__(self, connection: psycopg.Connection[Any], seed: int) -> None:
+    Queries are answered by running them, within a time-out in seconds.
+    """
+
+    stated = True
+
+    def __init__(
+        self, connection: psycopg.Connection[Any], seed: int, timeout: float = 20.0
+    ) -> None:
         super().__init__()
         self._connection = connection
         self._seed = seed
+        self._timeout = timeout
 
     def sample(self, table: Table, most: int) -> list[Row]:
         """At most so many rows of a table: the first in the order of their hashes."""
@@ -147,6 +150,18 @@ class DatabaseRows(RowSource):
         )
         found = self._rows(table, condition, seed, 1)
         return found[0] if found else None
+
+    def count(self, draft: QueryDraft, enough: int | None = None) -> int | None:
+        """The number of rows that satisfy the conditions; None if counting takes too long."""
+        limit = str(max(1, round(1000 * self._timeout)))
+        try:
+            # The rollback restores the session's own time-out.
+            with self._connection.transaction(force_rollback=True):
+                self._connection.execute(assignment("statement_timeout", limit))
+                row = self._connection.execute(draft.counting(enough).encode()).fetchone()
+        except psycopg.errors.QueryCanceled:
+            return None
+        return int(row[0]) if row else None
 
     def _rows(self, table: Table, condition: sql.Composable, seed: int, most: int) -> list[Row]:
         if not table.columns:
@@ -166,28 +181,6 @@ class DatabaseRows(RowSource):
         return [dict(zip(names, row, strict=True)) for row in found]
 
 
-class DatabaseAnswers(Answers):
-    """Answers found by running the query, within a time-out."""
-
-    stated = True
-
-    def __init__(self, connection: psycopg.Connection[Any], timeout: float = 20.0) -> None:
-        self._connection = connection
-        self._timeout = timeout
-
-    def count(self, draft: QueryDraft, enough: int | None = None) -> int | None:
-        """The number of rows that satisfy the conditions; None if counting takes too long."""
-        limit = str(max(1, round(1000 * self._timeout)))
-        try:
-            # The rollback restores the session's own time-out.
-            with self._connection.transaction(force_rollback=True):
-                self._connection.execute(assignment("statement_timeout", limit))
-                row = self._connection.execute(draft.counting(enough).encode()).fetchone()
-        except psycopg.errors.QueryCanceled:
-            return None
-        return int(row[0]) if row else None
-
-
 def _as_text(column: Column) -> sql.Composable:
     """The column as text; dates in ISO order whatever the session's DateStyle."""
     form = "pg_catalog.to_json({}) #>> '{{}}'" if column.type.base in DATES else None
@@ -197,8 +190,6 @@ def _as_text(column: Column) -> sql.Composable:
 #: The values of one table, by column; columns that the server fills are missing.
 TableColumns = Mapping[str, pa.Array | pa.ChunkedArray]
 
-#: A foreign key as codes: those of the child's rows, those of the parent's rows, and their number.
-RowCodes = tuple[Ints, Ints, int]
 
 # Separates the columns of a composite key.
 _SEAM = "\x1f"
@@ -208,7 +199,12 @@ _COMPARE = {
 
 
 class MemoryRows(RowSource):
-    """Rows of synthetic tables, by ``schema.table``; values become text on request."""
+    """Rows of synthetic tables, by ``schema.table``; values become text on request.
+
+    Queries are answered by counting along the join tree.
+    """
+
+    stated = False
 
     def __init__(self, tables: Mapping[str, TableColumns], seed: int) -> None:
         super().__init__()
@@ -216,6 +212,7 @@ class MemoryRows(RowSource):
         self._seed = seed
         self._read: dict[tuple[str, str, bool], pa.Array] = {}
         self._places: dict[tuple[str, tuple[str, ...]], dict[str, Ints]] = {}
+        self._codes: dict[ForeignKey, tuple[Ints, Ints, int]] = {}
 
     def sample(self, table: Table, most: int) -> list[Row]:
         """Random rows."""
@@ -259,16 +256,6 @@ class MemoryRows(RowSource):
         cells = [self.column(table, name).take(pa.array(places)).to_pylist() for name in names]
         return [dict(zip(names, row, strict=True)) for row in zip(*cells, strict=True)]
 
-
-class MemoryAnswers(Answers):
-    """Answers found by counting along the join tree, on a sample in memory."""
-
-    stated = False
-
-    def __init__(self, rows: MemoryRows) -> None:
-        self._rows = rows
-        self._codes: dict[ForeignKey, RowCodes] = {}
-
     def count(self, draft: QueryDraft, enough: int | None = None) -> int:
         """The number of rows that satisfy the conditions."""
         weights = [self._kept(draft, place) for place in range(len(draft.tree.tables))]
@@ -283,7 +270,7 @@ class MemoryAnswers(Answers):
     def _kept(self, draft: QueryDraft, place: int) -> Floats:
         """1 for the rows of a table that satisfy its predicates, 0 for all others."""
         table = draft.tree.tables[place]
-        kept = np.ones(self._rows.size(table), dtype=bool)
+        kept = np.ones(self.size(table), dtype=bool)
         for item in draft.predicates:
             if item.table == place:
                 mask = self._mask(table, item).fill_null(False)
@@ -293,9 +280,9 @@ class MemoryAnswers(Answers):
     def _mask(self, table: Table, item: Predicate) -> pa.Array:
         name, numeric = item.values.column.name, item.values.column.type.category == "N"
         if item.operator.startswith("is "):
-            nulls = pc.is_null(self._rows.column(table, name))
+            nulls = pc.is_null(self.column(table, name))
             return nulls if item.operator == "is null" else pc.invert(nulls)
-        column = self._rows.column(table, name, numeric=numeric)
+        column = self.column(table, name, numeric=numeric)
         if item.operator.endswith("like"):
             return pc.match_like(column, item.texts[0], ignore_case=item.operator == "ilike")
         bounds = [pa.scalar(float(text) if numeric else text) for text in item.texts]
@@ -303,11 +290,14 @@ class MemoryAnswers(Answers):
             return pc.and_(pc.greater_equal(column, bounds[0]), pc.less_equal(column, bounds[1]))
         return _COMPARE[item.operator](column, bounds[0])
 
-    def _coded(self, tree: JoinTree, edge: Edge, new: int) -> RowCodes:
-        """The key as codes in both tables, those of the new table first; -1 for NULL."""
+    def _coded(self, tree: JoinTree, edge: Edge, new: int) -> tuple[Ints, Ints, int]:
+        """The key as codes in both tables, those of the new table first, and their number.
+
+        NULL is -1.
+        """
         if edge.key not in self._codes:
-            child = self._rows.keys(tree.tables[edge.child], edge.key.columns)
-            parent = self._rows.keys(tree.tables[edge.parent], edge.key.ref_columns)
+            child = self.keys(tree.tables[edge.child], edge.key.columns)
+            parent = self.keys(tree.tables[edge.parent], edge.key.ref_columns)
             (mine, others), known = _encoded(child, parent)
             self._codes[edge.key] = mine, others, len(known)
         ours, theirs, size = self._codes[edge.key]

@@ -17,9 +17,6 @@ from privbench.workload.generators.rows import RowSource, joined
 from privbench.workload.rebind.columns import Operand
 from privbench.workload.rebind.sites import Site
 
-#: Columns of two table occurrences that a query sets equal.
-Join = tuple[Operand, Operand]
-
 # Number of members of a list, and of letters in a piece of a pattern, if the old one is not known.
 _MEMBERS, _PIECE = 3, 3
 _MOST_MEMBERS = 1000
@@ -56,7 +53,7 @@ class OperandValues:
         return None if found is None or len(found) > _LONGEST else found
 
 
-def together(joins: Sequence[Join], rows: RowSource, rng: Rng) -> dict[int, Row]:
+def together(joins: Sequence[tuple[Operand, Operand]], rows: RowSource, rng: Rng) -> dict[int, Row]:
     """Rows that join as a query's tables do, by number of the table; they give it an answer.
 
     If a table has no matching row, the search starts again from another table. The result is the

@@ -18,9 +18,7 @@ from sqlglot.errors import SqlglotError
 
 from privbench.pgsql import SqlError, Token, tokens
 
-LiteralKind = Literal["number", "string", "bits", "parameter"]
-
-_KINDS: dict[str, LiteralKind] = {
+_KINDS: dict[str, Literal['number', 'string', 'bits', 'parameter']] = {
     "SCONST": "string", "USCONST": "string", "ICONST": "number", "FCONST": "number",
     "BCONST": "bits", "XCONST": "bits", "PARAM": "parameter",
 }  # fmt: skip
@@ -47,7 +45,7 @@ class LiteralMark:
     """One literal or parameter."""
 
     number: int  # its place among the marks
-    kind: LiteralKind  # how it was written
+    kind: Literal["number", "string", "bits", "parameter"]  # how it was written
     # Its old value; empty for a parameter. It is used only to look it up in allow-lists and for
     # the lengths of patterns.
     original: str
@@ -160,7 +158,7 @@ def mark(
     return Marked(tuple(piece for piece in pieces if piece), frozenset(stayed))
 
 
-def _value(token: Token, kind: LiteralKind) -> str:
+def _value(token: Token, kind: Literal["number", "string", "bits", "parameter"]) -> str:
     """The value of a literal; a string that is continued on further lines is joined."""
     if kind == "string":
         try:

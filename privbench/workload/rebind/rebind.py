@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 import psycopg
 from psycopg import pq
@@ -10,6 +9,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from privbench.errors import UsageError
+from privbench.limits import Item
 from privbench.pgsql import SqlError, statement
 from privbench.pgsql.judge import NotAllowed
 from privbench.postgres.connect import Connection
@@ -21,13 +21,11 @@ from privbench.workload.capture.gather import bound as with_values
 from privbench.workload.generators.rows import RowSource
 from privbench.workload.query import Workload, WorkloadQuery, parse
 from privbench.workload.rebind import neutral
-from privbench.workload.rebind.choose import Chooser, Join, OperandValues, together
-from privbench.workload.rebind.columns import ODD, Resolver, Tables
+from privbench.workload.rebind.choose import Chooser, OperandValues, together
+from privbench.workload.rebind.columns import ODD, Operand, Resolver, Tables
 from privbench.workload.rebind.marks import LiteralMark, Marked, mark
 from privbench.workload.rebind.sites import Site, sites
 from privbench.workload.safety import NONE, Trust, fault
-
-Reply = TypeVar("Reply")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +84,7 @@ class Planner:
                 raise psycopg.errors.error_from_result(result)
         return [result.param_type(place) for place in range(result.nparams)]
 
-    def _safely(self, ask: Callable[[], Reply]) -> Reply:
+    def _safely(self, ask: Callable[[], Item]) -> Item:
         with self._connection.transaction(force_rollback=True):
             self._connection.execute(assignment("search_path", self._path))
             return ask()
@@ -202,7 +200,9 @@ class _Binder:
         if why is not None:
             raise NotAllowed(why)
 
-    def _sites(self, marked: Marked, tree: exp.Query) -> tuple[list[Site], list[Join]]:
+    def _sites(
+        self, marked: Marked, tree: exp.Query
+    ) -> tuple[list[Site], list[tuple[Operand, Operand]]]:
         try:
             resolver = Resolver(tree, self.tables, marked.marks)
             missing = resolver.unknown()
