@@ -16,7 +16,6 @@ from privbench.cli.options import (
     CommandState,
     ReleaseOptions,
     choice_options,
-    gathered,
     jobs_option,
     lock_option,
     network_option,
@@ -85,12 +84,6 @@ def _alarm(state: CommandState) -> None:
         echo(state.reporter.offered, alarm=True)
 
 
-def _choice(schemas: Any, tables: Any, excluded: Any) -> dict[str, Any]:
-    from privbench.postgres.patterns import TableChoice
-
-    return {"choice": TableChoice(schemas or None, tables or None, excluded)}
-
-
 @click.command()
 @click.argument("model", metavar="MODEL")
 @click.option("-o", "--output", required=True, metavar="DIR", help="Directory for the files.")
@@ -101,7 +94,7 @@ def _choice(schemas: Any, tables: Any, excluded: Any) -> dict[str, Any]:
     default="csv",
     help="File format.",
 )
-@gathered(_choice, choice_options)
+@choice_options
 @sampling_options
 @click.option("--force", is_flag=True, help="Replace files that are there already.")
 @click.pass_obj

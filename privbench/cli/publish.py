@@ -51,8 +51,7 @@ def publish(state: CommandState, /, model: str, output: str, **given: Any) -> No
     Example:
       privbench publish prod.privbench -o bundle/ --title "Shop benchmark" --publisher "Shop Ltd"
     """
-    found = publishing.publish(model, output, reporter=state.reporter, **given)
-    echo(found.render())
+    echo(publishing.publish(model, output, reporter=state.reporter, **given))
 
 
 @click.command()

@@ -25,7 +25,7 @@ from privbench.postgres import target
 from privbench.postgres.computed import Computing
 from privbench.postgres.load import Loader
 from privbench.postgres.reading import reading
-from privbench.postgres.repair import Repair, Repaired
+from privbench.postgres.repair import Repair
 from privbench.postgres.unfinished import Mark, refuse_unfinished
 from privbench.privacy.workers import LOCAL, require_closed
 from privbench.sources import is_file
@@ -143,16 +143,16 @@ def load(
         else:
             tables = [] if options.schema_only else decode(found, scale=scale, seed=seed)
     with teller.stage("load"), opened() as loader:
-        repaired = _write(loader, tables, computed, teller, seed, job)
-    lost = repaired.deleted
+        repair = _write(loader, tables, computed, teller, seed, job)
+    lost = repair.deleted
     return LoadReport(
         {item.table.key: item.rows - lost.get(item.table.key, 0) for item in tables},
         {item.table.key: item.dropped + lost.get(item.table.key, 0) for item in tables},
         tuple(item.table.key for item in tables if item.public),
-        repaired.loose,
+        repair.loose,
         tuple(loader.lost),
         found.promise.private,
-        repaired.changed,
+        repair.changed,
         tuple(
             item.table.key
             for item in tables
@@ -176,8 +176,8 @@ def _write(
     teller: Reporter,
     seed: int | None,
     job: Job | None,
-) -> Repaired:
-    """Write all rows, compute columns, repair rows, and finish; returns what the repairs did."""
+) -> Repair:
+    """Write all rows, compute columns, repair rows, and finish; returns the repairs."""
     repair = set_aside(loader, tables, seed)
     filled = [item.without(loader.without_values(item.table)) for item in tables]
     loader.publish()
@@ -196,14 +196,14 @@ def _write(
             # Repairs depend on the physical order of rows, and parts were stored as they arrived.
             unsettled = repair.unsettled()
             fill(loader, [i for i in there if i.table.key in unsettled], repair, teller)
-        repaired = repair.settle()
+        repair.settle()
         loader.finish()
     except BaseException as error:
         if job:
             said = "What is loaded stays, and is marked as unfinished. To go on, run the command"
             error.add_note(f"{said} again, without --replace.")
         raise
-    return repaired
+    return repair
 
 
 def set_aside(loader: Loader, tables: Sequence[CloneTable], seed: int | None) -> Repair:

@@ -19,7 +19,7 @@ from privbench.pipeline.load import check_scale
 from privbench.pipeline.model import Model
 from privbench.pipeline.progress import Reporter
 from privbench.postgres.csvtext import csv_blocks, stops_psql
-from privbench.postgres.patterns import TableChoice
+from privbench.postgres.patterns import choose
 from privbench.schema import TableName, quoted
 
 FileFormat = Literal["csv", "parquet"]
@@ -41,7 +41,9 @@ def sample(
     scale: float = 1.0,
     seed: int | None = None,
     force: bool = False,
-    choice: TableChoice | None = None,
+    schemas: Sequence[str] = (),
+    tables: Sequence[str] = (),
+    excluded: Sequence[str] = (),
     reporter: Reporter | None = None,
 ) -> list[str]:
     """Write a model's clone as files, one per table; returns a line of text for each.
@@ -52,29 +54,30 @@ def sample(
 
     The directory is created if it does not exist. It has to be empty, unless `force` allows files
     of the same names to be replaced. CSV files have a header; NULL is an empty field, an empty text
-    is ``""``. `choice` says which tables to write; None means all.
+    is ``""``. Tables are chosen as by `patterns.choose`, and all if none is named.
     """
     teller = reporter or Reporter()
     folder = _empty(Path(output), force)
     with teller.stage("sample"):
         found = Model.load(model)
         every = [table.name for table in found.schema]
-        _, chosen, _ = (choice or TableChoice()).chosen(every, sorted({n.schema for n in every}))
-        tables, absent = with_computed(
+        known = sorted({name.schema for name in every})
+        _, chosen, _ = choose(every, known, schemas or None, tables or None, excluded)
+        drawn, absent = with_computed(
             found, decode(found, scale=check_scale(scale), seed=seed), seed
         )
-        tables = [item for item in tables if item.table.name in chosen]
+        drawn = [item for item in drawn if item.table.name in chosen]
     lines = [] if found.promise.private else [found.promise.sentence()]
     with teller.stage("write"):
-        names = file_names([item.table.name for item in tables], file_format)
-        for item in tables:
+        names = file_names([item.table.name for item in drawn], file_format)
+        for item in drawn:
             path = folder / names[item.table.name]
             path.parent.mkdir(exist_ok=True)
             with replacing(path) as file:
                 cut = _write_rows(item, file, file_format)
             lines.append(f"{path}: {item.rows:,} rows{_CUT if cut else ''}")
-    lines += [absent[item.table.key] for item in tables if item.table.key in absent]
-    return lines + _unrepaired(found, tables)
+    lines += [absent[item.table.key] for item in drawn if item.table.key in absent]
+    return lines + _unrepaired(found, drawn)
 
 
 def _unrepaired(model: Model, tables: list[CloneTable]) -> list[str]:

@@ -10,7 +10,7 @@ from privbench.postgres import catalog
 from privbench.postgres.connect import Connection
 from privbench.postgres.implied import bounds_check, narrowed
 from privbench.postgres.locks import tell_held
-from privbench.postgres.patterns import TableChoice
+from privbench.postgres.patterns import choose
 from privbench.postgres.types import Types
 from privbench.postgres.unfinished import refuse_unfinished
 from privbench.rules.facts import with_rules
@@ -58,7 +58,7 @@ def introspect(
     are tables of their own. Objects of extensions, temporary and system schemas are left out, and
     so are foreign keys into tables that are left out (`Table.loose` keeps their columns).
 
-    The `TableChoice` of the arguments says which schemas, tables and views are read; schemas of
+    The arguments of `patterns.choose` say which schemas, tables and views are read; schemas of
     which no table is chosen are left out too.
 
     Raises:
@@ -69,7 +69,7 @@ def introspect(
     refuse_unfinished(connection)
     with catalog.bare_search_path(connection):
         tell_held(connection)
-        return _Reader(connection, TableChoice(schemas, tables, exclude)).schema()
+        return _Reader(connection, schemas, tables, exclude).schema()
 
 
 def check_access(connection: Connection, schema: Schema) -> None:
@@ -103,13 +103,19 @@ def check_access(connection: Connection, schema: Schema) -> None:
 class _Reader:
     """One reading of the catalog."""
 
-    def __init__(self, connection: Connection, selection: TableChoice) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        schemas: Sequence[str] | None,
+        only: Sequence[str | TableName] | None,
+        exclude: Sequence[str | TableName],
+    ) -> None:
         self.connection = connection
         known = [row.name for row in catalog.ask(connection, catalog.SCHEMAS, {})]
         found = catalog.ask(connection, catalog.RELATIONS, {})
         relations = [row for row in found if row.kind in "rpvm"]
         self.names = {row.oid: TableName(row.schema, row.name) for row in relations}
-        chosen = selection.chosen(self.names.values(), known)
+        chosen = choose(self.names.values(), known, schemas, only, exclude)
         self.schemas, self.chosen, self.left_out = chosen
         self.views = self._of_kind(relations, "v")
         self.materialized = self._of_kind(relations, "m")

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from privbench.errors import SchemaError
@@ -12,49 +11,47 @@ _TOKEN = re.compile(r'"((?:[^"]|"")*)"|(.)', re.DOTALL)
 _WILD = {"*": ".*", "?": "."}
 
 
-@dataclass(frozen=True)
-class TableChoice:
-    """The tables (and views) of a database that are chosen.
+def choose(
+    relations: Collection[TableName],
+    known: Sequence[str],
+    schemas: Sequence[str] | None = None,
+    tables: Sequence[str | TableName] | None = None,
+    exclude: Sequence[str | TableName] = (),
+) -> tuple[tuple[str, ...], set[TableName], set[TableName]]:
+    """The chosen schemas, sorted; the chosen relations; those that are left out by name.
 
     A text is an exact name (``public.Order``, ``Odd Shop``) if there is such a name; else it is a
     pattern by the rules of psql and pg_dump: ``*`` is any text, ``?`` any character, capitals are
     folded, and within double quotes every character stands for itself. Unlike in psql, other signs
     of regular expressions stand for themselves. A pattern without a schema is matched in every
     chosen schema.
+
+    Args:
+        relations: All tables, views and materialised views of the ``known`` schemas.
+        known: All schemas.
+        schemas: Schemas; None means all.
+        tables: Tables of these schemas; None means all. If tables are given, schemas without any of
+            them are not chosen either.
+        exclude: Tables that are left out, chosen or not.
+
+    Raises:
+        SchemaError: A pattern matches nothing, which might let in what was to be left out.
     """
-
-    schemas: Sequence[str] | None = None  # schemas; None means all
-    # Tables of these schemas; None means all. If tables are given, schemas without any of them are
-    # not chosen either.
-    tables: Sequence[str | TableName] | None = None
-    exclude: Sequence[str | TableName] = ()  # tables that are left out, chosen or not
-
-    def chosen(
-        self, relations: Collection[TableName], known: Sequence[str]
-    ) -> tuple[tuple[str, ...], set[TableName], set[TableName]]:
-        """The chosen schemas, sorted; the chosen relations; those that are left out by name.
-
-        They are chosen among all ``relations`` (tables, views and materialised views) of the
-        ``known`` schemas.
-
-        Raises:
-            SchemaError: A pattern matches nothing, which might let in what was to be left out.
-        """
-        schemas = set(known if self.schemas is None else ())
-        for pattern in self.schemas or ():
-            fitting = [pattern] if pattern in known else [n for n in known if fits(pattern, n)]
-            if not fitting:
-                names = ", ".join(known)
-                raise SchemaError(f"there is no schema {pattern!r}.", remedy=f"Schemas: {names}.")
-            schemas.update(fitting)
-        wanted = {name for name in relations if name.schema in schemas}
-        if self.tables is not None:
-            wanted = set(_all(self.tables, wanted, "to choose"))
-        left_out = set(_all(self.exclude, relations, "to leave out"))
-        wanted -= left_out
-        if self.tables is not None:
-            schemas = {name.schema for name in wanted}
-        return tuple(sorted(schemas)), wanted, left_out
+    chosen = set(known if schemas is None else ())
+    for pattern in schemas or ():
+        fitting = [pattern] if pattern in known else [n for n in known if fits(pattern, n)]
+        if not fitting:
+            names = ", ".join(known)
+            raise SchemaError(f"there is no schema {pattern!r}.", remedy=f"Schemas: {names}.")
+        chosen.update(fitting)
+    wanted = {name for name in relations if name.schema in chosen}
+    if tables is not None:
+        wanted = set(_all(tables, wanted, "to choose"))
+    left_out = set(_all(exclude, relations, "to leave out"))
+    wanted -= left_out
+    if tables is not None:
+        chosen = {name.schema for name in wanted}
+    return tuple(sorted(chosen)), wanted, left_out
 
 
 def fits(pattern: str, *name: str, folded: bool = True) -> bool:

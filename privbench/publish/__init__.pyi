@@ -1,4 +1,4 @@
-from .making import Published, publish
+from .making import publish
 from .verifying import Verified, verify
 
-__all__ = ["Published", "Verified", "publish", "verify"]
+__all__ = ["Verified", "publish", "verify"]

@@ -62,30 +62,6 @@ class About:
     published: date = field(default_factory=lambda: datetime.now(UTC).date())
 
 
-@dataclass(frozen=True)
-class Published:
-    """The bundle that was written: place, facts, guarantee, number of files and bytes."""
-
-    folder: Path
-    bundle: Bundle
-    certificate: Certificate
-    files: int
-    size: int
-
-    def render(self) -> display.Lines:
-        """Plain text for people."""
-        promise = self.certificate.promise
-        lines = [
-            f"{self.folder}: {len(self.bundle.tables)} tables, {self.bundle.rows:,} rows, "
-            f"{self.files} files, {self.size:,} bytes; ε = {promise.epsilon:g}, "
-            f"δ = {promise.delta:g}.",
-            *(f"PUBLIC, COPIED VERBATIM: {name}" for name in self.certificate.public),
-            *self.bundle.lost,
-            f"Next: privbench verify {self.folder}",
-        ]
-        return display.lines(*lines)
-
-
 def publish(
     model: str | Path,
     output: str | Path,
@@ -99,12 +75,13 @@ def publish(
     statistics: bool = False,
     key: str | Path | None = None,
     reporter: Reporter | None = None,
-) -> Published:
+) -> display.Lines:
     """Write a bundle: schema, rows, workload, certificate, scripts to start it, and metadata.
 
     The clone is loaded into a database first, where its rows are made to keep every rule of the
     schema, and everything in the bundle is read from there or from the model. Programs of the
-    model (functions, triggers) are left out, as a load without trust leaves them out.
+    model (functions, triggers) are left out, as a load without trust leaves them out. Returns what
+    was written, for people.
 
     Args:
         model: The model file.
@@ -171,7 +148,14 @@ def publish(
             _finish(scratch, bundle, certificate, ddl, bound, gathered, Path(key) if key else None)
     files = walk(folder)
     size = sum((folder / path).stat().st_size for path in files)
-    return Published(folder, bundle, certificate, len(files), size)
+    promise = certificate.promise
+    return display.lines(
+        f"{folder}: {len(bundle.tables)} tables, {bundle.rows:,} rows, {len(files)} files, "
+        f"{size:,} bytes; ε = {promise.epsilon:g}, δ = {promise.delta:g}.",
+        *(f"PUBLIC, COPIED VERBATIM: {name}" for name in certificate.public),
+        *bundle.lost,
+        f"Next: privbench verify {folder}",
+    )
 
 
 @contextmanager

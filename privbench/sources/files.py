@@ -27,7 +27,7 @@ import lazy_loader
 import pyarrow as pa
 
 from privbench.errors import ConnectionFailed, DatabaseError, SchemaError, UsageError
-from privbench.schema import TableName, literal, quoted
+from privbench.schema import ForeignKey, TableName, literal, quoted
 from privbench.sources.types import element_type, postgres_type, selected
 
 if TYPE_CHECKING:
@@ -72,15 +72,6 @@ FROM duckdb_constraints() WHERE database_name = 'source' ORDER BY constraint_ind
 
 
 @dataclass(frozen=True)
-class Reference:
-    """A foreign key."""
-
-    columns: tuple[str, ...]
-    table: TableName  # the table that it refers to
-    references: tuple[str, ...]  # columns there
-
-
-@dataclass(frozen=True)
 class FileTable:
     """A table, and its keys."""
 
@@ -91,7 +82,7 @@ class FileTable:
     primary: tuple[str, ...] = ()  # columns of the primary key; none if it has none
     unique: tuple[tuple[str, ...], ...] = ()  # columns of every other key
     not_null: tuple[str, ...] = ()  # columns without NULL
-    foreign: tuple[Reference, ...] = ()
+    foreign: tuple[ForeignKey, ...] = ()  # without names
     declared: bool = False  # whether the config declares the columns
 
     @property
@@ -338,7 +329,7 @@ def _with_keys(tables: Sequence[FileTable], rows: Iterable[tuple[Any, ...]]) -> 
             table = replace(table, not_null=(*table.not_null, *columns))
         elif kind == "FOREIGN KEY" and ref:
             theirs, there = columns_of(schema, ref, ref_names)
-            key = Reference(columns, theirs.name, there)
+            key = ForeignKey("", table.name, columns, theirs.name, there)
             table = replace(table, foreign=(*table.foreign, key))
         found[place(table.name)] = table
     return list(found.values())

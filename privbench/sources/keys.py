@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from privbench.config import SourceConfig, SourceTableConfig
 from privbench.errors import ConfigError, SchemaError
-from privbench.schema import TableName
-from privbench.sources.files import FileTable, Reference, refuse_name
+from privbench.schema import ForeignKey, TableName
+from privbench.sources.files import FileTable, refuse_name
 from privbench.sources.types import declared_type
 
 logger = logging.getLogger(__name__)
@@ -54,7 +54,13 @@ def _with_section(table: FileTable, section: SourceTableConfig) -> FileTable:
     _require_columns(table, sorted(section.leave_out))
     columns = table.columns.items()
     foreign = (
-        Reference(tuple(key.columns), TableName.parse(key.table), tuple(key.references))
+        ForeignKey(
+            "",
+            table.name,
+            tuple(key.columns),
+            TableName.parse(key.table),
+            tuple(key.references),
+        )
         for key in section.foreign_keys
     )
     return replace(
@@ -110,24 +116,24 @@ def _settled(table: FileTable, known: Mapping[TableName, FileTable]) -> FileTabl
     return replace(table, unique=tuple(unique), foreign=tuple(foreign))
 
 
-def _whole(table: FileTable, key: Reference, known: Mapping[TableName, FileTable]) -> Reference:
+def _whole(table: FileTable, key: ForeignKey, known: Mapping[TableName, FileTable]) -> ForeignKey:
     """The foreign key, with the columns that it refers to filled in."""
     said = f"its foreign key on ({', '.join(key.columns)})"
-    theirs = known.get(key.table)
+    theirs = known.get(key.ref_table)
     if theirs is None:
         raise ConfigError(
-            f"{said} refers to {key.table}, and the files hold no such table.", table=table.key
+            f"{said} refers to {key.ref_table}, and the files hold no such table.", table=table.key
         )
-    references = key.references or theirs.primary
+    references = key.ref_columns or theirs.primary
     candidates = {frozenset(columns) for columns in (theirs.primary, *theirs.unique) if columns}
     if frozenset(references) not in candidates or len(references) != len(key.columns):
         raise ConfigError(
-            f"{said} refers to {key.table} ({', '.join(references)}), which is no key of as many "
-            "columns there.",
+            f"{said} refers to {key.ref_table} ({', '.join(references)}), which is no key of as "
+            "many columns there.",
             table=table.key,
-            remedy=f'Declare one: [source.tables."{key.table}"] primary_key = […], or unique.',
+            remedy=f'Declare one: [source.tables."{key.ref_table}"] primary_key = […], or unique.',
         )
-    return replace(key, references=references)
+    return replace(key, ref_columns=references)
 
 
 def _require_columns(table: FileTable, columns: Sequence[str]) -> None:

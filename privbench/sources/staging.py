@@ -174,7 +174,7 @@ def _add_keys(connection: Connection, tables: list[FileTable]) -> None:
             _add_key(connection, table.name, "PRIMARY KEY", table.primary)
     for table in tables:
         for key in table.foreign:
-            goes = build(" REFERENCES {} ({})", key.table, key.references)
+            goes = build(" REFERENCES {} ({})", key.ref_table, key.ref_columns)
             _add_key(connection, table.name, "FOREIGN KEY", key.columns, goes)
 
 

@@ -1,7 +1,7 @@
 from .formats import read, write
 from .generators import generate_from_source, generate_from_tables
 from .generators.kinds import KINDS, Plan, kinds
-from .query import QueryShape, Workload, WorkloadQuery, united
+from .query import Workload, WorkloadQuery, united
 from .replay import replay
 from .results import QueryAnswer, QueryResult, Replay, Side
 
@@ -10,7 +10,6 @@ __all__ = [
     "Plan",
     "QueryAnswer",
     "QueryResult",
-    "QueryShape",
     "Replay",
     "Side",
     "Workload",

@@ -12,16 +12,6 @@ from sqlglot import exp
 from privbench.pgsql.expressions import expression_tree
 
 
-@dataclass(frozen=True, slots=True)
-class QueryShape:
-    """Facts of a query's text, found without running it."""
-
-    # Table references, counted each time they occur (references to a WITH query are not
-    # counted); None where sqlglot cannot read the text.
-    tables: int | None
-    joins: int | None  # joins of any form, also by comma; None where `tables` is None
-
-
 @with_config(extra="forbid", strict=True)
 @dataclass(frozen=True, slots=True)
 class WorkloadQuery:
@@ -43,9 +33,21 @@ class WorkloadQuery:
     place: Annotated[str, Field(max_length=0)] = field(default="", compare=False)
 
     @property
-    def shape(self) -> QueryShape:
-        """Tables and joins of the text."""
-        return shape(self.sql)
+    def tables(self) -> int | None:
+        """Table references, counted each time they occur; None where sqlglot cannot read the text.
+
+        References to a WITH query are not counted.
+        """
+        return _tables_and_joins(self.sql)[0]
+
+    @property
+    def joins(self) -> int | None:
+        """Joins of any form, also by comma; None where sqlglot cannot read the text.
+
+        >>> WorkloadQuery("q", "SELECT count(*) FROM a, b JOIN c USING (x) WHERE a.i = b.i").joins
+        2
+        """
+        return _tables_and_joins(self.sql)[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,20 +121,18 @@ def conjuncts(condition: exp.Expr | None) -> Iterator[exp.Expr]:
 
 
 @lru_cache(maxsize=4096)
-def shape(sql: str) -> QueryShape:
+def _tables_and_joins(sql: str) -> tuple[int | None, int | None]:
     """Count the tables and joins of a statement.
 
-    >>> shape("SELECT count(*) FROM a, b JOIN c USING (x) WHERE a.i = b.i")
-    QueryShape(tables=3, joins=2)
-    >>> shape("WITH w AS (SELECT * FROM a) SELECT * FROM w")
-    QueryShape(tables=1, joins=0)
+    >>> _tables_and_joins("WITH w AS (SELECT * FROM a) SELECT * FROM w")
+    (1, 0)
     """
     tree = parse(sql)
     if tree is None:
-        return QueryShape(None, None)
+        return None, None
     named = {cte.alias for cte in tree.find_all(exp.CTE)}
     tables = sum(
         bool(table.name) and (bool(table.db) or table.name not in named)
         for table in tree.find_all(exp.Table)
     )
-    return QueryShape(tables, len(list(tree.find_all(exp.Join))))
+    return tables, len(list(tree.find_all(exp.Join)))

@@ -21,7 +21,7 @@ from typing import Any, Literal, get_args
 from pydantic import BaseModel, FiniteFloat
 from sqlglot.dialects import Postgres
 
-from privbench.display import json_visible
+from privbench.display import json_visible, quote
 from privbench.errors import UsageError
 from privbench.files import write_text
 from privbench.schema import TableName

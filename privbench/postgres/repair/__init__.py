@@ -5,6 +5,6 @@ of synthetic rows, in the transaction of the load. Not repaired: domains with a 
 array or a composite type.
 """
 
-from privbench.postgres.repair.repair import Repair, Repaired
+from privbench.postgres.repair.repair import Repair
 
-__all__ = ["Repair", "Repaired"]
+__all__ = ["Repair"]

@@ -7,7 +7,7 @@ put back as NOT VALID, so that it holds for every row to come.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import count
 
 import psycopg
@@ -16,7 +16,7 @@ from psycopg import errors, sql
 from privbench.postgres.failures import database_errors
 from privbench.postgres.repair import rows
 from privbench.postgres.repair.candidates import try_candidates
-from privbench.postgres.repair.step import RepairStep, Touched
+from privbench.postgres.repair.rows import TargetTables
 from privbench.postgres.repair.target_checks import TargetCheck, find, guarded
 from privbench.schema import Table
 
@@ -29,12 +29,11 @@ _RAISED = (psycopg.DataError, psycopg.IntegrityError, errors.RaiseException)
 MOST = 0.5
 
 
-class Checks(RepairStep):
+class Checks:
     """All CHECKs that synthetic rows may break; ``loose`` names those that most rows break."""
 
-    def find(self) -> None:
-        """Read them and set them aside."""
-        clone = self.clone
+    def __init__(self, clone: TargetTables) -> None:
+        self.clone = clone
         self._breached: set[str] = set()
         self._serial = count()
         self._made, checks = find(clone)
@@ -69,7 +68,8 @@ class Checks(RepairStep):
                 found.add(key)
         return found
 
-    def repair(self, touched: Touched = None, *, last: bool = False) -> None:
+    def repair(self, touched: Collection[str] | None) -> None:
+        """Change rows so that they keep the CHECKs; None of touched tables means all."""
         for key, checks in self._checks.items():
             if touched is not None and key not in touched:
                 continue

@@ -11,7 +11,7 @@ are deleted.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import LiteralString
 
@@ -20,7 +20,6 @@ from psycopg import errors, sql
 from privbench.postgres.failures import database_errors
 from privbench.postgres.repair import rows
 from privbench.postgres.repair.rows import TargetTables
-from privbench.postgres.repair.step import RepairStep, Touched
 from privbench.postgres.statement import build, own_rows, run, source
 from privbench.schema import Table, TableName
 
@@ -170,11 +169,12 @@ def _make_pieces(clone: TargetTables, key: PeriodKey) -> None:
     clone.run("ANALYZE {}", _PIECES)
 
 
-class Exclusions(RepairStep):
+class Exclusions:
     """EXCLUDE constraints and PERIOD keys, read in a rehearsal of them."""
 
-    def find(self) -> None:
+    def __init__(self, clone: TargetTables) -> None:
         """Find them; a period that refers by a PERIOD key is moved within its target's."""
+        self.clone = clone
         self._periods = _periods(self.clone)
         self._constraints: list[Exclusion] = []
         listed = self.clone.ask_all(_EXCLUSIONS)
@@ -199,7 +199,7 @@ class Exclusions(RepairStep):
         """Tables that periods refer to."""
         return {str(key.target) for key in self._periods}
 
-    def repair(self, touched: Touched = None, *, last: bool = False) -> None:
+    def repair(self, touched: Collection[str] | None) -> None:
         """Leave out rows that conflict; PERIOD keys are only repaired for all."""
         turns = {key: turn for turn, key in enumerate(self._periods, start=1)}
         # Those without targets first, then targets of periods before what refers to them.

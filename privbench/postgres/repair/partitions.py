@@ -15,8 +15,7 @@ from psycopg import sql
 
 from privbench.postgres.failures import database_errors
 from privbench.postgres.repair import rows
-from privbench.postgres.repair.rows import columns_in
-from privbench.postgres.repair.step import RepairStep, Touched
+from privbench.postgres.repair.rows import TargetTables, columns_in
 from privbench.postgres.statement import build
 from privbench.schema import Table, TableName
 
@@ -37,12 +36,12 @@ _HASH = re.compile(r"modulus (\d+), remainder (\d+)", re.IGNORECASE)
 _MODULUS = 4096
 
 
-class Partitions(RepairStep):
+class Partitions:
     """Rows that no partition takes."""
 
-    def find(self) -> None:
+    def __init__(self, clone: TargetTables) -> None:
         """Give every partitioned table partitions for what it has none for."""
-        clone = self.clone
+        self.clone = clone
         # Tables, their passing partitions, and the columns that decide on them and may change.
         self._rests: list[tuple[Table, list[TableName], dict[str, str]]] = []
         parted = [table for table in clone.tables if table.kind == "p"]
@@ -61,11 +60,12 @@ class Partitions(RepairStep):
                 self._rests.append((table, names, columns))
 
     def broken(self) -> set[str]:
+        """Tables of which some rows are in passing partitions."""
         asked = "SELECT EXISTS (SELECT FROM {})"
         rests = ((table, name) for table, names, _ in self._rests for name in names)
         return {table.key for table, name in rests if self.clone.first(asked, name)[0]}
 
-    def repair(self, touched: Touched = None, *, last: bool = False) -> None:
+    def repair(self) -> None:
         """Move the rows caught to where others lie, drop those that stay, and the partitions."""
         for table, names, columns in self._rests:
             bad = sql.SQL(" UNION ALL ").join(rows.rows_of(name, rows.TRUE) for name in names)

@@ -7,6 +7,8 @@ nothing, or to itself where it must refer to something.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 from psycopg import sql
 
@@ -14,50 +16,33 @@ from privbench.forest import circle_heads
 from privbench.postgres.failures import database_errors
 from privbench.postgres.repair import rows
 from privbench.postgres.repair.rows import TargetTables
-from privbench.postgres.repair.step import RepairStep, Touched
 from privbench.postgres.statement import build, own_rows, run, source
 from privbench.schema import ForeignKey, Table
 
 _NUMBERED = sql.Identifier("pg_temp", "privbench numbered")
 
 
-class Circles(RepairStep):
-    """References of a table to itself in a circle."""
+def end_circles(clone: TargetTables, touched: Collection[str]) -> None:
+    """End circles of references of a table to itself, in tables of which rows were changed.
 
-    def find(self) -> None:
-        """Nothing: the tables state them."""
-
-    def broken(self) -> set[str]:
-        """None: as they were made, references have no circles."""
-        return set()
-
-    def repair(self, touched: Touched = None, *, last: bool = False) -> None:
-        for table, key in self.clone.references:
-            if key.is_self and (touched is None or table.key in touched):
-                with database_errors("ending circles of references", table.key):
-                    _end_circles(self.clone, table, key)
+    As they were made, references have no circles.
+    """
+    for table, key in clone.references:
+        if key.is_self and table.key in touched:
+            with database_errors("ending circles of references", table.key):
+                _end_circles(clone, table, key)
 
 
-class Dangling(RepairStep):
-    """References to rows that are gone."""
-
-    def find(self) -> None:
-        """Nothing: the tables state them."""
-
-    def broken(self) -> set[str]:
-        return set(self.clone.lost)
-
-    def repair(self, touched: Touched = None, *, last: bool = False) -> None:
-        """Repair references into tables that lost rows, and into those that lose rows by it."""
-        clone = self.clone
-        known = {table.key: table for table in clone.tables}
-        while clone.lost:
-            parent = min(clone.lost)
-            clone.lost.remove(parent)
-            for table, key in clone.references:
-                if str(key.ref_table) == parent:
-                    with database_errors("repairing references to rows that are gone", table.key):
-                        _end(clone, table, key, known.get(parent))
+def end_dangling(clone: TargetTables) -> None:
+    """Repair references into tables that lost rows, and into those that lose rows by it."""
+    known = {table.key: table for table in clone.tables}
+    while clone.lost:
+        parent = min(clone.lost)
+        clone.lost.remove(parent)
+        for table, key in clone.references:
+            if str(key.ref_table) == parent:
+                with database_errors("repairing references to rows that are gone", table.key):
+                    _end(clone, table, key, known.get(parent))
 
 
 def _ending(table: Table, key: ForeignKey) -> list[str]:

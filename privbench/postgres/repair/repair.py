@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
 
 from privbench.postgres.failures import database_errors
 from privbench.postgres.load import Loader
 from privbench.postgres.repair.checks import Checks
 from privbench.postgres.repair.exclusions import Exclusions
 from privbench.postgres.repair.partitions import Partitions
-from privbench.postgres.repair.references import Circles, Dangling
+from privbench.postgres.repair.references import end_circles, end_dangling
 from privbench.postgres.repair.rows import TargetTables
-from privbench.postgres.repair.step import RepairStep
 from privbench.postgres.repair.uniques import Uniques
 from privbench.rng import generator
 from privbench.schema import Table
@@ -25,24 +23,15 @@ logger = logging.getLogger(__name__)
 ROUNDS = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Repaired:
-    """Numbers of changed and deleted rows, by table; they depend on the synthetic rows alone.
-
-    ``loose`` names the CHECKs that most rows break and that hold for rows to come alone.
-    """
-
-    changed: Mapping[str, int]
-    deleted: Mapping[str, int]
-    loose: tuple[str, ...]
-
-
 class Repair:
     """Repairs of one load: made when the tables are there and empty, settled when they are full.
 
     What the target's catalog states is all that they know of types and expressions. Some of the
     tables will hold synthetic rows; suspects may lack rows which others refer to. With the seed of
     the sample the same rows are repaired in the same way.
+
+    Attributes:
+        loose: CHECKs that most rows break and that hold for rows to come alone, once settled.
     """
 
     def __init__(
@@ -54,21 +43,22 @@ class Repair:
         seed: int | None = None,
     ) -> None:
         self._seed = seed
+        self.loose: tuple[str, ...] = ()
         self._clone = clone = TargetTables(loader.connection, map(loader.table, tables), suspects)
         with database_errors("reading the rules of the schema"):
             with loader.rehearsal():
                 self._uniques, self._exclusions = Uniques(clone), Exclusions(clone)
             self._partitions, self._checks = Partitions(clone), Checks(clone)
-            self._circles, self._dangling = Circles(clone), Dangling(clone)
-        #: In the order in which rows first pass them.
-        self.steps: tuple[RepairStep, ...] = (
-            self._partitions,
-            self._checks,
-            self._circles,
-            self._uniques,
-            self._exclusions,
-            self._dangling,
-        )
+
+    @property
+    def changed(self) -> dict[str, int]:
+        """Numbers of changed rows, by table; they depend on the synthetic rows alone."""
+        return dict(+self._clone.changed)
+
+    @property
+    def deleted(self) -> dict[str, int]:
+        """Numbers of deleted rows, by table; they too depend on the synthetic rows alone."""
+        return dict(+self._clone.deleted)
 
     def missing(self, table: Table, count: int) -> None:
         """Note that rows of a table could not be copied: other rows may refer to them."""
@@ -87,7 +77,8 @@ class Repair:
         """
         clone = self._clone
         with database_errors("looking for rows to repair"):
-            found = set[str]().union(*(step.broken() for step in self.steps))
+            steps = (self._partitions, self._checks, self._uniques, self._exclusions)
+            found = clone.lost.union(*(step.broken() for step in steps))
         kin = {
             table.key: {str(key.ref_table) for key in table.foreign_keys} for table in clone.tables
         }
@@ -95,7 +86,7 @@ class Repair:
             found |= more
         return found.union(*(kin.get(key, ()) for key in found))
 
-    def settle(self) -> Repaired:
+    def settle(self) -> None:
         """Repair the rows and put back what was set aside."""
         clone = self._clone
         if self._seed is not None:
@@ -119,12 +110,11 @@ class Repair:
         while clone.lost:
             self._end_dangling()
         self._checks.restore()
-        loose = tuple(sorted(self._checks.loose))
-        for place in loose:
+        self.loose = tuple(sorted(self._checks.loose))
+        for place in self.loose:
             logger.warning("%s: most synthetic rows break this CHECK; it is NOT VALID", place)
-        for key in sorted(+clone.deleted):
+        for key in sorted(self.deleted):
             logger.warning("%s: rows that break a rule of the schema were left out", key)
-        return Repaired(dict(+clone.changed), dict(+clone.deleted), loose)
 
     def _check(self, touched: set[str], *, everywhere: bool = False) -> None:
         """CHECKs, and circles of self-references in tables of which rows were changed."""
@@ -133,7 +123,7 @@ class Repair:
                 self._checks.repair(None if everywhere else touched)
             touched |= changed
             with self._clone.watch() as ended:
-                self._circles.repair(touched)
+                end_circles(self._clone, touched)
             if not ended:
                 break
 
@@ -148,7 +138,7 @@ class Repair:
     def _end_dangling(self) -> None:
         """End references to deleted rows; repair or delete rows that break another rule by that."""
         with self._clone.watch() as touched:
-            self._dangling.repair()
+            end_dangling(self._clone)
             self._exclusions.end()
         if touched:
             self._check(touched)

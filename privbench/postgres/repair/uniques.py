@@ -9,6 +9,7 @@ unique at last are deleted.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import LiteralString
 
@@ -17,7 +18,6 @@ from psycopg import sql
 from privbench.postgres.failures import database_errors
 from privbench.postgres.repair import rows
 from privbench.postgres.repair.rows import TargetTables, columns_in
-from privbench.postgres.repair.step import RepairStep, Touched
 from privbench.postgres.statement import build, own_rows
 from privbench.schema import Table, TableName
 
@@ -61,13 +61,14 @@ class UniqueIndex:
     surplus: sql.Composable
 
 
-class Uniques(RepairStep):
+class Uniques:
     """UNIQUE indexes, read in a rehearsal of them.
 
     Tables of which no row was changed still have the unique plain keys they were made with.
     """
 
-    def find(self) -> None:
+    def __init__(self, clone: TargetTables) -> None:
+        self.clone = clone
         self._indexes: list[UniqueIndex] = []
         listed = self.clone.ask_all(_INDEXES)
         for table in self.clone.tables:
@@ -112,11 +113,13 @@ class Uniques(RepairStep):
                 )
 
     def broken(self) -> set[str]:
+        """Tables of which some rows break a rule, of those that may."""
         asked = "SELECT EXISTS ({})"
         risky = (index for index in self._indexes if not index.plain)
         return {i.table.key for i in risky if self.clone.first(asked, i.surplus)[0]}
 
-    def repair(self, touched: Touched = None, *, last: bool = False) -> None:
+    def repair(self, touched: Collection[str] | None, *, last: bool = False) -> None:
+        """Change rows so that they are unique; those that are not go, with ``last``."""
         for index in self._indexes:
             if index.plain and touched is not None and index.table.key not in touched:
                 continue
