@@ -7,6 +7,6 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-Integers = NDArray[np.integer[Any]]
+AnyInts = NDArray[np.integer[Any]]
 Mask = NDArray[np.bool_]
 Rng = np.random.Generator

@@ -95,7 +95,7 @@ def json_depth(text: bytes) -> int:
     return depth(marks[~inside].tobytes())
 
 
-Item = TypeVar("Item")
+Element = TypeVar("Element")
 
 PgName = Annotated[str, AfterValidator(_name)]
 Label = Annotated[str, AfterValidator(_label)]
@@ -110,9 +110,9 @@ Bigint = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 Amount = Annotated[float, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, lt=1)]
 #: Lists with at most as many items as a table may have columns, a schema parts, or an enum labels.
-Few = Annotated[tuple[Item, ...], Field(max_length=MAX_COLUMNS)]
-Many = Annotated[tuple[Item, ...], Field(max_length=MAX_PARTS)]
-EnumLabels = Annotated[tuple[Item, ...], Field(max_length=MAX_LABELS)]
+Few = Annotated[tuple[Element, ...], Field(max_length=MAX_COLUMNS)]
+Many = Annotated[tuple[Element, ...], Field(max_length=MAX_PARTS)]
+EnumLabels = Annotated[tuple[Element, ...], Field(max_length=MAX_LABELS)]
 
 
 def faults(error: ValidationError) -> list[str]:

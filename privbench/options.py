@@ -9,9 +9,9 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from privbench.limits import Item
+Returned = TypeVar("Returned")
 
 
 def option(default: Any, help: str, *flags: str, **how: Any) -> Any:
@@ -140,16 +140,18 @@ class CompareOptions(ReplayOptions):
     junit: str | Path | None = option(None, "Gates and checks as JUnit XML.", metavar="FILE")
 
 
-def with_fields_of(kind: type, *names: str) -> Callable[[Callable[..., Item]], Callable[..., Item]]:
+def with_fields_of(
+    kind: type, *names: str
+) -> Callable[[Callable[..., Returned]], Callable[..., Returned]]:
     """A decorator: a function's ``options``, a ``kind``, are given to it as keyword arguments.
 
     These are the fields with these names; without names, all.
     """
     own = {item.name: item for item in fields(kind) if not names or item.name in names}
 
-    def decorate(function: Callable[..., Item]) -> Callable[..., Item]:
+    def decorate(function: Callable[..., Returned]) -> Callable[..., Returned]:
         @functools.wraps(function)
-        def called(*args: Any, **given: Any) -> Item:
+        def called(*args: Any, **given: Any) -> Returned:
             chosen = {name: given.pop(name) for name in own if name in given}
             return function(*args, options=kind(**chosen), **given)
 

@@ -8,7 +8,7 @@ from contextvars import ContextVar, copy_context
 from itertools import islice
 from typing import TypeVar
 
-from privbench.limits import Item
+from privbench.limits import Element
 
 Found = TypeVar("Found")
 
@@ -16,7 +16,7 @@ Found = TypeVar("Found")
 JOBS: ContextVar[int | None] = ContextVar("jobs", default=None)
 
 
-def spread(function: Callable[[Item], Found], items: Sequence[Item]) -> list[Found]:
+def spread(function: Callable[[Element], Found], items: Sequence[Element]) -> list[Found]:
     """Apply a function to every item in `JOBS` threads, or one per core; results are in order.
 
     The error of the first item that fails is raised; calls that are still running are not waited
@@ -41,7 +41,7 @@ def _cores() -> int:
     return os.cpu_count() or 1
 
 
-def streamed(function: Callable[[Item], Found], items: Iterable[Item]) -> Iterator[Found]:
+def streamed(function: Callable[[Element], Found], items: Iterable[Element]) -> Iterator[Found]:
     """The results of a function for all items, in order; `JOBS` threads work on the next items.
 
     The error of an item is raised in place of its result; calls that are still running are not
@@ -63,7 +63,7 @@ def streamed(function: Callable[[Item], Found], items: Iterable[Item]) -> Iterat
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def ahead(items: Iterator[Item]) -> Generator[Item, None, None]:
+def ahead(items: Iterator[Element]) -> Generator[Element, None, None]:
     """The same items, none of which may be None; while one is used, a thread makes the next.
 
     An error in making an item is raised in place of that item.
@@ -73,7 +73,7 @@ def ahead(items: Iterator[Item]) -> Generator[Item, None, None]:
     """
     here = copy_context()
 
-    def made() -> Item | None:
+    def made() -> Element | None:
         return here.run(lambda: next(items, None))
 
     with ThreadPoolExecutor(1) as pool:

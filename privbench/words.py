@@ -15,7 +15,7 @@ from importlib import resources
 from typing import Any
 
 from privbench.errors import ConfigError
-from privbench.limits import Item
+from privbench.limits import Element
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _LETTERS = re.compile(r"[^\W\d_]+")
@@ -25,15 +25,15 @@ _OWN: ContextVar[tuple[tuple[str, tuple[str, ...]], ...]] = ContextVar("own word
 _LEAST_GLUED = 5
 
 
-def _cached(read: Callable[..., Item]) -> Callable[..., Item]:
+def _cached(read: Callable[..., Element]) -> Callable[..., Element]:
     """Remember what a function reads in names, apart for every choice of `own_words`."""
 
     @cache
-    def known(_: object, *names: str) -> Item:
+    def known(_: object, *names: str) -> Element:
         return read(*names)
 
     @wraps(read)
-    def found(*names: str) -> Item:
+    def found(*names: str) -> Element:
         return known(_OWN.get(), *names)
 
     return found

@@ -2,12 +2,13 @@
 
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from typing import Any
 
 import click
 
-from privbench import __version__
-from privbench.cli.console import configure
-from privbench.cli.options import CommandState, Group
+from privbench import __version__, plugins
+from privbench.cli.console import LOG, configure, show
+from privbench.cli.options import CommandState, arguments_hidden, exit_code, show_error
 from privbench.errors import PrivbenchError
 
 #: Module of every command, in the order of the work.
@@ -31,16 +32,33 @@ _MODULES = {
     "compare-schema": "compare",
 }
 
-#: The entry points by which other packages add commands: name and click command.
-GROUP = "privbench.commands"
 
-
-class Commands(Group):
+class Commands(click.Group):
     """All commands; one is imported when it is run or shown.
 
     After those of privbench come those of installed packages, in the order of their names. They
-    take no name of privbench's own, and one that cannot be loaded is still listed, and says so.
+    take no name of privbench's own, and one that cannot be loaded is still listed, and says so. All
+    exit with the code of the error tree.
     """
+
+    def make_context(self, *about: Any, **more: Any) -> click.Context:
+        """The context of a command line, for `invoke`."""
+        with arguments_hidden():
+            return super().make_context(*about, **more)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run; turn an error into one line on stderr and its exit code."""
+        try:
+            with arguments_hidden():
+                return super().invoke(ctx)
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except (Exception, KeyboardInterrupt) as error:
+            show_error(error, ctx.meta.get("arguments", ()))
+            LOG.debug("traceback", exc_info=True)
+            for note in getattr(error, "__notes__", ()):
+                show(note)
+            ctx.exit(exit_code(error))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read a command line, which the context keeps."""
@@ -49,8 +67,7 @@ class Commands(Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Their names, in the order of the work."""
-        others = {point.name for point in entry_points(group=GROUP)}
-        return [*_MODULES, *sorted(others - set(_MODULES))]
+        return list(dict.fromkeys((*_MODULES, *plugins.names(plugins.COMMANDS))))
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         """The command of that name."""
@@ -59,7 +76,7 @@ class Commands(Group):
             found = getattr(module, name.replace("-", "_"))
             assert isinstance(found, click.Command)
             return found
-        points = entry_points(group=GROUP, name=name)
+        points = entry_points(group=plugins.COMMANDS, name=name)
         return _loaded(next(iter(points))) if points else None
 
 

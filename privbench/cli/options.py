@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, get_type_hints
 import click
 
 from privbench import __version__, pipeline
-from privbench.cli.console import LOG, reporter, show
+from privbench.cli.console import LOG, reporter
 from privbench.display import lines, visible
 from privbench.errors import ConfigError, PrivbenchError, UsageError
 from privbench.options import LoadOptions
@@ -50,31 +50,8 @@ class CommandState:
         return reporter(self.log_format, self.arguments)
 
 
-class Group(click.Group):
-    """A group whose commands exit with the code of the error tree."""
-
-    def make_context(self, *about: Any, **more: Any) -> click.Context:
-        """The context of a command line, for `invoke`."""
-        with _arguments_hidden():
-            return super().make_context(*about, **more)
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run; turn an error into one line on stderr and its exit code."""
-        try:
-            with _arguments_hidden():
-                return super().invoke(ctx)
-        except (click.ClickException, click.exceptions.Exit, click.Abort):
-            raise
-        except (Exception, KeyboardInterrupt) as error:
-            _show_error(error, ctx.meta.get("arguments", ()))
-            LOG.debug("traceback", exc_info=True)
-            for note in getattr(error, "__notes__", ()):
-                show(note)
-            ctx.exit(exit_code(error))
-
-
 @contextmanager
-def _arguments_hidden() -> Iterator[None]:
+def arguments_hidden() -> Iterator[None]:
     """Make Click's errors visible; they repeat arguments, of which one may hold a password."""
     try:
         yield
@@ -93,7 +70,7 @@ def exit_code(error: BaseException) -> int:
     return UsageError.exit_code if full else PrivbenchError.exit_code
 
 
-def _show_error(error: BaseException, arguments: Sequence[str]) -> None:
+def show_error(error: BaseException, arguments: Sequence[str]) -> None:
     """Say what went wrong."""
     if isinstance(error, PrivbenchError):
         said = _without_secrets(str(error), arguments)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from privbench.arrays import Floats, Integers, Ints
+from privbench.arrays import AnyInts, Floats, Ints
 from privbench.metrics.kld import Coded
 
 #: Pairs of values are counted in an array of at most 4 cells per row plus 65,536 cells; if it would
@@ -40,7 +40,7 @@ def association(columns: Sequence[Coded], ordered: Sequence[bool]) -> Floats:
     return out
 
 
-def spearman(one: Integers, other: Integers) -> float:
+def spearman(one: AnyInts, other: AnyInts) -> float:
     """Spearman's rank correlation of two ordered columns, ties by mid-ranks.
 
     NaN where a column is constant. Rows with code 0 (NULL) in either column are left out.
@@ -61,7 +61,7 @@ def spearman(one: Integers, other: Integers) -> float:
     return float(np.clip((counts @ (x * y)) / np.sqrt(spread), -1.0, 1.0))
 
 
-def cramers_v(one: Integers, other: Integers) -> float:
+def cramers_v(one: AnyInts, other: AnyInts) -> float:
     """Cramér's V, corrected for bias (Bergsma 2013): two independent columns are near 0.
 
     NaN where a column is constant.
@@ -81,7 +81,7 @@ def cramers_v(one: Integers, other: Integers) -> float:
     return float(np.sqrt(min(1.0, excess / room))) if room > 0 else float("nan")
 
 
-def _pairs(one: Integers, other: Integers) -> tuple[Ints, Ints, Floats]:
+def _pairs(one: AnyInts, other: AnyInts) -> tuple[Ints, Ints, Floats]:
     """The pairs of codes that occur, and how often."""
     width = int(other.max(initial=0)) + 1
     joint = one.astype(np.int64) * width

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privbench.arrays import Integers, Ints
+from privbench.arrays import AnyInts, Ints
 from privbench.domain import Codes
 from privbench.metrics.base import Metric, Part
 from privbench.rng import generator
@@ -77,7 +77,7 @@ def _block(columns: Sequence[Codes], sizes: Sequence[int], begin: int) -> Ints:
     return codes
 
 
-def _summed(real: Integers, clone: Integers, n: int, m: int) -> tuple[float, float]:
+def _summed(real: AnyInts, clone: AnyInts, n: int, m: int) -> tuple[float, float]:
     """The sums over the cells of two arrays of counts, a block at a time."""
     kld = tvd = 0.0
     for begin in range(0, len(real), _BLOCK):

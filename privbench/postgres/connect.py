@@ -20,7 +20,7 @@ from psycopg import abc, conninfo, pq, sql
 from psycopg.rows import TupleRow
 
 from privbench.errors import ConnectionFailed, PrivacyRefusal, UsageError
-from privbench.limits import Item
+from privbench.limits import Element
 from privbench.postgres.failures import database_errors, describe
 
 #: Imported when a DSN is an SQLAlchemy URL.
@@ -212,7 +212,7 @@ def opened(dsn: str) -> Connection:
         raise ConnectionFailed(f"cannot connect to {redact(dsn)}: {_said(error, given)}.") from None
 
 
-def patiently(run: Callable[[], Item]) -> Item:
+def patiently(run: Callable[[], Element]) -> Element:
     """Run a statement that lifts time limits, and retry it if it was cancelled.
 
     The time limit of a database or a role applies to the very statement that lifts it.

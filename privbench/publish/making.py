@@ -17,7 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 from privbench import __version__, display, pipeline
 from privbench.errors import PrivacyRefusal, UsageError
 from privbench.files import file_errors
-from privbench.limits import Item, faults
+from privbench.limits import Element, faults
 from privbench.pgsql import Statement
 from privbench.pgsql.ddl import allowed
 from privbench.pipeline import Model, Reporter
@@ -279,7 +279,7 @@ def _table(connection: Connection, folder: Path, name: str, table: Table) -> dic
     }
 
 
-def _checked(kind: type[Item], data: dict[str, Any]) -> Item:
+def _checked(kind: type[Element], data: dict[str, Any]) -> Element:
     with _describing():
         return TypeAdapter(kind).validate_python(data)
 

@@ -12,7 +12,7 @@ from psycopg import sql
 
 from privbench.arrays import Rng
 from privbench.encoding.surrogate_text import words
-from privbench.limits import Item
+from privbench.limits import Element
 from privbench.postgres.connect import SELECT
 from privbench.postgres.statement import build
 from privbench.schema import Column, ForeignKey, Schema, Table
@@ -108,7 +108,7 @@ def judged(table: Table, rows: Sequence[Row]) -> list[ColumnSample]:
     return [values for values in suited if any(text is not None for text in values.texts)]
 
 
-def pick(items: Sequence[Item], rng: Rng) -> Item:
+def pick(items: Sequence[Element], rng: Rng) -> Element:
     """A random one of some items."""
     return items[int(rng.integers(len(items)))]
 

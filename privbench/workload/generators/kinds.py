@@ -13,7 +13,7 @@ from psycopg import sql
 
 from privbench.arrays import Rng
 from privbench.errors import UsageError
-from privbench.limits import Item
+from privbench.limits import Element
 from privbench.rng import generator
 from privbench.schema import Schema
 from privbench.workload import formats
@@ -278,7 +278,7 @@ def around(
     return None if chosen is None else QueryDraft(tree, tuple(holding(*each) for each in chosen))
 
 
-def _some(items: Sequence[Item], plan: Plan, rng: Rng) -> list[Item] | None:
+def _some(items: Sequence[Element], plan: Plan, rng: Rng) -> list[Element] | None:
     """Draw as many items as a query has predicates, a uniform number; None if there are too few."""
     low, high = plan.predicates
     if len(items) < low:

@@ -9,7 +9,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from privbench.errors import UsageError
-from privbench.limits import Item
+from privbench.limits import Element
 from privbench.pgsql import SqlError, statement
 from privbench.pgsql.judge import NotAllowed
 from privbench.postgres.connect import Connection
@@ -84,7 +84,7 @@ class Planner:
                 raise psycopg.errors.error_from_result(result)
         return [result.param_type(place) for place in range(result.nparams)]
 
-    def _safely(self, ask: Callable[[], Item]) -> Item:
+    def _safely(self, ask: Callable[[], Element]) -> Element:
         with self._connection.transaction(force_rollback=True):
             self._connection.execute(assignment("search_path", self._path))
             return ask()
