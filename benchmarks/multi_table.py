@@ -252,7 +252,7 @@ def _judged(judge: Path, source: str, target: str, workload: Workload, timeout: 
 
 def _own_figures(workload: Workload, counts: dict[str, int | None]) -> Figures:
     done = [(query, n) for query in workload if (n := counts[query.sql]) is not None]
-    joins = [query.shape.joins for query, _ in done]
+    joins = [query.joins for query, _ in done]
     report = qerror.report([query.card or 0 for query, _ in done], [n for _, n in done], joins)
     points = {} if report.overall is None else report.overall.model_dump()
     return Figures(
