@@ -85,6 +85,24 @@ class Allowed:
     left_out: tuple[str, ...] = ()  # objects that are not made, and why, a line each
     columns: frozenset[str] = frozenset()  # names that the statements give to columns
 
+    def made(self) -> dict[str, set[Name]]:
+        """Names of the tables, sequences and views that the statements make.
+
+        Sequences also come with identity columns.
+        """
+        found: dict[str, set[Name]] = {"tables": set(), "sequences": set(), "views": set()}
+        for tree in (item.tree for part in self.parts for item in part):
+            if tree.kind == "CreateStmt":
+                found["tables"].add(relation_name(tree.nodes("relation")[0]))
+            elif tree.kind == "CreateSeqStmt":
+                found["sequences"].add(relation_name(tree.nodes("sequence")[0]))
+            elif tree.kind == "CreateTableAsStmt":
+                found["views"].add(relation_name(tree.nodes("into")[0].nodes("rel")[0]))
+            for node in tree.walk():
+                if node.kind == "DefElem" and node.get("defname") == "sequence_name":
+                    found["sequences"].add(node.nodes("arg")[0].names("items"))
+        return found
+
 
 def allowed(*texts: str) -> Allowed:
     """Judge the DDL of a model, given in parts: before the rows, and after the rows.

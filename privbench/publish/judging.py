@@ -7,25 +7,14 @@ statements alone, so that no comment can deceive a reader.
 """
 
 from collections.abc import Iterable, Set
-from dataclasses import dataclass, field
 from itertools import pairwise
 
 from privbench.errors import ModelError, UsageError
 from privbench.pgsql import SqlError, Statement, statements, tokens
-from privbench.pgsql.ddl import allowed
-from privbench.pgsql.judge import Name, judge, relation_name
+from privbench.pgsql.ddl import Allowed, allowed
+from privbench.pgsql.judge import judge
 from privbench.workload import Workload, WorkloadQuery
 from privbench.workload.safety import TextScope, check
-
-
-@dataclass(frozen=True, slots=True)
-class MadeObjects:
-    """Objects that a bundle's DDL makes: tables for rows, and sequences that may be moved."""
-
-    tables: set[Name] = field(default_factory=set)
-    sequences: set[Name] = field(default_factory=set)
-    views: set[Name] = field(default_factory=set)
-    columns: frozenset[str] = frozenset()  # names of columns
 
 
 def joined(found: Iterable[Statement | str]) -> str:
@@ -33,33 +22,16 @@ def joined(found: Iterable[Statement | str]) -> str:
     return "".join(f"{item if isinstance(item, str) else item.text};\n" for item in found)
 
 
-def judge_ddl(before: str, after: str) -> MadeObjects:
+def judge_ddl(before: str, after: str) -> Allowed:
     """Refuse DDL that is not on the allow-list, or that psql may read in another way."""
     found = allowed(before, after)
     if found.left_out:
         raise ModelError(f"the schema holds what a load leaves out ({found.left_out[0]}).")
-    made = MadeObjects(columns=found.columns)
     for text, part in zip((before, after), found.parts, strict=True):
         if text != joined(part):
             raise ModelError("the schema holds more than its statements.")
         _refuse_variables(text)
-        for item in part:
-            _note(item, made)
-    return made
-
-
-def _note(item: Statement, made: MadeObjects) -> None:
-    """Remember what a statement makes; sequences also come with identity columns."""
-    tree = item.tree
-    if tree.kind == "CreateStmt":
-        made.tables.add(relation_name(tree.nodes("relation")[0]))
-    elif tree.kind == "CreateSeqStmt":
-        made.sequences.add(relation_name(tree.nodes("sequence")[0]))
-    elif tree.kind == "CreateTableAsStmt":
-        made.views.add(relation_name(tree.nodes("into")[0].nodes("rel")[0]))
-    for node in tree.walk():
-        if node.kind == "DefElem" and node.get("defname") == "sequence_name":
-            made.sequences.add(node.nodes("arg")[0].names("items"))
+    return found
 
 
 def _refuse_variables(text: str) -> None:

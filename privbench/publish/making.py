@@ -19,7 +19,7 @@ from privbench.errors import PrivacyRefusal, UsageError
 from privbench.files import file_errors
 from privbench.limits import Element, faults
 from privbench.pgsql import Statement
-from privbench.pgsql.ddl import allowed
+from privbench.pgsql.ddl import Allowed, allowed
 from privbench.pipeline import Model, Reporter
 from privbench.pipeline.sampling import file_names
 from privbench.postgres.connect import Connection, major_version
@@ -31,7 +31,7 @@ from privbench.postgres.reading import ROWS, reading
 from privbench.publish import planner, records
 from privbench.publish.accounts import certificate_of
 from privbench.publish.checksums import digest, sums_text, walk
-from privbench.publish.judging import MadeObjects, joined, judge_ddl, judge_workload
+from privbench.publish.judging import joined, judge_ddl, judge_workload
 from privbench.publish.records import Bundle, Certificate, Line, PublishedStatistics
 from privbench.publish.scripts import rendered
 from privbench.publish.signing import sign
@@ -124,17 +124,17 @@ def publish(
         with teller.stage("export"):
             schema = introspect(connection)
             ddl, lost = _ddl(connection, schema)
-            made = judge_ddl(ddl.pre_data, ddl.post_data)
-            data = _described(connection, scratch, schema, ddl, made, {*found.public})
+            judged = judge_ddl(ddl.pre_data, ddl.post_data)
+            data = _described(connection, scratch, schema, ddl, judged, {*found.public})
         gathered = None
         if statistics:
             whole = dsn if scale == 1 else stack.enter_context(any_server()).dsn
             if whole != dsn:
                 pipeline.load(model, whole, seed=seed, reporter=teller)
             with reading(whole, ROWS) as other:
-                gathered = planner.gathered(other, made.tables)
+                gathered = planner.gathered(other, judged.made()["tables"])
         with teller.stage("workload"):
-            bound, origin, why = _workload(connection, dsn, schema, given, queries, made)
+            bound, origin, why = _workload(connection, dsn, schema, given, queries, judged)
         version = connection.info.parameter_status("server_version") or ""
         certificate = certificate.model_copy(
             update={"versions": {**certificate.versions, "postgresql": version.split()[0]}}
@@ -226,14 +226,14 @@ def _described(
     folder: Path,
     schema: Schema,
     ddl: Ddl,
-    made: MadeObjects,
+    judged: Allowed,
     public: set[str],
 ) -> dict[str, Any]:
     """Write schema and rows; returns the fields of ``bundle.json`` that describe them."""
     (folder / "schema").mkdir()
     (folder / records.BEFORE).write_bytes(ddl.pre_data.encode())
     (folder / records.AFTER).write_bytes(ddl.post_data.encode())
-    files = file_names([table.name for table in schema], "csv")
+    files, known = file_names([table.name for table in schema], "csv"), judged.made()
     with database_errors("reading sequences and materialised views"):
         cursor = connection.cursor(row_factory=dict_row)
         sequences, views = (cursor.execute(query).fetchall() for query in (_MOVED, _FILLED))
@@ -247,8 +247,8 @@ def _described(
             | {"public": table.key in public}
             for table in schema
         ],
-        "sequences": [s for s in sequences if (s["schema"], s["name"]) in made.sequences],
-        "views": [view for view in views if (view["schema"], view["name"]) in made.views],
+        "sequences": [s for s in sequences if (s["schema"], s["name"]) in known["sequences"]],
+        "views": [view for view in views if (view["schema"], view["name"]) in known["views"]],
     }
 
 
@@ -299,7 +299,7 @@ def _workload(
     schema: Schema,
     given: Workload | None,
     queries: int,
-    made: MadeObjects,
+    judged: Allowed,
 ) -> tuple[Workload | None, str, list[str]]:
     """The workload of a bundle: the given one, bound to the clone, or one generated from the clone.
 
@@ -325,7 +325,7 @@ def _workload(
             return None, "none", [f"a workload: {error.message}"]
     numbered = (replace(query, id=f"q{place}") for place, query in enumerate(found, 1))
     whole = Workload("workload", tuple(numbered))
-    judge_workload(whole, made.columns)
+    judge_workload(whole, judged.columns)
     return whole, origin, why
 
 

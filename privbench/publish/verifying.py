@@ -135,14 +135,14 @@ def _schema(
         with _named(path):
             texts.append(_text(read(folder, path)))
     with _named(f"{records.BEFORE}, {records.AFTER}"):
-        made = judge_ddl(*texts)
+        judged = judge_ddl(*texts)
+        made = judged.made()
     with _named(records.STATISTICS):
         for table in statistics.tables if statistics else ():
-            if (table.schema_, table.name) not in made.tables:
+            if (table.schema_, table.name) not in made["tables"]:
                 raise ModelError(f"the schema does not make {table.key}.")
     with _named(records.BUNDLE):
-        for part in ("tables", "sequences", "views"):
-            known = getattr(made, part)
+        for part, known in made.items():
             for item in getattr(bundle, part):
                 if (item.schema_, item.name) not in known:
                     raise ModelError(f"the schema does not make {item.key}.")
@@ -150,7 +150,7 @@ def _schema(
         stated = dict.fromkeys(certificate.owners, False) | dict.fromkeys(certificate.public, True)
         if stated != {table.key: table.public for table in bundle.tables}:
             raise ModelError("its tables are not those of the certificate.")
-    return Ddl(texts[0], texts[1]), made.columns
+    return Ddl(texts[0], texts[1]), judged.columns
 
 
 def _workload(folder: Path, columns: frozenset[str]) -> Workload:

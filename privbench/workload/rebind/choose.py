@@ -30,29 +30,6 @@ _RANGES = ("low", "high")
 _LIKE = re.compile(r"\\.|[%_]+|[^%_\\]+", re.DOTALL)
 
 
-class OperandValues:
-    """Values of operands in synthetic rows."""
-
-    def __init__(self, rows: RowSource) -> None:
-        self.rows = rows
-        self._values: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
-
-    def values(self, operand: Operand) -> list[str]:
-        """The operand's values in sampled rows, except NULL, unknown and too long ones."""
-        key = (operand.table.key, operand.column.name, operand.steps)
-        if key not in self._values:
-            found = (self.value(operand, row) for row in self.rows.starts(operand.table))
-            self._values[key] = [text for text in found if text is not None]
-        return self._values[key]
-
-    @staticmethod
-    def value(operand: Operand, row: Row) -> str | None:
-        """The value in one row, None where it is NULL, not known or too long."""
-        text = row[operand.column.name]
-        found = None if text is None else apply(text, operand.steps)
-        return None if found is None or len(found) > _LONGEST else found
-
-
 def together(joins: Sequence[tuple[Operand, Operand]], rows: RowSource, rng: Rng) -> dict[int, Row]:
     """Rows that join as a query's tables do, by number of the table; they give it an answer.
 
@@ -83,34 +60,47 @@ def together(joins: Sequence[tuple[Operand, Operand]], rows: RowSource, rng: Rng
 
 
 class Chooser:
-    """Chooses the literals of one query at random.
+    """Chooses the literals of one query after another at random.
 
-    All literals that are compared with one table occurrence come from one row, so that conditions
-    on several columns hold together for at least that row. ``own`` holds rows that join, by the
-    number of the occurrence; an occurrence without a row there gets its values from others.
+    All literals of a query that are compared with one table occurrence come from one row, so that
+    conditions on several columns hold together for at least that row.
     """
 
-    def __init__(self, columns: OperandValues, rng: Rng, own: Mapping[int, Row]) -> None:
-        self._columns = columns
-        self._rows = dict(own)
-        self._rng = rng
+    def __init__(self, rows: RowSource) -> None:
+        self.rows = rows
+        self._values: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
+
+    def choose(
+        self, found: Sequence[Site], own: Mapping[int, Row], rng: Rng
+    ) -> dict[int, list[str]]:
+        """New values by the number of the mark; several if the mark stands for a list.
+
+        ``own`` holds rows that join, by the number of the occurrence; an occurrence without a row
+        there gets its values from others.
+        """
+        self._rows, self._rng = dict(own), rng
         self._own: dict[tuple[object, ...], str] = {}
         self._members: dict[tuple[object, ...], list[str]] = defaultdict(list)
-
-    def choose(self, found: Sequence[Site]) -> dict[int, list[str]]:
-        """New values by the number of the mark; several if the mark stands for a list."""
         chosen: dict[int, list[str]] = {}
         for site in found:
             # An empty literal is kept: it is no value of a column, and `nullif(x, '')` needs it.
             meant = site.mark.original or site.mark.kind == "parameter"
             if site.role == "value" and site.operand is not None and meant:
-                values = self._value(site, site.operand)
+                values = self._literals(site, site.operand)
                 if values:
                     chosen[site.mark.number] = values
         return chosen
 
-    def _value(self, site: Site, operand: Operand) -> list[str]:
-        present = self._columns.values(operand)
+    def _present(self, operand: Operand) -> list[str]:
+        """The operand's values in sampled rows, except NULL, unknown and too long ones."""
+        key = (operand.table.key, operand.column.name, operand.steps)
+        if key not in self._values:
+            found = (_value(operand, row) for row in self.rows.starts(operand.table))
+            self._values[key] = [text for text in found if text is not None]
+        return self._values[key]
+
+    def _literals(self, site: Site, operand: Operand) -> list[str]:
+        present = self._present(operand)
         if not present:
             return []
         old = site.mark.original
@@ -130,9 +120,9 @@ class Chooser:
         place = (operand.source, operand.column.name, operand.steps)
         if place not in self._own:
             if operand.source not in self._rows:
-                starts = self._columns.rows.starts(operand.table)
+                starts = self.rows.starts(operand.table)
                 self._rows[operand.source] = pick(starts, self._rng)
-            text = self._columns.value(operand, self._rows[operand.source])
+            text = _value(operand, self._rows[operand.source])
             self._own[place] = pick(present, self._rng) if text is None else text
         return self._own[place]
 
@@ -166,6 +156,13 @@ class Chooser:
             fresh = [own, *(pick(present, self._rng) for _ in range(_TRIES))]
             seen.append(next((text for text in fresh if text not in seen), own))
         return seen[len(seen) - count :]
+
+
+def _value(operand: Operand, row: Row) -> str | None:
+    """The operand's value in one row, None where it is NULL, not known or too long."""
+    text = row[operand.column.name]
+    found = None if text is None else apply(text, operand.steps)
+    return None if found is None or len(found) > _LONGEST else found
 
 
 def place(text: str) -> tuple[int, float, str]:

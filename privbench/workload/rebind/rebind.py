@@ -21,7 +21,7 @@ from privbench.workload.capture.gather import bound as with_values
 from privbench.workload.generators.rows import RowSource
 from privbench.workload.query import Workload, WorkloadQuery, parse
 from privbench.workload.rebind import neutral
-from privbench.workload.rebind.choose import Chooser, OperandValues, together
+from privbench.workload.rebind.choose import Chooser, together
 from privbench.workload.rebind.columns import ODD, Operand, Resolver, Tables
 from privbench.workload.rebind.marks import LiteralMark, Marked, mark
 from privbench.workload.rebind.sites import Site, sites
@@ -112,7 +112,7 @@ def rebind(
     ``schema`` and ``rows`` are those of the clone. The clone's server, if ``planner`` is given,
     resolves types and checks the new queries.
     """
-    binder = _Binder(schema, Tables(schema), OperandValues(rows), seed, planner, trust)
+    binder = _Binder(schema, Tables(schema), Chooser(rows), seed, planner, trust)
     bound: list[Bound] = []
     left_out: dict[str, str] = {}
     for query in workload:
@@ -137,7 +137,7 @@ class _Binder:
 
     schema: Schema
     tables: Tables
-    columns: OperandValues
+    chooser: Chooser
     seed: int
     planner: Planner | None
     trust: Trust
@@ -146,9 +146,9 @@ class _Binder:
         """Bind one query."""
         marked, tree = self._marked(query)
         found, joins = self._sites(marked, tree)
-        own = together(joins, self.columns.rows, generator(self.seed, "rebind joins", query.id))
+        own = together(joins, self.chooser.rows, generator(self.seed, "rebind joins", query.id))
         rng = generator(self.seed, "rebind", query.id)
-        drawn = Chooser(self.columns, rng, own).choose(found)
+        drawn = self.chooser.choose(found, own, rng)
         kept = {
             site.mark.number: [text]
             for site in found
