@@ -8,7 +8,7 @@ import click
 from privbench import __version__
 from privbench.cli.console import configure
 from privbench.cli.options import CommandState, Group
-from privbench.errors import PrivbenchError
+from privbench.errors import PrivbenchError, did_you_mean
 
 #: Module of every command, in the order of the work.
 _MODULES = {
@@ -51,6 +51,16 @@ class Commands(Group):
         """Their names, in the order of the work."""
         others = {point.name for point in entry_points(group=GROUP)}
         return [*_MODULES, *sorted(others - set(_MODULES))]
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that a line names; an error says which one may be meant."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            meant = did_you_mean(args[0], self.list_commands(ctx))
+            raise click.UsageError(error.message + meant, ctx) from None
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         """The command of that name."""

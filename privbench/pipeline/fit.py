@@ -139,7 +139,8 @@ def begin(
 ) -> Draft:
     """Check everything that can be checked before a row is read or budget is spent.
 
-    Without `dump`, pg_dump is not run for the DDL; such a draft serves only for plans.
+    Without `dump`, pg_dump is not run for the DDL, and no event is foreseen: such a draft serves
+    only for plans.
     """
     privacy = require_epsilon(config).privacy
     assert privacy.epsilon is not None
@@ -175,8 +176,9 @@ def begin(
         # starts from an earlier release takes over its domains.
         threshold_delta=None if listed and earlier is None else 0.0,
     )
-    # The plan refuses options that do not fit the database.
-    foresee(plan, synthesizer, accountant, {})
+    if dump:
+        # The plan refuses options that do not fit the database.
+        foresee(plan, synthesizer, accountant, {})
     return Draft(source, config, reporter, resume, synthesizer, plan, catalog, accountant, earlier)
 
 

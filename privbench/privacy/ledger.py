@@ -128,6 +128,12 @@ class Ledger:
         return [item for item, standing in every if standing.accounts]
 
     @classmethod
+    def every(cls, path: str | Path | None) -> tuple[Path, list[Ledger]]:
+        """A directory of ledgers, and all of them."""
+        base = _base(path)
+        return base, [item for item, _ in cls._all(base)]
+
+    @classmethod
     def _all(cls, base: Path) -> Iterator[tuple[Self, Standing]]:
         """Every ledger of a directory with its state, by the name of its folder."""
         with usable(base):

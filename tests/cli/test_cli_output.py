@@ -141,19 +141,34 @@ def test_from_inspect_to_clone(source, tmp_path, make_database):
     found = succeed("inspect", source, "-o", file)
     assert "6 tables" in found.stdout
     assert Config.load(file).tables
-    checked = succeed("check", file, source)
+    checked = succeed("check", source, "-c", file)
+    assert checked.stdout == succeed("check", file, source).stdout, "the order of earlier versions"
+    fail(2, "SOURCE -c CONFIG", "check", source, source, "-c", file)
     for table in market.TABLES:
         assert f"public.{table}." in checked.stdout
     planned = succeed(
-        "plan", file, source, "--epsilon", "3", "--rows", "public.customer=40", "--json"
+        "plan", source, "-c", file, "--epsilon", "3", "--rows", "public.customer=40", "--json"
     )
     report = json.loads(planned.stdout)
     assert report["accounting"] == "zcdp"
     assert epsilon_for(report["total"], Config.load(file).privacy.delta) < 3
     assert spent(report["events"]) == pytest.approx(report["total"], rel=0.1)
     assert report["expected_rows"] == {"public.customer": 40.0}
-    text = run("plan", file, source, "--epsilon", "3", "--rows", "public.customer=40")
-    assert "Too few units to be learned" in text.stdout
+    words = ("plan", file, source, "--epsilon", "3", "--rows", "public.customer=40")
+    text = succeed(*words).stdout
+    answer, *tables = text.splitlines()[:7]
+    assert answer.startswith("ε = 3 is enough for ")
+    assert "too few units: public.customer" in answer
+    assert [line.split()[0] for line in tables] == [f"public.{name}" for name in market.TABLES]
+    assert re.search(r"public.customer +[\d,]+ units needed +40 given +too few", text)
+    assert "Too few units to be learned" in text
+    assert (
+        "total public.customer" in text,
+        "total public.customer" in run("-v", *words).stdout,
+    ) == (
+        False,
+        True,
+    )
     model, ledger = tmp_path / "m", tmp_path / "ledger"
     succeed("fit", source, "-c", file, "--epsilon", "3", "-o", model, "--ledger", ledger)
     target = make_database()
