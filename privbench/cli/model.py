@@ -56,7 +56,7 @@ def fit(
     force: bool,
     strict: bool,
 ) -> None:
-    """Learn a differentially private model of SOURCE.
+    """Learn a model of SOURCE with differential privacy.
 
     It spends budget.
 
@@ -219,7 +219,7 @@ def clone(
     config = release.config()
     if output is not None:
         pipeline.require_writable(output, overwrite=force)
-    pipeline.check_target(source, target, replace=replace)
+    pipeline.check_target(source, target, replace=replace, as_role=given["as_role"])
 
     def rehearse(catalog: pipeline.Catalog) -> pipeline.Catalog:
         options = {"replace": replace, "as_role": given["as_role"], "strict": strict}
@@ -294,6 +294,7 @@ def _accept(
     pipeline.require_identity(source, config)
     pipeline.require_used(source, config)
     catalog = pipeline.look(source, config)
+    pipeline.check_ledger(config, catalog.identity)
     if rehearse is None:
         catalog = pipeline.rehearse_apart(catalog, config, state.reporter)
     else:

@@ -1,10 +1,11 @@
 """``doctor``: is everything in place for a fit and a load? Reads catalogs and settings, no rows."""
 
+import contextlib
 import os
 import platform
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -15,15 +16,17 @@ from psycopg import pq
 from privbench import __version__
 from privbench.config import Config
 from privbench.display import Lines, lines, table
-from privbench.errors import GateFailed, PrivbenchError
+from privbench.errors import AccessDenied, GateFailed, LedgerError, PrivbenchError
 from privbench.pipeline.source import read_catalog
 from privbench.postgres import catalog, target
-from privbench.postgres.connect import Connection, identity, major_version
+from privbench.postgres.connect import Connection, Identity, identity, major_version
 from privbench.postgres.ddl import find_pg_dump
+from privbench.postgres.depend import Dependencies
 from privbench.postgres.reading import reading
 from privbench.postgres.snapshot import ALL_TEXT
 from privbench.postgres.unfinished import refuse_unfinished
 from privbench.privacy import Ledger
+from privbench.sources import is_file
 
 #: Facts of a session in one row; the catalog of roles and of settings is readable by everybody.
 _FACTS = """
@@ -32,12 +35,27 @@ SELECT pg_catalog.pg_backend_pid() AS pid, pg_catalog.pg_is_in_recovery() AS sta
   r.rolsuper AS super,
   pg_catalog.current_setting('server_encoding') AS encoding,
   pg_catalog.current_setting('server_version') AS version,
-  pg_catalog.has_database_privilege(pg_catalog.current_database(), 'CREATE') AS create,
+  pg_catalog.has_database_privilege(pg_catalog.current_database(), 'CREATE') OR EXISTS (
+    SELECT FROM pg_catalog.pg_namespace n WHERE n.nspname = 'public'
+    AND pg_catalog.has_schema_privilege(n.oid, 'CREATE')) AS create,
   pg_catalog.pg_database_size(pg_catalog.current_database()) AS size
 FROM pg_catalog.pg_roles r WHERE r.rolname = current_user
 """
 _EXTENSIONS = "SELECT e.extname AS name FROM pg_catalog.pg_extension e ORDER BY 1"
-_AVAILABLE = "SELECT a.name FROM pg_catalog.pg_available_extensions a"
+#: What a clone does not have, or has otherwise: by what shows it, and what becomes of it.
+_OTHERWISE = """
+SELECT o.name, o.becomes FROM (VALUES
+  (EXISTS (SELECT FROM pg_catalog.pg_largeobject_metadata), 'large objects',
+   'They belong to no table, so a clone has none; columns of their numbers get numbers of none.'),
+  (EXISTS (SELECT FROM pg_catalog.pg_foreign_server), 'foreign servers',
+   'They and their tables stay behind, and views upon these: nothing is read from them.'),
+  (EXISTS (SELECT FROM pg_catalog.pg_extension WHERE extname = 'citus'), 'Citus',
+   'Distributed tables are read through this server and become plain ones; not tested with it.'),
+  (EXISTS (SELECT FROM pg_catalog.pg_extension WHERE extname = 'timescaledb'), 'TimescaleDB',
+   'Rows of hypertables lie in chunks, which are not read: the tables would be empty in a clone. '
+   'Copy them into plain or partitioned tables and leave them out (-T).')
+) AS o(there, name, becomes) WHERE o.there
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +67,7 @@ class Finding:
     what: str  # what was checked
     said: str  # what was found
     remedy: str = ""  # the way out; empty if none is needed
+    error: PrivbenchError | None = None  # what a fit or a load fails with, if it is bad
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,25 +111,52 @@ def doctor(source: str | None, target_dsn: str | None, config: Config) -> Diagno
     try:
         if target_dsn is not None:
             with reading(target_dsn) as connection:
-                facts = _facts(connection)
-                found += [*_server("target", connection, facts)]
-                found += [*_target(connection, facts, reached)]
+                found += [*_server("target", connection, _facts(connection))]
+                found += [*_target(connection, reached, config)]
     except PrivbenchError as error:
         found.append(_bad("target", error))
     return Diagnosis(tuple(found))
 
 
+def check_target(
+    source: str | None,
+    target_dsn: str,
+    config: Config | None = None,
+    *,
+    replace: bool,
+    needed: tuple[str, ...] = (),
+    as_role: str | None = None,
+) -> None:
+    """Refuse a target that a load would refuse, before anything is asked or sampled.
+
+    These are the checks of `doctor`; ledgers are not read. The extensions ``needed`` have to be at
+    hand. Without ``replace`` the target has to be empty.
+    """
+    with reading(target_dsn) as connection:
+        one = source if source and not is_file(source) else None
+        _require(_target(connection, one, config, replace, needed, as_role))
+
+
+def check_ledger(config: Config, known: Identity) -> None:
+    """Refuse a source whose losses a ledger could not keep, before anything is read or asked."""
+    _require(_ledger(config, known.required(), known.own))
+
+
+def _require(found: Iterable[Finding]) -> None:
+    for item in found:
+        if item.error is not None:
+            raise item.error
+
+
 def _bad(what: str, error: PrivbenchError) -> Finding:
     where = ".".join(part for part in (error.table, error.column) if part)
     return Finding("bad", what, f"{where}: {error.message}" if where else error.message,
-                   error.remedy or "")  # fmt: skip
+                   error.remedy or "", error)  # fmt: skip
 
 
-def _finding(
-    sound: bool, what: str, said: str, remedy: str, verdict: Literal["note", "bad"] = "note"
-) -> Finding:
-    """A finding: ``ok`` if it is sound, else the verdict and a remedy."""
-    return Finding("ok", what, said) if sound else Finding(verdict, what, said, remedy)
+def _finding(sound: bool, what: str, said: str, remedy: str) -> Finding:
+    """A finding: ``ok`` if it is sound, else a note with a remedy."""
+    return Finding("ok", what, said) if sound else Finding("note", what, said, remedy)
 
 
 def _facts(connection: Connection) -> Any:
@@ -171,6 +217,8 @@ def _source(connection: Connection, facts: Any, config: Config) -> Iterator[Find
     yield _finding(room > facts.size, "source: size", said, remedy)
     names = ", ".join(row.name for row in catalog.ask(connection, _EXTENSIONS, {}))
     yield Finding("ok", "source: extensions", f"{names or 'none'}.")
+    for row in catalog.ask(connection, _OTHERWISE, {}):
+        yield Finding("note", f"source: {row.name}", "there are some.", row.becomes)
     known = identity(connection, config.database.identity)
     try:
         name = known.required()
@@ -198,8 +246,8 @@ def _ledger(config: Config, name: str | None, own: str | None) -> Iterator[Findi
     there = next(place for place in (folder, *folder.parents) if place.exists())
     if not there.is_dir() or not os.access(there, os.W_OK):
         why = "may not be written" if there.is_dir() else "is no folder"
-        yield Finding("bad", "ledger", f"{there} {why}.",
-                      "Give [ledger] path a directory that this user may write.")  # fmt: skip
+        remedy = "Give [ledger] path a directory that this user may write."
+        yield _bad("ledger", LedgerError(f"{there} {why}.", remedy=remedy))
         return
     waiting = [item["release"] for item in state["releases"] if item["state"] == "open"]
     cap = state["cap"]["epsilon"]
@@ -209,46 +257,67 @@ def _ledger(config: Config, name: str | None, own: str | None) -> Iterator[Findi
     yield _finding(not waiting, "ledger", f"{said}.", remedy)
 
 
-def _target(connection: Connection, facts: Any, source: str | None) -> Iterator[Finding]:
-    """Checks of the target: whether a load may write to it, and whether it matches the source."""
-    if facts.standby:
-        yield Finding("bad", "target: standby", "a standby.", "Name its primary.")
-    if facts.super:
-        said = "a superuser: what a model brings runs with all its rights."
-        yield Finding("note", "target: role", said, "Load with --as-role, or as another role.")
-    elif facts.create:
-        yield Finding("ok", "target: role", "may create schemas, and is no superuser.")
-    else:
-        yield Finding("bad", "target: role", "may not create schemas in this database.",
-                      f'GRANT CREATE ON DATABASE … TO "{facts.role}".')  # fmt: skip
-    try:
-        refuse_unfinished(connection)
-    except PrivbenchError as error:
-        yield _bad("target: unfinished", error)
-    held = target.contents(connection)
-    said = f"{len(held)} objects." if held else "empty."
-    yield _finding(not held, "target: contents", said, "A load is refused without --replace.")
-    if source is None:
-        return
-    with reading(source) as other:
+def _target(
+    connection: Connection,
+    source: str | None,
+    config: Config | None,
+    replace: bool | None = None,
+    needed: tuple[str, ...] = (),
+    as_role: str | None = None,
+) -> Iterator[Finding]:
+    """Checks of the target: whether a load may write to it, and whether it matches the source.
+
+    Without knowing whether a load is to ``replace`` what is there, that is a note. With a config,
+    the extensions that are needed are those of the source.
+    """
+    facts = _facts(connection)
+    with contextlib.ExitStack() as stack:
+        other = stack.enter_context(reading(source)) if source else None
         try:
             target.refuse_source(connection, other)
         except PrivbenchError as error:
             yield _bad("target: not the source", error)
-        facts_ = _facts(other)
-        if major_version(connection) < major_version(other):
-            said = f"older than the source ({facts_.version})."
-            remedy = "It may not know all of the schema: take one of the source's version or later."
-            yield Finding("note", "target: version", said, remedy)
-        if facts.encoding != facts_.encoding:
-            said = f"{facts.encoding}, where the source has {facts_.encoding}."
-            yield Finding("note", "target: encoding differs", said, "UTF8 takes every text.")
-        wanted = {row.name for row in catalog.ask(other, _EXTENSIONS, {})}
-    missing = sorted(wanted - {row.name for row in catalog.ask(connection, _AVAILABLE, {})})
-    lacks = f"its server lacks {', '.join(missing)}."
-    said = lacks if missing else "all of the source's are at hand."
-    remedy = "Install their packages on that server."
-    yield _finding(not missing, "target: extensions", said, remedy, "bad")
+        if facts.super:
+            said = "a superuser: what a model brings runs with all its rights."
+            yield Finding("note", "target: role", said, "Load with --as-role, or as another role.")
+        elif facts.create or as_role:
+            yield Finding("ok", "target: role", "may create tables, and is no superuser.")
+        else:
+            remedy = f'GRANT CREATE ON DATABASE … TO "{facts.role}".'
+            said = "permission denied: the role may create nothing here, in schema public neither."
+            yield _bad("target: role", AccessDenied(said, remedy=remedy))
+        held = target.contents(connection)
+        try:
+            if not replace:
+                refuse_unfinished(connection)
+            if replace is False:
+                target.refuse_contents(held)
+            said = f"{len(held)} objects." if held else "empty."
+            yield _finding(not held, "target: contents", said, "--replace drops them.")
+        except PrivbenchError as error:
+            yield _bad("target: contents", error)
+        if other and config:
+            yield from _beside(connection, facts, other)
+            needed = Dependencies(
+                other, read_catalog(other, config, access=False).schema
+            ).needed_extensions
+        try:
+            target.refuse_missing_extensions(connection, needed, {})
+            yield Finding("ok", "target: extensions", "all that are needed are at hand.")
+        except PrivbenchError as error:
+            yield _bad("target: extensions", error)
+
+
+def _beside(connection: Connection, facts: Any, source: Connection) -> Iterator[Finding]:
+    """What differs between the servers of target and source."""
+    there = _facts(source)
+    if major_version(connection) < major_version(source):
+        said = f"older than the source ({there.version})."
+        remedy = "It may not know all of the schema: take one of the source's version or later."
+        yield Finding("note", "target: version", said, remedy)
+    if facts.encoding != there.encoding:
+        said = f"{facts.encoding}, where the source has {there.encoding}."
+        yield Finding("note", "target: encoding differs", said, "UTF8 takes every text.")
 
 
 def _size(count: float) -> str:

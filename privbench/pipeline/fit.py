@@ -16,6 +16,7 @@ from privbench.config import Config
 from privbench.display import lines
 from privbench.encoding.unmodelled import refuse_unknown
 from privbench.errors import LedgerError, ModelError, PrivacyRefusal
+from privbench.pipeline.doctor import check_ledger
 from privbench.pipeline.domain_words import release_paths
 from privbench.pipeline.domains import Domains, release_domains, release_totals
 from privbench.pipeline.extract import extract
@@ -150,6 +151,8 @@ def begin(
     for line in catalog.ddl.left_behind:
         reporter.warn(line)
     catalog.identity.required()
+    if dump:
+        check_ledger(config, catalog.identity)
     if dump and not catalog.rehearsed:
         catalog = rehearse_apart(catalog, config, reporter)
         for line in catalog.findings:

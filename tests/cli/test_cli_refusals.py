@@ -163,11 +163,21 @@ def test_target_may_not_be_written(spent, make_database):
         "REVOKE CREATE ON SCHEMA public FROM PUBLIC"
     )
     guest = conninfo.make_conninfo(target, user="market_guest")
-    refused(run("load", spent.output, guest), 3, "permission denied")
+    result = run("load", spent.output, guest)
+    refused(result, 3, "permission denied")
+    assert "sample" not in result.stderr
     before = spent.ledger_text()
     refused(spent.clone(guest, "--epsilon", "1"), 3, "permission denied")
     assert spent.ledger_text() == before
     market.execute(target, "DROP ROLE market_guest")
+
+
+def test_a_ledger_that_cannot_be_written_is_refused_before_anything_is_asked(source, tmp_path):
+    (tmp_path / "file").write_text("")
+    words = ("--epsilon", 1, "--ledger", tmp_path / "file", "-o", tmp_path / "m")
+    result = run("fit", source, *words)
+    refused(result, 4, "Not a directory", "ledger. path a directory")
+    assert "Forest" not in result.stderr
 
 
 # Options and config: 2.
