@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from datetime import date, time
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self
 
 import tomli_w
 from pydantic import (
@@ -424,7 +424,7 @@ class Config(_Section):
         except tomllib.TOMLDecodeError as error:
             raise ConfigError(f"{source} is not valid TOML: {error}.") from error
         except ValidationError as error:
-            raise ConfigError(_explain(source, cls, error)) from error
+            raise ConfigError(_explain(source, error)) from error
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -451,7 +451,7 @@ class Config(_Section):
         try:
             after = before.model_validate({**before.model_dump(), **changes})
         except ValidationError as error:
-            raise ConfigError(_explain(section, type(before), error)) from error
+            raise ConfigError(_explain(section, error)) from error
         return self.model_copy(update={section: after})
 
     def with_privacy(self, **changes: Any) -> Self:
@@ -469,26 +469,14 @@ def _inline(value: Any) -> str:
     return tomli_w.dumps({"x": value}).removeprefix("x = ").removesuffix("\n")
 
 
-def _explain(source: str, model: type[BaseModel], error: ValidationError) -> str:
-    lines = []
+def _explain(source: str, error: ValidationError) -> str:
+    known, lines = {key for kind in _Section.__subclasses__() for key in kind.model_fields}, []
     for item in error.errors():
-        said = item["msg"].removeprefix("Value error, ")
+        said = item["msg"].removeprefix("Value error, ") + "."
         if item["type"] == "extra_forbidden":
-            key, known = str(item["loc"][-1]), _section_at(model, item["loc"][:-1]).model_fields
-            said = f"there is no such key.{did_you_mean(key, known)}".removesuffix(".")
+            said = f"there is no such key.{did_you_mean(str(item['loc'][-1]), known)}"
         lines.append(f"[{'.'.join(map(str, item['loc']))}] {said}")
-    return f"{source}: {'; '.join(lines)}.".replace("?.", "?")
-
-
-def _section_at(model: type[BaseModel], place: Iterable[int | str]) -> type[BaseModel]:
-    """The section at a place of the file; names of tables and columns stand between sections."""
-    for step in place:
-        types = [model.model_fields[str(step)].annotation] if step in model.model_fields else []
-        for type_ in types:
-            if isinstance(type_, type) and issubclass(type_, _Section):
-                model = type_
-            types += get_args(type_)
-    return model
+    return f"{source}: {' '.join(lines)}"
 
 
 def json_schema() -> dict[str, Any]:

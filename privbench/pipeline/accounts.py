@@ -101,8 +101,9 @@ def ledger_show(source: str, identity: str | None, path: str | None) -> LedgerRe
     the ledger is in the user's state directory.
     """
     if not source and identity is None:
-        base, every = Ledger.every(path)
-        return LedgerReport({"path": str(base), "ledgers": [item.show() for item in every]})
+        base = Ledger.open(path, "").directory.parent
+        states = [item.show() for item, _ in Ledger.every(base)]
+        return LedgerReport({"path": str(base), "ledgers": states})
     return LedgerReport(_ledger(source, identity, path).show())
 
 

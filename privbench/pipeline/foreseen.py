@@ -59,12 +59,16 @@ def planned(
     thresholds = set[tuple[type[Question], float]]()
 
     def described(item: Question) -> PlannedEvent:
+        """The planned form, for a list with the units that a label needs: one is left out."""
+        event, kind = PlannedEvent.of(item, spec, source), (type(item), item.delta)
         # One list of each δ shows that there is a threshold, before anything is spent.
-        kind = type(item), item.delta
         if not ranges and kind in thresholds:
-            return PlannedEvent.of(item, spec, source)
+            return event
         thresholds.add(kind)
-        return _described(item, spec, source)
+        threshold = item.method(spec, source.accounting).threshold
+        return (
+            event if threshold is None else replace(event, needed=1 + threshold / item.query.unit)
+        )
 
     rows = {name: source.rows(name) for name in spec.tables}
     of_labels, of_words, _ = deltas(plan, delta)
@@ -102,16 +106,6 @@ def planned(
         *expected.values(),
         *(described(item) for item in (*of_texts, *tests)),
     ]
-
-
-def _described(item: Question, spec: DatabaseSpec, plan: PlanInput) -> PlannedEvent:
-    """A question as an event; for a list, also the number of units that a label needs.
-
-    That is the threshold and one more, since the statistic leaves one unit out.
-    """
-    event = PlannedEvent.of(item, spec, plan)
-    threshold = item.method(spec, plan.accounting).threshold
-    return event if threshold is None else replace(event, needed=1 + threshold / item.query.unit)
 
 
 def foresee(

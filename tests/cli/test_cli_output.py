@@ -12,11 +12,13 @@ from integrity import schema_of, whole
 from market import fail, run, succeed
 from pyarrow import parquet
 
-from privbench import cli
+from privbench import cli, pipeline
 from privbench.cli import console
 from privbench.config import Config
+from privbench.pipeline import Model
 from privbench.privacy.accountant import epsilon_for
 
+NAMED = "[database]\nidentity = 'sampled'"
 DOCS = Path(__file__).parents[2] / "docs"
 
 
@@ -181,6 +183,14 @@ def test_from_inspect_to_clone(source, tmp_path, make_database):
     kept = parquet.read_table(tmp_path / "files" / "public.customer.parquet")
     assert kept.num_rows == market.one(target, "SELECT count(*) FROM customer")
     assert kept.column_names[:3] == ["id", "region", "referrer"]
+    again = pipeline.look(f"parquet:{tmp_path / 'files'}", Config.loads(NAMED)).schema
+    before = Model.load(model).schema
+    for table in again:
+        theirs = before.table(table.name)
+        assert table.primary_columns == theirs.primary_columns
+        assert {(key.columns, key.ref_table) for key in table.foreign_keys} == {
+            (key.columns, key.ref_table) for key in theirs.foreign_keys
+        }
 
 
 def spent(events) -> float:

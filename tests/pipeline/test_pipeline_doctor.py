@@ -58,7 +58,7 @@ def test_doctor_says_what_becomes_of_what_a_clone_has_otherwise(make_database, t
     )
     found = pipeline.doctor(source, None, market.config(tmp_path / "ledger"))
     told = {item.what: item.remedy for item in found.findings if item.verdict == "note"}
-    assert "a clone has none" in told["source: large objects"]
+    assert "No clone has any" in told["source: large objects"]
     assert "stay behind" in told["source: foreign servers"]
 
 
