@@ -24,7 +24,7 @@ from pydantic import (
 )
 
 from privbench.display import toml_visible
-from privbench.errors import ConfigError
+from privbench.errors import ConfigError, did_you_mean
 
 #: Types of the scalars that documents hold.
 PathType = Literal["text", "boolean", "bigint", "numeric", "date", "timestamp", "timestamptz"]
@@ -467,12 +467,13 @@ def _inline(value: Any) -> str:
 
 
 def _explain(source: str, error: ValidationError) -> str:
-    lines = [
-        f"[{'.'.join(str(part) for part in item['loc'])}] "
-        f"{item['msg'].removeprefix('Value error, ')}"
-        for item in error.errors()
-    ]
-    return f"{source}: " + "; ".join(lines) + "."
+    known, lines = {key for kind in _Section.__subclasses__() for key in kind.model_fields}, []
+    for item in error.errors():
+        said = item["msg"].removeprefix("Value error, ") + "."
+        if item["type"] == "extra_forbidden":
+            said = f"there is no such key.{did_you_mean(str(item['loc'][-1]), known)}"
+        lines.append(f"[{'.'.join(map(str, item['loc']))}] {said}")
+    return f"{source}: {' '.join(lines)}"
 
 
 def json_schema() -> dict[str, Any]:

@@ -138,7 +138,7 @@ _CONFIG_INTRO = """\
 
 One TOML file. Whoever sees the clone may know the whole file: nothing in it may be read from
 private rows. `privbench inspect SOURCE -o privbench.toml` writes a first one from the catalog
-alone, `privbench check CONFIG SOURCE` compares it with the live schema, and
+alone, `privbench check SOURCE -c CONFIG` compares it with the live schema, and
 `privbench config-schema` prints its JSON Schema for editors. Unknown names are errors.
 
 ```toml

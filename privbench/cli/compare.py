@@ -126,7 +126,9 @@ def compare(
     model_path: str | None,
     **given: Any,
 ) -> None:
-    """Replay a workload on SOURCE and TARGET and report how close they are. CONFIDENTIAL.
+    """Replay a workload on SOURCE and TARGET. CONFIDENTIAL.
+
+    The report says how close they are.
 
     Writes report.html, comparison.json and report.md into the folder. The report reads the source:
     it is for the data's owner alone, and no release may depend on it.
@@ -226,7 +228,7 @@ def _place(figure: str) -> tuple[str, dict[str, str]]:
 
 @click.command("compare-schema")
 def compare_schema() -> None:
-    """Print the JSON Schema of comparison.json, for programs that read it.
+    """Print the JSON Schema of comparison.json, for programs.
 
     \b
     Example:

@@ -10,6 +10,7 @@ import click
 from privbench import pipeline
 from privbench.cli.console import echo, width
 from privbench.cli.options import (
+    CommandState,
     choice_options,
     config_option,
     delta_option,
@@ -17,6 +18,7 @@ from privbench.cli.options import (
     ledger_option,
     lookups_option,
     read_config,
+    source_arguments,
     synthesizer_option,
 )
 from privbench.display import json_lines
@@ -54,9 +56,10 @@ def inspect(
     computed: bool,
     **chosen: Any,
 ) -> None:
-    """Propose roles, domains and look-ups from the catalog; never reads rows.
+    """Propose roles, domains and look-ups from the catalog.
 
-    What a config decides stays as it is; one for Parquet files declares their keys.
+    Never reads rows. What a config decides stays as it is; one for Parquet files declares their
+    keys.
 
     \b
     Example:
@@ -72,23 +75,23 @@ def inspect(
 
 
 @click.command()
-@click.argument("config", metavar="CONFIG")
-@click.argument("source")
+@source_arguments
 @summary_option
-def check(config: str, source: str, whole: bool) -> None:
-    """Compare a config with the live schema; list every column's treatment; never reads rows.
+def check(source: str, config_path: str | None, whole: bool) -> None:
+    """Compare a config with the schema, and list every column.
+
+    Never reads rows.
 
     \b
     Example:
-      privbench check privbench.toml "service=prod"
+      privbench check "service=prod" -c privbench.toml
     """
-    found = pipeline.check(read_config(config), source)
+    found = pipeline.check(read_config(config_path), source)
     echo(found.render(whole=whole, width=width(sys.stdout)))
 
 
 @click.command()
-@click.argument("config", metavar="CONFIG")
-@click.argument("source", default="")
+@source_arguments
 @epsilon_option
 @delta_option
 @synthesizer_option
@@ -99,16 +102,29 @@ def check(config: str, source: str, whole: bool) -> None:
     help="Units that you expect in a table; may be repeated.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def plan(config: str, source: str, rows: tuple[str, ...], as_json: bool, **settings: Any) -> None:
-    """Dry run: events, their share of the budget, least useful sizes; reads the catalog only.
+@click.pass_obj
+def plan(
+    state: CommandState,
+    /,
+    source: str,
+    config_path: str | None,
+    rows: tuple[str, ...],
+    as_json: bool,
+    **settings: Any,
+) -> None:
+    """Say for which tables ε is enough, from the catalog alone.
+
+    A line a table: how many units it needs, how many are assumed, and whether that is enough. With
+    privbench -v every event follows, with its share of the budget and its noise.
 
     \b
     Example:
-      privbench plan privbench.toml "service=prod" --epsilon 3.2 --rows public.users=40000
+      privbench plan "service=prod" -c privbench.toml --epsilon 3.2 --rows public.users=40000
     """
-    chosen = pipeline.require_epsilon(read_config(config, **settings))
-    found = pipeline.plan(chosen, source, pipeline.parse_rows(rows))
-    echo(json_lines(found.to_json()) if as_json else found.render())
+    chosen = pipeline.require_epsilon(read_config(config_path, **settings))
+    whole = state.verbosity > 0
+    found = pipeline.plan(chosen, source, pipeline.parse_rows(rows), whole=whole or as_json)
+    echo(json_lines(found.to_json()) if as_json else found.render(whole=whole))
     if found.losses and not as_json:
         color = False if "NO_COLOR" in os.environ else None
         echo(pipeline.render_losses(found.losses), fg="red", color=color)
@@ -135,7 +151,7 @@ def config_schema() -> None:
 def doctor(
     source: str | None, target: str | None, config_path: str | None, ledger: str | None
 ) -> None:
-    """Look at this machine, SOURCE and TARGET before anything is spent or written.
+    """Check machine, SOURCE and TARGET before budget is spent.
 
     Versions, space, rights, superusers, poolers and standbys in between, encodings, extensions,
     identity and ledger; a line each, with the way out. Reads catalogs and settings, no rows. Exit

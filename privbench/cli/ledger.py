@@ -10,7 +10,7 @@ from privbench.display import json_lines
 
 @click.group()
 def ledger() -> None:
-    """Show what was spent on a database over all releases, cap it, give up a release that died.
+    """Show what was spent on databases, and cap it.
 
     \b
     Example:
@@ -27,10 +27,14 @@ def ledger() -> None:
 def show(
     source: str, config_path: str | None, identity: str | None, ledger: str | None, as_json: bool
 ) -> None:
-    """List the releases of a database and their sum; a config says which, and where.
+    """List ledgers, or the releases of a database and their sum.
+
+    SOURCE, --identity or a config says of which database. Without them the ledgers of the directory
+    are listed: database, what is spent, cap, and where they are kept.
 
     \b
     Example:
+      privbench ledger show
       privbench ledger show --identity shop-production
     """
     config = read_config(config_path, ledger=ledger)
@@ -54,7 +58,7 @@ def cap(
     delta: float | None,
     max_epsilon_per_month: float | None,
 ) -> None:
-    """Refuse every release that would take the database past a total.
+    """Refuse every release that would take a database past a total.
 
     It takes the place of an earlier cap: limits that are left out are lifted, and that is said.
 
@@ -75,10 +79,11 @@ def cap(
 @config_option
 @ledger_option
 def abandon(release: str, config_path: str | None, ledger: str | None) -> None:
-    """Close a release that died; what it promised so far stays spent, the rest is free again.
+    """Close a release that died.
 
-    A fit that was killed, or whose disk was full, holds all that it asked for until it is resumed
-    or given up. One that is running is refused.
+    What it promised so far stays spent, the rest is free again. A fit that was killed, or whose
+    disk was full, holds all that it asked for until it is resumed or given up. One that is running
+    is refused.
 
     \b
     Example:

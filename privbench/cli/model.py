@@ -54,7 +54,9 @@ def fit(
     force: bool,
     strict: bool,
 ) -> None:
-    """Learn a model of SOURCE under differential privacy; spends budget.
+    """Learn a model of SOURCE with differential privacy.
+
+    It spends budget.
 
     \b
     Example:
@@ -131,11 +133,11 @@ def sample(state: CommandState, /, model: str, output: str, **given: Any) -> Non
 def load(
     state: CommandState, /, model: str, target: str, dry_run: bool, strict: bool, **given: Any
 ) -> None:
-    """Write a clone into TARGET: schema, rows, keys, indexes, sequences, ANALYZE; all or nothing.
+    """Write a clone into TARGET, all or nothing.
 
-    With --resumable, large tables are copied part by part, and a load that was killed goes on when
-    the same command is run again. Until it ends TARGET is marked as unfinished, and no command
-    reads it.
+    That is schema, rows, keys, indexes, sequences and statistics. With --resumable, large tables
+    are copied part by part, and a load that was killed goes on when the same command is run again.
+    Until it ends TARGET is marked as unfinished, and no command reads it.
 
     \b
     Example:
@@ -187,7 +189,7 @@ def clone(
     config = release.config()
     if output is not None:
         pipeline.require_writable(output, overwrite=force)
-    pipeline.check_target(source, target, replace=replace)
+    pipeline.check_target(source, target, replace=replace, as_role=given["as_role"])
 
     def rehearse(catalog: pipeline.Catalog) -> pipeline.Catalog:
         options = {"replace": replace, "as_role": given["as_role"], "strict": strict}
@@ -223,7 +225,7 @@ def clone(
 @click.option("--out", default="demo-out", metavar="DIR", help="Output folder.")
 @click.pass_obj
 def demo(state: CommandState, /, out: str, **given: Any) -> None:
-    """Make a source database, clone it, replay a workload on both, and report.
+    """Make a source, clone it, replay a workload, and report.
 
     Starts a PostgreSQL of its own and stops it at the end; touches no other database.
 
@@ -262,6 +264,7 @@ def _accept(
     pipeline.require_identity(source, config)
     pipeline.require_used(source, config)
     catalog = pipeline.look(source, config)
+    pipeline.check_ledger(config, catalog.identity)
     if rehearse is None:
         catalog = pipeline.rehearse_apart(catalog, config, state.reporter)
     else:

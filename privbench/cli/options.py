@@ -274,6 +274,24 @@ choice_options = with_options(
 strict_option = click.option(
     "--strict", is_flag=True, help="Exit code 1 if the clone lacks anything of the schema."
 )
+
+
+def _source_first(source: str, config_path: str | None, second: str | None) -> dict[str, Any]:
+    """SOURCE and its config; CONFIG SOURCE, the order of earlier versions, is read as well."""
+    if config_path is None and (second is not None or source.endswith(".toml")):
+        config_path, source = source, second or ""
+    elif second is not None:
+        raise click.UsageError("Got an unexpected extra argument: take SOURCE -c CONFIG.")
+    return {"source": source, "config_path": config_path}
+
+
+#: The arguments of a command that reads a source by a config, ``SOURCE -c CONFIG``.
+source_arguments = gathered(
+    _source_first,
+    click.argument("source", default=""),
+    click.argument("second", required=False, metavar=""),
+    config_option,
+)
 #: Options that change the config, in the order of their sections, and the field of each.
 _SETTINGS = {
     "identity": ("database", "identity"),

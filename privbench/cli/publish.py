@@ -40,12 +40,12 @@ def _about(**said: Any) -> dict[str, Any]:
 @lock_option
 @click.pass_obj
 def publish(state: CommandState, /, model: str, output: str, **given: Any) -> None:
-    """Make a bundle of MODEL that starts on PostgreSQL and may leave the house.
+    """Make a bundle of MODEL that may leave the house.
 
-    It holds the schema, rows as CSV and Parquet, a workload, a script and a compose file that start
-    it, a readme, Croissant metadata, checksums, and a certificate with every event
-    of the release. All of it is made from MODEL; no source is read. A model that is NOT PRIVATE is
-    refused.
+    It starts on PostgreSQL, and holds the schema, rows as CSV and Parquet, a workload, a script and
+    a compose file that start it, a readme, Croissant metadata, checksums, and a certificate with
+    every event of the release. All of it is made from MODEL; no source is read. A model that is NOT
+    PRIVATE is refused.
 
     \b
     Example:
@@ -58,10 +58,10 @@ def publish(state: CommandState, /, model: str, output: str, **given: Any) -> No
 @click.argument("bundle", metavar="BUNDLE")
 @click.option("--key", metavar="FILE", help="Public key of OpenSSH that has to have signed it.")
 def verify(bundle: str, key: str | None) -> None:
-    """Check a BUNDLE before it is started, and say what remains to be trusted.
+    """Check a BUNDLE before it is started.
 
-    Nothing of it is run. Exit code 1 names the first file that is damaged, unknown, or not what
-    privbench writes.
+    Says what remains to be trusted. Nothing of it is run. Exit code 1 names the first file that is
+    damaged, unknown, or not what privbench writes.
 
     \b
     Example:

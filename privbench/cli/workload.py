@@ -87,7 +87,7 @@ def _reading(meaning: str) -> Callable[[Any], Any]:
 
 @click.group()
 def workload() -> None:
-    """Make workloads, and bring them from one format into another.
+    """Make workloads, and convert them between formats.
 
     \b
     Formats:
@@ -132,11 +132,12 @@ def workload() -> None:
 def generate(
     state: CommandState, /, source: str, output: str, kind: str, form: str, **given: Any
 ) -> None:
-    """Make a workload for SOURCE (a DSN: CONFIDENTIAL) or from a MODEL (publishable).
+    """Make a workload for SOURCE or from a MODEL.
 
-    Of a source, literals and stated answers come from its rows. Of a model, literals come from
-    rows sampled from it, no database is read, and answers are stated only of a --clone. Options
-    that are not given are the kind's own.
+    That for SOURCE (a DSN) is CONFIDENTIAL, that from MODEL publishable. Of a source, literals and
+    stated answers come from its rows. Of a model, literals come from rows sampled from it, no
+    database is read, and answers are stated only of a --clone. Options that are not given are the
+    kind's own.
 
     \b
     Kinds:
@@ -169,7 +170,9 @@ def generate(
 def import_(
     workloads: tuple[str, ...], output: str, name: str | None, form: str | WorkloadFormat | None
 ) -> None:
-    """Bring workloads of any formats together into one, in the native format.
+    """Bring workloads of any formats together into one.
+
+    It has the native format.
 
     A weight multiplies those of the file's queries. Where several files are given, ids get their
     file's name in front.
@@ -202,7 +205,9 @@ def import_(
 def convert(
     workload_in: str, workload_out: str, target_form: str, form: str | WorkloadFormat | None
 ) -> None:
-    """Bring a workload into another format; what that cannot hold is refused by name.
+    """Bring a workload into another format.
+
+    What that cannot hold is refused by name.
 
     native, sql, card-sql and pgbench keep the SQL text; others may keep its meaning alone.
 
@@ -231,7 +236,9 @@ def convert(
 @click.option("-o", "--output", required=True, metavar="FILE", help="The workload, as JSON.")
 @click.pass_obj
 def capture(state: CommandState, /, dsn: str | None, output: str, **given: Any) -> None:
-    """Capture the queries that a server ran, weighted by their calls. CONFIDENTIAL.
+    """Capture queries that a server ran. CONFIDENTIAL.
+
+    They are weighted by their calls.
 
     Reads pg_stat_statements of DSN, or logs with statements or auto_explain's plans. Queries that
     differ only in their constants become one. Re-bind the result before it leaves the house, and
@@ -276,7 +283,9 @@ def capture(state: CommandState, /, dsn: str | None, output: str, **given: Any) 
 def rebind(
     state: CommandState, /, workload: str, functions: tuple[str, ...], output: str, **given: Any
 ) -> None:
-    """Replace the literals of a workload by values of synthetic rows, so that it can be published.
+    """Replace literals of a workload by those of synthetic rows.
+
+    It can then be published.
 
     A literal that is compared with a column becomes a value of that column in the clone or the
     model. Others become neutral constants, but for limits, units and small numbers. Comments and

@@ -37,8 +37,16 @@ from privbench.encoding.unmodelled import (
     skip_reader,
 )
 from privbench.errors import ConfigError, ModelError
-from privbench.rules.facts import SIZES, allowed, column_rules, length_limits
+from privbench.rules.facts import (
+    SIZES,
+    allowed,
+    column_rules,
+    length_limits,
+    sharing_keys,
+    singles,
+)
 from privbench.rules.named import creation_date, plain_name
+from privbench.rules.parse import marks
 from privbench.rules.texts import unkept_checks
 from privbench.schema import Column, Rule, Table
 from privbench.words import calendar_part
@@ -277,9 +285,11 @@ def unkept(table: Table) -> list[CoverageLine]:
     for check in unkept_checks(table):
         where = ", ".join(check.columns)
         lines.append(CoverageLine(table.key, where, how, f"CHECK {check.name} is not understood"))
+    shared = [item for item in singles(table) if sharing_keys(table, item[0])]
     for index in unkept_indexes(table):
-        where = ", ".join(index.columns)
-        lines.append(CoverageLine(table.key, where, how, f"UNIQUE index {index.name}"))
+        where, marked = ", ".join(index.columns), (index.columns, marks(index.predicate or ""))
+        said = "kept in generation: at most one such row a parent" if marked in shared else how
+        lines.append(CoverageLine(table.key, where, said, f"UNIQUE index {index.name}"))
     if table.partition_key is not None:
         why = "rows that no partition takes are moved in the load"
         lines.append(CoverageLine(table.key, "", f"partitioned by {table.partition_key}", why))

@@ -1,11 +1,11 @@
 from .accounts import LedgerReport, ledger_abandon, ledger_cap, ledger_show
 from .clone import CloneReport, clone
 from .demo import demo
-from .doctor import Diagnosis, Finding, doctor
+from .doctor import Diagnosis, Finding, check_ledger, check_target, doctor
 from .fit import fit
 from .header import Promise
 from .inspection import Inspection, PlanCheck, check, inspect, render_literals
-from .load import LoadReport, check_target, load, rehearse
+from .load import LoadReport, load, rehearse
 from .losses import losses, render_losses
 from .model import Model, require_writable
 from .planning import PlanReport, parse_rows, plan
@@ -31,6 +31,7 @@ __all__ = [
     "Reporter",
     "capture",
     "check",
+    "check_ledger",
     "check_target",
     "clone",
     "demo",

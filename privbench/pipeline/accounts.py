@@ -17,7 +17,7 @@ from privbench.sources import is_file
 
 @dataclass(frozen=True)
 class LedgerReport:
-    """The state of one database's ledger."""
+    """The state of one database's ledger, or the states of all of a directory, as ``ledgers``."""
 
     state: dict[str, Any]
 
@@ -28,6 +28,8 @@ class LedgerReport:
     def render(self) -> display.Lines:
         """Plain text for people."""
         state = self.state
+        if "ledgers" in state:
+            return display.lines(*_listed(state))
         cap, most = state["cap"], state["cap"]["epsilon"]
         lines = [f"Ledger of {state['identity']} in {state['path']}", ""]
         releases = [
@@ -75,11 +77,33 @@ class LedgerReport:
         return display.lines(*lines)
 
 
+def _listed(state: dict[str, Any]) -> list[str]:
+    """A line for each ledger of a directory."""
+    rows = [
+        (
+            item["identity"],
+            f"{(count := len(item['releases']))} release{'s' * (count != 1)}",
+            f"ε {_number(max((d['epsilon'] for d in item['definitions']), default=0.0))} spent",
+            f"cap {_number(item['cap']['epsilon'])}",
+            item["path"],
+        )
+        for item in state["ledgers"]
+    ]
+    head = "Ledgers in" if rows else "No ledgers in"
+    more = "for another directory use --ledger, or [ledger] path of a config by -c"
+    return [f"{head} {state['path']} ({more}):", *display.table(rows, "1")]
+
+
 def ledger_show(source: str, identity: str | None, path: str | None) -> LedgerReport:
     """Releases, totals and cap of a database, by its declared identity or its own.
 
-    If `path` is None, in any function of this module, the ledger is in the user's state directory.
+    Without either, the ledgers of the directory. If `path` is None, in any function of this module,
+    the ledger is in the user's state directory.
     """
+    if not source and identity is None:
+        base = Ledger.open(path, "").directory.parent
+        states = [item.show() for item, _ in Ledger.every(base)]
+        return LedgerReport({"path": str(base), "ledgers": states})
     return LedgerReport(_ledger(source, identity, path).show())
 
 

@@ -1,10 +1,11 @@
 """``doctor``: is everything in place for a fit and a load? Reads catalogs and settings, no rows."""
 
+import contextlib
 import os
 import platform
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -15,15 +16,17 @@ from psycopg import pq
 from privbench import __version__
 from privbench.config import Config
 from privbench.display import Lines, lines, table
-from privbench.errors import GateFailed, PrivbenchError
+from privbench.errors import AccessDenied, GateFailed, LedgerError, PrivbenchError
 from privbench.pipeline.source import read_catalog
 from privbench.postgres import catalog, target
-from privbench.postgres.connect import Connection, identity, major_version
+from privbench.postgres.connect import Connection, Identity, identity, major_version
 from privbench.postgres.ddl import find_pg_dump
+from privbench.postgres.depend import Dependencies
 from privbench.postgres.reading import reading
 from privbench.postgres.snapshot import ALL_TEXT
 from privbench.postgres.unfinished import refuse_unfinished
 from privbench.privacy import Ledger
+from privbench.sources import is_file
 
 #: Facts of a session in one row; the catalog of roles and of settings is readable by everybody.
 _FACTS = """
@@ -32,12 +35,26 @@ SELECT pg_catalog.pg_backend_pid() AS pid, pg_catalog.pg_is_in_recovery() AS sta
   r.rolsuper AS super,
   pg_catalog.current_setting('server_encoding') AS encoding,
   pg_catalog.current_setting('server_version') AS version,
-  pg_catalog.has_database_privilege(pg_catalog.current_database(), 'CREATE') AS create,
+  pg_catalog.has_database_privilege(pg_catalog.current_database(), 'CREATE') OR EXISTS (
+    SELECT FROM pg_catalog.pg_namespace n WHERE n.nspname = 'public'
+    AND pg_catalog.has_schema_privilege(n.oid, 'CREATE')) AS create,
   pg_catalog.pg_database_size(pg_catalog.current_database()) AS size
 FROM pg_catalog.pg_roles r WHERE r.rolname = current_user
 """
 _EXTENSIONS = "SELECT e.extname AS name FROM pg_catalog.pg_extension e ORDER BY 1"
-_AVAILABLE = "SELECT a.name FROM pg_catalog.pg_available_extensions a"
+#: What a clone does not have, or has otherwise: by what shows it, and what becomes of it.
+_OTHERWISE = """
+SELECT o.name, o.becomes FROM (VALUES
+  (EXISTS (SELECT FROM pg_catalog.pg_largeobject_metadata), 'large objects',
+   'No clone has any; columns of their numbers get numbers that name none.'),
+  (EXISTS (SELECT FROM pg_catalog.pg_foreign_server), 'foreign servers',
+   'They, their tables and views upon these stay behind.'),
+  (EXISTS (SELECT FROM pg_catalog.pg_extension WHERE extname = 'citus'), 'Citus',
+   'Not tested with it: distributed tables become plain ones.'),
+  (EXISTS (SELECT FROM pg_catalog.pg_extension WHERE extname = 'timescaledb'), 'TimescaleDB',
+   'Chunks are not read, so that hypertables would be empty: copy them into plain tables.')
+) AS o(there, name, becomes) WHERE o.there
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +66,10 @@ class Finding:
     what: str  # what was checked
     said: str  # what was found
     remedy: str = ""  # the way out; empty if none is needed
+
+
+#: What is checked, and what that finds; an error is what a fit or a load fails with.
+Check = tuple[str, Iterable[Finding]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,39 +99,63 @@ def doctor(source: str | None, target_dsn: str | None, config: Config) -> Diagno
 
     A server that cannot be reached is a finding, not an error.
     """
-    found, reached = [*_machine()], None
-    try:
-        if source is None:
-            found += _ledger(config, None, None)
-        else:
-            with reading(source) as connection:
-                facts, reached = _facts(connection), source
-                found += [*_server("source", connection, facts)]
-                found += [*_source(connection, facts, config)]
-    except PrivbenchError as error:
-        found.append(_bad("source", error))
-    try:
-        if target_dsn is not None:
-            with reading(target_dsn) as connection:
-                facts = _facts(connection)
-                found += [*_server("target", connection, facts)]
-                found += [*_target(connection, facts, reached)]
-    except PrivbenchError as error:
-        found.append(_bad("target", error))
+    found = [*_machine(), *_told(("source", _source(source, config)))]
+    reached = source if all(item.what != "source" for item in found) else None
+    if target_dsn is not None:
+        found += _told(("target", _target(target_dsn, reached, config)))
     return Diagnosis(tuple(found))
 
 
-def _bad(what: str, error: PrivbenchError) -> Finding:
-    where = ".".join(part for part in (error.table, error.column) if part)
-    return Finding("bad", what, f"{where}: {error.message}" if where else error.message,
-                   error.remedy or "")  # fmt: skip
+def check_target(
+    source: str | None,
+    target_dsn: str,
+    *,
+    replace: bool,
+    needed: tuple[str, ...] = (),
+    as_role: str | None = None,
+) -> None:
+    """Refuse a target that a load would refuse, before anything is asked or sampled.
+
+    These are the checks of `doctor`; ledgers are not read. The extensions ``needed`` have to be at
+    hand. Without ``replace`` the target has to be empty.
+    """
+    with contextlib.ExitStack() as stack:
+        connection = stack.enter_context(reading(target_dsn))
+        plain = source and not is_file(source)
+        other = stack.enter_context(reading(str(source))) if plain else None
+        for _, findings in _target_checks(connection, other, needed, replace, as_role):
+            tuple(findings)
 
 
-def _finding(
-    sound: bool, what: str, said: str, remedy: str, verdict: Literal["note", "bad"] = "note"
-) -> Finding:
-    """A finding: ``ok`` if it is sound, else the verdict and a remedy."""
-    return Finding("ok", what, said) if sound else Finding(verdict, what, said, remedy)
+def check_ledger(config: Config, known: Identity) -> None:
+    """Refuse a source whose losses a ledger could not keep, before anything is read or asked."""
+    tuple(_ledger(config, known.required(), known.own))
+
+
+def _told(*checks: Check) -> Iterator[Finding]:
+    """What checks find; one that fails is bad."""
+    for what, findings in checks:
+        try:
+            yield from findings
+        except PrivbenchError as error:
+            place = ".".join(part for part in (error.table, error.column) if part)
+            said = f"{place}: {error.message}" if place else error.message
+            yield Finding("bad", what, said, error.remedy or "")
+
+
+def _passed(what: str, said: str, check: Callable[..., Any], *given: Any) -> Check:
+    """A check by a function that raises."""
+
+    def findings() -> Iterator[Finding]:
+        check(*given)
+        yield Finding("ok", what, said)
+
+    return what, findings()
+
+
+def _finding(sound: bool, what: str, said: str, remedy: str) -> Finding:
+    """A finding: ``ok`` if it is sound, else a note with a remedy."""
+    return Finding("ok", what, said) if sound else Finding("note", what, said, remedy)
 
 
 def _facts(connection: Connection) -> Any:
@@ -150,57 +195,53 @@ def _server(side: str, connection: Connection, facts: Any) -> Iterator[Finding]:
     yield _finding(whole, f"{side}: encoding", f"{facts.encoding}.", remedy)
 
 
-def _source(connection: Connection, facts: Any, config: Config) -> Iterator[Finding]:
+def _source(source: str | None, config: Config) -> Iterator[Finding]:
     """Rights, pg_dump, space, extensions, identity and ledger."""
-    said = "a superuser: more than is needed." if facts.super else "no superuser."
-    yield _finding(not facts.super, "source: role", said, "SELECT on the tables is enough.")
-    try:
-        source = read_catalog(connection, config)
-        said = f"all {len(source.schema.tables)} tables can be read whole."
-        yield Finding("ok", "source: rights", said)
-    except PrivbenchError as error:
-        yield _bad("source: rights", error)
-    try:
-        program = find_pg_dump(major_version(connection))
-        yield Finding("ok", "source: pg_dump", f"{program.path} (PostgreSQL {program.major}).")
-    except PrivbenchError as error:
-        yield _bad("source: pg_dump", error)
-    room = shutil.disk_usage(tempfile.gettempdir()).free
-    said = f"{_size(facts.size)} in the database, {_size(room)} free for temporary files."
-    remedy = "A clone or a bundle on this machine may not fit."
-    yield _finding(room > facts.size, "source: size", said, remedy)
-    names = ", ".join(row.name for row in catalog.ask(connection, _EXTENSIONS, {}))
-    yield Finding("ok", "source: extensions", f"{names or 'none'}.")
-    known = identity(connection, config.database.identity)
-    try:
-        name = known.required()
-        remedy = (
-            'Restores and copies have another: declare identity = "NAME" under [database] early.'
+    if source is None:
+        yield from _told(("ledger", _ledger(config, None, None)))
+        return
+    with reading(source) as connection:
+        facts = _facts(connection)
+        yield from _server("source", connection, facts)
+        said = "a superuser: more than is needed." if facts.super else "no superuser."
+        yield _finding(not facts.super, "source: role", said, "SELECT on the tables is enough.")
+        said, major = "all tables can be read whole.", major_version(connection)
+        yield from _told(
+            _passed("source: rights", said, read_catalog, connection, config),
+            _passed("source: pg_dump", f"there is one for {major}.", find_pg_dump, major),
         )
-        declared = config.database.identity is not None
-        yield _finding(declared, "source: identity", f"{known}.", remedy)
-        yield from _ledger(config, name, known.own)
-    except PrivbenchError as error:
-        yield _bad("source: identity", error)
+        room = shutil.disk_usage(tempfile.gettempdir()).free
+        said = f"{_size(facts.size)} in the database, {_size(room)} free for temporary files."
+        remedy = "A clone or a bundle on this machine may not fit."
+        yield _finding(room > facts.size, "source: size", said, remedy)
+        names = ", ".join(row.name for row in catalog.ask(connection, _EXTENSIONS, {}))
+        yield Finding("ok", "source: extensions", f"{names or 'none'}.")
+        for row in catalog.ask(connection, _OTHERWISE, {}):
+            yield Finding("note", f"source: {row.name}", "there are some.", row.becomes)
+        yield from _told(("source: identity", _identity(connection, config)))
+
+
+def _identity(connection: Connection, config: Config) -> Iterator[Finding]:
+    known = identity(connection, config.database.identity)
+    name = known.required()
+    remedy = 'Restores and copies have another: declare identity = "NAME" under [database] early.'
+    declared = config.database.identity is not None
+    yield _finding(declared, "source: identity", f"{known}.", remedy)
+    yield from _told(("ledger", _ledger(config, name, known.own)))
 
 
 def _ledger(config: Config, name: str | None, own: str | None) -> Iterator[Finding]:
     """Whether the ledger's folder can be written, and which releases it has of this database."""
-    try:
-        ledger = Ledger.open(config.ledger.path, name or "doctor", own, config.ledger.apart_from)
-        if name is not None:
-            ledger.require_one_name()
-        state = ledger.show()
-    except PrivbenchError as error:
-        yield _bad("ledger", error)
-        return
+    ledger = Ledger.open(config.ledger.path, name or "doctor", own, config.ledger.apart_from)
+    if name is not None:
+        ledger.require_one_name()
+    state = ledger.show()
     folder = Path(state["path"])
     there = next(place for place in (folder, *folder.parents) if place.exists())
     if not there.is_dir() or not os.access(there, os.W_OK):
         why = "may not be written" if there.is_dir() else "is no folder"
-        yield Finding("bad", "ledger", f"{there} {why}.",
-                      "Give [ledger] path a directory that this user may write.")  # fmt: skip
-        return
+        remedy = "Give [ledger] path a directory that this user may write."
+        raise LedgerError(f"{there} {why}.", remedy=remedy)
     waiting = [item["release"] for item in state["releases"] if item["state"] == "open"]
     cap = state["cap"]["epsilon"]
     said = f"{folder}: {len(state['releases'])} releases"
@@ -209,46 +250,67 @@ def _ledger(config: Config, name: str | None, own: str | None) -> Iterator[Findi
     yield _finding(not waiting, "ledger", f"{said}.", remedy)
 
 
-def _target(connection: Connection, facts: Any, source: str | None) -> Iterator[Finding]:
-    """Checks of the target: whether a load may write to it, and whether it matches the source."""
-    if facts.standby:
-        yield Finding("bad", "target: standby", "a standby.", "Name its primary.")
-    if facts.super:
-        said = "a superuser: what a model brings runs with all its rights."
-        yield Finding("note", "target: role", said, "Load with --as-role, or as another role.")
-    elif facts.create:
-        yield Finding("ok", "target: role", "may create schemas, and is no superuser.")
-    else:
-        yield Finding("bad", "target: role", "may not create schemas in this database.",
-                      f'GRANT CREATE ON DATABASE … TO "{facts.role}".')  # fmt: skip
-    try:
-        refuse_unfinished(connection)
-    except PrivbenchError as error:
-        yield _bad("target: unfinished", error)
+def _target(target_dsn: str, source: str | None, config: Config) -> Iterator[Finding]:
+    """Whether a load may write to the target, and whether it matches the source."""
+    with contextlib.ExitStack() as stack:
+        connection = stack.enter_context(reading(target_dsn))
+        facts, needed = _facts(connection), tuple[str, ...]()
+        yield from _server("target", connection, facts)
+        other = stack.enter_context(reading(source)) if source else None
+        if other:
+            yield from _beside(connection, facts, other)
+            schema = read_catalog(other, config, access=False).schema
+            needed = Dependencies(other, schema).needed_extensions
+        yield from _told(*_target_checks(connection, other, needed, None, None))
+
+
+def _target_checks(
+    connection: Connection,
+    source: Connection | None,
+    needed: tuple[str, ...],
+    replace: bool | None,
+    as_role: str | None,
+) -> Iterator[Check]:
+    """The checks of a target; where it is not known whether a load is to replace, a note tells."""
+    said = "it is another database, and no standby."
+    yield _passed("target: not the source", said, target.refuse_source, connection, source)
+    yield "target: role", _role(_facts(connection), as_role)
+    if not replace:
+        said = "none in the way."
+        yield _passed("target: unfinished load", said, refuse_unfinished, connection)
+    yield "target: contents", _contents(connection, replace)
+    said, refuse = "all that are needed are at hand.", target.refuse_missing_extensions
+    yield _passed("target: extensions", said, refuse, connection, needed, {})
+
+
+def _role(facts: Any, as_role: str | None) -> Iterator[Finding]:
+    if not (facts.super or facts.create or as_role):
+        said = "permission denied: the role may create nothing here, in schema public neither."
+        raise AccessDenied(said, remedy=f'GRANT CREATE ON DATABASE … TO "{facts.role}".')
+    said = "a superuser: what a model brings runs with all its rights."
+    said = said if facts.super else "may create tables, and is no superuser."
+    remedy = "Load with --as-role, or as another role."
+    yield _finding(not facts.super, "target: role", said, remedy)
+
+
+def _contents(connection: Connection, replace: bool | None) -> Iterator[Finding]:
     held = target.contents(connection)
+    if replace is False:
+        target.refuse_contents(held)
     said = f"{len(held)} objects." if held else "empty."
     yield _finding(not held, "target: contents", said, "A load is refused without --replace.")
-    if source is None:
-        return
-    with reading(source) as other:
-        try:
-            target.refuse_source(connection, other)
-        except PrivbenchError as error:
-            yield _bad("target: not the source", error)
-        facts_ = _facts(other)
-        if major_version(connection) < major_version(other):
-            said = f"older than the source ({facts_.version})."
-            remedy = "It may not know all of the schema: take one of the source's version or later."
-            yield Finding("note", "target: version", said, remedy)
-        if facts.encoding != facts_.encoding:
-            said = f"{facts.encoding}, where the source has {facts_.encoding}."
-            yield Finding("note", "target: encoding differs", said, "UTF8 takes every text.")
-        wanted = {row.name for row in catalog.ask(other, _EXTENSIONS, {})}
-    missing = sorted(wanted - {row.name for row in catalog.ask(connection, _AVAILABLE, {})})
-    lacks = f"its server lacks {', '.join(missing)}."
-    said = lacks if missing else "all of the source's are at hand."
-    remedy = "Install their packages on that server."
-    yield _finding(not missing, "target: extensions", said, remedy, "bad")
+
+
+def _beside(connection: Connection, facts: Any, source: Connection) -> Iterator[Finding]:
+    """What differs between the servers of target and source."""
+    there = _facts(source)
+    if major_version(connection) < major_version(source):
+        said = f"older than the source ({there.version})."
+        remedy = "It may not know all of the schema: take one of the source's version or later."
+        yield Finding("note", "target: version", said, remedy)
+    if facts.encoding != there.encoding:
+        said = f"{facts.encoding}, where the source has {there.encoding}."
+        yield Finding("note", "target: encoding differs", said, "UTF8 takes every text.")
 
 
 def _size(count: float) -> str:

@@ -16,6 +16,7 @@ from privbench.config import Config
 from privbench.display import lines
 from privbench.encoding.unmodelled import refuse_unknown
 from privbench.errors import LedgerError, ModelError, PrivacyRefusal
+from privbench.pipeline.doctor import check_ledger
 from privbench.pipeline.domain_words import release_paths
 from privbench.pipeline.domains import Domains, release_domains, release_totals
 from privbench.pipeline.extract import extract
@@ -139,7 +140,8 @@ def begin(
 ) -> Draft:
     """Check everything that can be checked before a row is read or budget is spent.
 
-    Without `dump`, pg_dump is not run for the DDL; such a draft serves only for plans.
+    Without `dump`, pg_dump is not run for the DDL, and no event is foreseen: such a draft serves
+    only for plans.
     """
     privacy = require_epsilon(config).privacy
     assert privacy.epsilon is not None
@@ -149,6 +151,8 @@ def begin(
     for line in catalog.ddl.left_behind:
         reporter.warn(line)
     catalog.identity.required()
+    if dump:
+        check_ledger(config, catalog.identity)
     if dump and not catalog.rehearsed:
         catalog = rehearse_apart(catalog, config, reporter)
         for line in catalog.findings:
@@ -175,8 +179,9 @@ def begin(
         # starts from an earlier release takes over its domains.
         threshold_delta=None if listed and earlier is None else 0.0,
     )
-    # The plan refuses options that do not fit the database.
-    foresee(plan, synthesizer, accountant, {})
+    if dump:
+        # The plan refuses options that do not fit the database.
+        foresee(plan, synthesizer, accountant, {})
     return Draft(source, config, reporter, resume, synthesizer, plan, catalog, accountant, earlier)
 
 

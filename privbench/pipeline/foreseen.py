@@ -53,9 +53,23 @@ def planned(
     rows in owned tables. `source` has the whole budget and the rows that are guessed, `delta` is
     the accountant's for threshold releases, per root table. With `ranges` every law in `PROFILES`
     is planned for: events whose noise depends on the law by rank of a column's values then state a
-    range of noise.
+    range of noise, and lists the number of units that a label needs.
     """
     spec, noise = plan.spec, AmountNoise(source.accounting)
+    thresholds = set[tuple[type[Question], float]]()
+
+    def described(item: Question) -> PlannedEvent:
+        """The planned form, for a list with the units that a label needs: one is left out."""
+        event, kind = PlannedEvent.of(item, spec, source), (type(item), item.delta)
+        # One list of each δ shows that there is a threshold, before anything is spent.
+        if not ranges and kind in thresholds:
+            return event
+        thresholds.add(kind)
+        threshold = item.method(spec, source.accounting).threshold
+        return (
+            event if threshold is None else replace(event, needed=1 + threshold / item.query.unit)
+        )
+
     rows = {name: source.rows(name) for name in spec.tables}
     of_labels, of_words, _ = deltas(plan, delta)
     rounds = Rounds(plan, noise, source.total, of_labels, rows)
@@ -76,7 +90,7 @@ def planned(
             noisy = None if shares is None else units * np.pad(shares, (0, BLOCKS - len(shares)))
             laws[name] = believed(lists[name][1], units, noisy, 0.0)
         asked = (question for group in rounds.last(sizes, laws).values() for _, question in group)
-        last.append({item.label: _described(item, spec, source) for item in asked})
+        last.append({item.label: described(item) for item in asked})
     expected, *others = last
     for label, event in expected.items():
         found = [one[label] for one in others if label in one]
@@ -88,20 +102,10 @@ def planned(
     of_texts = (*words.lists(columns, of_words).values(), *words.presence(columns, {}).values())
     tests = RuleTests(plan, noise, source.total, sizes).first()
     return [
-        *(_described(item, spec, source) for item in first),
+        *(described(item) for item in first),
         *expected.values(),
-        *(_described(item, spec, source) for item in (*of_texts, *tests)),
+        *(described(item) for item in (*of_texts, *tests)),
     ]
-
-
-def _described(item: Question, spec: DatabaseSpec, source: PlanInput) -> PlannedEvent:
-    """A question as an event; for a list, also the number of units that a label needs.
-
-    That is the threshold and one more, since the statistic leaves one unit out.
-    """
-    event = PlannedEvent.of(item, spec, source)
-    threshold = item.method(spec, source.accounting).threshold
-    return event if threshold is None else replace(event, needed=1 + threshold / item.query.unit)
 
 
 def foresee(

@@ -16,6 +16,7 @@ from privbench.pgsql.computed import Computation
 from privbench.pipeline.accounts import ledgers_of
 from privbench.pipeline.computed import of_model
 from privbench.pipeline.decode import CloneTable, decode
+from privbench.pipeline.doctor import check_target
 from privbench.pipeline.model import Model
 from privbench.pipeline.parallel import Job, copy_parts
 from privbench.pipeline.progress import Reporter
@@ -26,7 +27,7 @@ from privbench.postgres.computed import Computing
 from privbench.postgres.load import Loader
 from privbench.postgres.reading import reading
 from privbench.postgres.repair import Repair
-from privbench.postgres.unfinished import Mark, refuse_unfinished
+from privbench.postgres.unfinished import Mark
 from privbench.privacy.workers import LOCAL, require_closed
 from privbench.sources import is_file
 
@@ -133,7 +134,13 @@ def load(
         as_role=options.as_role,
         mark=job.mark if job else None,
     )
-    check_target(None, target_dsn, replace=options.replace or job is not None)
+    check_target(
+        None,
+        target_dsn,
+        replace=options.replace or job is not None,
+        needed=found.ddl.extensions,
+        as_role=options.as_role,
+    )
     if options.dry_run:
         with teller.stage("rehearse the schema"), opened() as loader, loader.rehearsal():
             return LoadReport({}, {}, (), (), tuple(loader.lost), found.promise.private)
@@ -251,20 +258,6 @@ def refuse_sources(target_dsn: str, ledger: str | None, *, empty: bool = False) 
             f"source of a model ({', '.join(map(str, found))}).",
             remedy="Name another database. If all that it holds may go, drop and create it anew.",
         )
-
-
-def check_target(source: str | None, target_dsn: str, *, replace: bool) -> None:
-    """Refuse a target that a load would refuse, before anything is asked or sampled.
-
-    Ledgers are not read.
-    """
-    with contextlib.ExitStack() as stack:
-        other = stack.enter_context(reading(target_dsn))
-        one = None if not source or is_file(source) else stack.enter_context(reading(source))
-        target.refuse_source(other, one)
-        if not replace:
-            refuse_unfinished(other)
-            target.refuse_contents(target.contents(other))
 
 
 def rehearse(

@@ -34,9 +34,11 @@ class PlanReport:
 
     events: list[PlannedEvent]  # planned events; adaptive ones with the largest possible amount
     total: float  # ε or ρ of the fit
+    epsilon: float  # ε of the release
     accounting: str
     least: Mapping[str, float]  # units per table below which little beyond totals can be learned
     given: Mapping[str, float]  # rows per table that the user expects
+    units: Mapping[str, float]  # units per table that are assumed: the user's number, or `ASSUMED`
     identity: Identity  # the database's identity for the ledger, and what it is made of
     losses: Sequence[Loss] = ()  # tables with fewer units than `least`, and what would help
 
@@ -53,39 +55,58 @@ class PlanReport:
             ],
             "least_useful_units": dict(self.least),
             "expected_rows": dict(self.given),
+            "assumed_units": dict(self.units),
             "losses": [vars(item) for item in self.losses],
         }
 
-    def render(self) -> display.Lines:
-        """Plain text for people."""
-        unit = "ε" if self.accounting == "pure" else "ρ"
-        labels = [event.label.replace(PART, " ") for event in self.events]
+    def render(self, *, whole: bool = False) -> display.Lines:
+        """Plain text for people: the answer, a line a table, and if ``whole`` every event."""
+        few = [table for table, least in self.least.items() if self.units[table] < least]
         rows = [
             (
-                label,
+                table,
+                f"{least:,.0f} units needed",
+                f"{self.units[table]:,.0f} {'given' if table in self.given else 'assumed'}",
+                "too few: little beyond totals" if table in few else "enough",
+            )
+            for table, least in self.least.items()
+        ]
+        answer = f"ε = {self.epsilon:g} is enough for {len(rows) - len(few)} of {len(rows)} tables"
+        return display.lines(
+            f"{answer}; too few units: {', '.join(few)}." if few else f"{answer}.",
+            *display.table(rows, "12"),
+            "Say what you expect by --rows TABLE=N; privbench -v shows the events.",
+            f"Identity of the database, for the ledger: {self.identity}.",
+            *(self._events() if whole else ()),
+        )
+
+    def _events(self) -> list[str]:
+        """A line for each event, after one that says how they are paid for."""
+        unit = "ε" if self.accounting == "pure" else "ρ"
+        rows = [
+            (
+                event.label.replace(PART, " "),
                 event.kind,
                 "×".join(map(str, event.shape)) or "–",
                 f"{unit} {event.amount:.4g}",
                 f"{100 * event.share:.1f} %",
                 _noise(event),
             )
-            for label, event in zip(labels, self.events, strict=True)
+            for event in self.events
         ]
-        sizes = [f"  {table}: about {least:,.0f} units" for table, least in self.least.items()]
-        return display.lines(
-            f"Identity of the database, for the ledger: {self.identity}.",
-            f"{len(self.events)} events, {self.accounting} accounting, {unit} = "
-            f"{self.total:.4g} per root table",
-            "(10,000 rows are assumed where --rows names none):",
-            *display.table(_counted(rows), "24"),
-            "",
-            "Least useful size (below it little beyond totals can be learned):",
-            *sizes,
-        )
+        total = f"{unit} = {self.total:.4g} per root table:"
+        head = f"{len(self.events)} events, {self.accounting} accounting, {total}"
+        return [head, *display.table(_counted(rows), "24")]
 
 
-def plan(config: Config, source: str, rows: Mapping[str, float] | None = None) -> PlanReport:
-    """Plan a fit by the catalog, for the rows that the user expects; see `fit` for errors."""
+def plan(
+    config: Config, source: str, rows: Mapping[str, float] | None = None, *, whole: bool = True
+) -> PlanReport:
+    """Plan a fit by the catalog, for the rows that the user expects; see `fit` for errors.
+
+    If it need not be ``whole``, events lack what takes long to find: the units that a label needs,
+    and the noise that follows from other earlier results.
+    """
     with staged(source, config, rows=False) as here:
         draft = begin(here, config, Reporter(), dump=False)
     spec = draft.plan.spec
@@ -96,15 +117,17 @@ def plan(config: Config, source: str, rows: Mapping[str, float] | None = None) -
     # The number that the user states for a table; else that of its root; else `ASSUMED`.
     guessed = {name: given.get(name, given.get(spec.top(name), ASSUMED)) for name in spec.tables}
     first, rest, least = foresee(
-        draft.plan, draft.synthesizer, draft.accountant, guessed, ranges=True
+        draft.plan, draft.synthesizer, draft.accountant, guessed, ranges=whole
     )
     made = placeholders(draft.plan, ahead=True)
     return PlanReport(
         events=[*first, *rest],
         total=draft.accountant.total,
+        epsilon=draft.config.privacy.epsilon or 0.0,
         accounting=draft.accountant.accounting,
         least=least,
         given=given,
+        units=guessed,
         identity=draft.catalog.identity,
         losses=[*small_tables(draft.plan, given, least), *made, *unmeasured(draft.plan)],
     )

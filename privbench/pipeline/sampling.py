@@ -1,11 +1,12 @@
 """``sample``: write a model's clone as files; needs neither the source nor a database."""
 
+import json
 import re
 from collections import Counter
 from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import Any, BinaryIO, Literal
 from urllib.parse import quote
 
 import pyarrow.parquet as papq
@@ -148,7 +149,28 @@ def _write_rows(item: CloneTable, file: BinaryIO, file_format: FileFormat) -> bo
         return cut
     batches = (batch.rename_columns(names) for batch in item.batches())
     if (first := next(batches, None)) is not None:
-        with papq.ParquetWriter(file, first.schema) as writer:
+        stated = {"privbench.table": item.table.key, "privbench.keys": json.dumps(_keys(item))}
+        with papq.ParquetWriter(file, first.schema.with_metadata(stated)) as writer:
             for batch in chain([first], batches):
                 writer.write_table(batch)
     return cut
+
+
+def _keys(item: CloneTable) -> dict[str, Any]:
+    """Keys of a table as a config states those of files; `sources.keys` reads them."""
+    table, there = item.table, {*item.columns}
+    foreign = [
+        {"columns": key.columns, "table": str(key.ref_table), "references": key.ref_columns}
+        for key in table.foreign_keys
+        if there.issuperset(key.columns) and not (key.declared or key.when)
+    ]
+    primary, *unique = (
+        [*columns] if there.issuperset(columns) else []
+        for columns in (table.primary_columns, *(item.columns for item in table.unique_sets))
+    )
+    return {
+        "primary_key": primary,
+        "unique": [columns for columns in unique if columns and columns != primary],
+        "not_null": [c.name for c in table.columns if c.not_null and c.name in there],
+        "foreign_keys": foreign,
+    }

@@ -19,6 +19,7 @@ import pyarrow as pa
 from privbench.config import ColumnConfig, Config, PrivacyConfig
 from privbench.encoding import Codec, ColumnReader, PartNeed
 from privbench.encoding.ordered import OrderedCodec
+from privbench.encoding.text import TextReader
 from privbench.errors import ConfigError, ModelError
 from privbench.learning.graphical.model import TableLaw
 from privbench.pipeline.decode import sound
@@ -234,6 +235,9 @@ def _taken(table: str, reader: ColumnReader, codec: Codec) -> Codec:
     """A codec of the earlier release; ModelError if its cells are not what the reader makes."""
     aside = {need.attribute for need in reader.needs if isinstance(need, PartNeed)}
     aside |= {reader.words.attribute} if reader.words is not None else set()
+    if isinstance(reader, TextReader) and reader.begun and reader.shaped:
+        # Where no beginning was released, texts have their length and shape alone.
+        aside |= {reader.name} - {*codec.domains}
     # A reader shows the kinds of its attributes even when it reads no rows.
     read = {name: held for name, held in reader.collect([]).items() if name not in aside}
     settled = {name: held.domain for name, held in read.items() if isinstance(held, Cells)}

@@ -51,8 +51,13 @@ _ENTRY = re.compile(r"(?P<id>\d+); (?P<catalog>\d+) (?P<oid>\d+) (?P<rest>.*)", 
 #: that a hostile server has put into it.
 _RESTRICT = re.compile(r"^\\restrict (\w+)\n", re.MULTILINE)
 _CREATE_SCHEMA = "CREATE SCHEMA "
-#: Extensions that serve foreign tables alone, which stay behind.
-_WRAPPER = re.compile(r"EXTENSION - \S+_fdw ")
+#: Extensions that only show what a server does or look after it, as PostgreSQL's documentation
+#: ("Additional Supplied Modules") says, and those for foreign tables, which stay behind. A clone
+#: does not miss them. (auto_explain is no extension.)
+_NO_LOSS = re.compile(
+    r"\S+_fdw|adminpack|amcheck|old_snapshot|pageinspect|pg_(buffercache|freespacemap|prewarm|surgery"
+    r"|logicalinspect|stat_statements|visibility|walinspect)|pgrowlocks|pgstattuple"
+)
 _SECURED = frozenset({"AT_EnableRowSecurity", "AT_ForceRowSecurity", "AT_NoForceRowSecurity"})
 
 
@@ -224,7 +229,8 @@ def _listed(listed: str, dependencies: Dependencies) -> Iterable[str]:
             # For these pg_dump gives the OID of the table, but not that of its catalog.
             item = (_CLASS, item[1])
         # The catalog does not record which extensions the text of a function needs.
-        wished = texts and item[0] == _EXTENSION and not _WRAPPER.search(entry["rest"])
+        name = entry["rest"].removeprefix("EXTENSION - ").strip()
+        wished = texts and item[0] == _EXTENSION and not _NO_LOSS.fullmatch(name)
         # Entries without an object (attachments, ownership of sequences) go with their tables,
         # which pg_dump leaves out.
         if item[1] == 0 or wished or item in dependencies.kept:

@@ -110,7 +110,7 @@ class Ledger:
     def holding(cls, path: str | Path | None, release_id: str) -> Self:
         """The ledger in which a release is recorded; a LedgerError if there is none."""
         base = _base(path)
-        for item, standing in cls._all(base):
+        for item, standing in cls.every(base):
             if release_id in standing.accounts:
                 return item
         raise LedgerError(
@@ -124,11 +124,11 @@ class Ledger:
     ) -> list[Ledger]:
         """The ledgers with releases of a database, given by its own identifier; see `joined`."""
         names = set() if database is None else {database}
-        every = joined(cls._all(_base(path)), names, surely=surely)
+        every = joined(cls.every(_base(path)), names, surely=surely)
         return [item for item, standing in every if standing.accounts]
 
     @classmethod
-    def _all(cls, base: Path) -> Iterator[tuple[Self, Standing]]:
+    def every(cls, base: Path) -> Iterator[tuple[Self, Standing]]:
         """Every ledger of a directory with its state, by the name of its folder."""
         with usable(base):
             folders = sorted(base.iterdir()) if there(base) else []
@@ -252,7 +252,7 @@ class Ledger:
     def _others(self) -> list[tuple[Ledger, Standing]]:
         """The ledgers of other names whose losses count, with their states."""
         every, apart, names = [], self.apart, {self.identity}
-        for item, standing in self._all(self.directory.parent):
+        for item, standing in self.every(self.directory.parent):
             if item.directory == self.directory:
                 apart |= standing.apart
                 names |= standing.databases

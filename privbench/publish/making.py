@@ -107,7 +107,9 @@ def publish(
     """
     by_publisher = vars(about or About())
     _checked(About, by_publisher)
-    teller, folder, found = reporter or Reporter(), Path(output), Model.load(model)
+    teller, folder = reporter or Reporter(), Path(output)
+    with teller.stage("read the model"):
+        found = Model.load(model)
     with _describing():
         certificate = certificate_of(found, Path(model), "")
     given = read(workload) if workload is not None else None
@@ -119,18 +121,20 @@ def publish(
             dsn = database or stack.enter_context(any_server()).dsn
         if statistics:
             planner.require_version(dsn)
-        report = pipeline.load(model, dsn, scale=scale, seed=seed, reporter=teller)
+        report = pipeline.load(found, dsn, scale=scale, seed=seed, reporter=teller)
         connection = stack.enter_context(reading(dsn, ROWS))
         with teller.stage("export"):
             schema = introspect(connection)
             ddl, lost = _ddl(connection, schema)
             judged = judge_ddl(ddl.pre_data, ddl.post_data)
-            data = _described(connection, scratch, schema, ddl, judged, {*found.public})
+            data = _described(connection, scratch, schema, ddl, judged, {*found.public}, teller)
+            # What the source knows is enough, and so is what has written the DDL.
+            needed = min(found.schema.server_version // 10000, major_version(connection))
         gathered = None
         if statistics:
             whole = dsn if scale == 1 else stack.enter_context(any_server()).dsn
             if whole != dsn:
-                pipeline.load(model, whole, seed=seed, reporter=teller)
+                pipeline.load(found, whole, seed=seed, reporter=teller)
             with reading(whole, ROWS) as other:
                 gathered = planner.gathered(other, judged.made()["tables"])
         with teller.stage("workload"):
@@ -142,7 +146,7 @@ def publish(
         lines = [
             display.visible(line)[:1000] for line in (*_loss_lines(report.losses), *lost, *why)
         ]
-        said = {"workload": origin, "statistics": statistics, "lost": lines}
+        said = {"workload": origin, "statistics": statistics, "lost": lines, "server": needed}
         bundle = _checked(Bundle, {**data, **by_publisher, **said})
         with teller.stage("finish"):
             _finish(scratch, bundle, certificate, ddl, bound, gathered, Path(key) if key else None)
@@ -228,6 +232,7 @@ def _described(
     ddl: Ddl,
     judged: Allowed,
     public: set[str],
+    teller: Reporter,
 ) -> dict[str, Any]:
     """Write schema and rows; returns the fields of ``bundle.json`` that describe them."""
     (folder / "schema").mkdir()
@@ -237,16 +242,16 @@ def _described(
     with database_errors("reading sequences and materialised views"):
         cursor = connection.cursor(row_factory=dict_row)
         sequences, views = (cursor.execute(query).fetchall() for query in (_MOVED, _FILLED))
+    tables = []
+    for place, table in enumerate(schema, 1):
+        teller.advance(f"export {table.key}", place, len(schema.tables))
+        written = _table(connection, folder, files[table.name][:-4], table)
+        tables.append(written | {"public": table.key in public})
     return {
         "format": "privbench-bundle",
         "version": 1,
         "privbench": __version__,
-        "server": major_version(connection),
-        "tables": [
-            _table(connection, folder, files[table.name][:-4], table)
-            | {"public": table.key in public}
-            for table in schema
-        ],
+        "tables": tables,
         "sequences": [s for s in sequences if (s["schema"], s["name"]) in known["sequences"]],
         "views": [view for view in views if (view["schema"], view["name"]) in known["views"]],
     }

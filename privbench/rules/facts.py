@@ -122,6 +122,15 @@ def singles(table: Table) -> Iterator[tuple[Names, tuple[TextMark, ...]]]:
             yield index.columns, wanted
 
 
+def sharing_keys(table: Table, columns: Names) -> tuple[ForeignKey, ...]:
+    """Keys on just these columns: generation gives each parent one row of `singles` at most."""
+    return tuple(
+        key
+        for key in table.foreign_keys
+        if {*key.columns} == {*columns} and not (key.when or key.is_self)
+    )
+
+
 def differences(table: Table) -> tuple[tuple[str, ...], ...]:
     """Pairs of columns that must differ."""
     return tuple(rule.columns for rule in table.rules if rule.kind == "differs")

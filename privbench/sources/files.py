@@ -84,6 +84,7 @@ class FileTable:
     not_null: tuple[str, ...] = ()  # columns without NULL
     foreign: tuple[ForeignKey, ...] = ()  # without names
     declared: bool = False  # whether the config declares the columns
+    stated: str = ""  # its keys as its Parquet file states them, JSON that nobody has judged
 
     @property
     def key(self) -> str:
@@ -195,8 +196,12 @@ class Files:
             self._lock([path])
         listed = []
         for first, files in sorted(parts.items()):
-            name = TableName("public", first.removesuffix(".parquet"))
-            listed.append(_table(name, dict(self._file(name, file, path) for file in files)))
+            stated = self._stated(files[0]) if len(files) == 1 else {}
+            text = stated.get("privbench.table")
+            plain = TableName("public", first.removesuffix(".parquet"))
+            name = TableName.parse(text) if text else plain
+            table = _table(name, dict(self._file(name, file, path) for file in files))
+            listed.append(replace(table, stated=stated.get("privbench.keys", "")))
         return _checked(listed, path)
 
     def _file(self, table: TableName, file: Path, folder: Path) -> tuple[str, dict[str, str]]:
@@ -205,8 +210,7 @@ class Files:
         For all files at once, DuckDB would drop columns that the first lacks and round to its
         types; and it would guess types from the names of directories.
         """
-        path = literal(_PATTERN.sub(r"[\g<0>]", str(file)))
-        relation = f"read_parquet({path}, hive_partitioning = false)"
+        relation = f"read_parquet({_path(file)}, hive_partitioning = false)"
         stated = _partitions(file.relative_to(folder).parts[1:-1])
         folded = {name.lower() for name in stated}
         described = self._columns(table, relation).items()
@@ -215,6 +219,12 @@ class Files:
         listed += [f"CAST({value} AS VARCHAR) AS {quoted(name)}" for name, value in stated.items()]
         selection = f"(SELECT {', '.join(listed)} FROM {relation})"  # noqa: S608
         return selection, columns | dict.fromkeys(stated, "VARCHAR")
+
+    def _stated(self, file: Path) -> dict[str, str]:
+        """What `sample` writes into the metadata of a table's file, or somebody else."""
+        with _duckdb_errors(f"{file} cannot be opened"):
+            rows = self._ask(f"SELECT key, value FROM parquet_kv_metadata({_path(file)})")  # noqa: S608
+        return {key.decode(errors="replace"): value.decode(errors="replace") for key, value in rows}
 
     def _lock(self, folders: Sequence[Path]) -> None:
         """Prevent DuckDB from opening anything outside these folders, whatever a file refers to."""
@@ -227,6 +237,10 @@ class Files:
         with _duckdb_errors("it cannot be read", str(table)):
             described = self._ask(f"DESCRIBE SELECT * FROM {relation}")  # noqa: S608
         return {row[0]: row[1] for row in described}
+
+
+def _path(file: Path) -> str:
+    return literal(_PATTERN.sub(r"[\g<0>]", str(file)))
 
 
 def _connect() -> duckdb.DuckDBPyConnection:

@@ -4,6 +4,8 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from pydantic import ValidationError
+
 from privbench.config import SourceConfig, SourceTableConfig
 from privbench.errors import ConfigError, SchemaError
 from privbench.schema import ForeignKey, TableName
@@ -25,6 +27,7 @@ def settle(tables: Sequence[FileTable], config: SourceConfig | None) -> list[Fil
             its columns, or PostgreSQL does not allow the name of a column.
     """
     known = {table.name: table for table in tables}
+    known = {name: _with_stated(table, known) for name, table in known.items()}
     declared = set()
     for text, section in (config or SourceConfig()).tables.items():
         name = TableName.parse(text)
@@ -45,6 +48,20 @@ def settle(tables: Sequence[FileTable], config: SourceConfig | None) -> list[Fil
             _require_equal_columns(table)
     # A declared table without a file stands where it would stand with one.
     return [_settled(known[name], known) for name in sorted(known, key=str)]
+
+
+def _with_stated(table: FileTable, known: Mapping[TableName, FileTable]) -> FileTable:
+    """The table with the keys that its Parquet file states, but for those into absent tables."""
+    if not table.stated:
+        return table
+    try:
+        section = SourceTableConfig.model_validate_json(table.stated)
+    except ValidationError:
+        said = "its file states its keys (privbench.keys) in a way that cannot be read."
+        raise SchemaError(said, table=table.key) from None
+    foreign = [key for key in section.foreign_keys if TableName.parse(key.table) in known]
+    changes = {"columns": {}, "leave_out": [], "foreign_keys": foreign}
+    return _with_section(table, section.model_copy(update=changes))
 
 
 def _with_section(table: FileTable, section: SourceTableConfig) -> FileTable:

@@ -12,11 +12,13 @@ from integrity import schema_of, whole
 from market import fail, run, succeed
 from pyarrow import parquet
 
-from privbench import cli
+from privbench import cli, pipeline
 from privbench.cli import console
 from privbench.config import Config
+from privbench.pipeline import Model
 from privbench.privacy.accountant import epsilon_for
 
+NAMED = "[database]\nidentity = 'sampled'"
 DOCS = Path(__file__).parents[2] / "docs"
 
 
@@ -141,19 +143,34 @@ def test_from_inspect_to_clone(source, tmp_path, make_database):
     found = succeed("inspect", source, "-o", file)
     assert "6 tables" in found.stdout
     assert Config.load(file).tables
-    checked = succeed("check", file, source)
+    checked = succeed("check", source, "-c", file)
+    assert checked.stdout == succeed("check", file, source).stdout, "the order of earlier versions"
+    fail(2, "SOURCE -c CONFIG", "check", source, source, "-c", file)
     for table in market.TABLES:
         assert f"public.{table}." in checked.stdout
     planned = succeed(
-        "plan", file, source, "--epsilon", "3", "--rows", "public.customer=40", "--json"
+        "plan", source, "-c", file, "--epsilon", "3", "--rows", "public.customer=40", "--json"
     )
     report = json.loads(planned.stdout)
     assert report["accounting"] == "zcdp"
     assert epsilon_for(report["total"], Config.load(file).privacy.delta) < 3
     assert spent(report["events"]) == pytest.approx(report["total"], rel=0.1)
     assert report["expected_rows"] == {"public.customer": 40.0}
-    text = run("plan", file, source, "--epsilon", "3", "--rows", "public.customer=40")
-    assert "Too few units to be learned" in text.stdout
+    words = ("plan", file, source, "--epsilon", "3", "--rows", "public.customer=40")
+    text = succeed(*words).stdout
+    answer, *tables = text.splitlines()[:7]
+    assert answer.startswith("ε = 3 is enough for ")
+    assert "too few units: public.customer" in answer
+    assert [line.split()[0] for line in tables] == [f"public.{name}" for name in market.TABLES]
+    assert re.search(r"public.customer +[\d,]+ units needed +40 given +too few", text)
+    assert "Too few units to be learned" in text
+    assert (
+        "total public.customer" in text,
+        "total public.customer" in run("-v", *words).stdout,
+    ) == (
+        False,
+        True,
+    )
     model, ledger = tmp_path / "m", tmp_path / "ledger"
     succeed("fit", source, "-c", file, "--epsilon", "3", "-o", model, "--ledger", ledger)
     target = make_database()
@@ -166,6 +183,14 @@ def test_from_inspect_to_clone(source, tmp_path, make_database):
     kept = parquet.read_table(tmp_path / "files" / "public.customer.parquet")
     assert kept.num_rows == market.one(target, "SELECT count(*) FROM customer")
     assert kept.column_names[:3] == ["id", "region", "referrer"]
+    again = pipeline.look(f"parquet:{tmp_path / 'files'}", Config.loads(NAMED)).schema
+    before = Model.load(model).schema
+    for table in again:
+        theirs = before.table(table.name)
+        assert table.primary_columns == theirs.primary_columns
+        assert {(key.columns, key.ref_table) for key in table.foreign_keys} == {
+            (key.columns, key.ref_table) for key in theirs.foreign_keys
+        }
 
 
 def spent(events) -> float:

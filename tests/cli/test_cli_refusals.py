@@ -163,11 +163,21 @@ def test_target_may_not_be_written(spent, make_database):
         "REVOKE CREATE ON SCHEMA public FROM PUBLIC"
     )
     guest = conninfo.make_conninfo(target, user="market_guest")
-    refused(run("load", spent.output, guest), 3, "permission denied")
+    result = run("load", spent.output, guest)
+    refused(result, 3, "permission denied")
+    assert "sample" not in result.stderr
     before = spent.ledger_text()
     refused(spent.clone(guest, "--epsilon", "1"), 3, "permission denied")
     assert spent.ledger_text() == before
     market.execute(target, "DROP ROLE market_guest")
+
+
+def test_a_ledger_that_cannot_be_written_is_refused_before_anything_is_asked(source, tmp_path):
+    (tmp_path / "file").write_text("")
+    words = ("--epsilon", 1, "--ledger", tmp_path / "file", "-o", tmp_path / "m")
+    result = run("fit", source, *words)
+    refused(result, 4, "Not a directory", "ledger. path a directory")
+    assert "Forest" not in result.stderr
 
 
 # Options and config: 2.
@@ -265,6 +275,9 @@ def test_fit_over_a_cap_or_of_no_release_is_refused(desk):
     run("ledger", "cap", *mine, "--epsilon", "9", "--max-epsilon-per-month", "2.5")
     result = succeed("ledger", "cap", *mine, "--epsilon", "4")
     assert "No longer capped: ε a month (the cap was 2.5)." in result.stdout
+    every = succeed("ledger", "show", "--ledger", desk.ledger).stdout.splitlines()
+    assert every[0].startswith(f"Ledgers in {desk.ledger} (")
+    assert re.fullmatch(rf"  market  0 releases  ε 0 spent  cap 4  {desk.ledger}/\w+", every[1])
     told = run("ledger", "show", "-c", desk.config)
     assert told.stdout == run("ledger", "show", *mine).stdout
     assert "Cap: ε 4" in result.stdout

@@ -54,6 +54,18 @@ def test_help_and_version_import_no_library():
     assert heavy == {}
 
 
+def test_lists_of_commands_fit_80_columns_and_a_slip_is_understood():
+    for words in ((), ("workload",), ("ledger",)):
+        shown = CliRunner().invoke(main, [*words, "--help"]).output
+        assert "..." not in shown.partition("Commands:")[2], words
+    for slip, meant in (
+        ("plann", "plan"),
+        ("workload genrate", "generate"),
+        ("fit --epsilo", "--epsilon"),
+    ):
+        assert re.search(f"Did you mean.* '{meant}'", CliRunner().invoke(main, slip.split()).stderr)
+
+
 def _cut(line):
     words, _, names = line.partition(" | ")
     return words, names

@@ -22,7 +22,7 @@ from privbench.encoding.bounds import Bounds
 from privbench.encoding.keys.generate import fill_keys, generate_keys
 from privbench.encoding.keys.references import TableRows
 from privbench.encoding.ordered import OrderedReader
-from privbench.encoding.registry import codec_from_json, reader
+from privbench.encoding.registry import codec_from_json, reader, unkept
 from privbench.encoding.scale import scale_of
 from privbench.errors import ModelError
 from privbench.pipeline.domain_answers import Answer, settled
@@ -221,6 +221,9 @@ def of_rooms(definition, columns, values, *, rows, rooms=60, checks=(), **more):
         indexes=(index,),
         checks=checks,
     )
+    if index.unique:
+        (line,) = unkept(booking)
+        assert line.how == "kept in generation: at most one such row a parent"
     made = generate_keys(
         [table("room", col("id"), primary=("id",)), booking],
         {"public.booking": values},

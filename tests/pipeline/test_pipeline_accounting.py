@@ -77,7 +77,7 @@ def test_accounting_is_the_same_whatever_the_rows(make_database, tmp_path, colum
     assert stated
     assert {*stated, model.promise.accounting, full.promise.accounting} == {expected}
     assert planned.accounting == expected
-    assert f"{expected} accounting" in planned.render()
+    assert f"{expected} accounting" in planned.render(whole=True)
     assert f"({expected})" in full.promise.sentence()
 
 
@@ -105,4 +105,4 @@ def test_numbers_of_units_are_public_under_replace(make_database, tmp_path, acco
     else:
         assert totals["public.b"][0][0] > 0
     planned = pipeline.plan(config, dsn, {"public.a": 37, "public.b": 90})
-    assert "total public.a" in planned.render()
+    assert "total public.a" in planned.render(whole=True)

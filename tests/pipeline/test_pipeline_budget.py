@@ -332,7 +332,7 @@ def test_plan_says_what_a_list_needs_and_which_events_come(source, fitted):
     assert plan_list.kind == "label counts"
     # A threshold lies some seven deviations of the noise above one unit.
     assert 5 < (plan_list.needed - 2) / plan_list.noise_sd < 8
-    assert f"labels of {min(plan_list.needed, *plan_list.needs):.3g}" in report.render()
+    assert f"labels of {min(plan_list.needed, *plan_list.needs):.3g}" in report.render(whole=True)
     assert {"units public.orders", "ranked counts public.users.plan"} <= said
     assert said & {*noise} >= {"categories public.users.plan", "range public.orders.amount"}
 

@@ -51,6 +51,17 @@ def test_doctor_names_what_fit_and_load_would_refuse(source, tmp_path):
         found.require_sound()
 
 
+def test_doctor_says_what_becomes_of_what_a_clone_has_otherwise(make_database, tmp_path):
+    source = make_database(
+        "SELECT lo_create(0); CREATE FOREIGN DATA WRAPPER far; CREATE SERVER far FOREIGN DATA "
+        "WRAPPER far; CREATE TABLE a (i int PRIMARY KEY)"
+    )
+    found = pipeline.doctor(source, None, market.config(tmp_path / "ledger"))
+    told = {item.what: item.remedy for item in found.findings if item.verdict == "note"}
+    assert "No clone has any" in told["source: large objects"]
+    assert "stay behind" in told["source: foreign servers"]
+
+
 def test_doctor_of_a_server_that_is_not_there_is_a_line(source, tmp_path):
     nowhere = conninfo.make_conninfo(source, dbname="no_such_database")
     ran = market.fail(1, "", "doctor", nowhere, source, "--ledger", tmp_path / "l")

@@ -265,7 +265,7 @@ MORE = """
         ("columns = ['state']\nto = {table = 'person'}", "PostgreSQL has no equality"),
         ("columns = ['person']\nto = {table = 'person'}\nnone = ['x']", "'none' has 'x'"),
         ("columns = ['person']\nto = {table = 'person'}\nnone = [3000000000]", "'none' has"),
-        ("columns = ['person']\nto = {table = 'person'}\nown = true", "Extra inputs"),
+        ("columns = ['person']\nto = {table = 'person'}\nown = true", "no such key"),
         ("columns = ['person']", "either 'to', or 'type' and 'types'"),
         ("columns = ['person']\nto = {table = 'person'}\neach = true", "'each' is for arrays"),
         ("columns = ['keys']\nto = {table = 'person'}", "PostgreSQL has no equality"),

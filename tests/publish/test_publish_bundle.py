@@ -143,9 +143,12 @@ def test_a_signed_bundle_names_its_key(model, make_database, tmp_path):
     item = {"id": "canaryid", "sql": query, "card": 471147114711, "weight": 8.125}
     given.write_text(json.dumps({"privbench-workload": 1, "name": "canary", "queries": [item]}))
     folder = tmp_path / "bundle"
+    found, older = Model.load(model), tmp_path / "older"
+    replace(found, schema=replace(found.schema, server_version=140_005)).save(older)
     publish(
-        model, folder, database=make_database(), workload=given, key=tmp_path / "key", scale=0.5
+        older, folder, database=make_database(), workload=given, key=tmp_path / "key", scale=0.5
     )
+    assert "image: postgres:14\n" in (folder / "compose.yaml").read_text(), "that of the source"
     texts = b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
     for trace in ("Canary-7781", "canaryname", "canarynote", "canaryid", "471147114711", "8.125"):
         assert trace.encode() not in texts

@@ -11,9 +11,11 @@ from pathlib import Path
 
 import duckdb
 import psycopg
+import pyarrow as pa
 import pytest
 from market import ask
 from psycopg import conninfo
+from pyarrow import parquet
 from sql_files import cases, sql_of
 
 from privbench.config import Config
@@ -28,6 +30,7 @@ from privbench.sources.files import Files, FileTable
 SHOP = sql_of(__file__, "shop")
 KEYS = sql_of(__file__, "keys.toml")
 EMPTY = Config()
+FOREIGN = '{"foreign_keys": [{"columns": ["x"], "table": "public.b", "references": ["x"]}]}'
 
 
 def write(path: Path, statements: str) -> str:
@@ -45,12 +48,49 @@ def export(folder: Path, statements: str) -> str:
     return f"parquet://{folder}"
 
 
+def write_stated(folder, **stated):
+    """A file of one table with metadata as `sample` writes it, or somebody else."""
+    rows = pa.table({"id": [1, 2], "x": [4711, 4711]})
+    metadata = {f"privbench.{name}": text for name, text in stated.items()}
+    parquet.write_table(rows.replace_schema_metadata(metadata), folder / "a.parquet")
+
+
 def constraints(dsn: str) -> list[tuple[object, ...]]:
     return ask(
         dsn,
         "SELECT conrelid::regclass::text, pg_get_constraintdef(oid) FROM pg_constraint"
         " WHERE connamespace = 'public'::regnamespace ORDER BY 1, 2",
     )
+
+
+@pytest.mark.parametrize(
+    ("stated", "said"),
+    [
+        ({"keys": "{"}, "cannot be read"),
+        ({"keys": '{"primary_key": "id"}'}, "cannot be read"),
+        ({"keys": '{"primary_key": ["nowhere"]}'}, "no such column"),
+        ({"keys": '{"unique": [["id", "\\u0000"]]}'}, "no such column"),
+        ({"keys": FOREIGN.replace("public.b", "a.b.c")}, "not a table name"),
+        ({"keys": FOREIGN.replace("public.b", "public.a")}, "no key of as many columns"),
+        ({"table": "x" * 64}, "none that PostgreSQL can have"),
+        ({"table": "a.b.c"}, "not a table name"),
+        ({"table": "a\0"}, "none that PostgreSQL can have"),
+    ],
+)
+def test_what_a_parquet_file_states_is_judged_as_the_config_is(tmp_path, stated, said):
+    write_stated(tmp_path, **stated)
+    assert said in str(refusal(f"parquet:{tmp_path}"))
+
+
+def test_keys_that_a_parquet_file_states_leave_no_column_out_and_lead_nowhere(tmp_path):
+    keys = '{"primary_key": ["id"], "columns": {"id": "VARCHAR"}, "leave_out": ["x"], '
+    write_stated(tmp_path, table='"my Shop".a', keys=keys + FOREIGN[1:])
+    with staged(f"parquet:{tmp_path}", EMPTY) as dsn:
+        assert constraints(dsn) == []
+        where = (
+            "SELECT string_agg(format_type(atttypid, -1), ' ') FROM pg_attribute WHERE attnum > 0"
+        )
+        assert ask(dsn, f"{where} AND attrelid = '\"my Shop\".a'::regclass") == [("bigint bigint",)]
 
 
 def refusal(source: str, config: str = "") -> PrivbenchError:

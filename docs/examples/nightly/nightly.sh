@@ -17,7 +17,7 @@ mkdir -p "$metrics"
 exec 9>"$state/nightly.lock"
 flock --nonblock 9 || { echo "another run is under way" >&2; exit 3; }
 
-privbench check privbench.toml "service=prod"
+privbench check "service=prod" -c privbench.toml
 
 # A new model is a release: it spends budget. Code 4 says that a cap would be passed, or that the fit
 # broke off before and somebody has to decide (its last lines say how): the old model stays, and its

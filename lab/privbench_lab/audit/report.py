@@ -23,8 +23,8 @@ from privbench.display import json_visible
 from privbench.errors import ConfigError, GateFailed, TargetError, UsageError
 from privbench.files import file_errors, make_folder, write_text
 from privbench.pgsql.ddl import trusted
+from privbench.pipeline.doctor import check_target
 from privbench.pipeline.fit import fit
-from privbench.pipeline.load import check_target
 from privbench.pipeline.progress import Reporter
 from privbench.pipeline.source import look
 from privbench.postgres import target

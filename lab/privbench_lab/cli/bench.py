@@ -35,7 +35,7 @@ def bench(
     jobs: int,
     gates: tuple[str, ...],
 ) -> None:
-    """Compare synthesizers on a grid of data, ε and seeds. CONFIDENTIAL.
+    """Compare synthesizers on data, ε and seeds. CONFIDENTIAL.
 
     CONFIG names data sets (CSV, Parquet, a database, a network), installed synthesizers and peers,
     ε, seeds and metrics. Writes bench.html, results.json and results.parquet into the folder.

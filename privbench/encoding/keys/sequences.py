@@ -13,7 +13,7 @@ from privbench.arrays import Mask
 from privbench.encoding.keys.columns import range_points, range_scale, range_texts
 from privbench.encoding.keys.references import TableRows, finite, known
 from privbench.encoding.uniqueness import Indices, laid_out, ranks, replace_rows, starts
-from privbench.rules.facts import exclusions, orders, singles
+from privbench.rules.facts import exclusions, orders, sharing_keys, singles
 from privbench.rules.named import creation_date, said
 from privbench.rules.parse import TextMark
 from privbench.schema import ForeignKey
@@ -125,8 +125,8 @@ def share_singles(work: TableRows) -> None:
     Rows stay as they are, unless there are more such rows than parents, or hardly fewer.
     """
     for columns, wanted in singles(work.table):
-        keys = [k for k in work.table.foreign_keys if {*k.columns} == {*columns}]
-        names = [k.name for k in keys if k.name in work.parents and not (k.when or k.is_self)]
+        keys = sharing_keys(work.table, columns)
+        names = [key.name for key in keys if key.name in work.parents]
         if not names:
             continue
         index, flags = work.parents[names[0]].copy(), _meets(work, wanted)

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 from privbench.arrays import Floats, Ints
 from privbench.domain import Codes
@@ -78,6 +77,8 @@ def with_siblings(
 
     def misfit(table: Floats) -> float:
         return float(((observed - table) ** 2 / variance).sum())
+
+    from scipy.optimize import minimize_scalar  # many commands need none of it
 
     apart = expected(0.0)
     most = misfit(apart) - SURE**2

@@ -7,3 +7,5 @@ INSERT INTO thing SELECT i * 0.37, i * 0.25, 'word' || i % 5, 'x' || i % 3, gen_
   i * interval '1 min', time '10:00', i * 0.5, i % 3 = 0,
   tstzrange('2020-01-01', timestamptz '2020-01-01' + i * interval '1 min'), int4range(i, i + 5),
   point(i, i), '{}', b'0101' FROM generate_series(1, 500) i;
+CREATE TABLE few (id int PRIMARY KEY, title text NOT NULL UNIQUE);
+INSERT INTO few SELECT i, md5(i::text) FROM generate_series(1, 12) i;
