@@ -30,7 +30,7 @@ FEW = 256
 BINS = 64
 #: Why columns are left out that a fit fills with placeholders.
 PLACEHOLDERS = "placeholders, of which no value is measured"
-How = Literal["values", "public bins", "source quantiles"]
+How = Literal["values", "public bins", "source quantiles", "equal widths", "logarithmic widths"]
 
 
 @dataclass(frozen=True, slots=True)

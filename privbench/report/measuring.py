@@ -122,8 +122,12 @@ def measure(
     found.views = ViewsPart(fanouts=fanouts, correlations=_correlations(found.fidelity))
     found.tables = [
         _table(
-            table.key, is_public(config, table), rows[table.key], found.fidelity.get(table.key)
-        ).model_copy(update=contents.get(table.key, {}))
+            table.key,
+            is_public(config, table),
+            rows[table.key],
+            found.fidelity.get(table.key),
+            contents.get(table.key, {}),
+        )
         for table in schema
     ]
     return found
@@ -175,31 +179,42 @@ def _matrix(found: Floats) -> list[list[float | None]]:
 
 
 def _table(
-    name: str, public: bool, rows: tuple[int, int | None], found: TableFidelity | None
+    name: str,
+    public: bool,
+    rows: tuple[int, int | None],
+    found: TableFidelity | None,
+    contents: dict[str, Any],
 ) -> TablePart:
     """One table; ``found`` is None where it is not compared."""
+    histograms = contents.pop("histograms", {})
     return TablePart(
         name=name,
         public=public,
         source_rows=rows[0],
         clone_rows=rows[1],
         divergence={str(way): part for way, part in found.divergence.items()} if found else {},
-        columns=[_column(column) for column in found.columns] if found else [],
+        columns=[_column(column, histograms) for column in found.columns] if found else [],
         left_out=found.left_out if found else {},
         shares=found.shares if found else (1.0, 1.0),
+        **contents,
     )
 
 
-def _column(column: CodedColumn) -> ColumnPart:
+def _column(column: CodedColumn, histograms: Mapping[str, Mapping[str, Any]]) -> ColumnPart:
+    """Shares by cell; instead of bins of equal mass, which are flat, those of the histogram."""
     real, clone = (side / max(int(side.sum()), 1) for side in column.counts())
     shown, labels = _shown(column, np.stack([real, clone]))
+    by_cell = {
+        "how": column.plan.how,
+        "labels": labels,
+        "real": shown[0].tolist(),
+        "clone": shown[1].tolist(),
+    }
+    flat = column.plan.how == "source quantiles"
     return ColumnPart(
         name=column.name,
-        how=column.plan.how,
-        labels=labels,
-        real=shown[0].tolist(),
-        clone=shown[1].tolist(),
         tvd=float(0.5 * np.abs(real - clone).sum()),
+        **(histograms.get(column.name, by_cell) if flat else by_cell),
     )
 
 

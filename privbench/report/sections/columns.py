@@ -12,6 +12,8 @@ _HOW = {
     "values": "",
     "public bins": "bins of equal width by the config",
     "source quantiles": "bins of about equal mass in the source",
+    "equal widths": "bins of equal width",
+    "logarithmic widths": "bins of logarithmic width",
 }
 
 
