@@ -89,6 +89,8 @@ class QueryPart(Part):
     floor: float | None = None  # runtime discrepancy of the source against itself, per cent
     # Whether both parts of the source gave the same answer; None without a floor.
     stable: bool | None = None
+    # Whether its text bounds the number of rows that it answers with, by LIMIT.
+    limited: bool = False
     # The work on the clone against the source's, where both were explained.
     work: QueryWorkPart | None = None
 

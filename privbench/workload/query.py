@@ -20,6 +20,8 @@ class QueryShape:
     # counted); None where sqlglot cannot read the text.
     tables: int | None
     joins: int | None  # joins of any form, also by comma; None where `tables` is None
+    # Whether LIMIT or FETCH FIRST bounds the number of rows that it answers with.
+    limited: bool = False
 
 
 @with_config(extra="forbid", strict=True)
@@ -123,9 +125,11 @@ def shape(sql: str) -> QueryShape:
     """Count the tables and joins of a statement.
 
     >>> shape("SELECT count(*) FROM a, b JOIN c USING (x) WHERE a.i = b.i")
-    QueryShape(tables=3, joins=2)
+    QueryShape(tables=3, joins=2, limited=False)
     >>> shape("WITH w AS (SELECT * FROM a) SELECT * FROM w")
-    QueryShape(tables=1, joins=0)
+    QueryShape(tables=1, joins=0, limited=False)
+    >>> shape("SELECT i FROM a ORDER BY i LIMIT 9").limited
+    True
     """
     tree = parse(sql)
     if tree is None:
@@ -135,4 +139,6 @@ def shape(sql: str) -> QueryShape:
         bool(table.name) and (bool(table.db) or table.name not in named)
         for table in tree.find_all(exp.Table)
     )
-    return QueryShape(tables, len(list(tree.find_all(exp.Join))))
+    count = [type(part.unalias()) for part in getattr(tree, "selects", ())] == [exp.Count]
+    limited = tree.args.get("limit") is not None and not (count and not tree.args.get("group"))
+    return QueryShape(tables, len(list(tree.find_all(exp.Join))), limited)

@@ -1,5 +1,7 @@
 """Distributions of single columns."""
 
+from typing import Any
+
 from privbench.report.document import ColumnPart, ComparisonDocument
 from privbench.report.sections.bars import Bars, bars
 from privbench.report.text import percent
@@ -34,10 +36,11 @@ def values(document: ComparisonDocument) -> dict[str, object] | None:
     chosen = drawn(document)
     described = sum(bool(table.columns or table.left_out) for table in document.tables)
     tables = [
-        (i, table, [_chart(column) for column in table.columns])
+        (i, table, [_chart(*item) for item in sorted(enumerate(table.columns), key=_nearness)])
         for i, table in enumerate(document.tables)
         if table.name in chosen and (table.columns or table.left_out)
     ]
+    tables.sort(key=lambda item: min((_nearness(chart) for chart in item[2]), default=0.0))
     if not tables:
         return None
     return {
@@ -47,10 +50,14 @@ def values(document: ComparisonDocument) -> dict[str, object] | None:
     }
 
 
-def _chart(column: ColumnPart) -> tuple[ColumnPart, Bars, str]:
-    """Column, its bars, and how values became cells."""
+def _nearness(item: tuple[Any, ...]) -> float:
+    """A place and its column, sorted by this: those furthest apart come first."""
+    return -float(item[1].tvd)
+
+
+def _chart(place: int, column: ColumnPart) -> tuple[int, ColumnPart, Bars, str]:
+    """Place, column, its bars, and how values became cells."""
     top = max([*column.real, *column.clone, 1e-12])
     ends = percent(top), "0"
     drawn = bars(column.labels, column.real, column.clone, lambda share: share / top, ends)
-    note = f"{len(column.labels)} {_HOW[column.how]}" if _HOW[column.how] else ""
-    return column, drawn, note
+    return place, column, drawn, _HOW[column.how]
