@@ -3,6 +3,7 @@
 from typing import Any
 
 from privbench.report.document import ColumnPart, ComparisonDocument
+from privbench.report.figures import learned
 from privbench.report.sections.bars import Bars, bars
 from privbench.report.text import percent
 
@@ -40,7 +41,8 @@ def values(document: ComparisonDocument) -> dict[str, object] | None:
         for i, table in enumerate(document.tables)
         if table.name in chosen and (table.columns or table.left_out)
     ]
-    tables.sort(key=lambda item: min((_nearness(chart) for chart in item[2]), default=0.0))
+    counting = learned(document.tables)
+    tables.sort(key=lambda item: (item[1] not in counting, *map(_nearness, item[2][:1]), 0.0))
     if not tables:
         return None
     return {
