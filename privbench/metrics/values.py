@@ -17,7 +17,7 @@ from psycopg import sql
 from privbench.arrays import Floats
 from privbench.metrics import canon
 from privbench.metrics.base import Metric, MetricFacts, Part
-from privbench.metrics.columns import FEW, CellPlan, How
+from privbench.metrics.columns import CELLS, CellPlan, How
 from privbench.metrics.qerror import qerrors
 from privbench.metrics.work import amounts
 from privbench.postgres.connect import SELECT, Connection
@@ -200,7 +200,8 @@ def _columns(
         if exact:
             exactly = [_facts(side, table, column) for side in sides]
             errors |= _errors(column, key, *exactly)
-            if canon.order_type(column) and not key and (exactly[0]["distinct"] or 0) > FEW:
+            most = max(side["distinct"] or 0 for side in exactly)
+            if canon.order_type(column) and not key and most > CELLS and exactly[0]["distinct"]:
                 histograms[column.name] = _histogram(sides, table, column, exactly[0])
             facts = [_shown(column, a) | b for a, b in zip(exactly, facts, strict=True)]
         one, other = facts

@@ -142,7 +142,7 @@ class ColumnPart(Part):
     labels: list[str]  # cells in order, at most a few dozen; rarer values are joined in one
     real: list[float]  # share of the source's rows in each cell
     clone: list[float]  # share of the clone's rows
-    # Over all cells, before any were joined; of bins of widths, over quantiles of the source.
+    # Over the cells that the distributions are compared by, before any were joined.
     tvd: float
 
 

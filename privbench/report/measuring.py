@@ -10,7 +10,7 @@ import numpy as np
 from privbench.arrays import Floats
 from privbench.config import Config
 from privbench.metrics import integrity, values
-from privbench.metrics.columns import is_public
+from privbench.metrics.columns import CELLS, is_public
 from privbench.metrics.correlation import association, mean_difference
 from privbench.metrics.fanout import FanoutPart, fanout
 from privbench.metrics.fidelity import CodedColumn, TableFidelity, fidelity
@@ -33,8 +33,6 @@ from privbench.workload.replay import Tell, silent
 
 #: Most columns of a matrix; a wider one is no longer readable.
 _COLUMNS = 40
-#: Most cells of a column that the report shows; rarer values are joined in one.
-_CELLS = 40
 _NULL, _OTHERS = "NULL", "all others"
 
 
@@ -201,7 +199,7 @@ def _table(
 
 
 def _column(column: CodedColumn, histograms: Mapping[str, Mapping[str, Any]]) -> ColumnPart:
-    """Shares by cell; instead of bins of equal mass, which are flat, those of the histogram."""
+    """Shares by cell; where there are many, and no public bins, those of the histogram."""
     real, clone = (side / max(int(side.sum()), 1) for side in column.counts())
     shown, labels = _shown(column, np.stack([real, clone]))
     by_cell = {
@@ -210,11 +208,11 @@ def _column(column: CodedColumn, histograms: Mapping[str, Mapping[str, Any]]) ->
         "real": shown[0].tolist(),
         "clone": shown[1].tolist(),
     }
-    flat = column.plan.how == "source quantiles"
+    own = column.plan.how == "public bins"
     return ColumnPart(
         name=column.name,
         tvd=float(0.5 * np.abs(real - clone).sum()),
-        **(histograms.get(column.name, by_cell) if flat else by_cell),
+        **(by_cell if own else histograms.get(column.name, by_cell)),
     )
 
 
@@ -223,8 +221,8 @@ def _shown(column: CodedColumn, both: Floats) -> tuple[Floats, list[str]]:
     places = np.flatnonzero(both.sum(axis=0) > 0)
     values = places[places > 0]
     keep = values
-    if not column.plan.edges and len(values) > _CELLS:
-        largest = np.argsort(-both[:, values].sum(axis=0), kind="stable")[: _CELLS - 1]
+    if not column.plan.edges and len(values) > CELLS:
+        largest = np.argsort(-both[:, values].sum(axis=0), kind="stable")[: CELLS - 1]
         keep = np.sort(values[largest])
     rest = np.setdiff1d(values, keep)
     shares, names = [both[:, keep]], [column.labels[place - 1] for place in keep]

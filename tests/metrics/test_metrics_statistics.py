@@ -114,6 +114,9 @@ def test_pictures_of_many_values_have_bins_of_equal_or_logarithmic_widths(items)
     """Bins of equal mass are flat whatever the distribution."""
     columns = {part.name: part for part in compare(*items, EMPTY).tables[1].columns}
     assert (columns["begun"].how, columns["size"].how) == ("equal widths", "logarithmic widths")
+    # Up to 256 values are compared one by one, and up to 40 drawn so.
+    assert {columns[name].how for name in ("level", "price")} == {"equal widths"}
+    assert columns["amount"].how == "values"
     for part in (columns["begun"], columns["size"]):
         assert 10 < len(part.labels) == len(part.real) == len(part.clone) < 40
         assert sum(part.real) == pytest.approx(1) == sum(part.clone)

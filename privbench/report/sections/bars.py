@@ -78,7 +78,7 @@ def _ticks(labels: Sequence[str]) -> list[Tick]:
         return []
     if len(labels) <= _LABELLED:
         width = WIDTH / len(labels)
-        room = max(3, int(width / 5))
+        room = max(3, int(width / 6))
         return [
             (round((i + 0.5) * width, 2), "middle", cut(label, room))
             for i, label in enumerate(labels)
