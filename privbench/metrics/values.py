@@ -59,7 +59,10 @@ _NUMBER = {
     "time": "extract(epoch FROM {0})",
     "bool": "{0}::pg_catalog.int4",
 }
-_FINITE = "CASE WHEN {0} BETWEEN -1e150 AND 1e150 THEN {0} END"
+# Squares stay within the range of floats.
+_FINITE = (
+    "CASE WHEN {0} BETWEEN -1e-140 AND 1e-140 THEN 0 WHEN {0} BETWEEN -1e150 AND 1e150 THEN {0} END"
+)
 _POINTS = ("least", "p5", "p50", "p95", "greatest", "mean")
 _FACTS = """
 pg_catalog.sum(n), pg_catalog.sum(filled), pg_catalog.sum(kinds),
@@ -271,7 +274,7 @@ def _histogram(
         edges = edges.round(2 - math.floor(math.log10(edges[1] - edges[0] or 1.0)))
     step = _STEPS.get(column.type.base)
     edges = np.unique(np.ceil(edges / step) * step if step else edges)
-    texts = [np.format_float_positional(edge, trim="-") for edge in edges]
+    texts = [f"{edge:.15g}" for edge in edges]
     if order in ("timestamp", "time"):
         moments = [str(np.datetime64(round(edge), "s")) for edge in edges]
         texts = [moment[11:] if order == "time" else moment for moment in moments]

@@ -140,7 +140,9 @@ def _values(document: ComparisonDocument) -> Headline:
     asides = []
     if worst:
         (error, kind, place), table = worst
-        asides.append((f"worst: {table} {place}: {kind.split('.')[1]} {number(error)}", ""))
+        asides.append(
+            (f"worst: {f'{table} {place}'.strip()}: {kind.split('.')[1]} {number(error)}", "")
+        )
     grade = VALUES.grade(document.figures[VALUES.headline])
     return _metric(document, VALUES, "Values, median column", grade, *asides)
 

@@ -89,6 +89,7 @@ def test_values_and_rules_of_every_column_are_compared(items):
     paid = parts["paid"]
     assert (paid.source["mean"], paid.clone["mean"], paid.source["distinct"]) == (0.25, 0.125, 2)
     assert paid.errors["values.mean"] == pytest.approx(0.125 / 0.433, abs=1e-3)
+    assert parts["tiny"].source["mean"] == 0  # its squares would be no floats
     price, total = parts["price"], parts["total"]
     assert price.errors["values.sum"] == pytest.approx(0.693, abs=0.01)
     assert price.errors["values.mean"] < 0.05 < total.errors["values.range"] + 0.05
@@ -117,6 +118,7 @@ def test_pictures_of_many_values_have_bins_of_equal_or_logarithmic_widths(items)
     # Up to 256 values are compared one by one, and up to 40 drawn so.
     assert {columns[name].how for name in ("level", "price")} == {"equal widths"}
     assert columns["amount"].how == "values"
+    assert columns["ancient"].labels[0].startswith("-167-")
     for part in (columns["begun"], columns["size"]):
         assert 10 < len(part.labels) == len(part.real) == len(part.clone) < 40
         assert sum(part.real) == pytest.approx(1) == sum(part.clone)
