@@ -313,8 +313,8 @@ def _errors(column: Column, key: bool, *sides: Mapping[str, float | None]) -> di
     apart = {name: abs(one[name] - other[name]) for name in one}
     errors = {"nulls": apart["NULL"], "distinct": ratio(one["distinct"], other["distinct"])}
     if not (one["distinct"] and other["distinct"]):
-        # No value is left to compare: all are lost, or there were none.
-        errors = {"nulls": float(one["distinct"] != other["distinct"])}
+        # No value is left to compare: the clone lost them all, or there were none.
+        errors = {"nulls": 1.0 if one["distinct"] else apart["NULL"]}
     elif order is None:
         errors["length"] = ratio(one["mean"], other["mean"])
     elif not key:

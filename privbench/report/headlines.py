@@ -207,14 +207,9 @@ def _rows(document: ComparisonDocument) -> Headline:
     total = sum(table.source_rows for table in document.tables)
     worst = max(counted(document.tables), key=rows_apart, default=None)
     said = (f"{worst.name}; " if worst else "") + number(total)
-    size = [
-        sum(sum(part) for part in parts) / 1e6
-        for parts in (
-            [table.source_bytes for table in document.tables],
-            [table.clone_bytes for table in document.tables],
-        )
-    ]
-    on_disk = f"on disk {number(size[0])} MB, clone {number(size[1])} MB"
+    source = sum(sum(table.source_bytes) for table in document.tables) / 1e6
+    clone = sum(sum(table.clone_bytes) for table in document.tables) / 1e6
+    on_disk = f"on disk {number(source)} MB, clone {number(clone)} MB"
     return Headline(
         "Row counts, worst table",
         per_cent(value),

@@ -199,7 +199,7 @@ def _table(
 
 
 def _column(column: CodedColumn, histograms: Mapping[str, Mapping[str, Any]]) -> ColumnPart:
-    """Shares by cell; where there are many, and no public bins, those of the histogram."""
+    """Shares by cell; where there are many, those of the histogram."""
     real, clone = (side / max(int(side.sum()), 1) for side in column.counts())
     shown, labels = _shown(column, np.stack([real, clone]))
     by_cell = {
@@ -208,11 +208,10 @@ def _column(column: CodedColumn, histograms: Mapping[str, Mapping[str, Any]]) ->
         "real": shown[0].tolist(),
         "clone": shown[1].tolist(),
     }
-    own = column.plan.how == "public bins"
     return ColumnPart(
         name=column.name,
         tvd=float(0.5 * np.abs(real - clone).sum()),
-        **(by_cell if own else histograms.get(column.name, by_cell)),
+        **histograms.get(column.name, by_cell),
     )
 
 

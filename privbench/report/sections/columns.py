@@ -11,13 +11,7 @@ from privbench.report.text import percent
 COLUMNS = 300
 #: Tables that are unfolded when the page opens.
 UNFOLDED = 8
-_HOW = {
-    "values": "",
-    "public bins": "bins of equal width by the config",
-    "source quantiles": "bins of about equal mass in the source",
-    "equal widths": "bins of equal width",
-    "logarithmic widths": "bins of logarithmic width",
-}
+_HOW = {"equal widths": "bins of equal width", "logarithmic widths": "bins of logarithmic width"}
 
 
 def drawn(document: ComparisonDocument) -> frozenset[str]:
@@ -62,4 +56,4 @@ def _chart(place: int, column: ColumnPart) -> tuple[int, ColumnPart, Bars, str]:
     top = max([*column.real, *column.clone, 1e-12])
     ends = percent(top), "0"
     drawn = bars(column.labels, column.real, column.clone, lambda share: share / top, ends)
-    return place, column, drawn, _HOW[column.how]
+    return place, column, drawn, _HOW.get(column.how, "")
