@@ -32,13 +32,14 @@ _ALONE = (
 def browse(tmp_path: Path) -> Callable[..., dict[str, Any]]:
     """``browse(path, charts="0")``: what a browser saw of a page once its charts were drawn.
 
-    ``charts`` is JavaScript for how many there should be. Without a Chromium the test is skipped.
+    ``charts`` is JavaScript for how many there should be, ``width`` that of the page in a frame. A
+    button in the navigation is clicked. Without a Chromium the test is skipped.
     """
     program = shutil.which("chromium") or shutil.which("chromium-browser")
     if program is None:
         pytest.skip("no Chromium on the PATH (Debian's package: chromium)")
 
-    def call(path: Path, charts: str = "0") -> dict[str, Any]:
+    def call(path: Path, charts: str = "0", width: int = 1400) -> dict[str, Any]:
         text = path.read_text(encoding="utf-8")
         watched = text.replace("<head>", "<head>" + _WATCH.replace("CHARTS", charts), 1)
         seen: dict[str, Any] = {"asked": []}
@@ -46,12 +47,18 @@ def browse(tmp_path: Path) -> Callable[..., dict[str, Any]]:
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                seen["asked"].append(self.path)
+                frame = self.path == "/frame"
+                if not frame:
+                    seen["asked"].append(self.path)
                 self.send_response(200)
                 self.send_header("Content-Type", "text/html; charset=utf-8")
-                self.send_header("Content-Security-Policy", _ALONE)
+                if not frame:
+                    self.send_header("Content-Security-Policy", _ALONE)
                 self.end_headers()
-                self.wfile.write(watched.encode())
+                # A window has a least width, a frame has none.
+                style = f"width:{width}px;height:900px;border:0"
+                framed = f"<link rel=icon href=data:,><iframe src=/ style='{style}'></iframe>"
+                self.wfile.write((framed if frame else watched).encode())
 
             def do_POST(self) -> None:
                 seen.update(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
@@ -68,7 +75,7 @@ def browse(tmp_path: Path) -> Callable[..., dict[str, Any]]:
                 program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic",
                 "--no-first-run", "--disable-background-networking", "--disable-component-update",
                 "--disable-sync", f"--user-data-dir={tmp_path / 'profile'}",
-                f"http://127.0.0.1:{server.server_port}/",
+                "--window-size=1600,1000", f"http://127.0.0.1:{server.server_port}/frame",
             ]  # fmt: skip
             output = tmp_path / "chromium.log"
             with (

@@ -26,11 +26,13 @@ from privbench.schema import Column, Table, TableName
 
 #: Distinct values beyond which a column is binned or left out.
 FEW = 256
+#: Most cells of a column that are shown; of values without an order, rarer ones are joined in one.
+CELLS = 40
 #: Bins where the config names none.
 BINS = 64
 #: Why columns are left out that a fit fills with placeholders.
 PLACEHOLDERS = "placeholders, of which no value is measured"
-How = Literal["values", "public bins", "source quantiles"]
+How = Literal["values", "public bins", "source quantiles", "equal widths", "logarithmic widths"]
 
 
 @dataclass(frozen=True, slots=True)

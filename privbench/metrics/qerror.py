@@ -43,6 +43,7 @@ class QErrorPart(Part):
     true_zero: int  # queries whose true answer is 0
     clone_zero: int  # queries with an answer on the source and none on the clone
     patterns: SummaryPart | None = None  # of queries with LIKE or ILIKE
+    limited: SummaryPart | None = None  # of queries whose LIMIT bounds both answers
     weighted: SummaryPart | None = None  # by the queries' weights; None where all weigh the same
 
 
@@ -52,6 +53,7 @@ def report(
     joins: Sequence[int | None],
     weights: Sequence[float] | None = None,
     patterns: Sequence[bool] = (),
+    limited: Sequence[bool] = (),
 ) -> QErrorPart:
     """Summarise the Q-errors of a workload by its true answers and the clone's."""
     c, e = np.asarray(true, dtype=np.float64), np.asarray(clone, dtype=np.float64)
@@ -64,6 +66,7 @@ def report(
         true_zero=int(np.sum(c == 0)),
         clone_zero=int(np.sum((c > 0) & (e == 0))),
         patterns=summarise(errors[np.flatnonzero(patterns)]),
+        limited=summarise(errors[np.flatnonzero(limited)]),
         weighted=None if weights is None else weighted(errors, np.array(weights, dtype=np.float64)),
     )
 

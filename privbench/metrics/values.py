@@ -1,7 +1,8 @@
 """What counting queries do not show: sums, ranges, lengths, and rules between columns that broke.
 
-Columns are read whole on both sides, rules are looked for in a sample, and ``pg_stats`` is what the
-last ANALYZE left to the planner. All of it is CONFIDENTIAL.
+Columns are read whole on both sides: the server counts the rows of each value and sorts the
+distinct values once, within its ``work_mem``, and a line comes back. Rules are looked for in a
+sample, and ``pg_stats`` is what the last ANALYZE left to the planner. All of it is CONFIDENTIAL.
 """
 
 import math
@@ -16,6 +17,7 @@ from psycopg import sql
 from privbench.arrays import Floats
 from privbench.metrics import canon
 from privbench.metrics.base import Metric, MetricFacts, Part
+from privbench.metrics.columns import CELLS, CellPlan, How
 from privbench.metrics.qerror import qerrors
 from privbench.metrics.work import amounts
 from privbench.postgres.connect import SELECT, Connection
@@ -55,9 +57,31 @@ _ROWS, _LEAST, _MOST = 40_000, 50, 9.0
 _NUMBER = {
     "timestamp": "CASE WHEN pg_catalog.isfinite({0}) THEN extract(epoch FROM {0}) END",
     "time": "extract(epoch FROM {0})",
+    "bool": "{0}::pg_catalog.int4",
 }
-_FINITE = "CASE WHEN {0} BETWEEN -1e150 AND 1e150 THEN {0} END"
+# Squares stay within the range of floats.
+_FINITE = (
+    "CASE WHEN {0} BETWEEN -1e-140 AND 1e-140 THEN 0 WHEN {0} BETWEEN -1e150 AND 1e150 THEN {0} END"
+)
 _POINTS = ("least", "p5", "p50", "p95", "greatest", "mean")
+_FACTS = """
+pg_catalog.sum(n), pg_catalog.sum(filled), pg_catalog.sum(kinds),
+    pg_catalog.sqrt(pg_catalog.sum(n * (x - mean) * (x - mean)) / pg_catalog.max(has)),
+    pg_catalog.min(x), pg_catalog.min(x) FILTER (WHERE upto >= .05 * has),
+    pg_catalog.min(x) FILTER (WHERE upto >= .5 * has),
+    pg_catalog.min(x) FILTER (WHERE upto >= .95 * has), pg_catalog.max(x), pg_catalog.max(mean)
+FROM (SELECT *, pg_catalog.sum(n * x) OVER () / has AS mean
+FROM (SELECT *, pg_catalog.sum(n) OVER (ORDER BY x) AS upto,
+    pg_catalog.sum(n) FILTER (WHERE x IS NOT NULL) OVER () AS has
+FROM (SELECT {measure}::double precision AS x, pg_catalog.sum(n) AS n,
+    pg_catalog.sum(filled) AS filled, pg_catalog.count(v) AS kinds
+FROM (SELECT {value} AS v, pg_catalog.count({name}) AS filled,
+    pg_catalog.count(*)::double precision AS n FROM {table} GROUP BY 1) AS g
+GROUP BY 1) AS l) AS c) AS r
+"""
+#: Bins of a histogram, and steps to which their edges are rounded up.
+_BINS = 32
+_STEPS = {"int2": 1, "int4": 1, "int8": 1, "date": 86400}
 _SIZES = """
 SELECT pg_catalog.sum(pg_catalog.pg_table_size(c.oid))::pg_catalog.int8,
     pg_catalog.sum(pg_catalog.pg_indexes_size(c.oid))::pg_catalog.int8
@@ -70,7 +94,10 @@ _near = partial(np.isclose, rtol=1e-9, atol=0.011)
 
 
 class ColumnValuesPart(Part):
-    """One column on both sides; of a text, least, quantiles, greatest and mean are of lengths."""
+    """One column on both sides; of a text, least, quantiles, greatest and mean are of lengths.
+
+    The mean of a boolean is the share of true.
+    """
 
     name: str
     source: MetricFacts
@@ -97,15 +124,18 @@ def contents(
 ) -> dict[str, Any]:
     """Sizes, columns and rules of a table, as fields of its part of the document.
 
-    ``there`` are the columns that the clone has. Without ``exact`` no row is read.
+    ``there`` are the columns that the clone has. Without ``exact`` no row is read. Histograms are
+    fields of `ColumnPart` by the column's name.
     """
     columns = [column for column in table.columns if column.name in there]
     asked = {"table": build("{}", table.name).as_string(None)}
     source, clone = (side.execute(_SIZES, asked).fetchone() or (0, 0) for side in sides)
+    histograms: dict[str, dict[str, Any]] = {}
     return {
         "source_bytes": source,
         "clone_bytes": clone,
-        "values": [*_columns(sides, table, columns, rows, exact)],
+        "values": [*_columns(sides, table, columns, rows, exact, histograms)],
+        "histograms": histograms,
         "rules": [*_rules(sides, table, columns, rows)] if exact else [],
     }
 
@@ -160,6 +190,7 @@ def _columns(
     columns: Iterable[Column],
     rows: Sequence[int],
     exact: bool,
+    histograms: dict[str, dict[str, Any]],
 ) -> Iterator[ColumnValuesPart]:
     seen = [statistics(side, table, n) for side, n in zip(sides, rows, strict=True)]
     for column in columns:
@@ -170,6 +201,9 @@ def _columns(
         if exact:
             exactly = [_facts(side, table, column) for side in sides]
             errors |= _errors(column, key, *exactly)
+            most = max(side["distinct"] or 0 for side in exactly)
+            if canon.order_type(column) and not key and most > CELLS and exactly[0]["distinct"]:
+                histograms[column.name] = _histogram(sides, table, column, exactly[0])
             facts = [_shown(column, a) | b for a, b in zip(exactly, facts, strict=True)]
         one, other = facts
         yield ColumnValuesPart(name=column.name, source=one, clone=other, errors=errors)
@@ -181,32 +215,86 @@ def _is_key(table: Table, column: Column) -> bool:
     return alone or column.name in table.key_columns
 
 
+def _order(column: Column) -> str | None:
+    return "bool" if column.type.base == "bool" else canon.order_type(column)
+
+
 def _number(column: Column) -> sql.Composed | None:
-    """SQL of finite numbers, moments in seconds; None without an order."""
-    order = canon.order_type(column)
+    """SQL of finite numbers, moments in seconds, true as 1; None without an order."""
+    order = _order(column)
     if order is None:
         return None
-    value = canon.canonical(column, sql.Identifier(column.name))
+    name: sql.Composable = sql.Identifier(column.name)
+    value = name if order == "bool" else canon.canonical(column, name)
     return build("({})::double precision", sql.SQL(_NUMBER.get(order, _FINITE)).format(value))
 
 
 def _facts(side: Connection, table: Table, column: Column) -> dict[str, float | None]:
     number, text = _number(column), canon.text(column, sql.Identifier(column.name))
     query = SELECT + build(
-        "pg_catalog.count(*), pg_catalog.count(n), pg_catalog.count(DISTINCT v),"
-        " pg_catalog.stddev_pop(x), pg_catalog.percentile_disc('{{0,.05,.5,.95,1}}'::double"
-        " precision[]) WITHIN GROUP (ORDER BY x) || pg_catalog.avg(x)::double precision"
-        " FROM (SELECT {} AS n, {} AS v, {}::double precision AS x FROM {}) AS r",
-        column.name,
-        number or text,
-        number or build("pg_catalog.length({})", text),
+        _FACTS,
+        measure=sql.SQL("v" if number else "pg_catalog.length(v)"),
+        value=number or text,
+        name=column.name,
+        table=from_table(table),
+    )
+    with database_errors("reading the values of a column", table.key):
+        rows, filled, distinct, sd, *points = side.execute(query).fetchone() or ()
+    nulls = 1 - float(filled or 0) / max(rows or 0, 1)
+    named = dict(zip(_POINTS, points, strict=True))
+    return {
+        "rows": rows or 0.0,
+        "NULL": nulls,
+        "distinct": float(distinct or 0),
+        "sd": sd,
+        **named,
+    }
+
+
+def _histogram(
+    sides: Sequence[Connection], table: Table, column: Column, facts: Mapping[str, float | None]
+) -> dict[str, Any]:
+    """Shares of both sides in bins of equal widths, or of logarithmic ones.
+
+    Outliers, further from the middle nine tenths than twice their width, are in the end bins.
+    Widths are logarithmic where half of the rows would be in the first of equal ones.
+    """
+    low, p5, p50, p95, high = points = [facts[name] or 0.0 for name in _POINTS[:5]]
+    reach, order = 2 * (p95 - p5) or high - low, canon.order_type(column)
+    ends = max(low, p5 - reach), min(high, p95 + reach)
+    how: How = "equal widths"
+    edges = np.linspace(*ends, _BINS)
+    if low >= 0 and p50 < edges[1] and order in ("numeric", "float8"):
+        how = "logarithmic widths"
+        edges = np.geomspace(low or min(1.0, *(x for x in points if x > 0)), high, _BINS)
+        edges = np.array([float(f"{edge:.3g}") for edge in edges])
+    else:
+        edges = edges.round(2 - math.floor(math.log10(edges[1] - edges[0] or 1.0)))
+    step = _STEPS.get(column.type.base)
+    edges = np.unique(np.ceil(edges / step) * step if step else edges)
+    texts = [f"{edge:.15g}" for edge in edges]
+    if order in ("timestamp", "time"):
+        moments = [str(np.datetime64(round(edge), "s")) for edge in edges]
+        texts = [moment[11:] if order == "time" else moment for moment in moments]
+    cells = CellPlan(column, how, tuple(texts)).bin_labels
+    query = SELECT + build(
+        "pg_catalog.width_bucket({}, {}::double precision[]), pg_catalog.count(*) FROM {}"
+        " GROUP BY 1",
+        _number(column) or "",
+        sql.Literal(edges.tolist()),
         from_table(table),
     )
     with database_errors("reading the values of a column", table.key):
-        rows, filled, distinct, sd, points = side.execute(query).fetchone() or ()
-    nulls = 1 - filled / max(rows, 1)
-    named = dict.fromkeys(_POINTS) | dict(zip(_POINTS, points or (), strict=False))
-    return {"rows": rows, "NULL": nulls, "distinct": distinct, "sd": sd, **named}
+        counts: list[dict[int | None, int]] = [
+            dict(side.execute(query).fetchall()) for side in sides
+        ]
+    labels: dict[int | None, str] = {
+        i: label for i, label in enumerate(cells) if i or any(0 in n for n in counts)
+    }
+    if any(None in count for count in counts):
+        labels[None] = "NULL"
+    shares = [[n.get(i, 0) / max(sum(n.values()), 1) for i in labels] for n in counts]
+    return {"how": how, "labels": [*labels.values()], "real": shares[0], "clone": shares[1]}
 
 
 def _shown(column: Column, facts: Mapping[str, float | None]) -> MetricFacts:
@@ -218,19 +306,22 @@ def _shown(column: Column, facts: Mapping[str, float | None]) -> MetricFacts:
 
 
 def _errors(column: Column, key: bool, *sides: Mapping[str, float | None]) -> dict[str, float]:
-    order = canon.order_type(column)
+    order = _order(column)
     one, other = ({name: value or 0.0 for name, value in side.items()} for side in sides)
     apart = {name: abs(one[name] - other[name]) for name in one}
     errors = {"nulls": apart["NULL"], "distinct": ratio(one["distinct"], other["distinct"])}
-    if order is None:
+    if not (one["distinct"] and other["distinct"]):
+        # No value is left to compare: the clone lost them all, or there were none.
+        errors = {"nulls": 1.0 if one["distinct"] else apart["NULL"]}
+    elif order is None:
         errors["length"] = ratio(one["mean"], other["mean"])
     elif not key:
         sd = max(one["sd"], 1e-9 * abs(one["mean"]), 1e-9)
         errors["mean"] = apart["mean"] / sd
         middle = sum(apart[name] for name in ("p5", "p50", "p95")) / 3
         errors["quantiles"] = middle / max(one["p95"] - one["p5"], sd)
-        reach = max(one["greatest"] - one["least"], sd)
-        errors["range"] = (apart["least"] + apart["greatest"]) / reach
+        if reach := one["greatest"] - one["least"]:
+            errors["range"] = (apart["least"] + apart["greatest"]) / reach
         if order != "timestamp" and one["least"] >= 0 and one["mean"] > 0:
             real, copy = (side["mean"] * (1 - side["NULL"]) * side["rows"] for side in (one, other))
             errors["sum"] = ratio(real, copy)
@@ -242,7 +333,8 @@ def _rules(
     sides: Sequence[Connection], table: Table, columns: Iterable[Column], rows: Sequence[int]
 ) -> Iterator[RulePart]:
     plain = [column for column in columns if not _is_key(table, column)]
-    known = [(c.name, canon.order_type(c) or "", x) for c in plain if (x := _number(c))]
+    kinds_of = ((c, canon.order_type(c)) for c in plain)
+    known = [(c.name, kind, x) for c, kind in kinds_of if kind and (x := _number(c))]
     if len(known) < 2 or not all(rows):
         return
     names, kinds, numbers = zip(*known, strict=True)
@@ -284,7 +376,7 @@ def _true(
 
     Columns that one identity links take no part in another.
     """
-    rng, linked = np.random.default_rng(1), list[set[int]]()
+    linked = list[set[int]]()
     for used, form, keeps in _candidates(rows, kinds):
         values, chance = _whole(rows, used), 1.0
         least = 0.998 if keeps is _ordered else 0.99
@@ -294,7 +386,8 @@ def _true(
             continue
         if keeps is _ordered:
             low, high = values
-            chance = float((low > rng.permutation(high)).mean()) if (low != high).any() else 0.0
+            below = np.searchsorted(np.sort(high), low) / len(high)
+            chance = float(below.mean()) if (low != high).any() else 0.0
         elif len(used) == 2:
             linked.append({*used})
         if chance >= 0.02:

@@ -6,7 +6,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from privbench.metrics.base import Part, SummaryPart
-from privbench.metrics.columns import PLACEHOLDERS
+from privbench.metrics.columns import PLACEHOLDERS, How
 from privbench.metrics.fanout import FanoutPart
 from privbench.metrics.integrity import CheckPart
 from privbench.metrics.kld import DivergencePart
@@ -89,6 +89,8 @@ class QueryPart(Part):
     floor: float | None = None  # runtime discrepancy of the source against itself, per cent
     # Whether both parts of the source gave the same answer; None without a floor.
     stable: bool | None = None
+    # Whether its text bounds the number of rows that it answers with, by LIMIT.
+    limited: bool = False
     # The work on the clone against the source's, where both were explained.
     work: QueryWorkPart | None = None
 
@@ -135,12 +137,13 @@ class ColumnPart(Part):
     """One compared column: shares of the rows in each cell."""
 
     name: str
-    # By value, by public bins, or by quantiles of the source.
-    how: Literal["values", "public bins", "source quantiles"]
+    # By value, by public bins, by quantiles of the source, or in bins of those widths.
+    how: How
     labels: list[str]  # cells in order, at most a few dozen; rarer values are joined in one
     real: list[float]  # share of the source's rows in each cell
     clone: list[float]  # share of the clone's rows
-    tvd: float  # over all cells, before any were joined
+    # Over the cells that the distributions are compared by, before any were joined.
+    tvd: float
 
 
 class TablePart(Part):

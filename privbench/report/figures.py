@@ -1,6 +1,6 @@
 """The flat table of named figures that gates and short reports read."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from privbench.metrics.base import SummaryPart, summarise
@@ -14,6 +14,7 @@ POINTS = ("mean", "p50", "p75", "p90", "p95", "p99", "max")
 _SPREADS = {
     "qerror": "qerror.overall",
     "qerror.patterns": "qerror.patterns",
+    "qerror.limited": "qerror.limited",
     "qerror.weighted": "qerror.weighted",
     "runtime": "runtime.overall",
     "runtime.floor": "runtime.floor",
@@ -66,8 +67,7 @@ def collect(document: ComparisonDocument) -> dict[str, float | None]:
     found["replay.errors"] = float(sum(document.replay.errors.values()))
     found["integrity.violations"] = float(sum(check.violations for check in document.integrity))
     tables = document.tables
-    rows = [*learned(tables), *(table for table in tables if table.public)]
-    found["rows.max_difference"] = max(map(rows_apart, rows), default=None)
+    found["rows.max_difference"] = max(map(rows_apart, counted(tables)), default=None)
     for way in map(str, WAYS):
         known = learned(table for table in tables if way in table.divergence)
         parts = [table.divergence[way] for table in known]
@@ -85,6 +85,11 @@ def learned(tables: Iterable[TablePart]) -> list[TablePart]:
     """Tables that a fit learns; those of a few rows are left out, unless all are so small."""
     some = [table for table in tables if not table.public]
     return [table for table in some if table.source_rows >= FEW_ROWS] or some
+
+
+def counted(tables: Sequence[TablePart]) -> list[TablePart]:
+    """Tables whose numbers of rows are compared: the learned ones and the public ones."""
+    return [*learned(tables), *(table for table in tables if table.public)]
 
 
 def _values(tables: Iterable[TablePart]) -> dict[str, SummaryPart | None]:

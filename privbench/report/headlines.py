@@ -15,7 +15,7 @@ from privbench.metrics.qerror import QERROR
 from privbench.metrics.values import VALUES
 from privbench.metrics.work import RUNTIME, WORK
 from privbench.report.document import ComparisonDocument, GatePart
-from privbench.report.figures import learned, rows_apart
+from privbench.report.figures import counted, learned, rows_apart
 from privbench.report.parts import CLONE, SOURCE
 from privbench.report.templates import template
 from privbench.report.text import few, number, per_cent, percent
@@ -69,9 +69,16 @@ def _metric(
 
 def _qerror(document: ComparisonDocument) -> Headline:
     figures = document.figures
-    aside = f"95 % of the queries are within {number(figures['qerror.p95'])} ×"
+    asides = [(f"95 % within {number(figures['qerror.p95'])} ×", "qerror.p95")]
+    worst = max(document.queries, key=lambda query: query.qerror or 0)
+    if worst.qerror:
+        asides.append((f"worst: {worst.id}, {number(worst.qerror)} ×", "qerror.max"))
+    if empty := figures["qerror.clone_zero"]:
+        asides.append((f"{number(empty)} find nothing on the clone alone", "qerror.clone_zero"))
+    if limited := sum(query.limited for query in document.queries):
+        asides.append((f"{limited} end by LIMIT, which bounds both answers", ""))
     grade = QERROR.grade(figures.get(QERROR.headline))
-    return _metric(document, QERROR, "Q-error, median", grade, (aside, "qerror.p95"))
+    return _metric(document, QERROR, "Q-error, median", grade, *asides)
 
 
 def _runtime(document: ComparisonDocument) -> Headline:
@@ -133,7 +140,9 @@ def _values(document: ComparisonDocument) -> Headline:
     asides = []
     if worst:
         (error, kind, place), table = worst
-        asides.append((f"worst: {table} {place}: {kind.split('.')[1]} {number(error)}", ""))
+        asides.append(
+            (f"worst: {f'{table} {place}'.strip()}: {kind.split('.')[1]} {number(error)}", "")
+        )
     grade = VALUES.grade(document.figures[VALUES.headline])
     return _metric(document, VALUES, "Values, median column", grade, *asides)
 
@@ -196,14 +205,17 @@ def _rows(document: ComparisonDocument) -> Headline:
     if value is not None:
         grade = "good" if value <= 5 else "fair" if value <= 20 else "poor"
     total = sum(table.source_rows for table in document.tables)
-    worst = max(learned(document.tables), key=rows_apart, default=None)
+    worst = max(counted(document.tables), key=rows_apart, default=None)
     said = (f"{worst.name}; " if worst else "") + number(total)
+    source = sum(sum(table.source_bytes) for table in document.tables) / 1e6
+    clone = sum(sum(table.clone_bytes) for table in document.tables) / 1e6
+    on_disk = f"on disk {number(source)} MB, clone {number(clone)} MB"
     return Headline(
         "Row counts, worst table",
         per_cent(value),
         grade,
         "The largest difference between a table's number of rows in the clone and in the source.",
-        ((f"{said} rows in the source, {_tables(len(document.tables))}", ""),),
+        ((f"{said} rows in the source, {_tables(len(document.tables))}", ""), (on_disk, "")),
         "rows.max_difference",
     )
 
@@ -228,19 +240,21 @@ def markdown(document: ComparisonDocument) -> str:
 
 
 def summary(document: ComparisonDocument) -> display.Lines:
-    """A line for each headline (title, figure, grade, a further figure), then one for each gate.
+    """What failed: gates and queries without an answer; a line for each headline; then the rest.
 
-    It holds exact figures of the source: CONFIDENTIAL.
+    A headline has a title, a figure, a grade and further figures. It holds exact figures of the
+    source: CONFIDENTIAL.
     """
     found = [(line.title, line.value, line.grade or "", line.aside) for line in headlines(document)]
-    lines: list[str] = [*display.table(found, "1", indent=0)]
+    lines = [gate_line(gate) for gate in document.gates if gate.failed]
     lines += [
         f"{len(ids)} of {document.workload.queries} queries on the {side}: {reason}: {few(ids)}"
         for side, reason, ids in failed(document)
     ]
+    lines += display.table(found, "1", indent=0)
     workload = document.workload
     lines += left_out(workload.name, workload.refused, workload.changed)
-    lines += [gate_line(gate) for gate in document.gates]
+    lines += [gate_line(gate) for gate in document.gates if not gate.failed]
     return display.lines(*lines)
 
 

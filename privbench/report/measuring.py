@@ -10,7 +10,7 @@ import numpy as np
 from privbench.arrays import Floats
 from privbench.config import Config
 from privbench.metrics import integrity, values
-from privbench.metrics.columns import is_public
+from privbench.metrics.columns import CELLS, is_public
 from privbench.metrics.correlation import association, mean_difference
 from privbench.metrics.fanout import FanoutPart, fanout
 from privbench.metrics.fidelity import CodedColumn, TableFidelity, fidelity
@@ -33,8 +33,6 @@ from privbench.workload.replay import Tell, silent
 
 #: Most columns of a matrix; a wider one is no longer readable.
 _COLUMNS = 40
-#: Most cells of a column that the report shows; rarer values are joined in one.
-_CELLS = 40
 _NULL, _OTHERS = "NULL", "all others"
 
 
@@ -122,8 +120,12 @@ def measure(
     found.views = ViewsPart(fanouts=fanouts, correlations=_correlations(found.fidelity))
     found.tables = [
         _table(
-            table.key, is_public(config, table), rows[table.key], found.fidelity.get(table.key)
-        ).model_copy(update=contents.get(table.key, {}))
+            table.key,
+            is_public(config, table),
+            rows[table.key],
+            found.fidelity.get(table.key),
+            contents.get(table.key, {}),
+        )
         for table in schema
     ]
     return found
@@ -175,31 +177,41 @@ def _matrix(found: Floats) -> list[list[float | None]]:
 
 
 def _table(
-    name: str, public: bool, rows: tuple[int, int | None], found: TableFidelity | None
+    name: str,
+    public: bool,
+    rows: tuple[int, int | None],
+    found: TableFidelity | None,
+    contents: dict[str, Any],
 ) -> TablePart:
     """One table; ``found`` is None where it is not compared."""
+    histograms = contents.pop("histograms", {})
     return TablePart(
         name=name,
         public=public,
         source_rows=rows[0],
         clone_rows=rows[1],
         divergence={str(way): part for way, part in found.divergence.items()} if found else {},
-        columns=[_column(column) for column in found.columns] if found else [],
+        columns=[_column(column, histograms) for column in found.columns] if found else [],
         left_out=found.left_out if found else {},
         shares=found.shares if found else (1.0, 1.0),
+        **contents,
     )
 
 
-def _column(column: CodedColumn) -> ColumnPart:
+def _column(column: CodedColumn, histograms: Mapping[str, Mapping[str, Any]]) -> ColumnPart:
+    """Shares by cell; where there are many, those of the histogram."""
     real, clone = (side / max(int(side.sum()), 1) for side in column.counts())
     shown, labels = _shown(column, np.stack([real, clone]))
+    by_cell = {
+        "how": column.plan.how,
+        "labels": labels,
+        "real": shown[0].tolist(),
+        "clone": shown[1].tolist(),
+    }
     return ColumnPart(
         name=column.name,
-        how=column.plan.how,
-        labels=labels,
-        real=shown[0].tolist(),
-        clone=shown[1].tolist(),
         tvd=float(0.5 * np.abs(real - clone).sum()),
+        **histograms.get(column.name, by_cell),
     )
 
 
@@ -208,8 +220,8 @@ def _shown(column: CodedColumn, both: Floats) -> tuple[Floats, list[str]]:
     places = np.flatnonzero(both.sum(axis=0) > 0)
     values = places[places > 0]
     keep = values
-    if not column.plan.edges and len(values) > _CELLS:
-        largest = np.argsort(-both[:, values].sum(axis=0), kind="stable")[: _CELLS - 1]
+    if not column.plan.edges and len(values) > CELLS:
+        largest = np.argsort(-both[:, values].sum(axis=0), kind="stable")[: CELLS - 1]
         keep = np.sort(values[largest])
     rest = np.setdiff1d(values, keep)
     shares, names = [both[:, keep]], [column.labels[place - 1] for place in keep]

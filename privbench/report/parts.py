@@ -39,6 +39,7 @@ def _query(query: WorkloadQuery, result: QueryResult) -> QueryPart:
         weight=query.weight,
         tables=query.tables,
         joins=query.joins,
+        limited=query.limited,
         source=source,
         clone=clone,
         qerror=_qerror(source, clone),
@@ -86,6 +87,7 @@ def qerrors(found: list[QueryPart]) -> QErrorPart:
         [query.joins for query in answered],
         [query.weight for query in answered],
         ["LIKE '" in query.sql.upper() for query in answered],
+        [query.limited for query in answered],
     )
 
 

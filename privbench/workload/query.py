@@ -38,7 +38,7 @@ class WorkloadQuery:
 
         References to a WITH query are not counted.
         """
-        return _tables_and_joins(self.sql)[0]
+        return _facts(self.sql)[0]
 
     @property
     def joins(self) -> int | None:
@@ -47,7 +47,16 @@ class WorkloadQuery:
         >>> WorkloadQuery("q", "SELECT count(*) FROM a, b JOIN c USING (x) WHERE a.i = b.i").joins
         2
         """
-        return _tables_and_joins(self.sql)[1]
+        return _facts(self.sql)[1]
+
+    @property
+    def limited(self) -> bool:
+        """Whether LIMIT or FETCH FIRST bounds the number of rows that it answers with.
+
+        >>> WorkloadQuery("q", "SELECT i FROM a ORDER BY i LIMIT 9").limited
+        True
+        """
+        return _facts(self.sql)[2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,18 +130,20 @@ def conjuncts(condition: exp.Expr | None) -> Iterator[exp.Expr]:
 
 
 @lru_cache(maxsize=4096)
-def _tables_and_joins(sql: str) -> tuple[int | None, int | None]:
-    """Count the tables and joins of a statement.
+def _facts(sql: str) -> tuple[int | None, int | None, bool]:
+    """Number of tables and of joins of a statement, and whether LIMIT bounds its answer.
 
-    >>> _tables_and_joins("WITH w AS (SELECT * FROM a) SELECT * FROM w")
-    (1, 0)
+    >>> _facts("WITH w AS (SELECT * FROM a) SELECT * FROM w")
+    (1, 0, False)
     """
     tree = parse(sql)
     if tree is None:
-        return None, None
+        return None, None, False
     named = {cte.alias for cte in tree.find_all(exp.CTE)}
     tables = sum(
         bool(table.name) and (bool(table.db) or table.name not in named)
         for table in tree.find_all(exp.Table)
     )
-    return tables, len(list(tree.find_all(exp.Join)))
+    count = [type(part.unalias()) for part in getattr(tree, "selects", ())] == [exp.Count]
+    limited = tree.args.get("limit") is not None and not (count and not tree.args.get("group"))
+    return tables, len(list(tree.find_all(exp.Join))), limited

@@ -86,6 +86,10 @@ def test_values_and_rules_of_every_column_are_compared(items):
     assert note.errors["values.length"] == pytest.approx(0.693, abs=1e-3)
     assert (parts["gone"].source["NULL"], parts["gone"].errors["values.worst"]) == (1, 0)
     assert parts["id"].errors.keys() & {"values.mean", "values.sum", "values.range"} == set()
+    paid = parts["paid"]
+    assert (paid.source["mean"], paid.clone["mean"], paid.source["distinct"]) == (0.25, 0.125, 2)
+    assert paid.errors["values.mean"] == pytest.approx(0.125 / 0.433, abs=1e-3)
+    assert parts["tiny"].source["mean"] == 0  # its squares would be no floats
     price, total = parts["price"], parts["total"]
     assert price.errors["values.sum"] == pytest.approx(0.693, abs=0.01)
     assert price.errors["values.mean"] < 0.05 < total.errors["values.range"] + 0.05
@@ -105,6 +109,30 @@ def test_values_and_rules_of_every_column_are_compared(items):
     (values, *_, rows) = headlines(document)
     assert "worst: public.items" in values.aside
     assert rows.aside.startswith("public.items; 2,009 rows")
+
+
+def test_pictures_of_many_values_have_bins_of_equal_or_logarithmic_widths(items):
+    """Bins of equal mass are flat whatever the distribution."""
+    columns = {part.name: part for part in compare(*items, EMPTY).tables[1].columns}
+    assert (columns["begun"].how, columns["size"].how) == ("equal widths", "logarithmic widths")
+    # Up to 256 values are compared one by one, and up to 40 drawn so.
+    assert {columns[name].how for name in ("level", "price")} == {"equal widths"}
+    assert columns["amount"].how == "values"
+    assert columns["ancient"].labels[0].startswith("-167-")
+    for part in (columns["begun"], columns["size"]):
+        assert 10 < len(part.labels) == len(part.real) == len(part.clone) < 40
+        assert sum(part.real) == pytest.approx(1) == sum(part.clone)
+    day = np.datetime64("2024-01-01")
+    lows = [np.datetime64(label.split(" ")[0]) for label in columns["begun"].labels[:-1]]
+    assert {(low - day).astype(int) % 10 for low in lows} <= {*range(10)}
+    assert max(np.diff(lows)) - min(np.diff(lows)) <= np.timedelta64(1, "D")
+    lows = [float(label.split(" ")[0]) for label in columns["size"].labels[1:-1]]
+    assert np.diff(np.log(lows)) == pytest.approx(np.diff(np.log(lows)).mean(), rel=0.05)
+    # Half of the rows end the tail early.
+    assert columns["size"].clone[-5:] == [0] * 5
+    assert columns["size"].tvd > 0.4
+    flat = columns["size"].real
+    assert max(flat[1:-1]) < 2 * min(flat[1:-1])
 
 
 def test_weights_count_as_repeats():

@@ -91,12 +91,16 @@ def wrong(data: Any, page: Page) -> list[str]:
         if not any(form(at(data, place)) in text for form in (number, percent))
     ]  # fmt: skip
     known = printed(data) | {query["id"] for query in data["queries"]}
+    for query in data["queries"]:
+        known |= {seconds(query["weight"] * (query[side]["median"] or 0))
+                  for side in ("source", "clone")}  # fmt: skip
     for table in data["tables"]:
         if table["clone_rows"] is not None:
             known.add(difference(table["clone_rows"], table["source_rows"]))
         for part in table["values"]:
             sides = (*part["source"].values(), *part["clone"].values())
-            known |= {value for value in sides if isinstance(value, str)}
+            moments = {value[:16] for value in sides if isinstance(value, str)}
+            known |= {moment.replace("T00:00", "").replace("T", " ") for moment in moments}
     for part in data["views"]["correlations"]:
         for real, clone in zip(part["real"], part["clone"], strict=True):
             known |= {less(one, other) for one, other in zip(clone, real, strict=True)}

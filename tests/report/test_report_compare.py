@@ -74,8 +74,14 @@ def test_the_json_is_the_document_and_the_short_report_holds_stamp_and_figures(d
     assert "| public.loans | 2,000 | 1,900 |" in text
     assert len(text) < 4500
     lines = summary(document).splitlines()
-    assert lines[0].startswith("Q-error, median")
-    assert lines[-1] == "gate FAILED: fail if rows.max_difference > 1 (it is 5)"
+    # What failed comes first.
+    assert lines[0] == "gate FAILED: fail if rows.max_difference > 1 (it is 5)"
+    assert all("of 31 queries on the" in line for line in lines[1:4])
+    assert lines[4].startswith("Q-error, median")
+    assert "worst: " in lines[4]
+    assert "1 end by LIMIT, which bounds both answers" in lines[4]
+    assert lines[-1].startswith("gate passed: fail if qerror.p50 < 1")
+    assert "on disk" in lines[-3]
     late = "the statement was cancelled or passed its time-out (SQLSTATE 57014)"
     assert f"1 of 31 queries on the source: {late}: l30" in lines
     zero = "the server reported DivisionByZero (SQLSTATE 22012)"

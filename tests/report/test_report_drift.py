@@ -1,6 +1,7 @@
 """Work, drift, gates over queries, and the forms for machines, on a real comparison."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -94,6 +95,14 @@ def test_weights_are_counted(document):
     errors = [q.qerror or 0 for q in document.queries[:3]]
     assert document.qerror.weighted.mean == pytest.approx(np.average(errors, weights=[5, 3, 1]))
     assert document.figures["qerror.weighted.p50"] == errors[0]
+
+
+def test_the_page_lists_queries_by_calls_times_time(document, folder):
+    page = (folder / "clone" / "report.html").read_text().partition("Where the time goes: calls")[2]
+    shown = re.findall(r"<tr><th>(\w+)</th><td>(\d)</td>", page.partition("</table>")[0])
+    cost = {q.id: (q.weight * (q.source.median or 0), q.weight) for q in document.queries[:3]}
+    order = sorted(cost, key=lambda name: -cost[name][0])
+    assert shown == [(name, f"{cost[name][1]:g}") for name in order]
 
 
 def test_drift_is_the_ratio_to_the_baseline(document, itself):

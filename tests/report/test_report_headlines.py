@@ -66,6 +66,13 @@ def test_work_and_plans_are_told_in_text_and_small_tables_named(document):
     assert next(line for line in every if line.title.startswith("2-way KLD")).grade is None
 
 
+def test_the_worst_table_by_rows_may_be_a_public_one(document):
+    public = next(table for table in document.tables if table.public)
+    tables = [*document.tables, public.model_copy(update={"name": "p", "clone_rows": 0})]
+    (*_, rows) = headlines(document.model_copy(update={"tables": tables}))
+    assert rows.aside.startswith("p; ")
+
+
 @pytest.mark.parametrize(
     ("median", "same_plan", "grade"),
     [(0.0009, True, None), (0.0009, False, "poor"), (0.0011, True, "poor")],

@@ -93,11 +93,21 @@ def test_without_plotly_the_page_has_its_tables_and_says_how_to_get_charts(
 
 
 @pytest.mark.slow
-def test_a_browser_draws_every_chart_and_asks_for_nothing(browse, page, folder):
-    seen = browse(folder / "report.html", 'count(".chart")')
+@pytest.mark.parametrize("width", [400, 1400])
+def test_a_browser_draws_every_chart_and_asks_for_nothing(browse, document, folder, width):
+    seen = browse(folder / "report.html", 'count(".chart")', width)
     assert seen["wrong"] == seen["loaded"] == []
     assert seen["asked"] == ["/"]
     assert seen["drawn"] == seen["charts"] > 0
+    # The page does not scroll sideways; tables do, and say so. One click opens all folds,
+    # another sorts them.
+    assert (seen["width"], seen["over"]) == (width, 0)
+    assert (seen["wide"] > 8) == (width == 400)
+    assert seen["folds"] > 10
+    assert seen["closed"] == 0
+    text = (folder / "report.html").read_text().partition('id="values"')[2]
+    furthest = re.findall(r"<summary><h3>(.*?)</h3>", text)[: len(document.tables)]
+    assert seen["names"] == sorted(furthest) != furthest
 
 
 @pytest.mark.slow
@@ -122,8 +132,8 @@ def test_the_page_says_it_all(document, page):
     for needed in (
         worst.sql, "2,000", "1,900", "timed out", "SQLSTATE 22012", "public.loans", "13 of 13",
         "rows.max_difference > 1", "failed", "remark (more than 256", "noise floor", "work_mem",
-        document.source.version, "of about equal mass", "public.loans (reader) → public.readers",
-        "Seq Scan", "expected",
+        document.source.version, "bins of equal width", "public.loans (reader) → public.readers",
+        "Seq Scan", "expected", "Slowest queries",
     ):  # fmt: skip
         assert needed in words, needed
 

@@ -78,15 +78,15 @@ def _ticks(labels: Sequence[str]) -> list[Tick]:
         return []
     if len(labels) <= _LABELLED:
         width = WIDTH / len(labels)
-        room = max(3, int(width / 5))
+        room = max(3, int(width / 6))
         return [
             (round((i + 0.5) * width, 2), "middle", cut(label, room))
             for i, label in enumerate(labels)
         ]
-    ends = labels[0].partition(" – ")[0], labels[-1]
+    ends = labels[0].partition(" – ")[0], ", ".join(labels[-1 - (labels[-1] == "NULL") :])
     return [
         (0.0, "start", cut(ends[0].replace("T", " "), 26)),
-        (WIDTH, "end", cut(ends[1].replace("T", " "), 26)),
+        (WIDTH, "end", cut(ends[1].replace("T", " "), 28)),
     ]
 
 

@@ -1,6 +1,9 @@
 """Distributions of single columns."""
 
+from typing import Any
+
 from privbench.report.document import ColumnPart, ComparisonDocument
+from privbench.report.figures import learned
 from privbench.report.sections.bars import Bars, bars
 from privbench.report.text import percent
 
@@ -8,11 +11,7 @@ from privbench.report.text import percent
 COLUMNS = 300
 #: Tables that are unfolded when the page opens.
 UNFOLDED = 8
-_HOW = {
-    "values": "",
-    "public bins": "bins of equal width by the config",
-    "source quantiles": "bins of about equal mass in the source",
-}
+_HOW = {"equal widths": "bins of equal width", "logarithmic widths": "bins of logarithmic width"}
 
 
 def drawn(document: ComparisonDocument) -> frozenset[str]:
@@ -32,10 +31,12 @@ def values(document: ComparisonDocument) -> dict[str, object] | None:
     chosen = drawn(document)
     described = sum(bool(table.columns or table.left_out) for table in document.tables)
     tables = [
-        (i, table, [_chart(column) for column in table.columns])
+        (i, table, [_chart(*item) for item in sorted(enumerate(table.columns), key=_nearness)])
         for i, table in enumerate(document.tables)
         if table.name in chosen and (table.columns or table.left_out)
     ]
+    counting = learned(document.tables)
+    tables.sort(key=lambda item: (item[1] not in counting, *map(_nearness, item[2][:1]), 0.0))
     if not tables:
         return None
     return {
@@ -45,10 +46,14 @@ def values(document: ComparisonDocument) -> dict[str, object] | None:
     }
 
 
-def _chart(column: ColumnPart) -> tuple[ColumnPart, Bars, str]:
-    """Column, its bars, and how values became cells."""
+def _nearness(item: tuple[Any, ...]) -> float:
+    """A place and its column, sorted by this: those furthest apart come first."""
+    return -float(item[1].tvd)
+
+
+def _chart(place: int, column: ColumnPart) -> tuple[int, ColumnPart, Bars, str]:
+    """Place, column, its bars, and how values became cells."""
     top = max([*column.real, *column.clone, 1e-12])
     ends = percent(top), "0"
     drawn = bars(column.labels, column.real, column.clone, lambda share: share / top, ends)
-    note = f"{len(column.labels)} {_HOW[column.how]}" if _HOW[column.how] else ""
-    return column, drawn, note
+    return place, column, drawn, _HOW.get(column.how, "")

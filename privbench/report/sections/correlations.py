@@ -31,11 +31,10 @@ def values(document: ComparisonDocument) -> dict[str, object] | None:
     chosen = drawn(document)
     if not any(part.table in chosen for part in parts):
         return None
+    furthest = sorted(enumerate(parts), key=lambda item: -(item[1].mean_difference or 0))
     return {
         "tables": [
-            (i, part, _grids(part), _gaps(part))
-            for i, part in enumerate(parts)
-            if part.table in chosen
+            (i, part, _grids(part), _gaps(part)) for i, part in furthest if part.table in chosen
         ],
         "side": SIDE,
         "margin": LABELS,

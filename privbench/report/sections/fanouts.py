@@ -13,9 +13,8 @@ KEYS = 150
 
 
 def drawn(document: ComparisonDocument) -> list[tuple[int, FanoutPart]]:
-    """The keys that are drawn, with their places: as many as fit of those that differ most."""
-    found = enumerate(document.views.fanouts)
-    return sorted(sorted(found, key=lambda item: -item[1].tvd)[:KEYS], key=lambda item: item[0])
+    """The keys that are drawn, with their places: as many as fit, those that differ most first."""
+    return sorted(enumerate(document.views.fanouts), key=lambda item: -item[1].tvd)[:KEYS]
 
 
 def values(document: ComparisonDocument) -> dict[str, object] | None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from privbench.metrics.fidelity import FEW_ROWS
 from privbench.report.document import ComparisonDocument, QueryPart
+from privbench.report.figures import learned
 from privbench.report.text import number
 
 #: Most queries and worst queries that are listed: a page has to open fast.
@@ -48,9 +49,11 @@ def _why(query: QueryPart, document: ComparisonDocument) -> list[str]:
 
 
 def values(document: ComparisonDocument) -> dict[str, object]:
-    """Tables, those that differ most first."""
+    """Tables, those that count in figures first, and of these those that differ most."""
     there = [table for table in document.tables if table.clone_rows is not None]
-    return {"tables": sorted(there, key=lambda table: table.worst, reverse=True)}
+    counting = learned(there)
+    order = sorted(there, key=lambda table: (table in counting, table.worst), reverse=True)
+    return {"tables": order, "counting": counting}
 
 
 def integrity(document: ComparisonDocument) -> dict[str, object] | None:

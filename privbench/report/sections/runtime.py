@@ -17,6 +17,8 @@ from privbench.report.sections.charts import (
 from privbench.report.text import joins as in_words
 
 _WORK_COLOUR = "#009E73"
+#: Queries that are listed.
+_SLOWEST = 10
 
 
 def values(document: ComparisonDocument) -> dict[str, object] | None:
@@ -30,7 +32,14 @@ def values(document: ComparisonDocument) -> dict[str, object] | None:
         joins.append((in_words(name), part))
         if name in floors:
             joins.append(("↳ noise floor", floors[name]))
-    return {"chart": _scatter(timed), "curves": _curves(timed), "joins": joins}
+    slowest = sorted(timed, key=lambda query: -query.weight * (query.source.median or 0))
+    return {
+        "chart": _scatter(timed),
+        "curves": _curves(timed),
+        "joins": joins,
+        "slowest": slowest[:_SLOWEST],
+        "weighted": len({query.weight for query in timed}) > 1,
+    }
 
 
 def _scatter(timed: list[QueryPart]) -> Markup:
