@@ -31,9 +31,7 @@ from privbench.privacy.spec import PART
 from privbench.rules.facts import type_with_rules
 from privbench.schema import Column, ColumnType
 
-#: Codes of one attribute, as a synthesizer returns them: shape (rows,), any integer dtype.
-AnyCodes = NDArray[np.integer[Any]]
-CodeMap = Mapping[str, AnyCodes]
+CodeMap = Mapping[str, NDArray[np.integer[Any]]]
 
 
 #: The greatest number of decimals that is distinguished; the code of numbers with more decimals;
@@ -360,7 +358,7 @@ def attribute(column: str, part: str) -> str:
     return f"{column}{PART}{part}"
 
 
-def null_mask(codes: AnyCodes, domain: Domain) -> Mask:
+def null_mask(codes: NDArray[np.integer[Any]], domain: Domain) -> Mask:
     """A mask of the NULL rows."""
     if domain.null_code is None:
         return np.zeros(len(codes), dtype=np.bool_)

@@ -12,13 +12,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from psycopg import sql
 
-from privbench.arrays import Floats, Mask, Rng
+from privbench.arrays import Floats, Ints, Mask, Rng
 from privbench.encoding.mixtures import MixedScale
 from privbench.encoding.scale import (
     LINEAR,
     Lattice,
     Multiples,
-    Points,
     Scale,
     Spacing,
     int64_points,
@@ -118,11 +117,11 @@ class _Weekly(Multiples):
     law: tuple[float, ...] = (1.0,) * 7
     day: int = 1  # grid points per day
 
-    def mass(self, lows: Points, highs: Points) -> Floats:
+    def mass(self, lows: Ints, highs: Ints) -> Floats:
         (first, begun), (last, ended) = self._places(lows), self._places(highs)
         return np.asarray((last - first) * float(len(self.law)) + ended - begun) * self._each
 
-    def draw(self, lows: Points, highs: Points, rng: Rng) -> Points:
+    def draw(self, lows: Ints, highs: Ints, rng: Rng) -> Ints:
         """By the inverse of the distribution: first a part of a week, then a multiple in it."""
         week, begun = self._places(lows)
         sums, law = self._sums, np.array(self.law)
@@ -150,7 +149,7 @@ class _Weekly(Multiples):
     def _sums(self) -> Floats:
         return np.append(0.0, np.cumsum(self.law))
 
-    def _places(self, points: Points) -> tuple[Points, Floats]:
+    def _places(self, points: Ints) -> tuple[Ints, Floats]:
         """The week of the first multiple not below each point; weights of the week before it."""
         week, number = np.divmod(self.count(points) - self._monday, len(self.law) * self._each)
         part, inside = np.divmod(number, self._each)
@@ -164,7 +163,7 @@ class _TimedScale(MixedScale):
     def chances(self) -> tuple[tuple[float, ...], ...]:
         return _chances(replace(self, multiple=None, law=()))
 
-    def steps_of(self, points: Points) -> Points:
+    def steps_of(self, points: Ints) -> Ints:
         result = points.copy()
         left = np.flatnonzero((points > NEG_INF) & (points < POS_INF))
         last = len(self.steps) - 1
@@ -243,7 +242,7 @@ class _Calendar(_TimedScale):
         """Weekdays, and of timestamps also hours of the day."""
         return {"weekday": 7} if self.per_day == 1 else {"weekday": 7, "hour": 24}
 
-    def cycle_of(self, name: str, points: Points) -> Points:
+    def cycle_of(self, name: str, points: Ints) -> Ints:
         result = points.copy()
         finite = (points > NEG_INF) & (points < POS_INF)
         day, within = np.divmod(points[finite], self.per_day)
@@ -265,12 +264,12 @@ class _Calendar(_TimedScale):
     def chances(self) -> tuple[tuple[float, ...], ...]:
         return _chances(replace(self, multiple=None, law=(), cycle_laws=()))
 
-    def _weight(self, step: Lattice, lows: Points, highs: Points) -> Floats:
+    def _weight(self, step: Lattice, lows: Ints, highs: Ints) -> Floats:
         if isinstance(step, _Weekly):
             return step.mass(lows, highs)
         return super()._weight(step, lows, highs)
 
-    def _draw(self, step: Lattice, lows: Points, highs: Points, rng: Rng) -> Points:
+    def _draw(self, step: Lattice, lows: Ints, highs: Ints, rng: Rng) -> Ints:
         if isinstance(step, _Weekly):
             return step.draw(lows, highs, rng)
         return super()._draw(step, lows, highs, rng)
@@ -336,10 +335,10 @@ class _Calendar(_TimedScale):
     def _point(self, identifier: sql.Composable) -> sql.Composable:
         """The grid point of a finite value within the limits."""
 
-    def read(self, array: pa.Array) -> Points:
+    def read(self, array: pa.Array) -> Ints:
         return int64_points(array, (NEG_INF, POS_INF))
 
-    def candidates(self) -> Points:
+    def candidates(self) -> Ints:
         """Points every 4 weeks in 1990 to 2040, quarter in 1900 to 2100, then decade or century."""
         runs = [
             ("1900-01-01", "1990-01-01", 91),
@@ -350,16 +349,16 @@ class _Calendar(_TimedScale):
         close = [np.arange(days(first), days(end), step) for first, end, step in runs]
         return self._on_days(np.concatenate([*close, np.arange(_FIRST_DAY, _LAST_DAY, 36525)]))
 
-    def coarser(self) -> tuple[Points, ...]:
+    def coarser(self) -> tuple[Ints, ...]:
         """Candidates every 5 years in 1950 to 2050, 10 years in 1900 to 2100, else 100 years."""
         years = [*range(1, 2500, 100), *range(1900, 2100, 10), *range(1950, 2050, 5), 3000, 5000]
         return (self._on_days(np.array([days(f"{year:04}-01-01") for year in years])),)
 
-    def _on_days(self, numbers: Points) -> Points:
+    def _on_days(self, numbers: Ints) -> Ints:
         points = np.unique(np.concatenate([numbers * self.per_day, self.limits]))
         return points.astype(np.int64)
 
-    def build(self, points: Points, marks: Mapping[str, Mask]) -> pa.Array:
+    def build(self, points: Ints, marks: Mapping[str, Mask]) -> pa.Array:
         """Typed dates or timestamps; text where the column can hold infinities."""
         null = marked(marks, "null", len(points))
         typed = integer_array(points, null, self._storage).cast(self._arrow)
@@ -372,7 +371,7 @@ class _Calendar(_TimedScale):
                 text = pc.if_else(mask, word, text)
         return text
 
-    def points_of(self, array: pa.Array) -> Points:
+    def points_of(self, array: pa.Array) -> Ints:
         if not pa.types.is_string(array.type):
             return int64_points(array.cast(self._storage).cast(pa.int64()))
         low, high = pc.equal(array, "-infinity"), pc.equal(array, "infinity")
@@ -550,21 +549,21 @@ class TimeScale(Clock):
             return sorted({lo, hi, *range(-(-lo // quarter) * quarter, hi, quarter)})
         return super().edges(lo, hi, spacing)
 
-    def build(self, points: Points, marks: Mapping[str, Mask]) -> pa.Array:
+    def build(self, points: Ints, marks: Mapping[str, Mask]) -> pa.Array:
         null = marked(marks, "null", len(points))
         typed = integer_array(points, null, pa.int64()).cast(pa.time64("us"))
         if not self.zoned:
             return typed
         return pc.binary_join_element_wise(typed.cast(pa.string()), "+00", "")
 
-    def points_of(self, array: pa.Array) -> Points:
+    def points_of(self, array: pa.Array) -> Ints:
         if pa.types.is_string(array.type):
             clock = pc.replace_substring(array, "+00", "")
             moment = pc.binary_join_element_wise("1970-01-01", clock, " ")
             array = moment.cast(pa.timestamp("us"))
         return int64_points(array.cast(pa.int64()))
 
-    def candidates(self) -> Points:
+    def candidates(self) -> Ints:
         """Every quarter of an hour (never needed: the range is public)."""
         return np.append(np.arange(0, _DAY, _DAY // 96), _DAY - 1).astype(np.int64)
 
@@ -606,17 +605,17 @@ class IntervalScale(Scale):
         lo, hi = self.limits
         return min(max(interval_seconds(text), lo), hi)
 
-    def build(self, points: Points, marks: Mapping[str, Mask]) -> pa.Array:
+    def build(self, points: Ints, marks: Mapping[str, Mask]) -> pa.Array:
         null = marked(marks, "null", len(points))
         whole = points // _UNITS[self.unit_name]
         text = integer_array(whole, null, pa.int64()).cast(pa.string())
         return pc.binary_join_element_wise(text, self.unit_name + "s", " ")
 
-    def points_of(self, array: pa.Array) -> Points:
+    def points_of(self, array: pa.Array) -> Ints:
         number = pc.replace_substring(array, f" {self.unit_name}s", "").cast(pa.int64())
         return int64_points(pc.multiply(number, _UNITS[self.unit_name]))
 
-    def candidates(self) -> Points:
+    def candidates(self) -> Ints:
         """Four points an octave from one second up, and whole days."""
         lo, hi = self.limits
         whole = [sign * 86400 * i for sign in (-1, 1) for i in range(1, 367)]

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from psycopg import sql
 
-from privbench.arrays import Rng
+from privbench.arrays import Ints, Rng
 from privbench.domain import Domain, Known
 from privbench.encoding.base import (
     DEFAULT_DECIMALS,
@@ -33,7 +33,6 @@ from privbench.encoding.scale import (
     GREATEST,
     LINEAR,
     UNIT_STEPS,
-    Points,
     Scale,
     Spacing,
     log_grid,
@@ -114,7 +113,7 @@ class OrderedCodec(Codec):
         cells = EdgesRecoding(tuple(edges), kept, self.nullable, (0, len(edges) - 1))
         return replace(self, recoding=replace(cells, since=base.column), law=(), cycles=())
 
-    def cells(self) -> tuple[Points, Points]:
+    def cells(self) -> tuple[Ints, Ints]:
         """First point, and one past the last, of every code's cell; arbitrary for NULL and NaN."""
         domain, edges = self.recoding.domain, self.recoding.edges
         lows = np.full(domain.size, edges[0], np.int64)
@@ -257,7 +256,7 @@ class OrderedReader(ColumnReader):
         other = suggested_range(title)
         return is_moment(title) and not (other is not None and other[2])
 
-    def _within(self, points: Points, *more: int) -> Points:
+    def _within(self, points: Ints, *more: int) -> Ints:
         """The ends of the public range and the given points that lie within it, ascending."""
         lo, hi = self.range.lo, self.range.hi
         every = np.concatenate([points, [lo, hi, *more]])

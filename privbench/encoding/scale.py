@@ -21,9 +21,6 @@ from privbench.arrays import Floats, Ints, Mask, Rng
 from privbench.privacy.recoding import NEG_INF, NULL, POS_INF
 from privbench.schema import ColumnType
 
-#: Grid points, int64.
-Points = Ints
-
 #: Least and greatest grid point that is not a sentinel.
 LEAST, GREATEST = NEG_INF + 1, POS_INF - 1
 _WIDE = Context(prec=400)
@@ -121,7 +118,7 @@ class Scale(ABC):
     def select(self, identifier: sql.Composable) -> sql.Composable:
         """The SQL expression (int8 or float8) from which `read` makes grid points."""
 
-    def read(self, array: pa.Array) -> Points:
+    def read(self, array: pa.Array) -> Ints:
         """Grid points and sentinels of a selected batch, shape (rows,)."""
         return int64_points(array)
 
@@ -133,18 +130,18 @@ class Scale(ABC):
         """
 
     @abstractmethod
-    def build(self, points: Points, marks: Mapping[str, Mask]) -> pa.Array:
+    def build(self, points: Ints, marks: Mapping[str, Mask]) -> pa.Array:
         """Values at grid points within the limits.
 
         Marks say which rows are ``null``, ``nan``, ``-inf`` or ``inf``.
         """
 
     @abstractmethod
-    def points_of(self, array: pa.Array) -> Points:
+    def points_of(self, array: pa.Array) -> Ints:
         """Grid points and sentinels of an array that `build` made."""
 
     @abstractmethod
-    def candidates(self) -> Points:
+    def candidates(self) -> Ints:
         """Public ascending grid points for the release of bounds, at most about 2,000."""
 
     @property
@@ -152,21 +149,21 @@ class Scale(ABC):
         """Dates that values may be written as, by the step that stands for them."""
         return {}
 
-    def moments(self) -> Points:
+    def moments(self) -> Ints:
         """Further points for the release of bounds, where moments may be written as numbers."""
         return np.empty(0, np.int64)
 
-    def coarser(self) -> tuple[Points, ...]:
+    def coarser(self) -> tuple[Ints, ...]:
         """Sets like `candidates` with ever fewer points, for columns with few rows."""
         if not self.octaves:
             return ()
         return tuple(log_grid(*self.limits, per_octave=step, near=step) for step in (2, 1))
 
-    def draw(self, lows: Points, highs: Points, rng: Rng) -> Points:
+    def draw(self, lows: Ints, highs: Ints, rng: Rng) -> Ints:
         """One grid point in every cell ``[low, high)``, uniform over its steps."""
         return rng.integers(lows, highs, dtype=np.int64)
 
-    def mass(self, low: Points, high: Points, lows: Points, highs: Points) -> Floats:
+    def mass(self, low: Ints, high: Ints, lows: Ints, highs: Ints) -> Floats:
         """For each cell ``[lows, highs)``, the mass of its values that lie in ``[low, high)``."""
         return counted(np.full(len(lows), self.step), low, high, lows, highs)
 
@@ -189,11 +186,11 @@ class Scale(ABC):
         """The same grid for multiples of one of the `step_choices`, or of steps by their shares."""
         raise ValueError("values of this type have no step to release")
 
-    def steps_of(self, points: Points) -> Points:
+    def steps_of(self, points: Ints) -> Ints:
         """The coarsest step that each value is a multiple of, `ZERO` for 0; sentinels stay."""
         raise ValueError("values of this type have no step to release")
 
-    def cycle_of(self, name: str, points: Points) -> Points:
+    def cycle_of(self, name: str, points: Ints) -> Ints:
         """The place of every value in one of the `cycles`, from 0 on; sentinels stay."""
         raise ValueError("values of this type have no cycles")
 
@@ -315,13 +312,13 @@ class WrittenDates:
         inside = np.clip(numbers, 0, len(dates) - 1)
         return dates[inside] + (numbers - inside)
 
-    def years(self) -> Points:
+    def years(self) -> Ints:
         """Where each year from 1900 to 2049 begins, and where no date of it follows."""
         ends = [101, 1232] if self.digits == 8 else [1, 13]
         years = np.arange(1900, 2050)[:, None] * 10 ** (self.digits - 4)
         return np.asarray(years + ends, np.int64).reshape(-1)
 
-    def holds(self, lows: Points, highs: Points) -> Mask:
+    def holds(self, lows: Ints, highs: Ints) -> Mask:
         """Whether cells ``[low, high)`` are such years, or parts of them, that hold dates."""
         first, end, *_, last = self.years()
         close = (lows >= first) & (highs <= last) & (highs - lows <= end - first)
@@ -329,7 +326,7 @@ class WrittenDates:
 
 
 @lru_cache
-def _written(digits: int) -> Points:
+def _written(digits: int) -> Ints:
     """The dates or months of four centuries, ascending; they are few enough for a table."""
     unit = "D" if digits == 8 else "M"
     texts = np.datetime_as_string(np.arange("1800-01", "2200-01", dtype=f"datetime64[{unit}]"))
@@ -397,7 +394,7 @@ def _growing(width: int, factor: float, cells: int, each: int) -> list[int]:
 
 
 @lru_cache(maxsize=256)
-def log_grid(lo: int, hi: int, per_octave: int = 4, near: int = 64) -> Points:
+def log_grid(lo: int, hi: int, per_octave: int = 4, near: int = 64) -> Ints:
     """Ascending points ``0, ±1 … ±near`` and ``±2^(k/per_octave)``, within ``[lo, hi]``."""
     first = max(near.bit_length() - 1, 0) * per_octave
     grown = [round(2 ** (k / per_octave)) for k in range(first, 63 * per_octave)]
@@ -410,7 +407,7 @@ def log_grid(lo: int, hi: int, per_octave: int = 4, near: int = 64) -> Points:
     return result
 
 
-def int64_points(array: pa.Array, sentinels: Iterable[int] = ()) -> Points:
+def int64_points(array: pa.Array, sentinels: Iterable[int] = ()) -> Ints:
     """Grid points of an int64 Arrow array; NULL becomes its sentinel.
 
     A value that collides with a sentinel moves to the nearest point that is none, except for
@@ -426,7 +423,7 @@ def int64_points(array: pa.Array, sentinels: Iterable[int] = ()) -> Points:
     return points
 
 
-def integer_array(points: Points, null: Mask, type_: pa.DataType) -> pa.Array:
+def integer_array(points: Ints, null: Mask, type_: pa.DataType) -> pa.Array:
     """An Arrow array of an integer-like type with NULLs."""
     storage = pa.array(points, mask=null if null.any() else None)
     return storage if type_ == pa.int64() else storage.cast(type_)
@@ -446,7 +443,7 @@ def grid_number(text: str, step: int, limits: tuple[int, int], *, up: bool = Fal
     return min(max(nearest, limits[0]), limits[1])
 
 
-def counted(steps: Points, low: Points, high: Points, lows: Points, highs: Points) -> Floats:
+def counted(steps: Ints, low: Ints, high: Ints, lows: Ints, highs: Ints) -> Floats:
     """The number of multiples of a step in ``[low, high)``.
 
     Where the cell ``[lows, highs)`` holds no multiple of the step, the step is 1.

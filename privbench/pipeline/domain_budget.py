@@ -92,10 +92,6 @@ class Item:
     error: Callable[[Floats], Floats]  # expected errors at given standard deviations of the noise
 
 
-#: By item, the need that a question settles, and the question.
-Questions = dict[str, list[tuple[Need | None, Question]]]
-
-
 @dataclass(frozen=True)
 class Rounds:
     """The questions of every round, for `fit` and `plan` alike."""
@@ -185,7 +181,9 @@ class Rounds:
             found[name] = Measurement(query, amount, f"ranked counts {table}.{need.source}")
         return found
 
-    def last(self, sizes: Mapping[str, Size], laws: Mapping[str, Law]) -> Questions:
+    def last(
+        self, sizes: Mapping[str, Size], laws: Mapping[str, Law]
+    ) -> dict[str, list[tuple[Need | None, Question]]]:
         """Measurements of lists, ranges, parts and second totals that are worth their budget.
 
         `laws` are those of the columns whose lists are considered, by item.
@@ -199,7 +197,7 @@ class Rounds:
         given = shares(self._items(sizes, laws), rest, self.noise, self._prices(sizes))
         lists = self.plan.lists
         deltas = self.deltas(lists[name][0] for name in given if name in lists)
-        found: Questions = {}
+        found: dict[str, list[tuple[Need | None, Question]]] = {}
         for table, column, need in self.plan.needs():
             name = item_of(table, need)
             if name not in given:

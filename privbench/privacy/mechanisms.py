@@ -18,14 +18,15 @@ from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from opendp import domains, measurements, measures, metrics, mod
 
+from privbench.arrays import Ints
 from privbench.errors import PrivacyRefusal
-from privbench.privacy.events import Accounting, LossKind, MechanismName
-from privbench.privacy.query import Integers, Sensitivity
+from privbench.privacy.events import Accounting, MechanismName
+from privbench.privacy.query import Sensitivity
 from privbench.threads import spread
 
 mod.enable_features("contrib")
@@ -56,7 +57,7 @@ class Mechanism(ABC):
     """A family of mechanisms under one accounting; an instance is its name and measure of loss."""
 
     name: MechanismName
-    loss: LossKind
+    loss: Literal["epsilon", "rho"]
 
     @abstractmethod
     def measurement(self, scale: float, threshold: int | None = None) -> Any:
@@ -171,7 +172,7 @@ class VectorMechanism(Mechanism):
         law = np.exp(-(reach**2) / (2.0 * scale**2))
         return math.sqrt(float((law * reach**2).sum() / law.sum()))
 
-    def draw(self, exact: Integers, scale: float, threshold: int | None = None) -> Integers:
+    def draw(self, exact: Ints, scale: float, threshold: int | None = None) -> Ints:
         """The statistic plus noise, same shape.
 
         Noise is independent over cells, so drawing it in chunks is the same mechanism as drawing
@@ -213,7 +214,7 @@ class SelectionMechanism(Mechanism):
         """Linf."""
         return sensitivity.linf
 
-    def draw(self, exact: Integers, scale: float, threshold: int | None = None) -> int:
+    def draw(self, exact: Ints, scale: float, threshold: int | None = None) -> int:
         """An index into the scores."""
         return int(_kept(self, scale, None)(clamp(exact)))
 
@@ -332,7 +333,7 @@ MECHANISMS: dict[MechanismName, Mechanism] = {
 }
 
 
-def clamp(values: Integers) -> Integers:
+def clamp(values: Ints) -> Ints:
     """The values limited to ±2⁶¹; 1-Lipschitz in every norm."""
     return np.clip(values, -CLAMP, CLAMP).astype(np.int64, casting="same_kind", copy=False)
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privbench.arrays import Ints
 from privbench.privacy.mechanisms import Mechanism, Method, SelectionMechanism, clamp
-from privbench.privacy.query import Integers
 from privbench.rng import generator
 
 
@@ -63,7 +63,7 @@ class SeededNoise(NoiseSource):
         noisy = {name: exact[name] + more for name, more in zip(sorted(exact), extra, strict=True)}
         return {name: count for name, count in noisy.items() if count >= method.threshold}
 
-    def _noise(self, mechanism: Mechanism, size: int, scale: float, stream: str) -> Integers:
+    def _noise(self, mechanism: Mechanism, size: int, scale: float, stream: str) -> Ints:
         """Discrete Laplace or Gaussian noise, from a seeded generator.
 
         From scale 32 on, rounded Gaussian noise stands for the discrete Gaussian.

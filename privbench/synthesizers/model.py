@@ -17,9 +17,6 @@ from privbench.learning.graphical.table_model import AttributeModel, TableModel
 from privbench.learning.synthetic import SyntheticDatabase
 from privbench.privacy import KeySpec
 
-#: Reads the model of a table's attributes from what its `to_state` gave.
-AttributeReader = Callable[[Any, Mapping[str, NDArray[Any]]], AttributeModel]
-
 
 @dataclass(frozen=True)
 class DatabaseModel:
@@ -95,7 +92,10 @@ class DatabaseModel:
 
     @classmethod
     def from_state(
-        cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], read: AttributeReader
+        cls,
+        header: Mapping[str, Any],
+        arrays: Mapping[str, NDArray[Any]],
+        read: Callable[[Any, Mapping[str, NDArray[Any]]], AttributeModel],
     ) -> Self:
         """The model that `to_state` wrote; ``read`` reads the models of attributes."""
         laws: dict[str, TableLaw] = {}
@@ -113,7 +113,10 @@ class DatabaseModel:
 
 
 def _law(
-    state: Mapping[str, Any], index: int, arrays: Mapping[str, NDArray[Any]], read: AttributeReader
+    state: Mapping[str, Any],
+    index: int,
+    arrays: Mapping[str, NDArray[Any]],
+    read: Callable[[Any, Mapping[str, NDArray[Any]]], AttributeModel],
 ) -> TableLaw:
     rows, free, lost = (float(state.get(part, 0.0)) for part in ("rows", "free", "lost"))
     names = [str(name) for name in state["columns"]]

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from privbench.arrays import Ints
 from privbench.config import Config, CountingConfig, LedgerConfig
 from privbench.errors import PrivbenchError
 from privbench.pipeline.fit import STAGES, Draft, begin, finish
@@ -30,7 +31,6 @@ from privbench.pipeline.progress import Reporter
 from privbench.privacy import NoiseSource, OpenDPNoise, Session
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.mechanisms import Mechanism, Method
-from privbench.privacy.query import Integers
 from privbench.privacy.session import TraceStep
 from privbench_lab.neighbours.stability import Statistic
 
@@ -47,10 +47,10 @@ class Call:
     """
 
     mechanism: Mechanism
-    exact: Integers | dict[str, int]
+    exact: Ints | dict[str, int]
     scale: float
     threshold: int | None = None
-    drawn: Integers | int | dict[str, int] = 0
+    drawn: Ints | int | dict[str, int] = 0
 
     def asks(self, other: Call) -> bool:
         """Whether two calls have equal public arguments; the number of labels is not public."""

@@ -38,9 +38,6 @@ ROWS = 2**12
 #: Least eigenvalue of a matrix of correlations.
 LEAST = 0.02
 
-#: Clips of two degrees.
-Clips = tuple[int, int]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JointDegrees:
@@ -147,7 +144,7 @@ class DegreePair:
     one: DegreeLaw
     other: DegreeLaw
 
-    def clips(self, noise: Callable[[Clips], float]) -> Clips:
+    def clips(self, noise: Callable[[tuple[int, int]], float]) -> tuple[int, int]:
         """Clips of least error of log Σ d₁·d₂, given the moment's noise as a share of the parents.
 
         A larger clip leaves less to the copula and has more noise.
@@ -165,7 +162,7 @@ class DegreePair:
         ]
         return options[int(np.argmin(errors))]
 
-    def moments(self, clips: Clips, presence: float | None = None) -> Floats:
+    def moments(self, clips: tuple[int, int], presence: float | None = None) -> Floats:
         """The moment as a share of the parents, at every correlation in `GRID`.
 
         The correlation of presences is the same, or else ``presence``.
@@ -173,7 +170,9 @@ class DegreePair:
         each = [(rho, rho if presence is None else presence) for rho in np.tanh(GRID)]
         return self._means([clips], each)[:, 0] / (clips[0] * clips[1])
 
-    def joined(self, noisy: Floats, clips: Clips, sd: float, law: Noise) -> tuple[float, float]:
+    def joined(
+        self, noisy: Floats, clips: tuple[int, int], sd: float, law: Noise
+    ) -> tuple[float, float]:
         """The correlations of sizes and of presences, from the moments at 1 × 1 and ``clips``."""
         there, size = noisy.tolist()
         both = self.moments((1, 1))

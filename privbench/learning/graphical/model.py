@@ -43,9 +43,6 @@ CALIBRATED = 1.5
 #: Steps in which numbers of children are scaled to a sum, before the rest is dealt out.
 _STEPS = 8
 
-#: A generator for each purpose.
-Stream = Callable[..., Rng]
-
 
 @dataclass(frozen=True, slots=True)
 class TableLaw:
@@ -74,7 +71,7 @@ class Population:
 
     keys: Mapping[str, Sequence[KeySpec]]
     scale: float  # factor on the number of units
-    stream: Stream  # a generator for each purpose
+    stream: Callable[..., Rng]  # a generator for each purpose
     # Per table, cells of its own columns by name, in their order; filled as rows are drawn.
     codes: dict[str, Mapping[str, Codes]] = field(default_factory=dict)
     # Per owned table, the row index of every row's owner; `NULL` or ⊥ for rows without one, the
@@ -247,7 +244,7 @@ def _require_room(rows: int) -> None:
 
 
 def populate(
-    laws: Mapping[str, TableLaw], scale: float, stream: Stream, *, clone: bool = False
+    laws: Mapping[str, TableLaw], scale: float, stream: Callable[..., Rng], *, clone: bool = False
 ) -> Population:
     """Rows of all tables, before references; see `sample`.
 

@@ -26,7 +26,7 @@ from privbench.privacy.queries.counting import (
     joint,
     marginals,
 )
-from privbench.privacy.query import GRID, Integers, PublicArray, RawQuery, Sensitivity, TableQuery
+from privbench.privacy.query import GRID, PublicArray, RawQuery, Sensitivity, TableQuery
 from privbench.privacy.recoding import NEG_INF, POS_INF
 from privbench.privacy.spec import DatabaseSpec
 from privbench.privacy.units import single
@@ -75,7 +75,7 @@ class Histogram(OverAxes, RowQuery):
     def moved(self) -> list[Moved]:
         return [(self.region, 1.0, 1.0)]
 
-    def evaluate(self, data: PrivateDatabase) -> Integers:
+    def evaluate(self, data: PrivateDatabase) -> Ints:
         whole = tuple(range(len(self.axes)))
         (found,) = marginals(data, Marginals(self.source, self.axes, (whole,), self.region))
         return found
@@ -109,7 +109,7 @@ class OrderTest(RowQuery):
     def moved(self) -> list[Moved]:
         return [(None, 1.0, 1.0)]
 
-    def evaluate(self, data: PrivateDatabase) -> Integers:
+    def evaluate(self, data: PrivateDatabase) -> Ints:
         broken, known = np.zeros((2, data._rows(self.source)), np.bool_)
         for pair in self.pairs:
             low, high = (data._points(self.source, name) for name in pair)
@@ -153,7 +153,7 @@ class GridHistogram(RawQuery):
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
         return claim(spec, self.source, adds=True)
 
-    def evaluate(self, data: PrivateDatabase) -> Integers:
+    def evaluate(self, data: PrivateDatabase) -> Ints:
         values, weights = (
             data._points(self.source, self.attribute),
             data._units.weights(self.source),
@@ -206,7 +206,7 @@ class Total(TableQuery):
         clip = 0 if public else self._clip(spec)
         return Sensitivity(clip, float(clip), clip)
 
-    def evaluate(self, data: PrivateDatabase) -> Integers:
+    def evaluate(self, data: PrivateDatabase) -> Ints:
         if data.spec.tables[self.source].own is None:
             return np.array([data._rows(self.source)], dtype=np.int64)
         _, sizes = data._units.members(self.source)
@@ -247,7 +247,7 @@ class NormedHistogram(OverAxes):
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
         return _claim(spec, math.prod(self.shape))
 
-    def evaluate(self, data: PrivateDatabase) -> Integers:
+    def evaluate(self, data: PrivateDatabase) -> Ints:
         reads = [axis.read(data, self.source) for axis in self.axes]
 
         def cells_of(rows: Ints) -> Ints:
@@ -273,7 +273,7 @@ class NormedGridHistogram(GridHistogram):
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
         return _claim(spec, *self.shape)
 
-    def evaluate(self, data: PrivateDatabase) -> Integers:
+    def evaluate(self, data: PrivateDatabase) -> Ints:
         values = data._points(self.source, self.attribute)
 
         def cells_of(rows: Ints) -> Ints:
@@ -296,7 +296,7 @@ def _counts(
     cells_of: Callable[[Ints], Ints],
     size: int,
     clip: int = 1,
-) -> Integers:
+) -> Ints:
     """The statistic in grid units, shape (size,), counted by blocks of whole units.
 
     ``cells_of`` gives the cell of each of these rows, which follows from its own unit alone; −1 for
@@ -313,7 +313,7 @@ def _counts(
     return found
 
 
-def _add(found: Integers, unit: Ints, index: Ints, clip: int) -> None:
+def _add(found: Ints, unit: Ints, index: Ints, clip: int) -> None:
     """Add the contributions of some units, given the unit (from 0 on) and the cell of every row."""
     size, number = found.size, int(unit.max()) + 1
     pair = unit * size + index
