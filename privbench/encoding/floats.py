@@ -15,7 +15,7 @@ from privbench.arrays import Floats, Ints, Mask, Rng
 from privbench.encoding.base import MORE, MOST, ZERO
 from privbench.encoding.bounds import parts
 from privbench.encoding.numbers import IntegerScale, NumericScale
-from privbench.encoding.scale import LINEAR, Scale, Spacing, marked, register_scale
+from privbench.encoding.scale import LINEAR, Scale, marked, register_scale
 from privbench.privacy.recoding import NAN, NEG_INF, NULL, POS_INF
 from privbench.schema import ColumnType
 
@@ -267,12 +267,20 @@ class FloatScale(Scale):
         inside = (rounded >= a) & (rounded < b)
         return np.clip(image(np.where(inside, rounded, drawn)), lows, highs - 1)
 
-    def edges(self, lo: int, hi: int, spacing: Spacing) -> list[int]:
+    def edges(
+        self,
+        lo: int,
+        hi: int,
+        *,
+        bins: int | None = None,
+        cells: int = LINEAR,
+        inner: Sequence[int] = (),
+    ) -> list[int]:
         ends = self._ends(lo, hi)
         if ends is None:
-            return super().edges(lo, hi, spacing)
-        inner = self._again(lo, hi, spacing.inner) if spacing.inner else ()
-        return self._images(_STEPS.edges(*ends, replace(spacing, inner=inner)))
+            return super().edges(lo, hi, bins=bins, cells=cells, inner=inner)
+        steps = self._again(lo, hi, inner) if inner else ()
+        return self._images(_STEPS.edges(*ends, bins=bins, cells=cells, inner=steps))
 
     def aligned(self, lo: int, hi: int) -> tuple[int, int]:
         if self.decimal_grid is None or not self._near(lo, hi):

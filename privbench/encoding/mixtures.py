@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from privbench.arrays import Floats, Ints, Rng
-from privbench.encoding.scale import Lattice, SteppedScale
+from privbench.encoding.scale import Lattice, Scale
 
 
 @dataclass(frozen=True, kw_only=True)
-class MixedScale(SteppedScale):
+class MixedScale(Scale):
     """A scale whose values are drawn on several steps.
 
     With released shares of steps, as many values are drawn among the multiples of each step as it

@@ -19,7 +19,7 @@ from privbench.encoding.scale import (
     LEAST,
     LINEAR,
     Multiples,
-    SteppedScale,
+    Scale,
     WrittenDates,
     grid_number,
     int64_points,
@@ -183,7 +183,7 @@ _BARE = str.maketrans("", "", "$,")
 
 
 @dataclass(frozen=True)
-class NumericScale(SteppedScale):
+class NumericScale(Scale):
     """numeric(p, s) on a grid of 10^-step, at most 18 digits."""
 
     specials: ClassVar[tuple[str, ...]] = ("nan",)

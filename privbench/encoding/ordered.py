@@ -34,7 +34,6 @@ from privbench.encoding.scale import (
     LINEAR,
     UNIT_STEPS,
     Scale,
-    Spacing,
     log_grid,
     scale_of,
 )
@@ -183,6 +182,7 @@ class OrderedReader(ColumnReader):
     per_unit: int = 0
     # Literals of the range to take where nothing is known; None for the type's.
     default_range: tuple[str, str] | None = None
+    spelled: bool = False  # whether its values are texts, whose spelling shows their step
 
     @property
     def attributes(self) -> tuple[str, ...]:
@@ -206,7 +206,7 @@ class OrderedReader(ColumnReader):
         Times of day have a public range, of which each cell holds many values.
         """
         settled = self.range.settled and self.scale.open_range
-        return self.scale.step_choices is not None and not settled
+        return self.scale.step_choices is not None and not (settled or self.spelled)
 
     @cached_property
     def needs(self) -> tuple[Need, ...]:
@@ -351,7 +351,7 @@ class OrderedReader(ColumnReader):
             return scale, scale, scale
         # A default range is cut at whole numbers, and does not show which decimals lie beyond it.
         whole = self.scale.with_step(0)
-        many = len(whole.edges(bounds.lo, bounds.hi, Spacing(cells=bounds.cells or LINEAR)))
+        many = len(whole.edges(bounds.lo, bounds.hi, cells=bounds.cells or LINEAR))
         return scale, whole if many > _WHOLES else scale, self.scale
 
     def _released_recoding(
@@ -382,7 +382,7 @@ class OrderedReader(ColumnReader):
             suggestion = suggested_range(self.title or self.name)
             if suggestion is not None and suggestion[2]:
                 above = [edge for edge in above if edge <= most]
-        inside = cells_of.edges(lo, hi, Spacing(self.bins, cells, bounds.inner))
+        inside = cells_of.edges(lo, hi, bins=self.bins, cells=cells, inner=bounds.inner)
         # A value of more decimals than are drawn has no cell: the next would hold no number.
         own = [value for value in values if scale.first_aligned(value) == value]
         edges = {*below, *inside, *above, *own, *(scale.first_aligned(v + 1) for v in own)}
@@ -424,6 +424,6 @@ def public_cells(
     nullable: bool,
 ) -> EdgesRecoding:
     """The cells of a public range ``[lo, end)``: one for each step, or `bins` of a wide range."""
-    spacing = Spacing(bins if end - lo > UNIT_STEPS else None)
-    kept = scale.with_own_cells(scale.edges(lo, end, spacing))
+    edges = scale.edges(lo, end, bins=bins if end - lo > UNIT_STEPS else None)
+    kept = scale.with_own_cells(edges)
     return EdgesRecoding(tuple(kept), specials, nullable)

@@ -414,14 +414,6 @@ def _kinds(*, nullable: bool) -> Domain:
     return Domain(_ALL, specials=("all", "empty"), nullable=nullable)
 
 
-class _KindReader(ListReader):
-    """Reads the kind of a range."""
-
-    @property
-    def cells(self) -> dict[str, Domain]:
-        return {self.name: _kinds(nullable=self.nullable)}
-
-
 @dataclass(frozen=True)
 class RangeReader(PartsReader):
     """Reads the kind of a range, its bound (the lower one where there is one) and its size."""
@@ -439,7 +431,8 @@ class RangeReader(PartsReader):
         lower = ordered_part(self.table, part_column(self, "lower", bound))
         size = ordered_part(self.table, part_column(self, "size", _SIZES[bound.base]), **more)
         codec = ListCodec(*head(named), _KINDS, False, False, True)
-        return _KindReader(self.table, named, codec, "kind", "by kind"), lower, size
+        cells = _kinds(nullable=self.nullable)
+        return ListReader(self.table, named, codec, "kind", "by kind", cells), lower, size
 
     def expressions(self, identifier: sql.Composable) -> Sequence[sql.Composable]:
         known = packaged("parts", "privbench.encoding")

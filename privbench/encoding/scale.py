@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from functools import lru_cache
 from typing import Any, ClassVar, Protocol
@@ -37,18 +37,6 @@ LINEAR = 128
 #: Numbers of growing cells: `TAILS` beyond a released bound; `LONG_TAILS` above the range on a
 #: scale with octaves, where they reach as far as 150,000 times a twelfth of the range's width.
 TAILS, LONG_TAILS = 6, 32
-
-
-@dataclass(frozen=True, slots=True)
-class Spacing:
-    """How a range is cut into cells."""
-
-    bins: int | None = None  # number of equal cells, where the config says so
-    # Number of equal cells that is useful at this level of noise, at most `LINEAR`; with fewer
-    # equal cells, growing cells are wider by the same factor.
-    cells: int = LINEAR
-    # Edges to take instead of equal cells, where a release shows how rows are spread.
-    inner: Sequence[int] = ()
 
 
 class Scale(ABC):
@@ -105,8 +93,16 @@ class Scale(ABC):
         return 1
 
     @property
+    def lattice(self) -> Lattice | None:
+        """The multiples of the released step, at which cells begin; None without one."""
+        return None
+
+    @property
     def spacing(self) -> int:
         """Distance of neighbours among the values of the column, as far as a release shows it."""
+        lattice = self.lattice
+        if isinstance(lattice, Multiples) and lattice.first == 0:
+            return lattice.size
         return self.step
 
     @property
@@ -167,16 +163,42 @@ class Scale(ABC):
         """For each cell ``[lows, highs)``, the mass of its values that lie in ``[low, high)``."""
         return counted(np.full(len(lows), self.step), low, high, lows, highs)
 
-    def edges(self, lo: int, hi: int, spacing: Spacing) -> list[int]:
-        """Cell edges over ``[lo, hi)``, both ends included."""
-        bins, inner = spacing.bins, spacing.inner
-        coarser = LINEAR // spacing.cells
+    def edges(
+        self,
+        lo: int,
+        hi: int,
+        *,
+        bins: int | None = None,
+        cells: int = LINEAR,
+        inner: Sequence[int] = (),
+    ) -> list[int]:
+        """Cell edges over ``[lo, hi)``, both ends included.
+
+        Args:
+            lo: The range's first point.
+            hi: The point after its last one.
+            bins: Number of equal cells, where the config says so.
+            cells: Number of equal cells that is useful at this level of noise, at most `LINEAR`;
+                with fewer, growing cells are wider by the same factor.
+            inner: Edges to take instead of equal cells, where a release shows how rows are spread.
+        """
+        if self.lattice is None:
+            return self._edges(lo, hi, bins, cells, inner)
+        low, high = self._counted(lo), self._counted(hi)
+        inner = sorted({self._counted(edge) for edge in inner})
+        return self._points(self._edges(low, max(high, low + 1), bins, cells, inner))
+
+    def _edges(
+        self, lo: int, hi: int, bins: int | None, cells: int, inner: Sequence[int]
+    ) -> list[int]:
+        """See `edges`; all points have the same distance."""
+        coarser = LINEAR // cells
         most = LEAST_UNITS if inner else max(UNIT_STEPS // coarser, LEAST_UNITS)
         if bins is None and hi - lo <= most:
             return list(range(lo, hi + 1))
         if bins is None and inner:
             return sorted({lo, hi, *(edge for edge in inner if lo < edge < hi)})
-        edges = set(self.linear(lo, hi, bins or spacing.cells))
+        edges = set(self.linear(lo, hi, bins or cells))
         if bins is None and self.octaves:
             grown = [edge for edge in self.octave_edges(lo, hi) if lo < edge < hi]
             edges |= set(grown[:: min(coarser, 4)])
@@ -200,15 +222,18 @@ class Scale(ABC):
 
     def has_value(self, lo: int, hi: int) -> bool:
         """Whether a value other than zero may lie in ``[lo, hi)``, with the released step."""
-        return True
+        return self.lattice is None or self.first_aligned(lo) < hi
 
     def aligned(self, lo: int, hi: int) -> tuple[int, int]:
         """The range ``[lo, hi)``, widened to points where cells may begin."""
-        return lo, hi
+        first = self.first_aligned(lo)
+        if first > lo:
+            (first,) = self._points([self._counted(lo) - 1])
+        return first, self.first_aligned(hi)
 
     def first_aligned(self, lo: int) -> int:
         """The first point from ``lo`` on where a cell may begin."""
-        return lo
+        return lo if self.lattice is None else self._points([self._counted(lo)])[0]
 
     def with_own_cells(self, edges: Sequence[int]) -> list[int]:
         """The edges with those of points that must have a cell of their own; ascending."""
@@ -216,7 +241,9 @@ class Scale(ABC):
 
     def holds_one_value(self, low: int, high: int) -> bool:
         """Whether a cell ``[low, high)`` holds a single value of the column."""
-        return high - low == self.step
+        if self.lattice is None:
+            return high - low == self.step
+        return self._counted(high) - self._counted(low) == 1
 
     def places(self, edges: Sequence[int]) -> tuple[int, ...] | None:
         """Integers whose differences are nearly proportional to differences of the edges' values.
@@ -244,6 +271,13 @@ class Scale(ABC):
         Each cell is twice as wide as the one before it. On scales with octaves the factor is √2,
         and more cells lie above the range, since a few large values make up most of a sum.
         """
+        if self.lattice is None:
+            return self._tails(lo, hi, cells)
+        below, above = self._tails(self._counted(lo), self._counted(hi), cells)
+        return self._points(below), self._points(above)
+
+    def _tails(self, lo: int, hi: int, cells: int) -> tuple[list[int], list[int]]:
+        """See `tails`; all points have the same distance."""
         each = 1 if cells == LINEAR else 2
         below = _growing(max((hi - lo) // 8, 1), 2.0, TAILS, each)
         above = below
@@ -251,6 +285,15 @@ class Scale(ABC):
             above = _growing(max((hi - lo) // 12, 1), 2**0.5, LONG_TAILS, each)
             below = above if lo < 0 else below
         return [lo - step for step in reversed(below)], [hi + step for step in above]
+
+    def _counted(self, point: int) -> int:
+        """The number of the first multiple that is not below a point."""
+        assert self.lattice is not None
+        return int(self.lattice.count(point))
+
+    def _points(self, counted: Sequence[int]) -> list[int]:
+        assert self.lattice is not None
+        return [int(self.lattice.at(number)) for number in counted]
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,61 +374,6 @@ def _written(digits: int) -> Ints:
     unit = "D" if digits == 8 else "M"
     texts = np.datetime_as_string(np.arange("1800-01", "2200-01", dtype=f"datetime64[{unit}]"))
     return np.char.replace(texts, "-", "").astype(np.int64)
-
-
-class SteppedScale(Scale):
-    """A scale whose cells begin at multiples of a released step."""
-
-    @property
-    @abstractmethod
-    def lattice(self) -> Lattice | None:
-        """The multiples of the released step; None without one."""
-
-    @property
-    def spacing(self) -> int:
-        lattice = self.lattice
-        if isinstance(lattice, Multiples) and lattice.first == 0:
-            return lattice.size
-        return self.step
-
-    def has_value(self, lo: int, hi: int) -> bool:
-        return self.first_aligned(lo) < hi
-
-    def edges(self, lo: int, hi: int, spacing: Spacing) -> list[int]:
-        if self.lattice is None:
-            return super().edges(lo, hi, spacing)
-        low, high = self._counted(lo), self._counted(hi)
-        inner = sorted({self._counted(edge) for edge in spacing.inner})
-        return self._points(super().edges(low, max(high, low + 1), replace(spacing, inner=inner)))
-
-    def tails(self, lo: int, hi: int, cells: int = LINEAR) -> tuple[list[int], list[int]]:
-        if self.lattice is None:
-            return super().tails(lo, hi, cells)
-        below, above = super().tails(self._counted(lo), self._counted(hi), cells)
-        return self._points(below), self._points(above)
-
-    def aligned(self, lo: int, hi: int) -> tuple[int, int]:
-        first = self.first_aligned(lo)
-        if first > lo:
-            (first,) = self._points([self._counted(lo) - 1])
-        return first, self.first_aligned(hi)
-
-    def first_aligned(self, lo: int) -> int:
-        return lo if self.lattice is None else self._points([self._counted(lo)])[0]
-
-    def holds_one_value(self, low: int, high: int) -> bool:
-        if self.lattice is None:
-            return super().holds_one_value(low, high)
-        return self._counted(high) - self._counted(low) == 1
-
-    def _counted(self, point: int) -> int:
-        """The number of the first multiple that is not below a point."""
-        assert self.lattice is not None
-        return int(self.lattice.count(point))
-
-    def _points(self, counted: Sequence[int]) -> list[int]:
-        assert self.lattice is not None
-        return [int(self.lattice.at(number)) for number in counted]
 
 
 def _growing(width: int, factor: float, cells: int, each: int) -> list[int]:

@@ -104,14 +104,6 @@ _SHAPED = MAX_LABEL // 2
 _DATE = ColumnType("date", "date", category="D")
 
 
-class _DayReader(OrderedReader):
-    """Reads the days of texts that are dates; how texts are spelled shows their step."""
-
-    @property
-    def _counted(self) -> bool:
-        return False
-
-
 @dataclass(frozen=True)
 class TextCodec(Codec):
     """Gives the released label if the code stands for one, else surrogate text."""
@@ -416,7 +408,9 @@ class TextReader(ColumnReader):
         scale = scale_of(_DATE)
         assert scale is not None
         known = public_range(self.table, part, scale, ColumnConfig(), ())
-        return _DayReader(self.table, part, scale, known, title=self.title or self.name)
+        return OrderedReader(
+            self.table, part, scale, known, title=self.title or self.name, spelled=True
+        )
 
     @property
     def attributes(self) -> tuple[str, ...]:
