@@ -20,11 +20,10 @@ from privbench.encoding.base import (
     Codec,
     CodeMap,
     ColumnReader,
-    CycleNeed,
     Need,
+    PartNeed,
     Released,
     Step,
-    StepNeed,
     attribute,
     null_mask,
 )
@@ -194,10 +193,10 @@ class OrderedReader(ColumnReader):
         return attribute(self.name, "step")
 
     @property
-    def _cycles(self) -> dict[str, CycleNeed]:
+    def _cycles(self) -> dict[str, PartNeed]:
         """The needs of cycles, by their attributes."""
         names = {attribute(self.name, part): size for part, size in self.scale.cycles.items()}
-        return {name: CycleNeed(name, size) for name, size in names.items()}
+        return {name: PartNeed(name, range(1, size), cycle=True) for name, size in names.items()}
 
     @property
     def _counted(self) -> bool:
@@ -217,11 +216,12 @@ class OrderedReader(ColumnReader):
         return parts if self.range.settled else (self._bounds, *parts, *self._shared)
 
     @property
-    def _step(self) -> StepNeed:
+    def _step(self) -> PartNeed:
         choices = self.scale.step_choices
         assert choices is not None
         default = DEFAULT_DECIMALS if self.scale.fractions else choices[-1]
-        return StepNeed(self._steps, choices, default, self.scale.chances, self.scale.multiples)
+        law = self.scale.chances, self.scale.multiples
+        return PartNeed(self._steps, choices, default, False, *law)
 
     @property
     def _shared(self) -> tuple[CategoriesNeed, ...]:

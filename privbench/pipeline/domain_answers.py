@@ -21,7 +21,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from privbench.arrays import Floats
-from privbench.encoding import Bounds, BoundsNeed, CategoriesNeed, PartNeed, Step, StepNeed
+from privbench.encoding import Bounds, BoundsNeed, CategoriesNeed, PartNeed, Step
 from privbench.encoding.base import Need, Released
 from privbench.encoding.scale import scale_of
 from privbench.encoding.surrogates import KIND, Surrogates
@@ -157,18 +157,18 @@ def settled(
     of all other values: most rows of a column may hold ``9999-12-31`` while the other dates lie
     within a few years.
     """
-    if isinstance(need, StepNeed):
-        return step(need, answers)
     if not isinstance(need, BoundsNeed):
-        return Step(law=find_cycle(answers[0].noisy, answers[0].sd) if answers else ())
+        return part(need, answers)
     others = [answer.without(shared) for answer in answers] if shared is not None else []
     return bounds(others, cells) or bounds(answers, cells) or replace(need.default, cells=cells)
 
 
-def step(need: StepNeed, answers: list[Answer]) -> Step:
-    """The step of which nearly all values are multiples; without one where noise hides it."""
+def part(need: PartNeed, answers: list[Answer]) -> Step:
+    """The step of which nearly all values are multiples, or a cycle; empty where noise hides it."""
     if not answers:
         return Step(None)
+    if need.cycle:
+        return Step(law=find_cycle(answers[0].noisy, answers[0].sd))
     default = need.choices.index(need.default)
     noisy, sd = answers[0].noisy, answers[0].sd
     law = find_law(noisy, sd, np.array(need.chances)) if need.chances else ()

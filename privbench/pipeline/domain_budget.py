@@ -20,7 +20,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from privbench.arrays import Floats
-from privbench.encoding import BoundsNeed, CategoriesNeed, PartNeed, StepNeed
+from privbench.encoding import BoundsNeed, CategoriesNeed, PartNeed
 from privbench.encoding.base import Need
 from privbench.learning.answers import by_norms
 from privbench.pipeline.domain_error import (
@@ -228,7 +228,7 @@ class Rounds:
         clear = _CLEAR * self.noise.deviation(_CHEAP * self.budget)
         for table, _, need in self.plan.needs():
             name, size = item_of(table, need), sizes[table]
-            if isinstance(need, StepNeed) and need.sizes and size.weight < clear:
+            if isinstance(need, PartNeed) and need.sizes and size.weight < clear:
                 continue
             if not isinstance(need, CategoriesNeed):
                 found[name] = Item(spec.roots(table), partial(range_loss, need, size))
@@ -320,7 +320,7 @@ def grids(
     since they are compared with each other, and norms differ between few and many cells.
     """
     asked: tuple[BoundsNeed | PartNeed, ...] = (need,)
-    words = ["step" if isinstance(need, StepNeed) else need.attribute.rpartition(PART)[2]]
+    words = [need.attribute.rpartition(PART)[2]]  # step, weekday or hour
     if isinstance(need, BoundsNeed):
         asked, words = need.questions(scales), ["range", "range closely"]
     found = list[tuple[Need, Measurement]]()

@@ -15,7 +15,10 @@ from privbench.rng import generator
 
 
 class NoiseSource:
-    """Draws the noise of a session's releases: privately, unless a subclass says otherwise."""
+    """Draws the noise of a session's releases: by OpenDP's exact samplers, on the system's entropy.
+
+    Subclasses may draw otherwise, and say so.
+    """
 
     private = True  # whether the releases are differentially private
 
@@ -25,10 +28,6 @@ class NoiseSource:
         ``stream`` names the event. Only a seeded source uses it, to choose the random stream.
         """
         return method.mechanism.draw(exact, method.scale, method.threshold)
-
-
-class OpenDPNoise(NoiseSource):
-    """The private source: OpenDP's exact samplers on operating-system entropy."""
 
 
 class SeededNoise(NoiseSource):

@@ -28,7 +28,7 @@ from privbench.errors import PrivbenchError
 from privbench.pipeline.fit import STAGES, Draft, begin, finish
 from privbench.pipeline.model import Model
 from privbench.pipeline.progress import Reporter
-from privbench.privacy import NoiseSource, OpenDPNoise, Session
+from privbench.privacy import NoiseSource, Session
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.mechanisms import Mechanism, Method
 from privbench.privacy.session import TraceStep
@@ -171,7 +171,7 @@ def bench(
             with reporter.stage(name):
                 stage(draft)
         draft.session.close()
-        yield Bench(source, apart, noise or OpenDPNoise(), draft, draft.rows)
+        yield Bench(source, apart, noise or NoiseSource(), draft, draft.rows)
 
 
 @contextmanager

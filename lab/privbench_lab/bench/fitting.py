@@ -13,7 +13,7 @@ import pandas as pd
 from privbench.privacy import (
     Accountant,
     DatabaseSpec,
-    OpenDPNoise,
+    NoiseSource,
     Relation,
     SeededNoise,
     TableSpec,
@@ -73,7 +73,7 @@ def release(table: Table, grid: BenchConfig, name: str, epsilon: float, seed: in
     started = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="pb-bench-") as ledger:
         accountant = Accountant(accounting, epsilon, delta, threshold_delta=0.0)
-        noise = SeededNoise(seed) if settings.seeded else OpenDPNoise()
+        noise = SeededNoise(seed) if settings.seeded else NoiseSource()
         session = open_session(database, accountant, ledger, "bench", noise=noise)
         amount = session.amount_total
         total = float(session.measure(Total(TABLE), TOTAL * amount, "total")[0])
