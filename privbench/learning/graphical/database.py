@@ -47,7 +47,6 @@ from privbench.learning.graphical.columns import (
 from privbench.learning.graphical.estimate import cell_fits, shrink
 from privbench.learning.graphical.joint_degrees import (
     DegreeLaw,
-    DegreePair,
     JointDegrees,
 )
 from privbench.learning.graphical.model import Population, TableLaw
@@ -370,13 +369,15 @@ class DatabaseFit:
         places = [place for place, column in enumerate(columns) if column.kind == "degree"]
         if len(places) < 2:
             return None
-        laws = [DegreeLaw.of(columns[place].buckets, shares[place]) for place in places]
+        each = [(shares[place], columns[place].buckets) for place in places]
+        laws = [DegreeLaw(share, buckets.means(share)) for share, buckets in each]
         joint = np.array([np.eye(len(places))] * 2)
         for i, j in combinations(range(len(places)), 2):
-            pair = DegreePair(laws[i], laws[j])
-            clips = pair.clips(partial(self._moment_noise, (keys[i], keys[j])))
-            noisy, sd = self._moments((keys[i], keys[j]), clips)
-            joint[:, i, j] = joint[:, j, i] = pair.joined(noisy, clips, sd, self.law)
+            one, other, pair = laws[i], laws[j], (keys[i], keys[j])
+            clips = one.clips_with(other, partial(self._moment_noise, pair))
+            noisy, sd = self._moments(pair, clips)
+            both = one.correlations_with(other, noisy, clips, sd, self.law)
+            joint[:, i, j] = joint[:, j, i] = both
         return JointDegrees(tuple(places), *joint)
 
     def _moment_noise(self, keys: tuple[KeySpec, KeySpec], clips: tuple[int, int]) -> float:
