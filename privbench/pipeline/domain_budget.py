@@ -46,7 +46,6 @@ from privbench.privacy import (
 from privbench.privacy.queries import (
     GridHistogram,
     LabelCounts,
-    NormedGridHistogram,
     PublicArray,
     RankedCounts,
     Total,
@@ -325,10 +324,8 @@ def grids(
         asked, words = need.questions(scales), ["range", "range closely"]
     found = list[tuple[Need, Measurement]]()
     for part, word in zip(asked, words, strict=False):
-        points = PublicArray(part.candidates)
-        query = GridHistogram(table, part.attribute, points)
-        if clip is not None and len(asked) == 1:
-            query = NormedGridHistogram(table, part.attribute, points, clip)
+        norms = clip if len(asked) == 1 else None
+        query = GridHistogram(table, part.attribute, PublicArray(part.candidates), norms)
         found.append((part, Measurement(query, amount / len(asked), f"{word} {table}.{column}")))
     return found
 

@@ -127,17 +127,25 @@ class GridHistogram(RawQuery):
     """Weight, between public grid points, of the finite values of a column that is still a `Grid`.
 
     Statistic: for points t₁ < … < tₖ the weight of the rows with a value below t₁, in [t₁, t₂), …,
-    and from tₖ on: k + 1 cells. NULL, NaN and ±∞ are in no cell.
+    and from tₖ on: k + 1 cells. NULL, NaN and ±∞ are in no cell. With a ``clip`` units count by
+    their L2 norm: the statistic is that of `NormedHistogram` over these cells. Rows in no cell do
+    not count for the norm either, and w is at most ⌊GRID / C⌋.
 
     Sensitivity: every row adds its weight to at most one cell that it alone determines, so the
-    claim is that of a histogram (`claims`): C in L1, L2 and L∞ under add/remove.
+    claim is that of a histogram (`claims`): C in L1, L2 and L∞ under add/remove. By norms it is
+    that of `NormedHistogram`, as a smaller w adds less.
     Bounds are usually found by private quantiles; where noise is large these need a rank far from
     the ends. A noisy histogram finds the ends themselves at the same price.
     """
 
     points: PublicArray  # ascending public grid points, shape (k,)
-    kind = "grid histogram"
+    # C: a unit of a smaller norm adds its rows divided by C; None where rows count by weight.
+    clip: int | None = None
     unit = GRID
+
+    @property
+    def kind(self) -> str:  # type: ignore[override]
+        return "grid histogram" if self.clip is None else "normed grid histogram"
 
     def __post_init__(self) -> None:
         points = self.points.values
@@ -151,13 +159,18 @@ class GridHistogram(RawQuery):
         return (self.points.values.size + 1,)
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
+        if self.clip is not None:
+            return _claim(spec, *self.shape)
         return claim(spec, self.source, adds=True)
 
     def evaluate(self, data: PrivateDatabase) -> Ints:
-        values, weights = (
-            data._points(self.source, self.attribute),
-            data._units.weights(self.source),
-        )
+        values = data._points(self.source, self.attribute)
+        if self.clip is not None:
+            size = self.shape[0]
+            return _counts(
+                data, self.source, lambda rows: self._cells(values[rows]), size, self.clip
+            )
+        weights = data._units.weights(self.source)
         cells = np.zeros(self.points.values.size + 1, dtype=np.int64)
         for start in range(0, len(values), _BLOCK):
             block = slice(start, start + _BLOCK)
@@ -255,31 +268,6 @@ class NormedHistogram(OverAxes):
 
         found = _counts(data, self.source, cells_of, math.prod(self.shape))
         return found.reshape(self.shape)
-
-
-@dataclass(frozen=True, slots=True)
-class NormedGridHistogram(GridHistogram):
-    """A grid histogram in which units count by their L2 norm.
-
-    Statistic: that of `NormedHistogram` over the cells of a `GridHistogram`. Rows in no cell do not
-    count for the norm either, and w is at most ⌊GRID / C⌋.
-
-    Sensitivity: that of `NormedHistogram`, as a smaller w adds less.
-    """
-
-    clip: int = 1  # C: a unit of a smaller norm adds its rows divided by C
-    kind = "normed grid histogram"
-
-    def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
-        return _claim(spec, *self.shape)
-
-    def evaluate(self, data: PrivateDatabase) -> Ints:
-        values = data._points(self.source, self.attribute)
-
-        def cells_of(rows: Ints) -> Ints:
-            return self._cells(values[rows])
-
-        return _counts(data, self.source, cells_of, self.shape[0], self.clip)
 
 
 def _claim(spec: DatabaseSpec, size: int) -> Sensitivity:
