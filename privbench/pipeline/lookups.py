@@ -25,7 +25,7 @@ from privbench.encoding.scale import scale_of
 from privbench.encoding.surrogates import Surrogates, times
 from privbench.encoding.text import TextCodec
 from privbench.encoding.text_formats import days_of
-from privbench.learning.synthetic import NULL, SyntheticDatabase, SyntheticTable
+from privbench.learning.synthetic import NULL, SyntheticTable
 from privbench.pipeline.domains import Codecs
 from privbench.privacy.units import RowIndex
 from privbench.rng import generator
@@ -52,16 +52,16 @@ def labels_of_lookups(tables: Sequence[Table], codecs: Codecs) -> dict[str, tupl
 def with_lookups(
     tables: Sequence[Table],
     codecs: Codecs,
-    drawn: SyntheticDatabase,
+    drawn: Mapping[str, SyntheticTable],
     scale: float,
     seed: int | None,
-) -> tuple[SyntheticDatabase, dict[str, dict[str, pa.Array]]]:
+) -> tuple[dict[str, SyntheticTable], dict[str, dict[str, pa.Array]]]:
     """The drawn rows, where a look-up's rows stand for its labels or dates, and columns of these.
 
     A look-up has a row for each label, and one in all; further rows repeat what was drawn for
     others, and have no key yet. `_targets` says to which rows without a label refer.
     """
-    made, labels = dict(drawn.tables), labels_of_lookups(tables, codecs)
+    made, labels = dict(drawn), labels_of_lookups(tables, codecs)
     columns = dict[str, dict[str, pa.Array]]()
     for name, names in labels.items():
         rng = generator(seed, "labels", name)
@@ -90,7 +90,7 @@ def with_lookups(
             if table.column(name).dated == table.key:
                 rng = generator(seed, "dates", table.key)
                 columns[table.key] = _calendar(table, tables, codecs, made, scale, rng)
-    return SyntheticDatabase(made), columns
+    return made, columns
 
 
 def _natural_keys(tables: Sequence[Table]) -> Iterator[ForeignKey]:

@@ -14,7 +14,7 @@ from privbench.learning.graphical.model import TableLaw, sample
 from privbench.learning.graphical.references import ReferenceLaw
 from privbench.learning.graphical.sizes import MANY, ONE
 from privbench.learning.graphical.table_model import AttributeModel, TableModel
-from privbench.learning.synthetic import SyntheticDatabase
+from privbench.learning.synthetic import SyntheticTable
 from privbench.privacy import KeySpec
 
 
@@ -42,7 +42,7 @@ class DatabaseModel:
                 found[name] = min(found[law.own.parent], having, law.rows) + law.free
         return found
 
-    def sample(self, scale: float = 1.0, seed: int | None = None) -> SyntheticDatabase:
+    def sample(self, scale: float = 1.0, seed: int | None = None) -> dict[str, SyntheticTable]:
         """Draw a synthetic database; see `privbench.learning.graphical.model.sample`."""
         return sample(self.laws, self.references, self.public_rows, scale, seed)
 

@@ -80,7 +80,7 @@ def release(table: Table, grid: BenchConfig, name: str, epsilon: float, seed: in
         totals = {TABLE: max(total, 1.0)}
         model = synthesizer.fit(session, totals, (1 - TOTAL) * amount)
         fitted = time.perf_counter()
-        codes = model.sample(settings.scale, seed).tables[TABLE].codes
+        codes = model.sample(settings.scale, seed)[TABLE].codes
         private = session.private
         session.close()
     rows = binned.values(codes, seed)

@@ -28,7 +28,7 @@ from privbench.learning.graphical.references import ReferenceLaw
 from privbench.learning.graphical.sets import SetLaw
 from privbench.learning.graphical.sizes import MANY
 from privbench.learning.graphical.table_model import TableModel
-from privbench.learning.synthetic import NULL, Parts, SyntheticDatabase, SyntheticTable
+from privbench.learning.synthetic import NULL, Parts, SyntheticTable
 from privbench.privacy import KeySpec
 from privbench.privacy.units import BOTTOM, index_type
 from privbench.rng import generator
@@ -304,7 +304,7 @@ def sample(
     public_rows: Mapping[str, int],
     scale: float,
     seed: int | None,
-) -> SyntheticDatabase:
+) -> dict[str, SyntheticTable]:
     """Draw a synthetic database from released laws, with ``scale`` times as many units.
 
     The laws have every owner before what it owns, and references go by table and key. The seed is
@@ -331,7 +331,7 @@ def sample(
         }
         codes = _typed(people.codes[name], kinds)
         tables[name] = SyntheticTable(people.rows(name), codes, parents, law.follows, law.serial)
-    return SyntheticDatabase(tables)
+    return tables
 
 
 def _typed(codes: Mapping[str, Codes], kinds: Mapping[str, np.dtype[Any]]) -> Mapping[str, Codes]:
