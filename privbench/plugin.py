@@ -11,7 +11,7 @@ from privbench.errors import ConfigError, ModelError
 from privbench.learning.draw import draw
 from privbench.learning.graphical.one_way import one_way
 from privbench.learning.graphical.table_model import AttributeModel
-from privbench.learning.synthetic import SyntheticDatabase
+from privbench.learning.synthetic import SyntheticTable
 from privbench.privacy import DatabaseSpec, Measurement, Query, Sensitivity, Session, noise_sd
 from privbench.privacy.queries import (
     Axis,
@@ -50,7 +50,7 @@ __all__ = [
     "Sensitivity",
     "Session",
     "Synthesizer",
-    "SyntheticDatabase",
+    "SyntheticTable",
     "TableFit",
     "TableSynthesizer",
     "draw",

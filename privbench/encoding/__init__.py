@@ -9,12 +9,10 @@ from privbench.encoding.base import (
     Codec,
     ColumnReader,
     CoverageLine,
-    CycleNeed,
     Need,
     PartNeed,
     Released,
     Step,
-    StepNeed,
 )
 from privbench.encoding.bounds import Bounds, BoundsNeed
 from privbench.encoding.keys.columns import Role, calendar, role_of
@@ -34,14 +32,12 @@ __all__ = [
     "Codec",
     "ColumnReader",
     "CoverageLine",
-    "CycleNeed",
     "KeyedTable",
     "Need",
     "PartNeed",
     "Released",
     "Role",
     "Step",
-    "StepNeed",
     "calendar",
     "codec_from_json",
     "generate_keys",

@@ -31,9 +31,7 @@ from privbench.privacy.spec import PART
 from privbench.rules.facts import type_with_rules
 from privbench.schema import Column, ColumnType
 
-#: Codes of one attribute, as a synthesizer returns them: shape (rows,), any integer dtype.
-AnyCodes = NDArray[np.integer[Any]]
-CodeMap = Mapping[str, AnyCodes]
+CodeMap = Mapping[str, NDArray[np.integer[Any]]]
 
 
 #: The greatest number of decimals that is distinguished; the code of numbers with more decimals;
@@ -44,21 +42,24 @@ DEFAULT_DECIMALS = 2
 
 
 @dataclass(frozen=True)
-class StepNeed:
-    """The step of which an attribute's values are multiples, to release before its cells are made.
+class PartNeed:
+    """The step of an attribute's values, or the law of their weekdays or hours (`cycle`).
 
-    Steps of numbers are numbers of decimals, those of times are years, months, weeks, days, hours
-    and so on. The query is one histogram over few public cells: one cell for zero and one for each
-    step. It is the query of bounds (`GridHistogram`), with the same sensitivity. A row counts for
-    the coarsest step that its value is a multiple of, which follows from that value alone, so that
-    a row adds its weight to one cell at most.
+    It is released before or beside their cells. Steps of numbers are numbers of decimals, those of
+    times are years, months, weeks, days, hours and so on. The query is one histogram over few
+    public cells: one cell for zero and one for each step, or one for each place in the cycle. It is
+    the query of bounds (`GridHistogram`), with the same sensitivity. A row counts for the coarsest
+    step that its value is a multiple of, or for the value's place; either follows from that value
+    alone, so that a row adds its weight to one cell at most.
     """
 
-    # A `Grid` of small integers (see `Scale.steps_of`), for this release alone.
+    # A `Grid` of small integers (`Scale.steps_of`, `Scale.cycle_of`), for this release alone.
     attribute: str
-    # Steps to distinguish, the coarsest first; the last is for all other values.
+    # Steps to distinguish, the coarsest first; the last is for all other values. Of a cycle the
+    # places but the first.
     choices: range = range(MORE + 1)
     default: int = DEFAULT_DECIMALS  # the step to take where nothing but zeros is found
+    cycle: bool = False
     # For every step, the shares of its multiples that count for each step; () where the shares of
     # steps are not kept.
     chances: tuple[tuple[float, ...], ...] = ()
@@ -83,23 +84,6 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class CycleNeed:
-    """The law of a part of a date or time that recurs (weekday or hour), beside that of its cells.
-
-    The query is a histogram over all places in the cycle, which is that of bounds
-    (`GridHistogram`), with the same sensitivity: the place follows from the row's own value alone,
-    so a row adds its weight to one cell at most.
-    """
-
-    attribute: str  # a `Grid` of places from 0 on (see `Scale.cycle_of`), for this release alone
-    cells: int  # places in the cycle
-
-    @property
-    def candidates(self) -> Ints:
-        return np.arange(1, self.cells, dtype=np.int64)
-
-
-@dataclass(frozen=True, slots=True)
 class CategoriesNeed:
     """A category list to release by a stability threshold, under δ."""
 
@@ -120,8 +104,6 @@ class CategoriesNeed:
         return self.grid or self.attribute
 
 
-#: Needs that one histogram of few public cells settles, of an attribute that is not modelled.
-PartNeed = StepNeed | CycleNeed
 Need = BoundsNeed | PartNeed | CategoriesNeed
 #: The result of one release: bounds, a step, the law of a cycle (a step without a choice), or a
 #: sorted list of categories.
@@ -360,7 +342,7 @@ def attribute(column: str, part: str) -> str:
     return f"{column}{PART}{part}"
 
 
-def null_mask(codes: AnyCodes, domain: Domain) -> Mask:
+def null_mask(codes: NDArray[np.integer[Any]], domain: Domain) -> Mask:
     """A mask of the NULL rows."""
     if domain.null_code is None:
         return np.zeros(len(codes), dtype=np.bool_)

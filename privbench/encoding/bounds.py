@@ -10,7 +10,7 @@ import numpy as np
 
 from privbench.arrays import Ints
 from privbench.config import ColumnConfig
-from privbench.encoding.scale import Points, Scale, WrittenDates
+from privbench.encoding.scale import Scale, WrittenDates
 from privbench.errors import ConfigError
 from privbench.rules.named import suggested_range
 from privbench.schema import Column, Rule
@@ -253,7 +253,7 @@ def _default_number(scale: Scale, known: Range, default: str | None) -> Decimal 
     return Decimal(result[1]) if known.lo < scale.parse(result[1]) < known.hi else None
 
 
-def _octaves_inside(points: Points, lo: int, hi: int, *, below: bool) -> tuple[int, int]:
+def _octaves_inside(points: Ints, lo: int, hi: int, *, below: bool) -> tuple[int, int]:
     """A range of two octaves at a public end: at the lower one if ``below``, else at the upper."""
     if below:
         end = min(int(np.searchsorted(points, lo, side="right")) + _OCTAVES, len(points) - 1)

@@ -90,6 +90,11 @@ class ListReader(SettledReader):
     """Reads a column whose values are publicly listed."""
 
     codec: ListCodec
+    domain: Domain | None = None  # the cells, where some of the values are special ones
+
+    @property
+    def cells(self) -> dict[str, Domain]:
+        return {self.name: self.domain} if self.domain else self.codec.domains
 
     @cached_property
     def _points(self) -> list[int]:

@@ -1,7 +1,6 @@
 """Scales of dates (in days), timestamps and times of day (microseconds) and intervals (seconds)."""
 
 import re
-from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -12,15 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from psycopg import sql
 
-from privbench.arrays import Floats, Mask, Rng
+from privbench.arrays import Floats, Ints, Mask, Rng
 from privbench.encoding.mixtures import MixedScale
 from privbench.encoding.scale import (
     LINEAR,
     Lattice,
     Multiples,
-    Points,
     Scale,
-    Spacing,
     int64_points,
     integer_array,
     log_grid,
@@ -118,11 +115,11 @@ class _Weekly(Multiples):
     law: tuple[float, ...] = (1.0,) * 7
     day: int = 1  # grid points per day
 
-    def mass(self, lows: Points, highs: Points) -> Floats:
+    def mass(self, lows: Ints, highs: Ints) -> Floats:
         (first, begun), (last, ended) = self._places(lows), self._places(highs)
         return np.asarray((last - first) * float(len(self.law)) + ended - begun) * self._each
 
-    def draw(self, lows: Points, highs: Points, rng: Rng) -> Points:
+    def draw(self, lows: Ints, highs: Ints, rng: Rng) -> Ints:
         """By the inverse of the distribution: first a part of a week, then a multiple in it."""
         week, begun = self._places(lows)
         sums, law = self._sums, np.array(self.law)
@@ -150,21 +147,49 @@ class _Weekly(Multiples):
     def _sums(self) -> Floats:
         return np.append(0.0, np.cumsum(self.law))
 
-    def _places(self, points: Points) -> tuple[Points, Floats]:
+    def _places(self, points: Ints) -> tuple[Ints, Floats]:
         """The week of the first multiple not below each point; weights of the week before it."""
         week, number = np.divmod(self.count(points) - self._monday, len(self.law) * self._each)
         part, inside = np.divmod(number, self._each)
         return week, self._sums[part] + np.array(self.law)[part] * inside / self._each
 
 
-class _TimedScale(MixedScale):
-    """The common part of dates, timestamps and times of day: years to seconds."""
+@dataclass(frozen=True)
+class TimedScale(MixedScale):
+    """Dates in days, timestamps and times of day in microseconds, mostly on whole seconds."""
+
+    base: str  # ``date``, ``timestamp``, ``timestamptz``, ``time`` or ``timetz``
+    precision: int = 6  # digits of the second that the type keeps, 0 to 6
+
+    @property
+    def zoned(self) -> bool:
+        """Whether the type has a time zone."""
+        return self.base.endswith("tz")
+
+    @property
+    def per_day(self) -> int:
+        """Grid points per day."""
+        return 1 if self.base == "date" else _DAY
+
+    @property
+    def step(self) -> int:
+        return 1 if self.base == "date" else int(10 ** (6 - self.precision))
+
+    @property
+    def steps(self) -> tuple[Lattice, ...]:
+        within = tuple(Multiples(seconds * 1_000_000) for seconds in _CLOCK_STEPS)
+        return within if self.step == 1_000_000 else (*within, Multiples(self.step))
+
+    @property
+    def _usual(self) -> int:
+        """The place of whole seconds: the finest step, but for that of the type's own precision."""
+        return len(self.steps) - 1 - (self.per_day > 1 and self.step < 1_000_000)
 
     @property
     def chances(self) -> tuple[tuple[float, ...], ...]:
         return _chances(replace(self, multiple=None, law=()))
 
-    def steps_of(self, points: Points) -> Points:
+    def steps_of(self, points: Ints) -> Ints:
         result = points.copy()
         left = np.flatnonzero((points > NEG_INF) & (points < POS_INF))
         last = len(self.steps) - 1
@@ -173,13 +198,8 @@ class _TimedScale(MixedScale):
             step, rest = self.steps[place], points[left]
             on = left[step.at(step.count(rest)) == rest]
             result[on] = place
-            left = left if step == _mondays(self._day) else on
+            left = left if step == _mondays(self.per_day) else on
         return result
-
-    @property
-    def _day(self) -> int:
-        """Grid points per day."""
-        return _DAY
 
 
 def _weights(shares: Floats) -> tuple[float, ...]:
@@ -207,18 +227,18 @@ _CYCLE, _PLAIN = ("2000-01-01", "2028-01-01"), ("2000-01-04", "2000-01-05")
 
 
 @lru_cache(maxsize=32)
-def _chances(scale: _TimedScale) -> tuple[tuple[float, ...], ...]:
+def _chances(scale: TimedScale) -> tuple[tuple[float, ...], ...]:
     """The value of `Scale.chances`, counted over public points."""
     result = list[tuple[float, ...]]()
     for place, step in enumerate(scale.steps):
         counts = np.zeros(len(scale.steps))
-        within_day = isinstance(step, Multiples) and step.size < scale._day
+        within_day = isinstance(step, Multiples) and step.size < scale.per_day
         if within_day and step == Multiples(scale.step) != Multiples(1_000_000):
             seconds = scale.step / 1_000_000
             counts += seconds * np.array(result[-1])
             counts[place] = 1 - seconds
         else:
-            ends = [days(text) * scale._day for text in (_PLAIN if within_day else _CYCLE)]
+            ends = [days(text) * scale.per_day for text in (_PLAIN if within_day else _CYCLE)]
             first, end = step.count(np.array(ends)).tolist()
             found = scale.steps_of(step.at(np.arange(first, end)))
             counts += np.bincount(found, minlength=len(counts))
@@ -226,24 +246,27 @@ def _chances(scale: _TimedScale) -> tuple[tuple[float, ...], ...]:
     return tuple(result)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Calendar(_TimedScale):
-    """The common part of dates and timestamps, which may be infinite."""
+@dataclass(frozen=True)
+class MomentScale(TimedScale):
+    """date, in days, timestamp and timestamptz, in microseconds (UTC); all may be infinite."""
 
     # Released laws of the `cycles`, () for one that is hidden; () where all are.
     cycle_laws: tuple[tuple[float, ...], ...] = ()
 
     specials: ClassVar[tuple[str, ...]] = ("-inf", "inf")
     default_range: ClassVar[tuple[str, str]] = ("2000-01-01", "2030-01-01")
-    #: Grid steps per day.
-    per_day: ClassVar[int]
+
+    @property
+    def steps(self) -> tuple[Lattice, ...]:
+        within = super().steps if self.per_day > 1 else ()
+        return *_calendar(self.per_day), *within
 
     @property
     def cycles(self) -> dict[str, int]:
         """Weekdays, and of timestamps also hours of the day."""
         return {"weekday": 7} if self.per_day == 1 else {"weekday": 7, "hour": 24}
 
-    def cycle_of(self, name: str, points: Points) -> Points:
+    def cycle_of(self, name: str, points: Ints) -> Ints:
         result = points.copy()
         finite = (points > NEG_INF) & (points < POS_INF)
         day, within = np.divmod(points[finite], self.per_day)
@@ -265,12 +288,12 @@ class _Calendar(_TimedScale):
     def chances(self) -> tuple[tuple[float, ...], ...]:
         return _chances(replace(self, multiple=None, law=(), cycle_laws=()))
 
-    def _weight(self, step: Lattice, lows: Points, highs: Points) -> Floats:
+    def _weight(self, step: Lattice, lows: Ints, highs: Ints) -> Floats:
         if isinstance(step, _Weekly):
             return step.mass(lows, highs)
         return super()._weight(step, lows, highs)
 
-    def _draw(self, step: Lattice, lows: Points, highs: Points, rng: Rng) -> Points:
+    def _draw(self, step: Lattice, lows: Ints, highs: Ints, rng: Rng) -> Ints:
         if isinstance(step, _Weekly):
             return step.draw(lows, highs, rng)
         return super()._draw(step, lows, highs, rng)
@@ -332,14 +355,23 @@ class _Calendar(_TimedScale):
             point=self._point(identifier),
         )
 
-    @abstractmethod
     def _point(self, identifier: sql.Composable) -> sql.Composable:
         """The grid point of a finite value within the limits."""
+        if self.per_day > 1:
+            return _epoch(identifier)
+        return sql.SQL("({} - '1970-01-01'::pg_catalog.date)::bigint").format(identifier)
 
-    def read(self, array: pa.Array) -> Points:
+    def parse(self, text: str, *, up: bool = False) -> int:
+        return days(text) if self.per_day == 1 else microseconds(text)
+
+    def places(self, edges: Sequence[int]) -> tuple[int, ...] | None:
+        """Microseconds, so that days compare with times."""
+        return tuple(int(edge) * _DAY for edge in edges) if self.per_day == 1 else None
+
+    def read(self, array: pa.Array) -> Ints:
         return int64_points(array, (NEG_INF, POS_INF))
 
-    def candidates(self) -> Points:
+    def candidates(self) -> Ints:
         """Points every 4 weeks in 1990 to 2040, quarter in 1900 to 2100, then decade or century."""
         runs = [
             ("1900-01-01", "1990-01-01", 91),
@@ -350,16 +382,16 @@ class _Calendar(_TimedScale):
         close = [np.arange(days(first), days(end), step) for first, end, step in runs]
         return self._on_days(np.concatenate([*close, np.arange(_FIRST_DAY, _LAST_DAY, 36525)]))
 
-    def coarser(self) -> tuple[Points, ...]:
+    def coarser(self) -> tuple[Ints, ...]:
         """Candidates every 5 years in 1950 to 2050, 10 years in 1900 to 2100, else 100 years."""
         years = [*range(1, 2500, 100), *range(1900, 2100, 10), *range(1950, 2050, 5), 3000, 5000]
         return (self._on_days(np.array([days(f"{year:04}-01-01") for year in years])),)
 
-    def _on_days(self, numbers: Points) -> Points:
+    def _on_days(self, numbers: Ints) -> Ints:
         points = np.unique(np.concatenate([numbers * self.per_day, self.limits]))
         return points.astype(np.int64)
 
-    def build(self, points: Points, marks: Mapping[str, Mask]) -> pa.Array:
+    def build(self, points: Ints, marks: Mapping[str, Mask]) -> pa.Array:
         """Typed dates or timestamps; text where the column can hold infinities."""
         null = marked(marks, "null", len(points))
         typed = integer_array(points, null, self._storage).cast(self._arrow)
@@ -372,7 +404,7 @@ class _Calendar(_TimedScale):
                 text = pc.if_else(mask, word, text)
         return text
 
-    def points_of(self, array: pa.Array) -> Points:
+    def points_of(self, array: pa.Array) -> Ints:
         if not pa.types.is_string(array.type):
             return int64_points(array.cast(self._storage).cast(pa.int64()))
         low, high = pc.equal(array, "-infinity"), pc.equal(array, "infinity")
@@ -390,88 +422,21 @@ class _Calendar(_TimedScale):
     @property
     def _arrow(self) -> pa.DataType:
         """The Arrow type of values."""
-        return pa.date32()
+        if self.per_day == 1:
+            return pa.date32()
+        return pa.timestamp("us", "UTC" if self.zoned else None)
 
     def _text(self, typed: pa.Array) -> pa.Array:
-        return typed.cast(pa.string())
-
-
-@dataclass(frozen=True)
-class DateScale(_Calendar):
-    """date, in days."""
-
-    per_day: ClassVar[int] = 1
-
-    @property
-    def steps(self) -> tuple[Lattice, ...]:
-        return _calendar(1)
-
-    @property
-    def _day(self) -> int:
-        return 1
-
-    def _point(self, identifier: sql.Composable) -> sql.Composable:
-        return sql.SQL("({} - '1970-01-01'::pg_catalog.date)::bigint").format(identifier)
-
-    def parse(self, text: str, *, up: bool = False) -> int:
-        return days(text)
-
-    def places(self, edges: Sequence[int]) -> tuple[int, ...]:
-        """Microseconds, so that days compare with times."""
-        return tuple(int(edge) * _DAY for edge in edges)
-
-
-@dataclass(frozen=True)
-class Clock(_TimedScale):
-    """Common part of times and timestamps: microseconds, mostly on whole seconds."""
-
-    zoned: bool = False  # whether the type has a time zone
-    precision: int = 6  # digits of the second that the type keeps, 0 to 6
-
-    @property
-    def step(self) -> int:
-        return int(10 ** (6 - self.precision))
-
-    @property
-    def steps(self) -> tuple[Lattice, ...]:
-        within = tuple(Multiples(seconds * 1_000_000) for seconds in _CLOCK_STEPS)
-        return within if self.step == 1_000_000 else (*within, Multiples(self.step))
-
-    @property
-    def _usual(self) -> int:
-        """The place of whole seconds: the finest step, but for that of the type's own precision."""
-        return len(self.steps) - 1 - (self.step < 1_000_000)
+        if self.per_day == 1:
+            return typed.cast(pa.string())
+        text = typed.cast(pa.timestamp("us")).cast(pa.string())
+        return pc.binary_join_element_wise(text, "+00", "") if self.zoned else text
 
 
 def _epoch(identifier: sql.Composable) -> sql.Composable:
     """Microseconds of a time, since midnight or since 1970."""
     text = "pg_catalog.round(pg_catalog.date_part('epoch', {}) * 1000000)::bigint"
     return sql.SQL(text).format(identifier)
-
-
-@dataclass(frozen=True)
-class TimestampScale(Clock, _Calendar):
-    """timestamp and timestamptz, in microseconds (UTC)."""
-
-    per_day: ClassVar[int] = _DAY
-
-    @property
-    def steps(self) -> tuple[Lattice, ...]:
-        return *_calendar(_DAY), *super().steps
-
-    def _point(self, identifier: sql.Composable) -> sql.Composable:
-        return _epoch(identifier)
-
-    def parse(self, text: str, *, up: bool = False) -> int:
-        return microseconds(text)
-
-    def _text(self, typed: pa.Array) -> pa.Array:
-        text = typed.cast(pa.timestamp("us")).cast(pa.string())
-        return pc.binary_join_element_wise(text, "+00", "") if self.zoned else text
-
-    @property
-    def _arrow(self) -> pa.DataType:
-        return pa.timestamp("us", "UTC" if self.zoned else None)
 
 
 #: Seconds of each unit of an interval.
@@ -525,7 +490,7 @@ def interval_seconds(text: str) -> int:
 
 
 @dataclass(frozen=True)
-class TimeScale(Clock):
+class TimeScale(TimedScale):
     """Time of day in microseconds; the range is public, 00:00 to 24:00.
 
     Of a time with a zone only the local time is kept; it is written with the zone UTC.
@@ -543,28 +508,36 @@ class TimeScale(Clock):
     def parse(self, text: str, *, up: bool = False) -> int:
         return min(max(round(clock_seconds(text) * 1_000_000), 0), _DAY - 1)
 
-    def edges(self, lo: int, hi: int, spacing: Spacing) -> list[int]:
+    def edges(
+        self,
+        lo: int,
+        hi: int,
+        *,
+        bins: int | None = None,
+        cells: int = LINEAR,
+        inner: Sequence[int] = (),
+    ) -> list[int]:
         """Edges at quarters of an hour, unless the range is short or the config gives `bins`."""
         quarter = _DAY // 96
-        if spacing.bins is None and hi - lo > 8 * quarter:
+        if bins is None and hi - lo > 8 * quarter:
             return sorted({lo, hi, *range(-(-lo // quarter) * quarter, hi, quarter)})
-        return super().edges(lo, hi, spacing)
+        return super().edges(lo, hi, bins=bins, cells=cells, inner=inner)
 
-    def build(self, points: Points, marks: Mapping[str, Mask]) -> pa.Array:
+    def build(self, points: Ints, marks: Mapping[str, Mask]) -> pa.Array:
         null = marked(marks, "null", len(points))
         typed = integer_array(points, null, pa.int64()).cast(pa.time64("us"))
         if not self.zoned:
             return typed
         return pc.binary_join_element_wise(typed.cast(pa.string()), "+00", "")
 
-    def points_of(self, array: pa.Array) -> Points:
+    def points_of(self, array: pa.Array) -> Ints:
         if pa.types.is_string(array.type):
             clock = pc.replace_substring(array, "+00", "")
             moment = pc.binary_join_element_wise("1970-01-01", clock, " ")
             array = moment.cast(pa.timestamp("us"))
         return int64_points(array.cast(pa.int64()))
 
-    def candidates(self) -> Points:
+    def candidates(self) -> Ints:
         """Every quarter of an hour (never needed: the range is public)."""
         return np.append(np.arange(0, _DAY, _DAY // 96), _DAY - 1).astype(np.int64)
 
@@ -606,17 +579,17 @@ class IntervalScale(Scale):
         lo, hi = self.limits
         return min(max(interval_seconds(text), lo), hi)
 
-    def build(self, points: Points, marks: Mapping[str, Mask]) -> pa.Array:
+    def build(self, points: Ints, marks: Mapping[str, Mask]) -> pa.Array:
         null = marked(marks, "null", len(points))
         whole = points // _UNITS[self.unit_name]
         text = integer_array(whole, null, pa.int64()).cast(pa.string())
         return pc.binary_join_element_wise(text, self.unit_name + "s", " ")
 
-    def points_of(self, array: pa.Array) -> Points:
+    def points_of(self, array: pa.Array) -> Ints:
         number = pc.replace_substring(array, f" {self.unit_name}s", "").cast(pa.int64())
         return int64_points(pc.multiply(number, _UNITS[self.unit_name]))
 
-    def candidates(self) -> Points:
+    def candidates(self) -> Ints:
         """Four points an octave from one second up, and whole days."""
         lo, hi = self.limits
         whole = [sign * 86400 * i for sign in (-1, 1) for i in range(1, 367)]
@@ -634,9 +607,8 @@ def _unit_of(type_: ColumnType) -> str:
     return fields.split()[-1] if fields in _COARSE else "second"
 
 
-register_scale(lambda _: DateScale(), "date")
-register_scale(lambda type_: TimestampScale(False, precision_of(type_)), "timestamp")
-register_scale(lambda type_: TimestampScale(True, precision_of(type_)), "timestamptz")
-register_scale(lambda type_: TimeScale(False, precision_of(type_)), "time")
-register_scale(lambda type_: TimeScale(True, precision_of(type_)), "timetz")
+register_scale(
+    lambda type_: MomentScale(type_.base, precision_of(type_)), "date", "timestamp", "timestamptz"
+)
+register_scale(lambda type_: TimeScale(type_.base, precision_of(type_)), "time", "timetz")
 register_scale(lambda type_: IntervalScale(_unit_of(type_)), "interval")

@@ -104,7 +104,6 @@ _STRING = re.compile(r'"(?:[^"\\]|\\.)*"?')
 #: Stands before a part of a template that is replaced by a number, where it is no part of a text.
 _BARE = "\x00"
 
-_Tree = dict[str, Any]
 #: Types of documents.
 DOCUMENTS = ("json", "jsonb", "hstore")
 
@@ -275,7 +274,7 @@ class DocumentCodec(PartedCodec):
 
     def decode(self, codes: CodeMap, rng: Rng, rows: int | None = None) -> pa.Array:
         """Documents with the scalars that are not NULL; objects without any are left out."""
-        tree: _Tree = {}
+        tree: dict[str, Any] = {}
         for path, part in zip(self.paths, self.parts, strict=True):
             *outer, last = path_steps(path)
             held = tree
@@ -336,7 +335,7 @@ def _scalars(part: Codec, values: pa.Array) -> pa.Array:
     return pa.array(written, pa.string()).take(known.indices)
 
 
-def _base(template: str) -> _Tree:
+def _base(template: str) -> dict[str, Any]:
     """The object that a template describes; an empty one where it describes another value.
 
     Parts that stand for numbers become texts that begin with `_BARE`.
@@ -359,7 +358,7 @@ def _constant(value: Any, numbers: Ints) -> pa.Array:
     return of_templates([text]).make(numbers)
 
 
-def _object(base: _Tree, tree: _Tree, rows: Ints, numbers: Ints) -> pa.Array:
+def _object(base: dict[str, Any], tree: dict[str, Any], rows: Ints, numbers: Ints) -> pa.Array:
     """Objects of the chosen rows: the keys of a template and those of paths, which come first.
 
     Where paths are places, arrays of their elements that are there.

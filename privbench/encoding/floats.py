@@ -11,24 +11,24 @@ import numpy as np
 import pyarrow as pa
 from psycopg import sql
 
-from privbench.arrays import Floats, Mask, Rng
+from privbench.arrays import Floats, Ints, Mask, Rng
 from privbench.encoding.base import MORE, MOST, ZERO
 from privbench.encoding.bounds import parts
 from privbench.encoding.numbers import IntegerScale, NumericScale
-from privbench.encoding.scale import LINEAR, Points, Scale, Spacing, marked, register_scale
+from privbench.encoding.scale import LINEAR, Scale, marked, register_scale
 from privbench.privacy.recoding import NAN, NEG_INF, NULL, POS_INF
 from privbench.schema import ColumnType
 
 _FLIP = np.int64(2**63 - 1)
 
 
-def image(values: Floats) -> Points:
+def image(values: Floats) -> Ints:
     """The int64 image of every finite float; images have the order of the floats."""
     bits = (np.asarray(values, dtype=np.float64) + 0.0).view(np.int64)
     return np.where(bits < 0, bits ^ _FLIP, bits)
 
 
-def value(points: Points) -> Floats:
+def value(points: Ints) -> Floats:
     """The floats whose images (see `image`) these are."""
     points = np.asarray(points, dtype=np.int64)
     return np.where(points < 0, points ^ _FLIP, points).view(np.float64)
@@ -68,12 +68,12 @@ class DecimalGrid:
         if not 0 <= self.decimals <= MOST:
             raise ValueError(f"decimals must be 0 to {MOST}")
 
-    def numbers(self, steps: Points) -> Floats:
+    def numbers(self, steps: Ints) -> Floats:
         """The float of every step; the quotient of two exact doubles is the nearest double."""
         result: Floats = np.asarray(steps, dtype=np.float64) / 10.0**self.decimals
         return result.astype(np.float32).astype(np.float64) if self.single else result
 
-    def first(self, numbers: Floats) -> Points:
+    def first(self, numbers: Floats) -> Ints:
         """For each number, the least step whose float is at least that number; see `within`."""
         near = np.clip(numbers, -_HUGE, _HUGE)
         if self.single:
@@ -96,7 +96,7 @@ class DecimalGrid:
             return np.asarray(np.abs(numbers) * 10.0**self.decimals < _REACH)
 
 
-def decimals_of(numbers: Floats, *, single: bool = False) -> Points:
+def decimals_of(numbers: Floats, *, single: bool = False) -> Ints:
     """The fewest decimals that give every number back; `ZERO` for 0, `MORE` where six do not.
 
     >>> decimals_of(np.array([0.0, 3.0, 9.99, 0.1 + 0.2, 1e300])).tolist()
@@ -156,7 +156,7 @@ class FloatScale(Scale):
         scale.decimal_grid  # noqa: B018  (refuses other numbers)
         return scale
 
-    def steps_of(self, points: Points) -> Points:
+    def steps_of(self, points: Ints) -> Ints:
         result = points.copy()
         real = (points > NEG_INF) & (points < POS_INF)
         result[real] = decimals_of(value(points[real]), single=self.base == "float4")
@@ -184,7 +184,7 @@ class FloatScale(Scale):
             " ELSE {c}::double precision END"
         ).format(c=identifier)
 
-    def read(self, array: pa.Array) -> Points:
+    def read(self, array: pa.Array) -> Ints:
         floats = np.asarray(array.cast(pa.float64()).fill_null(0.0))
         nan = np.isnan(floats)
         points = np.clip(image(np.where(nan, 0.0, floats)), *self.limits)
@@ -199,7 +199,7 @@ class FloatScale(Scale):
         lo, hi = self.limits
         return min(max(int(image(np.array([number]))[0]), lo), hi)
 
-    def build(self, points: Points, marks: Mapping[str, Mask]) -> pa.Array:
+    def build(self, points: Ints, marks: Mapping[str, Mask]) -> pa.Array:
         """float32, or float64; an unconstrained numeric is written as float64 too."""
         numbers = value(points)
         for name, special in (("nan", np.nan), ("-inf", -np.inf), ("inf", np.inf)):
@@ -212,24 +212,24 @@ class FloatScale(Scale):
             return pa.array(numbers.astype(np.float32), mask=null)
         return pa.array(numbers, mask=null)
 
-    def points_of(self, array: pa.Array) -> Points:
+    def points_of(self, array: pa.Array) -> Ints:
         return self.read(array)
 
-    def candidates(self) -> Points:
+    def candidates(self) -> Ints:
         """Zero and two points an octave, 2^-40 to the largest number, on both sides."""
         top = min(int(np.log2(self.top)), 120)
         sizes = np.unique(np.concatenate([2.0 ** (np.arange(-80, 2 * top + 1) / 2), np.arange(33)]))
         numbers = np.unique(np.concatenate([-sizes, [-self.top, self.top], sizes]))
         return np.unique(image(numbers))
 
-    def coarser(self) -> tuple[Points, ...]:
+    def coarser(self) -> tuple[Ints, ...]:
         """Candidates with one point an octave, from 2^-20 on."""
         top = min(int(np.log2(self.top)), 120)
         sizes = 2.0 ** np.arange(-20, top + 1)
         numbers = np.concatenate([-sizes, [-self.top, 0.0, self.top], sizes])
         return (np.unique(image(numbers)),)
 
-    def draw(self, lows: Points, highs: Points, rng: Rng) -> Points:
+    def draw(self, lows: Ints, highs: Ints, rng: Rng) -> Ints:
         """Draw uniformly from the decimal grid within the cell, or from the cell if it has none."""
         if self.decimal_grid is None:
             return self._anywhere(lows, highs, rng)
@@ -240,14 +240,14 @@ class FloatScale(Scale):
         points[rest] = self._anywhere(lows[rest], highs[rest], rng)
         return points
 
-    def mass(self, low: Points, high: Points, lows: Points, highs: Points) -> Floats:
+    def mass(self, low: Ints, high: Ints, lows: Ints, highs: Ints) -> Floats:
         widths: Floats = value(high) - value(low)
         if self.decimal_grid is None:
             return widths
         whole, inside = self._steps(lows, highs)[1], self._steps(low, high)[1]
         return np.where(whole > 0, inside, widths)
 
-    def _steps(self, lows: Points, highs: Points) -> tuple[Points, Points]:
+    def _steps(self, lows: Ints, highs: Ints) -> tuple[Ints, Ints]:
         """The first step in each cell, and how many; 0 where doubles do not distinguish steps."""
         assert self.decimal_grid is not None
         a, b = value(lows), value(highs)
@@ -255,7 +255,7 @@ class FloatScale(Scale):
         near = self.decimal_grid.within(a) & self.decimal_grid.within(b)
         return first, np.where(near, np.maximum(end - first, 0), 0)
 
-    def _anywhere(self, lows: Points, highs: Points, rng: Rng) -> Points:
+    def _anywhere(self, lows: Ints, highs: Ints, rng: Rng) -> Ints:
         """Draw uniformly in value within the cell, rounded to at most 1/1000 of its width."""
         a, b = value(lows), value(highs)
         share = rng.random(len(a))
@@ -267,12 +267,20 @@ class FloatScale(Scale):
         inside = (rounded >= a) & (rounded < b)
         return np.clip(image(np.where(inside, rounded, drawn)), lows, highs - 1)
 
-    def edges(self, lo: int, hi: int, spacing: Spacing) -> list[int]:
+    def edges(
+        self,
+        lo: int,
+        hi: int,
+        *,
+        bins: int | None = None,
+        cells: int = LINEAR,
+        inner: Sequence[int] = (),
+    ) -> list[int]:
         ends = self._ends(lo, hi)
         if ends is None:
-            return super().edges(lo, hi, spacing)
-        inner = self._again(lo, hi, spacing.inner) if spacing.inner else ()
-        return self._images(_STEPS.edges(*ends, replace(spacing, inner=inner)))
+            return super().edges(lo, hi, bins=bins, cells=cells, inner=inner)
+        steps = self._again(lo, hi, inner) if inner else ()
+        return self._images(_STEPS.edges(*ends, bins=bins, cells=cells, inner=steps))
 
     def aligned(self, lo: int, hi: int) -> tuple[int, int]:
         if self.decimal_grid is None or not self._near(lo, hi):

@@ -15,7 +15,7 @@ from itertools import combinations, islice
 from typing import Any
 
 from privbench.encoding.categories import labels_of
-from privbench.encoding.datetimes import DateScale, TimestampScale
+from privbench.encoding.datetimes import MomentScale
 from privbench.encoding.keys.placeholders import MAX_TEMPLATES, is_array
 from privbench.encoding.scale import Scale, scale_of
 from privbench.encoding.surrogate_text import TEXT_BASES
@@ -147,7 +147,7 @@ def _values(column: Column, constants: Sequence[str]) -> tuple[str, ...]:
 
 def _between(scale: Scale, constants: Sequence[str]) -> Iterator[tuple[str, str]]:
     """The range from the least to the greatest constant; of a year all its days count."""
-    calendar = isinstance(scale, (DateScale, TimestampScale))
+    calendar = isinstance(scale, MomentScale)
     years = [text for text in constants if _YEAR.match(text)]
     ends = [f"{year}-{day}" for year in years for day in ("01-01", "12-31")]
     points = []

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from privbench.arrays import Floats, Rng
-from privbench.encoding.scale import Lattice, Points, SteppedScale
+from privbench.arrays import Floats, Ints, Rng
+from privbench.encoding.scale import Lattice, Scale
 
 
 @dataclass(frozen=True, kw_only=True)
-class MixedScale(SteppedScale):
+class MixedScale(Scale):
     """A scale whose values are drawn on several steps.
 
     With released shares of steps, as many values are drawn among the multiples of each step as it
@@ -46,7 +46,7 @@ class MixedScale(SteppedScale):
             raise ValueError("the shares of the steps must have the sum 1")
         return replace(self, multiple=step, law=law)
 
-    def draw(self, lows: Points, highs: Points, rng: Rng) -> Points:
+    def draw(self, lows: Ints, highs: Ints, rng: Rng) -> Ints:
         parts = self._mixture(lows, highs)
         if len(parts) == 1:
             return self._draw(parts[0][0], lows, highs, rng)
@@ -59,7 +59,7 @@ class MixedScale(SteppedScale):
             left[rows] = False
         return drawn
 
-    def mass(self, low: Points, high: Points, lows: Points, highs: Points) -> Floats:
+    def mass(self, low: Ints, high: Ints, lows: Ints, highs: Ints) -> Floats:
         result = np.zeros(len(lows))
         for step, weights in self._mixture(lows, highs):
             whole = self._weight(step, lows, highs)
@@ -81,7 +81,7 @@ class MixedScale(SteppedScale):
         """The steps, whose points may have weights."""
         return self.steps
 
-    def _mixture(self, lows: Points, highs: Points) -> list[tuple[Lattice, Floats]]:
+    def _mixture(self, lows: Ints, highs: Ints) -> list[tuple[Lattice, Floats]]:
         """Steps, and for every cell the weight of each: its share times its part within the cell.
 
         A cell that has a multiple of no step with a share takes the coarsest one of which it has.
@@ -99,11 +99,11 @@ class MixedScale(SteppedScale):
             none &= ~held
         return found
 
-    def _weight(self, step: Lattice, lows: Points, highs: Points) -> Floats:
+    def _weight(self, step: Lattice, lows: Ints, highs: Ints) -> Floats:
         """The sum of the weights of a step's points in every cell ``[low, high)``."""
         return np.asarray(step.count(highs) - step.count(lows), np.float64)
 
-    def _draw(self, step: Lattice, lows: Points, highs: Points, rng: Rng) -> Points:
+    def _draw(self, step: Lattice, lows: Ints, highs: Ints, rng: Rng) -> Ints:
         """One point of a step in every cell, by weight; the next point after a cell without one."""
         first, end = step.count(lows), step.count(highs)
         numbers = rng.integers(first, np.maximum(end, first + 1), dtype=np.int64)

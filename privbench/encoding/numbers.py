@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from psycopg import sql
 
-from privbench.arrays import Floats, Mask, Rng
+from privbench.arrays import Floats, Ints, Mask, Rng
 from privbench.encoding.base import ZERO
 from privbench.encoding.mixtures import MixedScale
 from privbench.encoding.scale import (
@@ -19,8 +19,7 @@ from privbench.encoding.scale import (
     LEAST,
     LINEAR,
     Multiples,
-    Points,
-    SteppedScale,
+    Scale,
     WrittenDates,
     grid_number,
     int64_points,
@@ -80,7 +79,7 @@ class IntegerScale(MixedScale):
     def multiples(self) -> tuple[int, ...]:
         return _ROUND
 
-    def steps_of(self, points: Points) -> Points:
+    def steps_of(self, points: Ints) -> Ints:
         result = points.copy()
         real = (points > NEG_INF) & (points < POS_INF)
         for place, step in reversed([*enumerate(_ROUND)]):
@@ -103,13 +102,13 @@ class IntegerScale(MixedScale):
     def parse(self, text: str, *, up: bool = False) -> int:
         return grid_number(text, 0, self.limits, up=up)
 
-    def build(self, points: Points, marks: Mapping[str, Mask]) -> pa.Array:
+    def build(self, points: Ints, marks: Mapping[str, Mask]) -> pa.Array:
         return integer_array(points, marked(marks, "null", len(points)), _TYPES[self.base][1])
 
-    def points_of(self, array: pa.Array) -> Points:
+    def points_of(self, array: pa.Array) -> Ints:
         return int64_points(array)
 
-    def candidates(self) -> Points:
+    def candidates(self) -> Ints:
         """Every integer near zero, then four points an octave."""
         return log_grid(*self.limits)
 
@@ -117,7 +116,7 @@ class IntegerScale(MixedScale):
     def calendars(self) -> Mapping[int, WrittenDates]:
         return {} if self.base == "int2" else _WRITTEN
 
-    def moments(self) -> Points:
+    def moments(self) -> Ints:
         """Ends of years as dates and months are written, and as seconds since 2000 count."""
         years = np.arange("2000", "2050", dtype="datetime64[Y]")
         seconds = years.astype("datetime64[s]").astype(np.int64)
@@ -158,13 +157,13 @@ class CalendarScale(IntegerScale):
     def places(self, edges: Sequence[int]) -> tuple[int, ...]:
         return tuple(self.lattice.count(np.array(edges)).tolist())
 
-    def draw(self, lows: Points, highs: Points, rng: Rng) -> Points:
+    def draw(self, lows: Ints, highs: Ints, rng: Rng) -> Ints:
         """Draw uniformly from the dates in the cell, or from the cell if it holds none."""
         first, end = self.lattice.count(lows), self.lattice.count(highs)
         dates = self.lattice.at(rng.integers(first, np.maximum(end, first + 1)))
         return np.asarray(np.where(end > first, dates, super().draw(lows, highs, rng)))
 
-    def mass(self, low: Points, high: Points, lows: Points, highs: Points) -> Floats:
+    def mass(self, low: Ints, high: Ints, lows: Ints, highs: Ints) -> Floats:
         count = self.lattice.count
         dates = count(high) - count(low)
         return np.where(count(highs) > count(lows), dates, high - low).astype(np.float64)
@@ -184,7 +183,7 @@ _BARE = str.maketrans("", "", "$,")
 
 
 @dataclass(frozen=True)
-class NumericScale(SteppedScale):
+class NumericScale(Scale):
     """numeric(p, s) on a grid of 10^-step, at most 18 digits."""
 
     specials: ClassVar[tuple[str, ...]] = ("nan",)
@@ -216,7 +215,7 @@ class NumericScale(SteppedScale):
             raise ValueError("values of this type have no such step")
         return replace(self, decimals=step)
 
-    def steps_of(self, points: Points) -> Points:
+    def steps_of(self, points: Ints) -> Ints:
         assert self.step_choices is not None
         return trailing_zeros(points, self.digits, self.step_choices)
 
@@ -232,7 +231,7 @@ class NumericScale(SteppedScale):
     def has_value(self, lo: int, hi: int) -> bool:
         return (self.first_aligned(lo) or self.step) < hi
 
-    def draw(self, lows: Points, highs: Points, rng: Rng) -> Points:
+    def draw(self, lows: Ints, highs: Ints, rng: Rng) -> Ints:
         """Draw uniformly from the multiples in the cell, or from the cell if it holds none."""
         if self.step == 1:
             return super().draw(lows, highs, rng)
@@ -262,13 +261,13 @@ class NumericScale(SteppedScale):
             unit=sql.SQL(f"'{_plain(1, -self.digits)}'::numeric"),
         )
 
-    def read(self, array: pa.Array) -> Points:
+    def read(self, array: pa.Array) -> Ints:
         return int64_points(array, (NAN,))
 
     def parse(self, text: str, *, up: bool = False) -> int:
         return grid_number(text, self.digits, self.limits, up=up)
 
-    def build(self, points: Points, marks: Mapping[str, Mask]) -> pa.Array:
+    def build(self, points: Ints, marks: Mapping[str, Mask]) -> pa.Array:
         """decimal128; strings where the column holds NaN or the grid is coarser than 1."""
         null = marked(marks, "null", len(points))
         if self.digits < 0:
@@ -282,7 +281,7 @@ class NumericScale(SteppedScale):
         text = pc.if_else(marked(marks, "nan", len(points)), "NaN", text)
         return pc.if_else(null, pa.scalar(None, pa.string()), text)
 
-    def points_of(self, array: pa.Array) -> Points:
+    def points_of(self, array: pa.Array) -> Ints:
         if pa.types.is_string(array.type) or pa.types.is_large_string(array.type):
             nan = pc.equal(array, "NaN").fill_null(False)
             text = pc.if_else(nan, "0", array)
@@ -297,7 +296,7 @@ class NumericScale(SteppedScale):
         points[np.asarray(array.is_null())] = NULL
         return points
 
-    def candidates(self) -> Points:
+    def candidates(self) -> Ints:
         """Hundreds of steps and whole units near zero, then four points an octave."""
         lo, hi = self.limits
         unit = 10 ** max(self.digits, 0)
@@ -319,7 +318,7 @@ class MoneyScale(NumericScale):
         return super().parse(text.translate(_BARE), up=up)
 
 
-def trailing_zeros(points: Points, digits: int, choices: range) -> Points:
+def trailing_zeros(points: Ints, digits: int, choices: range) -> Ints:
     """How many decimals integers in units of ``10**-digits`` have; multiples of ten count as −1.
 
     >>> trailing_zeros(np.array([2910, 29, 0, 5_000_000]), 2, range(-1, 3)).tolist()
@@ -340,7 +339,7 @@ def _plain(value: int, step: int) -> str:
     return format(Decimal(value).scaleb(-step), "f")
 
 
-def _decimals(points: Points, null: Mask, step: int) -> pa.Array:
+def _decimals(points: Ints, null: Mask, step: int) -> pa.Array:
     """decimal128(38, step) from unscaled integers: the buffer is low word, sign word."""
     words = np.empty((len(points), 2), dtype="<i8")
     words[:, 0] = points
@@ -351,9 +350,9 @@ def _decimals(points: Points, null: Mask, step: int) -> pa.Array:
     )
 
 
-def _unscaled(array: pa.Array) -> Points:
+def _unscaled(array: pa.Array) -> Ints:
     words = np.frombuffer(array.buffers()[1], dtype="<i8").reshape(-1, 2)
-    low: Points = words[array.offset : array.offset + len(array), 0]
+    low: Ints = words[array.offset : array.offset + len(array), 0]
     return low.copy()
 
 

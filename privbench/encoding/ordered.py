@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from psycopg import sql
 
-from privbench.arrays import Rng
+from privbench.arrays import Ints, Rng
 from privbench.domain import Domain, Known
 from privbench.encoding.base import (
     DEFAULT_DECIMALS,
@@ -20,11 +20,10 @@ from privbench.encoding.base import (
     Codec,
     CodeMap,
     ColumnReader,
-    CycleNeed,
     Need,
+    PartNeed,
     Released,
     Step,
-    StepNeed,
     attribute,
     null_mask,
 )
@@ -33,9 +32,7 @@ from privbench.encoding.scale import (
     GREATEST,
     LINEAR,
     UNIT_STEPS,
-    Points,
     Scale,
-    Spacing,
     log_grid,
     scale_of,
 )
@@ -114,7 +111,7 @@ class OrderedCodec(Codec):
         cells = EdgesRecoding(tuple(edges), kept, self.nullable, (0, len(edges) - 1))
         return replace(self, recoding=replace(cells, since=base.column), law=(), cycles=())
 
-    def cells(self) -> tuple[Points, Points]:
+    def cells(self) -> tuple[Ints, Ints]:
         """First point, and one past the last, of every code's cell; arbitrary for NULL and NaN."""
         domain, edges = self.recoding.domain, self.recoding.edges
         lows = np.full(domain.size, edges[0], np.int64)
@@ -184,6 +181,7 @@ class OrderedReader(ColumnReader):
     per_unit: int = 0
     # Literals of the range to take where nothing is known; None for the type's.
     default_range: tuple[str, str] | None = None
+    spelled: bool = False  # whether its values are texts, whose spelling shows their step
 
     @property
     def attributes(self) -> tuple[str, ...]:
@@ -195,10 +193,10 @@ class OrderedReader(ColumnReader):
         return attribute(self.name, "step")
 
     @property
-    def _cycles(self) -> dict[str, CycleNeed]:
+    def _cycles(self) -> dict[str, PartNeed]:
         """The needs of cycles, by their attributes."""
         names = {attribute(self.name, part): size for part, size in self.scale.cycles.items()}
-        return {name: CycleNeed(name, size) for name, size in names.items()}
+        return {name: PartNeed(name, range(1, size), cycle=True) for name, size in names.items()}
 
     @property
     def _counted(self) -> bool:
@@ -207,7 +205,7 @@ class OrderedReader(ColumnReader):
         Times of day have a public range, of which each cell holds many values.
         """
         settled = self.range.settled and self.scale.open_range
-        return self.scale.step_choices is not None and not settled
+        return self.scale.step_choices is not None and not (settled or self.spelled)
 
     @cached_property
     def needs(self) -> tuple[Need, ...]:
@@ -218,11 +216,12 @@ class OrderedReader(ColumnReader):
         return parts if self.range.settled else (self._bounds, *parts, *self._shared)
 
     @property
-    def _step(self) -> StepNeed:
+    def _step(self) -> PartNeed:
         choices = self.scale.step_choices
         assert choices is not None
         default = DEFAULT_DECIMALS if self.scale.fractions else choices[-1]
-        return StepNeed(self._steps, choices, default, self.scale.chances, self.scale.multiples)
+        law = self.scale.chances, self.scale.multiples
+        return PartNeed(self._steps, choices, default, False, *law)
 
     @property
     def _shared(self) -> tuple[CategoriesNeed, ...]:
@@ -257,7 +256,7 @@ class OrderedReader(ColumnReader):
         other = suggested_range(title)
         return is_moment(title) and not (other is not None and other[2])
 
-    def _within(self, points: Points, *more: int) -> Points:
+    def _within(self, points: Ints, *more: int) -> Ints:
         """The ends of the public range and the given points that lie within it, ascending."""
         lo, hi = self.range.lo, self.range.hi
         every = np.concatenate([points, [lo, hi, *more]])
@@ -352,7 +351,7 @@ class OrderedReader(ColumnReader):
             return scale, scale, scale
         # A default range is cut at whole numbers, and does not show which decimals lie beyond it.
         whole = self.scale.with_step(0)
-        many = len(whole.edges(bounds.lo, bounds.hi, Spacing(cells=bounds.cells or LINEAR)))
+        many = len(whole.edges(bounds.lo, bounds.hi, cells=bounds.cells or LINEAR))
         return scale, whole if many > _WHOLES else scale, self.scale
 
     def _released_recoding(
@@ -383,7 +382,7 @@ class OrderedReader(ColumnReader):
             suggestion = suggested_range(self.title or self.name)
             if suggestion is not None and suggestion[2]:
                 above = [edge for edge in above if edge <= most]
-        inside = cells_of.edges(lo, hi, Spacing(self.bins, cells, bounds.inner))
+        inside = cells_of.edges(lo, hi, bins=self.bins, cells=cells, inner=bounds.inner)
         # A value of more decimals than are drawn has no cell: the next would hold no number.
         own = [value for value in values if scale.first_aligned(value) == value]
         edges = {*below, *inside, *above, *own, *(scale.first_aligned(v + 1) for v in own)}
@@ -425,6 +424,6 @@ def public_cells(
     nullable: bool,
 ) -> EdgesRecoding:
     """The cells of a public range ``[lo, end)``: one for each step, or `bins` of a wide range."""
-    spacing = Spacing(bins if end - lo > UNIT_STEPS else None)
-    kept = scale.with_own_cells(scale.edges(lo, end, spacing))
+    edges = scale.edges(lo, end, bins=bins if end - lo > UNIT_STEPS else None)
+    kept = scale.with_own_cells(edges)
     return EdgesRecoding(tuple(kept), specials, nullable)

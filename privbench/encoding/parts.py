@@ -41,7 +41,7 @@ from privbench.encoding.bounds import public_range
 from privbench.encoding.categories import LabelReader, ListCodec, ListReader
 from privbench.encoding.keys.placeholders import grouped, shape_of, shape_texts
 from privbench.encoding.ordered import OrderedCodec, OrderedReader
-from privbench.encoding.scale import Points, Scale, scale_of
+from privbench.encoding.scale import Scale, scale_of
 from privbench.encoding.surrogate_text import digits, joined, quoted
 from privbench.encoding.text import TextCodec
 from privbench.encoding.unmodelled import FillCodec, SizedCodec
@@ -115,17 +115,16 @@ def grid_of(type_: ColumnType) -> Scale:
 _CODECS: dict[str, type[Codec]] = {
     codec.kind: codec for codec in (OrderedCodec, ListCodec, TextCodec, FillCodec, SizedCodec)
 }
-#: The codec of a part, which a model holds as that of a column.
-PartCodec = Annotated[
-    Codec, PlainValidator(lambda data: _CODECS[str(data["codec"])].from_json(data))
-]
 
 
 @dataclass(frozen=True)
 class PartedCodec(Codec):
     """Makes values of parts that have codecs."""
 
-    parts: tuple[PartCodec, ...]
+    parts: tuple[
+        Annotated[Codec, PlainValidator(lambda data: _CODECS[str(data["codec"])].from_json(data))],
+        ...,
+    ]
 
     @property
     def domains(self) -> dict[str, Domain]:
@@ -156,9 +155,6 @@ _SIZE = re.compile(r"\((\d{1,5})\)$")
 _Z, _M, _SYSTEM = 1 << 31, 1 << 30, 1 << 29
 #: The most levels of a path that is made.
 _MOST_DEPTH = 16
-
-#: By part: values, or texts, which are NULL where no label was released.
-_Values = Mapping[str, pa.Array]
 
 
 def _parts_of(type_: ColumnType) -> list[tuple[str, ColumnType, str]]:
@@ -288,7 +284,7 @@ def _printed(numbers: Any) -> pa.Array:
     return pa.array(numbers).cast(pa.string())
 
 
-def _points(type_: ColumnType, values: _Values, rows: int, rng: Rng) -> pa.Array:
+def _points(type_: ColumnType, values: Mapping[str, pa.Array], rows: int, rng: Rng) -> pa.Array:
     x, y, *more = values.values()
     point = joined("(", x.cast(pa.string()), ",", y.cast(pa.string()), ")")
     if len(more) == 1:
@@ -299,7 +295,7 @@ def _points(type_: ColumnType, values: _Values, rows: int, rng: Rng) -> pa.Array
     return joined(point, ",(", _printed(next(ends)), ",", _printed(next(ends)), ")")
 
 
-def _shapes(type_: ColumnType, values: _Values, rows: int, rng: Rng) -> pa.Array:
+def _shapes(type_: ColumnType, values: Mapping[str, pa.Array], rows: int, rng: Rng) -> pa.Array:
     """Shapes of the declared type, else of released types in released reference systems."""
     lot = {name: _floats(item) for name, item in values.items() if name != "head"}
     if type_.base == "geography":
@@ -321,7 +317,7 @@ def _shapes(type_: ColumnType, values: _Values, rows: int, rng: Rng) -> pa.Array
     return grouped(_without_null(values["head"], rng), make)
 
 
-def _vectors(type_: ColumnType, values: _Values, rows: int, rng: Rng) -> pa.Array:
+def _vectors(type_: ColumnType, values: Mapping[str, pa.Array], rows: int, rng: Rng) -> pa.Array:
     """Vectors of given norms in directions that are drawn at random."""
     found = _SIZE.search(type_.sql)
     assert found is not None
@@ -337,7 +333,7 @@ def _vectors(type_: ColumnType, values: _Values, rows: int, rng: Rng) -> pa.Arra
     return pa.concat_arrays(made)
 
 
-def _addresses(type_: ColumnType, values: _Values, rows: int, rng: Rng) -> pa.Array:
+def _addresses(type_: ColumnType, values: Mapping[str, pa.Array], rows: int, rng: Rng) -> pa.Array:
     """The released address, else one in its released network; of others not even that is known.
 
     A kind (``4/32``) says how long the mask is.
@@ -366,14 +362,14 @@ def _addresses(type_: ColumnType, values: _Values, rows: int, rng: Rng) -> pa.Ar
     return pc.coalesce(values["whole"], grouped(joined(kinds, " ", known), make))
 
 
-def _macs(type_: ColumnType, values: _Values, rows: int, rng: Rng) -> pa.Array:
+def _macs(type_: ColumnType, values: Mapping[str, pa.Array], rows: int, rng: Rng) -> pa.Array:
     width = 10 if type_.base == "macaddr8" else 6
     maker = pc.replace_substring(pc.fill_null(values["maker"], "020000"), ":", "")
     rest = digits(rng.integers(16**width, size=rows), width, 16)
     return pc.coalesce(values["whole"], joined(maker, rest))
 
 
-def _paths(type_: ColumnType, values: _Values, rows: int, rng: Rng) -> pa.Array:
+def _paths(type_: ColumnType, values: Mapping[str, pa.Array], rows: int, rng: Rng) -> pa.Array:
     """The released path, else one behind its released beginning, as deep as the depth says."""
     none = pa.nulls(rows, pa.string())
     wide, narrow, whole = (values.get(name, none) for name in ("wide", "narrow", "whole"))
@@ -387,7 +383,7 @@ def _paths(type_: ColumnType, values: _Values, rows: int, rng: Rng) -> pa.Array:
 
 
 #: What puts the parts together again: literals of so many rows.
-_JOINS: dict[str, Callable[[ColumnType, _Values, int, Rng], pa.Array]] = {
+_JOINS: dict[str, Callable[[ColumnType, Mapping[str, pa.Array], int, Rng], pa.Array]] = {
     **dict.fromkeys(("point", "box", "circle"), _points),
     **dict.fromkeys(("geometry", "geography"), _shapes),
     "vector": _vectors,
@@ -418,14 +414,6 @@ def _kinds(*, nullable: bool) -> Domain:
     return Domain(_ALL, specials=("all", "empty"), nullable=nullable)
 
 
-class _KindReader(ListReader):
-    """Reads the kind of a range."""
-
-    @property
-    def cells(self) -> dict[str, Domain]:
-        return {self.name: _kinds(nullable=self.nullable)}
-
-
 @dataclass(frozen=True)
 class RangeReader(PartsReader):
     """Reads the kind of a range, its bound (the lower one where there is one) and its size."""
@@ -443,7 +431,8 @@ class RangeReader(PartsReader):
         lower = ordered_part(self.table, part_column(self, "lower", bound))
         size = ordered_part(self.table, part_column(self, "size", _SIZES[bound.base]), **more)
         codec = ListCodec(*head(named), _KINDS, False, False, True)
-        return _KindReader(self.table, named, codec, "kind", "by kind"), lower, size
+        cells = _kinds(nullable=self.nullable)
+        return ListReader(self.table, named, codec, "kind", "by kind", cells), lower, size
 
     def expressions(self, identifier: sql.Composable) -> Sequence[sql.Composable]:
         known = packaged("parts", "privbench.encoding")
@@ -501,7 +490,7 @@ class RangeCodec(PartedCodec):
         none = null_mask(kind, _kinds(nullable=self.nullable))
         return pc.if_else(pa.array(none), pa.scalar(None, pa.string()), result)
 
-    def _literals(self, start: Points, size: Points) -> tuple[pa.Array, pa.Array]:
+    def _literals(self, start: Ints, size: Ints) -> tuple[pa.Array, pa.Array]:
         """Both bounds as text."""
         base = self.type.parts[0].base
         scale = grid_of(self.type.parts[0])
@@ -522,20 +511,20 @@ class RangeCodec(PartedCodec):
         return _bound(self.type.parts[0], start), _bound(self.type.parts[0], end)
 
 
-def _ends(codec: OrderedCodec, codes: CodeMap, rng: Rng) -> Points:
+def _ends(codec: OrderedCodec, codes: CodeMap, rng: Rng) -> Ints:
     """Grid points drawn in the cells of the codes; arbitrary where the code is that of NULL."""
     lows, highs = codec.cells()
     chosen = codes[codec.column]
     return codec.scale.draw(lows[chosen], highs[chosen], rng)
 
 
-def _again(points: Points, missing: Mask, known: Mask, rng: Rng) -> None:
+def _again(points: Ints, missing: Mask, known: Mask, rng: Rng) -> None:
     """Replace missing points, in place, by those of rows drawn at random."""
     if missing.any() and known.any():
         points[missing] = rng.choice(points[known], int(missing.sum()))
 
 
-def _bound(type_: ColumnType, points: Points) -> pa.Array:
+def _bound(type_: ColumnType, points: Ints) -> pa.Array:
     scale = grid_of(type_)
     none = np.zeros(len(points), dtype=np.bool_)
     return scale.build(points, dict.fromkeys(scale.specials, none)).cast(pa.string())

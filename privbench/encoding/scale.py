@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from functools import lru_cache
 from typing import Any, ClassVar, Protocol
@@ -20,9 +20,6 @@ from psycopg import sql
 from privbench.arrays import Floats, Ints, Mask, Rng
 from privbench.privacy.recoding import NEG_INF, NULL, POS_INF
 from privbench.schema import ColumnType
-
-#: Grid points, int64.
-Points = Ints
 
 #: Least and greatest grid point that is not a sentinel.
 LEAST, GREATEST = NEG_INF + 1, POS_INF - 1
@@ -40,18 +37,6 @@ LINEAR = 128
 #: Numbers of growing cells: `TAILS` beyond a released bound; `LONG_TAILS` above the range on a
 #: scale with octaves, where they reach as far as 150,000 times a twelfth of the range's width.
 TAILS, LONG_TAILS = 6, 32
-
-
-@dataclass(frozen=True, slots=True)
-class Spacing:
-    """How a range is cut into cells."""
-
-    bins: int | None = None  # number of equal cells, where the config says so
-    # Number of equal cells that is useful at this level of noise, at most `LINEAR`; with fewer
-    # equal cells, growing cells are wider by the same factor.
-    cells: int = LINEAR
-    # Edges to take instead of equal cells, where a release shows how rows are spread.
-    inner: Sequence[int] = ()
 
 
 class Scale(ABC):
@@ -108,8 +93,16 @@ class Scale(ABC):
         return 1
 
     @property
+    def lattice(self) -> Lattice | None:
+        """The multiples of the released step, at which cells begin; None without one."""
+        return None
+
+    @property
     def spacing(self) -> int:
         """Distance of neighbours among the values of the column, as far as a release shows it."""
+        lattice = self.lattice
+        if isinstance(lattice, Multiples) and lattice.first == 0:
+            return lattice.size
         return self.step
 
     @property
@@ -121,7 +114,7 @@ class Scale(ABC):
     def select(self, identifier: sql.Composable) -> sql.Composable:
         """The SQL expression (int8 or float8) from which `read` makes grid points."""
 
-    def read(self, array: pa.Array) -> Points:
+    def read(self, array: pa.Array) -> Ints:
         """Grid points and sentinels of a selected batch, shape (rows,)."""
         return int64_points(array)
 
@@ -133,18 +126,18 @@ class Scale(ABC):
         """
 
     @abstractmethod
-    def build(self, points: Points, marks: Mapping[str, Mask]) -> pa.Array:
+    def build(self, points: Ints, marks: Mapping[str, Mask]) -> pa.Array:
         """Values at grid points within the limits.
 
         Marks say which rows are ``null``, ``nan``, ``-inf`` or ``inf``.
         """
 
     @abstractmethod
-    def points_of(self, array: pa.Array) -> Points:
+    def points_of(self, array: pa.Array) -> Ints:
         """Grid points and sentinels of an array that `build` made."""
 
     @abstractmethod
-    def candidates(self) -> Points:
+    def candidates(self) -> Ints:
         """Public ascending grid points for the release of bounds, at most about 2,000."""
 
     @property
@@ -152,34 +145,60 @@ class Scale(ABC):
         """Dates that values may be written as, by the step that stands for them."""
         return {}
 
-    def moments(self) -> Points:
+    def moments(self) -> Ints:
         """Further points for the release of bounds, where moments may be written as numbers."""
         return np.empty(0, np.int64)
 
-    def coarser(self) -> tuple[Points, ...]:
+    def coarser(self) -> tuple[Ints, ...]:
         """Sets like `candidates` with ever fewer points, for columns with few rows."""
         if not self.octaves:
             return ()
         return tuple(log_grid(*self.limits, per_octave=step, near=step) for step in (2, 1))
 
-    def draw(self, lows: Points, highs: Points, rng: Rng) -> Points:
+    def draw(self, lows: Ints, highs: Ints, rng: Rng) -> Ints:
         """One grid point in every cell ``[low, high)``, uniform over its steps."""
         return rng.integers(lows, highs, dtype=np.int64)
 
-    def mass(self, low: Points, high: Points, lows: Points, highs: Points) -> Floats:
+    def mass(self, low: Ints, high: Ints, lows: Ints, highs: Ints) -> Floats:
         """For each cell ``[lows, highs)``, the mass of its values that lie in ``[low, high)``."""
         return counted(np.full(len(lows), self.step), low, high, lows, highs)
 
-    def edges(self, lo: int, hi: int, spacing: Spacing) -> list[int]:
-        """Cell edges over ``[lo, hi)``, both ends included."""
-        bins, inner = spacing.bins, spacing.inner
-        coarser = LINEAR // spacing.cells
+    def edges(
+        self,
+        lo: int,
+        hi: int,
+        *,
+        bins: int | None = None,
+        cells: int = LINEAR,
+        inner: Sequence[int] = (),
+    ) -> list[int]:
+        """Cell edges over ``[lo, hi)``, both ends included.
+
+        Args:
+            lo: The range's first point.
+            hi: The point after its last one.
+            bins: Number of equal cells, where the config says so.
+            cells: Number of equal cells that is useful at this level of noise, at most `LINEAR`;
+                with fewer, growing cells are wider by the same factor.
+            inner: Edges to take instead of equal cells, where a release shows how rows are spread.
+        """
+        if self.lattice is None:
+            return self._edges(lo, hi, bins, cells, inner)
+        low, high = self._counted(lo), self._counted(hi)
+        inner = sorted({self._counted(edge) for edge in inner})
+        return self._points(self._edges(low, max(high, low + 1), bins, cells, inner))
+
+    def _edges(
+        self, lo: int, hi: int, bins: int | None, cells: int, inner: Sequence[int]
+    ) -> list[int]:
+        """See `edges`; all points have the same distance."""
+        coarser = LINEAR // cells
         most = LEAST_UNITS if inner else max(UNIT_STEPS // coarser, LEAST_UNITS)
         if bins is None and hi - lo <= most:
             return list(range(lo, hi + 1))
         if bins is None and inner:
             return sorted({lo, hi, *(edge for edge in inner if lo < edge < hi)})
-        edges = set(self.linear(lo, hi, bins or spacing.cells))
+        edges = set(self.linear(lo, hi, bins or cells))
         if bins is None and self.octaves:
             grown = [edge for edge in self.octave_edges(lo, hi) if lo < edge < hi]
             edges |= set(grown[:: min(coarser, 4)])
@@ -189,11 +208,11 @@ class Scale(ABC):
         """The same grid for multiples of one of the `step_choices`, or of steps by their shares."""
         raise ValueError("values of this type have no step to release")
 
-    def steps_of(self, points: Points) -> Points:
+    def steps_of(self, points: Ints) -> Ints:
         """The coarsest step that each value is a multiple of, `ZERO` for 0; sentinels stay."""
         raise ValueError("values of this type have no step to release")
 
-    def cycle_of(self, name: str, points: Points) -> Points:
+    def cycle_of(self, name: str, points: Ints) -> Ints:
         """The place of every value in one of the `cycles`, from 0 on; sentinels stay."""
         raise ValueError("values of this type have no cycles")
 
@@ -203,15 +222,18 @@ class Scale(ABC):
 
     def has_value(self, lo: int, hi: int) -> bool:
         """Whether a value other than zero may lie in ``[lo, hi)``, with the released step."""
-        return True
+        return self.lattice is None or self.first_aligned(lo) < hi
 
     def aligned(self, lo: int, hi: int) -> tuple[int, int]:
         """The range ``[lo, hi)``, widened to points where cells may begin."""
-        return lo, hi
+        first = self.first_aligned(lo)
+        if first > lo:
+            (first,) = self._points([self._counted(lo) - 1])
+        return first, self.first_aligned(hi)
 
     def first_aligned(self, lo: int) -> int:
         """The first point from ``lo`` on where a cell may begin."""
-        return lo
+        return lo if self.lattice is None else self._points([self._counted(lo)])[0]
 
     def with_own_cells(self, edges: Sequence[int]) -> list[int]:
         """The edges with those of points that must have a cell of their own; ascending."""
@@ -219,7 +241,9 @@ class Scale(ABC):
 
     def holds_one_value(self, low: int, high: int) -> bool:
         """Whether a cell ``[low, high)`` holds a single value of the column."""
-        return high - low == self.step
+        if self.lattice is None:
+            return high - low == self.step
+        return self._counted(high) - self._counted(low) == 1
 
     def places(self, edges: Sequence[int]) -> tuple[int, ...] | None:
         """Integers whose differences are nearly proportional to differences of the edges' values.
@@ -247,6 +271,13 @@ class Scale(ABC):
         Each cell is twice as wide as the one before it. On scales with octaves the factor is √2,
         and more cells lie above the range, since a few large values make up most of a sum.
         """
+        if self.lattice is None:
+            return self._tails(lo, hi, cells)
+        below, above = self._tails(self._counted(lo), self._counted(hi), cells)
+        return self._points(below), self._points(above)
+
+    def _tails(self, lo: int, hi: int, cells: int) -> tuple[list[int], list[int]]:
+        """See `tails`; all points have the same distance."""
         each = 1 if cells == LINEAR else 2
         below = _growing(max((hi - lo) // 8, 1), 2.0, TAILS, each)
         above = below
@@ -254,6 +285,15 @@ class Scale(ABC):
             above = _growing(max((hi - lo) // 12, 1), 2**0.5, LONG_TAILS, each)
             below = above if lo < 0 else below
         return [lo - step for step in reversed(below)], [hi + step for step in above]
+
+    def _counted(self, point: int) -> int:
+        """The number of the first multiple that is not below a point."""
+        assert self.lattice is not None
+        return int(self.lattice.count(point))
+
+    def _points(self, counted: Sequence[int]) -> list[int]:
+        assert self.lattice is not None
+        return [int(self.lattice.at(number)) for number in counted]
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,13 +355,13 @@ class WrittenDates:
         inside = np.clip(numbers, 0, len(dates) - 1)
         return dates[inside] + (numbers - inside)
 
-    def years(self) -> Points:
+    def years(self) -> Ints:
         """Where each year from 1900 to 2049 begins, and where no date of it follows."""
         ends = [101, 1232] if self.digits == 8 else [1, 13]
         years = np.arange(1900, 2050)[:, None] * 10 ** (self.digits - 4)
         return np.asarray(years + ends, np.int64).reshape(-1)
 
-    def holds(self, lows: Points, highs: Points) -> Mask:
+    def holds(self, lows: Ints, highs: Ints) -> Mask:
         """Whether cells ``[low, high)`` are such years, or parts of them, that hold dates."""
         first, end, *_, last = self.years()
         close = (lows >= first) & (highs <= last) & (highs - lows <= end - first)
@@ -329,66 +369,11 @@ class WrittenDates:
 
 
 @lru_cache
-def _written(digits: int) -> Points:
+def _written(digits: int) -> Ints:
     """The dates or months of four centuries, ascending; they are few enough for a table."""
     unit = "D" if digits == 8 else "M"
     texts = np.datetime_as_string(np.arange("1800-01", "2200-01", dtype=f"datetime64[{unit}]"))
     return np.char.replace(texts, "-", "").astype(np.int64)
-
-
-class SteppedScale(Scale):
-    """A scale whose cells begin at multiples of a released step."""
-
-    @property
-    @abstractmethod
-    def lattice(self) -> Lattice | None:
-        """The multiples of the released step; None without one."""
-
-    @property
-    def spacing(self) -> int:
-        lattice = self.lattice
-        if isinstance(lattice, Multiples) and lattice.first == 0:
-            return lattice.size
-        return self.step
-
-    def has_value(self, lo: int, hi: int) -> bool:
-        return self.first_aligned(lo) < hi
-
-    def edges(self, lo: int, hi: int, spacing: Spacing) -> list[int]:
-        if self.lattice is None:
-            return super().edges(lo, hi, spacing)
-        low, high = self._counted(lo), self._counted(hi)
-        inner = sorted({self._counted(edge) for edge in spacing.inner})
-        return self._points(super().edges(low, max(high, low + 1), replace(spacing, inner=inner)))
-
-    def tails(self, lo: int, hi: int, cells: int = LINEAR) -> tuple[list[int], list[int]]:
-        if self.lattice is None:
-            return super().tails(lo, hi, cells)
-        below, above = super().tails(self._counted(lo), self._counted(hi), cells)
-        return self._points(below), self._points(above)
-
-    def aligned(self, lo: int, hi: int) -> tuple[int, int]:
-        first = self.first_aligned(lo)
-        if first > lo:
-            (first,) = self._points([self._counted(lo) - 1])
-        return first, self.first_aligned(hi)
-
-    def first_aligned(self, lo: int) -> int:
-        return lo if self.lattice is None else self._points([self._counted(lo)])[0]
-
-    def holds_one_value(self, low: int, high: int) -> bool:
-        if self.lattice is None:
-            return super().holds_one_value(low, high)
-        return self._counted(high) - self._counted(low) == 1
-
-    def _counted(self, point: int) -> int:
-        """The number of the first multiple that is not below a point."""
-        assert self.lattice is not None
-        return int(self.lattice.count(point))
-
-    def _points(self, counted: Sequence[int]) -> list[int]:
-        assert self.lattice is not None
-        return [int(self.lattice.at(number)) for number in counted]
 
 
 def _growing(width: int, factor: float, cells: int, each: int) -> list[int]:
@@ -397,7 +382,7 @@ def _growing(width: int, factor: float, cells: int, each: int) -> list[int]:
 
 
 @lru_cache(maxsize=256)
-def log_grid(lo: int, hi: int, per_octave: int = 4, near: int = 64) -> Points:
+def log_grid(lo: int, hi: int, per_octave: int = 4, near: int = 64) -> Ints:
     """Ascending points ``0, ±1 … ±near`` and ``±2^(k/per_octave)``, within ``[lo, hi]``."""
     first = max(near.bit_length() - 1, 0) * per_octave
     grown = [round(2 ** (k / per_octave)) for k in range(first, 63 * per_octave)]
@@ -410,7 +395,7 @@ def log_grid(lo: int, hi: int, per_octave: int = 4, near: int = 64) -> Points:
     return result
 
 
-def int64_points(array: pa.Array, sentinels: Iterable[int] = ()) -> Points:
+def int64_points(array: pa.Array, sentinels: Iterable[int] = ()) -> Ints:
     """Grid points of an int64 Arrow array; NULL becomes its sentinel.
 
     A value that collides with a sentinel moves to the nearest point that is none, except for
@@ -426,7 +411,7 @@ def int64_points(array: pa.Array, sentinels: Iterable[int] = ()) -> Points:
     return points
 
 
-def integer_array(points: Points, null: Mask, type_: pa.DataType) -> pa.Array:
+def integer_array(points: Ints, null: Mask, type_: pa.DataType) -> pa.Array:
     """An Arrow array of an integer-like type with NULLs."""
     storage = pa.array(points, mask=null if null.any() else None)
     return storage if type_ == pa.int64() else storage.cast(type_)
@@ -446,7 +431,7 @@ def grid_number(text: str, step: int, limits: tuple[int, int], *, up: bool = Fal
     return min(max(nearest, limits[0]), limits[1])
 
 
-def counted(steps: Points, low: Points, high: Points, lows: Points, highs: Points) -> Floats:
+def counted(steps: Ints, low: Ints, high: Ints, lows: Ints, highs: Ints) -> Floats:
     """The number of multiples of a step in ``[low, high)``.
 
     Where the cell ``[lows, highs)`` holds no multiple of the step, the step is 1.

@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 from psycopg import sql
 from pydantic import AfterValidator, BeforeValidator, PlainValidator
 
@@ -17,7 +18,6 @@ from privbench.arrays import Floats, Ints, Rng
 from privbench.config import ColumnConfig
 from privbench.domain import Domain
 from privbench.encoding.base import (
-    AnyCodes,
     CategoriesNeed,
     Codec,
     CodeMap,
@@ -102,14 +102,6 @@ _SHAPED = MAX_LABEL // 2
 
 
 _DATE = ColumnType("date", "date", category="D")
-
-
-class _DayReader(OrderedReader):
-    """Reads the days of texts that are dates; how texts are spelled shows their step."""
-
-    @property
-    def _counted(self) -> bool:
-        return False
 
 
 @dataclass(frozen=True)
@@ -273,7 +265,12 @@ class TextCodec(Codec):
         return made
 
     def _fitting(
-        self, shapes: Ints, lengths: Ints, count: AnyCodes, rng: Rng, days: Ints | None
+        self,
+        shapes: Ints,
+        lengths: Ints,
+        count: NDArray[np.integer[Any]],
+        rng: Rng,
+        days: Ints | None,
     ) -> pa.Array:
         """Texts of some shapes; plain words where a format does not fit the column's length."""
         made = self._texts(shapes, lengths, count.astype(np.float64), rng, days)
@@ -305,7 +302,9 @@ class TextCodec(Codec):
         return replace_rows(made, rows, new.cast(made.type))
 
 
-def _present(codes: AnyCodes, cells: int, chosen: Ints, rng: Rng, least: int = 0) -> Ints:
+def _present(
+    codes: NDArray[np.integer[Any]], cells: int, chosen: Ints, rng: Rng, least: int = 0
+) -> Ints:
     """The cells of the chosen rows; NULL is replaced by the cell of a random row without NULL.
 
     So are cells before the `least`.
@@ -409,7 +408,9 @@ class TextReader(ColumnReader):
         scale = scale_of(_DATE)
         assert scale is not None
         known = public_range(self.table, part, scale, ColumnConfig(), ())
-        return _DayReader(self.table, part, scale, known, title=self.title or self.name)
+        return OrderedReader(
+            self.table, part, scale, known, title=self.title or self.name, spelled=True
+        )
 
     @property
     def attributes(self) -> tuple[str, ...]:

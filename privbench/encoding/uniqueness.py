@@ -11,17 +11,15 @@ from numpy.typing import NDArray
 from privbench.arrays import Mask
 from privbench.privacy.units import RowIndex
 
-Indices = RowIndex
 
-
-def factorize(array: pa.Array, *, fold: bool = False) -> Indices:
+def factorize(array: pa.Array, *, fold: bool = False) -> RowIndex:
     """A small integer for every distinct value, −1 for NULL; shape (rows,)."""
     text = pc.utf8_lower(array) if fold and pa.types.is_string(array.type) else array
     codes = text.dictionary_encode().indices.fill_null(-1)
     return np.asarray(codes, np.int64)
 
 
-def combine(parts: Sequence[Indices], rows: int) -> Indices:
+def combine(parts: Sequence[RowIndex], rows: int) -> RowIndex:
     """One integer for every distinct combination; equal integers, equal combinations."""
     whole = np.zeros(rows, np.int64)
     for part in parts:
@@ -31,7 +29,7 @@ def combine(parts: Sequence[Indices], rows: int) -> Indices:
     return np.asarray(whole, np.int64)
 
 
-def ranks(groups: Indices, *by: NDArray[Any]) -> Indices:
+def ranks(groups: RowIndex, *by: NDArray[Any]) -> RowIndex:
     """The running number of every row within its group, in the order of ``by``, then of rows."""
     order = np.lexsort((*by[::-1], groups))
     first = np.flatnonzero(starts(groups[order]))
@@ -40,7 +38,7 @@ def ranks(groups: Indices, *by: NDArray[Any]) -> Indices:
     return result
 
 
-def later_duplicates(keys: Indices, counted: Mask) -> Mask:
+def later_duplicates(keys: RowIndex, counted: Mask) -> Mask:
     """Rows whose key an earlier row has; only rows that count are compared."""
     later = np.zeros(len(keys), np.bool_)
     rows = np.flatnonzero(counted)
@@ -49,7 +47,7 @@ def later_duplicates(keys: Indices, counted: Mask) -> Mask:
     return later
 
 
-def move_apart(points: Indices, groups: Indices, lo: int, hi: int) -> tuple[Indices, Mask]:
+def move_apart(points: RowIndex, groups: RowIndex, lo: int, hi: int) -> tuple[RowIndex, Mask]:
     """Points that are distinct within each group, each as near as may be to where it was.
 
     Within a group, sorted points are pushed up to be strictly ascending, then pushed down from `hi`
@@ -68,12 +66,12 @@ def move_apart(points: Indices, groups: Indices, lo: int, hi: int) -> tuple[Indi
     return result, bad
 
 
-def starts(groups: Indices) -> Mask:
+def starts(groups: RowIndex) -> Mask:
     """Whether a row is the first one of its group, of rows sorted by group."""
     return np.append(True, groups[1:] != groups[:-1])[: len(groups)]
 
 
-def laid_out(begin: Indices, length: Indices, groups: Indices, lo: int, hi: int) -> Indices:
+def laid_out(begin: RowIndex, length: RowIndex, groups: RowIndex, lo: int, hi: int) -> RowIndex:
     """Where sorted periods begin: of each group, none before the one before it ends.
 
     Where they would pass `hi` they move back, if there is room from `lo` on.
@@ -92,11 +90,13 @@ def laid_out(begin: Indices, length: Indices, groups: Indices, lo: int, hi: int)
     lift = group * len(distinct)
     free = distinct[np.maximum.accumulate(rank + lift) - lift]
     room = np.maximum(hi - np.add.reduceat(length, heads), lo)[group]
-    moved: Indices = np.minimum(free, room) + place
+    moved: RowIndex = np.minimum(free, room) + place
     return moved
 
 
-def number_texts(text: pa.Array, rows: Indices, numbers: Indices, greatest: int | None) -> pa.Array:
+def number_texts(
+    text: pa.Array, rows: RowIndex, numbers: RowIndex, greatest: int | None
+) -> pa.Array:
     """The chosen texts with numbers appended (before an ``@``), no longer than `greatest`."""
     chosen = text.take(pa.array(rows))
     suffix = pa.array(numbers).cast(chosen.type)
@@ -108,7 +108,7 @@ def number_texts(text: pa.Array, rows: Indices, numbers: Indices, greatest: int 
     return replace_rows(text, rows, made)
 
 
-def replace_rows(array: pa.Array, rows: Indices, new: pa.Array) -> pa.Array:
+def replace_rows(array: pa.Array, rows: RowIndex, new: pa.Array) -> pa.Array:
     """The array with other values in some rows."""
     places = np.arange(len(array))
     places[rows] = len(array) + np.arange(len(rows))

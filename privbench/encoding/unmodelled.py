@@ -8,12 +8,12 @@ from typing import Any, ClassVar, LiteralString
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 from psycopg import sql
 
 from privbench.arrays import Ints, Mask, Rng
 from privbench.domain import Domain
 from privbench.encoding.base import (
-    AnyCodes,
     Codec,
     CodeMap,
     ColumnReader,
@@ -278,7 +278,7 @@ class SizedReader(SettledReader):
 
 
 def drawn_sizes(
-    cells: AnyCodes, domain: Domain, sides: tuple[int, ...], rng: Rng
+    cells: NDArray[np.integer[Any]], domain: Domain, sides: tuple[int, ...], rng: Rng
 ) -> tuple[Ints, Mask]:
     """The size of every row, drawn within its cell of the given edges, and a mask of NULL."""
     null = null_mask(cells, domain)

@@ -113,10 +113,3 @@ class SyntheticTable:
     parents: dict[str, NDArray[np.signedinteger[Any]]] = field(default_factory=dict)
     follows: bool = False  # whether no row comes before its owner
     serial: int = 0  # whether keys ascend (1) or descend (-1) with the dates of rows
-
-
-@dataclass(slots=True)
-class SyntheticDatabase:
-    """Synthetic rows of every private table, by ``schema.table``."""
-
-    tables: dict[str, SyntheticTable]

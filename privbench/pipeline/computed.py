@@ -24,12 +24,10 @@ from privbench.postgres.statement import build
 from privbench.rules.computed import proposed
 from privbench.schema import Schema, Table, TableName
 
-_Texts = dict[str, dict[str, str]]  # by table and column
 
-
-def texts(config: Config) -> _Texts:
+def texts(config: Config) -> dict[str, dict[str, str]]:
     """The expressions of a config, by the names of tables in one spelling, and columns."""
-    found: _Texts = {}
+    found: dict[str, dict[str, str]] = {}
     for key, columns in config.computed.items():
         found.setdefault(str(TableName.parse(key)), {}).update(columns)
     return found
@@ -70,7 +68,7 @@ def computed(schema: Schema, config: Config) -> list[Computation]:
     return computations(found, tables)
 
 
-def suggestions(schema: Schema, config: Config) -> _Texts:
+def suggestions(schema: Schema, config: Config) -> dict[str, dict[str, str]]:
     """Expressions that names suggest, by table and column, as far as the config may have them."""
     declared, found = texts(config), defaultdict[str, dict[str, str]](dict)
     for table, column, text in proposed(schema):

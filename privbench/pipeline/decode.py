@@ -25,7 +25,7 @@ from privbench.encoding.keys.key_types import in_key_type, with_key_types
 from privbench.encoding.keys.references import remap
 from privbench.encoding.keys.trees import tree_of
 from privbench.errors import ModelError
-from privbench.learning.synthetic import NULL, Parts, SyntheticDatabase, SyntheticTable, Window
+from privbench.learning.synthetic import NULL, Parts, SyntheticTable, Window
 from privbench.pipeline.computed import texts
 from privbench.pipeline.lookups import with_lookups
 from privbench.pipeline.model import UNFIT, Model
@@ -111,14 +111,14 @@ def decode(model: Model, *, scale: float = 1.0, seed: int | None = None) -> list
             | columns.get(t.key, {})
             for t in tables
         },
-        {t.key: drawn.tables[t.key].parents for t in tables},
-        {t.key: drawn.tables[t.key].rows for t in tables},
+        {t.key: drawn[t.key].parents for t in tables},
+        {t.key: drawn[t.key].rows for t in tables},
         seed=seed,
         codecs={table.key: _of_own_type(table, codecs[table.key]) for table in tables},
         own={key: made.own for key, made in model.tables.items() if made.own is not None},
         # Values of a public table are texts, as the codecs of keys have them.
-        follows={key for key, table in drawn.tables.items() if table.follows},
-        serial={key: table.serial for key, table in drawn.tables.items()},
+        follows={key for key, table in drawn.items() if table.follows},
+        serial={key: table.serial for key, table in drawn.items()},
         public_keys=lambda key: _public_keys(model, key),
         references=False,
     )
@@ -128,9 +128,7 @@ def decode(model: Model, *, scale: float = 1.0, seed: int | None = None) -> list
             arrays = _arrays(model, by_key[name], key, drawn, minted, seed)
             keyed.columns[key.columns[0]] = arrays
     return [
-        _private(
-            by_key[table.key], minted[table.key], codecs[table.key], drawn.tables[table.key], seed
-        )
+        _private(by_key[table.key], minted[table.key], codecs[table.key], drawn[table.key], seed)
         if table.key in minted
         else _public(table, model.public[table.key])
         for table in model.schema
@@ -141,13 +139,13 @@ def _arrays(
     model: Model,
     table: Table,
     key: ForeignKey,
-    drawn: SyntheticDatabase,
+    drawn: Mapping[str, SyntheticTable],
     minted: Mapping[str, KeyedTable],
     seed: int | None,
 ) -> pa.Array:
     """The arrays of keys of the rows that are kept, of the targets that are kept."""
     name, parent = key.columns[0], str(key.ref_table)
-    edges = drawn.tables[table.elements(key)].parents
+    edges = drawn[table.elements(key)].parents
     if parent in minted:
         values, there = minted[parent].columns[key.ref_columns[0]], minted[parent].keep
     else:
@@ -160,9 +158,9 @@ def _arrays(
         for name, mask in ((ROW, keep), (key.name, there))
     )
     held = (owners >= 0) & (targets >= 0)
-    codes, codec = drawn.tables[table.key].codes, model.tables[table.key].codecs[name]
+    codes, codec = drawn[table.key].codes, model.tables[table.key].codecs[name]
     rng = generator(seed, "elements", table.key, name)
-    made = _decoded(table, codec, codes, rng, drawn.tables[table.key].rows)
+    made = _decoded(table, codec, codes, rng, drawn[table.key].rows)
     null = np.asarray(made.is_null())[: len(keep)][keep]
     return arrays_of_keys(owners[held], targets[held], values, null, rng)
 
@@ -188,13 +186,13 @@ def _of_own_type(table: Table, codecs: Mapping[str, Codec]) -> dict[str, Codec]:
 def _check_drawn(
     tables: Sequence[Table],
     codecs: Mapping[str, Mapping[str, Codec]],
-    drawn: SyntheticDatabase,
+    drawn: Mapping[str, SyntheticTable],
     public: Mapping[str, int],
 ) -> None:
     """Refuse rows whose codes or references are not those of the tables."""
-    sizes = {**{key: table.rows for key, table in drawn.tables.items()}, **public}
+    sizes = {**{key: table.rows for key, table in drawn.items()}, **public}
     for table in tables:
-        found = drawn.tables.get(table.key)
+        found = drawn.get(table.key)
         if (
             found is None
             or not set(found.parents) >= {key.name for key in table.foreign_keys}
@@ -229,7 +227,7 @@ def _whole(
     table: Table,
     tables: Sequence[Table],
     codecs: Mapping[str, Codec],
-    drawn: SyntheticDatabase,
+    drawn: Mapping[str, SyntheticTable],
     seed: int | None,
     computed: Collection[str],
 ) -> dict[str, pa.Array]:
@@ -254,14 +252,14 @@ def _whole(
     tree = tree_of(table)
     wanted |= tree.read if tree else set()
     wanted |= {key.when[0] for key in table.foreign_keys if key.when is not None}
-    times = drawn.tables
+
     below = {t.key for t in tables for key in t.foreign_keys if key.ref_table == table.name}
     numbered = any(singles(table)) or any(
         is_discriminator(table, column) for column in table.columns
     )
-    if numbered or times[table.key].serial or any(times[k].follows for k in (table.key, *below)):
+    if numbered or drawn[table.key].serial or any(drawn[k].follows for k in (table.key, *below)):
         wanted.add(creation_date(table))
-    codes, rows = drawn.tables[table.key].codes, drawn.tables[table.key].rows
+    codes, rows = drawn[table.key].codes, drawn[table.key].rows
     return {
         name: in_key_type(
             _decoded(table, codec, codes, generator(seed, "decode", table.key, name), rows),

@@ -21,7 +21,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from privbench.arrays import Floats
-from privbench.encoding import Bounds, BoundsNeed, CategoriesNeed, PartNeed, Step, StepNeed
+from privbench.encoding import Bounds, BoundsNeed, CategoriesNeed, PartNeed, Step
 from privbench.encoding.base import Need, Released
 from privbench.encoding.scale import scale_of
 from privbench.encoding.surrogates import KIND, Surrogates
@@ -157,18 +157,18 @@ def settled(
     of all other values: most rows of a column may hold ``9999-12-31`` while the other dates lie
     within a few years.
     """
-    if isinstance(need, StepNeed):
-        return step(need, answers)
     if not isinstance(need, BoundsNeed):
-        return Step(law=find_cycle(answers[0].noisy, answers[0].sd) if answers else ())
+        return part(need, answers)
     others = [answer.without(shared) for answer in answers] if shared is not None else []
     return bounds(others, cells) or bounds(answers, cells) or replace(need.default, cells=cells)
 
 
-def step(need: StepNeed, answers: list[Answer]) -> Step:
-    """The step of which nearly all values are multiples; without one where noise hides it."""
+def part(need: PartNeed, answers: list[Answer]) -> Step:
+    """The step of which nearly all values are multiples, or a cycle; empty where noise hides it."""
     if not answers:
         return Step(None)
+    if need.cycle:
+        return Step(law=find_cycle(answers[0].noisy, answers[0].sd))
     default = need.choices.index(need.default)
     noisy, sd = answers[0].noisy, answers[0].sd
     law = find_law(noisy, sd, np.array(need.chances)) if need.chances else ()
@@ -274,8 +274,6 @@ def rest_law(
     return KIND if found is None and need.repeats else found
 
 
-ReleasedByColumn = Mapping[tuple[str, str], Released]
-GridEnds = tuple[int, int]
 #: Names of columns whose dates reveal nothing about the other dates of a row.
 _APART = re.compile(
     r"(?:^|_)(?:birth\w*|born|dob|death|died|deceased|dod|founded|found(?:ing|ation)|expir\w*)(?:_|$)"
@@ -285,7 +283,9 @@ _TIMES = ("1800-01-01", "2100-01-01")
 
 
 def lend_ranges(
-    tables: Iterable[Table], released: ReleasedByColumn, limits: Mapping[tuple[str, str], GridEnds]
+    tables: Iterable[Table],
+    released: Mapping[tuple[str, str], Released],
+    limits: Mapping[tuple[str, str], tuple[int, int]],
 ) -> dict[tuple[str, str], Released]:
     """Fill in ranges that noise has hidden, by ranges of other columns.
 
@@ -317,7 +317,9 @@ def lend_ranges(
 
 
 def _of_namesakes(
-    tables: Iterable[Table], released: ReleasedByColumn, limits: Mapping[tuple[str, str], GridEnds]
+    tables: Iterable[Table],
+    released: Mapping[tuple[str, str], Released],
+    limits: Mapping[tuple[str, str], tuple[int, int]],
 ) -> Iterator[tuple[tuple[str, str], Released]]:
     """Ranges and decimals of numbers that noise has hidden, by columns of one name or calendar."""
     types = {
@@ -353,7 +355,7 @@ def _of_namesakes(
             yield place, Step(max(choice for choice in choices if choice is not None))
 
 
-def _hull(some: list[tuple[str, Bounds]], limits: GridEnds | None) -> GridEnds | None:
+def _hull(some: list[tuple[str, Bounds]], limits: tuple[int, int] | None) -> tuple[int, int] | None:
     """The hull of some ranges, cut to the limits; None if there is no range or nothing is left."""
     if not some:
         return None
@@ -364,8 +366,8 @@ def _hull(some: list[tuple[str, Bounds]], limits: GridEnds | None) -> GridEnds |
 
 
 def _columns(
-    table: Table, base: str, released: ReleasedByColumn
-) -> Iterator[tuple[str, Bounds, GridEnds]]:
+    table: Table, base: str, released: Mapping[tuple[str, str], Released]
+) -> Iterator[tuple[str, Bounds, tuple[int, int]]]:
     """The columns of a base type: name, range, and the first and last plausible time."""
     for item in table.columns:
         bounds, scale = released.get((table.key, item.name)), scale_of(item.type)
@@ -375,7 +377,9 @@ def _columns(
             yield item.name, bounds, (scale.parse(_TIMES[0]), scale.parse(_TIMES[1]))
 
 
-def _given(table: Table, base: str, released: ReleasedByColumn) -> list[tuple[str, Bounds]]:
+def _given(
+    table: Table, base: str, released: Mapping[tuple[str, str], Released]
+) -> list[tuple[str, Bounds]]:
     """Released ranges of columns, without sentinel values.
 
     If some ranges hold no sentinel value, only these are returned. Otherwise ranges are cut to

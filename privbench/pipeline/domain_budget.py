@@ -20,7 +20,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from privbench.arrays import Floats
-from privbench.encoding import BoundsNeed, CategoriesNeed, PartNeed, StepNeed
+from privbench.encoding import BoundsNeed, CategoriesNeed, PartNeed
 from privbench.encoding.base import Need
 from privbench.learning.answers import by_norms
 from privbench.pipeline.domain_error import (
@@ -46,7 +46,6 @@ from privbench.privacy import (
 from privbench.privacy.queries import (
     GridHistogram,
     LabelCounts,
-    NormedGridHistogram,
     PublicArray,
     RankedCounts,
     Total,
@@ -90,10 +89,6 @@ class Item:
 
     roots: frozenset[str]  # root tables that are charged
     error: Callable[[Floats], Floats]  # expected errors at given standard deviations of the noise
-
-
-#: By item, the need that a question settles, and the question.
-Questions = dict[str, list[tuple[Need | None, Question]]]
 
 
 @dataclass(frozen=True)
@@ -185,7 +180,9 @@ class Rounds:
             found[name] = Measurement(query, amount, f"ranked counts {table}.{need.source}")
         return found
 
-    def last(self, sizes: Mapping[str, Size], laws: Mapping[str, Law]) -> Questions:
+    def last(
+        self, sizes: Mapping[str, Size], laws: Mapping[str, Law]
+    ) -> dict[str, list[tuple[Need | None, Question]]]:
         """Measurements of lists, ranges, parts and second totals that are worth their budget.
 
         `laws` are those of the columns whose lists are considered, by item.
@@ -199,7 +196,7 @@ class Rounds:
         given = shares(self._items(sizes, laws), rest, self.noise, self._prices(sizes))
         lists = self.plan.lists
         deltas = self.deltas(lists[name][0] for name in given if name in lists)
-        found: Questions = {}
+        found: dict[str, list[tuple[Need | None, Question]]] = {}
         for table, column, need in self.plan.needs():
             name = item_of(table, need)
             if name not in given:
@@ -230,7 +227,7 @@ class Rounds:
         clear = _CLEAR * self.noise.deviation(_CHEAP * self.budget)
         for table, _, need in self.plan.needs():
             name, size = item_of(table, need), sizes[table]
-            if isinstance(need, StepNeed) and need.sizes and size.weight < clear:
+            if isinstance(need, PartNeed) and need.sizes and size.weight < clear:
                 continue
             if not isinstance(need, CategoriesNeed):
                 found[name] = Item(spec.roots(table), partial(range_loss, need, size))
@@ -322,15 +319,13 @@ def grids(
     since they are compared with each other, and norms differ between few and many cells.
     """
     asked: tuple[BoundsNeed | PartNeed, ...] = (need,)
-    words = ["step" if isinstance(need, StepNeed) else need.attribute.rpartition(PART)[2]]
+    words = [need.attribute.rpartition(PART)[2]]  # step, weekday or hour
     if isinstance(need, BoundsNeed):
         asked, words = need.questions(scales), ["range", "range closely"]
     found = list[tuple[Need, Measurement]]()
     for part, word in zip(asked, words, strict=False):
-        points = PublicArray(part.candidates)
-        query = GridHistogram(table, part.attribute, points)
-        if clip is not None and len(asked) == 1:
-            query = NormedGridHistogram(table, part.attribute, points, clip)
+        norms = clip if len(asked) == 1 else None
+        query = GridHistogram(table, part.attribute, PublicArray(part.candidates), norms)
         found.append((part, Measurement(query, amount / len(asked), f"{word} {table}.{column}")))
     return found
 

@@ -28,7 +28,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from privbench.arrays import Floats
-from privbench.encoding import BoundsNeed, CategoriesNeed, CycleNeed, PartNeed, StepNeed
+from privbench.encoding import BoundsNeed, CategoriesNeed, PartNeed
 from privbench.learning.denoise import falling
 from privbench.privacy import Accounting
 from privbench.privacy.queries.labels import BLOCKS, block_ends
@@ -156,10 +156,11 @@ def list_loss(need: CategoriesNeed, law: Law, size: Size, margin: float, sd: Flo
 
 def range_loss(need: BoundsNeed | PartNeed, size: Size, sd: Floats) -> Floats:
     """The expected error of a range, a step or a cycle, at every noise."""
-    if isinstance(need, CycleNeed):
-        return _CYCLE * np.minimum(0.4 * need.cells * sd / size.weight, 1.0)
+    if isinstance(need, PartNeed) and need.cycle:
+        places = len(need.choices) + 1
+        return _CYCLE * np.minimum(0.4 * places * sd / size.weight, 1.0)
     lost, scales = max(math.log(max(size.rows, 1.0)) - 1.0, 0.5), size.weight / np.minimum(sd, 1e12)
-    if isinstance(need, StepNeed):
+    if isinstance(need, PartNeed):
         lost /= 3 * _ROUND if need.sizes else 3
         scales = scales / 2 if need.chances else scales  # Few rows may have a date.
         return np.asarray(lost * np.interp(scales, _STEP_SCALES, _STEP_ERRORS), np.float64)

@@ -36,9 +36,6 @@ from privbench.privacy.workers import Workers, WorkersCounter
 from privbench.schema import ROW, ForeignKey
 from privbench.threads import JOBS, spread, streamed
 
-#: SQL expressions by the names of the columns that they give.
-Expressions = dict[str, sql.Composable]
-
 #: Parts of a table per worker. Several are read, so that the last part of a slow worker, for which
 #: the other workers wait, is small.
 PARTS = 4
@@ -142,7 +139,9 @@ def _root_rows(
     return found
 
 
-def _keys(plan: FitPlan, item: TablePlan) -> Iterator[tuple[ForeignKey, Expressions, Expressions]]:
+def _keys(
+    plan: FitPlan, item: TablePlan
+) -> Iterator[tuple[ForeignKey, dict[str, sql.Composable], dict[str, sql.Composable]]]:
     """Every reference with what to select of child and parent, so that equal keys are equal."""
     arrays = item.table.arrays
     for number, key in enumerate((*item.table.foreign_keys, *arrays)):
@@ -157,9 +156,9 @@ def _keys(plan: FitPlan, item: TablePlan) -> Iterator[tuple[ForeignKey, Expressi
         yield key, child, parent
 
 
-def _key_columns(plan: FitPlan) -> dict[str, Expressions]:
+def _key_columns(plan: FitPlan) -> dict[str, dict[str, sql.Composable]]:
     """SQL expressions of key columns, by table and alias, that match children with parents."""
-    found: dict[str, Expressions] = {key: {} for key in plan.tables}
+    found: dict[str, dict[str, sql.Composable]] = {key: {} for key in plan.tables}
     for item in plan.private:
         for key, child, parent in _keys(plan, item):
             found[item.table.key] |= child
@@ -172,7 +171,7 @@ def _present(expressions: list[SelectItem]) -> list[SelectItem]:
     return expressions or [(sql.SQL("true"), "present")]
 
 
-def _expressions(item: TablePlan, keys: Expressions) -> list[SelectItem]:
+def _expressions(item: TablePlan, keys: dict[str, sql.Composable]) -> list[SelectItem]:
     """The expressions to select from a private table: key columns, and what the readers need."""
     expressions: list[SelectItem] = [(chosen, name) for name, chosen in keys.items()]
     for reader in item.readers.values():
@@ -189,7 +188,7 @@ def _known(item: TablePlan) -> dict[str, Known]:
 def _read_private(
     snapshot: Snapshot,
     item: TablePlan,
-    keys: Expressions,
+    keys: dict[str, sql.Composable],
     reporter: Reporter,
     parts: Sequence[SnapshotPart],
     workers: Workers | None,
@@ -215,7 +214,7 @@ def _read_private(
 def _encoded(
     snapshot: Snapshot,
     item: TablePlan,
-    keys: Expressions,
+    keys: dict[str, sql.Composable],
     parts: Sequence[SnapshotPart],
     workers: Workers | None,
 ) -> Iterator[_Encoded]:
@@ -273,7 +272,7 @@ def _plain(column: pa.Array) -> pa.Array:
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
-def _read_public(snapshot: Snapshot, item: TablePlan, keys: Expressions) -> _Raw:
+def _read_public(snapshot: Snapshot, item: TablePlan, keys: dict[str, sql.Composable]) -> _Raw:
     columns = [column for column in item.table.columns if not column.generated]
     expressions: list[SelectItem] = [
         (sql.SQL(column.type.text_form).format(sql.Identifier(column.name)), f"p{column.position}")

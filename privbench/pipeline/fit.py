@@ -39,7 +39,6 @@ from privbench.privacy import (
     Fit,
     Ledger,
     NoiseSource,
-    OpenDPNoise,
     Release,
     SeededNoise,
     Session,
@@ -310,7 +309,7 @@ def _abandon(draft: Draft, release: str) -> str:
 
 def _noise(config: Config) -> NoiseSource:
     seed = config.privacy.seed
-    return OpenDPNoise() if seed is None else SeededNoise(seed)
+    return NoiseSource() if seed is None else SeededNoise(seed)
 
 
 def _totals(draft: Draft) -> None:

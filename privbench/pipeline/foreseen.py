@@ -15,7 +15,6 @@ from privbench.encoding import (
     PartNeed,
     Released,
     Step,
-    StepNeed,
 )
 from privbench.pipeline.domain_budget import Rounds, is_public, total_amounts
 from privbench.pipeline.domain_error import AmountNoise, believed
@@ -149,7 +148,7 @@ def settled(plan: FitPlan) -> DatabaseSpec:
                     guess[need.attribute] = Bounds(
                         int(need.candidates[quarter]), int(need.candidates[3 * quarter])
                     )
-                elif isinstance(need, StepNeed):
+                elif isinstance(need, PartNeed) and not need.cycle:
                     guess[need.attribute] = Step(need.default)
                 elif isinstance(need, CategoriesNeed) and need.grid is None:
                     guess[need.attribute] = tuple(f"value {i}" for i in range(20))

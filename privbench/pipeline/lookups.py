@@ -25,14 +25,14 @@ from privbench.encoding.scale import scale_of
 from privbench.encoding.surrogates import Surrogates, times
 from privbench.encoding.text import TextCodec
 from privbench.encoding.text_formats import days_of
-from privbench.encoding.uniqueness import Indices
-from privbench.learning.synthetic import NULL, SyntheticDatabase, SyntheticTable
+from privbench.learning.synthetic import NULL, SyntheticTable
+from privbench.pipeline.domains import Codecs
+from privbench.privacy.units import RowIndex
 from privbench.rng import generator
 from privbench.rules.named import named_orders
 from privbench.schema import ForeignKey, Table
 from privbench.words import calendar_part, lists
 
-CodecsByTable = Mapping[str, Mapping[str, Codec]]
 #: Up to this share, rows without a label are taken for noise, as they are for other texts.
 _NOISE = 0.05
 #: Released ends are believed where the dates between them are as many as the calendar's rows, but
@@ -40,7 +40,7 @@ _NOISE = 0.05
 _COMPLETE = 1.25
 
 
-def labels_of_lookups(tables: Sequence[Table], codecs: CodecsByTable) -> dict[str, tuple[str, ...]]:
+def labels_of_lookups(tables: Sequence[Table], codecs: Codecs) -> dict[str, tuple[str, ...]]:
     """The labels of every look-up that has a natural key, sorted."""
     labels: dict[str, set[str]] = {}
     for key in _natural_keys(tables):
@@ -51,17 +51,17 @@ def labels_of_lookups(tables: Sequence[Table], codecs: CodecsByTable) -> dict[st
 
 def with_lookups(
     tables: Sequence[Table],
-    codecs: CodecsByTable,
-    drawn: SyntheticDatabase,
+    codecs: Codecs,
+    drawn: Mapping[str, SyntheticTable],
     scale: float,
     seed: int | None,
-) -> tuple[SyntheticDatabase, dict[str, dict[str, pa.Array]]]:
+) -> tuple[dict[str, SyntheticTable], dict[str, dict[str, pa.Array]]]:
     """The drawn rows, where a look-up's rows stand for its labels or dates, and columns of these.
 
     A look-up has a row for each label, and one in all; further rows repeat what was drawn for
     others, and have no key yet. `_targets` says to which rows without a label refer.
     """
-    made, labels = dict(drawn.tables), labels_of_lookups(tables, codecs)
+    made, labels = dict(drawn), labels_of_lookups(tables, codecs)
     columns = dict[str, dict[str, pa.Array]]()
     for name, names in labels.items():
         rng = generator(seed, "labels", name)
@@ -90,7 +90,7 @@ def with_lookups(
             if table.column(name).dated == table.key:
                 rng = generator(seed, "dates", table.key)
                 columns[table.key] = _calendar(table, tables, codecs, made, scale, rng)
-    return SyntheticDatabase(made), columns
+    return made, columns
 
 
 def _natural_keys(tables: Sequence[Table]) -> Iterator[ForeignKey]:
@@ -102,7 +102,7 @@ def _natural_keys(tables: Sequence[Table]) -> Iterator[ForeignKey]:
     )
 
 
-def _taken(table: SyntheticTable, rows: Indices) -> SyntheticTable:
+def _taken(table: SyntheticTable, rows: RowIndex) -> SyntheticTable:
     codes = {name: values[rows] for name, values in table.codes.items()}
     parents = {name: index[rows] for name, index in table.parents.items()}
     return replace(table, rows=len(rows), codes=codes, parents=parents)
@@ -126,12 +126,12 @@ def _extended(
 
 
 def _targets(
-    codes: Codes | Indices,
-    known: Indices,
-    others: Indices,
+    codes: Codes | RowIndex,
+    known: RowIndex,
+    others: RowIndex,
     law: Surrogates | None,
     rng: Rng,
-) -> Indices:
+) -> RowIndex:
     """The look-up's row of every row: ``known`` by the code of its label, else one of ``others``.
 
     Where the frequencies of values without a label were released, the targets have them.
@@ -154,7 +154,7 @@ def _targets(
 def _calendar(
     table: Table,
     tables: Sequence[Table],
-    codecs: CodecsByTable,
+    codecs: Codecs,
     made: dict[str, SyntheticTable],
     scale: float,
     rng: Rng,
@@ -181,7 +181,7 @@ def _calendar(
     order = np.argsort(ours, kind="stable")
     near = np.searchsorted(ours[order], np.arange(len(points)))
     found = made[table.key] = _taken(rows, order[np.minimum(near, rows.rows - 1)])
-    led = dict[tuple[str, str], Indices]()
+    led = dict[tuple[str, str], RowIndex]()
     for (place, key), one, dates in zip(keys, dated, theirs, strict=True):
         parents = made[place].parents
         old = np.where(one.values.is_null(), NULL, 0) if key.natural else parents[key.name]
@@ -210,7 +210,7 @@ class _Dates(NamedTuple):
 
     scale: Any
     ends: tuple[int, int]  # of its range
-    points: Indices
+    points: RowIndex
     values: pa.Array
 
     @classmethod
@@ -224,7 +224,7 @@ class _Dates(NamedTuple):
         return cls(days.scale, ends, points, values)
 
 
-def _points(every: Sequence[_Dates], rows: float) -> tuple[Indices, list[Indices]]:
+def _points(every: Sequence[_Dates], rows: float) -> tuple[RowIndex, list[RowIndex]]:
     """The points of a calendar's dates, and the places of those drawn.
 
     A complete calendar has as many dates as rows, which tells an end that noise has moved: of the
@@ -245,7 +245,7 @@ def _points(every: Sequence[_Dates], rows: float) -> tuple[Indices, list[Indices
         if np.max(inside, initial=-1) >= (1 - _NOISE) * len(dates):
             first = int(dates[np.argmax(inside)])
             end = first + size
-    drawn, (least, most) = list[Indices](), lattice.at(np.array([first, end]))
+    drawn, (least, most) = list[RowIndex](), lattice.at(np.array([first, end]))
     for one in every:
         inside = (one.points >= max(one.ends[0], least)) & (one.points < min(one.ends[1], most))
         some = np.where(inside, one.points, np.resize(one.points[inside], len(inside)))

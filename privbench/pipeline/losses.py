@@ -15,9 +15,9 @@ from privbench.encoding import (
     CategoriesNeed,
     Codec,
     ColumnReader,
+    PartNeed,
     Released,
     Step,
-    StepNeed,
 )
 from privbench.encoding.base import PLACEHOLDER
 from privbench.encoding.documents import DocumentReader
@@ -263,7 +263,7 @@ def _is_default(reader: ColumnReader, codec: OrderedCodec) -> bool:
     for need in reader.needs:
         if isinstance(need, BoundsNeed):
             defaults[need.attribute] = need.default
-        elif isinstance(need, StepNeed):
+        elif isinstance(need, PartNeed) and not need.cycle:
             defaults[need.attribute] = Step(codec.step)
     same = reader.finish(defaults) if defaults else codec
     if codec.settled or not isinstance(same, OrderedCodec) or same is codec:

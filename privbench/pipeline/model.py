@@ -57,8 +57,6 @@ _UNREADABLE = (
     StopIteration,
 )
 
-Json = dict[str, Any]
-
 
 @dataclass(frozen=True)
 class Model:
@@ -66,10 +64,10 @@ class Model:
 
     schema: Schema  # the schema of the source
     promise: Promise
-    config: Json  # the public config that the fit ran with
+    config: dict[str, Any]  # the public config that the fit ran with
     tables: dict[str, PrivateColumns]  # per private table, how its columns are made
     synthesizer: str
-    state: Json  # the synthesizer's state as JSON
+    state: dict[str, Any]  # the synthesizer's state as JSON
     arrays: dict[str, NDArray[Any]]
     events: tuple[Event, ...]  # the frozen events, in order
     ddl: Ddl  # DDL before and after the rows

@@ -74,10 +74,6 @@ _COLUMNS = 12
 #: The role, and the database, of a server of our own.
 _ROLE = "rehearsal"
 
-#: Chosen formats, each with its alternatives; and how many rows each expression takes.
-_Chosen = dict[Choice, tuple[str, ...]]
-_Passes = dict[str, int]
-
 
 def rehearse_expressions(loader: Loader, catalog: Catalog, config: Config) -> Catalog:
     """The catalog with formats for its columns, and a line for each expression that none passes.
@@ -189,7 +185,7 @@ class _Search:
     def run(self) -> tuple[Table, list[str]]:
         """The table with its formats, and a line for every expression that keeps failing."""
         passes = self._passes(self._listed, {})
-        chosen: _Chosen = {}
+        chosen: dict[Choice, tuple[str, ...]] = {}
         for group in _connected([item for item in self._listed if item.what in passes]):
             if any(self._fails(item, passes) for item in group):
                 chosen |= self._choose(group)
@@ -202,15 +198,15 @@ class _Search:
         failing = [i for i in failing if not (i.is_check and self._states.get(i.what) in _BROKEN)]
         return table, [self._line(item) for item in failing]
 
-    def _fails(self, item: Stored, passes: _Passes) -> bool:
+    def _fails(self, item: Stored, passes: dict[str, int]) -> bool:
         return passes[item.what] < (_ENOUGH if item.repaired else 1) * _ROWS
 
-    def _choose(self, group: Sequence[Stored]) -> _Chosen:
+    def _choose(self, group: Sequence[Stored]) -> dict[Choice, tuple[str, ...]]:
         """The formats with which most rows pass some expressions."""
         names = [c.name for c in self._table.columns if any(c.name in i.columns for i in group)]
         free = [name for name in names[:_COLUMNS] if self._is_free(name)]
         offered = choices(self._table, free, [item.text for item in group])
-        chosen: _Chosen = {}
+        chosen: dict[Choice, tuple[str, ...]] = {}
         for _ in range(_TURNS):
             before = dict(chosen)
             for choice in offered:
@@ -223,7 +219,9 @@ class _Search:
         self._widen(group, chosen, offered)
         return chosen
 
-    def _improve(self, choice: Choice, some: Sequence[Stored], chosen: _Chosen) -> None:
+    def _improve(
+        self, choice: Choice, some: Sequence[Stored], chosen: dict[Choice, tuple[str, ...]]
+    ) -> None:
         """Choose the first of the formats with which most rows pass, if it is better than now.
 
         By chance an order of two columns moves values to where more rows pass, so it has to be all
@@ -240,7 +238,12 @@ class _Search:
             if sum(passes.values()) > best and (settled or len(choice.columns) == 1):
                 best, chosen[choice] = sum(passes.values()), (item,)
 
-    def _widen(self, group: Sequence[Stored], chosen: _Chosen, offered: Sequence[Choice]) -> None:
+    def _widen(
+        self,
+        group: Sequence[Stored],
+        chosen: dict[Choice, tuple[str, ...]],
+        offered: Sequence[Choice],
+    ) -> None:
         """Drop formats that nothing needs; allow all single values, or other keys, that pass."""
         whole = self._passes(group, chosen)
         if self._trial.over:
@@ -265,7 +268,9 @@ class _Search:
             if good:
                 chosen[choice] = tuple(good)
 
-    def _passes(self, some: Sequence[Stored], chosen: _Chosen) -> _Passes:
+    def _passes(
+        self, some: Sequence[Stored], chosen: dict[Choice, tuple[str, ...]]
+    ) -> dict[str, int]:
         """How many surrogate rows each expression takes; nothing of one that says nothing."""
         try:
             values = self._values(
@@ -274,7 +279,7 @@ class _Search:
         except (PrivbenchError, ValueError, pa.ArrowException):
             # A format that leaves a column no value beside its CHECKs.
             return dict.fromkeys((item.what for item in some), 0)
-        passes: _Passes = {}
+        passes: dict[str, int] = {}
         for item in some:
             outcomes = self._trial.outcomes(item, values)
             if outcomes is None:

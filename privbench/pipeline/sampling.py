@@ -23,9 +23,6 @@ from privbench.postgres.csvtext import csv_blocks, stops_psql
 from privbench.postgres.patterns import choose
 from privbench.schema import TableName, quoted
 
-FileFormat = Literal["csv", "parquet"]
-
-
 _CUT = r" (a text has the line \., which psql before version 18 takes for the end of the rows)"
 #: Longest name of a file; for longer names, the schema is a folder and the table a file in it.
 _LONGEST = 255
@@ -38,7 +35,7 @@ def sample(
     model: str | Path,
     output: str | Path,
     *,
-    file_format: FileFormat = "csv",
+    file_format: Literal["csv", "parquet"] = "csv",
     scale: float = 1.0,
     seed: int | None = None,
     force: bool = False,
@@ -99,7 +96,7 @@ def _empty(folder: Path, force: bool) -> Path:
     return folder
 
 
-def file_name(table: TableName, file_format: FileFormat) -> str:
+def file_name(table: TableName, file_format: Literal["csv", "parquet"]) -> str:
     """The file of a table, such as ``public.users.csv``; explained by `privbench sample --help`.
 
     ASCII letters, digits, ``_``, ``-`` and ``$`` stay. Every other byte of the UTF-8 names, also a
@@ -113,7 +110,9 @@ def file_name(table: TableName, file_format: FileFormat) -> str:
     return found if len(found) <= _LONGEST else f"{schema}/{name}.{file_format}"
 
 
-def file_names(tables: Sequence[TableName], file_format: FileFormat) -> dict[TableName, str]:
+def file_names(
+    tables: Sequence[TableName], file_format: Literal["csv", "parquet"]
+) -> dict[TableName, str]:
     """The files of tables; they also differ on file systems that ignore case.
 
     In names that differ in case alone, capital letters become ``%XX`` too.
@@ -136,7 +135,7 @@ def _small(name: str) -> str:
     return re.sub(r"%..|[A-Z]", lambda m: m[0] if m[0][0] == "%" else f"%{ord(m[0]):02X}", name)
 
 
-def _write_rows(item: CloneTable, file: BinaryIO, file_format: FileFormat) -> bool:
+def _write_rows(item: CloneTable, file: BinaryIO, file_format: Literal["csv", "parquet"]) -> bool:
     """Write the rows of a table; returns whether psql would cut them off."""
     names, cut = list(item.columns), False
     if file_format == "csv":

@@ -45,7 +45,6 @@ _BROKEN = 0.02
 #: The weight that frequent combinations have, and how much more often than it may be independent
 #: columns break the rule; and most cells.
 _LIKELY, _TELLING, _CELLS = 0.5, 2.0, 2**13
-_Cells = NDArray[Any]
 
 
 class RuleTests:
@@ -109,7 +108,7 @@ class RuleTests:
         self.charged.append(Measurement(query, self._amounts[group.table], label))
         return self.charged[-1]
 
-    def _ask(self, session: Session, group: RuleGroup, query: Query) -> tuple[_Cells, float]:
+    def _ask(self, session: Session, group: RuleGroup, query: Query) -> tuple[NDArray[Any], float]:
         """Noisy shares of the weight and their noise."""
         item, weight = self._measurement(group, query), self._weights[group.table]
         (counts,), noise = session.measure_all([item]), session.noise_scale(query, item.amount)
@@ -207,8 +206,8 @@ def _axes(
 
 
 def _dependent(
-    group: RuleGroup, shares: _Cells, frequent: _Cells, most: float
-) -> tuple[RuleGroup, _Cells, _Cells, RuleGroup]:
+    group: RuleGroup, shares: NDArray[Any], frequent: NDArray[Any], most: float
+) -> tuple[RuleGroup, NDArray[Any], NDArray[Any], RuleGroup]:
     """The columns that have a part in a rule, with their cells; and NULLs of no label to test."""
     names, free, apart = group.columns, list[int](), list[int]()
     for axis in range(shares.ndim):
@@ -225,21 +224,21 @@ def _dependent(
     return some, shares.sum(gone), frequent.sum(gone) > 0, others
 
 
-def _rare(group: RuleGroup, frequent: _Cells) -> tuple[RuleGroup, ...]:
+def _rare(group: RuleGroup, frequent: NDArray[Any]) -> tuple[RuleGroup, ...]:
     """What to test of columns that have one value in frequent cells."""
     cells = zip(group.columns, np.nonzero(frequent), strict=True)
     rest = group.part({*group.labels, *(name for name, some in cells if not np.ptp(some))})
     return group.halves if rest == group else (rest,) * bool(group.labels)
 
 
-def _kept(group: RuleGroup, mask: _Cells) -> _Cells:
+def _kept(group: RuleGroup, mask: NDArray[Any]) -> NDArray[Any]:
     """The cells that keep the rule; another first label has the NULLs of a named one."""
     named = mask.any(axis=tuple(range(1, mask.ndim)), keepdims=True)
     others = mask.any(axis=tuple(range(len(group.labels))), keepdims=True)
     return mask | (~named & (others | (not group.nulls))) if group.labels else mask
 
 
-def broken_if_independent(shares: _Cells, kept: _Cells, axis: int) -> float:
+def broken_if_independent(shares: NDArray[Any], kept: NDArray[Any], axis: int) -> float:
     """The share of rows that would break a rule if one column were independent of the others.
 
     >>> shares = np.multiply.outer([0.5, 0.5], [[0.9, 0.0], [0.0, 0.1]])

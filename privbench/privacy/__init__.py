@@ -18,7 +18,7 @@ from privbench.privacy.accountant import (
 from privbench.privacy.budget import MARGIN, Purse, allocate, root_sums
 from privbench.privacy.events import Accounting, Event
 from privbench.privacy.ledger import Fit, Ledger
-from privbench.privacy.noise import NoiseSource, OpenDPNoise, SeededNoise
+from privbench.privacy.noise import NoiseSource, SeededNoise
 from privbench.privacy.query import GRID, Query, Sensitivity
 from privbench.privacy.questions import LabelRelease, Measurement, Question, Selection
 from privbench.privacy.release import Listed, Release, Result
@@ -43,7 +43,6 @@ __all__ = [
     "Listed",
     "Measurement",
     "NoiseSource",
-    "OpenDPNoise",
     "Purse",
     "Query",
     "Question",

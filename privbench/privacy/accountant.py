@@ -16,13 +16,13 @@ from collections.abc import Iterable
 from dataclasses import astuple, dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 from opendp import combinators
 
 from privbench.errors import BudgetExceeded, PrivacyRefusal
 from privbench.privacy.budget import round_down, round_up
-from privbench.privacy.events import Accounting, Event, LossKind
+from privbench.privacy.events import Accounting, Event
 from privbench.privacy.mechanisms import MECHANISMS, VECTOR, Price
 
 _MARGIN = 1 - Fraction(1, 2**30)
@@ -33,7 +33,7 @@ _MARGIN = 1 - Fraction(1, 2**30)
 #: step to 9/8 takes ε from 3.2 to 3.94; half the step would take it to 3.82, double it to 4.16.
 LEVELS = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 9 / 8, 3 / 2, 2.0)
 LEVEL_DELTA = Fraction(1, 512)
-_LOSS: dict[Accounting, LossKind] = {"pure": "epsilon", "zcdp": "rho"}
+_LOSS: dict[Accounting, Literal["epsilon", "rho"]] = {"pure": "epsilon", "zcdp": "rho"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +257,7 @@ class Accountant:
         self.delta_conversion = rest if accounting == "zcdp" else 0.0
         self.terms = Terms(accounting, self.requested, self.delta_conversion)
         self._cap = Fraction(self.terms.cap)
-        self.loss: LossKind = _LOSS[accounting]  # the measure of loss in which amounts are stated
+        self.loss = _LOSS[accounting]  # the measure of loss in which amounts are stated
         self.cap = round_down(self._cap)  # the cap that no root table's sum may pass
         self.total = round_down(self._cap * _MARGIN)  # what callers may plan with per root table
         self._tally = Tally()

@@ -25,8 +25,6 @@ MechanismName = Literal[
     "gaussian_threshold",
 ]
 
-#: How a loss is measured: ε of pure DP, or ρ of zero-concentrated DP.
-LossKind = Literal["epsilon", "rho"]
 
 #: Pure ε, or zCDP that is converted once to (ε, δ).
 Accounting = Literal["pure", "zcdp"]
@@ -52,7 +50,7 @@ class Event:
     sensitivity: Sensitivity  # the registered claim, in grid units
     scale: Amount  # scale of the noise, in grid units
     threshold: int | None  # smallest released count of a threshold release, in grid units
-    loss: LossKind  # how ``amount`` is measured
+    loss: Literal["epsilon", "rho"]  # how ``amount`` is measured
     amount: Amount  # the charge: ε or ρ
     delta: Share  # the charge in δ; 0 for all but threshold releases
     roots: Many[Text]  # root tables that are charged, sorted

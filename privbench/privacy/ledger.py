@@ -45,7 +45,6 @@ from privbench.privacy.store import (
     FILE,
     WAIT,
     Book,
-    Entry,
     damaged,
     lock,
     make,
@@ -359,7 +358,7 @@ class Ledger:
             raise damaged(book.path)
         return standing
 
-    def _release(self, book: Book, release_id: str, header: Entry) -> Release:
+    def _release(self, book: Book, release_id: str, header: dict[str, Any]) -> Release:
         return Release(release_id, self.directory, header, book.read(release_id), self._close)
 
     def _close(self, release_id: str, spent: Guarantee, events: int) -> Guarantee:
@@ -482,7 +481,7 @@ def _base(path: str | Path | None) -> Path:
     return Path(path) if path is not None else Path(user_state_dir("privbench")) / "ledger"
 
 
-def _header(fit: Fit, accountant: Accountant) -> Entry:
+def _header(fit: Fit, accountant: Accountant) -> dict[str, Any]:
     levels = {"levels": list(accountant.terms.levels)} if accountant.accounting == "zcdp" else {}
     sizes = {"sizes_shown": True} if fit.sizes_shown else {}
     return {

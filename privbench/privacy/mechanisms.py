@@ -18,14 +18,15 @@ from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any, Literal
 
 import numpy as np
 from opendp import domains, measurements, measures, metrics, mod
 
+from privbench.arrays import Ints
 from privbench.errors import PrivacyRefusal
-from privbench.privacy.events import Accounting, LossKind, MechanismName
-from privbench.privacy.query import Integers, Sensitivity
+from privbench.privacy.events import Accounting, MechanismName
+from privbench.privacy.query import Sensitivity
 from privbench.threads import spread
 
 mod.enable_features("contrib")
@@ -51,11 +52,12 @@ class Price:
     delta: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
 class Mechanism(ABC):
-    """A family of mechanisms; an instance holds only the family's name and its measure of loss."""
+    """A family of mechanisms under one accounting; an instance is its name and measure of loss."""
 
-    name: ClassVar[MechanismName]
-    loss: ClassVar[LossKind]
+    name: MechanismName
+    loss: Literal["epsilon", "rho"]
 
     @abstractmethod
     def measurement(self, scale: float, threshold: int | None = None) -> Any:
@@ -65,9 +67,11 @@ class Mechanism(ABC):
     def distance(self, sensitivity: Sensitivity) -> Any:
         """The argument of the measurement's privacy map, in OpenDP's types."""
 
-    @abstractmethod
     def formula(self, sensitivity: Sensitivity, amount: float) -> float:
-        """The scale at which the loss is ``amount``, up to rounding."""
+        """The scale at which the loss is ``amount``, up to rounding: l1 / ε or l2 / √(2ρ)."""
+        if self.loss == "epsilon":
+            return sensitivity.l1 / amount
+        return l2_up(sensitivity) / math.sqrt(2.0 * amount)
 
     @abstractmethod
     def draw(self, exact: Any, scale: float, threshold: int | None = None) -> Any:
@@ -126,37 +130,49 @@ def _map(mechanism: Mechanism, scale: float, threshold: int | None, distance: An
     return _kept(mechanism, scale, threshold).map(distance)
 
 
-class _OfL1(Mechanism):
-    """A mechanism whose noise is proportional to the L1 sensitivity and whose loss is ε."""
-
-    loss = "epsilon"
-
-    def formula(self, sensitivity: Sensitivity, amount: float) -> float:
-        """l1 / ε."""
-        return sensitivity.l1 / amount
-
-
-class _OfL2(Mechanism):
-    """A mechanism whose noise is proportional to the L2 sensitivity and whose loss is ρ."""
-
-    loss = "rho"
-
-    def formula(self, sensitivity: Sensitivity, amount: float) -> float:
-        """l2 / √(2ρ)."""
-        return l2_up(sensitivity) / math.sqrt(2.0 * amount)
-
-
 # cells of a statistic -----------------------------------------------------------------------------
 
 
 class VectorMechanism(Mechanism):
-    """Adds independent noise to every cell of an integer vector."""
+    """Adds independent noise to every cell of an integer vector, and releases the whole vector.
 
-    @abstractmethod
+    *Discrete Laplace noise:* P(k) ∝ exp(−|k| / s) on the integers. Pure DP with ε = l1 / s: the
+    likelihood ratio of one output between neighbours is at most exp(Σ|Δ_i| / s). Source: Ghosh,
+    Roughgarden and Sundararajan (2009); sampler of Canonne, Kamath and Steinke (2020), exact;
+    ``make_laplace`` of OpenDP.
+
+    *Discrete Gaussian noise:* P(k) ∝ exp(−k² / 2σ²) on the integers. zCDP with ρ = l2² / 2σ²
+    (Canonne, Kamath and Steinke 2020, Theorem 4 and its multivariate form); ``make_gaussian`` of
+    OpenDP. Its variance is at most σ².
+    """
+
+    __slots__ = ()
+
+    def measurement(self, scale: float, threshold: int | None = None) -> Any:
+        """On vectors of i64: L1 metric and max divergence, or L2 metric and that of zCDP."""
+        if self.loss == "epsilon":
+            return measurements.make_laplace(vectors(), metrics.l1_distance(T="i64"), scale=scale)
+        return measurements.make_gaussian(vectors(), metrics.l2_distance(T="f64"), scale=scale)
+
+    def distance(self, sensitivity: Sensitivity) -> float:
+        """l1, or l2 one rounding step up."""
+        return sensitivity.l1 if self.loss == "epsilon" else l2_up(sensitivity)
+
     def sd(self, scale: float) -> float:
-        """Standard deviation of the noise of one cell, in grid units."""
+        """Standard deviation of the noise of one cell, in grid units.
 
-    def draw(self, exact: Integers, scale: float, threshold: int | None = None) -> Integers:
+        That of Laplace noise is √(2α) / (1 − α) with α = exp(−1/s). For Gaussian noise it is an
+        upper bound: σ; below σ = 4 the exact sum over the law.
+        """
+        if self.loss == "epsilon":
+            return math.sqrt(2.0 * math.exp(-1.0 / scale)) / -math.expm1(-1.0 / scale)
+        if scale >= 4.0:
+            return scale
+        reach = np.arange(-64, 65, dtype=np.float64)
+        law = np.exp(-(reach**2) / (2.0 * scale**2))
+        return math.sqrt(float((law * reach**2).sum() / law.sum()))
+
+    def draw(self, exact: Ints, scale: float, threshold: int | None = None) -> Ints:
         """The statistic plus noise, same shape.
 
         Noise is independent over cells, so drawing it in chunks is the same mechanism as drawing
@@ -169,61 +185,23 @@ class VectorMechanism(Mechanism):
         return np.concatenate(joined).reshape(exact.shape)
 
 
-class DiscreteLaplace(_OfL1, VectorMechanism):
-    """Adds discrete Laplace noise: P(k) ∝ exp(−|k| / s) on the integers.
-
-    Releases the whole vector. Pure DP with ε = l1 / s: the likelihood ratio of one output between
-    neighbours is at most exp(Σ|Δ_i| / s). Source: Ghosh, Roughgarden and Sundararajan (2009);
-    sampler of Canonne, Kamath and Steinke (2020), exact; ``make_laplace`` of OpenDP.
-    """
-
-    name = "discrete_laplace"
-
-    def measurement(self, scale: float, threshold: int | None = None) -> Any:
-        """On vectors of i64, L1 metric, max divergence."""
-        return measurements.make_laplace(vectors(), metrics.l1_distance(T="i64"), scale=scale)
-
-    def distance(self, sensitivity: Sensitivity) -> int:
-        """l1."""
-        return sensitivity.l1
-
-    def sd(self, scale: float) -> float:
-        """√(2α) / (1 − α) with α = exp(−1/s)."""
-        alpha = math.exp(-1.0 / scale)
-        return math.sqrt(2.0 * alpha) / -math.expm1(-1.0 / scale)
-
-
-class DiscreteGaussian(_OfL2, VectorMechanism):
-    """Adds discrete Gaussian noise: P(k) ∝ exp(−k² / 2σ²) on the integers.
-
-    Releases the whole vector. zCDP with ρ = l2² / 2σ² (Canonne, Kamath and Steinke 2020, Theorem
-    4 and its multivariate form); ``make_gaussian`` of OpenDP. Its variance is at most σ².
-    """
-
-    name = "discrete_gaussian"
-
-    def measurement(self, scale: float, threshold: int | None = None) -> Any:
-        """On vectors of i64, L2 metric, zero-concentrated divergence."""
-        return measurements.make_gaussian(vectors(), metrics.l2_distance(T="f64"), scale=scale)
-
-    def distance(self, sensitivity: Sensitivity) -> float:
-        """l2, one rounding step up."""
-        return l2_up(sensitivity)
-
-    def sd(self, scale: float) -> float:
-        """An upper bound of the standard deviation: σ; below σ = 4 the exact sum over the law."""
-        if scale >= 4.0:
-            return scale
-        reach = np.arange(-64, 65, dtype=np.float64)
-        law = np.exp(-(reach**2) / (2.0 * scale**2))
-        return math.sqrt(float((law * reach**2).sum() / law.sum()))
-
-
 # a largest score ----------------------------------------------------------------------------------
 
 
 class SelectionMechanism(Mechanism):
-    """Selects one index of a score vector; the loss depends on the largest change of one score."""
+    """Selects one index of a score vector; the loss depends on the largest change of one score.
+
+    *Permute-and-flip* adds exponential noise of mean s to every score and releases the argmax. Pure
+    DP with ε = 2·linf / s: OpenDP's map for scores that may move both ways. Proof: McKenna and
+    Sheldon (2020), Theorem 1; noisy-max form of Ding et al. (2021). Never worse in expected error
+    than the exponential mechanism at the same ε.
+
+    *Gumbel noise* of scale s on every score, under zCDP: the law is that of the exponential
+    mechanism, P(i) ∝ exp(score_i / s), which with ε = 2·linf/s has bounded range ε and so costs
+    ρ = ε² / 8 (Cesar and Rogers 2021, Lemma 3.2).
+    """
+
+    __slots__ = ()
 
     def measurement(self, scale: float, threshold: int | None = None) -> Any:
         """``make_noisy_max`` on vectors of i64, L∞ metric, not monotonic."""
@@ -236,40 +214,15 @@ class SelectionMechanism(Mechanism):
         """Linf."""
         return sensitivity.linf
 
-    def draw(self, exact: Integers, scale: float, threshold: int | None = None) -> int:
+    def draw(self, exact: Ints, scale: float, threshold: int | None = None) -> int:
         """An index into the scores."""
         return int(_kept(self, scale, None)(clamp(exact)))
 
-
-class NoisyMax(SelectionMechanism):
-    """Permute-and-flip: adds exponential noise of mean s to every score, releases the argmax.
-
-    Pure DP with ε = 2·linf / s: OpenDP's map for scores that may move both ways. Proof: McKenna
-    and Sheldon (2020), Theorem 1; noisy-max form of Ding et al. (2021). Never worse in expected
-    error than the exponential mechanism at the same ε.
-    """
-
-    name = "noisy_max"
-    loss = "epsilon"
-
     def formula(self, sensitivity: Sensitivity, amount: float) -> float:
-        """2·linf / ε."""
-        return 2.0 * sensitivity.linf / amount
-
-
-class NoisyMaxGumbel(SelectionMechanism):
-    """Adds Gumbel noise of scale s to every score, releases the argmax.
-
-    The law is that of the exponential mechanism, P(i) ∝ exp(score_i / s), which with ε = 2·linf/s
-    has bounded range ε and so costs ρ = ε² / 8 (Cesar and Rogers 2021, Lemma 3.2).
-    """
-
-    name = "noisy_max_gumbel"
-    loss = "rho"
-
-    def formula(self, sensitivity: Sensitivity, amount: float) -> float:
-        """2·linf / √(8ρ)."""
-        return 2.0 * sensitivity.linf / math.sqrt(8.0 * amount)
+        """2·linf / ε, or 2·linf / √(8ρ)."""
+        return (
+            2.0 * sensitivity.linf / (amount if self.loss == "epsilon" else math.sqrt(8.0 * amount))
+        )
 
 
 # labels of an unknown domain ----------------------------------------------------------------------
@@ -287,7 +240,37 @@ class Threshold(Mechanism):
     the probability of passing it strictly (measured: δ is understated by the factor exp(1/s)). So a
     mechanism with threshold T is priced here by OpenDP's map at T − 1: on the integers "at least T"
     is "more than T − 1", and the statement is then exact. See docs/adr/privacy-threshold-price.md.
+
+    *Discrete Laplace noise* of scale s: (ε, δ)-DP with ε = l1 / s and
+    δ = 1 − (1 − P(linf + noise ≥ T))^l0: on labels that both neighbours hold it is the Laplace
+    mechanism; the others, at most l0, are released with at most that probability. Source: Rogers
+    (2023), unknown-domain algorithms; ``make_laplace_threshold`` of OpenDP with the correction
+    above.
+
+    *Discrete Gaussian noise* of scale σ: δ-approximate ρ-zCDP with ρ = l2² / 2σ² and δ as above,
+    with the discrete Gaussian's tail bounded by the continuous one a step lower (Canonne, Kamath
+    and Steinke 2020, Proposition 25). Approximate zCDP composes by adding ρ and δ apart (Bun and
+    Steinke 2016, Lemma 8.2).
     """
+
+    __slots__ = ()
+
+    def measurement(self, scale: float, threshold: int | None = None) -> Any:
+        """On maps from label to i64: L0·L1·L∞ or L0·L2·L∞ metric, approximate divergences."""
+        labels = domains.map_domain(domains.atom_domain(T=str), domains.atom_domain(T="i64"))
+        if self.loss == "epsilon":
+            metric = metrics.l01inf_distance(metrics.absolute_distance(T="i64"))
+            make = measurements.make_laplace_threshold
+        else:
+            metric = metrics.l02inf_distance(metrics.absolute_distance(T="f64"))
+            make = measurements.make_gaussian_threshold
+        return make(labels, metric, scale=scale, threshold=threshold)
+
+    def distance(self, sensitivity: Sensitivity) -> tuple[Any, Any, Any]:
+        """(l0, l1, linf), or (l0, l2 one rounding step up, linf)."""
+        if self.loss == "epsilon":
+            return sensitivity.l0, sensitivity.l1, sensitivity.linf
+        return sensitivity.l0, l2_up(sensitivity), float(sensitivity.linf)
 
     def price(self, sensitivity: Sensitivity, scale: float, threshold: int | None = None) -> Price:
         """ε or ρ, and δ, by OpenDP's map at ``threshold`` − 1; δ is 0 if there is no threshold."""
@@ -327,56 +310,20 @@ class Threshold(Mechanism):
         return dict(sorted((labels[int(key)], int(count)) for key, count in kept.items()))
 
 
-class LaplaceThreshold(_OfL1, Threshold):
-    """Discrete Laplace noise of scale s on counts, threshold T.
-
-    (ε, δ)-DP with ε = l1 / s and δ = 1 − (1 − P(linf + noise ≥ T))^l0: on labels that both
-    neighbours hold it is the Laplace mechanism; the others, at most l0, are released with at most
-    that probability. Source: Rogers (2023), unknown-domain algorithms; ``make_laplace_threshold``
-    of OpenDP with the correction above.
-    """
-
-    name = "laplace_threshold"
-
-    def measurement(self, scale: float, threshold: int | None = None) -> Any:
-        """On maps from label to i64, L0·L1·L∞ metric, approximate max divergence."""
-        metric = metrics.l01inf_distance(metrics.absolute_distance(T="i64"))
-        return measurements.make_laplace_threshold(
-            _maps(), metric, scale=scale, threshold=threshold
-        )
-
-    def distance(self, sensitivity: Sensitivity) -> tuple[Any, Any, Any]:
-        """(l0, l1, linf)."""
-        return sensitivity.l0, sensitivity.l1, sensitivity.linf
-
-
-class GaussianThreshold(_OfL2, Threshold):
-    """Discrete Gaussian noise of scale σ on counts, threshold T.
-
-    δ-approximate ρ-zCDP with ρ = l2² / 2σ² and δ as above, with the discrete Gaussian's tail
-    bounded by the continuous one a step lower (Canonne, Kamath and Steinke 2020, Proposition 25).
-    Approximate zCDP composes by adding ρ and δ apart (Bun and Steinke 2016, Lemma 8.2).
-    """
-
-    name = "gaussian_threshold"
-
-    def measurement(self, scale: float, threshold: int | None = None) -> Any:
-        """On maps from label to i64, L0·L2·L∞ metric, approximate zero-concentrated divergence."""
-        metric = metrics.l02inf_distance(metrics.absolute_distance(T="f64"))
-        return measurements.make_gaussian_threshold(
-            _maps(), metric, scale=scale, threshold=threshold
-        )
-
-    def distance(self, sensitivity: Sensitivity) -> tuple[Any, Any, Any]:
-        """(l0, l2 one rounding step up, linf)."""
-        return sensitivity.l0, l2_up(sensitivity), float(sensitivity.linf)
-
-
 # the mechanism for each task under each accounting ------------------------------------------------
 
-VECTOR: dict[Accounting, VectorMechanism] = {"pure": DiscreteLaplace(), "zcdp": DiscreteGaussian()}
-SELECTION: dict[Accounting, SelectionMechanism] = {"pure": NoisyMax(), "zcdp": NoisyMaxGumbel()}
-THRESHOLD: dict[Accounting, Threshold] = {"pure": LaplaceThreshold(), "zcdp": GaussianThreshold()}
+VECTOR: dict[Accounting, VectorMechanism] = {
+    "pure": VectorMechanism("discrete_laplace", "epsilon"),
+    "zcdp": VectorMechanism("discrete_gaussian", "rho"),
+}
+SELECTION: dict[Accounting, SelectionMechanism] = {
+    "pure": SelectionMechanism("noisy_max", "epsilon"),
+    "zcdp": SelectionMechanism("noisy_max_gumbel", "rho"),
+}
+THRESHOLD: dict[Accounting, Threshold] = {
+    "pure": Threshold("laplace_threshold", "epsilon"),
+    "zcdp": Threshold("gaussian_threshold", "rho"),
+}
 
 #: Every mechanism by its name.
 MECHANISMS: dict[MechanismName, Mechanism] = {
@@ -386,7 +333,7 @@ MECHANISMS: dict[MechanismName, Mechanism] = {
 }
 
 
-def clamp(values: Integers) -> Integers:
+def clamp(values: Ints) -> Ints:
     """The values limited to ±2⁶¹; 1-Lipschitz in every norm."""
     return np.clip(values, -CLAMP, CLAMP).astype(np.int64, casting="same_kind", copy=False)
 
@@ -395,10 +342,6 @@ def clamp(values: Integers) -> Integers:
 def vectors() -> Any:
     """OpenDP's domain of vectors of i64."""
     return domains.vector_domain(domains.atom_domain(T="i64"))
-
-
-def _maps() -> Any:
-    return domains.map_domain(domains.atom_domain(T=str), domains.atom_domain(T="i64"))
 
 
 def l2_up(sensitivity: Sensitivity) -> float:

@@ -9,13 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privbench.arrays import Ints
 from privbench.privacy.mechanisms import Mechanism, Method, SelectionMechanism, clamp
-from privbench.privacy.query import Integers
 from privbench.rng import generator
 
 
 class NoiseSource:
-    """Draws the noise of a session's releases: privately, unless a subclass says otherwise."""
+    """Draws the noise of a session's releases: by OpenDP's exact samplers, on the system's entropy.
+
+    Subclasses may draw otherwise, and say so.
+    """
 
     private = True  # whether the releases are differentially private
 
@@ -25,10 +28,6 @@ class NoiseSource:
         ``stream`` names the event. Only a seeded source uses it, to choose the random stream.
         """
         return method.mechanism.draw(exact, method.scale, method.threshold)
-
-
-class OpenDPNoise(NoiseSource):
-    """The private source: OpenDP's exact samplers on operating-system entropy."""
 
 
 class SeededNoise(NoiseSource):
@@ -63,7 +62,7 @@ class SeededNoise(NoiseSource):
         noisy = {name: exact[name] + more for name, more in zip(sorted(exact), extra, strict=True)}
         return {name: count for name, count in noisy.items() if count >= method.threshold}
 
-    def _noise(self, mechanism: Mechanism, size: int, scale: float, stream: str) -> Integers:
+    def _noise(self, mechanism: Mechanism, size: int, scale: float, stream: str) -> Ints:
         """Discrete Laplace or Gaussian noise, from a seeded generator.
 
         From scale 32 on, rounded Gaussian noise stands for the discrete Gaussian.

@@ -23,9 +23,6 @@ from privbench.privacy.units import GRID as GRID
 if TYPE_CHECKING:
     from privbench.privacy.data import PrivateDatabase
 
-#: An exact statistic, any shape.
-Integers = Ints
-
 
 @dataclass(frozen=True, slots=True)
 class Sensitivity:
@@ -70,7 +67,7 @@ class Query(ABC):
         """The claim, under ``spec.relation``; its proof is the subclass's docstring."""
 
     @abstractmethod
-    def evaluate(self, data: PrivateDatabase) -> Integers:
+    def evaluate(self, data: PrivateDatabase) -> Ints:
         """The exact statistic, of `shape`. Called by `Session` and the stability harness only."""
 
     def roots(self, spec: DatabaseSpec) -> frozenset[str]:

@@ -10,11 +10,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from privbench.arrays import Ints
 from privbench.errors import PrivacyRefusal
 from privbench.privacy.events import Accounting, Event, fingerprint
 from privbench.privacy.mechanisms import SELECTION, THRESHOLD, VECTOR, Mechanism, Method
 from privbench.privacy.noise import NoiseSource
-from privbench.privacy.query import Integers, Query
+from privbench.privacy.query import Query
 from privbench.privacy.release import Listed, Result
 from privbench.privacy.spec import DatabaseSpec
 
@@ -124,7 +125,7 @@ class LabelRelease(Question):
         return Listed(tuple(cells.tolist()), tuple(found), tuple(found.values()))
 
 
-def _checked(query: Query, values: Any) -> Integers:
+def _checked(query: Query, values: Any) -> Ints:
     """The statistic, if it is an array of int64 of the query's public shape."""
     if not isinstance(values, np.ndarray) or values.dtype != np.int64:
         raise TypeError

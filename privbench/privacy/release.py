@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from privbench.arrays import Ints
 from privbench.errors import LedgerError
 from privbench.privacy.accountant import Guarantee, Level, Tally, Terms
 from privbench.privacy.events import Accounting, Event
-from privbench.privacy.query import Integers
-from privbench.privacy.store import Entry, damaged, lock, transaction
+from privbench.privacy.store import damaged, lock, transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Listed:
 
 
 #: What a mechanism released: noisy integers, an index, or a list.
-Result = Integers | int | Listed
+Result = Ints | int | Listed
 
 
 class Release:
@@ -47,8 +47,8 @@ class Release:
         self,
         release_id: str,
         folder: Path,
-        header: Entry,
-        entries: Sequence[Entry],
+        header: dict[str, Any],
+        entries: Sequence[dict[str, Any]],
         settle: Callable[[str, Guarantee, int], Guarantee],
     ) -> None:
         self.id = release_id
@@ -61,7 +61,7 @@ class Release:
         )
         self.private = bool(header["private"])
         self.events: list[Event] = []  # every one so far, lost ones included, in order
-        self._results: dict[int, Entry] = {}
+        self._results: dict[int, dict[str, Any]] = {}
         self._cursor = 0
         self._folder, self._settle, self._written = folder, settle, len(entries)
         for entry in entries:
@@ -137,7 +137,7 @@ class Release:
         """Give up the lock; the release stays open, with its budget reserved, to be resumed."""
         self._lock.release()
 
-    def _append(self, entry: Entry) -> None:
+    def _append(self, entry: dict[str, Any]) -> None:
         """Make an entry durable; after a failure this object writes no more.
 
         If the ledger was replaced by an older copy while the fit ran, it lacks entries of the fit.
@@ -158,7 +158,7 @@ class Release:
             raise LedgerError(f"release {self.id} is closed.")
 
 
-def _encode(result: Result) -> Entry:
+def _encode(result: Result) -> dict[str, Any]:
     if isinstance(result, np.ndarray):
         packed = zlib.compress(result.astype("<i8").tobytes(), 1)
         return {"shape": list(result.shape), "data": base64.b64encode(packed).decode()}

@@ -21,7 +21,7 @@ from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.events import Accounting, Event
 from privbench.privacy.ledger import Fit, Ledger
 from privbench.privacy.mechanisms import VECTOR, Method
-from privbench.privacy.noise import NoiseSource, OpenDPNoise, SeededNoise
+from privbench.privacy.noise import NoiseSource, SeededNoise
 from privbench.privacy.query import Query
 from privbench.privacy.questions import Measurement, Question, Selection
 from privbench.privacy.recoding import Recoding
@@ -54,7 +54,7 @@ class Session:
         release: Release,
         noise: NoiseSource | None = None,
     ) -> None:
-        source = noise or OpenDPNoise()
+        source = noise or NoiseSource()
         if source.private != release.private:
             raise PrivacyRefusal("the ledger must state whether a release's noise is seeded.")
         if release.accounting != accountant.accounting or accountant.spent:
@@ -246,7 +246,7 @@ def open_session(
     fit must have the same ``config_hash``, of config and schema. ``public`` tables are copied
     verbatim; ``resume`` is the id of a release that was killed.
     """
-    source = noise or OpenDPNoise()
+    source = noise or NoiseSource()
     fit = Fit(config_hash, UnitDefinition.of(data.spec, public), source.private)
     release = Ledger.open(ledger, identity).open_release(fit, accountant, cap=cap, resume=resume)
     return Session(data, accountant, release, source)

@@ -19,7 +19,6 @@ from privbench.errors import BudgetExceeded, LedgerError
 from privbench.privacy.accountant import Guarantee
 from privbench.privacy.budget import round_up
 from privbench.privacy.spec import DatabaseSpec
-from privbench.privacy.store import Entry
 
 #: The loss of a release that guarantees nothing.
 INFINITE = Guarantee(math.inf, 1.0)
@@ -149,7 +148,7 @@ class Account:
     """One release in the ledger."""
 
     id: str
-    header: Entry
+    header: dict[str, Any]
     definition: UnitDefinition
     reserved: Guarantee
     opened: str
@@ -191,7 +190,7 @@ class Standing:
     Every entry names a release that was opened.
     """
 
-    entries: list[Entry]
+    entries: list[dict[str, Any]]
     accounts: dict[str, Account] = field(default_factory=dict)
     cap: Cap = Cap()
     capped: str = ""  # when the cap was set
@@ -204,7 +203,7 @@ class Standing:
         for entry in self.entries:
             self.add(entry)
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: dict[str, Any]) -> None:
         """Take one more entry into account."""
         kind = entry["type"]
         if entry.get("database") is not None:
@@ -239,7 +238,7 @@ class Standing:
         if other.capped >= self.capped:
             self.cap = self.cap.stricter(other.cap)
 
-    def require_open(self, release_id: str, header: Entry | None = None) -> Entry:
+    def require_open(self, release_id: str, header: dict[str, Any] | None = None) -> dict[str, Any]:
         """A release's header; LedgerError if it is closed, or was opened with another header."""
         account = self._account(release_id)
         if account.spent is not None:
@@ -252,7 +251,9 @@ class Standing:
             )
         return account.header
 
-    def extend(self, release_id: str, whole: Guarantee | None, database: str | None) -> Entry:
+    def extend(
+        self, release_id: str, whole: Guarantee | None, database: str | None
+    ) -> dict[str, Any]:
         """Let a release reserve a larger budget, if one is given, and go on on a database.
 
         Returns the entry that says so.

@@ -30,8 +30,6 @@ from filelock import FileLock, Timeout
 
 from privbench.errors import LedgerError, ReleaseInUse
 
-Entry = dict[str, Any]
-
 FILE = "ledger.sqlite"
 
 #: "PvLg" in ASCII: the application id by which ``file`` and this module recognise a ledger.
@@ -67,7 +65,7 @@ class Book:
         """The parts that have entries."""
         return {part for (part,) in self._connection.execute("SELECT DISTINCT part FROM entries")}
 
-    def read(self, part: str = "") -> list[Entry]:
+    def read(self, part: str = "") -> list[dict[str, Any]]:
         """All entries of a part, in order."""
         if not self._sound:
             self._sound = self._connection.execute("PRAGMA quick_check(1)").fetchone() == ("ok",)
@@ -82,7 +80,7 @@ class Book:
             entries.append(json.loads(text))
         return entries
 
-    def append(self, entry: Entry, part: str = "") -> int:
+    def append(self, entry: dict[str, Any], part: str = "") -> int:
         """Add an entry, which counts once the transaction is committed.
 
         Returns how many entries the part had before.

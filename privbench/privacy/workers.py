@@ -33,7 +33,6 @@ from privbench.errors import ConfigError, ConnectionFailed, PrivbenchError, Usag
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries.axes import Read
 from privbench.privacy.queries.counting import Marginals, View, local
-from privbench.privacy.query import Integers
 from privbench.privacy.shield import shielded
 
 #: Dask's module, imported when a scheduler is first used; None if Dask is not installed.
@@ -245,7 +244,7 @@ class WorkersCounter:
         self._least = least or LEAST_ROWS
         self._sent: OrderedDict[tuple[int, int, int], tuple[Any, int, Any]] = OrderedDict()
 
-    def __call__(self, data: PrivateDatabase, wanted: Marginals) -> list[Integers]:
+    def __call__(self, data: PrivateDatabase, wanted: Marginals) -> list[Ints]:
         """The histograms; an error if workers are lost in each of `TRIES` attempts."""
         parted = wanted.region is not None and not wanted.region.whole
         if data._rows(wanted.table) <= self._least or parted:
@@ -257,7 +256,7 @@ class WorkersCounter:
                 self._sent.clear()
         raise ConnectionFailed("workers of the Dask scheduler were lost again and again.")
 
-    def _count(self, data: PrivateDatabase, wanted: Marginals) -> list[Integers]:
+    def _count(self, data: PrivateDatabase, wanted: Marginals) -> list[Ints]:
         reads = [axis.read(data, wanted.table) for axis in wanted.axes]
         weights = data._units.weights(wanted.table)
         public = [lookup for _, lookup in reads], [axis.size for axis in wanted.axes], wanted.sets
@@ -316,7 +315,7 @@ def unpacked(part: tuple[NDArray[Any], int]) -> NDArray[Any]:
 def count_part(
     public: tuple[list[Ints | None], list[int], Sequence[Sequence[int]]],
     *columns: tuple[NDArray[Any], int],
-) -> list[Integers]:
+) -> list[Ints]:
     """Count in a worker: histograms of its rows alone.
 
     ``public`` are lookups and sizes of the axes, and the positions of the axes of every histogram;

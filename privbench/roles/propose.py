@@ -25,8 +25,6 @@ from privbench.roles.undeclared import Undeclared, undeclared
 from privbench.schema import Schema, TableName
 
 _INDENT = "  "
-#: The role of look-up candidates.
-Lookups = Literal["private", "public"]
 
 
 @dataclass(frozen=True)
@@ -110,7 +108,7 @@ class Proposal:
                 return frozenset(chosen)
             chosen -= bad
 
-    def to_config(self, base: Config, lookups: Lookups = "private") -> Config:
+    def to_config(self, base: Config, lookups: Literal["private", "public"] = "private") -> Config:
         """The base config with every open decision filled in, stamped ``roles = "proposed"``.
 
         Decisions of the base config stay: role, ``own`` and ``unit = "row"``. Look-up candidates

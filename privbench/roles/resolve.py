@@ -7,10 +7,8 @@ from privbench.config import ColumnConfig, Config, TableConfig
 from privbench.errors import ConfigError, SchemaError
 from privbench.schema import ForeignKey, Schema, Table, TableName
 
-Owners = dict[str, tuple[str, ...] | None]
 
-
-def resolve(schema: Schema, config: Config) -> Owners:
+def resolve(schema: Schema, config: Config) -> dict[str, tuple[str, ...] | None]:
     """The columns of every table's OWN key; None for a root and for a public table.
 
     Tables of which the config says nothing are roots. A config that names what does not exist, or

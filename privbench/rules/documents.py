@@ -31,8 +31,6 @@ _TYPES: dict[str, PathType] = {
 #: The words of an array of texts as it is printed.
 _WORD = re.compile(r'"((?:[^"\\]|\\.)*)"|([^,"{}\\\s]+)')
 
-_Place = tuple[str, tuple[str, ...]]  # a column, and the keys of a path
-
 
 def named_paths(table: Table) -> dict[str, dict[str, PathType]]:
     """The paths of scalars that expressions of a table name, by column, with their types.
@@ -76,7 +74,7 @@ def _kept(types: dict[tuple[str, ...], PathType | None]) -> dict[str, PathType]:
     return result
 
 
-def _scalars(tree: Node) -> Iterator[tuple[_Place, PathType | None]]:
+def _scalars(tree: Node) -> Iterator[tuple[tuple[str, tuple[str, ...]], PathType | None]]:
     """Paths to texts in a tree, with the types that they are cast to; None for any other type."""
     casts: dict[int, PathType | None] = {}
     for node in tree.walk():  # parents come first
@@ -95,7 +93,7 @@ def _name(node: Node) -> str:
     return name if known else ""
 
 
-def _place(node: Node) -> _Place | None:
+def _place(node: Node) -> tuple[str, tuple[str, ...]] | None:
     """The column and the keys of a path; None for any other expression."""
     keys: list[str] = []
     while (name := _name(node)) and len(keys) <= MAX_PATHS:

@@ -22,7 +22,6 @@ SHOWN = "shown by rows"
 VALUE = ("VALUE",)
 #: Kinds of rules that limit the values of a column by literals.
 LIMITS = ("bounds", "values", "length")
-Names = tuple[str, ...]
 #: The two columns of a range in a constraint.
 _ENDS = re.compile(r"""range\("?([^",()]+)"?, (?:COALESCE)?\(*"?([^",()+ ]+)""")
 #: Kinds of rules that limit how large a value is.
@@ -97,7 +96,9 @@ def checked_orders(table: Table) -> list[tuple[str, ...]]:
     return [rule.columns for rule in orders(table) if rule.source != "name"]
 
 
-def exclusions(table: Table) -> Iterator[tuple[Names, Names, bool, tuple[TextMark, ...]]]:
+def exclusions(
+    table: Table,
+) -> Iterator[tuple[tuple[str, ...], tuple[str, ...], bool, tuple[TextMark, ...]]]:
     """Columns of equal rows; their period, a range or two columns, which keeps apart then.
 
     Then whether its end in a column belongs to it, and the condition of the rows.
@@ -114,7 +115,7 @@ def exclusions(table: Table) -> Iterator[tuple[Names, Names, bool, tuple[TextMar
             yield same, periods[0], "'[]'" in text or "+ 1" in text, marks(index.predicate or "")
 
 
-def singles(table: Table) -> Iterator[tuple[Names, tuple[TextMark, ...]]]:
+def singles(table: Table) -> Iterator[tuple[tuple[str, ...], tuple[TextMark, ...]]]:
     """Columns of which each combination has one row at most that meets a condition (`marks`)."""
     for index in table.indexes:
         wanted = marks(index.predicate or "") if index.unique and index.columns else ()

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from privbench.errors import ConfigError
 from privbench.learning.answers import counted_units
-from privbench.learning.synthetic import SyntheticDatabase
+from privbench.learning.synthetic import SyntheticTable
 from privbench.limits import faults
 from privbench.privacy import Accounting, DatabaseSpec, Question, Session, noise_sd
 
@@ -103,8 +103,8 @@ class FittedModel(Protocol):
     def units(self) -> Mapping[str, float]:
         """For every private table, the most units that are expected to have rows in it."""
 
-    def sample(self, scale: float = 1.0, seed: int | None = None) -> SyntheticDatabase:
-        """Draw a synthetic database of ``scale`` times the units."""
+    def sample(self, scale: float = 1.0, seed: int | None = None) -> dict[str, SyntheticTable]:
+        """Draw synthetic rows of every private table, with ``scale`` times the units."""
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """A JSON object and arrays, for the model file."""

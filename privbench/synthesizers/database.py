@@ -1,19 +1,19 @@
 """Synthesizers that learn sizes, keys and one-way marginals by `learning.graphical`."""
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from numpy.typing import NDArray
 
 from privbench.errors import ModelError
 from privbench.learning.answers import Measured, measured
 from privbench.learning.denoise import Noise, noise_law
-from privbench.learning.graphical.budget import Budget, Learns
+from privbench.learning.graphical.budget import Budget
 from privbench.learning.graphical.database import DatabaseFit
 from privbench.learning.graphical.plan import planned
-from privbench.learning.graphical.table_model import AttributeLearner, AttributeModel
+from privbench.learning.graphical.table_model import AttributeModel
 from privbench.privacy import DatabaseSpec, Measurement, Query, Question, Session
 from privbench.synthesizers.base import FittedModel, OptionsT, PlanInput, PlannedEvent, Synthesizer
 from privbench.synthesizers.model import DatabaseModel
@@ -22,7 +22,7 @@ from privbench.synthesizers.model import DatabaseModel
 class DatabaseSynthesizer(Synthesizer[OptionsT]):
     """Graphical models of tables; a subclass says how their columns are learned."""
 
-    learns: ClassVar[Learns] = "pairs"
+    learns: ClassVar[Literal["pairs", "columns", "attributes"]] = "pairs"  # see `Budget`
 
     def target(self, spec: DatabaseSpec) -> tuple[str, str] | None:
         """Table and attribute that are to be predicted from the others, or None."""
@@ -72,7 +72,9 @@ class DatabaseSynthesizer(Synthesizer[OptionsT]):
         given = start.accounting, start.total, start.spare, start.counted
         return Budget(spec, *given, self.target(spec), self.learns)
 
-    def _learner(self, session: Session, start: PlanInput) -> AttributeLearner | None:
+    def _learner(
+        self, session: Session, start: PlanInput
+    ) -> Callable[[str, float, float], AttributeModel] | None:
         return None
 
 
@@ -108,7 +110,7 @@ class TableSynthesizer(DatabaseSynthesizer[OptionsT]):
     Keys are not part of that model.
     """
 
-    learns: ClassVar[Learns] = "attributes"
+    learns = "attributes"
 
     @abstractmethod
     def fit_table(self, fit: TableFit) -> AttributeModel:
@@ -131,7 +133,9 @@ class TableSynthesizer(DatabaseSynthesizer[OptionsT]):
     def check(self, session: Session) -> None:
         """Refuse, before anything is spent, a fit that this synthesizer cannot do."""
 
-    def _learner(self, session: Session, start: PlanInput) -> AttributeLearner | None:
+    def _learner(
+        self, session: Session, start: PlanInput
+    ) -> Callable[[str, float, float], AttributeModel] | None:
         self.check(session)
         return lambda table, amount, weight: self.fit_table(
             TableFit(session, start, table, amount, weight)

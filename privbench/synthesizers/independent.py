@@ -7,7 +7,6 @@ one-ways and fan-ins.
 
 from typing import ClassVar
 
-from privbench.learning.graphical.budget import Learns
 from privbench.synthesizers.base import Options
 from privbench.synthesizers.database import DatabaseSynthesizer
 
@@ -16,4 +15,4 @@ class IndependentSynthesizer(DatabaseSynthesizer[Options]):
     """Independent columns."""
 
     name: ClassVar[str] = "independent"
-    learns: ClassVar[Learns] = "columns"
+    learns = "columns"

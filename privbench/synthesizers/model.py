@@ -14,11 +14,8 @@ from privbench.learning.graphical.model import TableLaw, sample
 from privbench.learning.graphical.references import ReferenceLaw
 from privbench.learning.graphical.sizes import MANY, ONE
 from privbench.learning.graphical.table_model import AttributeModel, TableModel
-from privbench.learning.synthetic import SyntheticDatabase
+from privbench.learning.synthetic import SyntheticTable
 from privbench.privacy import KeySpec
-
-#: Reads the model of a table's attributes from what its `to_state` gave.
-AttributeReader = Callable[[Any, Mapping[str, NDArray[Any]]], AttributeModel]
 
 
 @dataclass(frozen=True)
@@ -45,7 +42,7 @@ class DatabaseModel:
                 found[name] = min(found[law.own.parent], having, law.rows) + law.free
         return found
 
-    def sample(self, scale: float = 1.0, seed: int | None = None) -> SyntheticDatabase:
+    def sample(self, scale: float = 1.0, seed: int | None = None) -> dict[str, SyntheticTable]:
         """Draw a synthetic database; see `privbench.learning.graphical.model.sample`."""
         return sample(self.laws, self.references, self.public_rows, scale, seed)
 
@@ -95,7 +92,10 @@ class DatabaseModel:
 
     @classmethod
     def from_state(
-        cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], read: AttributeReader
+        cls,
+        header: Mapping[str, Any],
+        arrays: Mapping[str, NDArray[Any]],
+        read: Callable[[Any, Mapping[str, NDArray[Any]]], AttributeModel],
     ) -> Self:
         """The model that `to_state` wrote; ``read`` reads the models of attributes."""
         laws: dict[str, TableLaw] = {}
@@ -113,7 +113,10 @@ class DatabaseModel:
 
 
 def _law(
-    state: Mapping[str, Any], index: int, arrays: Mapping[str, NDArray[Any]], read: AttributeReader
+    state: Mapping[str, Any],
+    index: int,
+    arrays: Mapping[str, NDArray[Any]],
+    read: Callable[[Any, Mapping[str, NDArray[Any]]], AttributeModel],
 ) -> TableLaw:
     rows, free, lost = (float(state.get(part, 0.0)) for part in ("rows", "free", "lost"))
     names = [str(name) for name in state["columns"]]

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from privbench.config import ColumnConfig
-from privbench.encoding.base import CycleNeed, Step, StepNeed
+from privbench.encoding.base import PartNeed, Step
 from privbench.encoding.bounds import Bounds, BoundsNeed
 from privbench.encoding.keys.columns import role_of
 from privbench.encoding.registry import reader
@@ -100,11 +100,11 @@ def release(plan, rng, **given):
         elif isinstance(need, BoundsNeed):
             low, high = sorted(int(point) for point in rng.choice(need.candidates, 2))
             answers[need.attribute] = Bounds(low, high)
-        elif isinstance(need, StepNeed):
-            answers[need.attribute] = Step(rng.choice([None, *need.choices]))
-        elif isinstance(need, CycleNeed):
-            law = rng.dirichlet(np.full(need.cells, 0.2)) if rng else ()
+        elif isinstance(need, PartNeed) and need.cycle:
+            law = rng.dirichlet(np.full(len(need.choices) + 1, 0.2)) if rng else ()
             answers[need.attribute] = Step(law=tuple(map(float, law)))
+        elif isinstance(need, PartNeed):
+            answers[need.attribute] = Step(rng.choice([None, *need.choices]))
         elif need.grid:
             answers[need.attribute] = tuple(str(point) for point in rng.integers(-1000, 1000, 3))
         elif (labels := LABELS.get(plan.column.type.base[:4])) is not None:

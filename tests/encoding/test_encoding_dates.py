@@ -17,7 +17,7 @@ from columns import BOOL, DATE, INT4, INTERVAL, STAMP, STAMPZ, TEXT, col, table
 from psycopg import sql
 
 from privbench.config import ColumnConfig
-from privbench.encoding.base import CycleNeed, Step, StepNeed
+from privbench.encoding.base import PartNeed, Step
 from privbench.encoding.bounds import Bounds
 from privbench.encoding.keys.generate import fill_keys, generate_keys
 from privbench.encoding.keys.references import TableRows
@@ -621,7 +621,7 @@ def test_values_keep_the_shares_of_their_steps(type_, mixed, step):
     sent = np.concatenate([grains(rng, kind, int(rows * s)) for kind, s in mixed.items()])
     found = reader(col("c", type_), table("t", col("c", type_)), ColumnConfig(), 0.0)
     assert isinstance(found, OrderedReader)
-    need = next(need for need in found.needs if isinstance(need, StepNeed))
+    need = next(need for need in found.needs if isinstance(need, PartNeed))
     steps = found.scale.steps_of(sent)
     cells = np.searchsorted(need.candidates, steps, side="right")
     noisy = np.bincount(cells, minlength=len(need.choices) + 1) + rng.normal(
@@ -673,7 +673,7 @@ def test_values_keep_their_weekdays_and_hours(case):
     found = reader(col("c", type_), table("t", col("c", type_)), ColumnConfig(), 0.0)
     released = {"c": Bounds(monday * unit, (monday + 1050) * unit, 40)}
     sides = [found.scale.steps_of, *(partial(found.scale.cycle_of, n) for n in found.scale.cycles)]
-    parts = [need for need in found.needs if isinstance(need, StepNeed | CycleNeed)]
+    parts = [need for need in found.needs if isinstance(need, PartNeed)]
     for need, of in zip(parts, sides, strict=True):
         counts = np.bincount(np.searchsorted(need.candidates, of(sent), side="right"))
         counts = np.append(counts, np.zeros(len(need.candidates) + 1 - len(counts)))
@@ -740,7 +740,7 @@ def test_unique_times_stay_on_their_step(type_, hour, released):
     column = col("c", type_)
     item = table("t", column, uniques=[("c",)])
     found = reader(column, item, ColumnConfig(), 0.0)
-    steps = {need.attribute: released for need in found.needs if isinstance(need, StepNeed)}
+    steps = {n.attribute: released for n in found.needs if isinstance(n, PartNeed) and not n.cycle}
     codec = found.finish({"c": Bounds(0, 2400 * hour), **steps})
     values = codec.scale.build(np.random.default_rng(0).integers(0, 2400, 500) * hour, {})
     work = TableRows(item, {"c": values}, {}, generator(1), 500, {"c": codec})

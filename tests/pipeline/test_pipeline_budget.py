@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sql_files import database_of, sql_of
 
 from privbench.config import Config
-from privbench.encoding import Bounds, BoundsNeed, CategoriesNeed, StepNeed
+from privbench.encoding import Bounds, BoundsNeed, CategoriesNeed, PartNeed
 from privbench.encoding.text_words import FIRSTS, WordsNeed
 from privbench.pipeline.domain_answers import Answer, bounds
 from privbench.pipeline.domain_budget import DOMAINS, Rounds, total_amounts
@@ -50,7 +50,7 @@ MAKE = {
     "l": lambda name: CategoriesNeed(name, 64, repeats=True),
     "o": lambda name: CategoriesNeed(name, 64, own=True),
     "g": lambda name: CategoriesNeed(name, 64, own=True, grid=f"{name}p"),
-    "m": StepNeed,
+    "m": PartNeed,
 }
 
 
@@ -366,7 +366,7 @@ def test_a_noisy_total_does_not_hide_units_that_were_counted(noisy_total):
 
 def test_steps_of_integers_are_asked_for_where_they_are_cheap():
     """Few columns have one, and in a small table all others would pay for it."""
-    times, integers = StepNeed("t", range(3)), StepNeed("i", range(3), sizes=(10, 2, 1))
+    times, integers = PartNeed("t", range(3)), PartNeed("i", range(3), sizes=(10, 2, 1))
     plan = planned({"a": [numbers("n"), times, integers]})
     asked = []
     for rows in (1_000, 100_000):
@@ -378,8 +378,8 @@ def test_steps_of_integers_are_asked_for_where_they_are_cheap():
 
 def test_steps_of_dates_are_asked_for_more_closely_than_those_of_numbers():
     """A tenth of the rows may have a date: its step was hidden at the price of the others."""
-    number = StepNeed("number", range(3))
-    date = StepNeed("date", range(3), chances=((1.0, 0.0), (0.5, 0.5)))
+    number = PartNeed("number", range(3))
+    date = PartNeed("date", range(3), chances=((1.0, 0.0), (0.5, 0.5)))
     turn = rounds(planned({"a": [numbers("n"), number, date]}), 5_000)
     groups = turn.last(turn.sizes({}), {}).values()
     amounts = {need.attribute: item.amount for group in groups for need, item in group if need}

@@ -23,7 +23,7 @@ from privbench.privacy import (
     Fit,
     Ledger,
     Measurement,
-    OpenDPNoise,
+    NoiseSource,
     UnitDefinition,
     open_session,
 )
@@ -45,7 +45,7 @@ LABELS = ["first", "second", "third", "fourth"]
 SAME = Fit("", UnitDefinition.of(Toy().spec))
 
 
-class Telling(OpenDPNoise):
+class Telling(NoiseSource):
     """Tells before every draw."""
 
     def __init__(self, tell) -> None:

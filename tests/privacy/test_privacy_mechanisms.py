@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 
 from privbench.errors import PrivacyRefusal
-from privbench.privacy import OpenDPNoise, SeededNoise, Sensitivity, mechanisms
+from privbench.privacy import NoiseSource, SeededNoise, Sensitivity, mechanisms
 from privbench.privacy.mechanisms import CLAMP, MECHANISMS, SELECTION, THRESHOLD, VECTOR, Method
 
 DRAWS = 30_000
@@ -20,7 +20,7 @@ LABELS = 20_000
 #: A right mechanism fails a check once in a million runs.
 ALARM = 1e-6
 ONE = Sensitivity(1, 1.0, 1, 1)
-SOURCES = {"opendp": OpenDPNoise(), "seeded": SeededNoise(20)}
+SOURCES = {"opendp": NoiseSource(), "seeded": SeededNoise(20)}
 
 
 def laplace_law(scale: float) -> Callable[[np.ndarray], np.ndarray]:
@@ -196,7 +196,7 @@ def test_the_librarys_own_statement_is_below_what_its_threshold_releases():
     """Why the price is asked at T − 1 (docs/adr/privacy-threshold-price.md)."""
     mechanism, scale, threshold = THRESHOLD["pure"], 2.0, 5
     stated = mechanism.measurement(scale, threshold).map((1, 1, 1))[1]
-    rate = release_rate(OpenDPNoise(), mechanism, 1, scale, threshold)
+    rate = release_rate(NoiseSource(), mechanism, 1, scale, threshold)
     ours = mechanism.price(ONE, scale, threshold).delta
     hits = round(rate * DRAWS)
     assert stats.binomtest(hits, DRAWS, ours, alternative="greater").pvalue > ALARM

@@ -15,6 +15,7 @@ from harness import Mutants, caught, check
 from small_databases import ADD, REPLACE, of_tables, texts, two_tables
 from subsets import WithCodes
 
+from privbench.arrays import Ints
 from privbench.domain import Domain
 from privbench.errors import SchemaError
 from privbench.privacy import UnitDefinition, units
@@ -24,7 +25,7 @@ from privbench.privacy.queries import labels
 from privbench.privacy.queries.counting import Marginals, View, local
 from privbench.privacy.queries.histogram import root_down
 from privbench.privacy.queries.labels import BLOCKS
-from privbench.privacy.query import GRID, Integers, Sensitivity
+from privbench.privacy.query import GRID, Sensitivity
 from privbench.privacy.recoding import NULL
 from privbench.privacy.spec import DatabaseSpec, KeySpec
 from privbench.privacy.units import BOTTOM, NONE
@@ -72,7 +73,7 @@ def off_the_diagonal() -> PrivateDatabase:
 class ExactMargins(q.PairScores):
     """The prediction is made of the rows' own margins: the score goes from 4(n−1)/n to 0."""
 
-    def evaluate(self, data: PrivateDatabase) -> Integers:
+    def evaluate(self, data: PrivateDatabase) -> Ints:
         table = q.Histogram("posts", self.axes).evaluate(data) // GRID
         total = max(int(table.sum()), 1)
         prediction = np.outer(table.sum(1), table.sum(0)) / total
@@ -121,7 +122,7 @@ def test_the_claim_for_margins_that_move_against_the_table_is_reached() -> None:
 class OwnMargins(q.DependenceScores):
     """The prediction is raked to the rows' own margins: it moves by almost 4, not by 2."""
 
-    def evaluate(self, data: PrivateDatabase) -> Integers:
+    def evaluate(self, data: PrivateDatabase) -> Ints:
         table = q.Histogram("posts", self.axes).evaluate(data) // GRID
         predicted = np.outer(table.sum(1), table.sum(0)) / max(int(table.sum()), 1)
         return np.array([round(float(np.abs(table - predicted).sum()) * GRID)], dtype=np.int64)
@@ -143,7 +144,7 @@ class OwnMargins(q.DependenceScores):
 class FifthsByRanks(q.Histogram):
     """Fifths by exact ranks of rows: one unit of many rows moves those of all others."""
 
-    def evaluate(self, data: PrivateDatabase) -> Integers:
+    def evaluate(self, data: PrivateDatabase) -> Ints:
         codes = data._codes("posts", "a0")[0]
         ranks = np.argsort(np.argsort(codes))
         fifth = 5 * ranks // max(len(ranks), 1)
@@ -180,7 +181,7 @@ class RootOfTau(q.Histogram):
 class WeightsAfterFilter(q.Joint):
     """A unit's rows share its weight anew within every region (against P16)."""
 
-    def evaluate(self, data: PrivateDatabase) -> Integers:
+    def evaluate(self, data: PrivateDatabase) -> Ints:
         found = []
         codes = data._codes("posts", "a0")[0]
         identity = data._units.identity("posts")
@@ -208,7 +209,7 @@ def pair_of(key: KeySpec, axis: q.Axis) -> tuple[q.Axis, ...]:
 class SiblingsAfterFilter(q.Histogram):
     """Two siblings are drawn anew among the rows of every cell: a unit has a pair in each."""
 
-    def evaluate(self, data: PrivateDatabase) -> Integers:
+    def evaluate(self, data: PrivateDatabase) -> Ints:
         codes, owners = data._codes("posts", "a0")[0], data._parents(owned(data, "posts"))
         held = np.bincount(owners * 3 + codes, minlength=6).reshape(2, 3)
         pairs = np.diag(np.append((held > 1).sum(axis=0), 0))
@@ -232,7 +233,7 @@ def posts_of_two_links() -> PrivateDatabase:
 class OwnersOfWeightOne(q.Histogram):
     """Owners that are owned themselves count whole, however many their unit has."""
 
-    def evaluate(self, data: PrivateDatabase) -> Integers:
+    def evaluate(self, data: PrivateDatabase) -> Ints:
         first, second = (axis.codes(data, "posts") for axis in self.axes)
         return np.bincount(2 * first + second, minlength=4).reshape(2, 2) * GRID
 
@@ -251,7 +252,7 @@ def dated() -> PrivateDatabase:
 class RowsWeighedApart(q.OrderTest):
     """Rows that keep a rule and rows that break it are weighed after they are told apart."""
 
-    def evaluate(self, data: PrivateDatabase) -> Integers:
+    def evaluate(self, data: PrivateDatabase) -> Ints:
         whole = super().evaluate(data)
         _, sizes = data._units.members(self.source)
         return np.where(whole > 0, int((sizes > 0).sum()) * GRID, 0)
@@ -267,7 +268,7 @@ def combined(database: PrivateDatabase) -> q.Histogram:
 class RuleOfExactRows(q.Histogram):
     """The combinations that keep the rule are those that twenty rows have, exactly counted."""
 
-    def evaluate(self, data: PrivateDatabase) -> Integers:
+    def evaluate(self, data: PrivateDatabase) -> Ints:
         (joined,) = self.axes
         counts = q.Histogram(self.source, joined.axes).evaluate(data)
         kept = int(counts[counts >= 20 * GRID].sum())
@@ -286,7 +287,7 @@ def normed(d: PrivateDatabase) -> q.NormedHistogram:
 class RootOfRows(q.NormedHistogram):
     """The root of a unit's rows for their norm: nine rows in one cell add three."""
 
-    def evaluate(self, data: PrivateDatabase) -> Integers:
+    def evaluate(self, data: PrivateDatabase) -> Ints:
         codes = data._codes("posts", "a0")[0]
         each = np.floor(GRID / np.sqrt(data._units.sizes("posts").astype(np.float64)))
         return np.bincount(codes, each, self.shape[0]).astype(np.int64)
@@ -304,7 +305,7 @@ class WeightsOfNorms(q.NormedHistogram):
 class NormsOfCells(q.NormedHistogram):
     """A unit's rows of each cell are divided by their own norm, as if cells were parts."""
 
-    def evaluate(self, data: PrivateDatabase) -> Integers:
+    def evaluate(self, data: PrivateDatabase) -> Ints:
         pair = np.stack([data._units.identity("posts"), data._codes("posts", "a0")[0]])
         _, cells = np.unique(pair, axis=1)[..., :]
         return np.bincount(cells, minlength=self.shape[0]).astype(np.int64) * GRID
@@ -318,7 +319,7 @@ def sets(d: PrivateDatabase) -> q.PresencePairs:
     return q.PresencePairs("posts", (q.Column("a0", 3),), 2)
 
 
-def of_members(owners: Any, cells: Any) -> Integers:
+def of_members(owners: Any, cells: Any) -> Ints:
     """Presences of two cells in owners of weight 1; negative owners and cells do not count."""
     held = np.zeros((owners.max(initial=0) + 1, 2), np.int64)
     known = (owners >= 0) & (cells >= 0) & (cells < 2)
@@ -331,7 +332,7 @@ def of_members(owners: Any, cells: Any) -> Integers:
 class PairsNormedApart(q.PresencePairs):
     """Single cells and pairs are divided by norms of their own, as if they were two events."""
 
-    def evaluate(self, data: PrivateDatabase) -> Integers:
+    def evaluate(self, data: PrivateDatabase) -> Ints:
         found = q.PresencePairs.evaluate(self, data)
         return np.where([True, False, True], found * 3**0.5 / 2**0.5, found * 3**0.5).astype(int)
 
@@ -348,7 +349,7 @@ def chain() -> PrivateDatabase:
 class PresentInOwnersOfWeightOne(q.PresencePairs):
     """Owners that are no roots count for 1 each."""
 
-    def evaluate(self, data: PrivateDatabase) -> Integers:
+    def evaluate(self, data: PrivateDatabase) -> Ints:
         owners = data._parents(data.spec.tables["posts"].key("own"))
         return of_members(owners, data._codes("posts", "a0")[0])
 
@@ -363,7 +364,7 @@ class PresentInOwnersOfWeightOne(q.PresencePairs):
 class PairsThroughBottom(q.PresencePairs):
     """The cell is the target's: when it goes, ⊥ is dropped, and with it the pairs of all units."""
 
-    def evaluate(self, data: PrivateDatabase) -> Integers:
+    def evaluate(self, data: PrivateDatabase) -> Ints:
         owners = data._parents(data.spec.tables["posts"].key("own"))
         return of_members(owners, np.minimum(data._parents(ref(data)), 1))
 
@@ -380,7 +381,7 @@ class PairsThroughBottom(q.PresencePairs):
 class SetsOfTargets(q.PresencePairs):
     """Rows that refer to one row count as its set: a unit of nine references changes nine sets."""
 
-    def evaluate(self, data: PrivateDatabase) -> Integers:
+    def evaluate(self, data: PrivateDatabase) -> Ints:
         return of_members(data._parents(ref(data)), data._codes("posts", "a0")[0])
 
 
@@ -412,7 +413,7 @@ def presence(own: bool = False) -> Any:
 
 @mutants.of(lambda: hub(), presence(), "l1")
 class BottomIsNull(q.Histogram):
-    def evaluate(self, data: PrivateDatabase) -> Integers:
+    def evaluate(self, data: PrivateDatabase) -> Ints:
         edges, weights = data._parents(ref(data)), data._units.weights("posts")
         present = edges >= 0
         return np.array([weights[~present].sum(), weights[present].sum()], dtype=np.int64)
@@ -433,7 +434,7 @@ def test_null_for_bottom_in_the_neighbour(monkeypatch: pytest.MonkeyPatch) -> No
 class OwnTargetOfTheGone(q.Histogram):
     """⊥ counted as a target in the own unit."""
 
-    def evaluate(self, data: PrivateDatabase) -> Integers:
+    def evaluate(self, data: PrivateDatabase) -> Ints:
         counts = q.Histogram.evaluate(self, data)
         gone = data._units.weights("posts")[data._parents(ref(data)) == BOTTOM].sum()
         return counts + np.array([0, -gone, gone])
@@ -468,7 +469,7 @@ def hashed_ranks(identity: Any, edges: Any) -> Any:
 class HashedRank(q.Histogram):
     """Two posts each, one refers to the hub: when it goes, the hash picks the other one."""
 
-    def evaluate(self, data: PrivateDatabase) -> Integers:
+    def evaluate(self, data: PrivateDatabase) -> Ints:
         key = data.spec.tables["posts"].key("ref")
         ranks = hashed_ranks(data._units.identity("posts"), data._parents(key))
         codes = data._codes("posts", "a0")[0][ranks < 1]
@@ -555,7 +556,7 @@ class SixteenRows(q.FanIn):
 class WeightsOfRows(q.TargetHistogram):
     """Each element weighs what its row does, so that arrays count by their lengths."""
 
-    def evaluate(self, data: PrivateDatabase) -> Integers:
+    def evaluate(self, data: PrivateDatabase) -> Ints:
         chosen = rows_of_sixteen(data) & (data._parents(self.key) >= 0)
         return np.array([[int(chosen.sum()) * (GRID // 16)]])
 
@@ -649,7 +650,7 @@ def threads() -> PrivateDatabase:
 class Unclipped(q.CrossMoment):
     """Products of degrees as they are, over the product of the clips."""
 
-    def products(self, data: PrivateDatabase) -> Integers:
+    def products(self, data: PrivateDatabase) -> Ints:
         rows = data._rows(self.source)
         found = np.ones(rows, np.int64)
         for degree in self.degrees:
@@ -657,7 +658,7 @@ class Unclipped(q.CrossMoment):
             found = found * np.bincount(edges[edges >= 0], minlength=rows)
         return found
 
-    def evaluate(self, data: PrivateDatabase) -> Integers:
+    def evaluate(self, data: PrivateDatabase) -> Ints:
         weights = data._units.weights(self.source).astype(np.int64)
         return np.array([int((weights * self.products(data) // self._clips).sum())])
 
@@ -669,7 +670,7 @@ mutants.of(threads, stars(2, 2), "l1", "l2")(Unclipped)
 class ClippedAfterTheSum(Unclipped):
     """The sum over a table is clipped, instead of the degrees of each row."""
 
-    def evaluate(self, data: PrivateDatabase) -> Integers:
+    def evaluate(self, data: PrivateDatabase) -> Ints:
         whole = int(self.products(data).sum())
         most = 2 * self._clips * data._rows(self.source)
         return np.array([GRID * min(whole, most) // self._clips])
@@ -679,7 +680,7 @@ class ClippedAfterTheSum(Unclipped):
 class WithoutWeights(Unclipped):
     """Every row of a deeper parent counts 1, however many its unit has."""
 
-    def evaluate(self, data: PrivateDatabase) -> Integers:
+    def evaluate(self, data: PrivateDatabase) -> Ints:
         products = np.minimum(self.products(data), self._clips)
         return np.array([GRID * int(products.sum()) // self._clips])
 
@@ -720,7 +721,7 @@ class OneTreeOfTwo(q.CrossMoment):
 class EdgesOfDuplicates(Unclipped):
     """An edge counts in every parent row that has its key: here all users have the same one."""
 
-    def products(self, data: PrivateDatabase) -> Integers:
+    def products(self, data: PrivateDatabase) -> Ints:
         edges = [int((data._parents(degree.key) >= 0).sum()) for degree in self.degrees]
         each = math.prod(min(number, 5) for number in edges)
         return np.full(data._rows("users"), each, np.int64)
@@ -731,7 +732,7 @@ class EdgesOfDuplicates(Unclipped):
 
 @mutants.of(lambda: two_tables([0] * 9), lambda d: q.Total("posts", clip=5), "l1")
 class Unclipped(q.Total):
-    def evaluate(self, data: PrivateDatabase) -> Integers:
+    def evaluate(self, data: PrivateDatabase) -> Ints:
         return np.array([data._rows("posts")], dtype=np.int64)
 
 
@@ -751,16 +752,14 @@ def against_unique() -> PrivateDatabase:
 class OneRowByTheSchema(q.Total):
     """No clip, since a unit has one row."""
 
-    def evaluate(self, data: PrivateDatabase) -> Integers:
+    def evaluate(self, data: PrivateDatabase) -> Ints:
         return np.array([data._rows("posts")], dtype=np.int64)
 
 
 class _Believed:
     """Every row counts, since a unit has one row."""
 
-    def _counts(
-        self, data: PrivateDatabase, cells: Any, size: int, norm: Any, most: int
-    ) -> Integers:
+    def _counts(self, data: PrivateDatabase, cells: Any, size: int, norm: Any, most: int) -> Ints:
         return np.bincount(cells, minlength=size).astype(np.int64) * GRID
 
 
@@ -778,7 +777,7 @@ class BelievedRanks(_Believed, q.RankedCounts):
 class WholeWeight(q.Histogram):
     """Every row weighs 1, since a unit has one row."""
 
-    def evaluate(self, data: PrivateDatabase) -> Integers:
+    def evaluate(self, data: PrivateDatabase) -> Ints:
         return np.bincount(data._codes("posts", "a0")[0], minlength=2).astype(np.int64) * GRID
 
 
@@ -866,7 +865,7 @@ class LargestPart(q.Joint):
 
 @mutants.of(lambda: shared_labels(), lambda d: q.LabelCounts("posts", "l", most=2), "l0")
 class AllLabels(q.LabelCounts):
-    def evaluate_labels(self, data: PrivateDatabase) -> tuple[Integers, dict[str, int]]:
+    def evaluate_labels(self, data: PrivateDatabase) -> tuple[Ints, dict[str, int]]:
         return q.LabelCounts(self.source, self.attribute).evaluate_labels(data)
 
 
@@ -890,7 +889,7 @@ def labelled_by_one() -> PrivateDatabase:
 class RowsOfLabels(q.LabelCounts):
     """Rows at full weight, not units: one unit lifts a value of its own above 1."""
 
-    def evaluate_labels(self, data: PrivateDatabase) -> tuple[Integers, dict[str, int]]:
+    def evaluate_labels(self, data: PrivateDatabase) -> tuple[Ints, dict[str, int]]:
         held = data._raw(self.source, self.attribute)
         counts = np.bincount(held._codes[held._codes >= 0]) - 1  # type: ignore[union-attr]
         found = {str(code): GRID * int(count) for code, count in enumerate(counts) if count > 0}
@@ -901,7 +900,7 @@ class RowsOfLabels(q.LabelCounts):
 class NormalisedApart(q.LabelCounts):
     """A unit's votes are normalised one by one, so that each weighs 1."""
 
-    def evaluate_labels(self, data: PrivateDatabase) -> tuple[Integers, dict[str, int]]:
+    def evaluate_labels(self, data: PrivateDatabase) -> tuple[Ints, dict[str, int]]:
         held, found = data._raw(self.source, self.attribute), dict[str, int]()
         identity = data._units.identity(self.source)
         for code, word in enumerate(held._labels.to_pylist()):  # type: ignore[union-attr]
@@ -914,7 +913,7 @@ class NormalisedApart(q.LabelCounts):
 class PresentCandidates(q.LabelCounts):
     """Public candidates are cells only where a row has them."""
 
-    def evaluate_labels(self, data: PrivateDatabase) -> tuple[Integers, dict[str, int]]:
+    def evaluate_labels(self, data: PrivateDatabase) -> tuple[Ints, dict[str, int]]:
         cells, counts = super().evaluate_labels(data)
         return cells[np.append(True, cells[1:] > 0)], counts
 
@@ -923,7 +922,7 @@ class PresentCandidates(q.LabelCounts):
 class DrawnTwice(q.LabelCounts):
     """A candidate that rows hold is a public cell and a label of the threshold too."""
 
-    def evaluate_labels(self, data: PrivateDatabase) -> tuple[Integers, dict[str, int]]:
+    def evaluate_labels(self, data: PrivateDatabase) -> tuple[Ints, dict[str, int]]:
         cells, _ = super().evaluate_labels(data)
         return cells, q.LabelCounts(self.source, self.attribute).evaluate_labels(data)[1]
 
@@ -932,7 +931,7 @@ class DrawnTwice(q.LabelCounts):
 class CellsAfterwards(q.LabelCounts):
     """Values are merged into one public cell after they were normalised, not before."""
 
-    def evaluate_labels(self, data: PrivateDatabase) -> tuple[Integers, dict[str, int]]:
+    def evaluate_labels(self, data: PrivateDatabase) -> tuple[Ints, dict[str, int]]:
         single = q.LabelCounts(self.source, self.attribute, public=("x", "y", "z"))
         values = single.evaluate_labels(data)[0]
         return np.array([values[0], values[1:].sum()]), {}
@@ -954,7 +953,7 @@ def of_words(database: PrivateDatabase) -> q.WordPresence:
 class AllWords(q.WordVotes):
     """Votes without the cut: one for every word of a text."""
 
-    def evaluate_labels(self, data: PrivateDatabase) -> tuple[Integers, dict[str, int]]:
+    def evaluate_labels(self, data: PrivateDatabase) -> tuple[Ints, dict[str, int]]:
         whole = q.WordVotes("posts", "w", most=64, votes=True).evaluate_labels(data)
         return whole[0], {word: count * 2 for word, count in whole[1].items()}
 
@@ -963,7 +962,7 @@ class AllWords(q.WordVotes):
 class VotesOfRows(q.WordVotes):
     """A word has a vote of every row, not of every unit."""
 
-    def evaluate_labels(self, data: PrivateDatabase) -> tuple[Integers, dict[str, int]]:
+    def evaluate_labels(self, data: PrivateDatabase) -> tuple[Ints, dict[str, int]]:
         cells, _ = super().evaluate_labels(data)
         return cells, {"a": GRID * max(data._rows("posts") - 1, 0)}
 
@@ -972,7 +971,7 @@ class VotesOfRows(q.WordVotes):
 class PresenceOfRows(q.WordPresence):
     """Every word of a unit counts in full: no unit is divided by its norm."""
 
-    def _tally(self, found: Integers, pair: Any, *_: Any) -> None:
+    def _tally(self, found: Ints, pair: Any, *_: Any) -> None:
         np.add.at(found, np.unique(pair) % found.size, GRID)
 
 
@@ -980,7 +979,7 @@ class PresenceOfRows(q.WordPresence):
 class RootsOfPresence(q.WordPresence):
     """A unit counts by its L2 norm under noise that is scaled to its sum."""
 
-    def evaluate(self, data: PrivateDatabase) -> Integers:
+    def evaluate(self, data: PrivateDatabase) -> Ints:
         return of_words(data).evaluate(data)
 
 
@@ -997,7 +996,7 @@ def test_a_word_that_one_unit_alone_holds_is_never_listed() -> None:
 def test_a_root_that_is_rounded_down(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three weights of 1/√3 pass 1 then."""
 
-    def rounded_down(squares: Integers) -> Integers:
+    def rounded_down(squares: Ints) -> Ints:
         return np.floor(np.sqrt(squares.astype(np.float64)) * 2**8).astype(np.int64) << 8
 
     monkeypatch.setattr(q.labels, "_root_up", rounded_down)
@@ -1013,7 +1012,7 @@ def test_a_root_that_is_rounded_down(monkeypatch: pytest.MonkeyPatch) -> None:
 class RootsForSums(q.LabelCounts):
     """A unit's k votes weigh 1/√k under noise that is scaled to their sum."""
 
-    def evaluate_labels(self, data: PrivateDatabase) -> tuple[Integers, dict[str, int]]:
+    def evaluate_labels(self, data: PrivateDatabase) -> tuple[Ints, dict[str, int]]:
         query = q.LabelCounts("posts", "l", public=("x", "y", "z"), votes=True)
         return query.evaluate_labels(data)
 
@@ -1022,7 +1021,7 @@ class RootsForSums(q.LabelCounts):
 class BlocksOfL2(q.RankedCounts):
     """Sums over blocks of votes of norm 1 in L2: a unit's rare values fall into one block."""
 
-    def evaluate(self, data: PrivateDatabase) -> Integers:
+    def evaluate(self, data: PrivateDatabase) -> Ints:
         query = q.LabelCounts("posts", "l", public=("x", "y", "z"), votes=True)
         cells = query.evaluate_labels(data)[0]
         falling = np.sort(cells[1:])[::-1]
@@ -1033,7 +1032,7 @@ class BlocksOfL2(q.RankedCounts):
 class OfTheFirstRow(q.RankedCounts):
     """Ranks of values are kept as they came: a value's place moves when a unit goes."""
 
-    def evaluate(self, data: PrivateDatabase) -> Integers:
+    def evaluate(self, data: PrivateDatabase) -> Ints:
         held = data._raw(self.source, self.attribute)
         codes = held._codes  # type: ignore[union-attr]
         _, first, counts = np.unique(codes, return_index=True, return_counts=True)
@@ -1046,7 +1045,7 @@ class OfTheFirstRow(q.RankedCounts):
 class UnweightedGrid(q.GridHistogram):
     """Every row counts 1, however many rows its unit has."""
 
-    def evaluate(self, data: PrivateDatabase) -> Integers:
+    def evaluate(self, data: PrivateDatabase) -> Ints:
         values = data._raw("posts", "g")._values  # type: ignore[union-attr]
         cells = np.searchsorted(self.points.values, values, side="right")
         return np.bincount(cells, minlength=self.shape[0]).astype(np.int64) * GRID
@@ -1060,7 +1059,7 @@ class UnweightedGrid(q.GridHistogram):
 class NullsToo(q.GridHistogram):
     """NULL counts at full weight in the lowest cell, on top of its unit's other rows."""
 
-    def evaluate(self, data: PrivateDatabase) -> Integers:
+    def evaluate(self, data: PrivateDatabase) -> Ints:
         found = q.GridHistogram.evaluate(self, data)
         values = data._raw("posts", "g")._values  # type: ignore[union-attr]
         found[0] += GRID * np.count_nonzero(values == NULL)
@@ -1105,7 +1104,7 @@ class WeighsParts:
     def __init__(self, rows: int) -> None:
         self.rows = rows
 
-    def __call__(self, data: PrivateDatabase, asked: Marginals) -> list[Integers]:
+    def __call__(self, data: PrivateDatabase, asked: Marginals) -> list[Ints]:
         identity = data._units.identity(asked.table).astype(np.int64)
         part = identity * identity.size + np.arange(identity.size) // self.rows
         _, place, sizes = np.unique(part, return_inverse=True, return_counts=True)

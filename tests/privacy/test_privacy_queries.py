@@ -304,7 +304,7 @@ def test_units_of_normed_histograms_add_their_counts_at_norm_one(
         values = database._raw(name, "g")._values  # type: ignore[union-attr]
         held = np.searchsorted(POINTS, values, side="right")
         held[(values <= NEG_INF) | (values == POS_INF)] = -1
-        points = q.NormedGridHistogram(name, "g", q.PublicArray(POINTS), clip)
+        points = q.GridHistogram(name, "g", q.PublicArray(POINTS), clip)
         wanted = normed_by_hand(units, held, len(POINTS) + 1, clip)
         assert points.evaluate(database).tolist() == pytest.approx(wanted, abs=2**10)
 
@@ -518,7 +518,7 @@ ADDING = {
     "normed histogram", "label counts", "ranked counts", "total", "cross moment", "word votes",
     "word presence", "order test", "presence pairs",
 }  # fmt: skip
-NORMED = q.NormedGridHistogram("posts", "g", q.PublicArray(range(8)))
+NORMED = q.GridHistogram("posts", "g", q.PublicArray(range(8)), 1)
 SETS = q.PresencePairs("posts", (q.Column("a0", 4),), 3)
 LISTS = [q.LabelCounts("posts", "l", most=most) for most in (5, 4)]
 

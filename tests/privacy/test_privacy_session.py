@@ -18,7 +18,7 @@ from privbench.privacy import (
     KeySpec,
     Ledger,
     Measurement,
-    OpenDPNoise,
+    NoiseSource,
     SeededNoise,
     Session,
     TableSpec,
@@ -32,7 +32,7 @@ from privbench.privacy.queries import PublicArray
 USERS = "public.users"
 
 
-class Recorder(OpenDPNoise):
+class Recorder(NoiseSource):
     """Keeps the scale and the draw of every call of a mechanism, by the name of its stream."""
 
     def __init__(self) -> None:

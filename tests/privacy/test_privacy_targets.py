@@ -13,12 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_databases import ADD, ROW, fill, of_tables, settled, specs, two_tables
 
+from privbench.arrays import Ints
 from privbench.domain import Domain
 from privbench.errors import PrivacyRefusal, SchemaError
 from privbench.privacy.data import Cells, PrivateDatabase
 from privbench.privacy.queries import TargetHistogram, TargetScores
 from privbench.privacy.queries.references import SHARES
-from privbench.privacy.query import GRID, Integers, PublicArray, Sensitivity
+from privbench.privacy.query import GRID, PublicArray, Sensitivity
 from privbench.privacy.spec import DatabaseSpec, KeySpec, Relation
 from privbench.privacy.units import NONE, row_weights, single
 
@@ -26,7 +27,7 @@ QUICK = settings(max_examples=30, deadline=None)
 SEED = st.integers(0, 2**32)
 
 
-def by_definition(database: PrivateDatabase, query: TargetHistogram) -> Integers:
+def by_definition(database: PrivateDatabase, query: TargetHistogram) -> Ints:
     """Row by row, with exact fractions."""
     key, units = query.key, database._units
     spec = database.spec.tables[key.table]
@@ -167,7 +168,7 @@ class HalvedScores(TargetScores):
 class ScoresWithoutACap(TargetScores):
     """A hub counts every edge into it."""
 
-    def evaluate(self, data: PrivateDatabase) -> Integers:
+    def evaluate(self, data: PrivateDatabase) -> Ints:
         pairs = tuple(replace(pair, cap=64) for pair in self.pairs)
         return TargetScores(self.key, pairs, self.shares, self.penalties).evaluate(data)
 
@@ -181,7 +182,7 @@ def whole(*columns: str) -> Any:
 class Uncapped(TargetHistogram):
     """A hub counts every edge into it."""
 
-    def evaluate(self, data: PrivateDatabase) -> Integers:
+    def evaluate(self, data: PrivateDatabase) -> Ints:
         return TargetHistogram(self.key, self.source, self.target, 64).evaluate(data)
 
 
@@ -199,7 +200,7 @@ def posts_that_refer_to_posts() -> PrivateDatabase:
 class CappedByRow(TargetHistogram):
     """Each target row is capped, not each target unit."""
 
-    def evaluate(self, data: PrivateDatabase) -> Integers:
+    def evaluate(self, data: PrivateDatabase) -> Ints:
         kept, weights = self._kept(data)
         edges = data._parents(self.key)[kept]
         counts = np.bincount(edges, weights, minlength=data._rows(self.key.parent))

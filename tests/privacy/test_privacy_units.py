@@ -16,9 +16,8 @@ from stability import all_units, remove_unit
 
 from privbench.domain import Domain
 from privbench.errors import PrivacyRefusal, SchemaError
-from privbench.privacy import Accountant, OpenDPNoise, SeededNoise, open_session, queries
+from privbench.privacy import Accountant, NoiseSource, SeededNoise, open_session, queries
 from privbench.privacy.data import Cells, Grid, Labels, PrivateDatabase, PrivateTable
-from privbench.privacy.noise import NoiseSource
 from privbench.privacy.query import GRID
 from privbench.privacy.recoding import NAN, NEG_INF, NULL, POS_INF, EdgesRecoding, LabelsRecoding
 from privbench.privacy.spec import DatabaseSpec, KeySpec, TableSpec
@@ -221,7 +220,7 @@ def test_ranks_of_a_seeded_fit_are_those_of_its_seed(tmp_path: Path) -> None:
 
     first, second, other = (ranks(f"{n}", SeededNoise(n // 2)) for n in range(3))
     assert first == second != other
-    assert ranks("private", OpenDPNoise()) != ranks("again", OpenDPNoise())
+    assert ranks("private", NoiseSource()) != ranks("again", NoiseSource())
 
 
 @pytest.mark.parametrize("edge", [NONE, BOTTOM])

@@ -43,8 +43,8 @@ def fit(name, started, options=None):
 
 def assert_valid(database, spec, public=PUBLIC):
     """Codes within domains, parents within tables, NOT NULL and unique keys kept."""
-    assert set(database.tables) == set(spec.tables)
-    for name, table in database.tables.items():
+    assert set(database) == set(spec.tables)
+    for name, table in database.items():
         assert set(table.codes) == set(spec.tables[name].attributes)
         for attribute, domain in spec.tables[name].attributes.items():
             assert table.codes[attribute].shape == (table.rows,)
@@ -52,7 +52,7 @@ def assert_valid(database, spec, public=PUBLIC):
             assert not table.rows or table.codes[attribute].max() < domain.size
         for key in spec.tables[name].keys:
             edges = table.parents[key.name]
-            size = public[key.parent] if key.role == "public" else database.tables[key.parent].rows
+            size = public[key.parent] if key.role == "public" else database[key.parent].rows
             assert edges.shape == (table.rows,)
             assert np.issubdtype(edges.dtype, np.signedinteger)
             assert (edges < size).all()
@@ -74,21 +74,21 @@ def test_a_whole_database(name, accounting, shop, begin):
     synthetic = model.sample(1.0, 7)
     assert_valid(synthetic, session.spec)
     for table in ("users", "profiles", "orders", "items", "products"):
-        real, made = data._rows(table), synthetic.tables[table].rows
+        real, made = data._rows(table), synthetic[table].rows
         assert made == pytest.approx(real, rel=0.35, abs=30), table
-    orders = synthetic.tables["orders"].parents
+    orders = synthetic["orders"].parents
     assert 20 < (orders["user"] < 0).sum() < 250
     real = np.bincount(data._parents(session.spec.tables["orders"].key("product")), minlength=200)
     made = np.bincount(orders["product"], minlength=200)
     top = [np.sort(counts)[::-1][:20].sum() / counts.sum() for counts in (real, made)]
     assert top[1] > 0.4 * top[0] > 0.18  # 0.1 if all products were alike
-    country = np.bincount(synthetic.tables["users"].parents["country"], minlength=12)
+    country = np.bincount(synthetic["users"].parents["country"], minlength=12)
     assert country[-4:].sum() > 2 * country[:4].sum()
     # Fan-outs keep heavy owners, and owners of nothing.
     owners = data._parents(session.spec.tables["orders"].key("user"))
     real = np.bincount(owners[owners >= 0], minlength=2000)
     edges = orders["user"]
-    made = np.bincount(edges[edges >= 0], minlength=synthetic.tables["users"].rows)
+    made = np.bincount(edges[edges >= 0], minlength=synthetic["users"].rows)
     assert (made == 0).mean() == pytest.approx((real == 0).mean(), abs=0.05)
     assert (made >= 9).mean() == pytest.approx((real >= 9).mean(), rel=0.4)
     assert made.max() > 20
@@ -124,11 +124,11 @@ def test_models_come_back_from_their_files_and_damaged_ones_are_refused(name, sh
         return get(name).load(head, held)
 
     first, second = model.sample(0.5, 11), load().sample(0.5, 11)
-    for table in first.tables:
-        for column, codes in first.tables[table].codes.items():
-            assert np.array_equal(codes, second.tables[table].codes[column])
-        for key, edges in first.tables[table].parents.items():
-            assert np.array_equal(edges, second.tables[table].parents[key])
+    for table in first:
+        for column, codes in first[table].codes.items():
+            assert np.array_equal(codes, second[table].codes[column])
+        for key, edges in first[table].parents.items():
+            assert np.array_equal(edges, second[table].parents[key])
     for change in damages:
         with pytest.raises(ModelError):
             load(change)
@@ -173,7 +173,7 @@ def test_tiny_databases(name, users, epsilon, shop, begin):
     for seed, scale in enumerate((1.0, 3.0)):
         synthetic = model.sample(scale * min(10 * epsilon, 1.0), seed)
         assert_valid(synthetic, started[0].spec)
-        assert sum(table.rows for table in synthetic.tables.values()) < 10**6
+        assert sum(table.rows for table in synthetic.values()) < 10**6
 
 
 @ALL

@@ -56,7 +56,7 @@ def test_labels_come_together_in_an_owner_as_before(begin, accounting):
     people = (1500, {"staff": (staff, BIT)}, {})
     data = private_database({"people": people, "members": (4500, columns, own)})
     model = fit(begin(data, {"zcdp": 3.2, "pure": 12.8}[accounting], accounting))
-    drawn = type(model).from_state(*model.to_state(), None).sample(1.0, 1).tables
+    drawn = type(model).from_state(*model.to_state(), None).sample(1.0, 1)
     after, whose = drawn["members"].codes, drawn["members"].parents["person"]
     assert np.abs(sets_of(whose, after["role"]) - sets_of(owner, role)).max() < 150
     assert np.mean(after["grade"] == after["role"]) == pytest.approx(
@@ -94,7 +94,7 @@ def test_time_is_as_two_histograms_of_three_cells_say(begin, broken, sign, follo
     data = PrivateDatabase(replace(data.spec, tables=tables), data._tables)
     made = fit(begin(data, 3.2, "zcdp"))
     again = type(made).from_state(*made.to_state(), None)
-    sampled = again.sample(1.0, 1).tables
+    sampled = again.sample(1.0, 1)
     visits, people = sampled["visits"], sampled["people"]
     assert (visits.follows, visits.serial) == (follows, serial)
     assert (people.follows, people.serial) == (False, 0)  # nothing was asked
@@ -120,14 +120,14 @@ def planted(owners: int, seed: int = 1) -> PrivateDatabase:
 @pytest.mark.parametrize("accounting", ["pure", "zcdp"])
 def test_effects_between_owners_and_what_they_own_are_kept(accounting, begin):
     made = fit(begin(planted(3000), 3.2, accounting)).sample(1.0, 3)
-    edges, state = made.tables["visits"].parents["person"], made.tables["visits"].codes["state"]
-    kind = made.tables["people"].codes["kind"]
+    edges, state = made["visits"].parents["person"], made["visits"].codes["state"]
+    kind = made["people"].codes["kind"]
     shares = [state[kind[edges] == value].mean() for value in (0, 1)]
     assert shares[1] - shares[0] == pytest.approx(0.5, abs=0.15)
     numbers = np.bincount(edges, minlength=len(kind))
     ratio = numbers[kind == 1].mean() / numbers[kind == 0].mean()
     assert ratio == pytest.approx(3.0, rel=0.3)
-    other = made.tables["people"].codes["x"][edges]
+    other = made["people"].codes["x"][edges]
     assert abs(state[other == 0].mean() - state[other == 3].mean()) < 0.06
 
 
@@ -171,7 +171,7 @@ def _neighbours(owner: Any) -> tuple[Any, Any]:
 
 def test_rows_of_one_owner_are_as_alike_as_they_were(begin):
     data = siblings(5_000)
-    made = fit(begin(data, 3.2, "zcdp")).sample(1.0, 3).tables
+    made = fit(begin(data, 3.2, "zcdp")).sample(1.0, 3)
     owner, jobs = made["jobs"].parents["person"], made["jobs"].codes
     key = data.spec.tables["jobs"].key("person")
     for name, ordered in {"pay": True, "rank": True, "shop": False, "current": False}.items():
@@ -197,7 +197,7 @@ def test_degrees_of_one_owner_go_together_as_they_did(accounting, begin):
         tables[name] = len(held), bits, {KeySpec("owner", name, "people", "own"): held}
     tables["people"] = owners, {"x": (np.arange(owners) % 4, Domain(4))}, {}
     model = fit(begin(private_database(tables), 3.2, accounting))
-    made = {name: table.parents.get("owner") for name, table in model.sample(1.0, 3).tables.items()}
+    made = {name: table.parents.get("owner") for name, table in model.sample(1.0, 3).items()}
     found = []
     for held in (edges, made):
         one, other = (np.bincount(held[name], minlength=owners + 200) for name in edges)
@@ -289,7 +289,7 @@ def test_damaged_models_and_endless_scales_are_refused(shop, begin):
     model = fit(begin(shop(300), 80.0), PUBLIC)
     header, arrays = model.to_state()
     text = json.dumps(header)
-    assert GraphicalSynthesizer.load(json.loads(text), arrays).sample(1.0, 1).tables["users"].rows
+    assert GraphicalSynthesizer.load(json.loads(text), arrays).sample(1.0, 1)["users"].rows
     for fault, spoil in FAULTS.items():
         damaged, parts = json.loads(text), {name: held.copy() for name, held in arrays.items()}
         spoil(damaged, parts)
@@ -322,8 +322,8 @@ def test_rows_of_a_single_table_have_half_the_sampling_error_of_its_law(begin):
     y = np.where(g.random(4_000) < 0.6, x, g.integers(0, size, 4_000))
     columns = {name: (codes, Domain(size)) for name, codes in (("x", x), ("y", y))}
     model = fit(begin(private_database({"t": (4_000, columns, {})}), noise="none"))
-    law = np.mean([_joint(model.sample(1.0, seed).tables["t"].codes, size) for seed in range(8)], 0)
-    away = np.abs(_joint(model.sample(1.0, 9).tables["t"].codes, size) - law).sum()
+    law = np.mean([_joint(model.sample(1.0, seed)["t"].codes, size) for seed in range(8)], 0)
+    away = np.abs(_joint(model.sample(1.0, 9)["t"].codes, size) - law).sum()
     # Of independent rows the mean distance of a cell is √(2/π · p (1 − p) / n).
     assert away < np.sqrt(2 / np.pi * law * (1 - law) / 4_000).sum() / 2
     assert np.abs(law - _joint({"x": x, "y": y}, size)).sum() < 0.1
@@ -368,14 +368,14 @@ def test_many_rows_that_own_nothing_are_drawn_later_and_follow_their_owners(begi
         "b": (len(owners), {"size": (size, Domain(3, True))}, {key: owners}),
     }
     model = fit(begin(private_database(tables), noise="none"))
-    drawn = model.sample(50.0, 7).tables
+    drawn = model.sample(50.0, 7)
     found = drawn["b"].codes
     assert isinstance(found, Parts)
     for rows, part in found.parts():
         edges = drawn["b"].parents["of"][rows]
         expected = np.where(edges < 0, 2, drawn["a"].codes["kind"][np.maximum(edges, 0)])
         assert (part["size"] == expected).mean() > 0.97
-    again = model.sample(50.0, 7).tables["b"].codes["size"]
+    again = model.sample(50.0, 7)["b"].codes["size"]
     assert (again == found["size"]).all()
 
 
@@ -402,7 +402,7 @@ def test_a_targets_pairs_with_all_other_columns_are_measured(target, epsilon, sh
     }
     assert others <= {other for pair in pairs if name in pair for other in pair}
     assert session.spent <= session.amount_total
-    assert model.sample(0.1, 1).tables["orders"].rows > 0
+    assert model.sample(0.1, 1)["orders"].rows > 0
 
 
 def test_a_target_that_is_nowhere_costs_nothing(shop, begin):
@@ -424,4 +424,4 @@ def test_a_target_of_a_table_without_rows_ends_no_fit(roots, nullable, begin):
     tables = {"a": (roots, {}, {}), "b": (0, columns, {key: none})}
     session, totals, amount = begin(private_database(tables), 1e4, "zcdp")
     model = GraphicalSynthesizer({"target": "b.c"}).fit(session, totals, amount)
-    assert model.sample(1.0, 1).tables["b"].rows == 0
+    assert model.sample(1.0, 1)["b"].rows == 0

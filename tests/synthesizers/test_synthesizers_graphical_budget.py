@@ -61,7 +61,7 @@ def fit_within_budget(data: PrivateDatabase, accounting: str, epsilon: float, be
         for root in event.roots:
             planned[root] = planned.get(root, 0.0) + event.amount
     model = learner.fit(session, totals, amount, {})
-    assert set(model.sample(0.1, 1).tables) == set(session.spec.tables)
+    assert set(model.sample(0.1, 1)) == set(session.spec.tables)
     for root in (name for name, table in session.spec.tables.items() if table.own is None):
         spent = sum(
             step.event.amount for step in session.trace[before:] if root in step.event.roots

@@ -22,7 +22,7 @@ def sample(begin):
     def made(database, epsilon, seed):
         session, totals, amount = begin(database, epsilon, noise=seed)
         model = GraphicalSynthesizer().fit(session, totals, amount)
-        return model.sample(1.0, seed).tables
+        return model.sample(1.0, seed)
 
     return made
 
@@ -109,7 +109,7 @@ def test_sizes_are_the_models_whatever_the_seed_draws(begin):
     session, totals, amount = begin(tables({"drivers": 398}, owners, keys), 3.0, noise=1)
     model = IndependentSynthesizer().fit(session, totals, amount)
     for scale in (1.0, 0.1):
-        made = [model.sample(scale, seed).tables for seed in range(5)]
+        made = [model.sample(scale, seed) for seed in range(5)]
         for table in keys:
             assert np.ptp([item[table].rows for item in made]) <= 1, table
 
@@ -134,7 +134,7 @@ def test_empty_tables_stay_empty_and_others_keep_their_rows(begin, emptied, acco
     for seed in range(RELEASES):
         session, totals, amount = begin(emptied, 1.5, accounting, seed + 1)
         model = IndependentSynthesizer().fit(session, totals, amount)
-        sizes.append({name: table.rows for name, table in model.sample(1.0, seed).tables.items()})
+        sizes.append({name: table.rows for name, table in model.sample(1.0, seed).items()})
         asked.add(tuple(step.event.label for step in session.trace))
     filled = {name: sum(size[name] > 0 for size in sizes) for name in sizes[0]}
     # Half of the empty tables may come out with rows, but with few.

@@ -22,15 +22,15 @@ from typing import Any
 
 import numpy as np
 
+from privbench.arrays import Ints
 from privbench.config import Config, CountingConfig, LedgerConfig
 from privbench.errors import PrivbenchError
 from privbench.pipeline.fit import STAGES, Draft, begin, finish
 from privbench.pipeline.model import Model
 from privbench.pipeline.progress import Reporter
-from privbench.privacy import NoiseSource, OpenDPNoise, Session
+from privbench.privacy import NoiseSource, Session
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.mechanisms import Mechanism, Method
-from privbench.privacy.query import Integers
 from privbench.privacy.session import TraceStep
 from privbench_lab.neighbours.stability import Statistic
 
@@ -47,10 +47,10 @@ class Call:
     """
 
     mechanism: Mechanism
-    exact: Integers | dict[str, int]
+    exact: Ints | dict[str, int]
     scale: float
     threshold: int | None = None
-    drawn: Integers | int | dict[str, int] = 0
+    drawn: Ints | int | dict[str, int] = 0
 
     def asks(self, other: Call) -> bool:
         """Whether two calls have equal public arguments; the number of labels is not public."""
@@ -171,7 +171,7 @@ def bench(
             with reporter.stage(name):
                 stage(draft)
         draft.session.close()
-        yield Bench(source, apart, noise or OpenDPNoise(), draft, draft.rows)
+        yield Bench(source, apart, noise or NoiseSource(), draft, draft.rows)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ import pandas as pd
 from privbench.privacy import (
     Accountant,
     DatabaseSpec,
-    OpenDPNoise,
+    NoiseSource,
     Relation,
     SeededNoise,
     TableSpec,
@@ -73,14 +73,14 @@ def release(table: Table, grid: BenchConfig, name: str, epsilon: float, seed: in
     started = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="pb-bench-") as ledger:
         accountant = Accountant(accounting, epsilon, delta, threshold_delta=0.0)
-        noise = SeededNoise(seed) if settings.seeded else OpenDPNoise()
+        noise = SeededNoise(seed) if settings.seeded else NoiseSource()
         session = open_session(database, accountant, ledger, "bench", noise=noise)
         amount = session.amount_total
         total = float(session.measure(Total(TABLE), TOTAL * amount, "total")[0])
         totals = {TABLE: max(total, 1.0)}
         model = synthesizer.fit(session, totals, (1 - TOTAL) * amount)
         fitted = time.perf_counter()
-        codes = model.sample(settings.scale, seed).tables[TABLE].codes
+        codes = model.sample(settings.scale, seed)[TABLE].codes
         private = session.private
         session.close()
     rows = binned.values(codes, seed)

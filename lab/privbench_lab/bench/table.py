@@ -20,7 +20,7 @@ from privbench.domain import Domain
 from privbench.encoding.bounds import literal
 from privbench.encoding.categories import ListCodec
 from privbench.encoding.ordered import OrderedCodec, public_cells
-from privbench.encoding.scale import LINEAR, Spacing, scale_of
+from privbench.encoding.scale import LINEAR, scale_of
 from privbench.errors import ConfigError
 from privbench.privacy.recoding import EdgesRecoding
 from privbench.rng import generator
@@ -83,8 +83,8 @@ class Column:
         if isinstance(codec, ListCodec) or self.domain.values <= cells:
             return self
         fine = codec.recoding
-        spacing = Spacing(cells=min(max(cells // 2, 1), LINEAR))
-        edges = codec.scale.edges(fine.edges[0], fine.edges[-1], spacing)
+        equal = min(max(cells // 2, 1), LINEAR)
+        edges = codec.scale.edges(fine.edges[0], fine.edges[-1], cells=equal)
         if len(edges) - 1 > cells:
             places = np.linspace(0, len(edges) - 1, cells + 1).round().astype(int)
             edges = [edges[place] for place in places]

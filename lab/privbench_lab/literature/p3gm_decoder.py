@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from privbench.arrays import Floats
 from privbench.domain import Codes, Domain
 from privbench.errors import ModelError
-from privbench.learning.graphical.table_model import State
 from privbench.privacy.queries import PublicArray
 from privbench_lab.literature.classify import draw
 from privbench_lab.queries.features import groups_of, line_of
@@ -132,7 +131,7 @@ class Decoder:
             found[name] = codes.astype(domain.dtype)
         return found
 
-    def to_state(self) -> State:
+    def to_state(self) -> tuple[Any, dict[str, NDArray[Any]]]:
         """See `AttributeModel`."""
         domains = [[name, domain.to_json()] for name, domain in self.domains.items()]
         law = self.mixture.weights, self.mixture.means, self.mixture.variances

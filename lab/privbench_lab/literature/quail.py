@@ -25,7 +25,7 @@ from privbench.domain import Domain
 from privbench.errors import ConfigError
 from privbench.learning.answers import measured
 from privbench.learning.denoise import noise_law
-from privbench.learning.synthetic import SyntheticDatabase
+from privbench.learning.synthetic import SyntheticTable
 from privbench.privacy import DatabaseSpec, Measurement, Session
 from privbench.rng import generator
 from privbench.synthesizers import get
@@ -167,10 +167,10 @@ class QuailModel:
         """Circuits of the wrapped model: without the target."""
         return circuits(self.model)
 
-    def sample(self, scale: float = 1.0, seed: int | None = None) -> SyntheticDatabase:
+    def sample(self, scale: float = 1.0, seed: int | None = None) -> dict[str, SyntheticTable]:
         """See `FittedModel.sample`."""
         made = self.model.sample(scale, seed)
-        table = made.tables[self.table]
+        table = made[self.table]
         random = generator(seed, "target", self.table)
         target = np.zeros(table.rows, self.domain.dtype)
         for first in range(0, table.rows, _CHUNK):

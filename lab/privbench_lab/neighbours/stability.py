@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privbench.arrays import Mask
+from privbench.arrays import Ints, Mask
 from privbench.errors import SchemaError
 from privbench.privacy.data import PrivateDatabase, PrivateTable
-from privbench.privacy.query import Integers, Query
+from privbench.privacy.query import Query
 from privbench.privacy.spec import DatabaseSpec
 from privbench.privacy.units import BOTTOM, RowIndex
 
@@ -142,7 +142,7 @@ def _scores(database: PrivateDatabase) -> Iterator[NDArray[np.integer[Any]]]:
 SLACK = 1e-9
 
 #: A statistic: its cells; for a list of labels, its public cells and the counts by label.
-Statistic = Integers | tuple[Integers, dict[str, int]]
+Statistic = Ints | tuple[Ints, dict[str, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +169,7 @@ def change(first: Statistic, second: Statistic) -> Change:
     return Change(l1, l2, int(size.max(initial=0)), int(l0))
 
 
-def _parts(statistic: Statistic) -> tuple[Integers, dict[str, int]]:
+def _parts(statistic: Statistic) -> tuple[Ints, dict[str, int]]:
     cells, labels = statistic if isinstance(statistic, tuple) else (statistic, {})
     return np.asarray(cells, np.int64), labels
 

@@ -9,12 +9,13 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privbench.arrays import Ints
 from privbench.errors import SchemaError
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries.axes import Column, Whole
 from privbench.privacy.queries.claims import Moved, RowQuery
 from privbench.privacy.queries.counting import View
-from privbench.privacy.query import GRID, Integers, PublicArray
+from privbench.privacy.query import GRID, PublicArray
 from privbench.privacy.spec import DatabaseSpec
 from privbench_lab.queries.regions import Region, Split
 
@@ -83,13 +84,13 @@ class RegionMoments(RowQuery):
         d = len(self.attributes)
         return [(self.region, 1 + d / 2, 1 + d / 4)]
 
-    def evaluate(self, data: PrivateDatabase) -> Integers:
+    def evaluate(self, data: PrivateDatabase) -> Ints:
         axes = (*self.attributes, Whole())
         children = self.region.children(self.split)
         views = (View.of(data, self.source, axes, part) for part in children)
         return np.array([self._sums(view) for view in views], dtype=np.int64)
 
-    def _sums(self, view: View) -> Integers:
+    def _sums(self, view: View) -> Ints:
         sums = np.zeros(1 + len(self.attributes), dtype=np.int64)
         for columns, weights in view.blocks(1):
             each = np.broadcast_to(weights, columns[-1].shape)

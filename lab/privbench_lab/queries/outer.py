@@ -11,10 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from privbench.arrays import Ints
 from privbench.errors import SchemaError
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries.claims import claim
-from privbench.privacy.query import Integers, PublicArray, Query, Sensitivity
+from privbench.privacy.query import PublicArray, Query, Sensitivity
 from privbench.privacy.spec import DatabaseSpec
 from privbench_lab.queries.features import STEP, Features, Latent, Whole, cut, factors, lengths
 
@@ -75,7 +76,7 @@ class Lengths(OfFeatures):
         """See the class's docstring; weights are in steps here."""
         return claim(spec, self.table, adds=True, steps=STEP)
 
-    def evaluate(self, data: PrivateDatabase) -> Integers:
+    def evaluate(self, data: PrivateDatabase) -> Ints:
         total = np.zeros(self.shape, np.int64)
         limits = self.edges.values.astype(np.float64) ** 2
         for whole, weights in self.features.blocks(data):
@@ -113,7 +114,7 @@ class SecondMoments(OfFeatures):
         l2 = math.sqrt(o**4 + o**2 * r**2 + r**4)
         return claim(spec, self.table, l1, l2, max(o, r) ** 2, steps=1)
 
-    def evaluate(self, data: PrivateDatabase) -> Integers:
+    def evaluate(self, data: PrivateDatabase) -> Ints:
         width = self.features.width
         total = np.zeros((width, width), np.int64)
         for whole, weights in self.features.blocks(data):
@@ -166,7 +167,7 @@ class MixtureMoments(OfFeatures):
         l1 = 2 + math.sqrt(self.latent.dimensions)
         return claim(spec, self.table, l1, math.sqrt(3), steps=STEP**2)
 
-    def evaluate(self, data: PrivateDatabase) -> Integers:
+    def evaluate(self, data: PrivateDatabase) -> Ints:
         total = np.zeros(self.shape, np.int64)
         forms = self.scores.values.T.astype(np.float64)
         for whole, weights in self.features.blocks(data):
@@ -229,7 +230,7 @@ class ClippedGradients(OfFeatures):
         l1 = math.sqrt(self.shape[0])
         return claim(spec, self.table, l1, steps=self.clip * STEP)
 
-    def evaluate(self, data: PrivateDatabase) -> Integers:
+    def evaluate(self, data: PrivateDatabase) -> Ints:
         inner = np.zeros(self.hidden.shape, np.int64)
         outer = np.zeros(self.output.shape, np.int64)
         for whole, weights in self.features.blocks(data):

@@ -10,7 +10,7 @@ from sql_files import sql_of
 
 from privbench.config import Config, LedgerConfig
 from privbench.learning.graphical import candidates
-from privbench.privacy import OpenDPNoise
+from privbench.privacy import NoiseSource
 from privbench.privacy.data import Labels, PrivateDatabase
 from privbench.privacy.mechanisms import Method, VectorMechanism
 from privbench_lab.audit import recording
@@ -28,7 +28,7 @@ def config(ledger, **privacy) -> Config:
     return found.model_copy(update={"ledger": LedgerConfig(path=str(ledger))})
 
 
-class Otherwise(OpenDPNoise):
+class Otherwise(NoiseSource):
     """Cells of statistics are drawn by `vector`, choices and labels as they should be."""
 
     def draw(self, method, exact, stream):

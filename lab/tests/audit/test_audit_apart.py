@@ -10,7 +10,7 @@ import privbench
 from privbench.config import Config
 from privbench.errors import ConfigError
 from privbench.pipeline.progress import Reporter
-from privbench.privacy import OpenDPNoise, SeededNoise
+from privbench.privacy import NoiseSource, SeededNoise
 from privbench_lab.audit.recording import Recorder
 
 ROOT = Path(privbench.__file__).parent
@@ -22,7 +22,7 @@ def test_the_core_imports_nothing_of_the_lab() -> None:
     assert knowing == []
 
 
-@pytest.mark.parametrize(("seed", "kind"), [(None, OpenDPNoise), (3, SeededNoise)])
+@pytest.mark.parametrize(("seed", "kind"), [(None, NoiseSource), (3, SeededNoise)])
 def test_an_ordinary_fit_draws_from_opendp_or_a_seed(people, tmp_path, monkeypatch, seed, kind):
     for name in ("PRIVBENCH_AUDIT", "PRIVBENCH_RECORD", "PRIVBENCH_NOISE", "PRIVBENCH_DEBUG"):
         monkeypatch.setenv(name, "1")

@@ -14,7 +14,7 @@ def test_outlines_branch_on_what_depends_and_keep_the_law_of_the_rows(shop, begi
     drawn = circuits(model)
     assert set(drawn) == set(shop(1).spec.tables)
     assert set(drawn["orders"].domains) == {"state"}
-    users, made = outlines(model)["users"], model.sample(1.0, 1).tables["users"].codes
+    users, made = outlines(model)["users"], model.sample(1.0, 1)["users"].codes
     assert set(users.above.values()) == {None, "kind"} or set(users.above.values()) == {None, "age"}
     for name, size in (("kind", 3), ("age", 60)):
         counts = np.bincount(made[name], minlength=size) / len(made[name])

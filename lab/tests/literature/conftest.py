@@ -7,7 +7,7 @@ import pytest
 from private_tables import Columns, single_table, started
 
 from privbench.domain import Domain
-from privbench.privacy import OpenDPNoise, SeededNoise
+from privbench.privacy import NoiseSource, SeededNoise
 
 
 def people(rows: int, seed: int = 0) -> Columns:
@@ -41,7 +41,7 @@ def begin(tmp_path):
     number = count()
 
     def start(database, epsilon=3.0, accounting="pure", seed: int | None = 1):
-        noise = OpenDPNoise() if seed is None else SeededNoise(seed)
+        noise = NoiseSource() if seed is None else SeededNoise(seed)
         path = tmp_path / str(next(number))
         return started(database, path, epsilon, accounting, noise, share=0.02, delta=1e-6)
 

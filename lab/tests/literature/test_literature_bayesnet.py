@@ -107,7 +107,7 @@ def test_parameters_are_learned(budget, accounting, table, begin):
     truth = weather()
     assert parameter_distance(truth, network_of(circuit, truth.graph)).l1 < 0.08
     assert map_accuracy(truth.circuit(), circuit, 20, np.random.default_rng(1)) >= 0.8
-    drawn = model.sample(1.0, 1).tables["t"].codes
+    drawn = model.sample(1.0, 1)["t"].codes
     rows = {name: codes.astype(int) for name, codes in drawn.items()}
     made = maximum_likelihood(truth.domains, truth.graph, rows)
     assert np.abs(made.tables["mood"] - truth.tables["mood"]).max() < 0.05

@@ -54,7 +54,7 @@ def test_models_come_back_from_their_files(case, table, rows, begin):
     header = json.loads(json.dumps(header))
     held = {key: array.copy() for key, array in arrays.items()}
     again = synthesizers.get(name).load(header, held)
-    first, second = model.sample(0.5, 11).tables["t"], again.sample(0.5, 11).tables["t"]
+    first, second = model.sample(0.5, 11)["t"], again.sample(0.5, 11)["t"]
     for column, codes in first.codes.items():
         assert np.array_equal(codes, second.codes[column])
 

@@ -49,7 +49,7 @@ def test_a_network_is_better_than_independent_columns(options, accounting, table
     law = class_law(circuit, "class", held)
     assert law.sum(axis=1) == pytest.approx(1.0)
     assert ((law[:, 1] > 0.5) == held["class"]).mean() > 0.72
-    drawn = model.sample(1.0, 1).tables["t"].codes
+    drawn = model.sample(1.0, 1)["t"].codes
     assert np.corrcoef(drawn["x0"], drawn["class"])[0, 1] > 0.3
 
 
@@ -70,4 +70,4 @@ def test_plans_name_the_events_of_a_fit(options, table, rows, begin):
 def test_tiny_tables(size, table, rows, begin):
     session, totals, amount = begin(table(rows(size)), 0.01)
     model = DpspnSynthesizer({"label": "class"}).fit(session, totals, amount)
-    assert set(model.sample(0.01, 1).tables["t"].codes) == set(rows(1))
+    assert set(model.sample(0.01, 1)["t"].codes) == set(rows(1))

@@ -45,7 +45,7 @@ def test_columns_depend_on_each_other_and_labels_have_their_shares(table, rows, 
     held["odd"] = (np.where(held["class"][0] == 1, 60, held["age"][0]), Domain(60, True, ("odd",)))
     session, totals, amount = begin(table(held), 8.0, "zcdp")
     options = {"label": "class", "hidden": 30, "steps": 60, "cells": 10, "latent": 5}
-    made = P3gmSynthesizer(options).fit(session, totals, amount).sample(1.0, 3).tables["t"]
+    made = P3gmSynthesizer(options).fit(session, totals, amount).sample(1.0, 3)["t"]
     assert list(made.codes) == list(held)
     assert made.codes["class"].mean() == pytest.approx(held["class"][0].mean(), abs=0.05)
     votes = np.sum([made.codes[f"x{i}"] for i in range(4)], axis=0)

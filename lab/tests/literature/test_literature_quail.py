@@ -33,7 +33,7 @@ def test_shares_add_up_and_the_class_follows_the_columns(split, accounting, tabl
     assert {event.label for event in made} == set(planned)
     assert made[0].amount == pytest.approx(split * amount)
     assert 0.95 * session.amount_total < session.spent <= session.amount_total
-    table_ = model.sample(1.0, 3).tables["t"]
+    table_ = model.sample(1.0, 3)["t"]
     assert list(table_.codes) == list(rows(1))
     # Columns are independent here, so what the class follows is the classifier alone.
     votes = np.sum([table_.codes[f"x{i}"] for i in range(4)], axis=0)
@@ -44,7 +44,7 @@ def test_shares_add_up_and_the_class_follows_the_columns(split, accounting, tabl
 def test_a_number_is_foretold_too(table, rows, begin):
     session, totals, amount = begin(table(rows(4000)), 3.0)
     model = quail(target="t.age").fit(session, totals, amount)
-    codes = model.sample(1.0, 3).tables["t"].codes
+    codes = model.sample(1.0, 3)["t"].codes
     votes = np.sum([codes[f"x{i}"] for i in range(4)], axis=0)
     ages = codes["age"].astype(float)
     assert ages[votes == 4].mean() > ages[votes == 0].mean() + 10

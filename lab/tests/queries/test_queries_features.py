@@ -10,10 +10,11 @@ from scipy.optimize import approx_fprime
 from scipy.special import logsumexp
 from small_databases import two_tables
 
+from privbench.arrays import Ints
 from privbench.errors import SchemaError
 from privbench.privacy import queries as q
 from privbench.privacy.data import PrivateDatabase
-from privbench.privacy.query import Integers, Sensitivity
+from privbench.privacy.query import Sensitivity
 from privbench.privacy.spec import DatabaseSpec
 from privbench_lab import queries as lab
 from privbench_lab.neighbours.stability import remove_unit
@@ -125,7 +126,7 @@ def test_gradients_are_those_of_the_loss_row_by_row(clip: float) -> None:
 class Unshortened(lab.SecondMoments):
     """Rows as they are, under the claim for shortened ones."""
 
-    def evaluate(self, data: PrivateDatabase) -> Integers:
+    def evaluate(self, data: PrivateDatabase) -> Ints:
         long = replace(self.features, bound=2**20)
         return lab.SecondMoments(long).evaluate(data)
 
@@ -133,7 +134,7 @@ class Unshortened(lab.SecondMoments):
 class ExactMean(lab.SecondMoments):
     """The mean that centres rows is their own: it moves for all of them when one goes."""
 
-    def evaluate(self, data: PrivateDatabase) -> Integers:
+    def evaluate(self, data: PrivateDatabase) -> Ints:
         rows = next(self.features.rows(whole) for whole, _ in self.features.blocks(data))
         rows[:, 1:] -= np.trunc(rows[:, 1:].mean(axis=0)) if len(rows) else 0
         found = (rows.T @ rows).astype(np.int64)
@@ -151,7 +152,7 @@ class HalfAClaim(lab.MixtureMoments):
 class SharesOfAll(lab.MixtureMoments):
     """Sums over numbers, as the paper releases means: the quotient moves for every row."""
 
-    def evaluate(self, data: PrivateDatabase) -> Integers:
+    def evaluate(self, data: PrivateDatabase) -> Ints:
         found = super().evaluate(data)
         counts = np.maximum(found[:, :1], 1)
         means = np.trunc(found[:, 1:] * (len(found) * float(self.unit) / counts)).astype(np.int64)
@@ -161,14 +162,14 @@ class SharesOfAll(lab.MixtureMoments):
 class Unclipped(lab.ClippedGradients):
     """Gradients as they are."""
 
-    def evaluate(self, data: PrivateDatabase) -> Integers:
+    def evaluate(self, data: PrivateDatabase) -> Ints:
         return lab.ClippedGradients.evaluate(replace(self, clip=2**20), data)
 
 
 class ClippedTogether(lab.ClippedGradients):
     """The sum of all gradients is clipped, not each."""
 
-    def evaluate(self, data: PrivateDatabase) -> Integers:
+    def evaluate(self, data: PrivateDatabase) -> Ints:
         found = lab.ClippedGradients.evaluate(replace(self, clip=2**20), data).astype(np.float64)
         bound, length = float(self.clip) * STEP, max(float(np.linalg.norm(found)), 1.0)
         return np.trunc(found * min(1.0, bound / length) * len(found)).astype(np.int64)

@@ -24,10 +24,11 @@ from small_databases import (
     with_relation,
 )
 
+from privbench.arrays import Ints
 from privbench.errors import SchemaError
 from privbench.privacy import queries as q
 from privbench.privacy.data import PrivateDatabase
-from privbench.privacy.query import GRID, Integers, Query
+from privbench.privacy.query import GRID, Query
 from privbench.privacy.spec import DatabaseSpec
 from privbench_lab import queries as lab
 from privbench_lab.neighbours.stability import change
@@ -214,7 +215,7 @@ mutants = Mutants()
 class Uncentred(lab.RegionMoments):
     """Coordinates 0..1 under the claim for −½..½."""
 
-    def evaluate(self, data: PrivateDatabase) -> Integers:
+    def evaluate(self, data: PrivateDatabase) -> Ints:
         table = super().evaluate(data)
         table[..., 1:] += table[..., :1] // 2
         return table

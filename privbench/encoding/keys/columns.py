@@ -19,7 +19,7 @@ from privbench.encoding.categories import ListCodec, labels_of
 from privbench.encoding.ordered import OrderedCodec
 from privbench.encoding.scale import Scale, scale_of
 from privbench.encoding.surrogate_text import TEXT_BASES, digits, joined, quoted
-from privbench.encoding.uniqueness import Indices
+from privbench.privacy.units import RowIndex
 from privbench.rules.facts import allowed, column_rules, folded_uniques, length_limits
 from privbench.rules.named import creation_date
 from privbench.schema import Column, ColumnType, Index, Table, Unique
@@ -41,14 +41,14 @@ class ValueSpace:
     values: tuple[str, ...] = ()  # the public list, where there is one
     unit: int = 1  # grid points that the column's values are multiples of, as far as was released
     # Makes values of a type that has neither grid nor list, from their numbers.
-    maker: Callable[[Indices], pa.Array] | None = None
+    maker: Callable[[RowIndex], pa.Array] | None = None
 
     @property
     def capacity(self) -> int:
         """Number of distinct values, clipped to int64."""
         return min(self.hi - self.lo + 1, 2**62)
 
-    def nth(self, index: Indices) -> pa.Array:
+    def nth(self, index: RowIndex) -> pa.Array:
         """Distinct values for distinct numbers below `capacity`.
 
         They are round values where these suffice: 1, 2, 3; whole units; days or seconds from the
@@ -62,7 +62,7 @@ class ValueSpace:
         fits = self.lo <= start and start + step * int(index.max(initial=0)) <= self.hi
         return self.from_points(start + step * index if fits else self.lo + index)
 
-    def to_points(self, array: pa.Array) -> Indices:
+    def to_points(self, array: pa.Array) -> RowIndex:
         """Grid points (or positions in the list) of values that were made for the column."""
         if self.scale is not None:
             points = self.scale.points_of(array)
@@ -71,7 +71,7 @@ class ValueSpace:
         result = pc.index_in(text, value_set=pa.array(self.values, text.type))
         return np.asarray(result.fill_null(0), np.int64)
 
-    def from_points(self, points: Indices, *, text: bool = False) -> pa.Array:
+    def from_points(self, points: RowIndex, *, text: bool = False) -> pa.Array:
         """Values at grid points or list positions."""
         if self.scale is not None:
             real = self._listed[points] if self.values else points
@@ -81,7 +81,7 @@ class ValueSpace:
         return result.cast(pa.bool_()) if self.column.type.base == "bool" else result
 
     @property
-    def _listed(self) -> Indices:
+    def _listed(self) -> RowIndex:
         """Grid points of the public list."""
         assert self.scale is not None
         return np.array([self.scale.parse(value) for value in self.values], np.int64)
@@ -93,7 +93,7 @@ def range_scale(type_: ColumnType) -> Scale | None:
     return scale_of(type_.parts[0]) if even else None
 
 
-def range_points(scale: Scale, array: pa.Array) -> tuple[Indices, Indices, Mask, Mask]:
+def range_points(scale: Scale, array: pa.Array) -> tuple[RowIndex, RowIndex, Mask, Mask]:
     """Where ranges begin, or end without a lower bound, and end; which exist; which have no end."""
     found = pc.extract_regex(array, r"""^.(?:"(?P<low>[^"]+)")?,(?:"(?P<high>[^"]+)")?.$""")
     low, high = (pc.struct_field(found, name) for name in ("low", "high"))
@@ -108,7 +108,7 @@ def range_points(scale: Scale, array: pa.Array) -> tuple[Indices, Indices, Mask,
     )
 
 
-def range_texts(scale: Scale, begin: Indices, end: Indices, none: Mask) -> pa.Array:
+def range_texts(scale: Scale, begin: RowIndex, end: RowIndex, none: Mask) -> pa.Array:
     """Ranges from points to before others, in some rows without an upper bound."""
     marked = dict.fromkeys(scale.specials, np.zeros(len(begin), np.bool_))
     low, high = (quoted(scale.build(p, marked).cast(pa.string())) for p in (begin, end))

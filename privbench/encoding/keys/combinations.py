@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from privbench.arrays import Mask
 from privbench.encoding.keys.references import NONE, TableRows, known
-from privbench.encoding.uniqueness import Indices
+from privbench.privacy.units import RowIndex
 from privbench.rules.facts import movable_keys
 from privbench.schema import Rule
 
@@ -60,7 +60,7 @@ def _keep(work: TableRows, rule: Rule) -> None:
             work.parents[key] = np.where(places < 0, NONE, work.parents[key][places])
 
 
-def _cells(work: TableRows, rule: Rule, name: str, values: list[str]) -> Indices:
+def _cells(work: TableRows, rule: Rule, name: str, values: list[str]) -> RowIndex:
     """The place of every row's value in the rule, −1 for another."""
     column = work.columns[name]
     texts = column.is_null() if name in rule.nulls else column
@@ -68,12 +68,12 @@ def _cells(work: TableRows, rule: Rule, name: str, values: list[str]) -> Indices
     return np.asarray(found, np.int64)
 
 
-def _number(cells: Indices) -> Indices:
+def _number(cells: RowIndex) -> RowIndex:
     """A number for every combination."""
     return np.asarray((cells + 1) @ (1 << np.arange(cells.shape[1]) * (62 // cells.shape[1])))
 
 
-def _raked(allowed: Indices, cells: Indices) -> np.ndarray[Any, np.dtype[np.float64]]:
+def _raked(allowed: RowIndex, cells: RowIndex) -> np.ndarray[Any, np.dtype[np.float64]]:
     """Shares of combinations that fit those of columns."""
     shares = np.full(len(allowed), 1 / len(allowed))
     for _ in range(_FITTED):
@@ -85,7 +85,7 @@ def _raked(allowed: Indices, cells: Indices) -> np.ndarray[Any, np.dtype[np.floa
     return shares
 
 
-def _relabel(work: TableRows, name: str, new: Any, changed: Mask, *, null: bool) -> Indices | None:
+def _relabel(work: TableRows, name: str, new: Any, changed: Mask, *, null: bool) -> RowIndex | None:
     """Give some rows new labels; or NULL, or values of other rows, which are returned."""
     old = work.columns[name]
     held = np.flatnonzero(known(old)) if null else changed

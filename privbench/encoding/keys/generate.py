@@ -40,7 +40,6 @@ from privbench.encoding.keys.sequences import (
     share_singles,
 )
 from privbench.encoding.keys.trees import place_at_levels, shown_tree, tree_of, with_tree
-from privbench.encoding.uniqueness import Indices
 from privbench.errors import SchemaError
 from privbench.privacy.units import BOTTOM, RowIndex, index_type
 from privbench.rng import generator
@@ -53,8 +52,6 @@ from privbench.schema import Column, ForeignKey, Table, Unique
 _UUID_LENGTH = 36
 #: Rows that are numbered at a time, for memory alone.
 _BLOCK = 2**20
-#: The referenced columns of a key's parent rows that are kept, in `ref_columns` order.
-ParentKeys = Callable[[ForeignKey], Sequence[pa.Array]]
 
 
 @dataclass(frozen=True)
@@ -62,7 +59,7 @@ class KeyedTable:
     """A synthetic table whose keys are filled in."""
 
     columns: dict[str, pa.Array]  # values of every column that the load writes, kept rows only
-    parents: dict[str, Indices]  # parent row of every kept row by foreign key, −1 for none
+    parents: dict[str, RowIndex]  # parent row of every kept row by foreign key, −1 for none
     keep: Mask  # which of the given rows are kept
     # Whether rows were dropped when others may have referred to them already, on a cycle of NOT
     # NULL keys.
@@ -81,7 +78,7 @@ class KeyedTable:
 
 def fill_keys(
     work: TableRows,
-    parent_keys: ParentKeys,
+    parent_keys: Callable[[ForeignKey], Sequence[pa.Array]],
     *,
     deferred: Collection[str] = (),
     wanted: Collection[str] = (),
@@ -137,7 +134,7 @@ def _fill_deferred_key(
     table: Table,
     keyed: KeyedTable,
     key: ForeignKey,
-    index: Indices,
+    index: RowIndex,
     parent_keys: Sequence[pa.Array],
     rng: Rng,
 ) -> KeyedTable:
@@ -218,7 +215,7 @@ def _number(work: TableRows, column: Column, index: RowIndex) -> bool:
     made = []
     for first in range(0, max(work.rows, 1), _BLOCK):
         some = slice(first, first + _BLOCK)
-        number: Indices = np.maximum(index[some], 0).astype(np.int64)
+        number: RowIndex = np.maximum(index[some], 0).astype(np.int64)
         work.alive[some] &= number < space.capacity
         made.append(space.nth(np.minimum(number, space.capacity - 1)))
     work.columns[column.name] = made[0] if len(made) == 1 else pa.concat_arrays(made)
@@ -285,7 +282,7 @@ def _cost(
 def generate_keys(
     tables: Sequence[Table],
     decoded: Mapping[str, Mapping[str, pa.Array]],
-    parents: Mapping[str, Mapping[str, Indices]],
+    parents: Mapping[str, Mapping[str, RowIndex]],
     rows: Mapping[str, int],
     *,
     seed: int | None,
@@ -293,7 +290,7 @@ def generate_keys(
     own: Mapping[str, str] | None = None,
     follows: Collection[str] = (),
     serial: Mapping[str, int] | None = None,
-    public_keys: ParentKeys | None = None,
+    public_keys: Callable[[ForeignKey], Sequence[pa.Array]] | None = None,
     references: bool = True,
 ) -> dict[str, KeyedTable]:
     """Keys of all private tables, by name; parents count the kept rows of the parent table.
@@ -380,8 +377,8 @@ def _viable(tables: Sequence[Table], rows: Mapping[str, int]) -> dict[str, int]:
 
 
 def _index(
-    key: ForeignKey, given: Mapping[str, Indices], made: Mapping[str, KeyedTable], rows: int
-) -> Indices:
+    key: ForeignKey, given: Mapping[str, RowIndex], made: Mapping[str, KeyedTable], rows: int
+) -> RowIndex:
     index = given[key.name][:rows] if key.name in given else np.full(rows, -1, index_type(rows))
     parent = made.get(str(key.ref_table))
     if key.is_self or parent is None:
@@ -393,8 +390,10 @@ def _index(
 
 
 def _keys_of(
-    made: Mapping[str, KeyedTable], private: set[str], public_keys: ParentKeys | None
-) -> ParentKeys:
+    made: Mapping[str, KeyedTable],
+    private: set[str],
+    public_keys: Callable[[ForeignKey], Sequence[pa.Array]] | None,
+) -> Callable[[ForeignKey], Sequence[pa.Array]]:
     def keys(key: ForeignKey) -> Sequence[pa.Array]:
         parent = str(key.ref_table)
         if parent in made:

@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from privbench.encoding.datetimes import DateScale, TimestampScale
+from privbench.encoding.datetimes import MomentScale
 from privbench.encoding.numbers import IntegerScale, NumericScale
 from privbench.encoding.scale import scale_of
 from privbench.encoding.surrogate_text import TEXT_BASES
@@ -25,7 +25,6 @@ _CHAINS = (
     ("int2", "int4", "int8", "numeric", "float4", "float8"),
     ("date", "timestamp", "timestamptz"),
 )
-_TIMES = (DateScale, TimestampScale)
 
 
 def with_key_types(tables: Sequence[Table]) -> list[Table]:
@@ -90,7 +89,7 @@ def in_key_type(array: pa.Array, drawn: ColumnType, wanted: ColumnType) -> pa.Ar
     scale, given = scale_of(wanted), scale_of(drawn)
     if drawn == wanted:
         return array
-    if isinstance(scale, _TIMES) and isinstance(given, _TIMES):
+    if isinstance(scale, MomentScale) and isinstance(given, MomentScale):
         # Infinities become the nearest time that is none.
         inside = np.clip(given.points_of(array), *given.limits)
         points = inside // (given.per_day // scale.per_day)

@@ -15,7 +15,6 @@ from privbench.encoding.keys.columns import ValueSpace, range_points, range_scal
 from privbench.encoding.keys.placeholders import random_uuids, value_space
 from privbench.encoding.scale import scale_of
 from privbench.encoding.uniqueness import (
-    Indices,
     combine,
     factorize,
     later_duplicates,
@@ -23,7 +22,7 @@ from privbench.encoding.uniqueness import (
     replace_rows,
 )
 from privbench.forest import circle_heads
-from privbench.privacy.units import BOTTOM, index_type
+from privbench.privacy.units import BOTTOM, RowIndex, index_type
 from privbench.rules.facts import differences, folded_uniques, orders
 from privbench.schema import ForeignKey, Table, Unique
 
@@ -38,14 +37,14 @@ class TableRows:
     # Parent row by foreign key, negative for none; each of shape (rows,). Indices count the
     # parent's kept rows, or the given rows of the table itself where the key is a self-reference.
     # Those that were given are never changed in place.
-    parents: dict[str, Indices]
+    parents: dict[str, RowIndex]
     rng: Rng
     rows: int  # number of rows, dropped ones included
     # Codecs of modelled columns, whose public lists and ranges a repair respects.
     codecs: Mapping[str, Codec] = field(default_factory=dict)
     own: str | None = None  # name of the OWN key, whose parents should change last, or None
     serial: int = 0  # whether keys ascend (1) or descend (-1) with the dates of rows
-    owner_dates: Indices | None = None  # `moments` of owners, none after its rows'
+    owner_dates: RowIndex | None = None  # `moments` of owners, none after its rows'
     alive: Mask = field(init=False)  # rows that are kept so far
     fixed: set[str] = field(default_factory=set)  # columns that a foreign key has filled
     # Columns whose values were numbered: no two rows that are kept share one.
@@ -53,7 +52,7 @@ class TableRows:
     # The parent's values by referencing column, for every key that is filled.
     referred: dict[str, dict[str, pa.Array]] = field(default_factory=dict)
     # Parent rows that can be referred to, ascending, for every key that is filled.
-    targets: dict[str, Indices] = field(default_factory=dict)
+    targets: dict[str, RowIndex] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.columns, self.parents = dict(self.columns), dict(self.parents)
@@ -63,7 +62,7 @@ class TableRows:
         """The values that a column can take."""
         return value_space(self.table, self.table.column(name), self.codecs.get(name), self.rows)
 
-    def points(self, name: str) -> Indices:
+    def points(self, name: str) -> RowIndex:
         """Grid points of a column, of ranges where they begin; 0 in every row without a grid."""
         ranged = range_scale(self.table.column(name).type) if name in self.columns else None
         if ranged is not None:
@@ -71,7 +70,7 @@ class TableRows:
         space = self.space(name) if name in self.columns else None
         return space.to_points(self.columns[name]) if space else np.zeros(self.rows, np.int64)
 
-    def moments(self, name: str) -> tuple[Indices, int]:
+    def moments(self, name: str) -> tuple[RowIndex, int]:
         """Microseconds of dates, or of ranges where they begin, and of a grid step; 0 for none."""
         type_ = self.table.column(name).type
         scale, points = range_scale(type_) or scale_of(type_), self.points(name)
@@ -95,7 +94,7 @@ class TableRows:
         unlike |= {order.columns for order in orders(self.table) if order.strict}
         return len(key.columns) == 1 and bool({pair, pair[::-1]} & unlike)
 
-    def group(self, names: Sequence[str], *, fold: bool = False) -> Indices:
+    def group(self, names: Sequence[str], *, fold: bool = False) -> RowIndex:
         """One integer for every distinct combination of some columns, with `fold` of any case."""
         return combine([factorize(self.columns[name], fold=fold) for name in names], self.rows)
 
@@ -116,7 +115,7 @@ class TableRows:
                 counted &= code >= 0
         return later_duplicates(combine(codes, self.rows), counted)
 
-    def move(self, space: ValueSpace, rows: Indices, points: Indices) -> None:
+    def move(self, space: ValueSpace, rows: RowIndex, points: RowIndex) -> None:
         """Give some rows the values at new grid points (or list positions)."""
         old = self.columns[space.column.name]
         inside = np.clip(points, space.lo, space.hi)
@@ -178,18 +177,18 @@ NONE = -1
 DANGLING = -3
 
 
-def remap(parents: Indices, keep: Mask) -> Indices:
+def remap(parents: RowIndex, keep: Mask) -> RowIndex:
     """Parent indices after some parent rows were dropped; rows that lost theirs get `DANGLING`."""
     # One more entry, reached by the index −1, stands for "no reference".
     table = np.full(len(keep) + 1, NONE, index_type(len(keep)))
     np.cumsum(keep, dtype=table.dtype, out=table[:-1])
     table[:-1] = np.where(keep, table[:-1] - 1, DANGLING)
-    result: Indices = table[np.maximum(parents, NONE)]
+    result: RowIndex = table[np.maximum(parents, NONE)]
     result[parents == BOTTOM] = BOTTOM
     return result
 
 
-def draw_parents(drawn: Indices, groups: Indices, wanted: Indices, rng: Rng) -> Indices:
+def draw_parents(drawn: RowIndex, groups: RowIndex, wanted: RowIndex, rng: Rng) -> RowIndex:
     """Draw a parent in each wanted group; `NONE` where a group is empty.
 
     Each candidate weighs one plus the number of times that it occurs in ``drawn``, so that popular
@@ -205,8 +204,8 @@ def draw_parents(drawn: Indices, groups: Indices, wanted: Indices, rng: Rng) -> 
 
 
 def _of_group(
-    candidates: Indices, groups: Indices, wanted: Indices
-) -> tuple[Indices, Indices, Indices]:
+    candidates: RowIndex, groups: RowIndex, wanted: RowIndex
+) -> tuple[RowIndex, RowIndex, RowIndex]:
     """Candidates sorted by group; the first, and how many there are, of each wanted group."""
     candidates = candidates[np.argsort(groups[candidates], kind="stable")]
     first = np.searchsorted(groups[candidates], wanted, side="left")
@@ -214,8 +213,8 @@ def _of_group(
 
 
 def without_repeats(
-    index: Indices, child_groups: Indices, parent_groups: Indices, rng: Rng
-) -> Indices:
+    index: RowIndex, child_groups: RowIndex, parent_groups: RowIndex, rng: Rng
+) -> RowIndex:
     """Parents without replacement: later repeats take unused parents of their own group.
 
     >>> groups = np.array([0, 1, 1]), np.array([0, 0, 1, 1])
@@ -310,7 +309,7 @@ def _of_nobody(work: TableRows, name: str, values: pa.Array, rows: Mask) -> pa.A
     return made.take(places) if len(made) else pa.nulls(count, values.type)
 
 
-def surviving_ancestors(index: Indices, alive: Mask) -> Indices:
+def surviving_ancestors(index: RowIndex, alive: Mask) -> RowIndex:
     """Parents among the rows themselves once some rows are gone: the nearest ancestors that stay.
 
     Negative where there is none, `DANGLING` where gone rows go round in a circle.
@@ -378,7 +377,7 @@ def fill_reference(work: TableRows, key: ForeignKey, referred: dict[str, pa.Arra
     work.fixed |= set(key.columns)
 
 
-def _joint(child: pa.Array, parent: pa.Array) -> Indices:
+def _joint(child: pa.Array, parent: pa.Array) -> RowIndex:
     """One integer for every distinct value of two columns, the child's rows first."""
     if child.type != parent.type:
         child, parent = child.cast(pa.string()), parent.cast(pa.string())

@@ -23,7 +23,8 @@ from privbench.encoding.keys.references import (
     without_repeats,
 )
 from privbench.encoding.surrogate_text import TEXT_BASES
-from privbench.encoding.uniqueness import Indices, move_apart, number_texts, replace_rows
+from privbench.encoding.uniqueness import move_apart, number_texts, replace_rows
+from privbench.privacy.units import RowIndex
 from privbench.roles.facts import opposites
 from privbench.rules.facts import differences, orders
 from privbench.rules.named import creation_date
@@ -41,9 +42,9 @@ class _Pair:
     # UNIQUE set, or is fixed.
     moves: ValueSpace
     greater: bool  # whether that is the greater one
-    rows: Indices  # rows that have both values
-    left: Indices  # grid points of the lesser column in these rows
-    right: Indices  # grid points of the greater column in these rows
+    rows: RowIndex  # rows that have both values
+    left: RowIndex  # grid points of the lesser column in these rows
+    right: RowIndex  # grid points of the greater column in these rows
 
 
 def _tied(work: TableRows) -> set[str]:
@@ -126,7 +127,7 @@ def _exchange(work: TableRows, pair: _Pair | None, *, strict: bool = False) -> N
         work.move(pair.moves, rows[bad], moved)
 
 
-def exchanged(left: Indices, right: Indices) -> Indices:
+def exchanged(left: RowIndex, right: RowIndex) -> RowIndex:
     """A permutation of the rows, so that ``left <= right[order]`` as far as possible.
 
     Rows that are out of order are sorted together with helpers, the rows of the greatest distances.
@@ -144,7 +145,7 @@ def exchanged(left: Indices, right: Indices) -> Indices:
     if not bad:
         return order
 
-    def matched(helpers: int) -> tuple[Indices, Indices]:
+    def matched(helpers: int) -> tuple[RowIndex, RowIndex]:
         some = bad + helpers < len(left)
         group = np.concatenate([ranked[:bad], ranked[-helpers:]]) if some else ranked
         rows = group[np.argsort(left[group], kind="stable")]
@@ -250,7 +251,7 @@ def _separate(work: TableRows, left: str, right: str) -> None:
         take_key(work, keys[0], keys[0].columns)
 
 
-def _redraw_parents(work: TableRows, key: ForeignKey, rows: Indices) -> bool:
+def _redraw_parents(work: TableRows, key: ForeignKey, rows: RowIndex) -> bool:
     """Give some rows, all of which have a parent, another one; whether there was any."""
     index, targets = work.parents[key.name], work.targets[key.name]
     if len(targets) < 2 or not len(rows):
@@ -353,7 +354,7 @@ def _spread(work: TableRows, item: Unique, space: ValueSpace) -> None:
     work.move(space, rows[changed], moved[changed] * step)
 
 
-def _step(space: ValueSpace, groups: Indices) -> int:
+def _step(space: ValueSpace, groups: RowIndex) -> int:
     """Least distance of distinct values: multiples stay multiples, where there are enough."""
     if space.values or space.scale is None:
         return 1

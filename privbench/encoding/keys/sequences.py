@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 from privbench.arrays import Mask
 from privbench.encoding.keys.columns import range_points, range_scale, range_texts
 from privbench.encoding.keys.references import TableRows, finite, known
-from privbench.encoding.uniqueness import Indices, laid_out, ranks, replace_rows, starts
+from privbench.encoding.uniqueness import laid_out, ranks, replace_rows, starts
+from privbench.privacy.units import RowIndex
 from privbench.rules.facts import exclusions, orders, sharing_keys, singles
 from privbench.rules.named import creation_date, said
 from privbench.rules.parse import TextMark
@@ -212,13 +213,13 @@ def _put_apart(
     work.columns[high.name] = replace_rows(work.columns[high.name], rows[last], old)
 
 
-def numbers_in_time(work: TableRows, column: str, others: Sequence[str]) -> Indices:
+def numbers_in_time(work: TableRows, column: str, others: Sequence[str]) -> RowIndex:
     """A number from 0 for every row of a group: of positions by date, else by the order of rows."""
     dates, groups = _dates(work) if said("positions", column) else [], work.group(others)
     return ranks(groups, *map(work.points, dates[:1]))
 
 
-def numbers_by_date(work: TableRows) -> Indices:
+def numbers_by_date(work: TableRows) -> RowIndex:
     """A number from 0 for every row that is kept, as keys follow dates (`TableRows.serial`).
 
     Rows without a date are the earliest.

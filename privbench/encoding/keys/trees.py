@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from privbench.encoding.keys.columns import INTEGERS
 from privbench.encoding.keys.references import NONE, TableRows, nullable_columns
 from privbench.encoding.surrogate_text import TEXT_BASES
-from privbench.encoding.uniqueness import Indices
+from privbench.privacy.units import RowIndex
 from privbench.rules.named import packaged, whole
 from privbench.schema import Column, ForeignKey, Table
 from privbench.words import snake
@@ -133,7 +133,7 @@ def _roots(work: TableRows, tree: Tree) -> int:
     return int((ends & work.alive).sum())
 
 
-def _first_level(sizes: Indices, roots: int) -> int:
+def _first_level(sizes: RowIndex, roots: int) -> int:
     """The place of the level down to which there are about as many rows as roots."""
     reached = np.log1p(np.cumsum(sizes)) - np.log1p(roots)
     return int(np.argmin(np.abs(reached)))
@@ -176,7 +176,7 @@ def place_at_levels(work: TableRows, tree: Tree) -> int:
 
 
 def with_tree(
-    table: Table, tree: Tree, columns: dict[str, pa.Array], parents: Indices, first: int
+    table: Table, tree: Tree, columns: dict[str, pa.Array], parents: RowIndex, first: int
 ) -> dict[str, pa.Array]:
     """The columns of a table with those of its tree, made of the parents of its rows.
 
@@ -211,7 +211,7 @@ def with_tree(
     return result
 
 
-def _depths(above: Indices) -> Indices:
+def _depths(above: RowIndex) -> RowIndex:
     """Number of rows above each; ``above`` is the number of rows for a root."""
     rows = len(above)
     jump = np.append(above, rows)
@@ -223,13 +223,13 @@ def _depths(above: Indices) -> Indices:
     return depth[:rows]
 
 
-def _generations(depth: Indices) -> Iterator[Indices]:
+def _generations(depth: RowIndex) -> Iterator[RowIndex]:
     """The rows of every depth, in ascending order, roots first."""
     order = np.argsort(depth, kind="stable")
     yield from np.split(order, np.flatnonzero(np.diff(depth[order])) + 1)
 
 
-def _nested(above: Indices, depth: Indices, trees: bool) -> dict[str, Indices]:
+def _nested(above: RowIndex, depth: RowIndex, trees: bool) -> dict[str, RowIndex]:
     """Left and right ends of nested sets from 1 on; with ``trees`` each root starts anew."""
     rows = len(above)
     size = np.ones(rows + 1, np.int64)
@@ -251,7 +251,7 @@ def _nested(above: Indices, depth: Indices, trees: bool) -> dict[str, Indices]:
 
 
 def _paths(
-    table: Table, tree: Tree, columns: dict[str, pa.Array], above: Indices, depth: Indices
+    table: Table, tree: Tree, columns: dict[str, pa.Array], above: RowIndex, depth: RowIndex
 ) -> pa.Array | None:
     """Paths of keys, or of labels where the model's paths are of words; None if they are too long.
 
@@ -291,10 +291,10 @@ def _most(answers: pa.Array) -> bool:
     return 2 * (pc.sum(answers).as_py() or 0) > len(answers)
 
 
-def _joined(part: pa.Array, above: Indices, depth: Indices, sign: str) -> pa.Array:
+def _joined(part: pa.Array, above: RowIndex, depth: RowIndex, sign: str) -> pa.Array:
     """Every row's parts from its root down, with a sign between two."""
     rows = len(above)
-    order: list[Indices] = []
+    order: list[RowIndex] = []
     made: list[pa.Array] = []
     place = np.zeros(rows, np.int64)  # of a row of the generation before, within it
     for some in _generations(depth):

@@ -83,10 +83,6 @@ class End:
         return np.asarray(counts / counts.sum())
 
 
-#: A column of the row and one of its target.
-VariablePair = tuple[Variable, Variable]
-
-
 def grouped(variables: Sequence[Variable], level: int) -> list[Variable]:
     """Attributes of one end with several groups, but not too many, at two levels, coarse to fine.
 
@@ -114,14 +110,14 @@ def _steps(item: Variable, count: int) -> Ints:
     return np.append(groups, special).astype(np.int64)
 
 
-def offered(row: Sequence[Variable], target: Sequence[Variable]) -> list[VariablePair]:
+def offered(row: Sequence[Variable], target: Sequence[Variable]) -> list[tuple[Variable, Variable]]:
     """All pairs of a column of the row and one of its target; if too many, every k-th."""
     every = [(one, other) for one in row for other in target]
     return every[:: max(-(-len(every) // MOST_OFFERED), 1)]
 
 
 def histogram(
-    spec: DatabaseSpec, key: KeySpec, pair: VariablePair, inside: bool
+    spec: DatabaseSpec, key: KeySpec, pair: tuple[Variable, Variable], inside: bool
 ) -> TargetHistogram:
     """The histogram of a candidate."""
     axes = pair[0].grouped(0), pair[1].grouped(0)

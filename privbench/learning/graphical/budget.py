@@ -23,7 +23,6 @@ from privbench.learning.graphical.columns import (
     shown,
     varies,
 )
-from privbench.learning.graphical.joint_degrees import Clips
 from privbench.learning.graphical.siblings import pair_axis
 from privbench.learning.graphical.sizes import MANY, ONE, contributed
 from privbench.learning.graphical.times import times_of
@@ -114,14 +113,6 @@ CLEARLY = 12.0
 TESTS = 0.05
 
 
-#: OWN keys of two degrees of one table.
-DegreeKeys = tuple[KeySpec, KeySpec]
-#: How a table's columns are learned: ``pairs``: by one-ways and pairs; ``columns``: by one-ways;
-#: ``attributes``: attributes by a learner of their own, which gets the budget of their one-ways and
-#: pairs, and all other columns by one-ways.
-Learns = Literal["pairs", "columns", "attributes"]
-
-
 @dataclass(frozen=True, slots=True)
 class TableSize:
     """The estimated size of a table."""
@@ -176,7 +167,10 @@ class Budget:
     # Noisy numbers of units with rows in owned tables, if counted; each at least its noise.
     units: Mapping[str, float]
     target: tuple[str, str] | None = None  # table and attribute to be predicted from the others
-    learns: Learns = "pairs"
+    # How a table's columns are learned: ``pairs``: by one-ways and pairs; ``columns``: by one-ways;
+    # ``attributes``: attributes by a learner of their own, which gets the budget of their one-ways
+    # and pairs, and all other columns by one-ways.
+    learns: Literal["pairs", "columns", "attributes"] = "pairs"
     tests: float = 0.0  # share of the amount that is for tests against an earlier model
     # Amount per tree of ownership, including the least that all of its roots have to spare.
     total: dict[str, float] = field(init=False, default_factory=dict)
@@ -190,7 +184,7 @@ class Budget:
     associations: dict[tuple[str, str], PairBudget] = field(init=False, default_factory=dict)
     sets: dict[tuple[str, str], float] = field(init=False, default_factory=dict)
     # Amount for each moment of two degrees, by their keys.
-    moments: dict[DegreeKeys, float] = field(init=False, default_factory=dict)
+    moments: dict[tuple[KeySpec, KeySpec], float] = field(init=False, default_factory=dict)
     # Amount for pairs of siblings per owned table and place of a column.
     siblings: dict[tuple[str, int], float] = field(init=False, default_factory=dict)
     # Amount per table whose attributes have a learner of their own.
@@ -537,17 +531,21 @@ def set_questions(budget: Budget, table: str) -> Iterator[tuple[ModelColumn, Mea
             yield one, Measurement(query, amount, f"sets of {table}.{shown(one.name)}")
 
 
-def degree_pairs(spec: DatabaseSpec, table: str) -> list[DegreeKeys]:
+def degree_pairs(spec: DatabaseSpec, table: str) -> list[tuple[KeySpec, KeySpec]]:
     """All pairs of OWN keys that lead to a table."""
     return list(combinations(children(spec, table), 2))
 
 
-def moments(keys: DegreeKeys, clips: Clips = (1, 1)) -> list[Clips]:
+def moments(
+    keys: tuple[KeySpec, KeySpec], clips: tuple[int, int] = (1, 1)
+) -> list[tuple[int, int]]:
     """The clips of the moments of two degrees: presence is measured, too."""
     return [(1, 1), clips]
 
 
-def moment_question(budget: Budget, keys: DegreeKeys, clips: Clips) -> Measurement:
+def moment_question(
+    budget: Budget, keys: tuple[KeySpec, KeySpec], clips: tuple[int, int]
+) -> Measurement:
     """Σ min(d₁, c₁)·min(d₂, c₂) over the rows of a table to which two keys lead."""
     table, pairs = keys[0].parent, zip(keys, clips, strict=True)
     held = tuple(Degree(key, clip) for key, clip in pairs)

@@ -11,15 +11,12 @@ from privbench.learning.graphical.columns import LEVELS, Variable
 from privbench.privacy import GRID, DatabaseSpec
 from privbench.privacy.queries import Axis, DependenceScores, PairScores, PublicArray
 
-#: Two places of variables, the first an own column.
-Ends = tuple[int, int]
-
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """A pair of columns that may be measured, in the groups of one level."""
 
-    ends: Ends
+    ends: tuple[int, int]
     level: int
 
 
@@ -48,7 +45,7 @@ def offered_levels(pairs: int) -> int:
     return len(LEVELS) if len(LEVELS) * pairs <= MOST_CANDIDATES else 1
 
 
-def pairs_of(variables: Sequence[Variable], own: int) -> list[Ends]:
+def pairs_of(variables: Sequence[Variable], own: int) -> list[tuple[int, int]]:
     """All pairs of an own column with another one; columns without a model have none."""
     modelled = [place for place, item in enumerate(variables) if item.modelled]
     return [(i, j) for i in modelled for j in modelled if i < own and i < j]

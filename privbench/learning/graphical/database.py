@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import combinations
@@ -18,7 +18,6 @@ from privbench.learning.graphical import herding
 from privbench.learning.graphical.associations import End, TargetAssociation, learn
 from privbench.learning.graphical.budget import (
     Budget,
-    DegreeKeys,
     PairBudget,
     TableSize,
     cap_of,
@@ -47,9 +46,7 @@ from privbench.learning.graphical.columns import (
 )
 from privbench.learning.graphical.estimate import cell_fits, shrink
 from privbench.learning.graphical.joint_degrees import (
-    Clips,
     DegreeLaw,
-    DegreePair,
     JointDegrees,
 )
 from privbench.learning.graphical.model import Population, TableLaw
@@ -74,7 +71,7 @@ from privbench.learning.graphical.sizes import (
     rows_per_unit,
     with_mean,
 )
-from privbench.learning.graphical.table_model import AttributeLearner, Factor, Rows, TableModel
+from privbench.learning.graphical.table_model import AttributeModel, Factor, Rows, TableModel
 from privbench.learning.graphical.tilting import POOL, Marginal, tilts_for
 from privbench.learning.graphical.times import FOLLOWS, SERIAL, direction, follows, order_axis
 from privbench.privacy import DatabaseSpec, KeySpec, Measurement, Session
@@ -103,7 +100,9 @@ class DatabaseFit:
     totals: Mapping[str, float]  # noisy rows per table, released before
     budget: Budget
     public_rows: dict[str, int]
-    learner: AttributeLearner | None = None  # learns attributes, if the budget has amounts for that
+    learner: Callable[[str, float, float], AttributeModel] | None = (
+        None  # learns attributes, if the budget has amounts for that
+    )
     # Laws of tables from an earlier release on the same domains, whose models are kept if a test
     # shows no change. A table's law is not used if its columns, or an ancestor's, are other ones.
     old: Mapping[str, TableLaw] = field(default_factory=dict)
@@ -370,22 +369,26 @@ class DatabaseFit:
         places = [place for place, column in enumerate(columns) if column.kind == "degree"]
         if len(places) < 2:
             return None
-        laws = [DegreeLaw.of(columns[place].buckets, shares[place]) for place in places]
+        each = [(shares[place], columns[place].buckets) for place in places]
+        laws = [DegreeLaw(share, buckets.means(share)) for share, buckets in each]
         joint = np.array([np.eye(len(places))] * 2)
         for i, j in combinations(range(len(places)), 2):
-            pair = DegreePair(laws[i], laws[j])
-            clips = pair.clips(partial(self._moment_noise, (keys[i], keys[j])))
-            noisy, sd = self._moments((keys[i], keys[j]), clips)
-            joint[:, i, j] = joint[:, j, i] = pair.joined(noisy, clips, sd, self.law)
+            one, other, pair = laws[i], laws[j], (keys[i], keys[j])
+            clips = one.clips_with(other, partial(self._moment_noise, pair))
+            noisy, sd = self._moments(pair, clips)
+            both = one.correlations_with(other, noisy, clips, sd, self.law)
+            joint[:, i, j] = joint[:, j, i] = both
         return JointDegrees(tuple(places), *joint)
 
-    def _moment_noise(self, keys: DegreeKeys, clips: Clips) -> float:
+    def _moment_noise(self, keys: tuple[KeySpec, KeySpec], clips: tuple[int, int]) -> float:
         """Standard deviation of the noise of a moment, as a share of the table's weight."""
         question = moment_question(self.budget, keys, clips)
         sd = self.session.noise_scale(question.query, question.amount)
         return sd / self.sizes[keys[0].parent].weight
 
-    def _moments(self, keys: DegreeKeys, clips: Clips) -> tuple[Floats, float]:
+    def _moments(
+        self, keys: tuple[KeySpec, KeySpec], clips: tuple[int, int]
+    ) -> tuple[Floats, float]:
         """Noisy moments of two degrees and their noise, as shares of the table's weight."""
         asked = [moment_question(self.budget, keys, each) for each in moments(keys, clips)]
         noisy = np.concatenate([found for found, _ in measured(self.session, asked)])

@@ -19,7 +19,6 @@ from privbench.domain import Codes
 from privbench.errors import ModelError
 from privbench.learning.denoise import Noise
 from privbench.learning.graphical.estimate import TINY, log_likelihood, posterior
-from privbench.learning.graphical.sizes import CountBuckets
 
 #: Correlations that are considered, as inverse hyperbolic tangents (Fisher's z).
 GRID = np.linspace(-2.6, 2.6, 27)
@@ -37,9 +36,6 @@ EXTRAPOLATED = 0.2
 ROWS = 2**12
 #: Least eigenvalue of a matrix of correlations.
 LEAST = 0.02
-
-#: Clips of two degrees.
-Clips = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -122,15 +118,10 @@ def definite(correlations: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DegreeLaw:
-    """The released law of one degree."""
+    """The released law of one degree, and what joins it with another degree of the same rows."""
 
     shares: Floats  # share of parents per bucket, in the order of their counts; the first has none
     means: Floats  # mean count per bucket
-
-    @classmethod
-    def of(cls, buckets: CountBuckets, shares: Floats) -> Self:
-        """The law of a degree, from shares of buckets."""
-        return cls(shares, buckets.means(shares))
 
     def clips(self) -> set[int]:
         """Counts beyond which parts of the parents with children lie (`BEYOND`)."""
@@ -139,22 +130,16 @@ class DegreeLaw:
         last = len(above) - 1 - (above > parts)[:, ::-1].argmax(axis=1)
         return {max(round(mean), 1) for mean in self.means[last].tolist()}
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class DegreePair:
-    """Two degrees of the rows of one table."""
-
-    one: DegreeLaw
-    other: DegreeLaw
-
-    def clips(self, noise: Callable[[Clips], float]) -> Clips:
+    def clips_with(
+        self, other: DegreeLaw, noise: Callable[[tuple[int, int]], float]
+    ) -> tuple[int, int]:
         """Clips of least error of log Σ d₁·d₂, given the moment's noise as a share of the parents.
 
         A larger clip leaves less to the copula and has more noise.
         """
-        options = list(product(self.one.clips(), self.other.clips()))
+        options = list(product(self.clips(), other.clips()))
         every: list[tuple[float, float]] = [(np.inf, np.inf), *options]
-        low, middle, high = self._means(every, [(rho, rho) for rho in (0.2, 0.5, 0.8)])
+        low, middle, high = self._means(other, every, [(rho, rho) for rho in (0.2, 0.5, 0.8)])
         told = (high - low) / max(float(np.log(max(high[0], TINY) / max(low[0], TINY))), TINY)
         errors = [
             np.hypot(
@@ -165,38 +150,45 @@ class DegreePair:
         ]
         return options[int(np.argmin(errors))]
 
-    def moments(self, clips: Clips, presence: float | None = None) -> Floats:
-        """The moment as a share of the parents, at every correlation in `GRID`.
+    def moments_with(
+        self, other: DegreeLaw, clips: tuple[int, int], presence: float | None = None
+    ) -> Floats:
+        """The moment of both as a share of the parents, at every correlation in `GRID`.
 
         The correlation of presences is the same, or else ``presence``.
         """
         each = [(rho, rho if presence is None else presence) for rho in np.tanh(GRID)]
-        return self._means([clips], each)[:, 0] / (clips[0] * clips[1])
+        return self._means(other, [clips], each)[:, 0] / (clips[0] * clips[1])
 
-    def joined(self, noisy: Floats, clips: Clips, sd: float, law: Noise) -> tuple[float, float]:
+    def correlations_with(
+        self, other: DegreeLaw, noisy: Floats, clips: tuple[int, int], sd: float, law: Noise
+    ) -> tuple[float, float]:
         """The correlations of sizes and of presences, from the moments at 1 × 1 and ``clips``."""
         there, size = noisy.tolist()
-        both = self.moments((1, 1))
+        both = self.moments_with(other, (1, 1))
         start = _correlation(there, sd, law, both, 0.0, SIZE_SD)
-        found = _correlation(size, sd, law, self.moments(clips), start, SIZE_SD)
+        found = _correlation(size, sd, law, self.moments_with(other, clips), start, SIZE_SD)
         presence = _correlation(there, sd, law, both, found, PRESENCE_SD)
-        means = self.moments(clips, presence)
+        means = self.moments_with(other, clips, presence)
         return _correlation(size, sd, law, means, presence, SIZE_SD), presence
 
     def _means(
-        self, clips: Sequence[tuple[float, float]], correlations: Sequence[tuple[float, float]]
+        self,
+        other: DegreeLaw,
+        clips: Sequence[tuple[float, float]],
+        correlations: Sequence[tuple[float, float]],
     ) -> Floats:
         """Means of min(d₁, c₁)·min(d₂, c₂) over rows, by correlations (of sizes, of presences)."""
         uniform = (np.arange(ROWS) + 0.5) / ROWS
         score, free = ndtri(uniform), ndtri((np.arange(ROWS) * 0.6180339887498949 + 0.5) % 1.0)
-        one, other = (
+        mine, theirs = (
             np.searchsorted(np.cumsum(law.shares)[:-1], uniform, side="right")
-            for law in (self.one, self.other)
+            for law in (self, other)
         )
-        first, means = self.one.means[one], []
+        first, means = self.means[mine], []
         for both in correlations:
             size, there = (part * score + np.sqrt(1.0 - part**2) * free for part in both)
-            second = self.other.means[_placed(other, size, there)]
+            second = other.means[_placed(theirs, size, there)]
             means.append([np.minimum(first, c) @ np.minimum(second, d) for c, d in clips])
         return np.array(means) / ROWS
 

@@ -28,7 +28,7 @@ from privbench.learning.graphical.references import ReferenceLaw
 from privbench.learning.graphical.sets import SetLaw
 from privbench.learning.graphical.sizes import MANY
 from privbench.learning.graphical.table_model import TableModel
-from privbench.learning.synthetic import NULL, Parts, SyntheticDatabase, SyntheticTable
+from privbench.learning.synthetic import NULL, Parts, SyntheticTable
 from privbench.privacy import KeySpec
 from privbench.privacy.units import BOTTOM, index_type
 from privbench.rng import generator
@@ -42,9 +42,6 @@ _INDEX = index_type(MOST_ROWS)
 CALIBRATED = 1.5
 #: Steps in which numbers of children are scaled to a sum, before the rest is dealt out.
 _STEPS = 8
-
-#: A generator for each purpose.
-Stream = Callable[..., Rng]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +71,7 @@ class Population:
 
     keys: Mapping[str, Sequence[KeySpec]]
     scale: float  # factor on the number of units
-    stream: Stream  # a generator for each purpose
+    stream: Callable[..., Rng]  # a generator for each purpose
     # Per table, cells of its own columns by name, in their order; filled as rows are drawn.
     codes: dict[str, Mapping[str, Codes]] = field(default_factory=dict)
     # Per owned table, the row index of every row's owner; `NULL` or ⊥ for rows without one, the
@@ -247,7 +244,7 @@ def _require_room(rows: int) -> None:
 
 
 def populate(
-    laws: Mapping[str, TableLaw], scale: float, stream: Stream, *, clone: bool = False
+    laws: Mapping[str, TableLaw], scale: float, stream: Callable[..., Rng], *, clone: bool = False
 ) -> Population:
     """Rows of all tables, before references; see `sample`.
 
@@ -307,7 +304,7 @@ def sample(
     public_rows: Mapping[str, int],
     scale: float,
     seed: int | None,
-) -> SyntheticDatabase:
+) -> dict[str, SyntheticTable]:
     """Draw a synthetic database from released laws, with ``scale`` times as many units.
 
     The laws have every owner before what it owns, and references go by table and key. The seed is
@@ -334,7 +331,7 @@ def sample(
         }
         codes = _typed(people.codes[name], kinds)
         tables[name] = SyntheticTable(people.rows(name), codes, parents, law.follows, law.serial)
-    return SyntheticDatabase(tables)
+    return tables
 
 
 def _typed(codes: Mapping[str, Codes], kinds: Mapping[str, np.dtype[Any]]) -> Mapping[str, Codes]:

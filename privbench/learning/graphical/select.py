@@ -21,7 +21,6 @@ from privbench.learning.denoise import SIGNIFICANT, Noise
 from privbench.learning.graphical.budget import LEAST_GAP, ROUNDS, PairBudget
 from privbench.learning.graphical.candidates import (
     Candidate,
-    Ends,
     candidates,
     offered_levels,
     pair_axes,
@@ -85,7 +84,7 @@ class PairLearner:
     # Gives the query for a marginal over some axes, given the amount that it will get.
     marginal: Callable[[Sequence[Axis], float], Histogram | NormedHistogram]
     # Pairs of columns that are measured without selection, before all others.
-    star: Sequence[Ends] = ()
+    star: Sequence[tuple[int, int]] = ()
     # Cells of own columns by place, from an earlier model that is to be tested (`differs`).
     old: Mapping[int, Codes] | None = None
     degrees: JointDegrees | None = None  # joins degrees, whose pairs are no candidates then
@@ -155,7 +154,7 @@ class PairLearner:
     def _take(self, codes: dict[int, Codes]) -> None:
         """Use these synthetic rows for predictions from now on."""
         self.codes = codes
-        self._fine: dict[tuple[Ends, int], Floats] = {}
+        self._fine: dict[tuple[tuple[int, int], int], Floats] = {}
         self._read: dict[tuple[int, int], NDArray[np.integer[Any]]] = {}
 
     def _pair(self, item: EstimatedPair) -> Pair:

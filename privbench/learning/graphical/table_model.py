@@ -6,7 +6,7 @@ or in the context, each at a level of its groups; see "Pairs" in ``docs/method.m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import prod
@@ -34,9 +34,6 @@ CELLS = 100_000
 #: Most groups of a column in a model file; a fit makes a tenth of it. A limit on memory alone.
 MOST_GROUPS = 256
 
-#: A JSON value and arrays, for the model file.
-State = tuple[Any, dict[str, NDArray[Any]]]
-
 
 class AttributeModel(Protocol):
     """The law of a table's attributes, learned by a learner of their own, without keys.
@@ -51,12 +48,8 @@ class AttributeModel(Protocol):
     def sample(self, rows: int, generator: Rng) -> Mapping[str, Codes]:
         """Codes of rows by attribute."""
 
-    def to_state(self) -> State:
+    def to_state(self) -> tuple[Any, dict[str, NDArray[Any]]]:
         """State and arrays that its synthesizer's `read_attributes` reads back."""
-
-
-#: Learns the attributes of a table: (table, amount, weight of its rows).
-AttributeLearner = Callable[[str, float, float], AttributeModel]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -174,7 +167,7 @@ class TableModel:
         tilts = tuple(tilt for tilt in self.tilts if joint.issuperset(tilt.columns))
         return type(self)(within[0], tilts=tilts), type(self)(within[1])
 
-    def to_state(self) -> State:
+    def to_state(self) -> tuple[Any, dict[str, NDArray[Any]]]:
         """The factors and tilts, which `from_state` reads back; attributes are not in it."""
         factors, tilts = list[dict[str, Any]](), list[dict[str, Any]]()
         arrays: dict[str, NDArray[Any]] = {}

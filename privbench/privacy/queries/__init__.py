@@ -18,7 +18,6 @@ from privbench.privacy.queries.degrees import CrossMoment, Degree
 from privbench.privacy.queries.histogram import (
     GridHistogram,
     Histogram,
-    NormedGridHistogram,
     NormedHistogram,
     OrderTest,
     Total,
@@ -42,7 +41,6 @@ __all__ = [
     "Joined",
     "Joint",
     "LabelCounts",
-    "NormedGridHistogram",
     "NormedHistogram",
     "OrderTest",
     "Owner",

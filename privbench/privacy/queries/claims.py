@@ -28,11 +28,11 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privbench.arrays import Floats
+from privbench.arrays import Floats, Ints
 from privbench.errors import SchemaError
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries.counting import RowSubset, cells
-from privbench.privacy.query import GRID, Integers, Query, Sensitivity, TableQuery
+from privbench.privacy.query import GRID, Query, Sensitivity, TableQuery
 from privbench.privacy.spec import DatabaseSpec
 from privbench.privacy.units import contribution
 
@@ -97,7 +97,7 @@ class Joint(Query):
         moved = (found for part in self.parts for found in part.moved())
         return _claim_by_regions(spec, self.parts[0], moved)
 
-    def evaluate(self, data: PrivateDatabase) -> Integers:
+    def evaluate(self, data: PrivateDatabase) -> Ints:
         return np.concatenate([part.evaluate(data).ravel() for part in self.parts])
 
     def split(self, measured: ArrayLike) -> list[Floats]:

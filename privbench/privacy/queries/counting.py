@@ -20,10 +20,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from privbench.arrays import Ints
 from privbench.errors import SchemaError
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries.axes import Axis, Read
-from privbench.privacy.query import Integers
 from privbench.privacy.units import RowIndex
 
 #: Most cells of one histogram.
@@ -31,9 +31,6 @@ MAX_CELLS = 2**28
 #: Least and most rows of a block. Arrays of 2¹⁵ rows stay in the processor's cache; with 2¹⁷ rows a
 #: lookup or a joint index takes twice as long.
 _SMALL, _LARGE = 2**15, 2**22
-
-#: Cells of one block of rows on one axis.
-CellNumbers = NDArray[np.intp]
 
 
 class RowSubset(ABC):
@@ -91,14 +88,14 @@ class Marginals:
         return [tuple(self.axes[place].size for place in chosen) for chosen in self.sets]
 
 
-def marginals(data: PrivateDatabase, wanted: Marginals) -> list[Integers]:
+def marginals(data: PrivateDatabase, wanted: Marginals) -> list[Ints]:
     """The histograms, counted by the database's own counter."""
     for shape in wanted.shapes:
         cells(shape)
     return (data.counter or local)(data, wanted)
 
 
-def local(data: PrivateDatabase, wanted: Marginals) -> list[Integers]:
+def local(data: PrivateDatabase, wanted: Marginals) -> list[Ints]:
     """Counts in this process, in one pass over the rows that reads each axis once."""
     return View.of(data, wanted.table, wanted.axes, wanted.region).count(wanted.sets)
 
@@ -137,7 +134,7 @@ class View:
 
     def blocks(
         self, size: int
-    ) -> Iterator[tuple[list[CellNumbers], NDArray[np.integer[Any]] | int]]:
+    ) -> Iterator[tuple[list[NDArray[np.intp]], NDArray[np.integer[Any]] | int]]:
         """Codes on every axis and weights, block by block.
 
         Blocks grow with ``size``, the number of cells of the largest histogram.
@@ -151,7 +148,7 @@ class View:
             weights = int(self._weights[0]) if same else np.asarray(self._weights[at])
             yield [codes_at(read, at) for read in self._reads], weights
 
-    def count(self, sets: Sequence[Sequence[int]]) -> list[Integers]:
+    def count(self, sets: Sequence[Sequence[int]]) -> list[Ints]:
         """The weighted joint histogram over each set of axes, int64, of its shape."""
         shapes = [tuple(self._sizes[place] for place in chosen) for chosen in sets]
         found = [np.zeros(cells(shape), dtype=np.int64) for shape in shapes]
@@ -161,14 +158,14 @@ class View:
         return [total.reshape(shape) for total, shape in zip(found, shapes, strict=True)]
 
 
-def codes_at(read: Read, at: Any) -> CellNumbers:
+def codes_at(read: Read, at: Any) -> NDArray[np.intp]:
     """Cells of some rows on an axis: a slice of them, or their positions."""
     codes, lookup = read
     block = codes[at]
     return np.asarray(block if lookup is None else lookup.take(block), dtype=np.intp)
 
 
-def joint(columns: Sequence[CellNumbers], sizes: Sequence[int]) -> CellNumbers:
+def joint(columns: Sequence[NDArray[np.intp]], sizes: Sequence[int]) -> NDArray[np.intp]:
     """The cell of every row in the product of the axes, where the last axis varies fastest."""
     index = columns[0]
     for column, size in zip(columns[1:], sizes[1:], strict=True):
@@ -176,7 +173,7 @@ def joint(columns: Sequence[CellNumbers], sizes: Sequence[int]) -> CellNumbers:
     return index
 
 
-def add(total: Integers, index: CellNumbers, weights: NDArray[np.integer[Any]] | int) -> None:
+def add(total: Ints, index: NDArray[np.intp], weights: NDArray[np.integer[Any]] | int) -> None:
     """Add the weights of at most 2²² rows to the flat ``total``, exactly."""
     if isinstance(weights, int):
         total += np.bincount(index, minlength=total.size) * weights

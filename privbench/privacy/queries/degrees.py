@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from privbench.arrays import Ints
 from privbench.errors import PrivacyRefusal, SchemaError
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries.references import kept_rows, most_kept
-from privbench.privacy.query import GRID, Integers, Sensitivity, TableQuery
+from privbench.privacy.query import GRID, Sensitivity, TableQuery
 from privbench.privacy.spec import DatabaseSpec, KeySpec
 from privbench.privacy.units import contribution, tally
 
@@ -101,7 +102,7 @@ class CrossMoment(TableQuery):
                 found += most_kept(spec, one.key) * -(-GRID // one.clip)
         return found
 
-    def evaluate(self, data: PrivateDatabase) -> Integers:
+    def evaluate(self, data: PrivateDatabase) -> Ints:
         product = data._units.weights(self.source).astype(np.int64)
         for one in self.degrees:
             edges = data._parents(one.key)

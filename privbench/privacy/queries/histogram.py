@@ -26,7 +26,7 @@ from privbench.privacy.queries.counting import (
     joint,
     marginals,
 )
-from privbench.privacy.query import GRID, Integers, PublicArray, RawQuery, Sensitivity, TableQuery
+from privbench.privacy.query import GRID, PublicArray, RawQuery, Sensitivity, TableQuery
 from privbench.privacy.recoding import NEG_INF, POS_INF
 from privbench.privacy.spec import DatabaseSpec
 from privbench.privacy.units import single
@@ -75,7 +75,7 @@ class Histogram(OverAxes, RowQuery):
     def moved(self) -> list[Moved]:
         return [(self.region, 1.0, 1.0)]
 
-    def evaluate(self, data: PrivateDatabase) -> Integers:
+    def evaluate(self, data: PrivateDatabase) -> Ints:
         whole = tuple(range(len(self.axes)))
         (found,) = marginals(data, Marginals(self.source, self.axes, (whole,), self.region))
         return found
@@ -109,7 +109,7 @@ class OrderTest(RowQuery):
     def moved(self) -> list[Moved]:
         return [(None, 1.0, 1.0)]
 
-    def evaluate(self, data: PrivateDatabase) -> Integers:
+    def evaluate(self, data: PrivateDatabase) -> Ints:
         broken, known = np.zeros((2, data._rows(self.source)), np.bool_)
         for pair in self.pairs:
             low, high = (data._points(self.source, name) for name in pair)
@@ -127,17 +127,25 @@ class GridHistogram(RawQuery):
     """Weight, between public grid points, of the finite values of a column that is still a `Grid`.
 
     Statistic: for points t₁ < … < tₖ the weight of the rows with a value below t₁, in [t₁, t₂), …,
-    and from tₖ on: k + 1 cells. NULL, NaN and ±∞ are in no cell.
+    and from tₖ on: k + 1 cells. NULL, NaN and ±∞ are in no cell. With a ``clip`` units count by
+    their L2 norm: the statistic is that of `NormedHistogram` over these cells. Rows in no cell do
+    not count for the norm either, and w is at most ⌊GRID / C⌋.
 
     Sensitivity: every row adds its weight to at most one cell that it alone determines, so the
-    claim is that of a histogram (`claims`): C in L1, L2 and L∞ under add/remove.
+    claim is that of a histogram (`claims`): C in L1, L2 and L∞ under add/remove. By norms it is
+    that of `NormedHistogram`, as a smaller w adds less.
     Bounds are usually found by private quantiles; where noise is large these need a rank far from
     the ends. A noisy histogram finds the ends themselves at the same price.
     """
 
     points: PublicArray  # ascending public grid points, shape (k,)
-    kind = "grid histogram"
+    # C: a unit of a smaller norm adds its rows divided by C; None where rows count by weight.
+    clip: int | None = None
     unit = GRID
+
+    @property
+    def kind(self) -> str:  # type: ignore[override]
+        return "grid histogram" if self.clip is None else "normed grid histogram"
 
     def __post_init__(self) -> None:
         points = self.points.values
@@ -151,13 +159,18 @@ class GridHistogram(RawQuery):
         return (self.points.values.size + 1,)
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
+        if self.clip is not None:
+            return _claim(spec, *self.shape)
         return claim(spec, self.source, adds=True)
 
-    def evaluate(self, data: PrivateDatabase) -> Integers:
-        values, weights = (
-            data._points(self.source, self.attribute),
-            data._units.weights(self.source),
-        )
+    def evaluate(self, data: PrivateDatabase) -> Ints:
+        values = data._points(self.source, self.attribute)
+        if self.clip is not None:
+            size = self.shape[0]
+            return _counts(
+                data, self.source, lambda rows: self._cells(values[rows]), size, self.clip
+            )
+        weights = data._units.weights(self.source)
         cells = np.zeros(self.points.values.size + 1, dtype=np.int64)
         for start in range(0, len(values), _BLOCK):
             block = slice(start, start + _BLOCK)
@@ -206,7 +219,7 @@ class Total(TableQuery):
         clip = 0 if public else self._clip(spec)
         return Sensitivity(clip, float(clip), clip)
 
-    def evaluate(self, data: PrivateDatabase) -> Integers:
+    def evaluate(self, data: PrivateDatabase) -> Ints:
         if data.spec.tables[self.source].own is None:
             return np.array([data._rows(self.source)], dtype=np.int64)
         _, sizes = data._units.members(self.source)
@@ -247,7 +260,7 @@ class NormedHistogram(OverAxes):
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
         return _claim(spec, math.prod(self.shape))
 
-    def evaluate(self, data: PrivateDatabase) -> Integers:
+    def evaluate(self, data: PrivateDatabase) -> Ints:
         reads = [axis.read(data, self.source) for axis in self.axes]
 
         def cells_of(rows: Ints) -> Ints:
@@ -255,31 +268,6 @@ class NormedHistogram(OverAxes):
 
         found = _counts(data, self.source, cells_of, math.prod(self.shape))
         return found.reshape(self.shape)
-
-
-@dataclass(frozen=True, slots=True)
-class NormedGridHistogram(GridHistogram):
-    """A grid histogram in which units count by their L2 norm.
-
-    Statistic: that of `NormedHistogram` over the cells of a `GridHistogram`. Rows in no cell do not
-    count for the norm either, and w is at most ⌊GRID / C⌋.
-
-    Sensitivity: that of `NormedHistogram`, as a smaller w adds less.
-    """
-
-    clip: int = 1  # C: a unit of a smaller norm adds its rows divided by C
-    kind = "normed grid histogram"
-
-    def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
-        return _claim(spec, *self.shape)
-
-    def evaluate(self, data: PrivateDatabase) -> Integers:
-        values = data._points(self.source, self.attribute)
-
-        def cells_of(rows: Ints) -> Ints:
-            return self._cells(values[rows])
-
-        return _counts(data, self.source, cells_of, self.shape[0], self.clip)
 
 
 def _claim(spec: DatabaseSpec, size: int) -> Sensitivity:
@@ -296,7 +284,7 @@ def _counts(
     cells_of: Callable[[Ints], Ints],
     size: int,
     clip: int = 1,
-) -> Integers:
+) -> Ints:
     """The statistic in grid units, shape (size,), counted by blocks of whole units.
 
     ``cells_of`` gives the cell of each of these rows, which follows from its own unit alone; −1 for
@@ -313,7 +301,7 @@ def _counts(
     return found
 
 
-def _add(found: Integers, unit: Ints, index: Ints, clip: int) -> None:
+def _add(found: Ints, unit: Ints, index: Ints, clip: int) -> None:
     """Add the contributions of some units, given the unit (from 0 on) and the cell of every row."""
     size, number = found.size, int(unit.max()) + 1
     pair = unit * size + index

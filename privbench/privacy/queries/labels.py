@@ -35,7 +35,7 @@ from privbench.privacy.events import Accounting
 from privbench.privacy.queries.axes import OverAxes
 from privbench.privacy.queries.claims import up
 from privbench.privacy.queries.histogram import root_down
-from privbench.privacy.query import GRID, Integers, RawQuery, Sensitivity
+from privbench.privacy.query import GRID, RawQuery, Sensitivity
 from privbench.privacy.recoding import NEG_INF, POS_INF
 from privbench.privacy.spec import DatabaseSpec
 from privbench.privacy.units import RowIndex, Units, index_type, row_weights, single
@@ -88,7 +88,7 @@ class _Weighted(RawQuery):
 
     def _counts(
         self, data: PrivateDatabase, cells: RowIndex, size: int, norm: Norm, most: int
-    ) -> Integers:
+    ) -> Ints:
         """The count X of every cell, shape (size,), from each row's cell; the last one is NULL."""
         if single(data.spec, self.source):
             first = data._units.first(self.source, 1)
@@ -101,7 +101,7 @@ class _Weighted(RawQuery):
 
     def _add(
         self,
-        found: Integers,
+        found: Ints,
         units: Units,
         rows: Ints,
         cells: RowIndex,
@@ -120,7 +120,7 @@ class _Weighted(RawQuery):
 
     def _tally(
         self,
-        found: Integers,
+        found: Ints,
         pair: Ints,
         ranks: RowIndex,
         large: Mask,
@@ -189,7 +189,7 @@ def _first_cells(
     return chosen
 
 
-def _weights(unit: Ints, rows: Integers, norm: Norm, clip: int) -> Integers:
+def _weights(unit: Ints, rows: Ints, norm: Norm, clip: int) -> Ints:
     """The weight w of every pair, from its unit and its h: its number of rows, or 1 for a vote."""
     if norm == "l1":
         sums = np.bincount(unit, rows).astype(np.int64)
@@ -265,7 +265,7 @@ class LabelCounts(_Weighted):
         """Refused: part of its cells are private. Use `evaluate_labels`."""
         raise PrivbenchError("label counts have private cells; release them by a threshold.")
 
-    def evaluate_labels(self, data: PrivateDatabase) -> tuple[Integers, dict[str, int]]:
+    def evaluate_labels(self, data: PrivateDatabase) -> tuple[Ints, dict[str, int]]:
         """The public cells, and the map from every other value; see the class's docstring."""
         cells, words = self._held(data)
         counts = self._counts(data, cells, len(words) + 1, self.norm, self.most)
@@ -278,7 +278,7 @@ class LabelCounts(_Weighted):
         return shown, _beyond_one_unit(words, counts[:-1])
 
 
-def _beyond_one_unit(words: pa.Array, counts: Integers) -> dict[str, int]:
+def _beyond_one_unit(words: pa.Array, counts: Ints) -> dict[str, int]:
     """The map from value to max(X − GRID, 0), without the values for which that is 0."""
     others = np.maximum(counts - GRID, 0)
     left = np.flatnonzero(others)
@@ -318,7 +318,7 @@ class RankedCounts(_Weighted):
             return Sensitivity(2 * GRID, up(math.sqrt(2) * GRID), GRID)
         return Sensitivity(GRID, float(GRID), GRID)
 
-    def evaluate(self, data: PrivateDatabase) -> Integers:
+    def evaluate(self, data: PrivateDatabase) -> Ints:
         cells, words = self._held(data)
         counts = self._counts(data, cells, len(words) + 1, "l1", VALUES)
         falling = np.append(0, np.cumsum(np.sort(counts[:-1])[::-1]))
@@ -361,7 +361,7 @@ class PresencePairs(OverAxes):
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
         return _of_norm(self.norm, self.shape[0], spec)
 
-    def evaluate(self, data: PrivateDatabase) -> Integers:
+    def evaluate(self, data: PrivateDatabase) -> Ints:
         own = data.spec.tables[self.source].own
         if own is None:
             return np.zeros(self.shape, np.int64)

@@ -16,7 +16,7 @@ from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries.axes import Axis, AxisLike, Whole, axis
 from privbench.privacy.queries.claims import doubled, up
 from privbench.privacy.queries.counting import add, cells, joint
-from privbench.privacy.query import GRID, Integers, PublicArray, Query, Sensitivity
+from privbench.privacy.query import GRID, PublicArray, Query, Sensitivity
 from privbench.privacy.spec import DatabaseSpec, KeySpec
 from privbench.privacy.units import RowIndex, bound, contribution, row_weights, single, tally
 
@@ -185,7 +185,7 @@ class FanIn(OfReference):
         moved = Sensitivity(edges * step.l1, edges * step.l2, edges * step.linf)
         return of_both_ends(spec, self.key, own, moved)
 
-    def evaluate(self, data: PrivateDatabase) -> Integers:
+    def evaluate(self, data: PrivateDatabase) -> Ints:
         whole, part = levels(self.scale(data.spec), self.buckets)
         counts = np.minimum(self._edges(data), whole.size - 1)
         weights = data._units.weights(self.key.parent)
@@ -316,7 +316,7 @@ class TargetHistogram(OfReference):
         )
         return of_both_ends(spec, self.key, self.cap * GRID, moved)
 
-    def evaluate(self, data: PrivateDatabase) -> Integers:
+    def evaluate(self, data: PrivateDatabase) -> Ints:
         kept, weights = self._kept(data)
         edges = data._parents(self.key)[kept]
         ends = [axis.codes(data, self.key.table)[kept] for axis in self.source]
@@ -389,7 +389,7 @@ class TargetScores(OfReference):
         moved = [2 * pair.sensitivity(spec).l1 for pair in self.pairs]
         return Sensitivity(sum(moved), up(math.hypot(*moved)), max(moved))
 
-    def evaluate(self, data: PrivateDatabase) -> Integers:
+    def evaluate(self, data: PrivateDatabase) -> Ints:
         found = []
         for pair, shares in zip(self.pairs, self.shares, strict=True):
             # Computed with Python's integers, since the products do not fit 64 bits.
@@ -415,7 +415,7 @@ def _moved_l2(cap: int, edges: int) -> float:
 
 
 def capped(
-    total: Integers, cell: RowIndex, unit: RowIndex, weights: NDArray[np.int32], most: int
+    total: Ints, cell: RowIndex, unit: RowIndex, weights: NDArray[np.int32], most: int
 ) -> None:
     """Add weights to cells; those of a target unit are scaled down to a sum of at most ``most``.
 

@@ -14,21 +14,19 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from privbench.arrays import Ints
 from privbench.errors import SchemaError
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries.axes import Axis, AxisLike, OverAxes, axis
 from privbench.privacy.queries.claims import Moved, RowQuery
 from privbench.privacy.queries.counting import Marginals, RowSubset, cells, marginals
-from privbench.privacy.query import GRID, Integers, PublicArray
+from privbench.privacy.query import GRID, PublicArray
 from privbench.privacy.spec import DatabaseSpec
 
 #: Largest sum of the entries of a prediction, in grid units.
 _LARGEST = 2.0**61
 #: Most cells, over all pair tables, that are counted in one pass over the rows.
 PASS = 2**24
-
-#: Positions of two axes.
-AxisPair = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +45,7 @@ class PairScores(OverAxes, RowQuery):
     numbers. Source: P18.
     """
 
-    pairs: tuple[AxisPair, ...]  # candidates, as positions in ``axes``
+    pairs: tuple[tuple[int, int], ...]  # candidates, as positions in ``axes``
     predictions: tuple[PublicArray, ...]  # Pᵢⱼ in grid units, shape (size i, size j)
     penalties: PublicArray  # penalty of every candidate, in half grid units of score
     region: RowSubset | None = None
@@ -77,7 +75,7 @@ class PairScores(OverAxes, RowQuery):
         spec: DatabaseSpec,
         table: str,
         axes: Sequence[AxisLike],
-        pairs: Sequence[AxisPair],
+        pairs: Sequence[tuple[int, int]],
         predictions: Sequence[ArrayLike],
         region: RowSubset | None = None,
         penalties: ArrayLike = 0.0,
@@ -101,11 +99,11 @@ class PairScores(OverAxes, RowQuery):
         (count,) = self.shape
         return [(self.region, count, count)]
 
-    def evaluate(self, data: PrivateDatabase) -> Integers:
+    def evaluate(self, data: PrivateDatabase) -> Ints:
         scores = self._kept(data) - self.penalties.values
         return scores if self.among is None else scores[self.among.values]
 
-    def _kept(self, data: PrivateDatabase) -> Integers:
+    def _kept(self, data: PrivateDatabase) -> Ints:
         """Distances of all pairs, cached if a later query may need other pairs among them."""
         if self.among is None or self.region is not None:
             return self._distances(data)
@@ -114,13 +112,13 @@ class PairScores(OverAxes, RowQuery):
         (found,) = data._cache.get(key, lambda: (self._distances(data),))
         return found
 
-    def _distances(self, data: PrivateDatabase) -> Integers:
+    def _distances(self, data: PrivateDatabase) -> Ints:
         tables = pair_tables(data, self.source, self.axes, self.region, self.pairs)
         compared = zip(tables, self.predictions, strict=True)
         found = [self._distance(table - predicted.values) for table, predicted in compared]
         return np.array(found, dtype=np.int64)
 
-    def _distance(self, difference: Integers) -> int:
+    def _distance(self, difference: Ints) -> int:
         return int(np.abs(difference).sum())
 
 
@@ -149,7 +147,7 @@ class DependenceScores(PairScores):
         (count,) = self.shape
         return [(self.region, 2 * count, 4 * count)]
 
-    def _distance(self, difference: Integers) -> int:
+    def _distance(self, difference: Ints) -> int:
         margins = (int(np.abs(difference.sum(axis=axis)).sum()) for axis in (0, 1))
         return int(np.abs(difference).sum()) - max(margins)
 
@@ -159,8 +157,8 @@ def pair_tables(
     table: str,
     axes: Sequence[Axis],
     region: RowSubset | None,
-    pairs: Sequence[AxisPair],
-) -> Iterator[Integers]:
+    pairs: Sequence[tuple[int, int]],
+) -> Iterator[Ints]:
     """The weighted pair histograms of a region, in the order of ``pairs``.
 
     Tables of all rows are cached. The tables of a pass that are not in the cache yet are counted
@@ -182,8 +180,10 @@ def pair_tables(
             yield counts
 
 
-def _passes(axes: Sequence[Axis], pairs: Sequence[AxisPair]) -> Iterator[list[AxisPair]]:
-    chosen: list[AxisPair] = []
+def _passes(
+    axes: Sequence[Axis], pairs: Sequence[tuple[int, int]]
+) -> Iterator[list[tuple[int, int]]]:
+    chosen: list[tuple[int, int]] = []
     held = 0
     for i, j in pairs:
         size = axes[i].size * axes[j].size

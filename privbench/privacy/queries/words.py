@@ -22,7 +22,7 @@ from privbench.errors import SchemaError
 from privbench.privacy.data import Labels, PrivateDatabase, Words
 from privbench.privacy.queries import labels
 from privbench.privacy.queries.labels import LabelCounts, Norm, _Weighted
-from privbench.privacy.query import Integers, PublicArray, Sensitivity
+from privbench.privacy.query import PublicArray, Sensitivity
 from privbench.privacy.spec import DatabaseSpec
 
 #: Most words of one unit that have a vote.
@@ -96,7 +96,7 @@ class WordVotes(LabelCounts):
     def _most(self, spec: DatabaseSpec) -> int:
         return self.most
 
-    def evaluate_labels(self, data: PrivateDatabase) -> tuple[Integers, dict[str, int]]:
+    def evaluate_labels(self, data: PrivateDatabase) -> tuple[Ints, dict[str, int]]:
         """The public cell, and the map from every word; see the class's docstring."""
         held, counted = _held(data, self)
         units, words = data._units, held._words._labels
@@ -151,7 +151,7 @@ class WordPresence(_Weighted):
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
         return labels._of_norm(self.norm, self.shape[0], spec)
 
-    def evaluate(self, data: PrivateDatabase) -> Integers:
+    def evaluate(self, data: PrivateDatabase) -> Ints:
         held, counted = _held(data, self)
         known, (size,) = _places(held._words, self.words), self.shape
         units, found = data._units, np.zeros(self.shape, np.int64)
