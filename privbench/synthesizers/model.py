@@ -52,7 +52,7 @@ class DatabaseModel:
         tables, references = [], []
         for index, (name, law) in enumerate(self.laws.items()):
             model, parts = law.model.to_state()
-            parts |= {f"sets/{one[0]}": one[2] for one in law.sets}
+            parts |= {f"sets/{column}": one[1] for column, one in law.sets.items()}
             store(arrays, parts, "table", index)
             state = {
                 "name": name,
@@ -61,7 +61,7 @@ class DatabaseModel:
                 "lost": law.lost,
                 "follows": law.follows,
                 "serial": law.serial,
-                "sets": [one[:2] for one in law.sets],
+                "sets": [(column, one[0]) for column, one in law.sets.items()],
                 "columns": list(law.columns),
                 "cells": list(law.columns.values()),
                 "keys": [
@@ -142,7 +142,7 @@ def _law(
     model = TableModel.from_state(state, load(arrays, "table", index), len(names), attributes)
     follows, serial = bool(state.get("follows")), int(state.get("serial", 0))
     parts = load(arrays, "table", index)
-    sets = tuple((name, float(x), parts[f"sets/{name}"]) for name, x in state.get("sets", ()))
+    sets = {name: (float(x), parts[f"sets/{name}"]) for name, x in state.get("sets", ())}
     return TableLaw(rows, free, columns, tuple(keys), model, lost, follows, serial, sets)
 
 
@@ -163,7 +163,7 @@ def _check(
             _require(parent.columns.get(degree_name(law.own)) == buckets.size, name)
         above[name] = context
         law.model.check([*law.columns.values(), *context])
-        for column, _, sets in law.sets:
+        for column, (_, sets) in law.sets.items():
             fits = sets.ndim == 2 and sets.shape[0] == sets.shape[1] <= law.columns.get(column, 0)
             _require(fits and sets.dtype == float, name)
         _require(sum(key.role == "own" for key in law.keys) <= 1, name)

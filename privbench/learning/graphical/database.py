@@ -307,19 +307,19 @@ class DatabaseFit:
                 (found[order.name],) = measured(self.session, [question for _, question in asked])
         return follows(*found[FOLLOWS]), direction(*found[SERIAL])
 
-    def _sets(self, table: str) -> tuple[SetLaw, ...]:
+    def _sets(self, table: str) -> dict[str, SetLaw]:
         """The laws of sets of columns."""
-        found, own, sizes = list[SetLaw](), self.spec.tables[table].own, self.people.sizes[table]
+        own, sizes, found = self.spec.tables[table].own, self.people.sizes[table], {}
         weight = self.sizes[own.parent if own else table].weight
         power = {"gaussian": -0.5, "laplace": -1.0}[self.law]
         for column, question in set_questions(self.budget, table):
             labels, cells = column.domain.values, self.people.codes[table][column.name]
-            law, upper = presences(counted(cells, labels, sizes)[1], power), np.triu_indices(labels)
+            law, upper = presences(counted(cells, labels, sizes), power), np.triu_indices(labels)
             ((noisy, sd),) = measured(self.session, [question])
             expected = law[upper] * weight / max(len(sizes), 1)
             law[upper] = law.T[upper] = shrink(noisy, sd, expected, self.law) / weight
-            found.append((column.name, power, law))
-        return tuple(found)
+            found[column.name] = power, law
+        return found
 
     def _unchanged(self, table: str, context: Mapping[int, Codes]) -> TableModel | None:
         """The earlier model of a table, unless there is none or a test says that it is out of date.

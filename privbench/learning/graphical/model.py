@@ -57,7 +57,7 @@ class TableLaw:
     # Whether rows come after their owners, and how keys follow dates, as was released (`times`).
     follows: bool = False
     serial: int = 0
-    sets: tuple[SetLaw, ...] = ()
+    sets: Mapping[str, SetLaw] = field(default_factory=dict)
 
     @property
     def own(self) -> KeySpec | None:
@@ -259,7 +259,7 @@ def populate(
     for name, law in laws.items():
         people.start(name, law.rows, law.free, law.lost)
         rows = people.rows(name)
-        sets = law.sets if rows <= 16 * CHUNK_ROWS else ()
+        sets = law.sets if rows <= 16 * CHUNK_ROWS else {}
         alone = name not in parents and all(key.role == "own" for key in law.keys)
         single = law.own is None and name not in owners
         if clone and single and herding.is_affordable(law.model, rows):
@@ -267,7 +267,7 @@ def populate(
             drawn = herding.sample(law.model, cells, rows, numbers)
             people.codes[name] = {column: drawn[at] for at, column in enumerate(law.columns)}
         elif clone and alone and rows > CHUNK_ROWS and not sets:
-            people.codes[name] = Parts(law.columns, rows, _drawing(people, name, law, width))
+            people.codes[name] = Parts(law.columns, rows, _drawing(people, name, law, width, {}))
         else:
             people.codes[name] = _drawing(people, name, law, width, sets)(slice(0, rows))
     return people
@@ -278,14 +278,14 @@ def _drawing(
     table: str,
     law: TableLaw,
     width: Mapping[str, Sequence[int]],
-    sets: Sequence[SetLaw] = (),
+    sets: Mapping[str, SetLaw],
 ) -> Callable[[slice], dict[str, Codes]]:
     """A function that draws some rows of a started table, given its owners as they are now."""
     used = {place for factor in law.model.factors for place in factor.parents}
     now = replace(people, codes=dict(people.codes), owners=dict(people.owners), units={})
     owners, count = now.owners[table], len(now.sizes[table])
     places = {name: place for place, name in enumerate(law.columns)}
-    totals = {places[name]: (name, power, count * mean) for name, power, mean in sets}
+    totals = {places[name]: (power, count * mean) for name, (power, mean) in sets.items()}
 
     def draw(some: slice) -> dict[str, Codes]:
         number = some.start // CHUNK_ROWS
