@@ -12,6 +12,7 @@ import os
 import shlex
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 
 import click
 import psycopg
@@ -46,6 +47,14 @@ gc.set_threshold(50_000, 20, 50)
 
 def pytest_collection_finish() -> None:
     gc.freeze()
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Modules without an example are not searched for one, which loads whatever they may need."""
+    module = collection_path.suffix == ".py" and not {"tests", "conftest.py"} & {
+        *collection_path.parts
+    }
+    return True if module and ">>>" not in collection_path.read_text(encoding="utf-8") else None
 
 
 @pytest.fixture(autouse=True)
