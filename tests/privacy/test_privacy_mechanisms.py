@@ -145,7 +145,8 @@ def test_selection_has_the_claimed_law(accounting, law, source):
         counts = np.bincount(picks, minlength=scores.size)
         return float(scipy.stats.chisquare(counts, expected * len(picks)).pvalue)
 
-    assert p_value(3.0, 20_000) > ALARM
+    # A scale that is wrong by 15 % shows in 99.9 % of runs, by a tenth in 80 %.
+    assert p_value(3.0, 12_000) > ALARM
     assert p_value(1.5, 2_000) < ALARM
 
 
