@@ -7,8 +7,6 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from testcontainers.core.network import Network
-from testcontainers.postgres import PostgresContainer
 
 ROOT = Path(__file__).parents[1]
 TAG = "privbench:test"
@@ -33,6 +31,9 @@ def engine():
 @pytest.fixture(scope="module")
 def servers(engine):
     """A network with an empty `source` and an empty `clone`; the clone's container."""
+    from testcontainers.core.network import Network
+    from testcontainers.postgres import PostgresContainer
+
     with Network() as network:
         source = PostgresContainer("postgres:17").with_network(network)
         clone = PostgresContainer("postgres:17").with_network(network)

@@ -16,7 +16,6 @@ from typing import Any
 import kubernetes_validate
 import pytest
 import yaml
-from check_jsonschema import main as check_jsonschema
 from click.testing import CliRunner
 from cronsim import CronSim
 
@@ -121,6 +120,8 @@ def test_schedules_are_those_of_a_day_or_a_week(job):
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_files_keep_the_schema_of_their_kind(kind, path):
+    from check_jsonschema import main as check_jsonschema
+
     result = CliRunner().invoke(check_jsonschema, ["--builtin-schema", f"vendor.{kind}", str(path)])
     assert result.exit_code == 0, result.output
 

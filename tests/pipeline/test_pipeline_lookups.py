@@ -103,10 +103,10 @@ def neighbours(make_database):
 
 def moved(source, neighbours):
     """Columns of rows that stay that are another after a row of a look-up has gone."""
-    found = set()
+    found, whole = set(), read(source)
     for (table, key), dsn in neighbours.items():
         gone = np.flatnonzero(np.array(market.ask(source, f"SELECT {key} FROM {table}"))[:, 0])
-        left = remove_unit(read(source), f"public.{table}", int(gone[0]))
+        left = remove_unit(whole, f"public.{table}", int(gone[0]))
         after = read(dsn)
         for name, before in left._tables.items():
             then = told(after._tables[name])

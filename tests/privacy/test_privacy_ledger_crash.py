@@ -107,10 +107,11 @@ def crash(path, step: int, how: str) -> Crash:
 
 
 def crashes(tmp_path, how):
-    """Every crash of one kind, until a run outlives its step."""
+    """Every crash of one kind, or of two by turns, until a run outlives its step."""
+    kinds = how.split(" or ")
     for step in range(1, 100):
         path = tmp_path / f"{how}-{step}"
-        outcome = crash(path, step, how)
+        outcome = crash(path, step, kinds[step % len(kinds)])
         if outcome.finished:
             return
         yield path, outcome
@@ -128,7 +129,14 @@ def tmp_path(tmp_path):
         yield Path(folder)
 
 
-@pytest.mark.parametrize("how", ["before", "torn", "after"])
+@pytest.mark.parametrize(
+    "how",
+    [
+        "before or torn",
+        "after",
+        *(pytest.param(how, marks=pytest.mark.slow) for how in ("before", "torn")),
+    ],
+)
 def test_the_ledger_is_consistent_after_a_kill_at_any_step(tmp_path, how):
     steps = 0
     for path, outcome in crashes(tmp_path, how):

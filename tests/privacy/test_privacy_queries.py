@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 from small_databases import (
     ADD,
     BINS,
@@ -431,7 +431,7 @@ def test_which_of_a_units_values_count_is_random() -> None:
     _, counts = q.LabelCounts("posts", "l", most=1).evaluate_labels(rows)
     units = [count // GRID for count in counts.values()]
     assert sum(units) == 6000 - 3
-    assert stats.chisquare(units).pvalue > 1e-9
+    assert scipy.stats.chisquare(units).pvalue > 1e-9
     with pytest.raises(PrivbenchError, match="threshold"):
         q.LabelCounts("posts", "l").evaluate(rows)
 
@@ -670,4 +670,4 @@ def test_truncated_rows_are_a_uniform_choice() -> None:
     database = two_tables(owners, [np.tile(np.arange(4), 5000).tolist()], [4], bound="truncation")
     counts = q.Histogram.of(database.spec, "posts", ("a0",)).evaluate(database) // GRID
     assert counts.sum() == 5000
-    assert stats.chisquare(counts).pvalue > 1e-9
+    assert scipy.stats.chisquare(counts).pvalue > 1e-9

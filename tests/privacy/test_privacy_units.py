@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from scipy import stats
 from small_databases import ADD, ROW, fill, specs, two_tables
 from stability import all_units, remove_unit
 
@@ -179,7 +179,7 @@ def test_ranks_are_uniform_and_differ_between_databases() -> None:
     seen = {order: 0 for order in itertools.permutations(range(3))}
     for order in ranks.tolist():
         seen[tuple(order)] += 1
-    assert stats.chisquare(list(seen.values())).pvalue > 1e-9
+    assert scipy.stats.chisquare(list(seen.values())).pvalue > 1e-9
     # Ranks differ between databases.
     owners = [0] * 200
     first, second = two_tables(owners), two_tables(owners)

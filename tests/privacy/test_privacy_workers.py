@@ -5,6 +5,8 @@ import os
 import signal
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -21,8 +23,7 @@ from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries import Histogram, Refers
 from privbench.privacy.workers import TRUST_NETWORK, Held, Workers, WorkersCounter, guarded
 
-dask = pytest.importorskip("dask")
-distributed = pytest.importorskip("distributed")
+pytestmark = pytest.mark.skipif(not find_spec("distributed"), reason="Dask is not installed")
 
 SECRET = "the-secret-of-row-17"
 
@@ -30,14 +31,20 @@ SECRET = "the-secret-of-row-17"
 NO_DISK = {"distributed.worker.memory.target": False, "distributed.worker.memory.spill": False}
 
 
+@contextmanager
+def local_cluster(settings: dict[str, Any], **given: Any) -> Iterator[Any]:
+    """A scheduler and workers of this machine, with these settings of Dask."""
+    import dask
+    import distributed
+
+    given = {"dashboard_address": None, **given}
+    with dask.config.set(settings), distributed.LocalCluster(**given) as made:
+        yield made
+
+
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
-    with (
-        dask.config.set(NO_DISK),
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
-        ) as made,
-    ):
+    with local_cluster(NO_DISK, n_workers=2, threads_per_worker=1, processes=True) as made:
         yield made
 
 
@@ -98,12 +105,11 @@ def test_columns_that_are_made_for_one_count_are_not_kept(workers: Workers) -> N
 def test_workers_that_would_write_rows_to_disk_are_refused() -> None:
     """Dask's files are open to every account of the machine."""
     with (
-        dask.config.set({name: 0.7 for name in NO_DISK}),
-        distributed.LocalCluster(
+        local_cluster(
+            {name: 0.7 for name in NO_DISK},
             n_workers=1,
             processes=False,
             memory_limit="1GB",
-            dashboard_address=":0",
             protocol="tcp",
         ) as made,
         pytest.raises(ConfigError, match="disk"),
@@ -147,7 +153,7 @@ def unreached(monkeypatch: Any) -> None:
     def connected(*given: Any, **named: Any) -> None:
         raise Unreached(given)
 
-    monkeypatch.setattr(distributed, "Client", connected)
+    monkeypatch.setattr("distributed.Client", connected)
 
 
 #: Addresses that other machines reach, or may.
@@ -223,12 +229,9 @@ def test_commands_refuse_an_open_address_first(tmp_path, words):
 
 def test_an_open_scheduler_or_worker_behind_a_closed_address_is_refused() -> None:
     """A tunnel leads to this machine's loopback interface, and to a scheduler elsewhere."""
-    with (
-        dask.config.set(NO_DISK),
-        distributed.LocalCluster(
-            n_workers=1, processes=False, protocol="tcp", host="0.0.0.0", dashboard_address=None
-        ) as made,
-    ):
+    with local_cluster(
+        NO_DISK, n_workers=1, processes=False, protocol="tcp", host="0.0.0.0"
+    ) as made:
         port = made.scheduler_address.rpartition(":")[2]
         if "127.0.0.1" in made.scheduler_address:
             pytest.skip("this machine has no other address")

@@ -5,7 +5,6 @@ import re
 
 import numpy as np
 import pytest
-from check_jsonschema import main as check_jsonschema
 from click.testing import CliRunner
 from junitparser import JUnitXml
 from market import fail, succeed
@@ -182,6 +181,8 @@ def test_the_schema_of_the_document_is_published(document, folder, tmp_path):
     assert not any(part["additionalProperties"] for part in schema["$defs"].values())
     (tmp_path / "schema.json").write_text(result.stdout)
     files = [str(tmp_path / "schema.json"), str(folder / "clone" / "comparison.json")]
+    from check_jsonschema import main as check_jsonschema
+
     checked = CliRunner().invoke(check_jsonschema, ["--schemafile", *files])
     assert checked.exit_code == 0, checked.output
 

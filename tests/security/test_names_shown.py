@@ -27,20 +27,21 @@ from privbench.errors import SchemaError
 
 FORGED = ("Nothing needs your sign-off.", "All columns PROTECTED: ok")
 LINES = f"nl\n\n{FORGED[0]}\n{FORGED[1]}"
-#: Names of tables, each of them an attack.
+#: Signs that show nothing or change what is around them, up to the length of a name.
+BIDI, ZERO = "bidi\u202e\u2066\u200f\u061cko", "zero\u200b\u200d\ufeff\u2060\u00ad\u034f\u3164"
+MORE = "\u2800\ufe0f\U000e0041x sep\u2028\u2029\x85\x0b\x0cx"
+MARKUP, PADDED = "<script>alert(1)</script>|`x`![a](b)", f"pad{' ' * 50}ok: all"
+#: Names of tables, each of them some attacks.
 TABLES = (
     LINES,
-    "esc\x1b[2J\x1b]0;owned\x07\r\x7f\x9b31m",
-    "bidi\u202e\u2066\u200f\u061cko",
-    "zero\u200b\u200d\ufeff\u2060\u00ad\u034f\u3164\u2800\ufe0f\U000e0041x",
-    "sep\u2028\u2029\x85\x0b\x0cx",
-    "[bold red]alarm[/bold red]",
-    "<script>alert(1)</script>|`x`![a](b)",
-    f"pad{' ' * 50}ok: all",
+    "esc\x1b[2J\x1b]0;owned\x07\r\x7f\x9b31m" + BIDI,
+    ZERO + MORE,
+    f"[bold red]alarm[/bold red]{MARKUP}"[:63],
+    PADDED,
 )
 QUICK = ("--synthesizer", "independent")
 #: Names that print as they are.
-REAL = ("Größe der Straße", "大きさ", "حجم", "גודל", "emoji 😀👍🏽", "naïve café", "ไทย")
+REAL = ("Größe 大きさ حجم גודל 😀👍🏽", "naïve café ไทย")
 
 
 def hidden(text):

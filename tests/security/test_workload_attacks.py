@@ -12,6 +12,7 @@ import tempfile
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from bounded import bounded
 from sql_files import cases, sql_of
 
 from privbench.errors import ModelError, UsageError
+from privbench.postgres.embedded import Server
 from privbench.postgres.introspect import introspect
 from privbench.postgres.reading import reading
 from privbench.publish.judging import judge_workload
@@ -46,6 +48,11 @@ class Attack:
     needs: str = "SELECT 1"  # a query that fails where the attack cannot be
     writes: bool = True
 
+    @property
+    def alone(self) -> bool:
+        """Whether it needs a database of its own."""
+        return bool(self.made or self.extension) or self.needs != Attack.needs
+
 
 def read_attacks(name: str) -> dict[str, Attack]:
     """The attacks of a file, by what they are called."""
@@ -59,8 +66,6 @@ def read_attacks(name: str) -> dict[str, Attack]:
     return found
 
 
-#: ``source(attack)`` as of the fixture.
-Source = Callable[[Attack], tuple[str, Path]]
 #: Functions that the query names, and what stands for its operators and words; what stops the
 #: latter: `judge` asks for all that a clause may stand for, and `Database` for what the planner and
 #: functions written in SQL put in the place of what is written.
@@ -76,23 +81,33 @@ def open_folder():
 
 
 @pytest.fixture(scope="module")
-def shared(each_server, make_database_on, open_folder):
-    """A database for all attacks that need nothing made for them: each is a SELECT."""
+def shared(make_database_on, open_folder):
+    """``shared(server)``: a database for all attacks that need nothing made for them."""
     setup = SETUP.replace("{file}", str(open_folder / "written"))
-    return make_database_on(each_server, statements=setup)
+    made = {}
+
+    def of(server: Server) -> str:
+        if server.name not in made:
+            made[server.name] = make_database_on(server, keep=True, statements=setup)
+        return made[server.name]
+
+    return of
 
 
 @pytest.fixture
-def source(each_server, make_database_on, open_folder, shared):
-    """``source(attack)``: a database that the attack is possible in, and the file it would make."""
+def source_on(make_database_on, open_folder, shared):
+    """``source_on(server, attack)``: a database the attack is possible in, and the file it makes.
 
-    def made(attack: Attack) -> tuple[str, Path]:
-        if not (attack.made or attack.extension) and attack.needs == Attack.needs:
+    Attacks that need nothing made for them share one: each is a SELECT.
+    """
+
+    def made(server: Server, attack: Attack) -> tuple[str, Path]:
+        if not attack.alone:
             file = open_folder / "written"
             file.unlink(missing_ok=True)
-            return shared, file
+            return shared(server), file
         # Autovacuum may compute an index at any time: each database writes a file of its own.
-        dsn, role = make_database_on(each_server), f"role_{uuid.uuid4().hex[:12]}"
+        dsn, role = make_database_on(server), f"role_{uuid.uuid4().hex[:12]}"
         file = open_folder / role
         with psycopg.connect(dsn, autocommit=True) as connection:
             if attack.extension:
@@ -103,7 +118,7 @@ def source(each_server, make_database_on, open_folder, shared):
             try:
                 connection.execute(attack.needs.encode())
             except psycopg.Error:
-                pytest.skip(f"{each_server.name} has no such clause")
+                pytest.skip(f"{server.name} has no such clause")
             connection.execute(SETUP.replace("{file}", str(file)).encode())
             connection.execute(attack.made.replace("{role}", role).encode())
         file.unlink(missing_ok=True)
@@ -112,24 +127,79 @@ def source(each_server, make_database_on, open_folder, shared):
     return made
 
 
+@pytest.fixture
+def source(each_server, source_on):
+    """``source(attack)``: the same on each server."""
+    return partial(source_on, each_server)
+
+
 def _run(dsn: str, query: str, **options: Any) -> str:
     workload = Workload("theirs", (WorkloadQuery("q1", "SELECT 1"), WorkloadQuery("q2", query)))
     found = replay(workload, {"source": dsn}, repeats=1, warmup=0, **options)
     return found.results[1].answers["source"].status
 
 
-@pytest.mark.parametrize("name", ATTACKS)
-def test_replay_of_an_attack_is_refused_without_trust(source, name, each_server, server):
+#: Attacks that need nothing made for them.
+SHARED = [name for name, attack in ATTACKS.items() if not attack.alone]
+
+
+def test_replay_of_attacks_is_refused_without_trust(source, each_server, server):
+    """Each is refused beside others, and does its work where it is trusted, or it is none."""
+    dsn, file = source(Attack(""))
+    queries = (WorkloadQuery(name, ATTACKS[name].query) for name in SHARED)
+    workload = Workload("theirs", (WorkloadQuery("harmless", "SELECT 1"), *queries))
+    found = replay(workload, {"source": dsn}, repeats=1, warmup=0, trust=Trust(skip=True))
+    reasons = {item.id: item.reason for item in found.refused}
+    assert [*reasons] == SHARED
+    assert [name for name in SHARED if ATTACKS[name].refused not in reasons[name]] == []
+    assert not file.exists()
+    if each_server is not server:
+        return
+    wrote = []
+
+    def tell(step: str, done: int, total: int) -> None:
+        wrote.append(file.exists())
+        file.unlink(missing_ok=True)
+
+    trust = Trust(workload=True)
+    found = replay(workload, {"source": dsn}, repeats=1, warmup=0, trust=trust, tell=tell)
+    for result, written in zip(found.results[1:], wrote[1:], strict=True):
+        status = result.answers["source"].status
+        assert written if ATTACKS[result.id].writes else status == "ok", result.id
+
+
+def _refused(server: Server, name: str, source_on: Callable, *, trusted: bool) -> None:
     attack = ATTACKS[name]
-    dsn, file = source(attack)
+    dsn, file = source_on(server, attack)
     with pytest.raises(UsageError, match=r"query q\d of workload theirs") as refusal:
         _run(dsn, attack.query)
     assert attack.refused in refusal.value.message
     assert not file.exists()
-    if each_server is server or attack.needs != Attack.needs:
+    if trusted:
         status = _run(dsn, attack.query, trust_workload=True)
         # Or it is no attack at all.
         assert file.exists() if attack.writes else status == "ok"
+
+
+ALONE = [name for name in ATTACKS if name not in SHARED]
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_replay_of_an_attack_is_refused_without_trust(server, source_on, name):
+    _refused(server, name, source_on, trusted=True)
+
+
+@pytest.mark.parametrize(
+    "name",
+    market.some_slow(
+        [(name,) for name in ALONE],
+        [(name,) for name in ALONE if ATTACKS[name].needs != Attack.needs],
+    ),
+)
+def test_replay_of_an_attack_is_refused_by_each_server(each_server, server, source_on, name):
+    if each_server is server:
+        pytest.skip("the test before has it")
+    _refused(each_server, name, source_on, trusted=ATTACKS[name].needs != Attack.needs)
 
 
 def test_clauses_are_left_out_in_time_that_grows_with_the_text():
@@ -206,31 +276,20 @@ def test_of_an_ordinary_workload_only_what_does_more_than_read_is_refused(source
     assert not file.exists()
 
 
-@pytest.mark.parametrize(
-    ("made", "query"),
-    [
-        (
-            "CREATE OPERATOR public.!+ (RIGHTARG = regclass, FUNCTION = pg_catalog.nextval)",
-            "SELECT !+ 's'::regclass",
-        ),
-        (
-            "CREATE AGGREGATE public.advance(oid) (SFUNC = pg_catalog.oidlarger, STYPE = oid,"
-            " FINALFUNC = pg_catalog.nextval)",
-            "SELECT advance('s'::regclass)",
-        ),
-        (
-            "CREATE FUNCTION public.advance() RETURNS bigint LANGUAGE sql"
-            " AS $$ SELECT nextval('s') $$",
-            "SELECT advance()",
-        ),
-    ],
-)
-def test_no_sequence_is_advanced_under_another_name(source, made, query):
+def test_no_sequence_is_advanced_under_another_name(source):
     """Attack: nextval may be called for a model's own sequences. A READ ONLY run refuses it too."""
-    dsn, _ = source(Attack("", made=f"CREATE SEQUENCE public.s; {made}"))
-    with pytest.raises(UsageError, match=r"public\..*nextval"):
-        _run(dsn, query)
-    assert _run(dsn, query, trust_workload=True) == "error"
+    made = (
+        "CREATE SEQUENCE public.s;"
+        "CREATE OPERATOR public.!+ (RIGHTARG = regclass, FUNCTION = pg_catalog.nextval);"
+        "CREATE AGGREGATE public.final(oid) (SFUNC = pg_catalog.oidlarger, STYPE = oid,"
+        " FINALFUNC = pg_catalog.nextval);"
+        "CREATE FUNCTION public.advance() RETURNS bigint LANGUAGE sql AS $$ SELECT nextval('s') $$"
+    )
+    dsn, _ = source(Attack("", made=made))
+    for query in ("SELECT !+ 's'::regclass", "SELECT final('s'::regclass)", "SELECT advance()"):
+        with pytest.raises(UsageError, match=r"public\..*nextval"):
+            _run(dsn, query)
+        assert _run(dsn, query, trust_workload=True) == "error"
 
 
 def test_functions_within_functions_without_end_are_refused_by_name(source):
@@ -268,8 +327,7 @@ FIELDS = [
 ]
 
 
-@pytest.mark.parametrize("query", FIELDS)
-def test_a_function_in_the_place_of_a_field_is_judged_as_a_call(source, query):
+def test_a_function_in_the_place_of_a_field_is_judged_as_a_call(source):
     made = (
         "CREATE SEQUENCE public.s;"
         "CREATE FUNCTION public.rows_of(v public.victim) RETURNS text LANGUAGE plpgsql IMMUTABLE"
@@ -277,17 +335,18 @@ def test_a_function_in_the_place_of_a_field_is_judged_as_a_call(source, query):
         "CREATE FUNCTION public.value_of(v text) RETURNS text LANGUAGE plpgsql IMMUTABLE"
         " AS $$ BEGIN RETURN public.act(); END $$"
     )
-    dsn, file = source(Attack(query, "", made))
-    with pytest.raises(UsageError, match=r"selects nextval|may call public\.(rows|value)_of"):
-        _run(dsn, query)
-    # A bundle has no catalog that says what a field is: it has to be a column of its schema.
-    workload = Workload("bundle", (WorkloadQuery("q1", query),))
-    with pytest.raises(ModelError, match="which may be a call and is no known column"):
-        judge_workload(workload, frozenset({"name", "n"}))
+    dsn, file = source(Attack("", "", made))
+    for query in FIELDS:
+        with pytest.raises(UsageError, match=r"selects nextval|may call public\.(rows|value)_of"):
+            _run(dsn, query)
+        # A bundle has no catalog that says what a field is: it has to be a column of its schema.
+        workload = Workload("bundle", (WorkloadQuery("q1", query),))
+        with pytest.raises(ModelError, match="which may be a call and is no known column"):
+            judge_workload(workload, frozenset({"name", "n"}))
+        assert not file.exists(), query
     judge_workload(
         Workload("b", (WorkloadQuery("q", "SELECT v.name FROM victim v"),)), frozenset({"name"})
     )
-    assert not file.exists()
     assert market.one(dsn, "SELECT is_called FROM public.s") is False
 
 

@@ -188,7 +188,7 @@ def test_numbers_that_are_counted_in_full_come_out_as_they_were_counted(sample):
 # tails --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("power", [1.5, 2.0])
+@pytest.mark.parametrize("power", [1.5, pytest.param(2.0, marks=pytest.mark.slow)])
 def test_the_tail_of_a_degree_goes_on_as_its_clear_buckets_end(sample, power):
     """The body of rows per unit is not that of a power law, whose squares are in its tail."""
     users = 20_000
