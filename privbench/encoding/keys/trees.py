@@ -241,13 +241,7 @@ def _groups(work: TableRows, up: ForeignKey, index: Indices) -> Indices:
 
 
 def _share_levels(place: Indices, groups: Indices, rng: Rng) -> None:
-    """Exchange levels of rows, so that each group has a row of the level above each of its own.
-
-    >>> place = np.array([0, 0, 1])
-    >>> _share_levels(place, np.array([0, 0, 1]), np.random.default_rng(0))
-    >>> int(place[2]), int(place.sum())
-    (0, 1)
-    """
+    """Exchange levels of rows, so that each group has a row of the level above each of its own."""
     for level in range(int(place.max()), 0, -1):
         above, mine = (rng.permutation(np.flatnonzero(place == at)) for at in (level - 1, level))
         bare = mine[~np.isin(groups[mine], groups[above])]
@@ -259,8 +253,7 @@ def _share_levels(place: Indices, groups: Indices, rng: Rng) -> None:
 def _flatten(work: TableRows, index: Indices, roots: Mask) -> None:
     """Arrange rows that others refer to in levels, those to which most of these do first.
 
-    So trees are as flat as numbers of references let them be, not as deep as by chance. Other rows
-    keep what they refer to.
+    So trees are as flat as numbers of references let them be. Other rows keep their references.
     """
     targets = index[index >= 0]
     lost = np.flatnonzero(~roots & (index < 0))
@@ -294,14 +287,9 @@ def _in_time(index: Indices, place: Indices, groups: Indices, when: Indices) -> 
 def with_tree(
     table: Table, tree: Tree, columns: dict[str, pa.Array], parents: dict[str, Indices], first: int
 ) -> tuple[dict[str, pa.Array], dict[str, Indices]]:
-    """The columns of a table with those of its tree, made of the parents of its rows; and parents.
+    """Columns and parents of a table with those that follow from its tree; roots are at ``first``.
 
-    Args:
-        table: The table.
-        tree: Its tree.
-        columns: Values of all rows by column.
-        parents: Parent rows by key; by the tree's without circles, negative or the row for none.
-        first: The level of roots.
+    By the tree's key, parents make no circles, and are negative or the row itself for none.
     """
     index = parents[tree.key.name]
     rows = len(index)
