@@ -41,8 +41,14 @@ Started = tuple[Session, dict[str, float], float]
 def private_database(
     tables: Mapping[str, tuple[int, Columns, Keys]], relation: Relation | None = None
 ) -> PrivateDatabase:
-    """A database of tables, each of so many rows, some columns and some keys."""
-    specs = {name: TableSpec(name, {}, tuple(keys)) for name, (_, _, keys) in tables.items()}
+    """A database of tables, each of so many rows, some columns and some keys.
+
+    Rows are there since the date of a column of this name.
+    """
+    specs = {
+        name: TableSpec(name, {}, tuple(keys), created="since" if "since" in columns else "")
+        for name, (_, columns, keys) in tables.items()
+    }
     held = {
         name: PrivateTable(
             rows,

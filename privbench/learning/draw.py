@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
 from privbench.arrays import Floats, Ints, Rng
 
@@ -78,22 +78,38 @@ def choose(
     return found
 
 
-def together(owners: Ints | None, likeness: float, ordered: bool, generator: Rng) -> Floats | None:
+def together(
+    owners: Ints | None,
+    likeness: float,
+    ordered: bool,
+    generator: Rng,
+    drift: float = 0.0,
+    along: NDArray[Any] | None = None,
+) -> Floats | None:
     """Uniform numbers from 0 to 1 for rows, which stand by owner; None if independent.
 
     Likeness goes from -1, as far apart as can be, to 1, the same. A row's score is a sum of its
     owner's and its own, as in a Gaussian copula, or one of them where cells have no order. Below 0
-    the rows of an owner have a systematic sample for its score.
+    the rows of an owner have a systematic sample for its score. Drift is the correlation of a row's
+    number with its place among its owner's rows ``along`` other codes.
     """
-    if owners is None or not likeness:
+    if owners is None or not (likeness or drift):
         return None
     count, alike = len(owners), abs(likeness)
     owner = np.cumsum((owners < 0) | (np.diff(owners, prepend=-1) != 0)) - 1
     sizes = np.bincount(owner)
     own, shared = generator.random(count), generator.random(len(sizes))[owner]
+
+    def steps(by: NDArray[Any], within: Floats) -> Floats:
+        turn = np.argsort(np.lexsort((generator.random(count), by, owner)))
+        return np.asarray((turn - (np.cumsum(sizes) - sizes)[owner] + within) / sizes[owner])
+
+    if drift and along is not None:
+        place = ndtri(steps(np.sign(drift) * along, own))
+        rest = ndtri(generator.random(count))
+        own = ndtr(abs(drift) * place + np.sqrt(1.0 - drift**2) * rest)
     if likeness < 0:
-        turn = np.argsort(np.lexsort((generator.random(count), owner)))
-        shared = (turn - (np.cumsum(sizes) - sizes)[owner] + shared) / sizes[owner]
+        own, shared = generator.random(count), steps(own, shared)
     if ordered:
         score = np.sqrt(alike) * ndtri(shared) + np.sqrt(1.0 - alike) * ndtri(own)
     else:

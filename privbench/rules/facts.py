@@ -123,7 +123,7 @@ def singles(table: Table) -> Iterator[tuple[tuple[str, ...], tuple[TextMark, ...
             yield index.columns, wanted
 
 
-def sharing_keys(table: Table, columns: Names) -> tuple[ForeignKey, ...]:
+def sharing_keys(table: Table, columns: tuple[str, ...]) -> tuple[ForeignKey, ...]:
     """Keys on just these columns: generation gives each parent one row of `singles` at most."""
     return tuple(
         key

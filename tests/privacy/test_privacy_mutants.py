@@ -216,6 +216,22 @@ class SiblingsAfterFilter(q.Histogram):
         return np.asarray(pairs * GRID, np.int64)
 
 
+@mutants.of(
+    lambda: two_tables([0] * 6 + [1, 1], [[0, 0, 1, 1, 2, 2, 0, 1]], [3]),
+    lambda d: q.Histogram("users", (q.Joined(pair_of(owned(d, "posts"), q.Column("a0", 3))),)),
+    "l1",
+    "l2",
+)
+class EveryStep(q.Histogram):
+    """Every two neighbours in time of an owner count, not one pair."""
+
+    def evaluate(self, data: PrivateDatabase) -> Ints:
+        codes, owners = data._codes("posts", "a0")[0], data._parents(owned(data, "posts"))
+        here = np.flatnonzero(np.diff(owners) == 0)
+        steps = np.bincount(4 * codes[here] + codes[here + 1], minlength=16)
+        return np.asarray(steps * GRID, np.int64)
+
+
 def posts_of_two_links() -> PrivateDatabase:
     """A user of five posts, each with two links, and one of one."""
     own, deep = KeySpec("own", "posts", "users", "own"), KeySpec("own", "links", "posts", "own")

@@ -132,7 +132,7 @@ def test_effects_between_owners_and_what_they_own_are_kept(accounting, begin):
 
 
 def siblings(owners: int, seed: int = 1) -> PrivateDatabase:
-    """People of two kinds whose jobs are alike, repel, or do neither, column by column."""
+    """People of two kinds whose jobs are alike, repel, rise in time, or do nothing of the kind."""
     g = np.random.default_rng(seed)
     degrees, kind = g.integers(1, 7, owners), g.integers(0, 2, owners)
     owner = np.repeat(np.arange(owners), degrees)
@@ -141,6 +141,9 @@ def siblings(owners: int, seed: int = 1) -> PrivateDatabase:
     shop = np.where(g.random(rows) < 0.7, g.integers(0, 5, owners)[owner], g.integers(0, 5, rows))
     current = np.zeros(rows, int)  # one job of a person is
     current[np.cumsum(degrees) - 1 - (g.random(owners) * degrees).astype(int)] = 1
+    since = g.integers(0, 60, rows)
+    turn = np.argsort(np.lexsort((since, owner))) - (np.cumsum(degrees) - degrees)[owner]
+    step = np.clip(12 + 4 * own + 2 * turn + g.integers(0, 2, rows), 0, 39).astype(int)
     columns = {
         "pay": (pay, Domain(40, ordered=True)),
         "shop": (shop, Domain(5)),
@@ -148,6 +151,8 @@ def siblings(owners: int, seed: int = 1) -> PrivateDatabase:
         "chance": (g.integers(0, 4, rows), Domain(4)),
         "rank": (pay // 8 + g.integers(0, 2, rows), Domain(6, ordered=True)),
         "place": (2 * kind[owner] + g.integers(0, 4, rows), Domain(6)),
+        "since": (since, Domain(60, ordered=True)),
+        "step": (step, Domain(40, ordered=True)),
     }
     key = KeySpec("person", "jobs", "people", "own")
     return private_database(
@@ -162,6 +167,14 @@ def _alike(codes: Any, owner: Any, *, ordered: bool = False) -> float:
         return float(np.corrcoef(here, there)[0, 1])
     chance = float((np.unique(here, return_counts=True)[1] ** 2).sum()) / len(here) ** 2
     return float(((here == there).mean() - chance) / (1 - chance))
+
+
+def _falls(codes: Any, name: str, owner: Any) -> float:
+    """How many of the neighbours in time of one owner that differ fall."""
+    order = np.lexsort((codes["since"], owner))
+    here, _ = _neighbours(owner[order])
+    steps = np.diff(codes[name][order].astype(int))[here]
+    return float((steps[steps != 0] < 0).mean())
 
 
 def _neighbours(owner: Any) -> tuple[Any, Any]:
@@ -179,6 +192,9 @@ def test_rows_of_one_owner_are_as_alike_as_they_were(begin):
         assert abs(real) > 0.1
         assert _alike(jobs[name], owner, ordered=ordered) / real > 2 / 3, name
     assert abs(_alike(jobs["chance"], owner)) < 0.03
+    falls = {name: _falls(jobs, name, owner) for name in ("step", "pay", "chance")}
+    assert falls["step"] < 0.2
+    assert all(0.42 < falls[name] < 0.58 for name in ("pay", "chance")), falls
     # What columns have to do with each other, and with those of owners, stays.
     assert np.corrcoef(jobs["pay"], jobs["rank"])[0, 1] > 0.8
     assert np.corrcoef(made["people"].codes["kind"][owner], jobs["place"])[0, 1] > 0.6
@@ -252,6 +268,7 @@ FAULTS = {
     "no numbers of children": _set("tables", "users", "columns", 2, "else"),
     "a column beyond the table": _set("tables", "orders", "factors", 0, "column", 99),
     "a likeness above 1": _set("tables", "orders", "factors", 0, "likeness", 1.5),
+    "a drift along nothing": _set("tables", "orders", "factors", 0, "drift", 0.5),
     "a likeness that is no number": _set(
         "tables", "orders", "factors", 0, "likeness", float("nan")
     ),

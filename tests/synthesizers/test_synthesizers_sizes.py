@@ -246,12 +246,12 @@ TABLE, GROUPS = np.full((2, 2), 0.25), np.array([0, 1, 1])
     "part",
     [
         {},
-        {"groups0.0": np.array([0, 1, 2])},
-        {"groups0.1": np.array([0, 1])},
-        {"groups0.1": np.array([0.0, 1.0, 1.0])},
-        {"table0": np.full((2, 2), np.nan)},
-        {"table0": np.full(4, 0.25)},
-        {"table0": np.full((40, 2), 0.01)},
+        {"groups0": np.array([0, 1, 2])},
+        {"groups1": np.array([0, 1])},
+        {"groups1": np.array([0.0, 1.0, 1.0])},
+        {"table": np.full((2, 2), np.nan)},
+        {"table": np.full(4, 0.25)},
+        {"table": np.full((40, 2), 0.01)},
     ],
     ids=str,
 )
@@ -260,13 +260,13 @@ def test_associations_of_a_damaged_model_are_refused(part):
         np.eye(MANY.size)[1],
         (),
         (),
-        (TargetAssociation(("age", "level"), (GROUPS, GROUPS), TABLE),),
+        TargetAssociation(("age", "level"), (GROUPS, GROUPS), TABLE),
     )
     state, arrays = law.to_state()
     read = ReferenceLaw.from_state(state, {**arrays, **part})
     if not part:
         read.check({"level": 3}, {"age": 3})
-        assert read.associations[0].columns == ("age", "level")
+        assert read.association.columns == ("age", "level")
     with pytest.raises(ModelError, match="fit"):
         read.check({"level": 3}, {"age": 3 if part else 4})
 
@@ -277,7 +277,7 @@ def test_every_place_is_given_once_and_columns_go_together():
         ("age", "level"), (GROUPS, GROUPS), np.array([[0.45, 0.05], [0.05, 0.45]])
     )
     ages, levels = numbers.integers(0, 3, 4_000), numbers.integers(0, 3, 4_000)
-    places = arranged([law], {"age": ages}, {"level": levels}, numbers)
+    places = arranged(law, ages, levels, numbers)
     assert np.array_equal(np.sort(places), np.arange(4_000))
     alike = GROUPS[ages] == GROUPS[levels[places]]
     assert alike.mean() > 0.85

@@ -39,7 +39,7 @@ from privbench.encoding.keys.sequences import (
     put_in_sequence,
     share_singles,
 )
-from privbench.encoding.keys.trees import place_at_levels, shown_tree, tree_of, with_tree
+from privbench.encoding.keys.trees import place_rows, shown_tree, tree_of, with_tree
 from privbench.errors import SchemaError
 from privbench.privacy.units import BOTTOM, RowIndex, index_type
 from privbench.rng import generator
@@ -103,7 +103,8 @@ def fill_keys(
     selves = [key for key in table.foreign_keys if key.is_self and key.name not in deferred]
     tree = tree_of(table) if selves else None
     tree = shown_tree(work, tree) if tree else None
-    first = place_at_levels(work, tree) if tree else 0
+    first = place_rows(work, tree) if tree else 0
+    selves = [key for key in selves if not tree or key.columns != (tree.columns.get("root"),)]
     for key in selves:
         fill_reference(work, key, work.own_keys(key))
         separate_from_self(work, key)
@@ -126,8 +127,8 @@ def fill_keys(
     result = _result(work, selves)
     if tree is None:
         return result
-    above = result.parents[tree.key.name]
-    return replace(result, columns=with_tree(table, tree, result.columns, above, first))
+    columns, parents = with_tree(table, tree, result.columns, result.parents, first)
+    return replace(result, columns=columns, parents=parents)
 
 
 def _fill_deferred_key(

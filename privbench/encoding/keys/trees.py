@@ -1,4 +1,4 @@
-"""Columns that follow from a table's references to itself: levels, paths, nested sets, children.
+"""Trees of a table that refers to itself, and columns that follow from them: levels, paths, roots.
 
 Names and types say which they are (``trees`` in the list of names, which has the columns of
 django-mptt, django-treebeard, awesome_nested_set, ancestry and PostgreSQL's ltree). They are made
@@ -9,19 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from privbench.arrays import Mask, Rng
 from privbench.encoding.keys.columns import INTEGERS
-from privbench.encoding.keys.references import NONE, TableRows, nullable_columns
+from privbench.encoding.keys.references import (
+    NONE,
+    TableRows,
+    draw_parents,
+    nullable_columns,
+    one_to_one,
+)
 from privbench.encoding.surrogate_text import TEXT_BASES
+from privbench.encoding.uniqueness import ranks
 from privbench.privacy.units import RowIndex
-from privbench.rules.named import packaged, whole
+from privbench.rules.named import creation_date, packaged, whole
 from privbench.schema import Column, ForeignKey, Table
-from privbench.words import snake
+from privbench.words import listed, noun, of_person, snake
 
 #: Most levels of a table whose levels rows are placed at, and whose paths are written: a path names
 #: every row above its own.
@@ -31,8 +38,8 @@ _TELLING = 100
 #: A level counts from this share of the rows on; and the numbers of rows down to the first level
 #: and of roots differ by at most as much.
 _USUAL = 0.1
-#: Of the rows down to the first level, at most this share lies before it.
-_BEFORE = 0.25
+#: Of the rows down to the first level, at most this share lies before it, or of all rows the other.
+_BEFORE, _STRAY = 0.25, 0.02
 #: Signs between the parts of a path, the likeliest first.
 _SEPARATORS = ("/", ".", ">", "|", ",")
 #: Columns that a path of words may be made of, the likeliest first.
@@ -45,40 +52,50 @@ class Tree:
 
     key: ForeignKey
     columns: dict[str, str]  # names of columns by what they are: level, left, right, ...
-    label: str | None  # the column that a path of words is made of
+    label: str  # the column that a path of words is made of, or ""
+    date: str  # since when a row is there, or ""
 
     @property
     def read(self) -> set[str]:
         """Columns that have to be decoded whole before the tree's columns are made."""
-        return {*self.columns.values()} | ({self.label} if self.label else set())
+        return {*self.columns.values(), self.label, self.date} - {""}
 
 
 def tree_of(table: Table) -> Tree | None:
-    """The columns of a table that follow from its only reference to itself, or None.
+    """A table's reference to the row above, and the columns that follow from it, or None.
 
-    Columns of foreign keys and generated ones are left out, as is a left end without a right one.
+    Of several references to itself it is the one whose name says so. Columns of other keys and
+    generated ones are left out, but for a reference to the root, as is a left end without a right.
     """
-    selves = [key for key in table.foreign_keys if key.is_self]
-    if len(selves) != 1 or len(selves[0].columns) != 1:
+    selves = [key for key in table.foreign_keys if key.is_self and len(key.columns) == 1]
+    up = [key for key in selves if not _said("root", key.columns[0])]
+    up = up if len(up) == 1 else [key for key in up if _said("up", key.columns[0])]
+    if len(up) != 1:
         return None
     bound = {name for key in table.foreign_keys for name in (*key.columns, *key.ref_columns)}
     bound |= set(table.primary_columns)
+    bound -= {key.columns[0] for key in selves if _said("root", key.columns[0])}
     kinds = {}
-    for kind, names in packaged("names")["trees"].items():
+    for kind in ("level", "left", "right", "tree", "children", "path", "root"):
         matches = [
             column.name
             for column in table.columns
-            if whole(names).match(snake(column.name))
+            if _said(kind, column.name)
             and column.name not in bound
             and not column.generated
-            and _fits(column, kind)
+            and _fits(column, kind, table.column(up[0].columns[0]))
         ]
         if len(matches) == 1:
             kinds[kind] = matches[0]
     kinds = _with_both_ends(kinds)
     names = [column.name for column in table.columns if column.type.base in TEXT_BASES]
-    label = next((name for name in _LABELS if name in names and "path" in kinds), None)
-    return Tree(selves[0], kinds, label) if kinds else None
+    label = next((name for name in _LABELS if name in names and "path" in kinds), "")
+    return Tree(up[0], kinds, label, creation_date(table))
+
+
+def _said(kind: str, column: str) -> bool:
+    """Whether a column's name says that it is of a kind: ``level``, or ``up`` to the row above."""
+    return whole(packaged("names")["trees"][kind]).match(snake(column)) is not None
 
 
 def _with_both_ends(kinds: dict[str, str]) -> dict[str, str]:
@@ -87,21 +104,24 @@ def _with_both_ends(kinds: dict[str, str]) -> dict[str, str]:
     return {kind: name for kind, name in kinds.items() if kind not in ("left", "right", "tree")}
 
 
-def _fits(column: Column, kind: str) -> bool:
+def _fits(column: Column, kind: str, up: Column) -> bool:
     base = column.type.base
+    if kind == "root":
+        return base == up.type.base
     return base in ("text", "varchar", "ltree") if kind == "path" else base in INTEGERS
 
 
-def shown_tree(work: TableRows, tree: Tree) -> Tree | None:
-    """The tree without columns whose drawn values say that they are something else; or None.
+def shown_tree(work: TableRows, tree: Tree) -> Tree:
+    """The tree without columns whose drawn values say that they are something else.
 
     So are levels of logs and skills, paths of files, and what nobody keeps (most is NULL).
     """
     drawn = {kind: work.columns[c] for kind, c in tree.columns.items() if c in work.columns}
-    few = {kind for kind, values in drawn.items() if 2 * values.null_count > work.rows}
+    few = {kind for kind, some in drawn.items() if 2 * some.null_count > work.rows} - {"root"}
     kinds = {kind: name for kind, name in tree.columns.items() if kind not in few}
     kinds = _with_both_ends(kinds)
-    if "level" in drawn.keys() & kinds.keys() and not _are_levels(work, tree, drawn["level"]):
+    sure = "left" in kinds or "level" not in drawn.keys() & kinds.keys()
+    if not sure and not _are_levels(work, tree, drawn["level"]):
         del kinds["level"]
     column = work.table.column(kinds["path"]) if "path" in drawn.keys() & kinds.keys() else None
     if column and column.type.base != "ltree" and not {"level", "left"} & kinds.keys():
@@ -109,7 +129,7 @@ def shown_tree(work: TableRows, tree: Tree) -> Tree | None:
         sign = _sign(column, texts)
         if not _are_levels(work, tree, pc.count_substring(pc.utf8_trim(texts, sign), sign)):
             del kinds["path"]
-    return replace(tree, columns=kinds) if kinds else None
+    return replace(tree, columns=kinds)
 
 
 def _are_levels(work: TableRows, tree: Tree, values: pa.Array) -> bool:
@@ -121,7 +141,7 @@ def _are_levels(work: TableRows, tree: Tree, values: pa.Array) -> bool:
     roots, most = _roots(work, tree), _USUAL * sizes.sum()
     first = _first_level(sizes, roots)
     reached = sizes[: first + 1].sum()
-    few_before = reached - sizes[first] <= _BEFORE * reached
+    few_before = reached - sizes[first] <= max(_BEFORE * reached, _STRAY * sizes.sum())
     steady = (np.diff(steps[sizes > most]) == 1).all()
     return bool(abs(reached - roots) <= most and few_before and steady)
 
@@ -139,58 +159,144 @@ def _first_level(sizes: RowIndex, roots: int) -> int:
     return int(np.argmin(np.abs(reached)))
 
 
-def place_at_levels(work: TableRows, tree: Tree) -> int:
-    """Give every row a row of the level above it, and none to rows of the first level.
+def place_rows(work: TableRows, tree: Tree) -> int:
+    """Give every row but roots a row above it, without circles.
 
-    The levels of the rows are those that the model drew, so that as many rows as there lie at each;
-    a level that no row has is skipped. The first level is that with about as many rows as referred
-    to nothing, since noise may put a row before it. A row is chosen as often as references led to
-    it. Nothing is done where levels are unknown or too many.
+    As many rows lie at each level as the model drew, below rows of the level above. The first is
+    that with about as many rows as referred to nothing, since noise may put a row before it. A row
+    is chosen as often as references led to it. Where names or references say so, both rows are of
+    one thing or owner, and the one above is older.
 
     Returns:
         The first level: 0, 1 or below.
     """
-    name, own = tree.columns.get("level"), tree.key.name
-    if name not in work.columns or not work.rows:
+    own, rows = tree.key.name, np.arange(work.rows)
+    if own not in work.parents or not work.rows or one_to_one(work.table, tree.key):
         return 0
+    index = np.where(work.parents[own] < work.rows, work.parents[own], NONE)
+    roots = (index < 0) | ((index == rows) & (not work.may_not_be_own_parent(tree.key)))
+    index[(index == rows) | ~work.alive[index]] = NONE
+    groups = _groups(work, tree.key, index)
+    place, first = _levels(work, tree, roots & work.alive)
+    free = place is None
+    if place is None:
+        _flatten(work, index, roots)
+        place, _ = _depths(np.where(index < 0, work.rows, index))
+    if groups.any() or not free:
+        _share_levels(place, groups, work.rng)
+        for level in range(1, int(place.max()) + 1):
+            pool, mine = (place == level - 1) & work.alive, (place == level) & work.alive
+            lost = np.flatnonzero(mine & ~(pool[index] & (groups[index] == groups) & (index >= 0)))
+            index[lost] = NONE
+            for among in (groups, np.zeros_like(groups)):
+                lost = lost[index[lost] < 0]
+                inside = np.where(pool, among, NONE)
+                index[lost] = draw_parents(index, inside, among[lost], work.rng)
+        index[place == 0] = NONE
+    if tree.date in work.columns and _said("up", tree.key.columns[0]):
+        index = _in_time(index, place, groups, work.moments(tree.date)[0])
+    if not nullable_columns(work.table, tree.key):
+        index = np.where(index < 0, rows, index)
+    work.parents[own] = index
+    return first
+
+
+def _levels(work: TableRows, tree: Tree, roots: Mask) -> tuple[RowIndex | None, int]:
+    """Levels of rows from 0 on, if they are known and few, and the first one's number.
+
+    Roots that are far fewer than its rows are a level above it.
+    """
+    name = tree.columns.get("level")
+    if name not in work.columns:
+        return None, 0
     values = work.columns[name].cast(pa.int64())
     level = np.asarray(values.fill_null(pc.min(values).as_py() or 0))
     steps, sizes = np.unique(level[work.alive], return_counts=True)
-    if own not in work.parents or not 1 < len(steps) <= _MOST_LEVELS:
-        return min(int(steps.min(initial=1)), 1)
-    rows = np.arange(work.rows)
-    index = np.where(work.parents[own] < work.rows, work.parents[own], NONE)
-    roots = _roots(work, tree)
-    first = _first_level(sizes[:-1], roots) if roots else 0
-    level = np.maximum(level, steps[first])
-    top = level == steps[first]
-    index[top] = NONE if nullable_columns(work.table, tree.key) else rows[top]
-    popular = np.bincount(index[index >= 0], minlength=work.rows).astype(np.float64)
-    for above, below in pairwise(steps[first:]):
-        pool = np.flatnonzero((level == above) & work.alive)
-        lost = (level == below) & ((index < 0) | (level[index] != above) | ~work.alive[index])
-        weights = popular[pool] if popular[pool].any() else np.ones(len(pool))
-        index[lost] = work.rng.choice(pool, int(lost.sum()), p=weights / weights.sum())
-    work.parents[own] = index
-    return min(int(steps[first]), 1)
+    if not 1 < len(steps) <= _MOST_LEVELS:
+        return None, min(int(steps.min(initial=1)), 1)
+    count = int(roots.sum())
+    top = _first_level(sizes[:-1], count) if count else 0
+    place, first = np.maximum(np.searchsorted(steps, level) - top, 0), int(steps[top])
+    if 0 < 2 * count < sizes[top] and first > 0:
+        place, first = np.where(roots, 0, place + 1), first - 1
+    return place, min(first, 1)
+
+
+def _groups(work: TableRows, up: ForeignKey, index: RowIndex) -> RowIndex:
+    """What a row shares with that above: a thing by names, an owner if most did, or nothing."""
+    owners, below = work.parents.get(work.own or ""), np.flatnonzero(index >= 0)
+    things = [
+        work.parents[key.name]
+        for key in work.table.foreign_keys
+        if key.name in work.referred
+        and len(key.columns) == 1
+        and work.table.column(key.columns[0]).not_null
+        and _said("up", up.columns[0])
+        and not of_person(noun(key.ref_table.name))
+        and listed("tables", "lookup").isdisjoint(noun(key.ref_table.name)[-1:])
+    ]
+    if owners is not None and 2 * (owners[below] == owners[index[below]]).sum() > len(below):
+        things = things or [owners]
+    groups = max(things, key=lambda one: int(one.max()), default=np.zeros(work.rows, np.int64))
+    return np.unique(groups, return_inverse=True)[1]
+
+
+def _share_levels(place: RowIndex, groups: RowIndex, rng: Rng) -> None:
+    """Exchange levels of rows, so that each group has a row of the level above each of its own."""
+    for level in range(int(place.max()), 0, -1):
+        above, mine = (rng.permutation(np.flatnonzero(place == at)) for at in (level - 1, level))
+        bare = mine[~np.isin(groups[mine], groups[above])]
+        bare, spare = bare[ranks(groups[bare]) == 0], above[ranks(groups[above]) > 0]
+        count = min(len(bare), len(spare))
+        place[bare[:count]], place[spare[:count]] = level - 1, level
+
+
+def _flatten(work: TableRows, index: RowIndex, roots: Mask) -> None:
+    """Arrange rows that others refer to in levels, those to which most of these do first.
+
+    So trees are as flat as numbers of references let them be. Other rows keep their references.
+    """
+    targets = index[index >= 0]
+    lost = np.flatnonzero(~roots & (index < 0))
+    index[lost] = work.rng.choice(
+        targets if len(targets) else np.flatnonzero(work.alive), len(lost)
+    )
+    inner = work.rng.permutation(np.unique(index[index >= 0]))
+    above = np.bincount(index[inner][~roots[inner]], minlength=work.rows)
+    inner = inner[np.lexsort((-above[inner], ~roots[inner]))]
+    first = max(int(roots[inner].sum()), 1)
+    last = np.arange(first, len(inner)) - 1
+    slots = np.repeat(np.arange(len(inner)), above[inner])[: len(last)]
+    index[inner[:first]] = NONE
+    index[inner[first:]] = inner[np.minimum(slots, last)]
+
+
+def _in_time(index: RowIndex, place: RowIndex, groups: RowIndex, when: RowIndex) -> RowIndex:
+    """What rows refer to once they have changed places within groups, so that none is younger."""
+    time = np.argsort(np.argsort(when, kind="stable"))
+    order = np.lexsort((time, groups))
+    for level in range(1, int(place.max()) + 1):
+        mine = np.flatnonzero((place == level) & (index >= 0))
+        time[mine] = np.maximum(time[mine], time[index[mine]])
+    moved = np.full(len(index) + 1, NONE)
+    moved[np.lexsort((place, time, groups))] = order
+    result = np.empty_like(index)
+    result[moved[:-1]] = moved[index]
+    return result
 
 
 def with_tree(
-    table: Table, tree: Tree, columns: dict[str, pa.Array], parents: RowIndex, first: int
-) -> dict[str, pa.Array]:
-    """The columns of a table with those of its tree, made of the parents of its rows.
+    table: Table, tree: Tree, columns: dict[str, pa.Array], parents: dict[str, RowIndex], first: int
+) -> tuple[dict[str, pa.Array], dict[str, RowIndex]]:
+    """Columns and parents of a table with those that follow from its tree; roots are at ``first``.
 
-    Args:
-        table: The table.
-        tree: Its tree.
-        columns: Values of all rows by column.
-        parents: The row above each, negative or its own number for none; without circles.
-        first: The level of roots.
+    By the tree's key, parents make no circles, and are negative or the row itself for none.
     """
-    rows = len(parents)
+    index = parents[tree.key.name]
+    rows = len(index)
     # Roots stand below one more row.
-    above = np.where((parents < 0) | (parents == np.arange(rows)), rows, parents)
-    depth = _depths(above)
+    above = np.where((index < 0) | (index == np.arange(rows)), rows, index)
+    depth, top = _depths(above)
     made: dict[str, np.ndarray] = {}
     if "level" in tree.columns:
         made["level"] = depth + first
@@ -198,29 +304,39 @@ def with_tree(
         made["children"] = np.bincount(above, minlength=rows + 1)[:rows]
     if "left" in tree.columns:
         made |= _nested(above, depth, "tree" in tree.columns)
-    result = dict(columns)
+    result, parents = dict(columns), dict(parents)
     for kind, values in made.items():
         name = tree.columns[kind]
         old = columns.get(name)
         type_ = pa.int64() if old is None else old.type
         result[name] = pa.array(values, pa.int64()).cast(type_, safe=False)
+    if root := tree.columns.get("root", ""):
+        key = next((key for key in table.foreign_keys if key.columns == (root,)), tree.key)
+        drawn = parents.get(key.name, index)
+        nulls = columns[root].null_count if root in columns else np.count_nonzero(drawn < 0)
+        if not table.column(root).not_null and 2 * nulls > np.count_nonzero(depth == 0):
+            top = np.where(depth == 0, NONE, top)
+        result[root] = columns[key.ref_columns[0]].take(pa.array(top, mask=top < 0))
+        if key != tree.key:
+            parents[key.name] = top
     if "path" in tree.columns and int(depth.max(initial=0)) < _MOST_LEVELS:
         path = _paths(table, tree, columns, above, depth)
         if path is not None:
             result[tree.columns["path"]] = path
-    return result
+    return result, parents
 
 
-def _depths(above: RowIndex) -> RowIndex:
-    """Number of rows above each; ``above`` is the number of rows for a root."""
+def _depths(above: RowIndex) -> tuple[RowIndex, RowIndex]:
+    """Number of rows above each, and its root; ``above`` is the number of rows for a root."""
     rows = len(above)
-    jump = np.append(above, rows)
+    jump, top = np.append(above, rows), np.arange(rows + 1)
     depth = np.append((above < rows).astype(np.int64), 0)
     for _ in range(rows.bit_length()):
         # Every round doubles the number of generations that are passed.
         depth = depth + depth[jump]
+        top = np.where(jump < rows, top[jump], top)
         jump = jump[jump]
-    return depth[:rows]
+    return depth[:rows], top[:rows]
 
 
 def _generations(depth: RowIndex) -> Iterator[RowIndex]:
@@ -268,9 +384,10 @@ def _paths(
     unique = any(column.name in item.columns for item in table.unique_sets)
     parts = [keys]
     if tree.label in columns and not unique and _most(pc.match_substring_regex(texts, r"\pL")):
-        label = pc.replace_substring_regex(
-            columns[tree.label].cast(pa.string()), r"[^\pL\pN_]+", "_"
-        )
+        label = columns[tree.label].cast(pa.string())
+        if column.type.base == "ltree":
+            label = pc.replace_substring_regex(label, r"[^\pL\pN_]+", "_")
+        label = pc.replace_substring(label, sign, "_")
         parts.insert(0, pc.coalesce(label, keys))
     for part in parts:
         path = pc.binary_join_element_wise(lead, _joined(part, above, depth, sign), end, "")

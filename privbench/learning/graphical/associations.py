@@ -19,7 +19,7 @@ from privbench.learning.answers import measured
 from privbench.learning.denoise import SIGNIFICANT, Noise
 from privbench.learning.graphical.budget import MOST_OFFERED, PairBudget, cap_of
 from privbench.learning.graphical.columns import DETAIL, HIDDEN, Variable
-from privbench.learning.graphical.estimate import cell_fits, conditional, posterior, rake, shrink
+from privbench.learning.graphical.estimate import cell_fits, posterior, rake, shrink
 from privbench.privacy import GRID, DatabaseSpec, KeySpec, Measurement, Selection, Session
 from privbench.privacy.queries import PublicArray, TargetHistogram, TargetScores
 from privbench.privacy.queries.references import SHARES
@@ -155,15 +155,11 @@ def planned(
 ) -> Iterator[Selection | Measurement]:
     """The questions of `learn` without data, measurements at their largest."""
     among = offered(grouped(row, ROW_LEVEL), grouped(target, TARGET_LEVEL))
-    if not budget.picks or not among:
-        return
-    pairs = [histogram(spec, key, pair, inside) for pair in among]
-    shares = [np.zeros(pair.shape[0]) for pair in pairs]
-    question = choice(pairs, shares, np.zeros(len(pairs)), budget)
-    largest = max(pairs, key=lambda pair: prod(pair.shape))
-    for _ in range(budget.picks):
-        yield question
-        yield measurement(largest, budget)
+    if budget.picks and among:
+        pairs = [histogram(spec, key, pair, inside) for pair in among]
+        shares = [np.zeros(pair.shape[0]) for pair in pairs]
+        yield choice(pairs, shares, np.zeros(len(pairs)), budget)
+        yield measurement(max(pairs, key=lambda pair: prod(pair.shape)), budget)
 
 
 def learn(
@@ -174,33 +170,31 @@ def learn(
     budget: PairBudget,
     spread: float,
     law: Noise,
-) -> tuple[TargetAssociation, ...]:
-    """Select pairs of columns, measure and estimate them.
+) -> TargetAssociation | None:
+    """Select a pair of columns, measure and estimate it.
 
     ``inside`` says whether references into the row's own unit are left out; ``spread`` is the
     variance of a cell's sampling error over its count.
     """
     row, target = ends
-    left = offered(grouped(row.variables, ROW_LEVEL), grouped(target.variables, TARGET_LEVEL))
+    among = offered(grouped(row.variables, ROW_LEVEL), grouped(target.variables, TARGET_LEVEL))
     weight = float(target.weights.sum())
-    found = []
-    for _ in range(min(budget.picks, len(left)) if weight > 0 else 0):
-        pairs = [histogram(session.spec, key, pair, inside) for pair in left]
-        shapes = [np.outer(row.shares(one), target.shares(other)) for one, other in left]
-        sd = session.noise_scale(pairs[0], budget.first)
-        costs = [
-            float(np.sqrt(item * weight * spread).sum()) / sqrt(2 * pi)
-            + PRICE * sd * item.size / sqrt(2 * pi)
-            for item in shapes
-        ]
-        question = choice(pairs, [item.sum(axis=1) for item in shapes], np.array(costs), budget)
-        place = session.select(question.query, question.amount, question.label)
-        ((noisy, sd),) = measured(session, [measurement(pairs[place], budget)])
-        (one, other), shape = left.pop(place), shapes[place]
-        table = estimated(noisy, sd, shape, one, spread, law)
-        groups = one.levels[1], other.levels[0]
-        found.append(TargetAssociation((one.name, other.name), groups, table))
-    return tuple(found)
+    if not among or weight <= 0:
+        return None
+    pairs = [histogram(session.spec, key, pair, inside) for pair in among]
+    shapes = [np.outer(row.shares(one), target.shares(other)) for one, other in among]
+    sd = session.noise_scale(pairs[0], budget.first)
+    costs = [
+        float(np.sqrt(item * weight * spread).sum()) / sqrt(2 * pi)
+        + PRICE * sd * item.size / sqrt(2 * pi)
+        for item in shapes
+    ]
+    question = choice(pairs, [item.sum(axis=1) for item in shapes], np.array(costs), budget)
+    place = session.select(question.query, question.amount, question.label)
+    ((noisy, sd),) = measured(session, [measurement(pairs[place], budget)])
+    one, other = among[place]
+    table = estimated(noisy, sd, shapes[place], one, spread, law)
+    return TargetAssociation((one.name, other.name), (one.levels[1], other.levels[0]), table)
 
 
 def estimated(
@@ -248,49 +242,34 @@ def _powers(noisy: Floats, sd: float, expected: Floats, scores: Floats) -> Float
     return np.asarray(posterior(np.array(evidence)) @ np.array(means))
 
 
-def arranged(
-    laws: Sequence[TargetAssociation],
-    rows: Mapping[str, Codes],
-    targets: Mapping[str, Codes],
-    numbers: Rng,
-) -> Ints:
-    """A place in a list of targets for every row, so that their columns go together by the laws.
+def arranged(law: TargetAssociation, rows: Codes, targets: Codes, numbers: Rng) -> Ints:
+    """A place in a list of targets for every row, so that their columns go together by the law.
 
-    Every place is given once. The joint law of all columns is that of greatest entropy with the
-    laws' tables (`conditional`). Rows draw cells by it until a cell's places are all given.
+    Every place is given once. Rows draw cells by the law until a cell's places are all given.
     """
-    count = len(next(iter(rows.values())))
-    shapes = [tuple(law.table.shape[axis] for law in laws) for axis in (0, 1)]
-    row_groups = [law.groups[0][rows[law.columns[0]]] for law in laws]
-    target_groups = [law.groups[1][targets[law.columns[1]]] for law in laws]
-    first = np.ravel_multi_index(row_groups, shapes[0])
-    cells, second = np.unique(np.ravel_multi_index(target_groups, shapes[1]), return_inverse=True)
-    whole = np.bincount(second)
-    tables = []
-    for law, *ends in zip(laws, row_groups, target_groups, strict=True):
-        sizes = zip(ends, law.table.shape, strict=True)
-        row, target = (np.bincount(held, minlength=size) / count for held, size in sizes)
-        tables.append(rake(law.table, row, target))
-    parents = np.bincount(first, minlength=prod(shapes[0])).reshape(shapes[0]) / count
-    joint = conditional(parents, whole / count, tables, np.unravel_index(cells, shapes[1]))
-    joint = joint.reshape(-1, len(cells))
+    count, (first, second) = len(rows), (law.groups[0][rows], law.groups[1][targets])
+    parents, whole = (
+        np.bincount(held, minlength=size)
+        for held, size in zip((first, second), law.table.shape, strict=True)
+    )
+    joint = rake(law.table, parents / count, whole / count)
     shuffled = numbers.permutation(count)
     places = shuffled[np.argsort(second[shuffled], kind="stable")]
     last, left = np.cumsum(whole), whole
     found, waiting = np.full(count, -1), numbers.permutation(count)
     for _ in range(ROUNDS):
-        steps = np.cumsum(joint * (left / whole) + 1e-300 * (left > 0), axis=1)
+        steps = np.cumsum(joint * (left / np.maximum(whole, 1)) + 1e-300 * (left > 0), axis=1)
         steps = steps / steps[:, -1:] + np.arange(len(joint))[:, None]
         drawn = np.searchsorted(
             steps.ravel(), first[waiting] + numbers.random(len(waiting)), side="right"
         )
-        cell = np.clip(drawn - first[waiting] * len(cells), 0, len(cells) - 1)
+        cell = np.clip(drawn - first[waiting] * len(whole), 0, len(whole) - 1)
         order = np.argsort(cell, kind="stable")
         turn = np.empty(len(cell), np.int64)
         turn[order] = np.arange(len(cell)) - np.searchsorted(cell[order], cell[order])
         taken = turn < left[cell]
         found[waiting[taken]] = places[(last[cell] - left[cell] + turn)[taken]]
-        left = left - np.bincount(cell[taken], minlength=len(cells))
+        left = left - np.bincount(cell[taken], minlength=len(whole))
         waiting = waiting[~taken]
         if not len(waiting):
             return found

@@ -23,7 +23,7 @@ from privbench.learning.graphical.columns import (
     shown,
     varies,
 )
-from privbench.learning.graphical.siblings import pair_axis
+from privbench.learning.graphical.siblings import date_of, pair_axis
 from privbench.learning.graphical.sizes import MANY, ONE, contributed
 from privbench.learning.graphical.times import times_of
 from privbench.privacy import MARGIN, Accounting, DatabaseSpec, KeySpec, Measurement, noise_sd
@@ -92,9 +92,9 @@ TARGETS, SOME_COLUMNS = 0.6, 4
 #: Where pairs of a row's and its target's columns are looked for, the reference keeps this part of
 #: its amount, and at most so many times its amount go to them; and their part for selection.
 KEPT_PART, ASSOCIATIONS, CHOSEN = 0.75, 1.5, 0.4
-#: Most pairs of a row's and its target's columns that are measured, and that are candidates. With 3
-#: pairs, noise of one-ways of stats5 is 1.13 times that of a fit without, for 1.05.
-MOST_ASSOCIATED, MOST_OFFERED = 1, 64
+#: Most pairs of a row's and its target's columns that are candidates. One is measured: with 3,
+#: noise of one-ways of stats5 is 1.13 times that of a fit without, for 1.05.
+MOST_OFFERED = 64
 #: Gap between such a pair and its prediction, as a share of the weight, that selection should
 #: detect; and the weight in standard deviations of the noise beyond which a pair needs no more.
 ASSOCIATED_GAP, PRECISE = 0.12, 60.0
@@ -266,7 +266,7 @@ class Budget:
         return self.sizes[key.table].weight, max(units, 1.0)
 
     def _association_budget(self, key: KeySpec, amount: float) -> PairBudget:
-        """As many picks as let selection detect `ASSOCIATED_GAP` among all candidates."""
+        """One pick, if selection can detect `ASSOCIATED_GAP` among all candidates."""
         ends = [sum(c.varied for c in self.columns[name]) for name in (key.table, key.parent)]
         candidates, cap = min(ends[0] * ends[1], MOST_OFFERED), cap_of(self.spec, key)
         if self.learns != "pairs" or not candidates:
@@ -277,11 +277,10 @@ class Budget:
         moved = histogram.sensitivity(self.spec)
         gap, norm = moved.l1 / histogram.unit, moved.l2 / histogram.unit
         each = self._choice_amount(ASSOCIATED_GAP * weight / (gap * log(3 * candidates + 2)))
-        picks = min(int(CHOSEN * amount / each), candidates, MOST_ASSOCIATED)
-        if not picks:
+        if CHOSEN * amount < each:
             return PairBudget()
         enough = self._choice_amount(weight / (PRECISE * norm))
-        return PairBudget(picks, 0, each, min(amount / picks - each, enough))
+        return PairBudget(1, 0, each, min(amount - each, enough))
 
     def _divide_moments(self, top: str) -> float:
         """Divide a part of a tree's amount among moments of degrees, and return it."""
@@ -510,10 +509,14 @@ def sibling_questions(
     budget: Budget, table: str, variables: Sequence[Variable]
 ) -> dict[int, Measurement]:
     """Pairs of siblings by place of their column among ``variables``."""
-    own = budget.spec.tables[table].own
+    own, date = budget.spec.tables[table].own, date_of(budget.spec, table, variables)
+    times = None if date is None else variables[date]
     return {
         place: Measurement(
-            Histogram(own.parent, (pair_axis(own, variables[place]),)),
+            Histogram(
+                own.parent,
+                (pair_axis(own, variables[place], None if place == date else times),),
+            ),
             amount,
             f"siblings of {table}.{shown(variables[place].name)}",
         )

@@ -60,7 +60,7 @@ from privbench.learning.graphical.references import (
 )
 from privbench.learning.graphical.select import PairLearner
 from privbench.learning.graphical.sets import SetLaw, counted, presences
-from privbench.learning.graphical.siblings import with_siblings
+from privbench.learning.graphical.siblings import date_of, with_siblings
 from privbench.learning.graphical.sizes import (
     MANY,
     ONE,
@@ -283,12 +283,14 @@ class DatabaseFit:
         if own is None or owners is None or not answers:
             return model, drawn
         weights = self._weights(own.parent)
+        date = date_of(self.spec, table, self.variables[table])
         for place, factor in enumerate(model.factors):
             if (at := factor.column) in answers:
                 codes, variable = {**context, **drawn}, self.variables[table][at]
-                better = with_siblings(factor, variable, answers[at], codes, owners, weights)
+                dated = None if date in (None, at) else (date, self.variables[table][date])
+                better = with_siblings(factor, variable, dated, answers[at], codes, owners, weights)
                 factors = (*model.factors[:place], better, *model.factors[place + 1 :])
-                if better.likeness:
+                if better is not factor:
                     model = replace(model, factors=factors)
                     drawn = self._drawn(table, model, context)
         return model, drawn
@@ -466,7 +468,7 @@ class DatabaseFit:
             self.session,
             table,
             [*own, *self._context(table, context, weights, floor)],
-            Rows(len(own), context, weights),
+            Rows(len(own), context, weights, date_of(self.spec, table, own)),
             self.sizes[table].weight,
             sampled * (1.0 + 1.0 / self.people.scale),
             self._pair_budget(table) if old is None else self.budget.pairs[table],
@@ -605,16 +607,16 @@ class DatabaseFit:
         scaled, cap = weight * self.people.scale, self.budget.cap(key, len(variables))
         numbers = self.people.stream("reference", key.table, key.name)
         law = fit_reference(fan_in, asked, answers, codes, units, scaled, cap, self.law, numbers)
-        return replace(law, associations=self._associations(key, law, scope == OUTSIDE))
+        return replace(law, association=self._association(key, law, scope == OUTSIDE))
 
-    def _associations(
+    def _association(
         self, key: KeySpec, law: ReferenceLaw, outside: Mask
-    ) -> tuple[TargetAssociation, ...]:
+    ) -> TargetAssociation | None:
         """What the columns of rows that refer have to do with those of their targets."""
         budget, table = self.budget.associations[key.table, key.name], key.table
         units, scale = self.people.units[key.parent], self.people.scale
         if not (budget.picks and len(units)):
-            return ()
+            return None
         weights = self._weights(table) * outside
         row = End(self.variables[table], self.people.codes[table], weights)
         codes = self.people.codes[key.parent]

@@ -399,17 +399,11 @@ def _places(
     numbers: Rng,
 ) -> Ints:
     """A place in a list of targets for every row: by their columns, or at random."""
-    if not law.associations:
+    if not law.association:
         return np.argsort(numbers.permutation(len(rows)))
-    mine, theirs = people.codes[key.table], people.codes[key.parent]
-    row_columns, target_columns = (
-        {item.columns[end] for item in law.associations} for end in (0, 1)
-    )
-    ends = (
-        {name: mine[name][rows] for name in row_columns},
-        {name: theirs[name][targets] for name in target_columns},
-    )
-    return arranged(law.associations, *ends, numbers)
+    mine, theirs = law.association.columns
+    ends = people.codes[key.table][mine][rows], people.codes[key.parent][theirs][targets]
+    return arranged(law.association, *ends, numbers)
 
 
 def _within(units: Ints, targets: Ints, numbers: Rng) -> Ints:

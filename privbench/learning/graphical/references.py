@@ -21,7 +21,6 @@ from privbench.learning.answers import Measured
 from privbench.learning.denoise import Noise
 from privbench.learning.graphical.associations import TargetAssociation
 from privbench.learning.graphical.budget import (
-    MOST_ASSOCIATED,
     MOST_SCORES,
     Budget,
     targets_part,
@@ -87,7 +86,7 @@ class ReferenceLaw:
     fan_in: Floats  # shares of targets per bucket of `MANY`
     bins: tuple[Bins, ...] = ()  # for every factor, bins of targets with the same factor
     logs: tuple[Floats, ...] = ()  # for each of them, the logarithm of the factor of every bin
-    associations: tuple[TargetAssociation, ...] = ()  # columns of the row and of its target
+    association: TargetAssociation | None = None  # of columns of the row and of its target
 
     def popularity(self, codes: Mapping[str, Codes], numbers: Floats) -> Ints:
         """Number of references of every target, up to a factor, from exponential numbers."""
@@ -123,12 +122,10 @@ class ReferenceLaw:
         for place, (bins, logs) in enumerate(zip(self.bins, self.logs, strict=True)):
             arrays |= {f"ends{place}": bins.ends, f"logs{place}": logs}
             arrays |= {f"scores{place}.{at}": held for at, held in enumerate(bins.scores)}
-        for place, item in enumerate(self.associations):
-            arrays |= {f"table{place}": item.table}
-            arrays |= {f"groups{place}.{end}": held for end, held in enumerate(item.groups)}
         state: dict[str, Any] = {"columns": [list(bins.columns) for bins in self.bins]}
-        if self.associations:
-            state["associations"] = [list(item.columns) for item in self.associations]
+        if item := self.association:
+            state["association"] = list(item.columns)
+            arrays |= {"table": item.table, "groups0": item.groups[0], "groups1": item.groups[1]}
         return state, arrays
 
     @classmethod
@@ -152,25 +149,21 @@ class ReferenceLaw:
         _require(abs(float(fan_in.sum()) - 1.0) < 1e-6)
         for array in (fan_in, *factors):
             _require(array.dtype == np.float64 and np.abs(array) < 100.0)
-        pairs = [
-            TargetAssociation(
-                (str(row), str(target)),
-                (arrays[f"groups{place}.0"], arrays[f"groups{place}.1"]),
-                arrays[f"table{place}"],
-            )
-            for place, (row, target) in enumerate(state.get("associations", ()))
-        ]
-        _require(len(pairs) <= MOST_ASSOCIATED)
-        return cls(fan_in, tuple(found), tuple(factors), tuple(pairs))
+        pair = None
+        if names := state.get("association"):
+            row, target = names
+            groups = arrays["groups0"], arrays["groups1"]
+            pair = TargetAssociation((str(row), str(target)), groups, arrays["table"])
+        return cls(fan_in, tuple(found), tuple(factors), pair)
 
     def check(self, cells: Mapping[str, int], of_rows: Mapping[str, int]) -> None:
-        """Refuse scores that do not fit the target's columns, and associations both ends'.
+        """Refuse scores that do not fit the target's columns, and an association both ends'.
 
         Raises:
             ModelError: A column that is not there, or another number of cells.
         """
-        for item in self.associations:
-            item.check((of_rows, cells))
+        if self.association:
+            self.association.check((of_rows, cells))
         for bins in self.bins:
             for name, scores in zip(bins.columns, bins.scores, strict=True):
                 _require(cells.get(name) == len(scores))

@@ -1,14 +1,15 @@
-"""Rows of one owner: whether they are alike, differ, or are as any others, column by column.
+"""Rows of one owner: whether they are alike, differ, or rise in time, column by column.
 
-Groups of cells of two rows of each owner are measured (`Sibling`). Then
+Groups of cells of two rows of each owner are measured (`Sibling`), the earlier row's first. Then
 columns are drawn by quantiles at numbers that go together among rows of one owner. Each number by
-itself is uniform and tells nothing of the row or its owner: all other laws stay.
+itself is uniform and tells nothing of the owner: all other laws stay.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -19,75 +20,102 @@ from privbench.learning.denoise import SURE
 from privbench.learning.graphical.columns import Variable
 from privbench.learning.graphical.estimate import rake
 from privbench.learning.graphical.table_model import Factor
-from privbench.privacy import KeySpec
+from privbench.privacy import DatabaseSpec, KeySpec
 from privbench.privacy.queries import Axis, Joined, PublicArray, Sibling
 from privbench.rng import generator
 
+#: Levels of the groups of a column, and of dates.
+LEVEL, DATED = 1, 2
 #: Most rows on which a likeness is found: a limit on time alone.
 MOST_ROWS = 2**14
 
 
-def pair_axis(key: KeySpec, variable: Variable) -> Axis:
-    """The axis of an owner's two rows: unordered pairs of groups, and a cell for all else."""
-    cells, axis = _cells(variable.groups(0)), variable.grouped(0)
-    groups = PublicArray(np.pad(cells, (0, 1), constant_values=cells.max() + 1))
-    return Joined((Sibling(key, axis, 0), Sibling(key, axis, 1)), groups)
+def date_of(spec: DatabaseSpec, table: str, variables: Sequence[Variable]) -> int | None:
+    """The place of the date since when rows of an owned table are there, or None."""
+    item = spec.tables[table]
+    named = (at for at, one in enumerate(variables) if one.name == item.created and one.ordered)
+    return next(named, None) if item.own else None
 
 
-def _cells(size: int) -> Ints:
-    upper, cells = np.triu_indices(size), np.zeros((size, size), np.int64)
-    cells[upper] = cells.T[upper] = np.arange(len(upper[0]))
-    return cells
+def pair_axis(key: KeySpec, variable: Variable, date: Variable | None) -> Axis:
+    """The axis of an owner's two rows: pairs of groups, and a cell for all else.
+
+    The row of the earlier group of dates is the first; of rows of one group, either may be.
+    """
+    size = variable.groups(LEVEL)
+    cells = np.arange(size * size).reshape(size, size)
+    cells = np.pad(cells, (0, 1), constant_values=size * size)
+    axes = [variable.grouped(LEVEL)]
+    if date is not None:
+        later = np.tri(date.groups(DATED) + 1, k=-1, dtype=np.bool_)[:, :, None, None]
+        axes, cells = [date.grouped(DATED), *axes], np.where(later, cells.T, cells)
+    both = (Sibling(key, axis, place) for axis in axes for place in (0, 1))
+    return Joined(tuple(both), PublicArray(cells))
 
 
 def with_siblings(
     factor: Factor,
     variable: Variable,
+    dated: tuple[int, Variable] | None,
     answer: Measured,
     codes: Mapping[int, Codes],
     owners: Ints,
     weights: Floats,
 ) -> Factor:
-    """The factor with the likeness that fits noisy pairs best, if that is clear of their noise.
+    """The factor with the likeness and the drift that fit noisy pairs best, if clear of noise.
 
     Pairs of synthetic rows are raked to their margins: owners of several have another law.
+    ``dated`` are the place of a date that is drawn earlier, and its variable.
     """
     (noisy, sd), owners = answer, owners[:MOST_ROWS]
     first = np.flatnonzero((owners[1:] == owners[:-1]) & (owners[1:] >= 0))
     if not len(first):
         return factor
-    some = {place: codes[place][:MOST_ROWS] for place in factor.parents}
-    pairs, size = np.bincount(owners[first], minlength=len(weights)), variable.groups(0)
+    along = dated[0] if dated else -1
+    some = {place: codes[place][:MOST_ROWS] for place in {*factor.parents, along} - {-1}}
+    pairs, size = np.bincount(owners[first], minlength=len(weights)), variable.groups(LEVEL)
     each = (weights / np.maximum(pairs, 1))[owners[first]]
-    half = (1.0 + np.eye(size)) / 2
-    observed = noisy[_cells(size)] * half
-    margin = np.maximum(observed.sum(axis=0), 1e-6)
+    later, observed = np.zeros(len(first), np.bool_), noisy[:-1].reshape(size, size)
+    if dated:
+        later = np.diff(dated[1].levels[DATED][some[along]])[first] < 0
+    one, other = np.where(later, first + 1, first), np.where(later, first, first + 1)
+    observed = observed if dated else (observed + observed.T) / 2
+    margin = np.maximum((observed + observed.T).sum(axis=0) / 2, 1e-6)
     samples = 1.0 / margin.sum() + 1.0 / np.count_nonzero(pairs)
-    variance = sd**2 * half + np.outer(margin, margin) * samples
+    variance = sd**2 + np.outer(margin, margin) * samples
 
-    def alike(likeness: float) -> Factor:
-        return replace(factor, likeness=likeness, ordered=variable.ordered > 0)
+    def alike(likeness: float, drift: float) -> Factor:
+        ordered = variable.ordered > 0
+        return replace(factor, likeness=likeness, ordered=ordered, drift=drift, along=along)
 
-    def expected(likeness: float) -> Floats:
+    def expected(likeness: float, drift: float) -> Floats:
         same = generator(0, "siblings")
-        drawn = alike(likeness).draw(some, len(owners), same, owners)
-        cells, table = variable.levels[0][drawn], np.zeros((size, size))
-        np.add.at(table, (cells[first], cells[first + 1]), each)
-        return rake(table + table.T, margin, margin)
+        drawn = alike(likeness, drift).draw(some, len(owners), same, owners)
+        cells, table = variable.levels[LEVEL][drawn], np.zeros((size, size))
+        np.add.at(table, (cells[one], cells[other]), each)
+        both = (table + table.T) / 2
+        raked = rake(both, margin, margin)
+        return raked * table / np.maximum(both, 1e-9) if dated else raked
 
     def misfit(table: Floats) -> float:
         return float(((observed - table) ** 2 / variance).sum())
 
     from scipy.optimize import minimize_scalar  # many commands need none of it
 
-    apart = expected(0.0)
-    most = misfit(apart) - SURE**2
-    if most <= 0:
-        return factor
-    best = minimize_scalar(
-        lambda likeness: misfit(expected(likeness)),
-        bounds=(0, 1) if np.trace(observed - apart) > 0 else (-1, 0),
-        method="bounded",
-        options={"xatol": 0.03},
-    )
-    return alike(float(best.x)) if best.fun < most else factor
+    def best(law: Callable[[float], Floats], old: float, signs: Floats) -> float:
+        upward = float((signs * (observed - law(0.0))).sum()) > 0
+        found = minimize_scalar(
+            lambda value: misfit(law(value)),
+            bounds=(0, 1) if upward else (-1, 0),
+            method="bounded",
+            options={"xatol": 0.03},
+        )
+        return float(found.x) if found.fun < misfit(law(old)) - SURE**2 else old
+
+    scores, likeness, drift = variable.scores(LEVEL), 0.0, 0.0
+    near = np.outer(scores, scores) if variable.ordered else np.eye(size)
+    for _ in range(2 if dated else 1):
+        likeness = best(partial(expected, drift=drift), likeness, near)
+        if dated:
+            drift = best(partial(expected, likeness), drift, np.tri(size).T - np.tri(size))
+    return alike(likeness, drift) if likeness or drift else factor

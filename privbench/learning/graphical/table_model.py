@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from math import prod
 from types import MappingProxyType
 from typing import Any, Protocol, Self
@@ -82,6 +81,8 @@ class Factor:
     shares: Floats  # share of every cell of v
     likeness: float = 0.0  # of rows of one owner (`together`)
     ordered: bool = False  # whether they are alike along the order of cells
+    drift: float = 0.0  # of rows of one owner along the column at the place `along`
+    along: int = -1
 
     @classmethod
     def alone(cls, column: int, shares: Floats) -> Self:
@@ -105,15 +106,22 @@ class Factor:
         owners: Ints | None = None,
     ) -> Codes:
         """Cells of v of some rows, given those of S and, for likeness, their owners."""
-        numbers = partial(together, owners, self.likeness, self.ordered, generator)
-        chosen = draw(self.table, self.index(codes, rows), generator, numbers())
+        along = codes[self.along] if self.drift else None
+        alike = self.likeness, self.ordered, generator, self.drift, along
+        index, numbers = self.index(codes, rows), together(owners, *alike)
+        chosen = draw(self.table, index, generator, numbers)
         held = np.min_scalar_type(len(self.shares))
         cells = np.argsort(self.groups, kind="stable").astype(held)
         if len(cells) == self.table.shape[1]:
             return np.asarray(cells[chosen])
+        if numbers is not None:
+            # What is left of a number chooses among the cells of the group.
+            ends = np.cumsum(self.table, axis=1) / self.table.sum(axis=1, keepdims=True)
+            parts = np.diff(ends, axis=1, prepend=0.0)[index, chosen]
+            numbers = np.clip(1.0 - (ends[index, chosen] - numbers) / parts, 0.0, 1.0)
         shares = np.maximum(self.shares, 1e-12)[cells]
         widths = np.bincount(self.groups, minlength=self.table.shape[1])
-        return choose(shares, widths, chosen, generator, cells, numbers())
+        return choose(shares, widths, chosen, generator, cells, numbers)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -159,7 +167,7 @@ class TableModel:
     def parts(self) -> tuple[Self, Self]:
         """The model of the columns that factors or tilts join, and that of all others."""
         joint = {factor.column for factor in self.factors if factor.parents}
-        joint.update(*(factor.parents for factor in self.factors))
+        joint.update(*((*factor.parents, factor.along) for factor in self.factors))
         joint.update(*(tilt.columns for tilt in self.tilts if len(tilt.columns) > 1))
         within = [
             tuple(f for f in self.factors if (f.column in joint) is own) for own in (True, False)
@@ -172,7 +180,7 @@ class TableModel:
         factors, tilts = list[dict[str, Any]](), list[dict[str, Any]]()
         arrays: dict[str, NDArray[Any]] = {}
         for number, factor in enumerate(self.factors):
-            names = "column", "parents", "likeness", "ordered"
+            names = "column", "parents", "likeness", "ordered", "drift", "along"
             factors.append({name: getattr(factor, name) for name in names})
             arrays[f"{number}/table"] = factor.table
             arrays[f"{number}/shares"] = factor.shares
@@ -214,8 +222,11 @@ class TableModel:
             table = _distributions(arrays[f"{number}/table"], shape)
             shares = _distributions(arrays[f"{number}/shares"][None], (1, len(groups)))[0]
             alike = float(item.get("likeness", 0.0)), bool(item.get("ordered"))
-            factor = Factor(int(item["column"]), parents, lists, groups, table, shares, *alike)
-            if not -1.0 <= factor.likeness <= 1.0:
+            drift = float(item.get("drift", 0.0)), int(item.get("along", -1))
+            of = int(item["column"]), parents, lists, groups, table, shares
+            factor = Factor(*of, *alike, *drift)
+            fits = abs(factor.likeness) <= 1.0 and abs(factor.drift) <= 1.0
+            if not fits or (factor.drift and factor.along not in {*range(own)} - seen):
                 raise ModelError("a likeness in the model is damaged.")
             if factor.column not in seen or any(parent in seen for parent in parents):
                 raise ModelError("the factors of a table in the model have no order.")
@@ -289,6 +300,7 @@ class Rows:
     own: int  # number of own columns
     context: Mapping[int, Codes]  # cells of the columns of the context, by place
     weights: Floats  # weight of every row, shape (rows,)
+    date: int | None = None  # place of the column along which rows of one owner may drift
 
 
 def estimate(
@@ -302,7 +314,7 @@ def estimate(
 
     The next column is always the one whose pairs with the columns chosen so far have the largest
     gap. A pair whose table would make a factor too large is taken at a coarser level, or left out.
-    Degrees that are joined come first.
+    Degrees that are joined come first, then a date.
     The rows have the cells of own columns and context.
     """
     count = len(rows.weights)
@@ -318,6 +330,7 @@ def estimate(
         return placed, sum(pair.gap for pair in of[column])
 
     first = list(degrees.columns) if degrees else []
+    first += [] if rows.date is None else [rows.date]
     while todo:
         column = first.pop(0) if first else max(todo, key=gain)
         todo.remove(column)
