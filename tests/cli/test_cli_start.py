@@ -54,6 +54,16 @@ def test_help_and_version_import_no_library():
     assert heavy == {}
 
 
+def test_importing_privbench_imports_no_library():
+    """Its functions are there, and what they need comes with the first one."""
+    probe = "import sys, privbench; print({'fit', 'connect'} <= {*dir(privbench)}, *sys.modules)"
+    there, *names = subprocess.check_output([sys.executable, "-c", probe], text=True).split()
+    assert there == "True"
+    ours = {name for name in names if name.startswith("privbench")}
+    assert ours <= {"privbench"}
+    assert not {"click", "lazy_loader", "numpy", "pyarrow", "rich"} & {*names}
+
+
 def _cut(line):
     words, _, names = line.partition(" | ")
     return words, names
