@@ -4,7 +4,14 @@ from .demo import demo
 from .doctor import Diagnosis, Finding, check_ledger, check_target, doctor
 from .fit import fit
 from .header import Promise
-from .inspection import Inspection, PlanCheck, check, inspect, render_literals
+from .inspection import (
+    Inspection,
+    PlanCheck,
+    check,
+    inspect,
+    render_coverage,
+    render_literals,
+)
 from .load import LoadReport, load, rehearse
 from .losses import losses, render_losses
 from .model import Model, require_writable
@@ -12,7 +19,7 @@ from .planning import PlanReport, parse_rows, plan
 from .progress import Reporter
 from .rehearsal import rehearse_apart
 from .replaying import run
-from .sampling import sample
+from .sampling import sample, sample_tables
 from .source import Catalog, look, require_epsilon, require_identity, require_used
 from .workloads import capture, generate_workload, modelled, rebind
 
@@ -51,6 +58,7 @@ __all__ = [
     "rebind",
     "rehearse",
     "rehearse_apart",
+    "render_coverage",
     "render_literals",
     "render_losses",
     "require_epsilon",
@@ -59,4 +67,5 @@ __all__ = [
     "require_writable",
     "run",
     "sample",
+    "sample_tables",
 ]

@@ -16,6 +16,7 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -23,6 +24,7 @@ from typing import Any, Self
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from privbench.display import lines, table
 from privbench.errors import ModelError
 from privbench.files import file_errors, replacing
 from privbench.pipeline import archive, header
@@ -73,6 +75,15 @@ class Model:
     ddl: Ddl  # DDL before and after the rows
     # The rows of public tables, verbatim: an Arrow table of strings for each.
     public: dict[str, pa.Table] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        """The promise, and rows of tables, which were released."""
+        counts: dict[str, float] = {name: rows.num_rows for name, rows in self.public.items()}
+        with suppress(*UNFIT):  # only its synthesizer reads the state of a stranger's model
+            for law in self.state["tables"]:
+                counts[law["name"]] = float(law["rows"] + law.get("free", 0))
+        rows = [(name, f"{count:,.0f}") for name, count in sorted(counts.items())]
+        return lines(self.promise.sentence(), *table(rows, "1"))
 
     def save(self, path: str | Path) -> None:
         """Write the file; it appears complete or not at all."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal
 from urllib.parse import quote
 
+import pyarrow as pa
 import pyarrow.parquet as papq
 
 from privbench.encoding import unkept
@@ -76,6 +77,18 @@ def sample(
             lines.append(f"{path}: {item.rows:,} rows{_CUT if cut else ''}")
     lines += [absent[item.table.key] for item in drawn if item.table.key in absent]
     return lines + _unrepaired(found, drawn)
+
+
+def sample_tables(model: Model, scale: float, seed: int | None) -> dict[str, pa.Table]:
+    """A model's clone as Arrow tables by their names, as drawn."""
+    found = {}
+    tables = decode(model, scale=check_scale(scale), seed=seed)
+    for item in with_computed(model, tables, seed)[0]:
+        names = list(item.columns)
+        batches = [batch.rename_columns(names) for batch in item.batches()]
+        empty = pa.table({name: pa.nulls(0) for name in names})
+        found[item.table.key] = pa.concat_tables(batches or [empty])
+    return found
 
 
 def _unrepaired(model: Model, tables: list[CloneTable]) -> list[str]:

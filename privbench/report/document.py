@@ -311,6 +311,9 @@ class ComparisonDocument(Part):
     # What sections that other packages add hold, by the section's name.
     sections: dict[str, Any] = Field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        return f"<Comparison: {len(self.figures)} figures. CONFIDENTIAL>"
+
     @property
     def failed(self) -> bool:
         """Whether any gate failed."""

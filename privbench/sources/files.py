@@ -7,8 +7,7 @@ are never read. DuckDB's own messages may quote values, so only the kind of an e
 
 No type is made of values (PRIVACY P34): a column that the names of directories state is text, which
 holds every name, and files that differ are one table only where the config declares its columns.
-Then each value is converted by itself, and is NULL where the declared type does not hold it, here
-or in the copy.
+Each value is converted by itself, and is NULL where its type does not hold it, here or in the copy.
 """
 
 from __future__ import annotations
@@ -83,7 +82,6 @@ class FileTable:
     unique: tuple[tuple[str, ...], ...] = ()  # columns of every other key
     not_null: tuple[str, ...] = ()  # columns without NULL
     foreign: tuple[ForeignKey, ...] = ()  # without names
-    declared: bool = False  # whether the config declares the columns
     stated: str = ""  # its keys as its Parquet file states them, JSON that nobody has judged
 
     @property
@@ -137,30 +135,12 @@ class Files:
         """The rows of a table in any order, in types that `postgres.csvtext` can write."""
         for relation, there in table.relations.items():
             columns = [
-                selected(
-                    kind,
-                    _converted(name, kind, there.get(name)) if table.declared else quoted(name),
-                )
+                selected(kind, _converted(name, kind, there.get(name)))
                 for name, kind in table.columns.items()
             ]
             query = f"SELECT {', '.join(columns)} FROM {relation}"  # noqa: S608
             with _duckdb_errors("its rows cannot be read", table.key):
                 yield from self._connection.sql(query).to_arrow_reader(_ROWS)
-
-    def with_nul(self, table: FileTable) -> str | None:
-        """The first column with a text that holds the character NUL (code 0); None without one.
-
-        The config does not declare the table's columns.
-        """
-        for name, kind in table.columns.items():
-            if _is_text(kind):
-                text = f"contains(CAST({quoted(name)} AS VARCHAR), chr(0))"
-                for relation in table.relations:
-                    query = f"SELECT 1 FROM {relation} WHERE {text} LIMIT 1"  # noqa: S608
-                    with _duckdb_errors("its rows cannot be read", table.key):
-                        if self._ask(query):
-                            return name
-        return None
 
     def _ask(self, query: str) -> list[tuple[Any, ...]]:
         return list(self._connection.execute(query).fetchall())
@@ -321,17 +301,14 @@ def _named(schema: str, name: str) -> TableName:
 
 def _with_keys(tables: Sequence[FileTable], rows: Iterable[tuple[Any, ...]]) -> list[FileTable]:
     """The tables with their keys, whose names get the case that they have in their tables."""
-    # Names are joined by NUL, which no name holds, as quoted names would differ with their case.
-    found = {"\0".join((table.name.schema, table.name.name)): table for table in tables}
-
-    def place(name: TableName) -> str:
-        return _spelled("\0".join((name.schema, name.name)), found)
+    found = {_folded(table.name): table for table in tables}
 
     def columns_of(
         schema: str, name: str, columns: Iterable[str]
     ) -> tuple[FileTable, tuple[str, ...]]:
-        table = found[place(_named(schema, name))]
-        return table, tuple(_spelled(item, table.columns) for item in columns)
+        table = found[_folded(_named(schema, name))]
+        spelled = {column.encode().lower(): column for column in table.columns}
+        return table, tuple(spelled[column.encode().lower()] for column in columns)
 
     for schema, name, kind, names, ref, ref_names in rows:
         table, columns = columns_of(schema, name, names)
@@ -345,13 +322,13 @@ def _with_keys(tables: Sequence[FileTable], rows: Iterable[tuple[Any, ...]]) -> 
             theirs, there = columns_of(schema, ref, ref_names)
             key = ForeignKey("", table.name, columns, theirs.name, there)
             table = replace(table, foreign=(*table.foreign, key))
-        found[place(table.name)] = table
+        found[_folded(table.name)] = table
     return list(found.values())
 
 
-def _spelled(name: str, names: Iterable[str]) -> str:
-    same = [other for other in names if other.lower() == name.lower()]
-    return name if name in same else same[0]
+def _folded(name: TableName) -> tuple[bytes, bytes]:
+    """A name as DuckDB compares it: small and capital letters of ASCII are the same."""
+    return name.schema.encode().lower(), name.name.encode().lower()
 
 
 def _checked(tables: list[FileTable], path: Path) -> list[FileTable]:

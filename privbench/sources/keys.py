@@ -67,7 +67,7 @@ def _with_stated(table: FileTable, known: Mapping[TableName, FileTable]) -> File
 def _with_section(table: FileTable, section: SourceTableConfig) -> FileTable:
     """The table with the keys and columns that its section of the config states."""
     if section.columns:
-        table = replace(table, columns=_declared(table, section.columns), declared=True)
+        table = replace(table, columns=_declared(table, section.columns))
     _require_columns(table, sorted(section.leave_out))
     columns = table.columns.items()
     foreign = (

@@ -191,51 +191,29 @@ def _create(connection: Connection, table: FileTable) -> None:
 
 
 def _copy(connection: Connection, files: Files, table: FileTable) -> None:
-    """Copy the rows of a table; errors name its column where that is known."""
-    names = list(table.columns)
+    """Copy the rows of a table; what PostgreSQL's types do not hold becomes NULL.
+
+    The types themselves decide, each value and each element of a list alone: no rule here could
+    differ from theirs, and no row refuses others. That is slow, and done only if the rows cannot be
+    copied as they are.
+    """
+    names, named = list(table.columns), build("{}", table.name)
     try:
-        if table.declared:
-            _copy_held(connection, files, table)
-        else:
-            _copy_unchanged(connection, files, table)
+        with contextlib.suppress(*_NOT_HELD), connection.transaction():
+            connection.execute(build("TRUNCATE {}", table.name))  # FREEZE needs it
+            copy_rows(connection, named, names, files.batches(table), freeze=True)
+            return
+        _copy_held(connection, files, table)
     except errors.NotNullViolation as error:
         raise SchemaError(
             "it is declared to be NOT NULL, and holds NULL.",
             table=table.key,
             column=error.diag.column_name,
         ) from None
-    except errors.CharacterNotInRepertoire:
-        raise DatabaseError(
-            "a text holds the character of number 0, which no text of PostgreSQL can hold.",
-            table=table.key,
-            column=files.with_nul(table),
-            remedy="Write the file anew without it, or leave the column out (leave_out).",
-        ) from None
-    except psycopg.DataError as error:
-        said = error.diag.context or ""
-        raise DatabaseError(
-            f"PostgreSQL's type cannot hold a value ({type(error).__name__}).",
-            table=table.key,
-            column=next((name for name in names if f", column {name}: " in said), None),
-            remedy="Write the file anew with another value, or leave the column out (leave_out).",
-        ) from None
-
-
-def _copy_unchanged(connection: Connection, files: Files, table: FileTable) -> None:
-    named = build("{}", table.name)
-    copy_rows(connection, named, list(table.columns), files.batches(table), freeze=True)
 
 
 def _copy_held(connection: Connection, files: Files, table: FileTable) -> None:
-    """Copy the rows of a declared table; what PostgreSQL's types do not hold becomes NULL.
-
-    The types themselves decide, each value and each element of a list alone: no rule here could
-    differ from theirs. That is slow, and done only if the rows cannot be copied as they are.
-    """
-    with contextlib.suppress(*_NOT_HELD), connection.transaction():
-        connection.execute(build("TRUNCATE {}", table.name))  # FREEZE needs it
-        _copy_unchanged(connection, files, table)
-        return
+    """Copy the rows through a table of texts."""
     texts, held = [], []
     for name, kind in table.columns.items():
         element = element_type(kind)

@@ -66,6 +66,16 @@ def test_lists_of_commands_fit_80_columns_and_a_slip_is_understood():
         assert re.search(f"Did you mean.* '{meant}'", CliRunner().invoke(main, slip.split()).stderr)
 
 
+def test_importing_privbench_imports_no_library():
+    """Its functions are there, and what they need comes with the first one."""
+    probe = "import sys, privbench; print({'fit', 'connect'} <= {*dir(privbench)}, *sys.modules)"
+    there, *names = subprocess.check_output([sys.executable, "-c", probe], text=True).split()
+    assert there == "True"
+    ours = {name for name in names if name.startswith("privbench")}
+    assert ours <= {"privbench"}
+    assert not {"click", "lazy_loader", "numpy", "pyarrow", "rich"} & {*names}
+
+
 def _cut(line):
     words, _, names = line.partition(" | ")
     return words, names

@@ -148,7 +148,7 @@ def test_replay_of_attacks_is_refused_without_trust(source, each_server, server)
     dsn, file = source(Attack(""))
     queries = (WorkloadQuery(name, ATTACKS[name].query) for name in SHARED)
     workload = Workload("theirs", (WorkloadQuery("harmless", "SELECT 1"), *queries))
-    found = replay(workload, {"source": dsn}, repeats=1, warmup=0, trust=Trust(skip=True))
+    found = replay(workload, {"source": dsn}, repeats=1, warmup=0, skip_refused=True)
     reasons = {item.id: item.reason for item in found.refused}
     assert [*reasons] == SHARED
     assert [name for name in SHARED if ATTACKS[name].refused not in reasons[name]] == []
@@ -161,8 +161,7 @@ def test_replay_of_attacks_is_refused_without_trust(source, each_server, server)
         wrote.append(file.exists())
         file.unlink(missing_ok=True)
 
-    trust = Trust(workload=True)
-    found = replay(workload, {"source": dsn}, repeats=1, warmup=0, trust=trust, tell=tell)
+    found = replay(workload, {"source": dsn}, repeats=1, warmup=0, trust_workload=True, tell=tell)
     for result, written in zip(found.results[1:], wrote[1:], strict=True):
         status = result.answers["source"].status
         assert written if ATTACKS[result.id].writes else status == "ok", result.id

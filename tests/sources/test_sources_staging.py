@@ -477,6 +477,19 @@ def test_a_value_that_its_declared_type_does_not_hold_is_null(unheld, case):
     assert ask(unheld, query) == [(None, text, None, 2, "x")] * len(values) + [held]
 
 
+def test_a_value_that_a_type_of_the_file_does_not_hold_is_null(tmp_path):
+    """No row refuses the others, whether or not the config declares its column."""
+    statements = """CREATE TABLE t (a VARCHAR, b DATE, c VARCHAR[], d ENUM('x'));
+        INSERT INTO t VALUES ('a' || chr(0), '5881580-07-10', ['u', chr(0)], 'x'),
+          ('b', '2024-01-02', ['v'], NULL)"""
+    for source in (write(tmp_path / "a.db", statements), export(tmp_path, statements)):
+        with staged(source, EMPTY) as dsn:
+            assert ask(dsn, "SELECT a, b::text, c, d FROM t ORDER BY c[1]") == [
+                (None, None, ["u", None], "x"),
+                ("b", "2024-01-02", ["v"], None),
+            ]
+
+
 def test_elements_of_declared_lists_are_converted_one_by_one(tmp_path):
     """Whatever the file has for a list, and whatever its column is called."""
     source = write(

@@ -1,0 +1,201 @@
+"""privbench in a notebook: what the command line does, on three objects.
+
+>>> import privbench as pb
+>>> pb.connect({"people": {"born": [1970]}}, identity="people")
+Source people
+
+All is CONFIDENTIAL but a `ReleasedModel` and what is sampled from it.
+"""
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from privbench import pipeline, report
+from privbench.cli.console import STDERR, BarReporter, LogReporter, show
+from privbench.config import Config, TableConfig
+from privbench.display import Lines, lines, paragraphs
+from privbench.errors import SchemaError
+from privbench.postgres.connect import shown
+from privbench.publish.tabular import arrow_type, kind_of
+from privbench.schema import TableName
+from privbench.sources import staged
+from privbench.sources.frames import ColumnTypes, Keys, as_files, declared, texts
+from privbench.workload import Workload
+
+
+def connect(
+    source: str | Mapping[str, Any],
+    *,
+    types: ColumnTypes | None = None,
+    keys: Keys | None = None,
+    identity: str | None = None,
+    config: str | Path | Config = Config(),  # noqa: B008
+) -> "Source":
+    """A source: a connection string, or by name Arrow tables, frames or mappings of columns.
+
+    Of these `types` has DuckDB types of columns, others being text; `keys` the column of the
+    primary key, or settings of ``[source.tables]``. `identity` is the name in the ledger.
+    """
+    config = config if isinstance(config, Config) else Config.load(config)
+    if identity is not None:
+        config = config.changed("database", identity=identity)
+    dsn, frames = (source, {}) if isinstance(source, str) else ("", source)
+    tables = {name: texts(frame) for name, frame in frames.items()}
+    if tables or types or keys:
+        config = declared(config, tables, types or {}, keys or {})
+    found = Source(dsn, config, tables)
+    with found.opened(rows=False) as here:
+        pipeline.look(here, config, access=False, dump=False)
+    return found
+
+
+def fit(source: str | Mapping[str, Any], *, epsilon: float, **given: Any) -> "ReleasedModel":
+    """`connect`, and `Source.fit` with the roles that are proposed."""
+    database = connect(source, **given)
+    proposal = database.propose()
+    show(proposal.render())
+    return database.fit(proposal, epsilon=epsilon)
+
+
+def compare(
+    source: "Source", clone: str, workload: Workload | str | Path | None = None, **options: Any
+) -> report.ComparisonDocument:
+    """`privbench.report.compare` with its options; without a workload of the rows alone."""
+    with source.opened() as here:
+        return report.compare(here, clone, workload, source.config, **options)
+
+
+@dataclass(frozen=True, repr=False)
+class Source:
+    """A database, files, or tables in memory."""
+
+    dsn: str  # empty for tables in memory
+    config: Config
+    tables: Mapping[str, pa.Table]  # their values as text
+
+    def __repr__(self) -> str:
+        return f"Source {shown(self.dsn) if self.dsn else ', '.join(self.tables)}"
+
+    @contextmanager
+    def opened(self, *, rows: bool = True) -> Iterator[str]:
+        """The connection string of the database, or of a copy."""
+        with (
+            as_files(self.tables if rows else {}) as folder,
+            staged(self.dsn or folder, self.config, rows=rows) as here,
+        ):
+            yield here
+
+    def propose(self) -> "Roles":
+        """Who owns what, proposed from the catalog alone."""
+        with self.opened(rows=False) as here:
+            catalog = pipeline.look(here, self.config)
+        decided = {str(TableName.parse(name)): item for name, item in self.config.tables.items()}
+        return Roles(catalog, self.config, decided)
+
+    def fit(
+        self,
+        proposal: "Roles | None" = None,
+        *,
+        epsilon: float | None = None,
+        output: str | Path | None = None,
+        resume: str | None = None,
+    ) -> "ReleasedModel":
+        """Learn a model, by the config's roles if none are given; without `output` in memory."""
+        config, catalog = self.config, None
+        with self.opened() as here, tempfile.TemporaryDirectory() as folder:
+            if proposal:
+                found, catalog = proposal.inspect({}), proposal.catalog
+                config = found.config
+                if found.proposal.undeclared:
+                    catalog = pipeline.look(here, config)
+                if catalog.ddl != proposal.catalog.ddl:
+                    raise SchemaError("the schema was changed since it was shown.")
+            config = config.with_privacy(epsilon=epsilon or config.privacy.epsilon)
+            path, teller = Path(output or f"{folder}/unsaved"), _reporter()
+            model = pipeline.fit(
+                here, config, path, reporter=teller, resume=resume, catalog=catalog
+            )
+        return ReleasedModel(model, path.stem)
+
+
+@dataclass(frozen=True, repr=False)
+class Roles:
+    """The roles of tables; ``roles["users"]`` selects one, to decide of it."""
+
+    catalog: pipeline.Catalog
+    base: Config
+    decided: dict[str, TableConfig]
+    selected: tuple[str, ...] = ()
+
+    def __getitem__(self, table: str) -> "Roles":
+        return replace(self, selected=(*self.selected, str(TableName.parse(table))))
+
+    def __repr__(self) -> str:
+        return self.render()
+
+    def inspect(self, changes: Mapping[str, TableConfig]) -> pipeline.Inspection:
+        """The proposal with what is decided, and with changes to it."""
+        base = self.base.model_copy(update={"tables": {**self.decided, **changes}})
+        return pipeline.inspect("", base=base, catalog=self.catalog)
+
+    def render(self) -> Lines:
+        """Roles and values to accept; of a selection how its columns are made."""
+        found = self.inspect({})
+        if self.selected:
+            every = found.plan.coverage()
+            return pipeline.render_coverage([line for line in every if line.table in self.selected])
+        values = pipeline.render_literals(self.catalog.literals)
+        return paragraphs(found.render(whole=False), values)
+
+    def public(self) -> None:
+        """Publish the rows of the selected tables: COPIED VERBATIM."""
+        self.decide(role="public", own=None)
+
+    def decide(self, **settings: Any) -> None:
+        """Change settings of the tables in the config, as ``own=["user_id"]``."""
+        before = ((name, self.decided.get(name, TableConfig())) for name in self.selected)
+        changes = {
+            name: TableConfig.model_validate({**section.model_dump(exclude_unset=True), **settings})
+            for name, section in before
+        }
+        self.inspect(changes)
+        self.decided.update(changes)
+
+
+@dataclass(frozen=True, repr=False)
+class ReleasedModel:
+    """A released model: it and all that is made from it may be published."""
+
+    model: pipeline.Model
+    name: str  # of its file
+
+    def __repr__(self) -> str:
+        return lines(f"Model {self.name}", repr(self.model))
+
+    def sample(
+        self, scale: float = 1.0, *, seed: int | None = None, frames: bool = False
+    ) -> dict[str, Any]:
+        """Tables by name, of Arrow, or data frames of pandas, as `privbench sample` draws them."""
+        found = pipeline.sample_tables(self.model, scale, seed)
+        for name, rows in found.items():
+            for place, column in enumerate(rows.column_names):
+                kind = arrow_type(kind_of(self.model.schema.table(name).column(column)))
+                # A column that does not hold all values, as infinity, stays text.
+                with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):
+                    rows = rows.set_column(place, column, rows[column].cast(kind))
+            found[name] = rows.to_pandas() if frames else rows
+        return found
+
+    def load(self, target: str, **options: Any) -> pipeline.LoadReport:
+        """`privbench.pipeline.load` with its options."""
+        return pipeline.load(self.model, target, reporter=_reporter(), **options)
+
+
+def _reporter() -> pipeline.Reporter:
+    return BarReporter() if STDERR.is_terminal or STDERR.is_jupyter else LogReporter()

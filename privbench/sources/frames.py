@@ -1,0 +1,99 @@
+"""Arrow tables and data frames as sources: for a while Parquet files of texts in a private folder.
+
+No type is made of values (PRIVACY P34): a column is text in the copy unless its type is declared.
+The text of a value is a map of this value alone, so no row changes what others hold.
+"""
+
+import json
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as papq
+
+from privbench.config import Config, SourceConfig
+from privbench.errors import UsageError
+
+#: By table.
+ColumnTypes = Mapping[str, Mapping[str, str]]
+Keys = Mapping[str, str | Mapping[str, Any]]
+
+
+def texts(frame: Any) -> pa.Table:
+    """An Arrow table, a data frame or a mapping of columns, every value as text.
+
+    >>> texts({"n": [1, 2.0, None, True]})["n"].to_pylist()
+    ['1', '2', None, 'true']
+    """
+    if not hasattr(frame, "items"):
+        table = frame if isinstance(frame, pa.Table) else pa.table(frame)
+        pairs = [*zip(table.column_names, table.columns, strict=True)]
+    else:
+        pairs = [(str(name), values) for name, values in frame.items()]
+    columns = {name: _column(values) for name, values in pairs}
+    if len(columns) < len(pairs):
+        raise UsageError("two columns of a table have one name.")
+    return pa.table(columns)
+
+
+def _column(values: Any) -> pa.Array:
+    if isinstance(values, (pa.Array, pa.ChunkedArray)):
+        kind = values.type
+        if pa.types.is_date(kind) or pa.types.is_time(kind) or pa.types.is_timestamp(kind):
+            values = values.cast(pa.string())  # Python holds fewer
+        values = values.to_pylist()
+    elif hasattr(values, "notna"):
+        values = values.astype(object).where(values.notna(), None)
+    return pa.array(map(_text, values), pa.string())
+
+
+def _text(value: Any) -> str | None:
+    r"""A value as text; a whole number is the same as a float.
+
+    >>> _text(3.0), _text(0.1), _text(float("nan")), _text([1, None]), _text(b"\x01a")
+    ('3', '0.1', None, '[1, null]', '\\x01\\x61')
+    """
+    if hasattr(value, "tolist"):  # NumPy's
+        value = value.tolist()
+    if value is None or value != value:
+        return None
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return str(int(value))
+    if isinstance(value, bytes):
+        return "".join(f"\\x{byte:02x}" for byte in value)
+    with suppress(TypeError, ValueError, RecursionError):
+        if isinstance(value, (bool, list, dict)):
+            return json.dumps(value, default=_text)
+    return str(value).encode(errors="replace").decode()
+
+
+def declared(
+    config: Config, tables: Mapping[str, pa.Table], types: ColumnTypes, keys: Keys
+) -> Config:
+    """The config with ``[source.tables]`` that declare every column, and the keys.
+
+    A UsageError names what is not there, or is no identifier.
+    """
+    sections = {}
+    for name in {**types, **keys, **tables}:
+        names = tables[name].column_names if name in tables and name.isidentifier() else ()
+        for column in types.get(name, ()) if names else [name]:
+            if column not in names:
+                raise UsageError(f"{column!r} names no table or column in memory.")
+        key = keys.get(name, {})
+        columns = dict.fromkeys(names, "VARCHAR") | dict(types.get(name, {}))
+        settings = {"primary_key": [key]} if isinstance(key, str) else key
+        sections[name] = {"columns": columns, **settings}
+    return config.model_copy(update={"source": SourceConfig()}).changed("source", tables=sections)
+
+
+@contextmanager
+def as_files(tables: Mapping[str, pa.Table]) -> Iterator[str]:
+    """A source of files that holds these tables; only this account can enter its folder."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, table in tables.items():
+            papq.write_table(table, Path(folder, f"{name}.parquet"))
+        yield f"parquet:{folder}"

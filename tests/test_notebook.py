@@ -1,0 +1,158 @@
+"""privbench in Python: the session of the README, tables in memory, the notebook of the docs."""
+
+import doctest
+import json
+import re
+from contextlib import redirect_stderr
+from datetime import date, datetime
+from decimal import Decimal
+from io import StringIO
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+from psycopg import conninfo
+from sql_files import sql_of
+
+import privbench as pb
+from privbench.errors import ConfigError, ConnectionFailed, PrivacyRefusal, UsageError
+from privbench.sources.frames import texts
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture
+def ledger(tmp_path, monkeypatch):
+    """The user's state directory is one of this test."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+@pytest.fixture
+def services(make_database, tmp_path, monkeypatch, ledger):
+    """``service=prod`` is a small shop, ``service=clone`` an empty database."""
+    sections = []
+    for name, statements in (("prod", sql_of(__file__, "notebook_shop")), ("clone", "")):
+        known = conninfo.conninfo_to_dict(make_database(statements))
+        sections += [f"[{name}]", *(f"{key}={value}" for key, value in known.items())]
+    (tmp_path / "services").write_text("\n".join(sections) + "\n")
+    monkeypatch.setenv("PGSERVICEFILE", str(tmp_path / "services"))
+
+
+def test_the_session_of_the_readme_runs(services, tmp_path, monkeypatch):
+    """Each line as it is written there, with the output that is shown."""
+    monkeypatch.chdir(tmp_path)
+    Path("queries.sql").write_text("SELECT count(*) FROM users WHERE country = 1;\n")
+    (block,) = re.findall(r"```pycon\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.S)
+    session = doctest.DocTestParser().get_doctest(block, {}, "README.md", "README.md", 0)
+    said = StringIO()
+    with redirect_stderr(StringIO()):
+        runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+        runner.run(session, out=said.write, clear_globs=False)
+    assert said.getvalue() == ""
+    names = session.globs
+    model, tables, loaded = (names[name] for name in ("model", "tables", "loaded"))
+    assert len(session.examples) >= 10
+    assert [table.num_rows for table in tables.values()] == [3, pytest.approx(40, abs=20)]
+    assert tables["public.users"].schema.field("born").type == pa.date32()
+    assert loaded.rows["public.country"] == 3
+    assert re.search(r"public\.country +3\b", repr(model))
+    assert 1 <= names["figures"]["qerror.p95"] < 100
+    assert "public.orders" in repr(names["other"])
+    for shown in (model, model.model, loaded, names["proposal"], names["db"]):
+        assert len(repr(shown)) < 4000
+
+
+def test_a_decision_that_cannot_stand_changes_nothing(services):
+    proposal = pb.connect("service=prod").propose()
+    before = proposal.inspect({}).config
+    for table, told in (("users", "nowhere"), ("user", r"Did you mean public\.users\?")):
+        with pytest.raises(ConfigError, match=told):
+            proposal[table].decide(own=["nowhere"])
+    with pytest.raises(ValueError, match="Extra inputs"):
+        proposal["users"].decide(owner=[])
+    assert proposal.inspect({}).config == before
+    proposal["country"]["public.users"].decide(own=[])
+    assert proposal.inspect({}).config.tables["public.users"].own == []
+    assert "public.users.born" in repr(proposal["users"])
+    with pytest.raises(ConnectionFailed):
+        pb.connect("service=prod port=1")
+
+
+#: By column, values that frames type by what else is in the column, and their texts.
+VALUES = {
+    "whole": ([1, 2], ["1", "2"]),
+    "half": ([0.5, 1.0], ["0.5", "1"]),
+    "flag": ([True, False], ["true", "false"]),
+    "day": ([date(2020, 1, 31), date(1, 1, 1)], ["2020-01-31", "0001-01-01"]),
+    "at": (
+        [datetime(2020, 1, 31, 12), datetime(2020, 1, 31, 12, 0, 0, 500000)],
+        ["2020-01-31 12:00:00", "2020-01-31 12:00:00.500000"],
+    ),
+    "cents": ([Decimal("1.50"), Decimal("20.00")], ["1.50", "20.00"]),
+    "word": (["a", "1.0"], ["a", "1.0"]),
+}
+#: The value of one more row.
+MORE = [None, "x", 7, 2.5, True, 2**70, b"\0", [1], {"a": {}}, pd.NaT, datetime(9999, 1, 1)]
+
+
+@pytest.mark.parametrize("more", MORE, ids=repr)
+@pytest.mark.parametrize("make", [pd.DataFrame, dict])
+def test_one_more_row_changes_no_type_and_no_other_row(make, more):
+    found = []
+    for rows in ([], [more]):
+        frame = make({name: values + rows for name, (values, _) in VALUES.items()})
+        types = {"t": {"whole": "BIGINT"}}
+        found.append(pb.connect({"t": frame}, types=types, identity="t"))
+    assert found[0].config == found[1].config
+    for name, (_, written) in VALUES.items():
+        one, other = (db.tables["t"][name].to_pylist() for db in found)
+        assert other[:2] == one
+        assert [text.rstrip("0") for text in one] == [text.rstrip("0") for text in written]
+
+
+def test_arrow_columns_have_the_texts_of_their_values():
+    for name, (values, written) in VALUES.items():
+        for made in (pa.array(values), pa.chunked_array([pa.array(values)])):
+            found = texts({name: made})[name].to_pylist()
+            assert [text.rstrip(".:0") for text in found] == [
+                text.rstrip(".:0") for text in written
+            ]
+    odd = {"t": pa.array([2**62, 1], pa.timestamp("s")), "d": pa.array([2**30, 1], pa.date32())}
+    assert texts(pa.table(odd))["d"].to_pylist()[1] == "1970-01-02"
+    assert texts({"t": ["\ud800", b"\0", {(1, 2): 3}]})["t"].to_pylist() == [
+        "?",
+        "\\x00",
+        "{(1, 2): 3}",
+    ]
+    coded = pa.array(["a", "b", "a"]).dictionary_encode()
+    assert texts({"c": coded})["c"].to_pylist() == ["a", "b", "a"]
+
+
+@pytest.mark.parametrize(
+    ("told", "error", "given"),
+    [
+        ("has no identity", PrivacyRefusal, {}),
+        ("'b' names no", UsageError, {"types": {"t": {"b": "DATE"}}}),
+        ("'u' names no", UsageError, {"keys": {"u": "a"}}),
+        ("Extra inputs", ConfigError, {"keys": {"t": {"primary": "a"}}}),
+        ("'ONE' is no type", ConfigError, {"types": {"t": {"a": "ONE"}}}),
+        ("'a/b' names no", UsageError, {"source": {"a/b": {"a": [1]}}}),
+        ("two columns", UsageError, {"source": {"t": pd.DataFrame([[1, 2]], columns=["a", "a"])}}),
+    ],
+)
+def test_what_does_not_fit_tables_in_memory_is_said(told, error, given, ledger):
+    with pytest.raises(error, match=told):
+        pb.fit(**{"source": {"t": {"a": [1]}}, "epsilon": 1, **given})
+
+
+@pytest.mark.slow
+def test_the_notebook_runs(ledger, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    notebook = json.loads((ROOT / "docs" / "notebook.ipynb").read_text())
+    names: dict[str, object] = {}
+    for cell in notebook["cells"]:
+        assert not cell.get("outputs")
+        if cell["cell_type"] == "code":
+            exec("".join(cell["source"]), names)
+    assert "ε = 3.2" in repr(names["model"])
