@@ -17,7 +17,8 @@ Returned = TypeVar("Returned")
 def option(default: Any, help: str, *flags: str, **how: Any) -> Any:
     """A field with its help, its names on the command line, and what else Click is told of it.
 
-    ``least`` and ``most`` are the bounds of a number. Without names the option is named as the
+    ``least`` and ``most`` are the bounds of a number; an ``address`` is refused at once if others
+    could listen there. Without names the option is named as the
     field is.
     """
     return field(default=default, metadata={"help": help, "flags": flags, **how})
@@ -49,6 +50,7 @@ class LoadOptions:
         "tls://host:port.",
         "--load-on",
         metavar="WHERE",
+        address=True,
     )
     ledger: str | None = option(
         None,

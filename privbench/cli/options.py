@@ -132,7 +132,16 @@ def _of_field(item: Field[Any], hint: Any) -> Callable[[Any], Any]:
         about["type"] = int if least is None else click.IntRange(least, most)
     elif hint is float:
         about["type"] = float if least is None else click.FloatRange(least, most)
+    if about.pop("address", False):
+        about["callback"] = _closed
     return click.option(*(flags or (flag,)), item.name, default=item.default, **about)
+
+
+def _closed(context: click.Context, parameter: click.Parameter, where: str) -> str:
+    from privbench.privacy.workers import require_closed
+
+    require_closed(where)
+    return where
 
 
 def gathered(

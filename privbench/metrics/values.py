@@ -281,7 +281,7 @@ def _histogram(
         "pg_catalog.width_bucket({}, {}::double precision[]), pg_catalog.count(*) FROM {}"
         " GROUP BY 1",
         _number(column) or "",
-        sql.Literal(edges.tolist()),
+        sql.Literal(f"{{{', '.join(map(repr, edges.tolist()))}}}"),
         from_table(table),
     )
     with database_errors("reading the values of a column", table.key):
