@@ -145,7 +145,7 @@ class TableModel:
     ) -> dict[int, Codes]:
         """Cells of all own columns, by place, given those of the context and rows' owners.
 
-        ``sets`` are totals over the owners by place.
+        ``sets`` are laws by place, of totals over the owners.
         """
         codes = dict(context)
         if self.attributes is not None:
@@ -154,9 +154,10 @@ class TableModel:
         left = set(self.degrees.columns) if self.degrees else set()
         for factor in self.factors:
             cells = factor.draw(codes, rows, generator, owners)
-            if owners is not None and (law := sets.get(factor.column)):
+            if law := sets.get(factor.column):
                 chances, index = factor.table[:, factor.groups], factor.index(codes, rows)
-                cells = exchanged(cells, chances, index, owners, law, generator)
+                whose = law.owners(codes, owners)
+                cells = exchanged(cells, chances, index, whose, law, generator)
             codes[factor.column] = cells
             if left == {factor.column} and self.degrees:
                 codes = self.degrees.joined(codes, generator)
@@ -304,12 +305,13 @@ def estimate(
     rows: Rows,
     generator: Rng,
     degrees: JointDegrees | None = None,
+    first: Sequence[int] = (),
 ) -> tuple[TableModel, dict[int, Codes]]:
     """The model of greatest entropy, factor by factor, and synthetic rows of it: cells by place.
 
     The next column is always the one whose pairs with the columns chosen so far have the largest
     gap. A pair whose table would make a factor too large is taken at a coarser level, or left out.
-    Degrees that are joined come first.
+    Degrees that are joined come first, else ``first``.
     The rows have the cells of own columns and context.
     """
     count = len(rows.weights)
@@ -324,7 +326,7 @@ def estimate(
         placed = sum(pair.gap for pair in of[column] if pair.seen_from(column)[0] in codes)
         return placed, sum(pair.gap for pair in of[column])
 
-    first = list(degrees.columns) if degrees else []
+    first = [*degrees.columns] if degrees else [*first]
     while todo:
         column = first.pop(0) if first else max(todo, key=gain)
         todo.remove(column)
