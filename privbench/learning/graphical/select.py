@@ -89,7 +89,7 @@ class PairLearner:
     # Cells of own columns by place, from an earlier model that is to be tested (`differs`).
     old: Mapping[int, Codes] | None = None
     degrees: JointDegrees | None = None  # joins degrees, whose pairs are no candidates then
-    first: Sequence[int] = ()  # places of columns to be drawn first
+    first: Sequence[int] = ()  # places of columns drawn first
 
     def __post_init__(self) -> None:
         self.found: list[EstimatedPair] = []

@@ -59,7 +59,7 @@ def presences(counts: NDArray[np.int32], power: float) -> Floats:
 def exchanged(
     cells: Codes, chances: Floats, index: Codes, owners: Ints, law: SetLaw, numbers: Rng
 ) -> Codes:
-    """A column's cells after exchanges between rows of owners; the law is of their total.
+    """A column's cells after exchanges between owners; the law is of their total.
 
     ``chances`` are those of cells, shape (configurations, cells), and ``index`` is every row's
     configuration.
@@ -99,7 +99,7 @@ def _exchange(
     lambdas: Floats,
     numbers: Rng,
 ) -> None:
-    """Offer an exchange to all owners of a block, in pairs of which one has several rows."""
+    """Offer exchanges to all owners of a block, in pairs of which one has several rows."""
     half = min(len(sizes) // 2, int((sizes > 1).sum()))
     chosen, each = numbers.permutation(len(sizes)), np.arange(2 * half)
     chosen = chosen[np.argsort(sizes[chosen] < 2, kind="stable")][: 2 * half]
