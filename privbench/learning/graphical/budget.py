@@ -332,7 +332,9 @@ class Budget:
                 domain, labels = column.domain, column.domain.values
                 pairs = labels * (labels - 1) / 2 * (labels <= LABELS)
                 other = domain.ordered or domain.filler or isinstance(column.axis, Refers)
-                other |= not own and (column is scope or column.kind != "scope")
+                if scope:
+                    full = size.rows > labels * scope.domain.size
+                    other |= full or column is scope or column.kind != "scope"
                 if pairs and size.several / noise >= MORE + pairs and not other:
                     found[name, column.name] = pairs
         each = total * min(SET, most / max(sum(found.values()), 1.0))

@@ -3,7 +3,7 @@
 A column is drawn without them, then its cells are exchanged between rows of owners by Metropolis
 steps. Their law is the column's factor times exp(λ) for each label and each two that an owner has.
 In a first block of owners the λ follow what is missing of released presences (Robbins and Monro
-1951), until it is no more than a sample of owners would lack. Other blocks repeat these steps.
+1951), until it is within a sample's error. Other blocks repeat these steps.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class SetLaw:
     scope: int = 0  # then the place of the column that leads to them
 
     def owners(self, codes: Mapping[int, Codes], owners: Ints | None) -> Ints:
-        """The owner of every row, below 0 without one; ``owners`` are those by an OWN key."""
+        """The owner of every row, below 0 without one; by an OWN key ``owners``."""
         if owners is not None:
             return owners
         cells = codes[self.scope].astype(np.int64)
@@ -40,7 +40,7 @@ class SetLaw:
 
 
 def counted(cells: Codes, labels: int, owners: Ints) -> NDArray[np.int32]:
-    """Rows by owner and label, the last of which stands for other cells."""
+    """Rows by owner and label, the last for other cells."""
     held, place = np.unique(owners[owners >= 0], return_inverse=True)
     found = np.zeros((len(held), labels + 1), np.int32)
     np.add.at(found, (place, np.minimum(cells[owners >= 0], labels)), 1)
@@ -61,8 +61,7 @@ def exchanged(
 ) -> Codes:
     """A column's cells after exchanges between owners; the law is of their total.
 
-    ``chances`` are those of cells, shape (configurations, cells), and ``index`` is every row's
-    configuration.
+    ``chances`` have the shape (configurations, cells); ``index`` is every row's configuration.
     """
     totals, cells = law.presences, cells.copy()
     owned = np.flatnonzero(owners >= 0)

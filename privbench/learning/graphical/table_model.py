@@ -145,7 +145,7 @@ class TableModel:
     ) -> dict[int, Codes]:
         """Cells of all own columns, by place, given those of the context and rows' owners.
 
-        ``sets`` are laws by place, of totals over the owners.
+        ``sets`` are laws of totals by place.
         """
         codes = dict(context)
         if self.attributes is not None:
