@@ -12,6 +12,7 @@ from privbench.errors import ModelError
 from privbench.learning.graphical.columns import HIDDEN, degree_name, scope_name
 from privbench.learning.graphical.model import TableLaw, sample
 from privbench.learning.graphical.references import ReferenceLaw
+from privbench.learning.graphical.sets import SetLaw
 from privbench.learning.graphical.sizes import MANY, ONE
 from privbench.learning.graphical.table_model import AttributeModel, TableModel
 from privbench.learning.synthetic import SyntheticTable
@@ -52,7 +53,7 @@ class DatabaseModel:
         tables, references = [], []
         for index, (name, law) in enumerate(self.laws.items()):
             model, parts = law.model.to_state()
-            parts |= {f"sets/{column}": one[1] for column, one in law.sets.items()}
+            parts |= {f"sets/{column}": one.presences for column, one in law.sets.items()}
             store(arrays, parts, "table", index)
             state = {
                 "name": name,
@@ -61,7 +62,7 @@ class DatabaseModel:
                 "lost": law.lost,
                 "follows": law.follows,
                 "serial": law.serial,
-                "sets": [(column, one[0]) for column, one in law.sets.items()],
+                "sets": [(at, one.power, one.public, one.scope) for at, one in law.sets.items()],
                 "columns": list(law.columns),
                 "cells": list(law.columns.values()),
                 "keys": [
@@ -142,7 +143,10 @@ def _law(
     model = TableModel.from_state(state, load(arrays, "table", index), len(names), attributes)
     follows, serial = bool(state.get("follows")), int(state.get("serial", 0))
     parts = load(arrays, "table", index)
-    sets = {name: (float(x), parts[f"sets/{name}"]) for name, x in state.get("sets", ())}
+    sets = {
+        name: SetLaw(float(power), parts[f"sets/{name}"], *map(int, owners))
+        for name, power, *owners in state.get("sets", ())
+    }
     return TableLaw(rows, free, columns, tuple(keys), model, lost, follows, serial, sets)
 
 
@@ -163,8 +167,11 @@ def _check(
             _require(parent.columns.get(degree_name(law.own)) == buckets.size, name)
         above[name] = context
         law.model.check([*law.columns.values(), *context])
-        for column, (_, sets) in law.sets.items():
+        for column, one in law.sets.items():
+            sets, places = one.presences, [factor.column for factor in law.model.factors]
             fits = sets.ndim == 2 and sets.shape[0] == sets.shape[1] <= law.columns.get(column, 0)
+            after = places.index([*law.columns].index(column))
+            fits &= law.own is not None or one.scope in places[:after]
             _require(fits and sets.dtype == float, name)
         _require(sum(key.role == "own" for key in law.keys) <= 1, name)
         for key in law.keys:

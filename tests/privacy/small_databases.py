@@ -301,6 +301,9 @@ def _of_targets(spec: DatabaseSpec, key: KeySpec) -> Iterator[Query]:
 def _of_key(spec: DatabaseSpec, key: KeySpec) -> Iterator[Query]:
     if key.role == "public":
         yield q.Histogram(key.table, (q.PublicTarget(key, PUBLIC_ROWS),))
+        if spec.tables[key.table].own is None:
+            yield q.PresencePairs(key.table, (q.Column("c2", SIZES[2]),), 3, "l2", key)
+            yield q.PresencePairs(key.table, (q.Column("c0", SIZES[0]),), 2, "l1", key)
         return
     yield q.Histogram(key.table, (q.Refers(key),))
     yield q.Histogram(key.table, (q.Refers(key, own=True),))

@@ -401,6 +401,30 @@ class SetsOfTargets(q.PresencePairs):
         return of_members(data._parents(ref(data)), data._codes("posts", "a0")[0])
 
 
+def films() -> PrivateDatabase:
+    """A public film has a row, or a genre, of its own for each of three cells; another has one."""
+    key = {KeySpec("film", "genres", "films", "public"): [0, 0, 0, 1]}
+    return of_tables(genres=(4, {"a0": Cells(np.array([0, 1, 2, 0]), Domain(4))}, key))
+
+
+def sets_of_films(d: PrivateDatabase) -> q.PresencePairs:
+    """Sets of three cells of each film."""
+    return q.PresencePairs(
+        "genres", (q.Column("a0", 4),), 3, "l2", d.spec.tables["genres"].key("film")
+    )
+
+
+@mutants.of(films, sets_of_films, "l2")
+class PairsOfPublicOwnersUnnormed(q.PresencePairs):
+    """Public owners count for 1 in every entry: a row that goes takes as many as its owner has."""
+
+    def evaluate(self, data: PrivateDatabase) -> Integers:
+        owners = data._parents(data.spec.tables["genres"].key("film"))
+        held = np.zeros((2, 3), np.int64)
+        held[owners, data._codes("genres", "a0")[0]] = 1
+        return (held.T @ held)[np.triu_indices(3)] * GRID
+
+
 # nearest rounding --------------------------------------------------------------------------------
 
 

@@ -491,6 +491,8 @@ TAG = KeySpec("ref", "tags", "users", "ref", nullable=True)
 LOOP = KeySpec("ref", "tags", "tags", "ref", nullable=True)
 TAGS = DatabaseSpec({"tags": TableSpec("tags", {}, (TAG,)), "users": TableSpec("users", {})})
 LOOPS = DatabaseSpec({"tags": TableSpec("tags", {}, (LOOP,))})
+NAMED = KeySpec("tag", "posts", "tags", "public")
+FILED = DatabaseSpec({"posts": TableSpec("posts", {}, (NAMED,))})
 REF = WEIGHED.tables["posts"].key("ref")
 EDGE = 2 * math.log2(17 / 16)
 ALONE = 2 * math.log2(3 / 2)
@@ -554,6 +556,8 @@ LISTS = [q.LabelCounts("posts", "l", most=most) for most in (5, 4)]
         (WEIGHED, SETS, 3, 1, 1),
         (with_relation(WEIGHED, REPLACE), SETS, 6, ROOT, 1),
         (WEIGHED, replace(SETS, norm="l1"), 1, 1, 1),
+        (FILED, replace(SETS, public=NAMED), 3, 1, 1),
+        (with_relation(FILED, REPLACE), replace(SETS, public=NAMED), 6, 2, 2),
         (WEIGHED, LISTS[0], 3, 1, 1),
         (with_relation(WEIGHED, REPLACE), LISTS[1], 4, ROOT, 1),
         (WEIGHED, replace(LISTS[0], norm="l1"), 1, 1, 1),
@@ -572,7 +576,6 @@ def test_claims(spec: DatabaseSpec, query: Query, l1: float, l2: float, linf: fl
         assert query.roots(spec) == spec.roots(query.key.table) | spec.roots(query.key.parent)
 
 
-NAMED = KeySpec("tag", "posts", "tags", "public")
 WIDE = q.Histogram("users", (q.Column("u", 2**13), q.Column("u", 2**13)))
 RAW = fill(DatabaseSpec({"t": TableSpec("t", {})}), 9, 3)
 SETTLED = settled(RAW)
@@ -590,6 +593,8 @@ def pairs(*predictions: Any) -> q.PairScores:
         (lambda: q.Sibling(REF, P, 0), "OWN"),
         (lambda: q.FanIn(OWN), "REF"),
         (lambda: q.PublicTarget(REF, 3), "public"),
+        (lambda: replace(SETS, public=OWN).sensitivity(WEIGHED), "public"),
+        (lambda: replace(SETS, public=NAMED).sensitivity(WEIGHED), "public"),
         (lambda: q.Children(OWN, (1, 2)), "ascend"),
         (lambda: q.Histogram("posts", (q.Children(OWN),)).evaluate(CHAIN), "not the parent"),
         (lambda: q.Histogram("users", (q.Owner(OWN, U),)).evaluate(CHAIN), "no key"),

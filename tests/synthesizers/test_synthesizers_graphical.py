@@ -67,6 +67,24 @@ def test_labels_come_together_in_an_owner_as_before(begin, accounting):
     assert roles[1] == pytest.approx(roles[0], abs=0.06)
 
 
+def test_labels_come_together_in_a_public_row_as_before(begin):
+    """Of six genres, films have 0 and 1, 2 and 3, or 4 and 5; films and genres are public."""
+    film = np.repeat(np.arange(900), 2)
+    genre = np.random.default_rng(1).integers(0, 3, 900)[film] * 2 + np.arange(1800) % 2
+    keys = [
+        KeySpec(of, "film_genres", target, "public")
+        for of, target in (("genre", "genres"), ("film", "films"))
+    ]
+    data = private_database(
+        {"film_genres": (1800, {}, dict(zip(keys, (genre, film), strict=True)))}
+    )
+    model = fit(begin(data, 3.2, "zcdp"), {"genres": 6, "films": 900})
+    drawn = type(model).from_state(*model.to_state(), None).sample(1.0, 1)
+    drawn = drawn.tables["film_genres"].parents
+    together = sets_of(drawn["film"], drawn["genre"])[[0, 2, 4], [1, 3, 5]]
+    assert together.sum() > 500  # by lot 300
+
+
 @pytest.mark.parametrize(
     ("broken", "sign", "follows", "serial"),
     [(0.0, 1, True, 1), (0.125, -1, False, -1), (0.0, 0, True, 0)],

@@ -20,6 +20,7 @@ from privbench.learning.graphical.columns import (
     ModelColumn,
     Variable,
     children,
+    public_owner,
     shown,
     varies,
 )
@@ -53,8 +54,8 @@ MOMENT, MOMENTS = 0.02, 0.1
 #: Largest share of a tree's amount for siblings; their largest useful noise, as a share of the
 #: owners of several rows; and the largest useful multiple of the amount for that.
 SIBLINGS, COARSE, FINE = 0.06, 0.02, 25.0
-#: Share of a tree's amount for each two labels of sets, most for all, most labels and rows, and
-#: least units of several rows, in deviations of noise, beyond the number of pairs.
+#: Share of a tree's amount for each two labels of sets, most for all (or half a column's), most
+#: labels and rows, and least units of several rows, in noise's deviations, beyond pairs' number.
 SET, SETS, LABELS, ROWS, MORE = 0.003, 0.06, 24, 2**20, 10
 #: Share of one-way marginals ("one-ways") in the budget of one-ways and pairs. At .24: 2-way
 #: divergence of coded Adult .044 for .040.
@@ -313,16 +314,23 @@ class Budget:
     def _divide_sets(self, top: str) -> float:
         """Divide a part of a tree's amount among sets beyond noise, and return it."""
         found, total = {}, self.total[top]
+        most = max(SETS, 0.5 / max(sum(len(self.columns[name]) for name in self.tree(top)), 1))
         for name in self.tree(top) if self.spec.relation.unit != "row" else ():
-            size, own = self.sizes[name], self.spec.tables[name].own and self.learns == "pairs"
-            noise = noise_sd(Histogram(name, ()), self.spec, total * SETS, self.accounting)
-            for column in self.columns[name] if own and size.rows <= ROWS else ():
+            size, own = self.sizes[name], self.spec.tables[name].own
+            scope = public_owner(self.spec, name, self.columns[name])
+            if not (own or scope) or size.rows > ROWS or self.learns != "pairs":
+                continue
+            noise = noise_sd(Histogram(name, ()), self.spec, total * most, self.accounting)
+            for column in self.columns[name]:
                 domain, labels = column.domain, column.domain.values
                 pairs = labels * (labels - 1) / 2 * (labels <= LABELS)
                 other = domain.ordered or domain.filler or isinstance(column.axis, Refers)
+                if scope:
+                    full = size.rows > labels * scope.domain.size
+                    other |= full or column is scope or column.kind != "scope"
                 if pairs and size.several / noise >= MORE + pairs and not other:
                     found[name, column.name] = pairs
-        each = total * min(SET, SETS / max(sum(found.values()), 1.0))
+        each = total * min(SET, most / max(sum(found.values()), 1.0))
         self.sets |= {place: each * pairs for place, pairs in found.items()}
         return each * sum(found.values())
 
@@ -527,10 +535,11 @@ def sibling_questions(
 
 def set_questions(budget: Budget, table: str) -> Iterator[tuple[ModelColumn, Measurement]]:
     """Which labels of a table's columns come together in an owner."""
+    scope = public_owner(budget.spec, table, budget.columns[table])
     for one in budget.columns[table]:
         if amount := budget.sets.get((table, one.name)):
-            norm = NORMS[budget.accounting]
-            query = PresencePairs(table, (one.axis,), one.domain.values, norm)
+            last = NORMS[budget.accounting], scope.key if scope else None
+            query = PresencePairs(table, (one.axis,), one.domain.values, *last)
             yield one, Measurement(query, amount, f"sets of {table}.{shown(one.name)}")
 
 

@@ -127,6 +127,13 @@ def columns_above(
     return found
 
 
+def public_owner(spec: DatabaseSpec, table: str, columns: list[ModelColumn]) -> ModelColumn | None:
+    """The scope of most public rows, if a table's rows have no other owners."""
+    found = [one for one in columns if isinstance(one.axis, PublicTarget)]
+    most = max(found, key=lambda one: one.domain.size, default=None)
+    return None if spec.tables[table].own or not most or (most.key and most.key.unique) else most
+
+
 def varies(spec: DatabaseSpec, table: str) -> bool:
     """Whether an attribute of a table has more than one code."""
     return any(domain.size > 1 for domain in spec.tables[table].attributes.values())

@@ -41,6 +41,7 @@ from privbench.learning.graphical.columns import (
     columns_of,
     may_stay_inside,
     needed,
+    public_owner,
     scope_name,
     shares_of,
 )
@@ -311,17 +312,30 @@ class DatabaseFit:
 
     def _sets(self, table: str) -> dict[str, SetLaw]:
         """The laws of sets of columns."""
-        own, sizes, found = self.spec.tables[table].own, self.people.sizes[table], {}
-        weight = self.sizes[own.parent if own else table].weight
-        power = {"gaussian": -0.5, "laplace": -1.0}[self.law]
+        own, found, columns = self.spec.tables[table].own, {}, self.columns[table]
+        scope = next(iter(self._first(table)), 0)
+        count = public = 0 if own else columns[scope].domain.size - 1
+        weight, codes = float(public), dict(enumerate(self.people.codes[table].values()))
+        if own:
+            weight, count = self.sizes[own.parent].weight, self.people.rows(own.parent)
+        power = -0.5 if self.law == "gaussian" else -1.0
         for column, question in set_questions(self.budget, table):
-            labels, cells = column.domain.values, self.people.codes[table][column.name]
-            law, upper = presences(counted(cells, labels, sizes), power), np.triu_indices(labels)
+            labels, cells = column.domain.values, codes[columns.index(column)]
+            law = SetLaw(power, np.zeros((labels, labels)), public, scope)
+            means, upper = law.presences, np.triu_indices(labels)
+            owners = law.owners(codes, self.people.owners[table])
+            expected = presences(counted(cells, labels, owners), power)[upper]
             ((noisy, sd),) = measured(self.session, [question])
-            expected = law[upper] * weight / max(len(sizes), 1)
-            law[upper] = law.T[upper] = shrink(noisy, sd, expected, self.law) / weight
-            found[column.name] = power, law
+            shrunk = shrink(noisy, sd, expected * weight / max(count, 1), self.law)
+            means[upper] = means.T[upper] = shrunk / max(weight, 1.0)
+            found[column.name] = law
         return found
+
+    def _first(self, table: str) -> tuple[int, ...]:
+        """The place of the column that leads to public owners of sets."""
+        columns, asked = self.columns[table], {name for name, _ in self.budget.sets}
+        scope = public_owner(self.spec, table, columns)
+        return (columns.index(scope),) if scope and table in asked else ()
 
     def _unchanged(self, table: str, context: Mapping[int, Codes]) -> TableModel | None:
         """The earlier model of a table, unless there is none or a test says that it is out of date.
@@ -478,6 +492,7 @@ class DatabaseFit:
             star_of(self.budget.target, table, columns),
             old,
             degrees,
+            self._first(table),
         )
 
     def _measure_one_ways(self, table: str, factor: float) -> None:

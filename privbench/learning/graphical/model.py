@@ -259,9 +259,9 @@ def populate(
     for name, law in laws.items():
         people.start(name, law.rows, law.free, law.lost)
         rows = people.rows(name)
-        sets = law.sets if rows <= 16 * CHUNK_ROWS else {}
+        sets = law.sets if rows <= 16 * CHUNK_ROWS and (law.own or scale == 1.0) else {}
         alone = name not in parents and all(key.role == "own" for key in law.keys)
-        single = law.own is None and name not in owners
+        single = law.own is None and name not in owners and not sets
         if clone and single and herding.is_affordable(law.model, rows):
             cells, numbers = width[name], stream("rows", name)
             drawn = herding.sample(law.model, cells, rows, numbers)
@@ -285,7 +285,10 @@ def _drawing(
     now = replace(people, codes=dict(people.codes), owners=dict(people.owners), units={})
     owners, count = now.owners[table], len(now.sizes[table])
     places = {name: place for place, name in enumerate(law.columns)}
-    totals = {places[name]: (power, count * mean) for name, (power, mean) in sets.items()}
+    totals = {
+        places[name]: replace(one, presences=one.presences * (one.public or count))
+        for name, one in sets.items()
+    }
 
     def draw(some: slice) -> dict[str, Codes]:
         number = some.start // CHUNK_ROWS

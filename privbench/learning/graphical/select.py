@@ -88,6 +88,7 @@ class PairLearner:
     # Cells of own columns by place, from an earlier model that is to be tested (`differs`).
     old: Mapping[int, Codes] | None = None
     degrees: JointDegrees | None = None  # joins degrees, whose pairs are no candidates then
+    first: Sequence[int] = ()  # places of columns drawn first
 
     def __post_init__(self) -> None:
         self.found: list[EstimatedPair] = []
@@ -148,7 +149,8 @@ class PairLearner:
         pairs = [self._pair(item) for item in self.found]
         self.round += 1
         generator = self.stream("estimate", self.round)
-        self.model, codes = estimate(self.variables, pairs, self.rows, generator, self.degrees)
+        first = self.degrees, self.first
+        self.model, codes = estimate(self.variables, pairs, self.rows, generator, *first)
         self._take(codes)
 
     def _take(self, codes: dict[int, Codes]) -> None:

@@ -3,10 +3,13 @@
 A column is drawn without them, then its cells are exchanged between rows of owners by Metropolis
 steps. Their law is the column's factor times exp(λ) for each label and each two that an owner has.
 In a first block of owners the λ follow what is missing of released presences (Robbins and Monro
-1951), until it is no more than a sample of owners would lack. Other blocks repeat these steps.
+1951), until it is within a sample's error. Other blocks repeat these steps.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,18 +18,32 @@ from privbench.arrays import Floats, Ints, Rng
 from privbench.domain import Codes
 
 #: Least and most sweeps, exchanges between; the first step of λ, and the largest; owners of a
-#: block. Without blocks and the limit on deviations a sample of TPC-H took six times as long.
+#: block.
 LEAST, SWEEPS, EXCHANGES, STEP, MOST, OWNERS = 100, 600, 2**20, 0.15, 20.0, 2**14
 
-#: The power of its entries by which an owner counts, and means over owners of what `PresencePairs`
-#: counts of a column, whose first cells are labels.
-SetLaw = tuple[float, Floats]
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SetLaw:
+    """What owners have of a column, whose first cells are labels."""
+
+    power: float  # of its entries, by which an owner counts
+    presences: Floats  # means over owners of what `PresencePairs` counts
+    public: int = 0  # number of owners, if they are public rows
+    scope: int = 0  # then the place of the column that leads to them
+
+    def owners(self, codes: Mapping[int, Codes], owners: Ints | None) -> Ints:
+        """The owner of every row, below 0 without one; by an OWN key ``owners``."""
+        if owners is not None:
+            return owners
+        cells = codes[self.scope].astype(np.int64)
+        return np.where(cells < self.public, cells, -1)
 
 
-def counted(cells: Codes, labels: int, sizes: Ints) -> NDArray[np.int32]:
-    """Rows by owner and label, the last of which stands for other cells."""
-    owner, found = np.repeat(range(len(sizes)), sizes), np.zeros((len(sizes), labels + 1), np.int32)
-    np.add.at(found, (owner, np.minimum(cells[: len(owner)], labels)), 1)
+def counted(cells: Codes, labels: int, owners: Ints) -> NDArray[np.int32]:
+    """Rows by owner and label, the last for other cells."""
+    held, place = np.unique(owners[owners >= 0], return_inverse=True)
+    found = np.zeros((len(held), labels + 1), np.int32)
+    np.add.at(found, (place, np.minimum(cells[owners >= 0], labels)), 1)
     return found
 
 
@@ -34,42 +51,40 @@ def presences(counts: NDArray[np.int32], power: float) -> Floats:
     """What `PresencePairs` counts of `counted` rows, as a matrix."""
     present = counts[:, :-1] > 0
     labels = np.arange(counts.shape[1])
-    weights = np.maximum(labels * (labels + 1) / 2, 1) ** power
+    weights = (np.maximum(labels * (labels + 1) / 2, 1) ** power).astype(np.float32)
     shares = present.astype(np.float32)
-    weighted = shares * weights.astype(np.float32)[present.sum(axis=1), None]
-    return np.asarray(weighted.T @ shares, float)
+    return np.asarray((shares * weights[present.sum(axis=1), None]).T @ shares, float)
 
 
 def exchanged(
     cells: Codes, chances: Floats, index: Codes, owners: Ints, law: SetLaw, numbers: Rng
 ) -> Codes:
-    """A column's cells after exchanges between rows of owners, who are in order.
+    """A column's cells after exchanges between owners; the law is of their total.
 
-    ``chances`` are those of cells, shape (configurations, cells), and ``index`` is every row's
-    configuration: columns that are drawn later follow the cells that a row has then.
+    ``chances`` have the shape (configurations, cells); ``index`` is every row's configuration.
     """
-    (power, totals), cells = law, cells.copy()
-    _, starts, sizes = np.unique(owners[owners >= 0], return_index=True, return_counts=True)
+    totals, cells = law.presences, cells.copy()
+    owned = np.flatnonzero(owners >= 0)
+    _, place = np.unique(owners[owned], return_inverse=True)
+    rank = numbers.permutation(place.max(initial=-1) + 1)[place]
+    order, sizes = owned[np.argsort(rank, kind="stable")], np.bincount(rank)
     logs, steps = np.log(np.maximum(chances, 1e-9)), list[Floats]()
     sweeps = min(SWEEPS, LEAST + EXCHANGES // (int((sizes > 1).sum()) + 1))
-    blocks = np.array_split(numbers.permutation(len(sizes)), len(sizes) // OWNERS + 1)
-    for number, block in enumerate(blocks):
-        size, lambdas = sizes[block], np.zeros((len(totals) + 1,) * 2)
-        rows = np.repeat(starts[block] + size - np.cumsum(size), size) + np.arange(size.sum())
-        held, configurations = cells[rows], index[rows]
+    for number, size in enumerate(np.array_split(sizes, len(sizes) // OWNERS + 1)):
+        rows, order = np.split(order, [size.sum()])
+        held, given, lambdas = cells[rows], index[rows], np.zeros((len(totals) + 1,) * 2)
         wanted = np.maximum(totals, 0.0) * len(size) / len(sizes)
-        counts = counted(held, len(totals), size)
+        counts = counted(held, len(totals), np.repeat(range(len(size)), size))
         for sweep in range(len(steps) if number else sweeps):
             if not number:
-                present = presences(counts, power)
+                present = presences(counts, law.power)
                 off = wanted - present
-                near = np.triu(off**2 / (wanted + 1.0), 1)
-                if near.sum() <= len(totals) * (len(totals) - 1) / 2:
+                if np.triu(off**2 - wanted, 1).sum() <= 0:
                     break
                 off *= STEP / (1 + 4 * sweep / sweeps) / (np.maximum(wanted, present) + 1.0)
                 lambdas[:-1, :-1] = np.clip(lambdas[:-1, :-1] + off, -MOST, MOST)
                 steps.append(lambdas.copy())
-            _exchange(held, configurations, size, counts, logs, steps[sweep], numbers)
+            _exchange(held, given, size, counts, logs, steps[sweep], numbers)
         cells[rows] = held
     return cells
 
@@ -83,7 +98,7 @@ def _exchange(
     lambdas: Floats,
     numbers: Rng,
 ) -> None:
-    """Offer an exchange to all owners of a block, in pairs of which one has several rows."""
+    """Offer exchanges to all owners of a block, in pairs of which one has several rows."""
     half = min(len(sizes) // 2, int((sizes > 1).sum()))
     chosen, each = numbers.permutation(len(sizes)), np.arange(2 * half)
     chosen = chosen[np.argsort(sizes[chosen] < 2, kind="stable")][: 2 * half]

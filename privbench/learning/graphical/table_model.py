@@ -146,7 +146,7 @@ class TableModel:
     ) -> dict[int, Codes]:
         """Cells of all own columns, by place, given those of the context and rows' owners.
 
-        ``sets`` are totals over the owners by place.
+        ``sets`` are laws of totals by place.
         """
         codes = dict(context)
         if self.attributes is not None:
@@ -155,9 +155,10 @@ class TableModel:
         left = set(self.degrees.columns) if self.degrees else set()
         for factor in self.factors:
             cells = factor.draw(codes, rows, generator, owners)
-            if owners is not None and (law := sets.get(factor.column)):
+            if law := sets.get(factor.column):
                 chances, index = factor.table[:, factor.groups], factor.index(codes, rows)
-                cells = exchanged(cells, chances, index, owners, law, generator)
+                whose = law.owners(codes, owners)
+                cells = exchanged(cells, chances, index, whose, law, generator)
             codes[factor.column] = cells
             if left == {factor.column} and self.degrees:
                 codes = self.degrees.joined(codes, generator)
@@ -309,12 +310,13 @@ def estimate(
     rows: Rows,
     generator: Rng,
     degrees: JointDegrees | None = None,
+    first: Sequence[int] = (),
 ) -> tuple[TableModel, dict[int, Codes]]:
     """The model of greatest entropy, factor by factor, and synthetic rows of it: cells by place.
 
     The next column is always the one whose pairs with the columns chosen so far have the largest
     gap. A pair whose table would make a factor too large is taken at a coarser level, or left out.
-    Degrees that are joined come first, then a date.
+    Degrees that are joined come first, else ``first``, then a date.
     The rows have the cells of own columns and context.
     """
     count = len(rows.weights)
@@ -329,10 +331,10 @@ def estimate(
         placed = sum(pair.gap for pair in of[column] if pair.seen_from(column)[0] in codes)
         return placed, sum(pair.gap for pair in of[column])
 
-    first = list(degrees.columns) if degrees else []
-    first += [] if rows.date is None else [rows.date]
+    begin = [*(degrees.columns if degrees else first), *([] if rows.date is None else [rows.date])]
+    begin = list(dict.fromkeys(begin))
     while todo:
-        column = first.pop(0) if first else max(todo, key=gain)
+        column = begin.pop(0) if begin else max(todo, key=gain)
         todo.remove(column)
         near = [pair for pair in of[column] if pair.seen_from(column)[0] in codes]
         near.sort(key=lambda pair: -pair.gap)

@@ -33,11 +33,11 @@ from privbench.errors import PrivbenchError, SchemaError
 from privbench.privacy.data import Grid, Labels, PrivateDatabase
 from privbench.privacy.events import Accounting
 from privbench.privacy.queries.axes import OverAxes
-from privbench.privacy.queries.claims import up
+from privbench.privacy.queries.claims import doubled, up
 from privbench.privacy.queries.histogram import root_down
 from privbench.privacy.query import GRID, RawQuery, Sensitivity
 from privbench.privacy.recoding import NEG_INF, POS_INF
-from privbench.privacy.spec import DatabaseSpec
+from privbench.privacy.spec import DatabaseSpec, KeySpec
 from privbench.privacy.units import RowIndex, Units, index_type, row_weights, single
 
 #: Most rows of one unit in a table that count, and most values of these rows that count.
@@ -340,17 +340,24 @@ class PresencePairs(OverAxes):
     a vector, of these cells and each two (a matrix's upper triangle). It adds ⌊√⌊W²/t⌋⌋ to each
     under the L2 norm, ⌊W/t⌋ under the L1 norm; W is ⌊GRID/n⌋ where its unit has n rows in the
     owners' table. Rows without an owner, ⊥ included, are in none.
+    Where ``public`` is a key, owners are public rows, and W is GRID.
 
     Sensitivity: rows are of their owner's unit, their cells follow from it (`axes`), and n counts
     all owners of the unit. So what an owner adds leaves with its unit, and what others add stays.
     It has no negative entry and a norm of W at most; the W of a unit sum to GRID at most, and so do
-    norms. L2 norm: L2 = L∞ = GRID, L1 = ⌈√entries⌉·GRID (Cauchy and Schwarz). L1 norm: all are
+    norms. L2 norm: L2 = L∞ = GRID, L1 = ⌈√entries⌉·GRID. L1 norm: all are
     GRID. Replace: L2 = √2·GRID (‖v − u‖² ≤ ‖u‖² + ‖v‖²), L1 doubles, L∞ stays.
+
+    Public owners stay, and a row is a unit. With it at most one of its owner's k cells goes: k
+    entries of W/√t, and the others rise to W/√(t − k). The squared change is W² times 2/(k + 1) +
+    (1 − √((k − 1)/(k + 1)))², which is 1 at most, and its sum below 2√2·W; under the L1 norm the
+    sum is W, for k > 1 4W/(k + 1), and 1 for each entry. L2 = L∞ = GRID. Replace doubles all.
     Source: P15 and P31.
     """
 
     labels: int
     norm: Norm = "l2"
+    public: KeySpec | None = None
     kind = "presence pairs"
     unit = GRID
 
@@ -359,10 +366,15 @@ class PresencePairs(OverAxes):
         return (self.labels * (self.labels + 1) // 2,)
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
-        return _of_norm(self.norm, self.shape[0], spec)
+        if self.public is None:
+            return _of_norm(self.norm, self.shape[0], spec)
+        if self.public.role != "public" or spec.tables[self.source].own:
+            raise SchemaError("public rows do not own them.", table=self.source)
+        l1 = 3 * GRID if self.norm == "l2" else 4 * GRID // 3 + self.shape[0] + 1
+        return doubled(spec, Sensitivity(l1, float(GRID), GRID))
 
     def evaluate(self, data: PrivateDatabase) -> Ints:
-        own = data.spec.tables[self.source].own
+        own = self.public or data.spec.tables[self.source].own
         if own is None:
             return np.zeros(self.shape, np.int64)
         edges, cells = data._parents(own), self.axes[0].codes(data, self.source)
@@ -370,7 +382,8 @@ class PresencePairs(OverAxes):
         owners, place = np.unique(edges[rows], return_inverse=True)
         held = np.zeros((owners.size, self.labels), np.int64)
         held[place, cells[rows]] = 1
-        weights = row_weights(data._units.sizes(own.parent, owners), 1).astype(np.int64)
+        sizes = np.ones_like(owners) if self.public else data._units.sizes(own.parent, owners)
+        weights = row_weights(sizes, 1).astype(np.int64)
         entries = held.sum(axis=1) * (held.sum(axis=1) + 1) // 2
         each = weights // entries if self.norm == "l1" else root_down(weights**2 // entries)
         return (held.T @ (held * each[:, None]))[np.triu_indices(self.labels)]
