@@ -27,11 +27,10 @@ from privbench.encoding.base import (
     attribute,
     null_mask,
 )
-from privbench.encoding.bounds import public_range
 from privbench.encoding.categories import LONG, MAX_LABEL, LabelReader, label_piece, released_labels
 from privbench.encoding.keys.columns import index_room
-from privbench.encoding.ordered import OrderedCodec, OrderedReader
-from privbench.encoding.scale import int64_points, scale_of
+from privbench.encoding.ordered import OrderedCodec, OrderedReader, ordered_part
+from privbench.encoding.scale import int64_points
 from privbench.encoding.surrogate_text import (
     MAX_LENGTH,
     SHAPES,
@@ -371,12 +370,7 @@ class TextReader(ColumnReader):
         if not self.shaped or not names.is_moment(self.title or self.name):
             return None
         part = Column(attribute(self.name, "date"), self.column.position, _DATE)
-        scale = scale_of(_DATE)
-        assert scale is not None
-        known = public_range(self.table, part, scale, ColumnConfig(), ())
-        return OrderedReader(
-            self.table, part, scale, known, title=self.title or self.name, spelled=True
-        )
+        return ordered_part(self.table, part, title=self.title or self.name, spelled=True)
 
     @property
     def attributes(self) -> tuple[str, ...]:
