@@ -43,11 +43,10 @@ from privbench.encoding.categories import (
     list_reader,
 )
 from privbench.encoding.keys.placeholders import is_array, part_maker
-from privbench.encoding.ordered import OrderedCodec
+from privbench.encoding.ordered import OrderedCodec, ordered_part
 from privbench.encoding.parts import (
     PartedCodec,
     PartsReader,
-    ordered_part,
     part_column,
     plain_type,
 )

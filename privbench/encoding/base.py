@@ -170,6 +170,11 @@ class ColumnReader(ABC):
         """A result column's name, unique within the table and short enough for PostgreSQL."""
         return f"c{self.column.position}{part}"
 
+    def text(self, identifier: sql.Composable, size: int) -> sql.Composable:
+        """The first characters of the column's texts, in SQL."""
+        whole = sql.SQL(self.column.type.text_form).format(identifier)
+        return sql.SQL("pg_catalog.left({}, {})").format(whole, sql.Literal(size))
+
     @abstractmethod
     def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
         """SQL expressions over the column with their aliases; int8, float8, text or bool."""

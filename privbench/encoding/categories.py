@@ -165,9 +165,7 @@ class LabelReader(ColumnReader):
         return (CategoriesNeed(self.name, self.per_unit, self.repeats, public=self.public),)
 
     def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
-        text = sql.SQL(self.column.type.text_form).format(identifier)
-        cut = sql.SQL("pg_catalog.left({}, {})").format(text, sql.Literal(MAX_LABEL + 1))
-        return [(cut, self.alias())]
+        return [(self.text(identifier, MAX_LABEL + 1), self.alias())]
 
     def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
         return {self.name: label_piece(batch[self.alias()])}

@@ -508,20 +508,14 @@ class TimeScale(TimedScale):
     def parse(self, text: str, *, up: bool = False) -> int:
         return min(max(round(clock_seconds(text) * 1_000_000), 0), _DAY - 1)
 
-    def edges(
-        self,
-        lo: int,
-        hi: int,
-        *,
-        bins: int | None = None,
-        cells: int = LINEAR,
-        inner: Sequence[int] = (),
+    def _edges(
+        self, lo: int, hi: int, bins: int | None, cells: int, inner: Sequence[int]
     ) -> list[int]:
         """Edges at quarters of an hour, unless the range is short or the config gives `bins`."""
         quarter = _DAY // 96
         if bins is None and hi - lo > 8 * quarter:
             return sorted({lo, hi, *range(-(-lo // quarter) * quarter, hi, quarter)})
-        return super().edges(lo, hi, bins=bins, cells=cells, inner=inner)
+        return super()._edges(lo, hi, bins, cells, inner)
 
     def build(self, points: Ints, marks: Mapping[str, Mask]) -> pa.Array:
         null = marked(marks, "null", len(points))

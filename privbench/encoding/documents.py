@@ -25,7 +25,6 @@ from privbench.config import (
     MAX_KEY,
     MAX_PATHS,
     MAX_STEPS,
-    ColumnConfig,
     PathType,
     path_steps,
     path_text,
@@ -34,10 +33,9 @@ from privbench.config import (
 from privbench.display import toml_key
 from privbench.domain import Domain
 from privbench.encoding.base import Codec, CodeMap, ColumnReader, Released, attribute, null_mask
-from privbench.encoding.bounds import public_range
 from privbench.encoding.categories import LabelReader, list_reader, released_labels
 from privbench.encoding.keys.placeholders import TEMPLATE_PART, of_templates
-from privbench.encoding.ordered import OrderedReader
+from privbench.encoding.ordered import ordered_part
 from privbench.encoding.parts import PartedCodec, PartsReader, plain_type
 from privbench.encoding.scale import scale_of
 from privbench.encoding.surrogate_text import joined
@@ -137,10 +135,8 @@ class DocumentReader(PartsReader):
         column = Column(name, self.column.position, _TYPES[type_])
         if type_ == "boolean":
             return list_reader(self.table, column, ("false", "true"), "", ordered=True)
-        scale = scale_of(column.type)
-        if scale is not None:
-            known = public_range(self.table, column, scale, ColumnConfig(), ())
-            return OrderedReader(self.table, column, scale, known, title=title)
+        if scale_of(column.type) is not None:
+            return ordered_part(self.table, column, title=title)
         kind = names.by_name(title)
         provider = "word" if kind is None else kind.provider
         if not self.per_unit or not (kind is None or kind.listed):

@@ -267,18 +267,12 @@ class FloatScale(Scale):
         inside = (rounded >= a) & (rounded < b)
         return np.clip(image(np.where(inside, rounded, drawn)), lows, highs - 1)
 
-    def edges(
-        self,
-        lo: int,
-        hi: int,
-        *,
-        bins: int | None = None,
-        cells: int = LINEAR,
-        inner: Sequence[int] = (),
+    def _edges(
+        self, lo: int, hi: int, bins: int | None, cells: int, inner: Sequence[int]
     ) -> list[int]:
         ends = self._ends(lo, hi)
         if ends is None:
-            return super().edges(lo, hi, bins=bins, cells=cells, inner=inner)
+            return super()._edges(lo, hi, bins, cells, inner)
         steps = self._again(lo, hi, inner) if inner else ()
         return self._images(_STEPS.edges(*ends, bins=bins, cells=cells, inner=steps))
 

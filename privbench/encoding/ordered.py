@@ -13,6 +13,7 @@ import pyarrow as pa
 from psycopg import sql
 
 from privbench.arrays import Ints, Rng
+from privbench.config import ColumnConfig
 from privbench.domain import Domain, Known
 from privbench.encoding.base import (
     DEFAULT_DECIMALS,
@@ -27,7 +28,7 @@ from privbench.encoding.base import (
     attribute,
     null_mask,
 )
-from privbench.encoding.bounds import Bounds, BoundsNeed, Range, default_range
+from privbench.encoding.bounds import Bounds, BoundsNeed, Range, default_range, public_range
 from privbench.encoding.scale import (
     GREATEST,
     LINEAR,
@@ -38,6 +39,7 @@ from privbench.encoding.scale import (
 )
 from privbench.privacy.recoding import NAN, NULL, EdgesRecoding, Recoding
 from privbench.rules.named import DATES, is_moment, suggested_dates, suggested_range
+from privbench.schema import Column, ColumnType
 
 #: Dates are near each other within this part of a range; octaves of distances, and those in units.
 _NEARER, _OCTAVES, _NEAR = 16, 12, 8
@@ -412,6 +414,20 @@ class OrderedReader(ColumnReader):
             return how, "the declared range has many steps: it limits what is released"
         ends = "a least value" if low else "a greatest value" if high else "no range"
         return how, f"{ends} is declared"
+
+
+def ordered_part(table: str, column: Column, **more: Any) -> OrderedReader:
+    """The reader of one part of a column, say a range's end; the part's type must have a grid."""
+    scale = grid_of(column.type)
+    known = public_range(table, column, scale, ColumnConfig(), ())
+    return OrderedReader(table, column, scale, known, **more)
+
+
+def grid_of(type_: ColumnType) -> Scale:
+    """The scale of a type that must have one."""
+    scale = scale_of(type_)
+    assert scale is not None
+    return scale
 
 
 def public_cells(

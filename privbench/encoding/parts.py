@@ -25,7 +25,6 @@ from psycopg import sql
 from pydantic import PlainValidator
 
 from privbench.arrays import Floats, Ints, Mask, Rng
-from privbench.config import ColumnConfig
 from privbench.domain import Domain
 from privbench.encoding.base import (
     Codec,
@@ -37,11 +36,9 @@ from privbench.encoding.base import (
     head,
     null_mask,
 )
-from privbench.encoding.bounds import public_range
 from privbench.encoding.categories import LabelReader, ListCodec, ListReader
 from privbench.encoding.keys.placeholders import grouped, shape_of, shape_texts
-from privbench.encoding.ordered import OrderedCodec, OrderedReader
-from privbench.encoding.scale import Scale, scale_of
+from privbench.encoding.ordered import OrderedCodec, OrderedReader, grid_of, ordered_part
 from privbench.encoding.surrogate_text import digits, joined, quoted
 from privbench.encoding.text import TextCodec
 from privbench.encoding.unmodelled import FillCodec, SizedCodec
@@ -96,20 +93,6 @@ def part_column(whole: ColumnReader, part: str, type_: ColumnType, *, null: bool
     """A part of a column as a column of its own."""
     name = attribute(whole.name, part)
     return Column(name, whole.column.position, type_, not_null=not null)
-
-
-def ordered_part(table: str, column: Column, **more: Any) -> OrderedReader:
-    """The reader of one part of a column, say a range's end; the part's type must have a grid."""
-    scale = grid_of(column.type)
-    known = public_range(table, column, scale, ColumnConfig(), ())
-    return OrderedReader(table, column, scale, known, **more)
-
-
-def grid_of(type_: ColumnType) -> Scale:
-    """The scale of a type that must have one."""
-    scale = scale_of(type_)
-    assert scale is not None
-    return scale
 
 
 _CODECS: dict[str, type[Codec]] = {

@@ -27,11 +27,10 @@ from privbench.encoding.base import (
     attribute,
     null_mask,
 )
-from privbench.encoding.bounds import public_range
 from privbench.encoding.categories import LONG, MAX_LABEL, LabelReader, label_piece, released_labels
 from privbench.encoding.keys.columns import index_room
-from privbench.encoding.ordered import OrderedCodec, OrderedReader
-from privbench.encoding.scale import int64_points, scale_of
+from privbench.encoding.ordered import OrderedCodec, OrderedReader, ordered_part
+from privbench.encoding.scale import int64_points
 from privbench.encoding.surrogate_text import (
     MAX_LENGTH,
     SHAPES,
@@ -73,7 +72,7 @@ from privbench.encoding.text_words import (
     worded,
 )
 from privbench.encoding.uniqueness import factorize, later_duplicates, replace_rows
-from privbench.encoding.unmodelled import FillReader, fill_reader
+from privbench.encoding.unmodelled import fill_reader
 from privbench.errors import ConfigError
 from privbench.privacy.recoding import NULL, EdgesRecoding, LabelsRecoding, Recoding
 from privbench.rules import named as names
@@ -339,40 +338,6 @@ class LookupReader(LabelReader):
         return "labels of a look-up, released list", "natural key; used by enough units, under δ"
 
 
-def _left(text: sql.Composable, size: int) -> sql.Composable:
-    return sql.SQL("pg_catalog.left({}, {})").format(text, sql.Literal(size))
-
-
-@dataclass(frozen=True)
-class SurrogateReader(FillReader):
-    """Reads of a column of names or addresses the first characters, and hosts of e-mail addresses.
-
-    What is identifying stays a surrogate.
-    """
-
-    hosts: bool = False  # whether hosts are listed
-
-    @property
-    def words(self) -> WordsNeed:
-        return WordsNeed(attribute(self.name, "words"), "", self.hosts, False)
-
-    @property
-    def attributes(self) -> tuple[str, ...]:
-        return (*super().attributes, self.words.attribute)
-
-    def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
-        whole = sql.SQL(self.column.type.text_form).format(identifier)
-        return [*super().select(identifier), (_left(whole, CUT), self.alias("w"))]
-
-    def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
-        words = word_piece(batch[self.alias("w")], self.hosts)
-        return {**super().read(batch), self.words.attribute: words}
-
-    def describe(self) -> tuple[str, str]:
-        released = "first letters and hosts" if self.hosts else "first letters"
-        return f"{self.how}; {released} released", self.why
-
-
 #: Most default labels that are counted where no list can be released (δ = 0).
 _LABELS_UNRELEASED = 32
 #: Most public candidates that are counted where a list is released.
@@ -405,12 +370,7 @@ class TextReader(ColumnReader):
         if not self.shaped or not names.is_moment(self.title or self.name):
             return None
         part = Column(attribute(self.name, "date"), self.column.position, _DATE)
-        scale = scale_of(_DATE)
-        assert scale is not None
-        known = public_range(self.table, part, scale, ColumnConfig(), ())
-        return OrderedReader(
-            self.table, part, scale, known, title=self.title or self.name, spelled=True
-        )
+        return ordered_part(self.table, part, title=self.title or self.name, spelled=True)
 
     @property
     def attributes(self) -> tuple[str, ...]:
@@ -455,7 +415,7 @@ class TextReader(ColumnReader):
         whole = sql.SQL(self.column.type.text_form).format(identifier)
         length = sql.SQL("pg_catalog.char_length({})::bigint").format(whole)
         return [
-            (_left(whole, kept), self.alias()),
+            (self.text(identifier, kept), self.alias()),
             *([(length, self.alias("n"))] if self.shaped else []),
         ]
 
@@ -561,7 +521,7 @@ def text_reader(
     reader = fill_reader(table.key, column, f"faker:{kind.provider}", how, why, blank=blank)
     if not config.pieces or kind.provider in _SECRET:
         return reader
-    return SurrogateReader(table.key, column, reader.codec, how, why, kind.provider == "email")
+    return replace(reader, hosts=kind.provider == "email")
 
 
 def _spoken_of(table: Table, column: Column) -> bool:

@@ -18,6 +18,7 @@ from privbench.encoding.base import (
     CodeMap,
     ColumnReader,
     SettledReader,
+    attribute,
     head,
     null_mask,
 )
@@ -39,7 +40,15 @@ from privbench.encoding.surrogate_text import (
     made_text,
     strings,
 )
-from privbench.encoding.text_words import Firsts, Pieces, rehoused, with_firsts
+from privbench.encoding.text_words import (
+    CUT,
+    Firsts,
+    Pieces,
+    WordsNeed,
+    rehoused,
+    with_firsts,
+    word_piece,
+)
 from privbench.errors import SchemaError
 from privbench.schema import Column, ColumnType
 
@@ -87,11 +96,33 @@ class FillCodec(Codec):
 
 @dataclass(frozen=True)
 class FillReader(SettledReader):
-    """Reads only whether a value is there, or nothing at all."""
+    """Reads only whether a value is there, or nothing at all.
+
+    Of names and addresses it may read the first characters too, and hosts of e-mail addresses; what
+    is identifying stays a surrogate.
+    """
 
     codec: FillCodec
+    hosts: bool | None = None  # whether hosts are listed; None where no first characters are read
+
+    @property
+    def words(self) -> WordsNeed | None:
+        if self.hosts is None:
+            return None
+        return WordsNeed(attribute(self.name, "words"), "", self.hosts, False)
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        words = () if self.words is None else (self.words.attribute,)
+        return (*self.codec.domains, *words)
 
     def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
+        found = self._cells(identifier)
+        if self.words is not None:
+            found.append((self.text(identifier, CUT), self.alias("w")))
+        return found
+
+    def _cells(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
         if not self.codec.measured:
             return []
         if self.codec.blank:
@@ -104,9 +135,18 @@ class FillReader(SettledReader):
 
     def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
         """The codes: 0 for a value, 1 for the empty text if it has a cell, the last for NULL."""
-        if not self.codec.measured:
-            return {}
-        return {self.name: np.asarray(batch[self.alias()].cast(pa.uint8()))}
+        found: dict[str, Any] = {}
+        if self.codec.measured:
+            found[self.name] = np.asarray(batch[self.alias()].cast(pa.uint8()))
+        if self.words is not None:
+            found[self.words.attribute] = word_piece(batch[self.alias("w")], self.hosts)
+        return found
+
+    def describe(self) -> tuple[str, str]:
+        if self.hosts is None:
+            return self.how, self.why
+        released = "first letters and hosts" if self.hosts else "first letters"
+        return f"{self.how}; {released} released", self.why
 
 
 def fill_reader(

@@ -22,13 +22,6 @@ from privbench.privacy.recoding import EdgesRecoding, LabelsRecoding, Recoding
 from privbench.privacy.spec import DatabaseSpec, KeySpec
 from privbench.privacy.units import BOTTOM, RowIndex, Units, index_type, system_keys
 
-#: A function that counts `privbench.privacy.queries.counting.Marginals`, in this process or on
-#: workers, and returns the weighted histograms as int64 in grid units. All counters return the same
-#: integers for the same database, because its weights, and the random ranks that decide them in
-#: truncated tables, are drawn once, in the process of the session. A counter adds no noise and
-#: writes no ledger; nothing that it returns leaves `Session` but through a mechanism.
-Counter = Callable[["PrivateDatabase", Any], list[Ints]]
-
 #: Most bytes of derived arrays (rows of regions, codes of owners) that one database caches.
 CACHE_BYTES = 256 * 2**20
 
@@ -247,7 +240,12 @@ class PrivateDatabase(_Private):
         for name in spec.tables:
             _check_keys(spec, name, tables)
             spec = spec.with_attributes(name, _settled(tables[name]))
-        self.counter: Counter | None = None  # where marginals are counted; None for this process
+        # Counts `privbench.privacy.queries.counting.Marginals`, on workers; None for this process.
+        # It returns weighted histograms in grid units, the same integers wherever it counts, since
+        # the weights, and the random ranks that decide them in truncated tables, are drawn once, in
+        # the process of the session. It adds no noise and writes no ledger; nothing that it returns
+        # leaves `Session` but through a mechanism.
+        self.counter: Callable[[PrivateDatabase, Any], list[Ints]] | None = None
         self._spec = spec
         self._tables = dict(tables)
         self._recodings: list[tuple[str, str, Recoding]] = []

@@ -230,7 +230,7 @@ class Workers:
 
 
 class WorkersCounter:
-    """A `Counter` that counts parts of a table's rows on workers, and adds what they found.
+    """Counts parts of a table's rows on workers, and adds what they found (`counter`).
 
     This process has the codes, the units and the weights of all rows: a unit's rows may lie in any
     parts, and their weights follow from how many rows the unit has in all of them (one aggregate

@@ -271,11 +271,12 @@ def _of_parent(spec: DatabaseSpec, name: str, rng: np.random.Generator) -> Itera
         if key.parent == name and key.role != "public"
     ]
     if keys:
-        held = [tuple(q.Degree(key, clip) for key in keys[:2]) for clip in (1, 2)]
-        held += [(q.Degree(key, 3),) * 2 for key in keys[-2:]]
-        held += [(q.Degree(keys[0], 40), q.Degree(keys[-1], 1)), (q.Degree(keys[-1], 2),)]
-        held += [(q.Degree(keys[0], 5, outside=True), q.Degree(keys[-1], 3, outside=True))]
-        yield from (q.CrossMoment(name, degrees) for degrees in held)
+        two = tuple(keys[:2])
+        held = [(two, (clip,) * len(two)) for clip in (1, 2)]
+        held += [((key, key), (3, 3)) for key in keys[-2:]]
+        held += [((keys[0], keys[-1]), clips) for clips in ((40, 1), (5, 3))]
+        held.append(((keys[-1],), (2,)))
+        yield from (q.CrossMoment(name, *degrees) for degrees in held)
     inner = WithCodes(name, "c0", tuple(np.flatnonzero(rng.integers(0, 2, 3)).tolist()))
     for key in own:
         yield q.Histogram.of(spec, name, ("c2", q.Children(key, (0, 1, 2))), inner)

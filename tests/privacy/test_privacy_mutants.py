@@ -670,8 +670,7 @@ def stars(*clips: int, source: str = "posts") -> Any:
     def made(d: PrivateDatabase) -> q.CrossMoment:
         every = (key for table in d.spec.tables.values() for key in table.keys)
         keys = [key for key in every if key.parent == source]
-        pairs = zip(keys, clips, strict=True)
-        return q.CrossMoment(source, tuple(q.Degree(key, clip) for key, clip in pairs))
+        return q.CrossMoment(source, tuple(keys), clips)
 
     return made
 
@@ -693,14 +692,14 @@ class Unclipped(q.CrossMoment):
     def products(self, data: PrivateDatabase) -> Ints:
         rows = data._rows(self.source)
         found = np.ones(rows, np.int64)
-        for degree in self.degrees:
-            edges = data._parents(degree.key)
+        for key in self.keys:
+            edges = data._parents(key)
             found = found * np.bincount(edges[edges >= 0], minlength=rows)
         return found
 
     def evaluate(self, data: PrivateDatabase) -> Ints:
         weights = data._units.weights(self.source).astype(np.int64)
-        return np.array([int((weights * self.products(data) // self._clips).sum())])
+        return np.array([int((weights * self.products(data) // self._product).sum())])
 
 
 mutants.of(threads, stars(2, 2), "l1", "l2")(Unclipped)
@@ -712,8 +711,8 @@ class ClippedAfterTheSum(Unclipped):
 
     def evaluate(self, data: PrivateDatabase) -> Ints:
         whole = int(self.products(data).sum())
-        most = 2 * self._clips * data._rows(self.source)
-        return np.array([GRID * min(whole, most) // self._clips])
+        most = 2 * self._product * data._rows(self.source)
+        return np.array([GRID * min(whole, most) // self._product])
 
 
 @mutants.of(threads, stars(5, 4), "l1", "l2")
@@ -721,8 +720,8 @@ class WithoutWeights(Unclipped):
     """Every row of a deeper parent counts 1, however many its unit has."""
 
     def evaluate(self, data: PrivateDatabase) -> Ints:
-        products = np.minimum(self.products(data), self._clips)
-        return np.array([GRID * int(products.sum()) // self._clips])
+        products = np.minimum(self.products(data), self._product)
+        return np.array([GRID * int(products.sum()) // self._product])
 
 
 def both_ends() -> PrivateDatabase:
@@ -762,7 +761,7 @@ class EdgesOfDuplicates(Unclipped):
     """An edge counts in every parent row that has its key: here all users have the same one."""
 
     def products(self, data: PrivateDatabase) -> Ints:
-        edges = [int((data._parents(degree.key) >= 0).sum()) for degree in self.degrees]
+        edges = [int((data._parents(key) >= 0).sum()) for key in self.keys]
         each = math.prod(min(number, 5) for number in edges)
         return np.full(data._rows("users"), each, np.int64)
 

@@ -31,7 +31,6 @@ from privbench.privacy import MARGIN, Accounting, DatabaseSpec, KeySpec, Measure
 from privbench.privacy.queries import (
     Axis,
     CrossMoment,
-    Degree,
     FanIn,
     Histogram,
     NormedHistogram,
@@ -559,10 +558,8 @@ def moment_question(
     budget: Budget, keys: tuple[KeySpec, KeySpec], clips: tuple[int, int]
 ) -> Measurement:
     """Σ min(d₁, c₁)·min(d₂, c₂) over the rows of a table to which two keys lead."""
-    table, pairs = keys[0].parent, zip(keys, clips, strict=True)
-    held = tuple(Degree(key, clip) for key, clip in pairs)
-    label = f"degrees of {table} together"
-    return Measurement(CrossMoment(table, held), budget.moments[keys], label)
+    query = CrossMoment(keys[0].parent, keys, clips)
+    return Measurement(query, budget.moments[keys], f"degrees of {query.source} together")
 
 
 def cap_of(spec: DatabaseSpec, key: KeySpec) -> int:

@@ -14,7 +14,7 @@ from privbench.privacy.queries.axes import (
 )
 from privbench.privacy.queries.claims import Joint
 from privbench.privacy.queries.counting import RowSubset
-from privbench.privacy.queries.degrees import CrossMoment, Degree
+from privbench.privacy.queries.degrees import CrossMoment
 from privbench.privacy.queries.histogram import (
     GridHistogram,
     Histogram,
@@ -33,7 +33,6 @@ __all__ = [
     "Children",
     "Column",
     "CrossMoment",
-    "Degree",
     "DependenceScores",
     "FanIn",
     "GridHistogram",

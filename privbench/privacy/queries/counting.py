@@ -1,4 +1,4 @@
-"""Exact weighted counting in blocks of rows, in this process or by another `Counter`.
+"""Exact weighted counting in blocks of rows, in this process or on workers.
 
 Weights are integers of at most 2³⁰. A block has at most 2²² rows, so every partial sum of its
 floating-point bincount is an integer of at most 2⁵² and exact; blocks are added as int64.

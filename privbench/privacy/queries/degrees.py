@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from privbench.arrays import Ints
-from privbench.errors import PrivacyRefusal, SchemaError
+from privbench.errors import SchemaError
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries.references import kept_rows, most_kept
 from privbench.privacy.query import GRID, Sensitivity, TableQuery
@@ -20,29 +20,14 @@ MOST_PRODUCT = 2**32
 
 
 @dataclass(frozen=True, slots=True)
-class Degree:
-    """The number of rows that refer to a parent row by one key, up to a public clip."""
-
-    key: KeySpec
-    clip: int
-    outside: bool = False  # of a REF key: whether edges into the row's own unit are left out
-
-    def __post_init__(self) -> None:
-        if self.key.role not in ("own", "ref"):
-            raise PrivacyRefusal(f"key {self.key.name!r} is public.", table=self.key.table)
-        if self.clip < 1:
-            raise SchemaError("a clip must be 1 or more.", table=self.key.table)
-
-
-@dataclass(frozen=True, slots=True)
 class CrossMoment(TableQuery):
     """Sum over the rows of a parent table of the product of their clipped degrees.
 
     Statistic, shape (1,): Σ ⌊w·min(d₁, c₁)·min(d₂, c₂) … / (c₁·c₂ …)⌋ over parent rows, where w is
-    the row's weight in grid units, and dᵢ counts the rows that refer to it by the key of the i-th
-    degree: its children by an OWN key, the kept edges into it (`kept_rows`) by a REF key. Degrees
-    are clipped before they are multiplied, and products before they are summed: one user with 1,000
-    posts of 20 comments and 20 votes each would else move the sum over posts by 400,000.
+    the row's weight in grid units, and dᵢ counts the rows that refer to it by the i-th key: its
+    children by an OWN key, the kept edges into it (`kept_rows`) by a REF key. Degrees are clipped
+    before they are multiplied, and products before they are summed: one user with 1,000 posts of 20
+    comments and 20 votes each would else move the sum over posts by 400,000.
 
     Sensitivity, when unit U goes (P40):
 
@@ -64,30 +49,32 @@ class CrossMoment(TableQuery):
     without either unit and that plus the claim. One number has one norm.
     """
 
-    degrees: tuple[Degree, ...]
+    keys: tuple[KeySpec, ...]  # a degree is the number of rows that refer to a row by its key
+    clips: tuple[int, ...]  # most that counts of each degree
     kind = "cross moment"
     unit = GRID
 
     def __post_init__(self) -> None:
-        if not self.degrees or any(one.key.parent != self.source for one in self.degrees):
+        ours = [key for key in self.keys if key.parent == self.source and key.role != "public"]
+        if not ours or not len(ours) == len(self.keys) == len(self.clips):
             raise SchemaError("a moment needs degrees of its own table.", table=self.source)
-        if self._clips > MOST_PRODUCT:
-            raise SchemaError("the clips of a moment are too large.", table=self.source)
+        if min(self.clips) < 1 or self._product > MOST_PRODUCT:
+            raise SchemaError("a moment's clips are 1 or more, and small.", table=self.source)
 
     @property
-    def _clips(self) -> int:
-        return math.prod(one.clip for one in self.degrees)
+    def _product(self) -> int:
+        return math.prod(self.clips)
 
     @property
     def columns(self) -> tuple[str, ...]:
-        return tuple(f"{one.key.table}.{one.key.name}" for one in self.degrees)
+        return tuple(f"{key.table}.{key.name}" for key in self.keys)
 
     @property
     def shape(self) -> tuple[int, ...]:
         return (1,)
 
     def roots(self, spec: DatabaseSpec) -> frozenset[str]:
-        sources = (one.key.table for one in self.degrees if one.key.role == "ref")
+        sources = (key.table for key in self.keys if key.role == "ref")
         return spec.roots(self.source).union(*map(spec.roots, sources))
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
@@ -97,16 +84,16 @@ class CrossMoment(TableQuery):
     def _moved(self, spec: DatabaseSpec, root: str) -> int:
         """Most that a unit rooted in a table moves the sum."""
         found = contribution(spec, self.source) if root in spec.roots(self.source) else 0
-        for one in self.degrees:
-            if one.key.role == "ref" and root in spec.roots(one.key.table):
-                found += most_kept(spec, one.key) * -(-GRID // one.clip)
+        for key, clip in zip(self.keys, self.clips, strict=True):
+            if key.role == "ref" and root in spec.roots(key.table):
+                found += most_kept(spec, key) * -(-GRID // clip)
         return found
 
     def evaluate(self, data: PrivateDatabase) -> Ints:
         product = data._units.weights(self.source).astype(np.int64)
-        for one in self.degrees:
-            edges = data._parents(one.key)
-            if one.key.role == "ref":
-                edges = edges[kept_rows(data, one.key, outside=one.outside)]
-            product *= np.minimum(tally(edges, data._rows(self.source)), one.clip)
-        return np.array([int((product // self._clips).sum())], dtype=np.int64)
+        for key, clip in zip(self.keys, self.clips, strict=True):
+            edges = data._parents(key)
+            if key.role == "ref":
+                edges = edges[kept_rows(data, key, outside=False)]
+            product *= np.minimum(tally(edges, data._rows(self.source)), clip)
+        return np.array([int((product // self._product).sum())], dtype=np.int64)

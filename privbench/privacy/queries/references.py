@@ -107,6 +107,11 @@ class OfReference(Query):
         if self.key.role != "ref":
             raise PrivacyRefusal(f"key {self.key.name!r} is no REF key.", table=self.key.table)
 
+    @property
+    def table(self) -> str:
+        """The referring table; of a statistic by targets the one that is referred to."""
+        return self.key.table
+
     def roots(self, spec: DatabaseSpec) -> frozenset[str]:
         return spec.roots(self.key.table) | spec.roots(self.key.parent)
 
@@ -294,11 +299,6 @@ class TargetHistogram(OfReference):
         return cls(key, near or (Whole(),), far or (Whole(),), cap, outside)
 
     @property
-    def table(self) -> str:
-        """The referring table."""
-        return self.key.table
-
-    @property
     def columns(self) -> tuple[str, ...]:
         near = tuple(axis.label for axis in self.source)
         return (*near, *(f"{self.key.name}→{axis.label}" for axis in self.target))
@@ -371,11 +371,6 @@ class TargetScores(OfReference):
             raise SchemaError("shares or penalties do not fit.", table=self.key.table)
         if any((item.values < 0).any() or item.values.sum() > SHARES for item in self.shares):
             raise SchemaError("shares add up to at most 1.", table=self.key.table)
-
-    @property
-    def table(self) -> str:
-        """The referring table."""
-        return self.key.table
 
     @property
     def columns(self) -> tuple[str, ...]:
