@@ -17,7 +17,8 @@ Returned = TypeVar("Returned")
 def option(default: Any, help: str, *flags: str, **how: Any) -> Any:
     """A field with its help, its names on the command line, and what else Click is told of it.
 
-    ``least`` and ``most`` are the bounds of a number. Without names the option is named as the
+    ``least`` and ``most`` are the bounds of a number; ``check`` is a function, ``module:name``,
+    that refuses wrong values of the command line at once. Without names the option is named as the
     field is.
     """
     return field(default=default, metadata={"help": help, "flags": flags, **how})
@@ -49,6 +50,7 @@ class LoadOptions:
         "tls://host:port.",
         "--load-on",
         metavar="WHERE",
+        check="privbench.privacy.workers:require_closed",
     )
     ledger: str | None = option(
         None,
