@@ -109,10 +109,9 @@ Modifier = Annotated[int, Field(ge=-(2**31), lt=2**31)]
 Bigint = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 Amount = Annotated[float, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, lt=1)]
-#: Lists with at most as many items as a table may have columns, a schema parts, or an enum labels.
+#: Lists with at most as many items as a table may have columns, or a schema parts.
 Few = Annotated[tuple[Element, ...], Field(max_length=MAX_COLUMNS)]
 Many = Annotated[tuple[Element, ...], Field(max_length=MAX_PARTS)]
-EnumLabels = Annotated[tuple[Element, ...], Field(max_length=MAX_LABELS)]
 
 
 def faults(error: ValidationError) -> list[str]:

@@ -17,8 +17,8 @@ Returned = TypeVar("Returned")
 def option(default: Any, help: str, *flags: str, **how: Any) -> Any:
     """A field with its help, its names on the command line, and what else Click is told of it.
 
-    ``least`` and ``most`` are the bounds of a number; an ``address`` is refused at once if others
-    could listen there. Without names the option is named as the
+    ``least`` and ``most`` are the bounds of a number; ``check`` is a function, ``module:name``,
+    that refuses wrong values of the command line at once. Without names the option is named as the
     field is.
     """
     return field(default=default, metadata={"help": help, "flags": flags, **how})
@@ -50,7 +50,7 @@ class LoadOptions:
         "tls://host:port.",
         "--load-on",
         metavar="WHERE",
-        address=True,
+        check="privbench.privacy.workers:require_closed",
     )
     ledger: str | None = option(
         None,
@@ -145,17 +145,20 @@ class CompareOptions(ReplayOptions):
 def with_fields_of(
     kind: type, *names: str
 ) -> Callable[[Callable[..., Returned]], Callable[..., Returned]]:
-    """A decorator: a function's ``options``, a ``kind``, are given to it as keyword arguments.
+    """A decorator: a function's ``options``, a ``kind``, are given to it field by field, by name.
 
-    These are the fields with these names; without names, all.
+    These are the fields with these names; without names, all. A caller that has a ``kind`` gives it
+    as ``options`` instead.
     """
     own = {item.name: item for item in fields(kind) if not names or item.name in names}
 
     def decorate(function: Callable[..., Returned]) -> Callable[..., Returned]:
         @functools.wraps(function)
         def called(*args: Any, **given: Any) -> Returned:
-            chosen = {name: given.pop(name) for name in own if name in given}
-            return function(*args, options=kind(**chosen), **given)
+            if "options" not in given:
+                chosen = {name: given.pop(name) for name in own if name in given}
+                given["options"] = kind(**chosen)
+            return function(*args, **given)
 
         signature = inspect.signature(function)
         shown = [item for name, item in signature.parameters.items() if name != "options"]

@@ -18,11 +18,11 @@ from pydantic import Field
 from privbench.display import quote
 from privbench.errors import SchemaError
 from privbench.limits import (
+    MAX_LABELS,
     MAX_PARTITIONS,
     MAX_PARTS,
     MAX_RULES,
     Bigint,
-    EnumLabels,
     Expression,
     Few,
     Label,
@@ -101,7 +101,8 @@ class Rule:
     low: Text | None = None  # literals of the ends of bounds
     high: Text | None = None
     strict: bool = False  # whether ends are excluded; of an order, whether equal values are
-    values: EnumLabels[Text] | None = None  # literals of all values that are allowed
+    # Literals of all values that are allowed.
+    values: Annotated[tuple[Text, ...], Field(max_length=MAX_LABELS)] | None = None
     shortest: Bigint = 0  # length of a text, or size of another value
     longest: Bigint | None = None
     pattern: Text | None = None  # a regular expression
@@ -128,7 +129,8 @@ class ColumnType:
     kind: Annotated[str, Field(pattern="^[a-zA-Z]$")] = "b"
     # ``pg_type.typcategory`` of the unwrapped type (A array, B boolean, N number ...).
     category: Annotated[str, Field(pattern="^[a-zA-Z]$")] = "U"
-    labels: EnumLabels[Label] = ()  # labels of an enum in their order
+    # Labels of an enum in their order.
+    labels: Annotated[tuple[Label, ...], Field(max_length=MAX_LABELS)] = ()
     length: Modifier | None = None  # declared length of char(n), varchar(n), bit(n)
     precision: Modifier | None = None  # declared precision of numeric, time, timestamp, interval
     scale: Modifier | None = None  # declared scale of numeric

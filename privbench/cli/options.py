@@ -122,7 +122,7 @@ def _of_field(item: Field[Any], hint: Any) -> Callable[[Any], Any]:
     """The option that a field describes."""
     about = dict(item.metadata)
     flags, least, most = about.pop("flags"), about.pop("least", None), about.pop("most", None)
-    flag = f"--{item.name.replace('_', '-')}"
+    check, flag = about.pop("check", None), f"--{item.name.replace('_', '-')}"
     if isinstance(item.default, bool):
         about["is_flag"] = True
         flag += f"/--no-{flag[2:]}" * item.default
@@ -132,16 +132,19 @@ def _of_field(item: Field[Any], hint: Any) -> Callable[[Any], Any]:
         about["type"] = int if least is None else click.IntRange(least, most)
     elif hint is float:
         about["type"] = float if least is None else click.FloatRange(least, most)
-    if about.pop("address", False):
-        about["callback"] = _closed
+    if check:
+        about["callback"] = _checked_by(check)
     return click.option(*(flags or (flag,)), item.name, default=item.default, **about)
 
 
-def _closed(context: click.Context, parameter: click.Parameter, where: str) -> str:
-    from privbench.privacy.workers import require_closed
+def _checked_by(place: str) -> Callable[[click.Context, click.Parameter, Any], Any]:
+    """A callback that has a function, ``module:name``, refuse a value; it is imported then."""
 
-    require_closed(where)
-    return where
+    def check(context: click.Context, option: click.Parameter, value: Any) -> Any:
+        resolve_name(place)(value)
+        return value
+
+    return check
 
 
 def gathered(

@@ -96,7 +96,7 @@ def clone(
                 model,
                 target,
                 reporter=teller,
-                **vars(replaced(options, trust_programs=True, ledger=config.ledger.path)),
+                options=replaced(options, trust_programs=True, ledger=config.ledger.path),
             )
         except BaseException as error:
             # The budget is spent: the model must outlive a load that failed.

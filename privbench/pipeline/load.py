@@ -315,9 +315,9 @@ def check_scale(scale: float) -> float:
 
 
 def check_written(target_dsn: str, options: LoadOptions, ledger: str | None) -> None:
-    """Refuse a target with releases, and workers that no load may have."""
-    if options.replace or options.resumable:
-        refuse_sources(target_dsn, ledger, empty=options.resumable)
+    """Refuse workers that no load may have, and a target with releases."""
     require_closed(options.where)
     if options.where != LOCAL and not options.resumable:
         raise UsageError("workers load part by part.", remedy="Say so with --resumable.")
+    if options.replace or options.resumable:
+        refuse_sources(target_dsn, ledger, empty=options.resumable)

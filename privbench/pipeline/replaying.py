@@ -42,7 +42,7 @@ def run(
     for gate in wanted:
         gate.require(FIGURES, ())
     queries = read(workload)
-    found = replay(queries, {_NAME: dsn}, tell=tell, **vars(options))
+    found = replay(queries, {_NAME: dsn}, tell=tell, options=options)
     queries = found.workload
     summary = _summary(queries, found)
     figures = dict(zip(FIGURES, summary.values(), strict=True))

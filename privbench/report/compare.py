@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import fields
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -12,7 +11,7 @@ from privbench.config import Config
 from privbench.display import json_visible
 from privbench.errors import UsageError
 from privbench.files import file_errors, make_folder, write_text
-from privbench.options import CompareOptions, ReplayOptions, with_fields_of
+from privbench.options import CompareOptions, with_fields_of
 from privbench.report import baseline as earlier
 from privbench.report import figures, html, parts
 from privbench.report import junit as junit_xml
@@ -106,8 +105,7 @@ def compare(
     dsns = {parts.SOURCE: source_dsn, parts.CLONE: target_dsn}
     with stage("replay"):
         log = folder and folder / "replay.jsonl"
-        how = {item.name: getattr(options, item.name) for item in fields(ReplayOptions)}
-        ran = replay(queries, dsns, tell=tell, log=log, finish=False, **how)
+        ran = replay(queries, dsns, tell=tell, log=log, finish=False, options=options)
         answered = parts.queries(ran.workload, ran)
     with stage("measure"):
         measured = measure(

@@ -418,7 +418,7 @@ def sets_of_films(d: PrivateDatabase) -> q.PresencePairs:
 class PairsOfPublicOwnersUnnormed(q.PresencePairs):
     """Public owners count for 1 in every entry: a row that goes takes as many as its owner has."""
 
-    def evaluate(self, data: PrivateDatabase) -> Integers:
+    def evaluate(self, data: PrivateDatabase) -> Ints:
         owners = data._parents(data.spec.tables["genres"].key("film"))
         held = np.zeros((2, 3), np.int64)
         held[owners, data._codes("genres", "a0")[0]] = 1
