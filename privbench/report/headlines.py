@@ -156,10 +156,11 @@ def _kld(document: ComparisonDocument) -> Headline:
     ]
     if apart:
         asides.append((f"worst: {max(apart)[1]}", ""))
-    small = sum(table.source_rows < FEW_ROWS for table in document.tables)
+    private = [table for table in document.tables if not table.public]
+    small = sum(table.source_rows < FEW_ROWS for table in private)
     if small:
         asides.append((f"{_tables(small)} under {FEW_ROWS} rows left out", ""))
-    grade = KLD.grade(figures.get(KLD.headline)) if small < len(document.tables) else None
+    grade = KLD.grade(figures.get(KLD.headline)) if small < len(private) else None
     return _metric(document, KLD, "2-way KLD, mean", grade, *asides)
 
 
