@@ -49,7 +49,8 @@ def test_run_times_are_graded_beyond_their_floor(document, value, floor, beyond,
     line = _runtime(_document(document, value, floor, beyond))
     assert line.grade == grade
     beside = ["runtime.p95"] if floor is None else ["runtime.floor.p50", "runtime.beyond_floor"]
-    assert [name for _, name in line.asides] == beside
+    assert [name for _, name in line.asides if name] == beside
+    assert "most time: l1, 100 ms, clone " in line.aside
     assert floor is None or f"{floor:g} %" in line.aside
 
 
