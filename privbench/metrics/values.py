@@ -278,10 +278,10 @@ def _histogram(
         texts = [moment[11:] if order == "time" else moment for moment in moments]
     cells = CellPlan(column, how, tuple(texts)).bin_labels
     query = SELECT + build(
-        "pg_catalog.width_bucket({}, {}::double precision[]), pg_catalog.count(*) FROM {}"
-        " GROUP BY 1",
+        "pg_catalog.width_bucket({}, ARRAY[{}]::double precision[]), pg_catalog.count(*)"
+        " FROM {} GROUP BY 1",
         _number(column) or "",
-        sql.Literal(f"{{{', '.join(map(repr, edges.tolist()))}}}"),
+        [sql.Literal(str(edge)) for edge in edges.tolist()],
         from_table(table),
     )
     with database_errors("reading the values of a column", table.key):

@@ -18,7 +18,7 @@ from privbench.report.document import ComparisonDocument, GatePart
 from privbench.report.figures import counted, learned, rows_apart
 from privbench.report.parts import CLONE, SOURCE
 from privbench.report.templates import template
-from privbench.report.text import few, number, per_cent, percent
+from privbench.report.text import few, number, per_cent, percent, seconds
 from privbench.workload.query import Refusal
 from privbench.workload.results import failures
 from privbench.workload.safety import line
@@ -83,19 +83,22 @@ def _qerror(document: ComparisonDocument) -> Headline:
 
 def _runtime(document: ComparisonDocument) -> Headline:
     figures, title = document.figures, "Runtime discrepancy, median"
+    slow = max(document.queries, key=lambda query: query.weight * (query.source.median or 0))
+    times = f"{seconds(slow.source.median)}, clone {seconds(slow.clone.median)}"
+    longest = (f"most time: {slow.id}, {times}", "")
     if _too_short(document):
         said = "not graded: most queries take under 1 ms, by the same plan on both sides"
-        return _metric(document, RUNTIME, title, None, (said, ""))
+        return _metric(document, RUNTIME, title, None, (said, ""), longest)
     grade = _beyond_noise(document)
     floor, beyond = figures.get("runtime.floor.p50"), figures.get("runtime.beyond_floor")
     if floor is None:
         tail = f"95th percentile {number(figures['runtime.p95'])} %"
-        return _metric(document, RUNTIME, title, grade, (tail, "runtime.p95"))
+        return _metric(document, RUNTIME, title, grade, (tail, "runtime.p95"), longest)
     asides = [(f"noise floor, source against itself: {number(floor)} %", "runtime.floor.p50")]
     if beyond is not None:
         text = f"{percent(beyond)} of the queries beyond it (an identical database: about 50 %)"
         asides.append((text, "runtime.beyond_floor"))
-    return _metric(document, RUNTIME, title, grade, *asides)
+    return _metric(document, RUNTIME, title, grade, *asides, longest)
 
 
 def _beyond_noise(document: ComparisonDocument) -> Grade | None:
@@ -156,10 +159,11 @@ def _kld(document: ComparisonDocument) -> Headline:
     ]
     if apart:
         asides.append((f"worst: {max(apart)[1]}", ""))
-    small = sum(table.source_rows < FEW_ROWS for table in document.tables)
+    private = [table for table in document.tables if not table.public]
+    small = sum(table.source_rows < FEW_ROWS for table in private)
     if small:
         asides.append((f"{_tables(small)} under {FEW_ROWS} rows left out", ""))
-    grade = KLD.grade(figures.get(KLD.headline)) if small < len(document.tables) else None
+    grade = KLD.grade(figures.get(KLD.headline)) if small < len(private) else None
     return _metric(document, KLD, "2-way KLD, mean", grade, *asides)
 
 

@@ -74,8 +74,12 @@ def items(make_database):
     return [make_database(sql_of(__file__, "rules", **side)) for side in sides]
 
 
-def test_values_and_rules_of_every_column_are_compared(items):
-    document = compare(*items, EMPTY, gates=["values.sum.median > .2", "values.order.max > .5"])
+@pytest.fixture(scope="module")
+def document(items):
+    return compare(*items, EMPTY, gates=["values.sum.median > .2", "values.order.max > .5"])
+
+
+def test_values_and_rules_of_every_column_are_compared(document):
     assert [gate.failed for gate in document.gates] == [True, True]
     few, table = document.tables
     parts = {part.name: part for part in table.values}
@@ -111,9 +115,9 @@ def test_values_and_rules_of_every_column_are_compared(items):
     assert rows.aside.startswith("public.items; 2,009 rows")
 
 
-def test_pictures_of_many_values_have_bins_of_equal_or_logarithmic_widths(items):
+def test_pictures_of_many_values_have_bins_of_equal_or_logarithmic_widths(document):
     """Bins of equal mass are flat whatever the distribution."""
-    columns = {part.name: part for part in compare(*items, EMPTY).tables[1].columns}
+    columns = {part.name: part for part in document.tables[1].columns}
     assert (columns["begun"].how, columns["size"].how) == ("equal widths", "logarithmic widths")
     # Up to 256 values are compared one by one, and up to 40 drawn so.
     assert {columns[name].how for name in ("level", "price")} == {"equal widths"}

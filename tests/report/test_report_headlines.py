@@ -49,7 +49,8 @@ def test_run_times_are_graded_beyond_their_floor(document, value, floor, beyond,
     line = _runtime(_document(document, value, floor, beyond))
     assert line.grade == grade
     beside = ["runtime.p95"] if floor is None else ["runtime.floor.p50", "runtime.beyond_floor"]
-    assert [name for _, name in line.asides] == beside
+    assert [name for _, name in line.asides if name] == beside
+    assert "most time: l1, 100 ms, clone " in line.aside
     assert floor is None or f"{floor:g} %" in line.aside
 
 
@@ -57,8 +58,12 @@ def test_work_and_plans_are_told_in_text_and_small_tables_named(document):
     for text in (summary(document), markdown(document)):
         assert "Work discrepancy, median" in text
         assert "Same plan" in text
-    # Tables too small for a distribution are named.
-    line = next(line for line in headlines(document) if line.title.startswith("2-way KLD"))
+    # Tables too small for a distribution are counted, unless they are public.
+    branches = next(table for table in document.tables if table.public)
+    assert branches.source_rows < 100
+    few = branches.model_copy(update={"name": "few", "public": False})
+    larger = document.model_copy(update={"tables": [*document.tables, few]})
+    line = next(line for line in headlines(larger) if line.title.startswith("2-way KLD"))
     assert line.grade is not None
     assert "1 table under 100 rows left out" in line.aside
     small = [table.model_copy(update={"source_rows": 99}) for table in document.tables]

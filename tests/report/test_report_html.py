@@ -102,6 +102,7 @@ def test_a_browser_draws_every_chart_and_asks_for_nothing(browse, document, fold
     # The page does not scroll sideways; tables do, and say so. One click opens all folds,
     # another sorts them.
     assert (seen["width"], seen["over"]) == (width, 0)
+    assert seen["unsaid"] == 0
     assert (seen["wide"] > 8) == (width == 400)
     assert seen["folds"] > 10
     assert seen["closed"] == 0
