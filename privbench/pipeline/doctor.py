@@ -68,10 +68,6 @@ class Finding:
     remedy: str = ""  # the way out; empty if none is needed
 
 
-#: What is checked, and what that finds; an error is what a fit or a load fails with.
-Check = tuple[str, Iterable[Finding]]
-
-
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
     """All findings, in order."""
@@ -132,18 +128,18 @@ def check_ledger(config: Config, known: Identity) -> None:
     tuple(_ledger(config, known.required(), known.own))
 
 
-def _told(*checks: Check) -> Iterator[Finding]:
+def _told(*checks: tuple[str, Iterable[Finding]]) -> Iterator[Finding]:
     """What checks find; one that fails is bad."""
     for what, findings in checks:
         try:
             yield from findings
         except PrivbenchError as error:
-            place = ".".join(part for part in (error.table, error.column) if part)
-            said = f"{place}: {error.message}" if place else error.message
-            yield Finding("bad", what, said, error.remedy or "")
+            yield Finding("bad", what, str(error))
 
 
-def _passed(what: str, said: str, check: Callable[..., Any], *given: Any) -> Check:
+def _passed(
+    what: str, said: str, check: Callable[..., Any], *given: Any
+) -> tuple[str, Iterator[Finding]]:
     """A check by a function that raises."""
 
     def findings() -> Iterator[Finding]:
@@ -270,7 +266,7 @@ def _target_checks(
     needed: tuple[str, ...],
     replace: bool | None,
     as_role: str | None,
-) -> Iterator[Check]:
+) -> Iterator[tuple[str, Iterator[Finding]]]:
     """The checks of a target; where it is not known whether a load is to replace, a note tells."""
     said = "it is another database, and no standby."
     yield _passed("target: not the source", said, target.refuse_source, connection, source)
