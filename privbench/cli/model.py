@@ -25,6 +25,7 @@ from privbench.cli.options import (
     replace_option,
     resumable_options,
     scale_option,
+    scale_table_option,
     seed_option,
     synthesizer_option,
     target_options,
@@ -106,16 +107,18 @@ def _choice(schemas: Any, tables: Any, excluded: Any) -> dict[str, Any]:
 )
 @gathered(_choice, choice_options)
 @scale_option
+@scale_table_option
 @seed_option
 @click.option("--force", is_flag=True, help="Replace files that are there already.")
 @click.pass_obj
-def sample(state: CommandState, /, model: str, output: str, **given: Any) -> None:
+def sample(
+    state: CommandState, /, model: str, output: str, factors: dict[str, float], **given: Any
+) -> None:
     """Write synthetic rows of MODEL as files; needs no source.
 
     A table's file is SCHEMA.TABLE.csv. Bytes of names other than letters of ASCII, digits, _, - and
-    $ are %XX, dots within a name among them, as in URLs: A/b is A%2Fb, and every name can be read
-    back. Of names that differ in capitals alone the capitals are %XX too. Where that is too long
-    for a file's name, it is TABLE.csv in a folder SCHEMA.
+    $ are %XX, as in URLs, and so are capitals of names that differ in them alone. Where that is too
+    long for a file's name, it is TABLE.csv in a folder SCHEMA.
 
     Files hold rows as drawn, and say which rules they may break: CHECKs that are not understood,
     UNIQUE indexes of expressions, EXCLUDE constraints and partition bounds are repaired by `load`,
@@ -125,7 +128,8 @@ def sample(state: CommandState, /, model: str, output: str, **given: Any) -> Non
     Example:
       privbench sample prod.privbench -o clone/ --format parquet --scale 2
     """
-    for line in pipeline.sample(model, output, reporter=state.reporter, **given):
+    found = pipeline.scaled(model, factors) if factors else model
+    for line in pipeline.sample(found, output, reporter=state.reporter, **given):
         echo(line)
 
 
@@ -133,6 +137,7 @@ def sample(state: CommandState, /, model: str, output: str, **given: Any) -> Non
 @click.argument("model", metavar="MODEL")
 @click.argument("target")
 @scale_option
+@scale_table_option
 @seed_option
 @replace_option
 @click.option(
@@ -159,7 +164,14 @@ def sample(state: CommandState, /, model: str, output: str, **given: Any) -> Non
 @metrics_option
 @click.pass_obj
 def load(
-    state: CommandState, /, model: str, target: str, dry_run: bool, strict: bool, **given: Any
+    state: CommandState,
+    /,
+    model: str,
+    target: str,
+    factors: dict[str, float],
+    dry_run: bool,
+    strict: bool,
+    **given: Any,
 ) -> None:
     """Write a clone into TARGET, all or nothing.
 
@@ -172,7 +184,8 @@ def load(
       privbench load prod.privbench "service=clone"
       privbench load prod.privbench "service=clone" --scale 50 --resumable --jobs 4
     """
-    report = pipeline.load(model, target, dry_run=dry_run, reporter=state.reporter, **given)
+    found = pipeline.scaled(model, factors) if factors else model
+    report = pipeline.load(found, target, dry_run=dry_run, reporter=state.reporter, **given)
     state.samples += () if dry_run else rows(report)
     if dry_run:
         echo("Nothing was written: --dry-run.")

@@ -1,5 +1,6 @@
 from .accounts import LedgerReport, ledger_abandon, ledger_cap, ledger_show
 from .clone import CloneReport, clone
+from .decode import scaled
 from .demo import demo
 from .doctor import Diagnosis, Finding, check_ledger, check_target, doctor
 from .fit import fit
@@ -59,4 +60,5 @@ __all__ = [
     "require_writable",
     "run",
     "sample",
+    "scaled",
 ]

@@ -42,7 +42,7 @@ SELECT pg_catalog.pg_backend_pid() AS pid, pg_catalog.pg_is_in_recovery() AS sta
 FROM pg_catalog.pg_roles r WHERE r.rolname = current_user
 """
 _EXTENSIONS = "SELECT e.extname AS name FROM pg_catalog.pg_extension e ORDER BY 1"
-#: What a clone does not have, or has otherwise: by what shows it, and what becomes of it.
+#: What a clone has otherwise, and what becomes of it.
 _OTHERWISE = """
 SELECT o.name, o.becomes FROM (VALUES
   (EXISTS (SELECT FROM pg_catalog.pg_largeobject_metadata), 'large objects',
@@ -267,7 +267,7 @@ def _target_checks(
     replace: bool | None,
     as_role: str | None,
 ) -> Iterator[tuple[str, Iterator[Finding]]]:
-    """The checks of a target; where it is not known whether a load is to replace, a note tells."""
+    """The checks of a target, each with its name."""
     said = "it is another database, and no standby."
     yield _passed("target: not the source", said, target.refuse_source, connection, source)
     yield "target: role", _role(_facts(connection), as_role)

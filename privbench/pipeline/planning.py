@@ -104,8 +104,7 @@ def plan(
 ) -> PlanReport:
     """Plan a fit by the catalog, for the rows that the user expects; see `fit` for errors.
 
-    If it need not be ``whole``, events lack what takes long to find: the units that a label needs,
-    and the noise that follows from other earlier results.
+    Unless it is ``whole``, events lack the units that a label needs and noise after other results.
     """
     with staged(source, config, rows=False) as here:
         draft = begin(here, config, Reporter(), dump=False)
