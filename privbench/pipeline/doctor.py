@@ -112,8 +112,7 @@ def check_target(
 ) -> None:
     """Refuse a target that a load would refuse, before anything is asked or sampled.
 
-    These are the checks of `doctor`; ledgers are not read. The extensions ``needed`` have to be at
-    hand. Without ``replace`` the target has to be empty.
+    These are checks of `doctor`. The extensions ``needed`` have to be at hand.
     """
     with contextlib.ExitStack() as stack:
         connection = stack.enter_context(reading(target_dsn))
@@ -270,7 +269,7 @@ def _target_checks(
     """The checks of a target, each with its name."""
     said = "it is another database, and no standby."
     yield _passed("target: not the source", said, target.refuse_source, connection, source)
-    yield "target: role", _role(_facts(connection), as_role)
+    yield "target: role", _role(connection, as_role)
     if not replace:
         said = "none in the way."
         yield _passed("target: unfinished load", said, refuse_unfinished, connection)
@@ -279,8 +278,11 @@ def _target_checks(
     yield _passed("target: extensions", said, refuse, connection, needed, {})
 
 
-def _role(facts: Any, as_role: str | None) -> Iterator[Finding]:
-    if not (facts.super or facts.create or as_role):
+def _role(connection: Connection, as_role: str | None) -> Iterator[Finding]:
+    if as_role:
+        target.become(connection, as_role)
+    facts = _facts(connection)
+    if not (facts.super or facts.create):
         said = "permission denied: the role may create nothing here, in schema public neither."
         raise AccessDenied(said, remedy=f'GRANT CREATE ON DATABASE … TO "{facts.role}".')
     said = "a superuser: what a model brings runs with all its rights."
