@@ -8,6 +8,7 @@ import re
 import tomllib
 from collections.abc import Iterable
 from datetime import date, time
+from difflib import get_close_matches
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -24,7 +25,7 @@ from pydantic import (
 )
 
 from privbench.display import toml_visible
-from privbench.errors import ConfigError, did_you_mean
+from privbench.errors import ConfigError
 
 #: Types of the scalars that documents hold.
 PathType = Literal["text", "boolean", "bigint", "numeric", "date", "timestamp", "timestamptz"]
@@ -471,7 +472,8 @@ def _explain(source: str, error: ValidationError) -> str:
     for item in error.errors():
         said = item["msg"].removeprefix("Value error, ") + "."
         if item["type"] == "extra_forbidden":
-            said = f"there is no such key.{did_you_mean(str(item['loc'][-1]), known)}"
+            near = get_close_matches(str(item["loc"][-1]), known, 1)
+            said = "there is no such key." + (f" Did you mean {near[0]!r}?" if near else "")
         lines.append(f"[{'.'.join(map(str, item['loc']))}] {said}")
     return f"{source}: {' '.join(lines)}"
 

@@ -21,21 +21,9 @@ A message says what is wrong, where (table, column), and the way out. It never h
 from a private row. As a text it is one line, whatever the names in it are.
 """
 
-from collections.abc import Iterable
-from difflib import get_close_matches
 from typing import ClassVar
 
 from privbench.display import visible
-
-
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """A sentence that names the nearest of the words that are known; '' if none is near.
-
-    >>> did_you_mean("plann", ["plan", "fit"])
-    " Did you mean 'plan'?"
-    """
-    near = get_close_matches(word, list(known), 1)
-    return f" Did you mean {near[0]!r}?" if near else ""
 
 
 class PrivbenchError(Exception):

@@ -114,8 +114,8 @@ def plan(
 ) -> None:
     """Say for which tables ε is enough, from the catalog alone.
 
-    A line a table: how many units it needs, how many are assumed, and whether that is enough. With
-    privbench -v every event follows, with its share of the budget and its noise.
+    A line a table: units needed, units assumed, and the verdict. With privbench -v every event
+    follows, with its share of the budget and its noise.
 
     \b
     Example:

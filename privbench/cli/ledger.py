@@ -34,7 +34,6 @@ def show(
 
     \b
     Example:
-      privbench ledger show
       privbench ledger show --identity shop-production
     """
     config = read_config(config_path, ledger=ledger)

@@ -9,7 +9,7 @@ import click
 from privbench import __version__, plugins
 from privbench.cli.console import LOG, configure, show
 from privbench.cli.options import CommandState, arguments_hidden, exit_code, show_error
-from privbench.errors import PrivbenchError, did_you_mean
+from privbench.errors import PrivbenchError
 
 #: Module of every command, in the order of the work.
 _MODULES = {
@@ -63,21 +63,13 @@ class Commands(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read a command line, which the context keeps."""
         ctx.meta["arguments"] = tuple(args)
+        # Among these names Click looks for one that may be meant.
+        self.commands = {name: self for name in self.list_commands(ctx)}
         return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Their names, in the order of the work."""
         return list(dict.fromkeys((*_MODULES, *plugins.names(plugins.COMMANDS))))
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that a line names; an error says which one may be meant."""
-        try:
-            return super().resolve_command(ctx, args)
-        except click.UsageError as error:
-            meant = did_you_mean(args[0], self.list_commands(ctx))
-            raise click.UsageError(error.message + meant, ctx) from None
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         """The command of that name."""

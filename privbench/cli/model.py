@@ -23,6 +23,7 @@ from privbench.cli.options import (
     overwrite_option,
     release_options,
     sampling_options,
+    scale_table_option,
     strict_option,
     synthesizer_option,
 )
@@ -98,15 +99,17 @@ def _alarm(state: CommandState) -> None:
 )
 @choice_options
 @sampling_options
+@scale_table_option
 @click.option("--force", is_flag=True, help="Replace files that are there already.")
 @click.pass_obj
-def sample(state: CommandState, /, model: str, output: str, **given: Any) -> None:
+def sample(
+    state: CommandState, /, model: str, output: str, factors: dict[str, float], **given: Any
+) -> None:
     """Write synthetic rows of MODEL as files; needs no source.
 
     A table's file is SCHEMA.TABLE.csv. Bytes of names other than letters of ASCII, digits, _, - and
-    $ are %XX, dots within a name among them, as in URLs: A/b is A%2Fb, and every name can be read
-    back. Of names that differ in capitals alone the capitals are %XX too. Where that is too long
-    for a file's name, it is TABLE.csv in a folder SCHEMA.
+    $ are %XX, as in URLs, and so are capitals of names that differ in them alone. Where that is too
+    long for a file's name, it is TABLE.csv in a folder SCHEMA.
 
     Files hold rows as drawn, and say which rules they may break: CHECKs that are not understood,
     UNIQUE indexes of expressions, EXCLUDE constraints and partition bounds are repaired by `load`,
@@ -116,7 +119,8 @@ def sample(state: CommandState, /, model: str, output: str, **given: Any) -> Non
     Example:
       privbench sample prod.privbench -o clone/ --format parquet --scale 2
     """
-    for line in pipeline.sample(model, output, reporter=state.reporter, **given):
+    found = pipeline.scaled(model, factors) if factors else model
+    for line in pipeline.sample(found, output, reporter=state.reporter, **given):
         echo(line)
 
 
@@ -124,6 +128,7 @@ def sample(state: CommandState, /, model: str, output: str, **given: Any) -> Non
 @click.argument("model", metavar="MODEL")
 @click.argument("target")
 @options_of(LoadOptions)
+@scale_table_option
 @network_option
 @jobs_option
 @lock_option
@@ -131,7 +136,14 @@ def sample(state: CommandState, /, model: str, output: str, **given: Any) -> Non
 @metrics_option
 @click.pass_obj
 def load(
-    state: CommandState, /, model: str, target: str, dry_run: bool, strict: bool, **given: Any
+    state: CommandState,
+    /,
+    model: str,
+    target: str,
+    factors: dict[str, float],
+    dry_run: bool,
+    strict: bool,
+    **given: Any,
 ) -> None:
     """Write a clone into TARGET, all or nothing.
 
@@ -144,7 +156,8 @@ def load(
       privbench load prod.privbench "service=clone"
       privbench load prod.privbench "service=clone" --scale 50 --resumable --jobs 4
     """
-    report = pipeline.load(model, target, dry_run=dry_run, reporter=state.reporter, **given)
+    found = pipeline.scaled(model, factors) if factors else model
+    report = pipeline.load(found, target, dry_run=dry_run, reporter=state.reporter, **given)
     state.samples += () if dry_run else rows(report)
     if dry_run:
         echo("Nothing was written: --dry-run.")

@@ -247,6 +247,14 @@ monthly_option = click.option(
     help="Refuse a release that takes the ε of its calendar month (UTC) past this.",
 )
 sampling_options = options_of(LoadOptions, "scale", "seed")
+scale_table_option = click.option(
+    "--scale-table",
+    "factors",
+    multiple=True,
+    metavar="TABLE=N",
+    callback=lambda _, option, pairs: pipeline.parse_rows(pairs, option.opts[0]),
+    help="Besides, make a table N times as large, with all that it owns; may be repeated.",
+)
 overwrite_option = click.option(
     "--force", is_flag=True, help="Replace a model file that is there already."
 )
@@ -297,7 +305,7 @@ def _source_first(source: str, config_path: str | None, second: str | None) -> d
     return {"source": source, "config_path": config_path}
 
 
-#: The arguments of a command that reads a source by a config, ``SOURCE -c CONFIG``.
+#: ``SOURCE -c CONFIG``.
 source_arguments = gathered(
     _source_first,
     click.argument("source", default=""),

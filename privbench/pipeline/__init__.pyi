@@ -1,5 +1,6 @@
 from .accounts import LedgerReport, ledger_abandon, ledger_cap, ledger_show
 from .clone import CloneReport, clone
+from .decode import scaled
 from .demo import demo
 from .doctor import Diagnosis, Finding, check_ledger, check_target, doctor
 from .fit import fit
@@ -68,4 +69,5 @@ __all__ = [
     "run",
     "sample",
     "sample_tables",
+    "scaled",
 ]

@@ -82,16 +82,14 @@ def _listed(state: dict[str, Any]) -> list[str]:
     rows = [
         (
             item["identity"],
-            f"{(count := len(item['releases']))} release{'s' * (count != 1)}",
             f"ε {_number(max((d['epsilon'] for d in item['definitions']), default=0.0))} spent",
             f"cap {_number(item['cap']['epsilon'])}",
             item["path"],
         )
         for item in state["ledgers"]
     ]
-    head = "Ledgers in" if rows else "No ledgers in"
-    more = "for another directory use --ledger, or [ledger] path of a config by -c"
-    return [f"{head} {state['path']} ({more}):", *display.table(rows, "1")]
+    head = f"{len(rows)} ledgers in {state['path']} (--ledger names another directory):"
+    return [head, *display.table(rows)]
 
 
 def ledger_show(source: str, identity: str | None, path: str | None) -> LedgerReport:

@@ -6,9 +6,11 @@ by chunk while it is written.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +26,8 @@ from privbench.encoding.keys.columns import INTEGERS, is_discriminator, kept_uni
 from privbench.encoding.keys.key_types import in_key_type, with_key_types
 from privbench.encoding.keys.references import remap
 from privbench.encoding.keys.trees import tree_of
-from privbench.errors import ModelError
+from privbench.errors import ModelError, UsageError
+from privbench.learning.graphical.model import TableLaw
 from privbench.learning.synthetic import NULL, Parts, SyntheticTable, Window
 from privbench.pipeline.computed import texts
 from privbench.pipeline.lookups import with_lookups
@@ -35,6 +38,8 @@ from privbench.rules.named import creation_date
 from privbench.rules.texts import column_pattern
 from privbench.schema import ROW, ForeignKey, Table
 from privbench.synthesizers import get as find_synthesizer
+
+logger = logging.getLogger(__name__)
 
 #: Rows that are decoded at a time.
 CHUNK = 1 << 16
@@ -133,6 +138,25 @@ def decode(model: Model, *, scale: float = 1.0, seed: int | None = None) -> list
         else _public(table, model.public[table.key])
         for table in model.schema
     ]
+
+
+@sound()
+def scaled(model: str | Path, factors: Mapping[str, float]) -> Model:
+    """A model in which some tables are larger, each with all that it owns; a log line says so."""
+    found, whole = Model.load(model), dict[str, float]()
+    fitted = find_synthesizer(found.synthesizer).load(found.state, found.arrays)
+    laws: dict[str, TableLaw] = getattr(fitted, "laws", {})
+    if unknown := sorted(factors.keys() - laws.keys()):
+        raise UsageError(f"--scale-table names {unknown[0]}, which is not a private table.")
+    for name, law in laws.items():
+        each = factors.get(name, 1.0) * (whole[law.own.parent] if law.own else 1.0)
+        whole[name] = each
+        laws[name] = replace(law, rows=law.rows * each, free=law.free * each, lost=law.lost * each)
+    listed = ", ".join(f"{name} × {each:g}" for name, each in whole.items() if each != 1)
+    said = "other tables keep their rows: references into larger ones spread, those from them crowd"
+    logger.info("%s; %s", listed, said)
+    state, arrays = fitted.to_state()
+    return replace(found, state=state, arrays=arrays)
 
 
 def _arrays(

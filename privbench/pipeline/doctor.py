@@ -42,7 +42,7 @@ SELECT pg_catalog.pg_backend_pid() AS pid, pg_catalog.pg_is_in_recovery() AS sta
 FROM pg_catalog.pg_roles r WHERE r.rolname = current_user
 """
 _EXTENSIONS = "SELECT e.extname AS name FROM pg_catalog.pg_extension e ORDER BY 1"
-#: What a clone does not have, or has otherwise: by what shows it, and what becomes of it.
+#: What a clone has otherwise, and what becomes of it.
 _OTHERWISE = """
 SELECT o.name, o.becomes FROM (VALUES
   (EXISTS (SELECT FROM pg_catalog.pg_largeobject_metadata), 'large objects',
@@ -66,10 +66,6 @@ class Finding:
     what: str  # what was checked
     said: str  # what was found
     remedy: str = ""  # the way out; empty if none is needed
-
-
-#: What is checked, and what that finds; an error is what a fit or a load fails with.
-Check = tuple[str, Iterable[Finding]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +112,7 @@ def check_target(
 ) -> None:
     """Refuse a target that a load would refuse, before anything is asked or sampled.
 
-    These are the checks of `doctor`; ledgers are not read. The extensions ``needed`` have to be at
-    hand. Without ``replace`` the target has to be empty.
+    These are checks of `doctor`. The extensions ``needed`` have to be at hand.
     """
     with contextlib.ExitStack() as stack:
         connection = stack.enter_context(reading(target_dsn))
@@ -132,18 +127,18 @@ def check_ledger(config: Config, known: Identity) -> None:
     tuple(_ledger(config, known.required(), known.own))
 
 
-def _told(*checks: Check) -> Iterator[Finding]:
+def _told(*checks: tuple[str, Iterable[Finding]]) -> Iterator[Finding]:
     """What checks find; one that fails is bad."""
     for what, findings in checks:
         try:
             yield from findings
         except PrivbenchError as error:
-            place = ".".join(part for part in (error.table, error.column) if part)
-            said = f"{place}: {error.message}" if place else error.message
-            yield Finding("bad", what, said, error.remedy or "")
+            yield Finding("bad", what, str(error))
 
 
-def _passed(what: str, said: str, check: Callable[..., Any], *given: Any) -> Check:
+def _passed(
+    what: str, said: str, check: Callable[..., Any], *given: Any
+) -> tuple[str, Iterator[Finding]]:
     """A check by a function that raises."""
 
     def findings() -> Iterator[Finding]:
@@ -270,11 +265,11 @@ def _target_checks(
     needed: tuple[str, ...],
     replace: bool | None,
     as_role: str | None,
-) -> Iterator[Check]:
-    """The checks of a target; where it is not known whether a load is to replace, a note tells."""
+) -> Iterator[tuple[str, Iterator[Finding]]]:
+    """The checks of a target, each with its name."""
     said = "it is another database, and no standby."
     yield _passed("target: not the source", said, target.refuse_source, connection, source)
-    yield "target: role", _role(_facts(connection), as_role)
+    yield "target: role", _role(connection, as_role)
     if not replace:
         said = "none in the way."
         yield _passed("target: unfinished load", said, refuse_unfinished, connection)
@@ -283,8 +278,11 @@ def _target_checks(
     yield _passed("target: extensions", said, refuse, connection, needed, {})
 
 
-def _role(facts: Any, as_role: str | None) -> Iterator[Finding]:
-    if not (facts.super or facts.create or as_role):
+def _role(connection: Connection, as_role: str | None) -> Iterator[Finding]:
+    if as_role:
+        target.become(connection, as_role)
+    facts = _facts(connection)
+    if not (facts.super or facts.create):
         said = "permission denied: the role may create nothing here, in schema public neither."
         raise AccessDenied(said, remedy=f'GRANT CREATE ON DATABASE … TO "{facts.role}".')
     said = "a superuser: what a model brings runs with all its rights."

@@ -104,13 +104,12 @@ def plan(
 ) -> PlanReport:
     """Plan a fit by the catalog, for the rows that the user expects; see `fit` for errors.
 
-    If it need not be ``whole``, events lack what takes long to find: the units that a label needs,
-    and the noise that follows from other earlier results.
+    Unless it is ``whole``, events lack the units that a label needs and noise after other results.
     """
     with staged(source, config, rows=False) as here:
         draft = begin(here, config, Reporter(), dump=False)
     spec = draft.plan.spec
-    given = {str(TableName.parse(name)): count for name, count in (rows or {}).items()}
+    given = dict(rows or {})
     unknown = sorted(set(given) - set(spec.tables))
     if unknown:
         raise UsageError(f"--rows names {unknown[0]}, which is not a private table.")
@@ -160,7 +159,7 @@ def _span(*numbers: float) -> str:
     return " to ".join(dict.fromkeys(f"{n:,.0f}" if n >= 100 else f"{n:.3g}" for n in ends))
 
 
-def parse_rows(pairs: Iterable[str]) -> dict[str, float]:
+def parse_rows(pairs: Iterable[str], option: str = "--rows") -> dict[str, float]:
     """Read ``TABLE=N`` arguments into a mapping.
 
     >>> parse_rows(["public.users=1000"])
@@ -170,9 +169,10 @@ def parse_rows(pairs: Iterable[str]) -> dict[str, float]:
     for pair in pairs:
         table, _, count = pair.rpartition("=")
         try:
-            rows[table] = float(count)
+            number = float(count)
         except ValueError:
-            rows[table] = -1.0
-        if not table or rows[table] < 0:
-            raise UsageError(f"--rows takes TABLE=N, not {pair!r}.")
+            number = -1.0
+        if not table or not 0 <= number < 1e18:
+            raise UsageError(f"{option} takes TABLE=N, not {pair!r}.")
+        rows[str(TableName.parse(table))] = number
     return rows

@@ -33,7 +33,7 @@ _DEVICES = frozenset({
 
 
 def sample(
-    model: str | Path,
+    model: str | Path | Model,
     output: str | Path,
     *,
     file_format: Literal["csv", "parquet"] = "csv",
@@ -47,9 +47,7 @@ def sample(
 ) -> list[str]:
     """Write a model's clone as files, one per table; returns a line of text for each.
 
-    Rows are written as drawn. They may violate rules that only `load` repairs in a database: CHECKs
-    that privbench does not understand, UNIQUE indexes on expressions, EXCLUDE constraints and
-    partition bounds. The last lines of the result name such rules.
+    Rows are written as drawn; the last lines of the result name rules that they may break.
 
     The directory is created if it does not exist. It has to be empty, unless `force` allows files
     of the same names to be replaced. CSV files have a header; NULL is an empty field, an empty text
@@ -58,7 +56,7 @@ def sample(
     teller = reporter or Reporter()
     folder = _empty(Path(output), force)
     with teller.stage("sample"):
-        found = Model.load(model)
+        found = model if isinstance(model, Model) else Model.load(model)
         every = [table.name for table in found.schema]
         known = sorted({name.schema for name in every})
         _, chosen, _ = choose(every, known, schemas or None, tables or None, excluded)
@@ -182,7 +180,7 @@ def _keys(item: CloneTable) -> dict[str, Any]:
     )
     return {
         "primary_key": primary,
-        "unique": [columns for columns in unique if columns and columns != primary],
+        "unique": [columns for columns in unique if columns],
         "not_null": [c.name for c in table.columns if c.not_null and c.name in there],
         "foreign_keys": foreign,
     }

@@ -51,9 +51,8 @@ _ENTRY = re.compile(r"(?P<id>\d+); (?P<catalog>\d+) (?P<oid>\d+) (?P<rest>.*)", 
 #: that a hostile server has put into it.
 _RESTRICT = re.compile(r"^\\restrict (\w+)\n", re.MULTILINE)
 _CREATE_SCHEMA = "CREATE SCHEMA "
-#: Extensions that only show what a server does or look after it, as PostgreSQL's documentation
-#: ("Additional Supplied Modules") says, and those for foreign tables, which stay behind. A clone
-#: does not miss them. (auto_explain is no extension.)
+#: Extensions that only watch a server or look after it, as PostgreSQL's documentation says
+#: ("Additional Supplied Modules"), and those for foreign tables. A clone misses none.
 _NO_LOSS = re.compile(
     r"\S+_fdw|adminpack|amcheck|old_snapshot|pageinspect|pg_(buffercache|freespacemap|prewarm|surgery"
     r"|logicalinspect|stat_statements|visibility|walinspect)|pgrowlocks|pgstattuple"

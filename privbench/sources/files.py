@@ -176,7 +176,7 @@ class Files:
             self._lock([path])
         listed = []
         for first, files in sorted(parts.items()):
-            stated = self._stated(files[0]) if len(files) == 1 else {}
+            stated = self._stated(files[0]) if files[0] == path / first else {}
             text = stated.get("privbench.table")
             plain = TableName("public", first.removesuffix(".parquet"))
             name = TableName.parse(text) if text else plain

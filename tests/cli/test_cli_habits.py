@@ -5,6 +5,7 @@ import subprocess
 
 import market
 import pytest
+from integrity import whole
 from market import fail, succeed
 from sql_files import database_of
 
@@ -18,6 +19,12 @@ def tables(dsn):
         " WHERE schemaname !~ '^(pg_|information_)' ORDER BY 1"
     )
     return [name for (name,) in market.ask(dsn, query)]
+
+
+@pytest.fixture(scope="module")
+def market_model(make_database, tmp_path_factory):
+    source = market.create(make_database(), 60)
+    return market.fitted_model(source, tmp_path_factory.mktemp("market"), epsilon=50.0)
 
 
 source = database_of(
@@ -89,6 +96,27 @@ def test_files_of_a_sample_are_replaced_by_force(model, tmp_path):
     assert (folder / "public.ware.csv").read_text() == "old"
     succeed("sample", model, "-o", folder, "--force")
     assert (folder / "public.ware.csv").read_text().startswith('"i","b"\n')
+
+
+def test_a_table_is_made_larger_with_all_that_it_owns(market_model, make_database, tmp_path):
+    def sizes(*words):
+        target = make_database()
+        done = succeed("load", market_model, target, "--seed", 1, *words)
+        whole(target)
+        return done, market.counts(target)
+
+    _, plain = sizes()
+    done, larger = sizes("--scale-table", "customer=3", "--scale-table", "public.line=2")
+    assert "public.customer × 3, public.purchase × 3, " in done.stderr
+    assert "references into larger ones spread" in done.stderr
+    factors = {name: larger[name] / plain[name] for name in plain}
+    assert factors["customer"] == pytest.approx(3, rel=0.02)
+    assert factors["purchase"] == pytest.approx(3, rel=0.05)
+    assert factors["line"] == pytest.approx(6, rel=0.1)
+    assert factors["product"] == factors["region"] == 1
+    words = ("sample", market_model, "-o", tmp_path / "files", "--scale-table")
+    fail(2, "public.none, which is not a private table", *words, "none=2")
+    fail(2, "--scale-table takes TABLE=N, not 'customer=nan'", *words, "customer=nan")
 
 
 def test_commands_of_psql_in_a_workload(tmp_path):

@@ -65,7 +65,8 @@ def test_a_load_as_a_weak_role(model, make_database):
     succeed("load", model, target, "--as-role", role)
     owner = "SELECT DISTINCT pg_get_userbyid(relowner) FROM pg_class WHERE relnamespace = 2200"
     assert market.ask(target, owner) == [(role,)]
-    fail(3, "is a superuser", "load", model, make_database(), "--as-role", "postgres")
+    refused = fail(3, "is a superuser", "load", model, make_database(), "--as-role", "postgres")
+    assert "sample" not in refused.stderr
 
 
 def test_what_is_lost_is_said_by_a_plan_in_red_and_by_a_fit(source, config, monkeypatch, tmp_path):

@@ -44,7 +44,7 @@ def test_doctor_names_what_fit_and_load_would_refuse(source, tmp_path):
     market.execute(source, f"DROP ROLE {role}")
     bad = {item.what: item for item in found.findings if item.verdict == "bad"}
     assert bad.keys() == {"source: rights", "target: role", "target: not the source"}
-    assert "GRANT SELECT ON" in bad["source: rights"].remedy
+    assert "GRANT SELECT ON" in bad["source: rights"].said
     assert verdicts(found)["source: identity"] == "note", "no name is declared"
     assert verdicts(found)["target: contents"] == "note"
     with pytest.raises(GateFailed, match="source: rights"):
