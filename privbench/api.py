@@ -83,7 +83,7 @@ class Source:
 
     @contextmanager
     def opened(self, *, rows: bool = True) -> Iterator[str]:
-        """The connection string of the database, or of a copy."""
+        """The DSN of the database, or of a copy."""
         with tempfile.TemporaryDirectory() as folder:
             for name, table in self.tables.items() if rows else ():
                 papq.write_table(table, f"{folder}/{name}.parquet")
@@ -114,7 +114,8 @@ class Source:
                 if found.proposal.undeclared:
                     # How the server compares these keys; what travels was shown.
                     catalog = replace(pipeline.look(here, config), ddl=catalog.ddl)
-            config = config.with_privacy(epsilon=epsilon or config.privacy.epsilon)
+            if epsilon is not None:
+                config = config.with_privacy(epsilon=epsilon)
             path, told = Path(output or f"{folder}/unsaved"), reporter("human", ())
             model = pipeline.fit(here, config, path, reporter=told, resume=resume, catalog=catalog)
         return ReleasedModel(model, path.stem)
@@ -129,7 +130,7 @@ class Roles:
     selected: str = ""
 
     def __getitem__(self, table: str) -> "Roles":
-        return replace(self, selected=str(TableName.parse(table)))
+        return replace(self, selected=self.catalog.schema.table(table).key)
 
     def inspect(self, changes: Mapping[str, TableConfig]) -> pipeline.Inspection:
         """The proposal with what is decided, and with changes to it."""
@@ -142,8 +143,9 @@ class Roles:
         if self.selected:
             every = found.plan.coverage()
             return pipeline.render_coverage([line for line in every if line.table == self.selected])
-        values = pipeline.render_literals(self.catalog.literals)
-        return paragraphs(found.render(whole=False), values)
+        listed = self.catalog.literals
+        values = [pipeline.render_literals(listed)] if listed else []
+        return paragraphs(found.render(whole=False), *values)
 
     def public(self) -> None:
         """Publish the rows of the table: COPIED VERBATIM."""

@@ -72,6 +72,7 @@ def declared_type(text: str) -> str | None:
     ('DECIMAL(18,3)', None)
     """
     kind = text.strip().upper().replace(", ", ",")
+    kind = {"TEXT": "VARCHAR", "INT": "INTEGER"}.get(kind, kind)
     known = postgres_type(kind) is not None and "ENUM(" not in kind
     return kind if known else None
 

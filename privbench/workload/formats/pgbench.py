@@ -101,7 +101,7 @@ def _called(name: str, values: list[Number], rng: Rng) -> Number:
 
 
 _FUNCTIONS: dict[str, Callable[[list[Number]], Number]] = {
-    "abs": lambda values: max(values[0], -values[0]) if len(values) == 1 else min([]),
+    "abs": lambda values: abs(values[0]) if len(values) == 1 else min([]),
     "greatest": max,
     "least": min,
 }
