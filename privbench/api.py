@@ -1,4 +1,4 @@
-"""privbench in a notebook: what the command line does, on three objects.
+"""privbench in a notebook: the command line on three objects.
 
 >>> import privbench as pb
 >>> pb.connect({"people": {"born": [1970]}}, identity="people")
@@ -148,11 +148,11 @@ class Roles:
         return paragraphs(found.render(whole=False), *values)
 
     def public(self) -> None:
-        """Publish the rows of the table: COPIED VERBATIM."""
+        """Publish its rows: COPIED VERBATIM."""
         self.decide(role="public", own=None)
 
     def decide(self, **settings: Any) -> None:
-        """Change settings of the table in the config, as ``own=["user_id"]``."""
+        """Change its settings in the config, as ``own=["user_id"]``."""
         before = self.base.tables.get(self.selected, TableConfig()).model_dump(exclude_unset=True)
         changes = {self.selected: TableConfig.model_validate({**before, **settings})}
         self.inspect(changes)
@@ -172,7 +172,7 @@ class ReleasedModel:
     def sample(
         self, scale: float = 1.0, *, seed: int | None = None, frames: bool = False
     ) -> dict[str, Any]:
-        """Tables by name, of Arrow, or data frames of pandas, as `privbench sample` draws them."""
+        """Tables by name, of Arrow or pandas, as `privbench sample` draws them."""
         found = pipeline.sample_tables(self.model, scale, seed)
         for name, rows in found.items():
             for place, column in enumerate(rows.column_names):

@@ -212,8 +212,18 @@ def test_pgbench_runs_what_is_written(shop, tmp_path):
         "one", "SELECT count(*) FROM orders WHERE id < 5", None, 3.0,
         "SELECT count(*) FROM orders WHERE id < $1", ("5",), ("most = random(1, 1000)",),
     )  # fmt: skip
-    queries = (one, WorkloadQuery("two", "SELECT count(*) FROM items -- all", weight=1.0))
+    made = "CREATE TABLE IF NOT EXISTS log (v int)", "INSERT INTO log VALUES (1)"
+    queries = (
+        one,
+        WorkloadQuery("two", "SELECT count(*) FROM items -- all", weight=1.0),
+        WorkloadQuery("three", made[1], weight=2.0),
+    )
+    with psycopg.connect(shop, autocommit=True) as connection:
+        connection.execute(made[0])
     write(Workload("w", queries, True), tmp_path / "w", "pgbench")
     options = (tmp_path / "w" / "pgbench.opts").read_text().split()
     said = run_pgbench(shop, tmp_path / "w", options, 40)
     assert re.search(r"SQL script 1: one\.sql\n - weight: 3 ", said)
+    (ran,) = re.findall(r"SQL script 3: three\.sql\n - weight: 2 .*\n - (\d+) transactions", said)
+    with psycopg.connect(shop) as connection:
+        assert connection.execute("SELECT count(*) FROM log").fetchone() == (int(ran),)
