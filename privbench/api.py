@@ -1,4 +1,4 @@
-"""privbench in a notebook: what the command line does, on three objects.
+"""privbench in a notebook: the command line on three objects.
 
 >>> import privbench as pb
 >>> pb.connect({"people": {"born": [1970]}}, identity="people")
@@ -15,17 +15,17 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as papq
 
 from privbench import pipeline, report
-from privbench.cli.console import STDERR, BarReporter, LogReporter, show
+from privbench.cli.console import reporter, show
 from privbench.config import Config, TableConfig
-from privbench.display import Lines, lines, paragraphs
-from privbench.errors import SchemaError
+from privbench.display import lines, paragraphs
 from privbench.postgres.connect import shown
 from privbench.publish.tabular import arrow_type, kind_of
 from privbench.schema import TableName
 from privbench.sources import staged
-from privbench.sources.frames import ColumnTypes, Keys, as_files, declared, texts
+from privbench.sources.frames import ColumnTypes, Keys, declared, texts
 from privbench.workload import Workload
 
 
@@ -57,14 +57,13 @@ def connect(
 
 def fit(source: str | Mapping[str, Any], *, epsilon: float, **given: Any) -> "ReleasedModel":
     """`connect`, and `Source.fit` with the roles that are proposed."""
-    database = connect(source, **given)
-    proposal = database.propose()
-    show(proposal.render())
-    return database.fit(proposal, epsilon=epsilon)
+    found = connect(source, **given)
+    show(repr(proposal := found.propose()))
+    return found.fit(proposal, epsilon=epsilon)
 
 
 def compare(
-    source: "Source", clone: str, workload: Workload | str | Path | None = None, **options: Any
+    source: "Source", clone: str, workload: str | Path | Workload | None = None, **options: Any
 ) -> report.ComparisonDocument:
     """`privbench.report.compare` with its options; without a workload of the rows alone."""
     with source.opened() as here:
@@ -84,19 +83,19 @@ class Source:
 
     @contextmanager
     def opened(self, *, rows: bool = True) -> Iterator[str]:
-        """The connection string of the database, or of a copy."""
-        with (
-            as_files(self.tables if rows else {}) as folder,
-            staged(self.dsn or folder, self.config, rows=rows) as here,
-        ):
-            yield here
+        """The DSN of the database, or of a copy."""
+        with tempfile.TemporaryDirectory() as folder:
+            for name, table in self.tables.items() if rows else ():
+                papq.write_table(table, f"{folder}/{name}.parquet")
+            with staged(self.dsn or f"parquet:{folder}", self.config, rows=rows) as here:
+                yield here
 
     def propose(self) -> "Roles":
         """Who owns what, proposed from the catalog alone."""
         with self.opened(rows=False) as here:
             catalog = pipeline.look(here, self.config)
-        decided = {str(TableName.parse(name)): item for name, item in self.config.tables.items()}
-        return Roles(catalog, self.config, decided)
+        tables = {str(TableName.parse(name)): item for name, item in self.config.tables.items()}
+        return Roles(catalog, self.config.model_copy(update={"tables": tables}))
 
     def fit(
         self,
@@ -113,14 +112,12 @@ class Source:
                 found, catalog = proposal.inspect({}), proposal.catalog
                 config = found.config
                 if found.proposal.undeclared:
-                    catalog = pipeline.look(here, config)
-                if catalog.ddl != proposal.catalog.ddl:
-                    raise SchemaError("the schema was changed since it was shown.")
-            config = config.with_privacy(epsilon=epsilon or config.privacy.epsilon)
-            path, teller = Path(output or f"{folder}/unsaved"), _reporter()
-            model = pipeline.fit(
-                here, config, path, reporter=teller, resume=resume, catalog=catalog
-            )
+                    # How the server compares these keys; what travels was shown.
+                    catalog = replace(pipeline.look(here, config), ddl=catalog.ddl)
+            if epsilon is not None:
+                config = config.with_privacy(epsilon=epsilon)
+            path, told = Path(output or f"{folder}/unsaved"), reporter("human", ())
+            model = pipeline.fit(here, config, path, reporter=told, resume=resume, catalog=catalog)
         return ReleasedModel(model, path.stem)
 
 
@@ -129,43 +126,37 @@ class Roles:
     """The roles of tables; ``roles["users"]`` selects one, to decide of it."""
 
     catalog: pipeline.Catalog
-    base: Config
-    decided: dict[str, TableConfig]
-    selected: tuple[str, ...] = ()
+    base: Config  # what is decided
+    selected: str = ""
 
     def __getitem__(self, table: str) -> "Roles":
-        return replace(self, selected=(*self.selected, str(TableName.parse(table))))
-
-    def __repr__(self) -> str:
-        return self.render()
+        return replace(self, selected=self.catalog.schema.table(table).key)
 
     def inspect(self, changes: Mapping[str, TableConfig]) -> pipeline.Inspection:
         """The proposal with what is decided, and with changes to it."""
-        base = self.base.model_copy(update={"tables": {**self.decided, **changes}})
+        base = self.base.model_copy(update={"tables": {**self.base.tables, **changes}})
         return pipeline.inspect("", base=base, catalog=self.catalog)
 
-    def render(self) -> Lines:
+    def __repr__(self) -> str:
         """Roles and values to accept; of a selection how its columns are made."""
         found = self.inspect({})
         if self.selected:
             every = found.plan.coverage()
-            return pipeline.render_coverage([line for line in every if line.table in self.selected])
-        values = pipeline.render_literals(self.catalog.literals)
-        return paragraphs(found.render(whole=False), values)
+            return pipeline.render_coverage([line for line in every if line.table == self.selected])
+        listed = self.catalog.literals
+        values = [pipeline.render_literals(listed)] if listed else []
+        return paragraphs(found.render(whole=False), *values)
 
     def public(self) -> None:
-        """Publish the rows of the selected tables: COPIED VERBATIM."""
+        """Publish its rows: COPIED VERBATIM."""
         self.decide(role="public", own=None)
 
     def decide(self, **settings: Any) -> None:
-        """Change settings of the tables in the config, as ``own=["user_id"]``."""
-        before = ((name, self.decided.get(name, TableConfig())) for name in self.selected)
-        changes = {
-            name: TableConfig.model_validate({**section.model_dump(exclude_unset=True), **settings})
-            for name, section in before
-        }
+        """Change its settings in the config, as ``own=["user_id"]``."""
+        before = self.base.tables.get(self.selected, TableConfig()).model_dump(exclude_unset=True)
+        changes = {self.selected: TableConfig.model_validate({**before, **settings})}
         self.inspect(changes)
-        self.decided.update(changes)
+        self.base.tables.update(changes)
 
 
 @dataclass(frozen=True, repr=False)
@@ -181,7 +172,7 @@ class ReleasedModel:
     def sample(
         self, scale: float = 1.0, *, seed: int | None = None, frames: bool = False
     ) -> dict[str, Any]:
-        """Tables by name, of Arrow, or data frames of pandas, as `privbench sample` draws them."""
+        """Tables by name, of Arrow or pandas, as `privbench sample` draws them."""
         found = pipeline.sample_tables(self.model, scale, seed)
         for name, rows in found.items():
             for place, column in enumerate(rows.column_names):
@@ -194,8 +185,4 @@ class ReleasedModel:
 
     def load(self, target: str, **options: Any) -> pipeline.LoadReport:
         """`privbench.pipeline.load` with its options."""
-        return pipeline.load(self.model, target, reporter=_reporter(), **options)
-
-
-def _reporter() -> pipeline.Reporter:
-    return BarReporter() if STDERR.is_terminal or STDERR.is_jupyter else LogReporter()
+        return pipeline.load(self.model, target, reporter=reporter("human", ()), **options)

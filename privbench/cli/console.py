@@ -308,7 +308,7 @@ class BarReporter(LogReporter):
 
 
 def reporter(log_format: str, arguments: Sequence[str]) -> Reporter:
-    """Bars on a terminal, log lines elsewhere."""
-    if log_format == "human" and STDERR.is_terminal:
+    """Bars on a terminal or in a notebook, log lines elsewhere."""
+    if log_format == "human" and (STDERR.is_terminal or STDERR.is_jupyter):
         return BarReporter(arguments)
     return LogReporter(arguments)

@@ -209,7 +209,8 @@ def convert(
 
     What that cannot hold is refused by name.
 
-    native, sql, card-sql and pgbench keep the SQL text; others may keep its meaning alone.
+    native, sql, card-sql and pgbench keep the SQL text, others its meaning. What is written for
+    pgbench is for a clone, never for the source.
 
     \b
     Example:

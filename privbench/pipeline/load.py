@@ -50,9 +50,6 @@ class LoadReport:
     # Tables for which the model drew rows, of which none is left, whatever the cause.
     emptied: tuple[str, ...] = ()
 
-    def __repr__(self) -> str:
-        return self.render()
-
     def render(self) -> display.Lines:
         """Plain text for people; the first line is the alarm, if there is one."""
         rows = [(name, f"{count:,}", self._remark(name)) for name, count in self.rows.items()]

@@ -79,7 +79,7 @@ class Model:
     def __repr__(self) -> str:
         """The promise, and rows of tables, which were released."""
         counts: dict[str, float] = {name: rows.num_rows for name, rows in self.public.items()}
-        with suppress(*UNFIT):  # only its synthesizer reads the state of a stranger's model
+        with suppress(*UNFIT):  # the state of a stranger's model
             for law in self.state["tables"]:
                 counts[law["name"]] = float(law["rows"] + law.get("free", 0))
         rows = [(name, f"{count:,.0f}") for name, count in sorted(counts.items())]

@@ -82,9 +82,8 @@ def sample_tables(model: Model, scale: float, seed: int | None) -> dict[str, pa.
     found = {}
     tables = decode(model, scale=check_scale(scale), seed=seed)
     for item in with_computed(model, tables, seed)[0]:
-        names = list(item.columns)
-        batches = [batch.rename_columns(names) for batch in item.batches()]
-        empty = pa.table({name: pa.nulls(0) for name in names})
+        batches = [batch.rename_columns(list(item.columns)) for batch in item.batches()]
+        empty = pa.table({name: pa.nulls(0) for name in item.columns})
         found[item.table.key] = pa.concat_tables(batches or [empty])
     return found
 

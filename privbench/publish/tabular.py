@@ -23,9 +23,8 @@ from privbench.schema import Column, Table, quoted
 CHUNK_ROWS, CHUNK_BYTES = 250_000, 128 * 2**20
 
 _ARROW = {
-    "bool": pa.bool_(), "int16": pa.int16(), "int32": pa.int32(), "int64": pa.int64(),
-    "float32": pa.float32(), "float64": pa.float64(), "date": pa.date32(),
-    "timestamp": pa.timestamp("us"), "timestamptz": pa.timestamp("us", "UTC"), "text": pa.string(),
+    "date": pa.date32(), "timestamp": pa.timestamp("us"),
+    "timestamptz": pa.timestamp("us", "UTC"), "text": pa.string(),
 }  # fmt: skip
 _KINDS = {
     "bool": "bool", "int2": "int16", "int4": "int32", "int8": "int64", "float4": "float32",
@@ -46,7 +45,7 @@ def arrow_type(kind: str) -> pa.DataType:
     """The Arrow type of a kind."""
     if kind.startswith("decimal("):
         return pa.decimal128(*map(int, kind[8:-1].split(",")))
-    return _ARROW[kind]
+    return _ARROW.get(kind) or pa.type_for_alias(kind)
 
 
 def copy_out(

@@ -1,18 +1,15 @@
-"""Arrow tables and data frames as sources: for a while Parquet files of texts in a private folder.
+"""Arrow tables and data frames as sources: their values as texts, and a config that declares them.
 
 No type is made of values (PRIVACY P34): a column is text in the copy unless its type is declared.
 The text of a value is a map of this value alone, so no row changes what others hold.
 """
 
 import json
-import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as papq
 
 from privbench.config import Config, SourceConfig
 from privbench.errors import UsageError
@@ -88,12 +85,3 @@ def declared(
         settings = {"primary_key": [key]} if isinstance(key, str) else key
         sections[name] = {"columns": columns, **settings}
     return config.model_copy(update={"source": SourceConfig()}).changed("source", tables=sections)
-
-
-@contextmanager
-def as_files(tables: Mapping[str, pa.Table]) -> Iterator[str]:
-    """A source of files that holds these tables; only this account can enter its folder."""
-    with tempfile.TemporaryDirectory() as folder:
-        for name, table in tables.items():
-            papq.write_table(table, Path(folder, f"{name}.parquet"))
-        yield f"parquet:{folder}"

@@ -13,7 +13,7 @@ import secrets
 from collections.abc import Iterator
 from functools import cache
 from threading import Lock
-from typing import LiteralString
+from typing import Any, LiteralString
 
 import psycopg
 from psycopg import conninfo, errors, sql
@@ -168,22 +168,21 @@ def _fill(dsn: str, files: Files | None, tables: list[FileTable]) -> None:
 def _add_keys(connection: Connection, tables: list[FileTable]) -> None:
     """Add the keys: primary and unique keys first, since foreign keys refer to them."""
     for table in tables:
+        for name in table.not_null:
+            _add_key(connection, table.name, "ALTER {} SET NOT NULL", name)
         for columns in table.unique:
-            _add_key(connection, table.name, "UNIQUE", columns)
+            _add_key(connection, table.name, "ADD UNIQUE ({})", columns)
         if table.primary:
-            _add_key(connection, table.name, "PRIMARY KEY", table.primary)
+            _add_key(connection, table.name, "ADD PRIMARY KEY ({})", table.primary)
     for table in tables:
         for key in table.foreign:
-            goes = build(" REFERENCES {} ({})", key.ref_table, key.ref_columns)
-            _add_key(connection, table.name, "FOREIGN KEY", key.columns, goes)
+            goes = key.columns, key.ref_table, key.ref_columns
+            _add_key(connection, table.name, "ADD FOREIGN KEY ({}) REFERENCES {} ({})", *goes)
 
 
 def _create(connection: Connection, table: FileTable) -> None:
     columns = [
-        build(
-            "{} {} NOT NULL" if name in table.not_null else "{} {}",
-            *(name, sql.SQL(str(postgres_type(kind)))),
-        )
+        build("{} {}", name, sql.SQL(str(postgres_type(kind))))
         for name, kind in table.columns.items()
     ]
     with database_errors("making a table", table.key):
@@ -198,18 +197,11 @@ def _copy(connection: Connection, files: Files, table: FileTable) -> None:
     copied as they are.
     """
     names, named = list(table.columns), build("{}", table.name)
-    try:
-        with contextlib.suppress(*_NOT_HELD), connection.transaction():
-            connection.execute(build("TRUNCATE {}", table.name))  # FREEZE needs it
-            copy_rows(connection, named, names, files.batches(table), freeze=True)
-            return
-        _copy_held(connection, files, table)
-    except errors.NotNullViolation as error:
-        raise SchemaError(
-            "it is declared to be NOT NULL, and holds NULL.",
-            table=table.key,
-            column=error.diag.column_name,
-        ) from None
+    with contextlib.suppress(*_NOT_HELD), connection.transaction():
+        connection.execute(build("TRUNCATE {}", table.name))  # FREEZE needs it
+        copy_rows(connection, named, names, files.batches(table), freeze=True)
+        return
+    _copy_held(connection, files, table)
 
 
 def _copy_held(connection: Connection, files: Files, table: FileTable) -> None:
@@ -234,21 +226,16 @@ def _copy_held(connection: Connection, files: Files, table: FileTable) -> None:
     connection.execute(build("DROP TABLE {}", _STAGE))
 
 
-def _add_key(
-    connection: Connection,
-    table: TableName,
-    kind: LiteralString,
-    columns: tuple[str, ...],
-    goes: sql.Composable = sql.SQL(""),  # noqa: B008
-) -> None:
-    """Add a key; a SchemaError if rows violate it."""
+def _add_key(connection: Connection, table: TableName, kind: LiteralString, *of: Any) -> None:
+    """Add a key, or NOT NULL; a SchemaError if rows violate it."""
     try:
-        connection.execute(build("ALTER TABLE {} ADD " + kind + " ({}){}", table, columns, goes))
+        connection.execute(build("ALTER TABLE {} " + kind, table, *of))
     except _BROKEN:
+        names = of[0] if isinstance(of[0], str) else ", ".join(of[0])
         raise SchemaError(
-            f"its rows break the declared key {kind} ({', '.join(columns)}).",
+            f"its rows break what is declared: {kind.partition(' REF')[0].format(names)}.",
             table=str(table),
-            remedy="Repair the rows, or declare no such key.",
+            remedy="Repair the rows, or the declaration.",
         ) from None
     except psycopg.Error as error:
         raise translate(error, "adding a key", str(table)) from None

@@ -68,8 +68,8 @@ def postgres_type(kind: str) -> str | None:
 def declared_type(text: str) -> str | None:
     """A type that a config declares, as DuckDB prints it; None if it cannot be declared.
 
-    >>> declared_type("decimal(18, 3)"), declared_type("text"), declared_type("ENUM('a')")
-    ('DECIMAL(18,3)', 'VARCHAR', None)
+    >>> declared_type("decimal(18, 3)"), declared_type("ENUM('a')")
+    ('DECIMAL(18,3)', None)
     """
     kind = text.strip().upper().replace(", ", ",")
     kind = {"TEXT": "VARCHAR", "INT": "INTEGER"}.get(kind, kind)

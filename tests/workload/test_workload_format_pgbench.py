@@ -47,7 +47,7 @@ def test_a_folder_is_written_and_read_again(tmp_path):
     assert (tmp_path / "bench" / "pgbench.opts").read_text() == (
         "-f select.sql@9\n-f report.sql@1\n-f report2.sql@1\n"
     )
-    assert (tmp_path / "bench" / "select.sql").read_text().splitlines()[1:3] == [
+    assert (tmp_path / "bench" / "select.sql").read_text().splitlines()[2:4] == [
         "\\set aid random(1, 100000 * :scale)",
         "SELECT abalance FROM pgbench_accounts WHERE aid = :aid AND note <> '12:30'"
         " AND t > '2020-01-01'::date;",
@@ -64,8 +64,27 @@ def test_weights_are_written_as_whole_numbers_and_one_script_without(tmp_path):
     assert (tmp_path / "w" / "pgbench.opts").read_text() == "-f a.sql@100\n-f b.sql@450\n"
     write(Workload("w", queries[:1]), tmp_path / "w.pgbench", "pgbench")
     assert [(q.id, q.sql) for q in read(tmp_path / "w.pgbench")] == [("w", "SELECT 1")]
-    with pytest.raises(UsageError, match=r"the workload has 2\. Name a folder"):
-        write(Workload("w", queries), tmp_path / "w.pgbench", "pgbench")
+    write(Workload("w", queries), tmp_path / "w.pgbench", "pgbench")
+    assert [(q.id, q.sql) for q in read(tmp_path / "w.pgbench")] == [
+        ("w", "SELECT 1"),
+        ("w#2", "SELECT 2"),
+    ]
+
+
+def test_pgbench_takes_as_many_scripts_as_are_written(tmp_path):
+    """And whole weights below 10⁹: queries of about the same weight share a script."""
+    calls = [3_000_000_000 // number for number in range(1, 301)]
+    queries = tuple(WorkloadQuery(f"c{n}", f"SELECT {n}", weight=w) for n, w in enumerate(calls))
+    write(Workload("w", queries), tmp_path / "w", "pgbench")
+    lines = (tmp_path / "w" / "pgbench.opts").read_text().splitlines()
+    assert len(lines) <= 128
+    assert max(int(line.rpartition("@")[2]) for line in lines) < 10**9
+    found = {query.sql: query.weight for query in read(tmp_path / "w")}
+    assert len(found) == 300
+    for query in queries:
+        assert found[query.sql] / found["SELECT 0"] == pytest.approx(
+            query.weight / queries[0].weight, rel=0.5
+        )
 
 
 @pytest.mark.parametrize(
@@ -108,23 +127,103 @@ def test_scripts_that_are_missing_or_elsewhere_are_named(name, said, tmp_path):
         read(tmp_path / "w")
 
 
-@pytest.mark.skipif(shutil.which("pgbench") is None, reason="pgbench is not installed")
-def test_pgbench_runs_what_is_written(shop, tmp_path):
-    one = WorkloadQuery(
-        "one", "SELECT count(*) FROM orders WHERE id < 5", None, 3.0,
-        "SELECT count(*) FROM orders WHERE id < $1", ("5",), ("most = random(1, 1000)",),
-    )  # fmt: skip
-    queries = (one, WorkloadQuery("two", "SELECT count(*) FROM items -- all", weight=1.0))
-    write(Workload("w", queries, True), tmp_path / "w", "pgbench")
-    options = (tmp_path / "w" / "pgbench.opts").read_text().split()
-    with psycopg.connect(shop) as connection:
+PGBENCH = shutil.which("pgbench") or shutil.which(
+    "pgbench", path=":".join(sorted(map(str, Path("/usr/lib/postgresql").glob("*/bin"))))
+)
+needs_pgbench = pytest.mark.skipif(PGBENCH is None, reason="pgbench is not installed")
+
+
+def run_pgbench(dsn, folder, options, count):
+    with psycopg.connect(dsn) as connection:
         info = connection.info
         address = conninfo.make_conninfo(
             host=info.host, port=info.port, user=info.user, password=info.password or None,
             dbname=info.dbname,
         )  # fmt: skip
-    command = ["pgbench", "-n", "-t", "40", *options, address]
-    done = subprocess.run(command, cwd=tmp_path / "w", capture_output=True, text=True, check=False)
+    command = [PGBENCH, "-n", "-t", str(count), *options, address]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert "number of transactions actually processed: 40/40" in done.stdout
-    assert re.search(r"SQL script 1: one\.sql\n - weight: 3 ", done.stdout)
+    assert f"number of transactions actually processed: {count}/{count}" in done.stdout
+    return done.stdout
+
+
+#: Queries that would be others, or commands, for pgbench, and what they say; without the words of
+#: the last, pgbench sends them as they stand.
+HOSTILE = {
+    "SELECT 1;\n\\! touch {}": None,
+    "SELECT 1 \\setshell x touch {}": None,
+    "SELECT 1;\r\\shell touch {}": None,
+    "-- a\n\\shell touch {}\nSELECT 1": None,
+    "SELECT 'a;\n\\shell touch {}": None,
+    "SELECT (1;\n": None,
+    "SELECT ')' || (1": None,
+    "SELECT 1) (": None,
+    "SELECT 1\0\n\\shell touch {}": None,
+    "SELECT $1": None,
+    "SELECT ':client_id'": None,
+    "SELECT ':aid'": None,
+    "SELECT '/*' /* '\n\\shell touch {}\n": None,
+    "SELECT 'a;\n\\shell touch {}\n:zz ::int :''y'": "a;\n\\shell touch {}\n:zz ::int :'y",
+    "SELECT $a$;\n\\! touch {}\n$a$": ";\n\\! touch {}\n",
+    "SELECT /* \n\\! touch {}\n; */ 'b'": "b",
+    "SELECT c FROM (SELECT 'z:set' AS \"\n\\! touch {}\") AS t (c)": "z:set",
+    "SELECT E'\\';\\n' -- \\! touch {};": "';\n",
+}
+
+
+@needs_pgbench
+@pytest.mark.parametrize("form", ["w", "w.sql"])
+def test_pgbench_sends_what_the_query_is_or_it_is_left_out(form, shop, tmp_path, caplog):
+    """Whether it is the clone that gets it, or a command of pgbench; beside a variable ``aid``."""
+    mark = tmp_path / "touched"
+    texts = {text.replace("{}", str(mark)): said for text, said in HOSTILE.items()}
+    drawn = WorkloadQuery("d", "SELECT 7", None, 1.0, "SELECT $1", ("7",), ("aid = 7",))
+    odd = [
+        WorkloadQuery("o", "SELECT 7", None, 1.0, "SELECT $1", ("7",), (draw,))
+        for draw in (f"x = 1\n\\shell touch {mark}", f"x 1\n\\! touch {mark}", "x = 1 \\")
+    ]
+    queries = [WorkloadQuery(f"h{n}", text) for n, text in enumerate(texts)]
+    queries += [replace(query, id=f"o{n}") for n, query in enumerate(odd)]
+    write(Workload("w", (drawn, *queries)), tmp_path / form, "pgbench")
+    left_out = sum(said is None for said in texts.values()) + len(odd)
+    assert len(caplog.messages) == left_out
+    with psycopg.connect(shop, autocommit=True) as connection:
+        connection.execute("DROP TABLE IF EXISTS said; CREATE TABLE said (v text)")
+    # Each sends its value into a table, which the server then has as it came.
+    for file in [tmp_path / form] if form == "w.sql" else (tmp_path / form).glob("*.sql"):
+        text = file.read_bytes().decode()
+        assert text.startswith("-- For a clone, never for the source")
+        file.write_text(re.sub(r"^SELECT", "INSERT INTO said SELECT", text, flags=re.M), newline="")
+    if form == "w.sql":
+        run_pgbench(shop, tmp_path, ["-f", "w.sql"], 1)
+    else:
+        for file in (tmp_path / form).glob("*.sql"):
+            run_pgbench(shop, tmp_path / form, ["-f", file.name], 1)
+    with psycopg.connect(shop) as connection:
+        found = [row[0] for row in connection.execute("SELECT v FROM said")]
+    wanted = ["7", *(said.replace("{}", str(mark)) for said in texts.values() if said is not None)]
+    assert sorted(found) == sorted(wanted)
+    assert not mark.exists()
+
+
+@needs_pgbench
+def test_pgbench_runs_what_is_written(shop, tmp_path):
+    one = WorkloadQuery(
+        "one", "SELECT count(*) FROM orders WHERE id < 5", None, 3.0,
+        "SELECT count(*) FROM orders WHERE id < $1", ("5",), ("most = random(1, 1000)",),
+    )  # fmt: skip
+    made = "CREATE TABLE IF NOT EXISTS log (v int)", "INSERT INTO log VALUES (1)"
+    queries = (
+        one,
+        WorkloadQuery("two", "SELECT count(*) FROM items -- all", weight=1.0),
+        WorkloadQuery("three", made[1], weight=2.0),
+    )
+    with psycopg.connect(shop, autocommit=True) as connection:
+        connection.execute(made[0])
+    write(Workload("w", queries, True), tmp_path / "w", "pgbench")
+    options = (tmp_path / "w" / "pgbench.opts").read_text().split()
+    said = run_pgbench(shop, tmp_path / "w", options, 40)
+    assert re.search(r"SQL script 1: one\.sql\n - weight: 3 ", said)
+    (ran,) = re.findall(r"SQL script 3: three\.sql\n - weight: 2 .*\n - (\d+) transactions", said)
+    with psycopg.connect(shop) as connection:
+        assert connection.execute("SELECT count(*) FROM log").fetchone() == (int(ran),)

@@ -7,15 +7,18 @@ becomes a query whose variables are bound once, by draws seeded with the names o
 """
 
 import ast
+import logging
 import math
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from privbench.arrays import Rng
 from privbench.errors import UsageError
 from privbench.files import write_text
+from privbench.pgsql import SqlError, tokens
 from privbench.rng import generator
 from privbench.workload.formats.base import (
     CONFIDENTIAL,
@@ -91,18 +94,22 @@ def _computed(node: ast.expr, rng: Rng) -> Number:
 
 
 def _called(name: str, values: list[Number], rng: Rng) -> Number:
-    if name == "random" and len(values) == 2:
-        low, high = (math.trunc(value) for value in values)
+    if name == "random":
+        low, high = map(math.trunc, values)
         return int(rng.integers(low, high, endpoint=True))
-    if name == "abs" and len(values) == 1:
-        return abs(values[0])
-    if name in ("greatest", "least") and values:
-        return max(values) if name == "greatest" else min(values)
-    raise ValueError
+    return _FUNCTIONS[name](values)
 
 
+_FUNCTIONS: dict[str, Callable[[list[Number]], Number]] = {
+    "abs": lambda values: abs(values[0]) if len(values) == 1 else min([]),
+    "greatest": max,
+    "least": min,
+}
 _OPTIONS = "pgbench.opts"
 _MARK = f"-- {CONFIDENTIAL}\n"
+_HEAD = "-- For a clone, never for the source.\n"
+#: Scripts that pgbench takes.
+_MOST_SCRIPTS = 128
 _SUFFIXES = frozenset({".sql", ".pgbench"})
 #: Most characters of an expression, and of what a message shows of one; most variables of a script.
 _LONGEST, _SHOWN, _MOST_VARIABLES = 1000, 100, 1000
@@ -113,6 +120,7 @@ _FILE = re.compile(r"\s*(?:-f\s*|--file[= ]\s*)?(\S+?)(?:@(\d{1,9}))?\s*\Z")
 # A variable as pgbench recognises it, also within strings; the colons of a cast are none.
 _VARIABLE = re.compile(r"(?<!:):([A-Za-z_]\w*)")
 _OWN_VARIABLES = frozenset({"client_id", "default_seed", "random_seed", "scale"})
+_DRAW = re.compile(r"[A-Za-z_]\w* = [^\r\n\0\\]+")
 _PLACE = re.compile(r"\$\d+")
 
 
@@ -142,23 +150,32 @@ def _read(path: Path) -> Workload:
 
 
 def _write(workload: Workload, path: Path) -> None:
-    """Write a folder of weighted scripts, one per query; or one script if the path names one."""
-    scripts = {query.id: _script(query) for query in workload}
-    mark = _MARK if workload.confidential else ""
+    """Write a folder of weighted scripts; or all queries as one, if the path names a script.
+
+    Of too many scripts, those of about the same weight are one.
+    """
+    mark = (_MARK if workload.confidential else "") + _HEAD
+    names = {item.partition(" = ")[0] for query in workload for item in query.draws}
+    alone = len(workload) <= _MOST_SCRIPTS or path.suffix in _SUFFIXES
+    scripts, weights, first = dict[str, str](), dict[str, float](), dict[float, str]()
+    for query in workload:
+        weight = query.weight if alone else float(f"{query.weight:.1g}")
+        name = query.id if alone else first.get(weight, query.id)
+        try:
+            scripts[name] = scripts.get(name, "") + _script(query, names | _OWN_VARIABLES)
+            weights[name], first[weight] = weight, name
+        except UsageError as error:
+            logging.getLogger(__name__).warning("left out: %s", error.message)
+    if not scripts:
+        raise UsageError("pgbench can run no query of the workload.")
     if path.suffix in _SUFFIXES:
-        if len(scripts) != 1:
-            raise UsageError(
-                f"a single pgbench script holds one query, and the workload has {len(scripts)}.",
-                remedy="Name a folder: it gets one script for each query, and their weights.",
-            )
         write_text(path, mark + "".join(scripts.values()))
         return
     path.mkdir(parents=True, exist_ok=True)
-    weights = _whole(workload.queries)
     options = []
-    for (name, script), weight in zip(scripts.items(), weights, strict=True):
+    for (name, script), weight in zip(scripts.items(), _whole([*weights.values()]), strict=True):
         file = inside(path, f"{name}.sql")
-        if re.search(r"[\s@]", name):
+        if re.search(r"[\s@*?\[]", name):
             raise UsageError(f"the id {name!r} is no name of a pgbench script.")
         file.parent.mkdir(parents=True, exist_ok=True)
         write_text(file, mark + script)
@@ -167,7 +184,7 @@ def _write(workload: Workload, path: Path) -> None:
 
 
 def _text(path: Path) -> list[str]:
-    return read_text(path).removeprefix(_MARK).split("\n")
+    return read_text(path).removeprefix(_MARK).removeprefix(_HEAD).split("\n")
 
 
 def _scripts(root: Path) -> list[Path]:
@@ -198,18 +215,17 @@ def _files(root: Path) -> list[tuple[Path, float]]:
 def _statements(file: Path) -> Iterator[tuple[dict[str, str], str, str]]:
     r"""Each statement with the variables that are set before it, and its file and line."""
     draws: dict[str, str] = {}
-    block: list[str] = []
     text = "\n".join(_text(file)).replace("\r\n", "\n")
-    joined = _CONTINUED.sub(_joined, text)
-    first = 1 + len(read_text(file).split("\n")) - len(text.split("\n"))
-    for number, line in enumerate([*joined.split("\n"), "\\set privbench_end 0"], first):
-        meta = _META.match(line)
-        if meta is None:
-            block.append(line)
-            continue
-        for after, text in cut("\n".join(block), file):
-            yield dict(draws), text, f"{file}:{number - len(block) + after}"
-        block = []
+    start, line = 0, 1 + len(read_text(file).split("\n")) - len(text.split("\n"))
+    for command in [*_CONTINUED.finditer(text), None]:
+        end = command.start() if command else len(text)
+        for after, piece in cut(text[start:end], file):
+            yield dict(draws), piece, f"{file}:{line + after}"
+        meta = command and _META.match(command[0].replace("\\\n", ""))
+        if command is None or meta is None:
+            return
+        line += text.count("\n", start, command.end())
+        start = command.end()
         if meta[1] != "set":
             raise UsageError(
                 f"the script {file} has \\{meta[1]}, which only pgbench can run.",
@@ -223,11 +239,6 @@ def _statements(file: Path) -> Iterator[tuple[dict[str, str], str, str]]:
         if len(draws) == _MOST_VARIABLES:
             raise UsageError(f"the script {file} sets more than {_MOST_VARIABLES:,} variables.")
         draws[name] = value.rstrip()
-
-
-def _joined(found: re.Match[str]) -> str:
-    """A command on one line, and empty lines in the place of those that continued it."""
-    return found[0].replace("\\\n", "") + "\n" * found[0].count("\\\n")
 
 
 def _bound(name: str, text: str, draws: dict[str, str], weight: float, place: str) -> WorkloadQuery:
@@ -259,27 +270,36 @@ def _needed(text: str, draws: dict[str, str]) -> dict[str, str]:
     return {name: expression for name, expression in draws.items() if name in wanted}
 
 
-def _script(query: WorkloadQuery) -> str:
-    r"""The query's ``\set`` lines and text."""
-    names = [item.partition(" = ")[0] for item in query.draws]
-    if query.template is None or not names or len(names) != len(query.parameters):
-        taken = _OWN_VARIABLES.intersection(_VARIABLE.findall(query.sql))
-        if taken:
-            raise beyond(query, "pgbench", f"it holds :{min(taken)}, a variable of pgbench")
-        return f"{ended(query.sql)}\n"
-    places = {f"${place}": f":{name}" for place, name in enumerate(names, 1)}
-    text = _PLACE.sub(lambda found: places.get(found[0], found[0]), query.template)
+def _script(query: WorkloadQuery, names: Collection[str]) -> str:
+    r"""The query's ``\set`` lines and text, which holds no variable of other ``names``.
+
+    pgbench's scanner is psql's: a backslash that is in no string, name or comment begins a command,
+    and a semicolon in parentheses ends nothing.
+    """
+    text, drawn = query.template, [item.partition(" = ")[0] for item in query.draws]
+    if text is None or not drawn or len(drawn) != len(query.parameters):
+        text, drawn = query.sql, []
+    if taken := {*names}.intersection(_VARIABLE.findall(text)):
+        raise beyond(query, "pgbench", f"it holds :{min(taken)}, a variable of pgbench")
+    places = {f"${place}": f":{name}" for place, name in enumerate(drawn, 1)}
+    text = _PLACE.sub(lambda found: places.get(found[0], found[0]), text)
+    depth, kinds = 0, {"PARAM"}
+    with suppress(SqlError):
+        words = [word.kind for word in tokens(text)]
+        kinds = {*words, *("PARAM" for item in query.draws if not _DRAW.fullmatch(item))}
+        for kind in words:
+            depth += (kind == "ASCII_40") - (kind == "ASCII_41" and depth > 0)
+    if depth or kinds & {"PARAM", "ASCII_92"}:
+        raise beyond(query, "pgbench", "it would not be sent as it stands")
     sets = [item.replace(" = ", " ", 1) for item in query.draws if item != f"{SCALE} = 1"]
-    return "".join(f"\\set {item}\n" for item in sets) + f"{ended(text)}\n"
+    return "".join(f"\\set {item}\n" for item in sets if drawn) + f"{ended(text)}\n"
 
 
-def _whole(queries: Sequence[WorkloadQuery]) -> list[int]:
-    """The weights of queries, scaled to whole numbers."""
-    weights = [query.weight for query in queries]
-    if all(weight == round(weight) for weight in weights):
-        return [round(weight) for weight in weights]
-    least = min(weights)
-    return [max(1, round(100 * weight / least)) for weight in weights]
+def _whole(weights: Sequence[float]) -> list[int]:
+    """The weights, scaled to whole numbers that pgbench takes."""
+    least = min(weights) if any(weight % 1 for weight in weights) else 100
+    scale = min(100 / least, (10**9 - 1) / max(weights))
+    return [max(1, round(weight * scale)) for weight in weights]
 
 
 FORMAT = WorkloadFormat("pgbench", _detects, _read, _write)

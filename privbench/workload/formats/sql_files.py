@@ -145,9 +145,9 @@ def natural(path: Path) -> list[tuple[int, str]]:
 def ended(sql: str) -> str:
     """The text with a semicolon that no comment at its end can swallow."""
     text = sql.rstrip()
-    if text.endswith(";"):
-        return text
-    return f"{text}\n;" if "--" in text.rpartition("\n")[2] else f"{text};"
+    if "--" in text.rpartition("\n")[2]:
+        return f"{text}\n;"
+    return text if text.endswith(";") else f"{text};"
 
 
 def _detects_lines(path: Path) -> bool:
