@@ -153,6 +153,18 @@ def each_server(request, _pool):
     return _pool.get(request.param)
 
 
+@pytest.fixture(
+    scope="session",
+    params=[
+        pytest.param(name, marks=[pytest.mark.slow] * (place > 0))
+        for place, name in enumerate(_oldest_and_newest())
+    ],
+)
+def newest_server(request, _pool):
+    """The newest major version at hand; with the slow tests the oldest too."""
+    return _pool.get(request.param)
+
+
 _databases = Databases()
 
 

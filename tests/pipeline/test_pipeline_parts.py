@@ -198,13 +198,16 @@ _MAKING = 'CREATE SCHEMA "privbench unfinished load"'
 _OF_PARTS = 'CREATE TABLE "privbench unfinished load".parts (i integer)'
 
 
-@pytest.mark.parametrize("mark", [None, Mark("a", 1.0, 7, programs=True)])
-@pytest.mark.parametrize(("part", "text"), [
-    ("pre_data", f"{_MAKING};"),
-    ("pre_data", f"{_MAKING}; {_OF_PARTS};"),
-    ("post_data", f"{_MAKING};"),
-    ("post_data", f"{_MAKING}; {_OF_PARTS};"),
-    ("post_data", f"DO $$ BEGIN {_MAKING}; {_OF_PARTS}; END $$;"),
+_MARK = Mark("a", 1.0, 7, programs=True)
+
+
+@pytest.mark.parametrize(("part", "text", "mark"), [
+    ("pre_data", f"{_MAKING};", None),
+    ("pre_data", f"{_MAKING}; {_OF_PARTS};", _MARK),
+    ("post_data", f"{_MAKING};", _MARK),
+    ("post_data", f"{_MAKING}; {_OF_PARTS};", None),
+    ("post_data", f"DO $$ BEGIN {_MAKING}; {_OF_PARTS}; END $$;", None),
+    ("post_data", f"DO $$ BEGIN {_MAKING}; {_OF_PARTS}; END $$;", _MARK),
 ])  # fmt: skip
 def test_a_model_that_makes_the_mark_itself_leaves_nothing(model, make_database, part, text, mark):
     """It would keep every reader away from the target; nobody has to trust it for that."""

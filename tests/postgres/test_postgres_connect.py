@@ -138,8 +138,8 @@ def test_connect_to_what_is_not_there_or_goes_away_fails(server, two):
             victim.execute("SELECT pg_sleep(20)")
 
 
-def test_same_database_of_two_spellings_is_true(two, each_server, make_database_on):
-    dsn, other = make_database_on(each_server), make_database_on(each_server)
+def test_same_database_of_two_spellings_is_true(two, newest_server, make_database_on):
+    dsn, other = make_database_on(newest_server), make_database_on(newest_server)
     with connect(dsn) as a, connect(dsn, autocommit=True) as b, connect(other) as c:
         assert same_database(a, a)
         assert same_database(a, b)

@@ -89,13 +89,15 @@ WHERE c.relname IN ('note', 'other') ORDER BY 1, 4
 
 
 @pytest.mark.parametrize("trust", [True, False], ids=["trusted", "untrusted"])
-def test_loader_takes_policies_whose_roles_are_there(each_server, make_database_on, trust, caplog):
-    schema, made = plan(make_database_on(each_server, statements=sql_of(__file__, "policies")))
+def test_loader_takes_policies_whose_roles_are_there(
+    newest_server, make_database_on, trust, caplog
+):
+    schema, made = plan(make_database_on(newest_server, statements=sql_of(__file__, "policies")))
     script = made.script(trust=trust)
     assert len(script.row_security) == 4
     assert not any("POLICY" in text for text in script.constraints)
     for role, policies in (("pg_monitor", ["mine", "theirs"]), ("nobody_knows", ["mine"])):
-        copy = make_database_on(each_server)
+        copy = make_database_on(newest_server)
         ddl_ = dataclasses.replace(made, post_data=made.post_data.replace("pg_monitor", role))
         with Loader(copy, schema, ddl_, trust=trust) as loader:
             loader.add_rows(schema.table("note"), 5)
@@ -130,15 +132,15 @@ def test_plan_of_a_chosen_schema_brings_what_it_needs_and_no_more(make_database)
         plan(dsn, exclude=["public.animal"])
 
 
-def test_dump_ddl_names_needed_extensions_alone(each_server, make_database_on):
-    name = offered_by(each_server, "citext", "vector")
-    dsn = make_database_on(each_server)
+def test_dump_ddl_names_needed_extensions_alone(newest_server, make_database_on):
+    name = offered_by(newest_server, "citext", "vector")
+    dsn = make_database_on(newest_server)
     execute(dsn, f"CREATE SCHEMA extra; CREATE EXTENSION {name} SCHEMA extra")
     assert plan(dsn)[1].extensions == ()
     execute(dsn, f"CREATE TABLE t (v extra.{name})")
     schema, made = plan(dsn)
     assert made.extensions == (name,)
-    copy = make_database_on(each_server)
+    copy = make_database_on(newest_server)
     execute(copy, f"CREATE SCHEMA extra; CREATE EXTENSION {name} SCHEMA extra")
     for replace in (False, True):
         load(copy, (schema, made), replace=replace)
@@ -259,9 +261,9 @@ def _read(dsn):
 
 
 @pytest.mark.parametrize("whose", ["DATABASE {}", "ROLE {} IN DATABASE {}"])
-def test_no_setting_of_the_owner_changes_what_is_read(each_server, make_database_on, whose):
+def test_no_setting_of_the_owner_changes_what_is_read(newest_server, make_database_on, whose):
     """Attack: each text is another one under other settings, a pattern of a CHECK for instance."""
-    dsn = make_database_on(each_server, statements=CONSTANTS)
+    dsn = make_database_on(newest_server, statements=CONSTANTS)
     parts = conninfo.conninfo_to_dict(dsn)
     before = _read(dsn)
     whose = whose.format(*[parts["dbname"], "postgres"][: whose.count("{")][::-1])
@@ -269,7 +271,7 @@ def test_no_setting_of_the_owner_changes_what_is_read(each_server, make_database
     assert ask(dsn, "SHOW standard_conforming_strings") == [("off",)]
     after = _read(dsn)
     assert after == before
-    copy = make_database_on(each_server)
+    copy = make_database_on(newest_server)
     load(copy, after)
     execute(copy, "INSERT INTO t (code) VALUES ('12345')")
 

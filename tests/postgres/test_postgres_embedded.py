@@ -106,11 +106,7 @@ STARTS = {
     ("how", "number"),
     some_slow(
         product(STARTS, [signal.SIGKILL, signal.SIGTERM, None]),
-        [
-            ("any server", signal.SIGKILL),
-            ("a named directory", signal.SIGKILL),
-            ("a child outlives it", None),
-        ],
+        [("a named directory", signal.SIGKILL), ("a child outlives it", None)],
     ),
 )
 def test_no_server_outlives_the_process_that_started_it(directory, program, how, number):

@@ -4,7 +4,7 @@ import json
 
 import psycopg
 import pytest
-from market import execute, fail, succeed
+from market import execute, fail, some_slow, succeed
 from psycopg import conninfo, sql
 from sql_files import sql_of
 
@@ -28,7 +28,7 @@ def _database(server: Server, encoding: str) -> str:
     return conninfo.make_conninfo(server.dsn, dbname=name)
 
 
-@pytest.mark.parametrize("encoding", WORDS)
+@pytest.mark.parametrize("encoding", some_slow([(name,) for name in WORDS], [("EUC_JP",)]))
 def test_clone_of_an_encoding(encoding, server, make_database, tmp_path):
     dsn, words = _database(server, encoding), WORDS[encoding]
     with psycopg.connect(dsn, client_encoding="UTF8", autocommit=True) as owner:

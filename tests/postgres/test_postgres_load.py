@@ -179,13 +179,13 @@ FROM pg_stat_all_tables WHERE schemaname = 'public'
 
 
 @pytest.fixture
-def copy(each_server, make_database_on):
-    return make_database_on(each_server)
+def copy(newest_server, make_database_on):
+    return make_database_on(newest_server)
 
 
 @pytest.fixture
-def planned(each_server, make_database_on):
-    return plan(make_database_on(each_server, statements=sql_of(__file__, "upkeep")))
+def planned(newest_server, make_database_on):
+    return plan(make_database_on(newest_server, statements=sql_of(__file__, "upkeep")))
 
 
 def _fill(loader):
@@ -202,10 +202,10 @@ def _ask(dsn, query):
     return {row[0]: row[1:] for row in ask(dsn, query)}
 
 
-def test_loader_leaves_tables_as_vacuum_would(planned, each_server, make_database_on):
+def test_loader_leaves_tables_as_vacuum_would(planned, newest_server, make_database_on):
     # A worker of autovacuum that analyzes a catalog keeps removed rows for that moment.
     for _ in range(3):
-        copy = make_database_on(each_server)
+        copy = make_database_on(newest_server)
         with Loader(copy, *planned) as loader:
             _fill(loader)
             loader.finish()

@@ -14,9 +14,9 @@ from privbench.postgres.load import Loader
 
 
 @pytest.fixture
-def plan(each_server, make_database_on):
+def plan(newest_server, make_database_on):
     """``plan(ddl)``: what is known of a source of that schema."""
-    return lambda ddl: plans.plan(make_database_on(each_server, statements=ddl))
+    return lambda ddl: plans.plan(make_database_on(newest_server, statements=ddl))
 
 
 @pytest.mark.parametrize("major", [99, 9])
@@ -33,9 +33,9 @@ def test_loader_into_an_older_server_names_it_as_the_reason(plan, server, make_d
     assert (told in str(caught.value)) == (major == 99)
 
 
-def test_loader_of_views_that_rows_break_leaves_them_empty(plan, each_server, make_database_on):
+def test_loader_of_views_that_rows_break_leaves_them_empty(plan, newest_server, make_database_on):
     rows = pa.table({"id": [1, 2, 3], "kind": ["a", "a", "b"], "n": [5, 5, 0]})
-    target = make_database_on(each_server)
+    target = make_database_on(newest_server)
     lost = plans.load(target, plan(sql_of(__file__, "materialised_views")), rows={"t": rows}).lost
     filled = "SELECT relname FROM pg_class WHERE relkind = 'm' AND relispopulated"
     assert ask(target, filled) == [("whole",)]
@@ -75,16 +75,16 @@ def test_foreign_tables_are_left_behind_by_name_and_foreign_partitions_refused(p
         plan(FOREIGN + foreign)
 
 
-def test_loader_of_an_extension_for_functions_alone_names_it(plan, each_server, make_database_on):
+def test_loader_of_an_extension_for_functions_alone_names_it(plan, newest_server, make_database_on):
     schema, made = plan("CREATE TABLE t (i int)")
     lacking = "CREATE EXTENSION no_such_extension WITH SCHEMA public;"
     head = "--\n-- Name: no_such_extension; Type: EXTENSION; Schema: -; Owner: -\n--\n\n"
     text = f"{head}{lacking}\n\n\n{made.pre_data}"
     made = type(made)(text, made.post_data, ())
-    with contextlib.closing(Loader(make_database_on(each_server), schema, made)) as loader:
+    with contextlib.closing(Loader(make_database_on(newest_server), schema, made)) as loader:
         assert len(loader.lost) == 1
         assert "left out, since the server refuses it: " in loader.lost[0]
         assert "no_such_extension" in loader.lost[0]
     needed = type(made)(text, made.post_data, ("no_such_extension",))
     with pytest.raises(TargetError, match="lacks the extensions no_such_extension"):
-        Loader(make_database_on(each_server), schema, needed)
+        Loader(make_database_on(newest_server), schema, needed)

@@ -254,24 +254,26 @@ def total(folder, name, dsn=""):
     return round(found["epsilon"], 6)
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "ALTER DATABASE {0} SET privbench.staged = 'on'",
-        pytest.param("ALTER DATABASE {0} SET privbench.staged TO on", marks=pytest.mark.slow),
-        "ALTER ROLE CURRENT_USER IN DATABASE {0} SET privbench.staged = 'on'",
-        "ALTER DATABASE {0} SET application_name = 'privbench'",
-        "COMMENT ON DATABASE {0} IS 'privbench.staged'",
-        "CREATE SCHEMA files; CREATE TABLE files.privbench_staged ()",
-    ],
+MARKS = (
+    "ALTER DATABASE {0} SET privbench.staged = 'on'",
+    "ALTER ROLE CURRENT_USER IN DATABASE {0} SET privbench.staged = 'on'",
+    "ALTER DATABASE {0} SET application_name = 'privbench'",
+    "COMMENT ON DATABASE {0} IS 'privbench.staged'",
+    "CREATE SCHEMA files; CREATE TABLE files.privbench_staged ()",
 )
-def test_what_a_database_says_of_itself_switches_no_ledger_off(make_table, tmp_path, statement):
+
+
+@pytest.mark.parametrize(
+    "statements", market.some_slow([(MARKS,), *(((mark,),) for mark in MARKS)], [(MARKS,)])
+)
+def test_what_a_database_says_of_itself_switches_no_ledger_off(make_table, tmp_path, statements):
     """Attack: the source's owner marks it as a copy of files. Door: settings, comments, names.
 
     Nothing that an owner can write decides whose losses count, or what may be replaced.
     """
     dsn = make_table()
-    market.execute(dsn, statement.format(conninfo.conninfo_to_dict(dsn)["dbname"]))
+    name = conninfo.conninfo_to_dict(dsn)["dbname"]
+    market.execute(dsn, *(statement.format(name) for statement in statements))
     model = fit(dsn, tmp_path, cap_epsilon=1.5)
     for name in (None, "a", "b"):
         with pytest.raises(BudgetExceeded):
@@ -316,7 +318,13 @@ def test_rows_are_those_of_the_database_whose_ledger_was_asked(make_table, tmp_p
     pipeline.fit(copy, config, path, catalog=seen)
 
 
-@pytest.mark.parametrize("names", [(None, "a"), ("a", None), ("a", "a"), (None, "a", None)])
+@pytest.mark.parametrize(
+    "names",
+    market.some_slow(
+        [((None, "a"),), (("a", None),), (("a", "a"),), ((None, "a", None),)],
+        [(("a", None),), ((None, "a", None),)],
+    ),
+)
 def test_all_names_of_a_database_are_one_ledger(make_table, tmp_path, names):
     """Attack: a whole cap for every name of one database. Door: --identity.
 

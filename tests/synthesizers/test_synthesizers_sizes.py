@@ -175,7 +175,7 @@ def votes() -> PrivateDatabase:
 
 def test_numbers_that_are_counted_in_full_come_out_as_they_were_counted(sample):
     found = []
-    for seed in (1, 2, 3, 4, 5):
+    for seed in (1, 2, 3):
         made = sample(votes(), 20.0, seed)
         kind = made["posts"].codes["kind"]
         counts = np.bincount(made["votes"].parents["post"], minlength=len(kind))

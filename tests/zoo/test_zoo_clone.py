@@ -67,9 +67,9 @@ def skip_unless_at_home(found: Animal, server) -> None:
 
 
 @pytest.fixture
-def scratch(each_server, make_database_on):
+def scratch(newest_server, make_database_on):
     """``scratch()``: DSN of an empty database."""
-    return lambda: make_database_on(each_server)
+    return lambda: make_database_on(newest_server)
 
 
 NAMES = sorted(path.stem for path in FOLDER.glob("*.sql"))
@@ -79,8 +79,8 @@ NAMES = sorted(path.stem for path in FOLDER.glob("*.sql"))
     "name", [pytest.param(n, marks=() if n in QUICK else (pytest.mark.slow,)) for n in NAMES]
 )
 @pytest.mark.timeout(1800)
-def test_clone_is_faithful(each_server, scratch, tmp_path, name):
-    clone_whole(animal(name), each_server, scratch, tmp_path)
+def test_clone_is_faithful(newest_server, scratch, tmp_path, name):
+    clone_whole(animal(name), newest_server, scratch, tmp_path)
 
 
 SAMPLES = sorted(path.stem for path in (SCHEMAS / "samples").glob("*.sql"))
@@ -89,19 +89,19 @@ SAMPLES = sorted(path.stem for path in (SCHEMAS / "samples").glob("*.sql"))
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SAMPLES)
 @pytest.mark.timeout(1800)
-def test_clone_of_a_sample_is_faithful(each_server, scratch, tmp_path, name):
+def test_clone_of_a_sample_is_faithful(newest_server, scratch, tmp_path, name):
     """Texts that most units share may be released as labels, so canaries may be among them."""
     found = replace(animal(name, SCHEMAS / "samples"), canaries=())
-    clone_whole(found, each_server, scratch, tmp_path)
+    clone_whole(found, newest_server, scratch, tmp_path)
 
 
-def clone_whole(found: Animal, each_server, scratch, tmp_path) -> None:
+def clone_whole(found: Animal, newest_server, scratch, tmp_path) -> None:
     """Clone a schema with no configuration and hold the clone against all that it must keep.
 
     Sizes are asked of tables that 30 units or more own (`faithful.unlikely`): rows of fewer are
     hidden on purpose.
     """
-    skip_unless_at_home(found, each_server)
+    skip_unless_at_home(found, newest_server)
     source, target = scratch(), scratch()
     execute(source, found.text)
     base = Config.loads(f"[privacy]\nepsilon = 3\n[ledger]\npath = '{tmp_path}'")

@@ -157,8 +157,8 @@ def test_what_does_not_fit_is_refused(make: Callable[[], Any], message: str) -> 
 
 #: As for the queries of the core; see `test_privacy_stability`.
 EXAMPLES = [
-    (ADD, 10, [7]), (REPLACE, 20, [7]), (ROW, 10, [7]), (ROW_REPLACE, 20, [7]),
-    (ADD, 4, [120]), (REPLACE, 4, [120]),
+    (ADD, 6, [7]), (REPLACE, 12, [7]), (ROW, 6, [7]), (ROW_REPLACE, 12, [7]),
+    (ADD, 2, [120]), (REPLACE, 2, [120]),
     *(pytest.param(relation, 150, [3, 12, 60], marks=pytest.mark.slow)
       for relation in (ADD, REPLACE, ROW, ROW_REPLACE)),
 ]  # fmt: skip
