@@ -314,7 +314,7 @@ class DatabaseFit:
         """The laws of sets of columns."""
         own, found, columns = self.spec.tables[table].own, {}, self.columns[table]
         scope = next(iter(self._first(table)), 0)
-        count = public = 0 if own else columns[scope].domain.size - 1
+        count = public = 0 if own or not columns else columns[scope].domain.size - 1
         weight, codes = float(public), dict(enumerate(self.people.codes[table].values()))
         if own:
             weight, count = self.sizes[own.parent].weight, self.people.rows(own.parent)
