@@ -307,7 +307,7 @@ class Rows:
     own: int  # number of own columns
     context: Mapping[int, Codes]  # cells of the columns of the context, by place
     weights: Floats  # weight of every row, shape (rows,)
-    date: int | None = None  # place of the column along which rows of one owner may drift
+    date: int = -1  # place of the column along which rows of one owner may drift
 
 
 def estimate(
@@ -337,7 +337,7 @@ def estimate(
         return placed, sum(pair.gap for pair in of[column])
 
     first = list(degrees.columns) if degrees else []
-    first += [] if rows.date is None else [rows.date]
+    first += [rows.date] * (rows.date >= 0)
     while todo:
         column = first.pop(0) if first else max(todo, key=gain)
         todo.remove(column)
