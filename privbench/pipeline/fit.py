@@ -23,6 +23,7 @@ from privbench.pipeline.extract import extract
 from privbench.pipeline.foreseen import foresee, settle_accounting
 from privbench.pipeline.header import PrivateColumns, Promise
 from privbench.pipeline.literals import require_reviewed
+from privbench.pipeline.lookups import kinds_of
 from privbench.pipeline.losses import finer_units, render_losses, small_tables
 from privbench.pipeline.model import Model, require_writable
 from privbench.pipeline.prepare import FitPlan, prepare, require_decided
@@ -350,7 +351,7 @@ def _domains(draft: Draft) -> None:
 def _learn(draft: Draft) -> None:
     session, domains = draft.session, draft.domains
     draft.counting.callback(setattr, draft.rows, "counter", None)
-    public = {name: rows.num_rows for name, rows in draft.public.items()}
+    public = {name: kinds_of(rows) for name, rows in draft.public.items()}
     with draft.counting:
         if draft.since is None:
             draft.fitted = draft.synthesizer.fit(

@@ -25,6 +25,7 @@ from privbench.encoding.scale import scale_of
 from privbench.encoding.surrogates import Surrogates, times
 from privbench.encoding.text import TextCodec
 from privbench.encoding.text_formats import days_of
+from privbench.encoding.uniqueness import combine, factorize
 from privbench.learning.synthetic import NULL, SyntheticTable
 from privbench.pipeline.domains import Codecs
 from privbench.privacy.units import RowIndex
@@ -33,11 +34,26 @@ from privbench.rules.named import named_orders
 from privbench.schema import ForeignKey, Table
 from privbench.words import calendar_part, lists
 
+#: Most kinds of the rows of a public table.
+_KINDS = 10
 #: Up to this share, rows without a label are taken for noise, as they are for other texts.
 _NOISE = 0.05
 #: Released ends are believed where the dates between them are as many as the calendar's rows, but
 #: for this factor. Beyond its fourth power, a calendar has only the dates of its own drawn rows.
 _COMPLETE = 1.25
+
+
+def kinds_of(rows: pa.Table) -> RowIndex:
+    """Numbers of public rows, shared by those that agree in columns of few values.
+
+    Columns that would make more than `_KINDS` are left out.
+    """
+    found = np.zeros(rows.num_rows, np.int64)
+    for column in rows.columns:
+        both = combine([found, factorize(column.combine_chunks())], rows.num_rows)
+        if len(np.unique(both)) <= _KINDS:
+            found = both
+    return found
 
 
 def labels_of_lookups(tables: Sequence[Table], codecs: Codecs) -> dict[str, tuple[str, ...]]:

@@ -26,6 +26,7 @@ from privbench.pipeline.decode import sound
 from privbench.pipeline.domain_budget import totals_share
 from privbench.pipeline.domain_words import with_paths
 from privbench.pipeline.domains import Codecs, Domains, recode
+from privbench.pipeline.lookups import kinds_of
 from privbench.pipeline.model import Model
 from privbench.pipeline.prepare import FitPlan, TablePlan, prepare
 from privbench.privacy import Event, Guarantee, Session
@@ -126,7 +127,7 @@ class Since:
             for name, law in self.laws.items()
             if not any(key.parent in changed for key in keys.get(name, ()))
         }
-        rows = {name: table.num_rows for name, table in public.items()}
+        rows = {name: kinds_of(table) for name, table in public.items()}
         return self.learner.refit(session, domains.totals, domains.left, rows, laws)
 
     def anew(self, fitted: DatabaseModel) -> list[str]:

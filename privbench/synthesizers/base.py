@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, cast
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from privbench.arrays import Ints
 from privbench.errors import ConfigError
 from privbench.learning.answers import counted_units
 from privbench.learning.synthetic import SyntheticTable
@@ -66,7 +67,8 @@ class PlanInput:
     accounting: Accounting  # ``pure`` or ``zcdp``
     # Rows per private table: noisy (fit) or guessed (plan); missing means 1.
     totals: Mapping[str, float] = field(default_factory=dict)
-    public_rows: Mapping[str, int] = field(default_factory=dict)  # exact counts of public tables
+    # For each row of a public table, a number that rows share whose columns make them alike.
+    public_rows: Mapping[str, Ints] = field(default_factory=dict)
     # Amount per root table beyond ``total`` that earlier stages left; missing means none.
     spare: Mapping[str, float] = field(default_factory=dict)
     # Noisy numbers of units with rows in owned tables, if counted; each at least its noise.
@@ -78,7 +80,7 @@ class PlanInput:
         session: Session,
         totals: Mapping[str, float],
         amount: float,
-        public_rows: Mapping[str, int] | None,
+        public_rows: Mapping[str, Ints] | None,
     ) -> Self:
         """The input of a fit; see `Synthesizer.fit`."""
         left = {root: session.remaining(root) for root in roots_of(session.spec)}
@@ -130,14 +132,13 @@ class Synthesizer(ABC, Generic[OptionsT]):
         session: Session,
         totals: Mapping[str, float],
         amount: float,
-        public_rows: Mapping[str, int] | None = None,
+        public_rows: Mapping[str, Ints] | None = None,
     ) -> FittedModel:
         """Measure and learn, for ``amount`` of ε or ρ per root table.
 
         Every attribute of the session's spec is settled. ``totals`` are noisy rows per table,
-        released before (P17), never exact counts; ``public_rows`` are exact row counts of the
-        public tables. A ConfigError names an option that does not fit the tables, before anything
-        is spent.
+        released before (P17), never exact counts; ``public_rows`` are those of `PlanInput`. A
+        ConfigError names an option that does not fit the tables, before anything is spent.
         """
 
     @abstractmethod

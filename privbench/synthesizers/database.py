@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal
 
 from numpy.typing import NDArray
 
+from privbench.arrays import Ints
 from privbench.errors import ModelError
 from privbench.learning.answers import Measured, measured
 from privbench.learning.denoise import Noise, noise_law
@@ -33,7 +34,7 @@ class DatabaseSynthesizer(Synthesizer[OptionsT]):
         session: Session,
         totals: Mapping[str, float],
         amount: float,
-        public_rows: Mapping[str, int] | None = None,
+        public_rows: Mapping[str, Ints] | None = None,
     ) -> FittedModel:
         """See `Synthesizer.fit`."""
         start = PlanInput.of(session, totals, amount, public_rows)
@@ -42,7 +43,8 @@ class DatabaseSynthesizer(Synthesizer[OptionsT]):
 
     def _run(self, fit: DatabaseFit) -> DatabaseModel:
         references = fit.run()
-        return DatabaseModel(self.name, fit.laws, references, fit.public_rows)
+        public = {name: len(rows) for name, rows in fit.public_rows.items()}
+        return DatabaseModel(self.name, fit.laws, references, public)
 
     def plan(self, spec: DatabaseSpec, plan: PlanInput) -> list[PlannedEvent]:
         """See `Synthesizer.plan`."""

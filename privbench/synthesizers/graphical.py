@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar
 
+from privbench.arrays import Ints
 from privbench.errors import ConfigError
 from privbench.learning.graphical.budget import TESTS
 from privbench.learning.graphical.database import DatabaseFit
@@ -34,7 +35,7 @@ class GraphicalSynthesizer(DatabaseSynthesizer[GraphicalOptions]):
         session: Session,
         totals: Mapping[str, float],
         amount: float,
-        public_rows: Mapping[str, int],
+        public_rows: Mapping[str, Ints],
         old: Mapping[str, TableLaw],
     ) -> DatabaseModel:
         """As `fit`, but tables of an earlier release keep their model if a test sees no change."""

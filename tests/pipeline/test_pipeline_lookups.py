@@ -2,6 +2,7 @@
 
 import market
 import numpy as np
+import pyarrow as pa
 import pytest
 from psycopg import sql
 from sql_files import database_of, sql_of
@@ -13,7 +14,7 @@ from privbench.encoding.ordered import OrderedReader
 from privbench.encoding.text import LookupReader
 from privbench.errors import ConfigError
 from privbench.pipeline.extract import extract
-from privbench.pipeline.lookups import labels_of_lookups
+from privbench.pipeline.lookups import kinds_of, labels_of_lookups
 from privbench.pipeline.prepare import prepare
 from privbench.pipeline.progress import Reporter
 from privbench.pipeline.source import read_catalog
@@ -55,6 +56,15 @@ GOES = {
 ROWS = sql_of(__file__, "lookups")
 
 source = database_of(ROWS)
+
+
+def test_kinds_of_public_rows_are_columns_of_few_values():
+    rows = np.arange(60)
+    columns = rows, rows % 4, rows % 7, rows // 30, [None] * 60
+    table = pa.table({str(at): pa.array(held).cast("string") for at, held in enumerate(columns)})
+    assert len({*zip(kinds_of(table), rows % 4, rows // 30, strict=True)}) == 8
+    assert len({*kinds_of(table)}) == 8
+    assert kinds_of(table.slice(0, 0)).tolist() == []
 
 
 def configured(folder, toml=TOML, **given) -> Config:

@@ -13,7 +13,7 @@ from privbench.domain import Domain
 from privbench.errors import ConfigError, ModelError
 from privbench.synthesizers import PlanInput, get, names, roots_of
 
-PUBLIC = {"countries": 12}
+PUBLIC = {"countries": np.zeros(12, np.int64)}
 BIT = Domain(2)
 ALL = pytest.mark.parametrize("name", ["independent", "privbench"])
 
@@ -52,7 +52,7 @@ def assert_valid(database, spec, public=PUBLIC):
             assert not table.rows or table.codes[attribute].max() < domain.size
         for key in spec.tables[name].keys:
             edges = table.parents[key.name]
-            size = public[key.parent] if key.role == "public" else database[key.parent].rows
+            size = len(public[key.parent]) if key.role == "public" else database[key.parent].rows
             assert edges.shape == (table.rows,)
             assert np.issubdtype(edges.dtype, np.signedinteger)
             assert (edges < size).all()

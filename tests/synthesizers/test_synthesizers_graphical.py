@@ -20,7 +20,7 @@ from privbench.synthesizers.base import PlanInput
 from privbench.synthesizers.graphical import GraphicalSynthesizer
 
 BIT = Domain(2)
-PUBLIC = {"countries": 12}
+PUBLIC = {"countries": np.zeros(12, np.int64)}
 
 
 def fit(started, public=None):
@@ -147,6 +147,20 @@ def test_effects_between_owners_and_what_they_own_are_kept(accounting, begin):
     assert ratio == pytest.approx(3.0, rel=0.3)
     other = made["people"].codes["x"][edges]
     assert abs(state[other == 0].mean() - state[other == 3].mean()) < 0.06
+
+
+def test_rows_differ_by_the_kind_of_the_public_row_that_they_refer_to(begin):
+    """Of 300 products the heaviest were told apart, and no others."""
+    g = np.random.default_rng(2)
+    kinds, key = np.arange(300) % 4, KeySpec("product", "sales", "products", "public")
+    product = np.minimum(g.exponential(90, 5_000), 299).astype(int)
+    price = np.clip(10 + 2 * kinds[product] + g.normal(0, 4, 5_000), 0, 29).astype(int)
+    held = {"price": (price, Domain(30, ordered=True))}
+    data = private_database({"sales": (5_000, held, {key: product})})
+    made = fit(begin(data, 3.2, "zcdp"), {"products": kinds}).sample(1.0, 3).tables["sales"]
+    found, prices = kinds[made.parents["product"]], made.codes["price"]
+    means = [prices[found == kind].mean() - prices.mean() for kind in (0, 3)]
+    assert means == pytest.approx([-3.0, 3.0], abs=0.7)
 
 
 def siblings(owners: int, seed: int = 1) -> PrivateDatabase:

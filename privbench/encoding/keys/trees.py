@@ -64,8 +64,8 @@ class Tree:
 def tree_of(table: Table) -> Tree | None:
     """A table's reference to the row above, and the columns that follow from it, or None.
 
-    Of several references to itself it is the one whose name says so. Columns of other keys and
-    generated ones are left out, but for a reference to the root, as is a left end without a right.
+    Of several references to itself it is that named so. Columns of other keys but of one to the
+    root and generated ones are left out, as is a left end without a right.
     """
     selves = [key for key in table.foreign_keys if key.is_self and len(key.columns) == 1]
     up = [key for key in selves if not _said("root", key.columns[0])]
@@ -76,7 +76,7 @@ def tree_of(table: Table) -> Tree | None:
     bound |= set(table.primary_columns)
     bound -= {key.columns[0] for key in selves if _said("root", key.columns[0])}
     kinds = {}
-    for kind in ("level", "left", "right", "tree", "children", "path", "root"):
+    for kind in packaged("names")["trees"]:
         matches = [
             column.name
             for column in table.columns
@@ -252,7 +252,7 @@ def _share_levels(place: RowIndex, groups: RowIndex, rng: Rng) -> None:
 
 
 def _flatten(work: TableRows, index: RowIndex, roots: Mask) -> None:
-    """Arrange rows that others refer to in levels, those to which most of these do first.
+    """Arrange rows that others refer to, those to which most of these do first.
 
     So trees are as flat as numbers of references let them be. Other rows keep their references.
     """

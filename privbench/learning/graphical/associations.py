@@ -17,6 +17,7 @@ from privbench.domain import Codes
 from privbench.errors import ModelError
 from privbench.learning.answers import measured
 from privbench.learning.denoise import SIGNIFICANT, Noise
+from privbench.learning.draw import draw
 from privbench.learning.graphical.budget import MOST_OFFERED, PairBudget, cap_of
 from privbench.learning.graphical.columns import DETAIL, HIDDEN, Variable
 from privbench.learning.graphical.estimate import cell_fits, posterior, rake, shrink
@@ -39,8 +40,6 @@ PRICE = 0.25
 #: standard deviation may be; which one, all groups say together.
 POWERS = np.sinh(np.linspace(-1.5, 1.5, 61))
 SPREADS = (0.0, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
-#: Rounds of giving rows targets by their law; what is left then is given at random.
-ROUNDS = 10
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -245,35 +244,18 @@ def _powers(noisy: Floats, sd: float, expected: Floats, scores: Floats) -> Float
 def arranged(law: TargetAssociation, rows: Codes, targets: Codes, numbers: Rng) -> Ints:
     """A place in a list of targets for every row, so that their columns go together by the law.
 
-    Every place is given once. Rows draw cells by the law until a cell's places are all given.
+    Every place is given once. Rows draw groups by systematic samples, so that nearly as many draw
+    each as there are places.
     """
-    count, (first, second) = len(rows), (law.groups[0][rows], law.groups[1][targets])
-    parents, whole = (
-        np.bincount(held, minlength=size)
+    first, second = law.groups[0][rows], law.groups[1][targets]
+    row, target = (
+        np.bincount(held, minlength=size) / len(rows)
         for held, size in zip((first, second), law.table.shape, strict=True)
     )
-    joint = rake(law.table, parents / count, whole / count)
-    shuffled = numbers.permutation(count)
-    places = shuffled[np.argsort(second[shuffled], kind="stable")]
-    last, left = np.cumsum(whole), whole
-    found, waiting = np.full(count, -1), numbers.permutation(count)
-    for _ in range(ROUNDS):
-        steps = np.cumsum(joint * (left / np.maximum(whole, 1)) + 1e-300 * (left > 0), axis=1)
-        steps = steps / steps[:, -1:] + np.arange(len(joint))[:, None]
-        drawn = np.searchsorted(
-            steps.ravel(), first[waiting] + numbers.random(len(waiting)), side="right"
-        )
-        cell = np.clip(drawn - first[waiting] * len(whole), 0, len(whole) - 1)
-        order = np.argsort(cell, kind="stable")
-        turn = np.empty(len(cell), np.int64)
-        turn[order] = np.arange(len(cell)) - np.searchsorted(cell[order], cell[order])
-        taken = turn < left[cell]
-        found[waiting[taken]] = places[(last[cell] - left[cell] + turn)[taken]]
-        left = left - np.bincount(cell[taken], minlength=len(whole))
-        waiting = waiting[~taken]
-        if not len(waiting):
-            return found
-    unused = np.ones(count, np.bool_)
-    unused[found[found >= 0]] = False
-    found[waiting] = numbers.permutation(np.flatnonzero(unused))
+    drawn = draw(rake(law.table, row, target) + 1e-12, first, numbers)
+    waiting, places = (numbers.permutation(len(rows)) for _ in range(2))
+    found = np.empty(len(rows), np.int64)
+    found[waiting[np.argsort(drawn[waiting], kind="stable")]] = places[
+        np.argsort(second[places], kind="stable")
+    ]
     return found

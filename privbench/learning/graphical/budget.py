@@ -517,13 +517,9 @@ def sibling_questions(
 ) -> dict[int, Measurement]:
     """Pairs of siblings by place of their column among ``variables``."""
     own, date = budget.spec.tables[table].own, date_of(budget.spec, table, variables)
-    times = None if date is None else variables[date]
     return {
         place: Measurement(
-            Histogram(
-                own.parent,
-                (pair_axis(own, variables[place], None if place == date else times),),
-            ),
+            Histogram(own.parent, (pair_axis(own, variables, place, date),)),
             amount,
             f"siblings of {table}.{shown(variables[place].name)}",
         )

@@ -57,6 +57,7 @@ class ModelColumn:
     # Foreign key of a degree (number of children) or scope (whether and where a reference leads).
     key: KeySpec | None = None
     ruled: tuple[int, ...] = ()  # structural zeros: cells that the schema rules out
+    alike: Ints | None = None  # cells of one number are grouped together first
 
     @property
     def varied(self) -> bool:
@@ -95,7 +96,7 @@ def may_stay_inside(spec: DatabaseSpec, key: KeySpec) -> bool:
     return key.role == "ref" and spec.top(key.table) == spec.top(key.parent)
 
 
-def columns_of(spec: DatabaseSpec, table: str, public_rows: dict[str, int]) -> list[ModelColumn]:
+def columns_of(spec: DatabaseSpec, table: str, public_rows: dict[str, Ints]) -> list[ModelColumn]:
     """A table's own columns: attributes, then degrees, then scopes."""
     own = spec.tables[table]
     found = [
@@ -139,14 +140,18 @@ def varies(spec: DatabaseSpec, table: str) -> bool:
     return any(domain.size > 1 for domain in spec.tables[table].attributes.values())
 
 
-def _scope(spec: DatabaseSpec, key: KeySpec, public_rows: dict[str, int]) -> ModelColumn:
+def _scope(spec: DatabaseSpec, key: KeySpec, public_rows: dict[str, Ints]) -> ModelColumn:
+    alike = None
     if key.role == "public":
-        axis: Axis = PublicTarget(key, public_rows.get(key.parent, 0))
+        rows = public_rows.get(key.parent, np.zeros(0, np.int64))
+        alike = np.append(rows, rows.max(initial=-1) + 1)
+        axis: Axis = PublicTarget(key, len(alike) - 1)
         null = axis.size - 1
     else:
         axis, null = Refers(key, own=may_stay_inside(spec, key)), NULL_SCOPE
     ruled = () if key.nullable or axis.size == 1 else (null,)
-    return ModelColumn(scope_name(key.name), axis, Domain(axis.size), "scope", key, ruled)
+    name = scope_name(key.name)
+    return ModelColumn(name, axis, Domain(axis.size), "scope", key, ruled, alike)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -174,7 +179,7 @@ class Variable:
         if column.kind == "degree":
             means = np.append(column.buckets.means(shares[: domain.size]), np.zeros(len(path)))
         name = f"{path[-1].parent}.{column.name}" if path else column.name
-        levels = group(shares, domain, floor, means)
+        levels = group(shares, domain, floor, means, alike=column.alike)
         ordered = domain.values if domain.ordered else 0
         return cls(name, axis, shares, levels, not domain.filler, ordered)
 
@@ -220,15 +225,16 @@ def group(
     floor: float,
     means: Floats | None = None,
     levels: Sequence[int] = LEVELS,
+    alike: Ints | None = None,
 ) -> tuple[Ints, ...]:
     """Nested groups of cells, one partition for each of ``levels``, of about so many groups.
 
     Ordered cells are grouped by equal steps of (F + log-tail(F))/2 with F the distribution
     function, so that the upper tail has groups of its own down to a mass of ``floor``, a few
-    standard deviations of a pair's noise. Unordered cells are grouped by mass, the rarest together.
-    Heavy, special and NULL cells are groups of their own. If ``means`` has the mean count of every
-    bucket of a degree, the mass of a bucket is half its share of rows and half its share of
-    children.
+    standard deviations of a pair's noise. Unordered cells are grouped by mass, the rarest together,
+    those of each number in ``alike``. Heavy, special and NULL cells are groups of their own. If
+    ``means`` has the mean count of every bucket of a degree, the mass of a bucket is half its share
+    of rows and half its share of children.
     """
     mass = shares / max(float(shares.sum()), 1e-12)
     if means is not None and float(mass @ means) > 0:
@@ -241,22 +247,32 @@ def group(
         if count > most:
             held = np.bincount(groups, mass, minlength=count).astype(np.float64)
             apart = np.bincount(groups, special, minlength=count) > 0
+            kinds = np.zeros(count, np.int64)
+            if alike is not None:
+                kinds[groups] = np.pad(alike, (0, len(mass) - len(alike)))
             merged = (
                 _merge_ordered(held, apart, most, floor)
                 if domain.ordered
-                else _merge_rare(held, most)
+                else _merge_rare(held, most, kinds)
             )
             groups = merged[groups]
         found.insert(0, groups)
     return tuple(found)
 
 
-def _merge_rare(held: Floats, most: int) -> Ints:
-    """Keep the ``most`` - 1 heaviest groups, in their order, and merge all others into one."""
-    merged = np.full(len(held), most - 1)
-    heavy = np.sort(np.argsort(-held, kind="stable")[: most - 1])
+def _merge_rare(held: Floats, most: int, kinds: Ints) -> Ints:
+    """Keep the heaviest groups, in their order, and merge all others of one kind.
+
+    >>> _merge_rare(np.array([0.1, 0.4, 0.1, 0.1, 0.3]), 3, np.array([0, 0, 0, 1, 1])).tolist()
+    [1, 0, 1, 2, 2]
+    """
+    rank = np.argsort(np.argsort(-np.bincount(kinds, held), kind="stable"))
+    kinds = np.minimum(rank[kinds], most - 1)
+    single = most - 1 - int(kinds.max())
+    merged = single + kinds
+    heavy = np.sort(np.argsort(-held, kind="stable")[:single])
     merged[heavy] = np.arange(len(heavy))
-    return merged
+    return np.unique(merged, return_inverse=True)[1]
 
 
 def _merge_ordered(held: Floats, apart: Mask, most: int, floor: float) -> Ints:

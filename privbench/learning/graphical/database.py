@@ -10,7 +10,7 @@ from math import hypot, log
 
 import numpy as np
 
-from privbench.arrays import Floats, Mask
+from privbench.arrays import Floats, Ints, Mask
 from privbench.domain import Codes
 from privbench.learning.answers import Measured, measured, of_lists, released_totals
 from privbench.learning.denoise import CLEAR, PRESENT, noise_law
@@ -100,7 +100,7 @@ class DatabaseFit:
     session: Session
     totals: Mapping[str, float]  # noisy rows per table, released before
     budget: Budget
-    public_rows: dict[str, int]
+    public_rows: dict[str, Ints]
     learner: Callable[[str, float, float], AttributeModel] | None = (
         None  # learns attributes, if the budget has amounts for that
     )
@@ -284,12 +284,12 @@ class DatabaseFit:
         if own is None or owners is None or not answers:
             return model, drawn
         weights = self._weights(own.parent)
-        date = date_of(self.spec, table, self.variables[table])
+        variables = self.variables[table]
+        date = date_of(self.spec, table, variables)
         for place, factor in enumerate(model.factors):
             if (at := factor.column) in answers:
-                codes, variable = {**context, **drawn}, self.variables[table][at]
-                dated = None if date in (None, at) else (date, self.variables[table][date])
-                better = with_siblings(factor, variable, dated, answers[at], codes, owners, weights)
+                codes = {**context, **drawn}
+                better = with_siblings(factor, variables, date, answers[at], codes, owners, weights)
                 factors = (*model.factors[:place], better, *model.factors[place + 1 :])
                 if better is not factor:
                     model = replace(model, factors=factors)

@@ -389,24 +389,14 @@ def _attached(
         steps = np.cumsum(popularity if popularity.any() else np.ones(len(targets)))
         at = (np.arange(len(rest)) + numbers.random()) / len(rest) * steps[-1]
         found = np.minimum(np.searchsorted(steps, at, side="right"), len(targets) - 1)
-        edges[rest] = found[_places(people, law, key, rest, found, numbers)]
+        if law.association is None:
+            numbers.shuffle(found)
+        else:
+            mine, theirs = law.association.columns
+            ends = people.codes[key.table][mine][rest], codes[theirs][found]
+            found = found[arranged(law.association, *ends, numbers)]
+        edges[rest] = found
     return edges
-
-
-def _places(
-    people: Population,
-    law: ReferenceLaw,
-    key: KeySpec,
-    rows: Ints,
-    targets: Ints,
-    numbers: Rng,
-) -> Ints:
-    """A place in a list of targets for every row: by their columns, or at random."""
-    if not law.association:
-        return np.argsort(numbers.permutation(len(rows)))
-    mine, theirs = law.association.columns
-    ends = people.codes[key.table][mine][rows], people.codes[key.parent][theirs][targets]
-    return arranged(law.association, *ends, numbers)
 
 
 def _within(units: Ints, targets: Ints, numbers: Rng) -> Ints:

@@ -7,6 +7,7 @@ from math import prod
 
 import numpy as np
 
+from privbench.arrays import Ints
 from privbench.learning.graphical import associations
 from privbench.learning.graphical.budget import (
     Budget,
@@ -36,7 +37,7 @@ from privbench.privacy.queries.references import KEPT
 
 
 def planned(
-    budget: Budget, totals: Mapping[str, float], public_rows: dict[str, int]
+    budget: Budget, totals: Mapping[str, float], public_rows: dict[str, Ints]
 ) -> Iterator[Measurement | Selection]:
     """The measurements of a fit, without data: every event, pair tables at their largest.
 
@@ -46,7 +47,7 @@ def planned(
     spec, pairs = budget.spec, budget.learns == "pairs"
     keys = [key for table in spec.tables.values() for key in table.keys if key.role == "public"]
     # A fit measures targets in a public table if it has rows; a plan assumes that it has some.
-    public = {key.parent: public_rows.get(key.parent) or 1 for key in keys}
+    public = {key.parent: np.zeros(1, np.int64) for key in keys} | public_rows
     columns = {name: columns_of(spec, name, public) for name in spec.tables}
     budget.divide(guessed_sizes(spec, totals), columns)
     yield from (

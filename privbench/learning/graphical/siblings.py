@@ -30,33 +30,33 @@ LEVEL, DATED = 1, 2
 MOST_ROWS = 2**14
 
 
-def date_of(spec: DatabaseSpec, table: str, variables: Sequence[Variable]) -> int | None:
-    """The place of the date since when rows of an owned table are there, or None."""
+def date_of(spec: DatabaseSpec, table: str, variables: Sequence[Variable]) -> int:
+    """The place of the date since when rows of an owned table are there, or -1."""
     item = spec.tables[table]
-    named = (at for at, one in enumerate(variables) if one.name == item.created and one.ordered)
-    return next(named, None) if item.own else None
+    named = (at for at, one in enumerate(variables) if item.own and one.name == item.created)
+    return next(named, -1)
 
 
-def pair_axis(key: KeySpec, variable: Variable, date: Variable | None) -> Axis:
+def pair_axis(key: KeySpec, variables: Sequence[Variable], place: int, date: int) -> Axis:
     """The axis of an owner's two rows: pairs of groups, and a cell for all else.
 
     The row of the earlier group of dates is the first; of rows of one group, either may be.
     """
-    size = variable.groups(LEVEL)
+    size, axes = variables[place].groups(LEVEL), [variables[place].grouped(LEVEL)]
     cells = np.arange(size * size).reshape(size, size)
     cells = np.pad(cells, (0, 1), constant_values=size * size)
-    axes = [variable.grouped(LEVEL)]
-    if date is not None:
-        later = np.tri(date.groups(DATED) + 1, k=-1, dtype=np.bool_)[:, :, None, None]
-        axes, cells = [date.grouped(DATED), *axes], np.where(later, cells.T, cells)
-    both = (Sibling(key, axis, place) for axis in axes for place in (0, 1))
+    if date not in (-1, place):
+        time = variables[date]
+        later = np.tri(time.groups(DATED) + 1, k=-1, dtype=np.bool_)[:, :, None, None]
+        axes, cells = [time.grouped(DATED), *axes], np.where(later, cells.T, cells)
+    both = (Sibling(key, axis, at) for axis in axes for at in (0, 1))
     return Joined(tuple(both), PublicArray(cells))
 
 
 def with_siblings(
     factor: Factor,
-    variable: Variable,
-    dated: tuple[int, Variable] | None,
+    variables: Sequence[Variable],
+    date: int,
     answer: Measured,
     codes: Mapping[int, Codes],
     owners: Ints,
@@ -65,21 +65,20 @@ def with_siblings(
     """The factor with the likeness and the drift that fit noisy pairs best, if clear of noise.
 
     Pairs of synthetic rows are raked to their margins: owners of several have another law.
-    ``dated`` are the place of a date that is drawn earlier, and its variable.
     """
     (noisy, sd), owners = answer, owners[:MOST_ROWS]
     first = np.flatnonzero((owners[1:] == owners[:-1]) & (owners[1:] >= 0))
     if not len(first):
         return factor
-    along = dated[0] if dated else -1
+    along = -1 if date == factor.column else date
     some = {place: codes[place][:MOST_ROWS] for place in {*factor.parents, along} - {-1}}
+    variable = variables[factor.column]
     pairs, size = np.bincount(owners[first], minlength=len(weights)), variable.groups(LEVEL)
     each = (weights / np.maximum(pairs, 1))[owners[first]]
     later, observed = np.zeros(len(first), np.bool_), noisy[:-1].reshape(size, size)
-    if dated:
-        later = np.diff(dated[1].levels[DATED][some[along]])[first] < 0
+    if along >= 0:
+        later = np.diff(variables[along].levels[DATED][some[along]])[first] < 0
     one, other = np.where(later, first + 1, first), np.where(later, first, first + 1)
-    observed = observed if dated else (observed + observed.T) / 2
     margin = np.maximum((observed + observed.T).sum(axis=0) / 2, 1e-6)
     samples = 1.0 / margin.sum() + 1.0 / np.count_nonzero(pairs)
     variance = sd**2 + np.outer(margin, margin) * samples
@@ -95,7 +94,7 @@ def with_siblings(
         np.add.at(table, (cells[one], cells[other]), each)
         both = (table + table.T) / 2
         raked = rake(both, margin, margin)
-        return raked * table / np.maximum(both, 1e-9) if dated else raked
+        return raked * table / np.maximum(both, 1e-9)
 
     def misfit(table: Floats) -> float:
         return float(((observed - table) ** 2 / variance).sum())
@@ -114,8 +113,8 @@ def with_siblings(
 
     scores, likeness, drift = variable.scores(LEVEL), 0.0, 0.0
     near = np.outer(scores, scores) if variable.ordered else np.eye(size)
-    for _ in range(2 if dated else 1):
+    for _ in range(2 if along >= 0 else 1):
         likeness = best(partial(expected, drift=drift), likeness, near)
-        if dated:
+        if along >= 0:
             drift = best(partial(expected, likeness), drift, np.tri(size).T - np.tri(size))
     return alike(likeness, drift) if likeness or drift else factor

@@ -301,7 +301,7 @@ class Rows:
     own: int  # number of own columns
     context: Mapping[int, Codes]  # cells of the columns of the context, by place
     weights: Floats  # weight of every row, shape (rows,)
-    date: int | None = None  # place of the column along which rows of one owner may drift
+    date: int = -1  # place of the column along which rows of one owner may drift
 
 
 def estimate(
@@ -331,7 +331,7 @@ def estimate(
         placed = sum(pair.gap for pair in of[column] if pair.seen_from(column)[0] in codes)
         return placed, sum(pair.gap for pair in of[column])
 
-    begin = [*(degrees.columns if degrees else first), *([] if rows.date is None else [rows.date])]
+    begin = [*(degrees.columns if degrees else first), *[rows.date] * (rows.date >= 0)]
     begin = list(dict.fromkeys(begin))
     while todo:
         column = begin.pop(0) if begin else max(todo, key=gain)
