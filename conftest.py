@@ -10,13 +10,14 @@ import gc
 import logging
 import os
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
 import click
 import psycopg
 import pytest
+from _pytest.doctest import DoctestModule
 from browsing import browse  # noqa: F401 - a fixture
 from databases import Databases
 
@@ -49,12 +50,13 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-def pytest_ignore_collect(collection_path: Path) -> bool | None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path: Path) -> Iterator[None]:
     """Modules without an example are not searched for one, which loads whatever they may need."""
-    module = collection_path.suffix == ".py" and not {"tests", "conftest.py"} & {
-        *collection_path.parts
-    }
-    return True if module and ">>>" not in collection_path.read_text(encoding="utf-8") else None
+    collectors = yield
+    if file_path.suffix == ".py" and ">>>" not in file_path.read_text(encoding="utf-8"):
+        return [found for found in collectors if not isinstance(found, DoctestModule)]
+    return collectors
 
 
 @pytest.fixture(autouse=True)

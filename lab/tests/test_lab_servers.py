@@ -1,5 +1,6 @@
 """What holds of the tool's commands that start servers or count elsewhere holds of an audit."""
 
+import pytest
 import test_postgres_embedded as embedded
 import test_privacy_workers as workers
 from test_postgres_embedded import directory
@@ -13,6 +14,7 @@ def test_an_audit_refuses_an_open_address_first(unreached, tmp_path):
     workers.test_commands_refuse_an_open_address_first(tmp_path, words)
 
 
+@pytest.mark.slow
 def test_a_killed_audit_leaves_no_server_and_no_rows(make_database, directory, tmp_path):
     words = ["audit", "{dsn}", "-o", "out", "-c", "c.toml"]
     embedded.test_a_killed_command_leaves_no_server_and_no_rows(

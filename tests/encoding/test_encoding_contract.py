@@ -264,7 +264,7 @@ every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 
 
 @every_case
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(data=st.data(), cut=st.integers(1, 7), seed=st.integers(0, 2**32))
 def test_read_then_decode_gives_what_was_sent(case, data, cut, seed):
     plan = case.reader()

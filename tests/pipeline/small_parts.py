@@ -8,7 +8,7 @@ from privbench.pipeline import decode
 from privbench.pipeline.load import load as _load
 
 #: As attributes of `decode`.
-SIZES = {"CHUNK": 8, "CHUNKS": 2}
+SIZES = {"CHUNK": 24, "CHUNKS": 2}
 
 
 def load(*given: Any, **named: Any) -> Any:

@@ -81,8 +81,7 @@ def test_accounting_is_the_same_whatever_the_rows(make_database, tmp_path, colum
     assert f"({expected})" in full.promise.sentence()
 
 
-@pytest.mark.parametrize("accounting", ["pure", "zcdp"])
-@pytest.mark.parametrize("unit", ["owner", "row"])
+@pytest.mark.parametrize(("accounting", "unit"), [("pure", "owner"), ("zcdp", "row")])
 def test_numbers_of_units_are_public_under_replace(make_database, tmp_path, accounting, unit):
     """Totals of tables without an owner are exact, cost nothing and are asked once (P11)."""
     dsn = make_database(f"{OWNED}INSERT INTO a SELECT g FROM generate_series(1, 37) g;")

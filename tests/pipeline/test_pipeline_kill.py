@@ -62,7 +62,10 @@ def objects(dsn: str) -> list[tuple[object, ...]]:
     )
 
 
-@pytest.mark.parametrize("moment", ["load public.line", "indexes and constraints", "analyze"])
+MOMENTS = [("load public.line",), ("indexes and constraints",), ("analyze",)]
+
+
+@pytest.mark.parametrize("moment", market.some_slow(MOMENTS, [("indexes and constraints",)]))
 def test_load_that_is_killed_leaves_the_target_empty(make_database, model, moment):
     target = make_database()
     kill_at(moment, pipeline.load, model, target)
@@ -72,7 +75,7 @@ def test_load_that_is_killed_leaves_the_target_empty(make_database, model, momen
     assert objects(target)
 
 
-@pytest.mark.parametrize("moment", ["load public.line", "analyze"])
+@pytest.mark.parametrize("moment", market.some_slow(MOMENTS, [("load public.line",)]))
 def test_load_with_replace_that_is_killed_leaves_what_was_there(make_database, model, moment):
     target = make_database()
     pipeline.load(model, target)

@@ -4,10 +4,12 @@ Tests of other packages' synthesizers call these functions with names and option
 """
 
 import json
+from itertools import product
 
 import numpy as np
 import pytest
 from harness import check
+from market import some_slow
 
 from privbench.domain import Domain
 from privbench.errors import ConfigError, ModelError
@@ -62,8 +64,13 @@ def assert_valid(database, spec, public=PUBLIC):
                 assert len(np.unique(used)) == len(used)
 
 
-@ALL
-@pytest.mark.parametrize("accounting", ["pure", "zcdp"])
+@pytest.mark.parametrize(
+    ("name", "accounting"),
+    some_slow(
+        product(("independent", "privbench"), ("pure", "zcdp")),
+        [("independent", "pure"), ("privbench", "zcdp")],
+    ),
+)
 def test_a_whole_database(name, accounting, shop, begin):
     data = shop(2000)
     started = begin(data, 8.0, accounting)
@@ -165,8 +172,11 @@ def test_plans_name_the_events_of_a_fit(name, shop, begin, options):
     assert max(load[root] - amount for root in load) > 0
 
 
-@ALL
-@pytest.mark.parametrize(("users", "epsilon"), [(0, 0.001), (0, 3.2), (1, 3.2), (2, 0.001)])
+@pytest.mark.parametrize(
+    ("name", "users", "epsilon"),
+    [("privbench", 0, 0.001), ("independent", 0, 3.2), ("privbench", 1, 3.2),
+     ("independent", 2, 0.001)],
+)  # fmt: skip
 def test_tiny_databases(name, users, epsilon, shop, begin):
     started = begin(shop(users), epsilon, noise=users + 1)
     model = fit(name, started)

@@ -44,7 +44,7 @@ def clone_whole(server, folder, ddl: str) -> None:
         assert before.schema == after.schema
 
 
-@pytest.mark.parametrize("count", [3, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [2, pytest.param(200, marks=pytest.mark.slow)])
 @pytest.mark.timeout(3600)
 def test_generate_keys_of_random_schemas_keeps_every_constraint(server, tmp_path, count):
     @settings(max_examples=count, **QUIET)
