@@ -114,14 +114,16 @@ def plan(
 ) -> None:
     """Say for which tables ε is enough, from the catalog alone.
 
-    A line a table: units needed, units assumed, and the verdict. With privbench -v every event
-    follows, with its share of the budget and its noise.
+    Without a config for the proposal. A line a table: units needed, units assumed, and the
+    verdict. With privbench -v every event follows, with its share of the budget and its noise.
 
     \b
     Example:
       privbench plan "service=prod" -c privbench.toml --epsilon 3.2 --rows public.users=40000
     """
     chosen = pipeline.require_epsilon(read_config(config_path, **settings))
+    if config_path is None:
+        chosen = pipeline.inspect(source, base=chosen).config
     whole = state.verbosity > 0
     found = pipeline.plan(chosen, source, pipeline.parse_rows(rows), whole=whole or as_json)
     echo(json_lines(found.to_json()) if as_json else found.render(whole=whole))

@@ -297,7 +297,7 @@ strict_option = click.option(
 
 
 def _source_first(source: str, config_path: str | None, second: str | None) -> dict[str, Any]:
-    """SOURCE and its config; CONFIG SOURCE, the order of earlier versions, is read as well."""
+    """Read SOURCE -c CONFIG, or CONFIG SOURCE as earlier versions did."""
     if config_path is None and (second is not None or source.endswith(".toml")):
         config_path, source = source, second or ""
     elif second is not None:

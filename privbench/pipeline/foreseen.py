@@ -58,7 +58,7 @@ def planned(
     thresholds = set[tuple[type[Question], float]]()
 
     def described(item: Question) -> PlannedEvent:
-        """The planned form, for a list with the units that a label needs: one is left out."""
+        """The planned form, for a list with the units that a label needs."""
         event, kind = PlannedEvent.of(item, spec, source), (type(item), item.delta)
         # One list of each δ shows that there is a threshold, before anything is spent.
         if not ranges and kind in thresholds:

@@ -38,7 +38,7 @@ class PlanReport:
     accounting: str
     least: Mapping[str, float]  # units per table below which little beyond totals can be learned
     given: Mapping[str, float]  # rows per table that the user expects
-    units: Mapping[str, float]  # units per table that are assumed: the user's number, or `ASSUMED`
+    units: Mapping[str, float]  # units assumed per table
     identity: Identity  # the database's identity for the ledger, and what it is made of
     losses: Sequence[Loss] = ()  # tables with fewer units than `least`, and what would help
 
@@ -81,7 +81,7 @@ class PlanReport:
         )
 
     def _events(self) -> list[str]:
-        """A line for each event, after one that says how they are paid for."""
+        """A line on all, then one an event."""
         unit = "ε" if self.accounting == "pure" else "ρ"
         rows = [
             (

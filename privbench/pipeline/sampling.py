@@ -157,16 +157,16 @@ def _write_rows(item: CloneTable, file: BinaryIO, file_format: Literal["csv", "p
             cut = cut or stops_psql(memoryview(block).tobytes())
         return cut
     batches = (batch.rename_columns(names) for batch in item.batches())
-    if (first := next(batches, None)) is not None:
-        stated = {"privbench.table": item.table.key, "privbench.keys": json.dumps(_keys(item))}
-        with papq.ParquetWriter(file, first.schema.with_metadata(stated)) as writer:
-            for batch in chain([first], batches):
-                writer.write_table(batch)
+    first = next(batches, pa.table({name: pa.array([], pa.string()) for name in names}))
+    stated = {"privbench.table": item.table.key, "privbench.keys": json.dumps(_keys(item))}
+    with papq.ParquetWriter(file, first.schema.with_metadata(stated)) as writer:
+        for batch in chain([first], batches):
+            writer.write_table(batch)
     return cut
 
 
 def _keys(item: CloneTable) -> dict[str, Any]:
-    """Keys of a table as a config states those of files; `sources.keys` reads them."""
+    """Keys of a table, as `sources.keys` reads them."""
     table, there = item.table, {*item.columns}
     foreign = [
         {"columns": key.columns, "table": str(key.ref_table), "references": key.ref_columns}

@@ -7,6 +7,7 @@ import market
 import pytest
 from integrity import whole
 from market import fail, succeed
+from pyarrow import parquet
 from sql_files import database_of
 
 from privbench.pipeline import Model
@@ -114,6 +115,8 @@ def test_a_table_is_made_larger_with_all_that_it_owns(market_model, make_databas
     assert factors["purchase"] == pytest.approx(3, rel=0.05)
     assert factors["line"] == pytest.approx(6, rel=0.1)
     assert factors["product"] == factors["region"] == 1
+    succeed("sample", market_model, "-o", tmp_path / "none", "--format", "parquet", "--scale", 1e-6)
+    assert parquet.read_schema(tmp_path / "none" / "public.customer.parquet").names[0] == "id"
     words = ("sample", market_model, "-o", tmp_path / "files", "--scale-table")
     fail(2, "public.none, which is not a private table", *words, "none=2")
     fail(2, "--scale-table takes TABLE=N, not 'customer=nan'", *words, "customer=nan")

@@ -156,8 +156,11 @@ def test_from_inspect_to_clone(source, tmp_path, make_database):
     assert epsilon_for(report["total"], Config.load(file).privacy.delta) < 3
     assert spent(report["events"]) == pytest.approx(report["total"], rel=0.1)
     assert report["expected_rows"] == {"public.customer": 40.0}
-    words = ("plan", file, source, "--epsilon", "3", "--rows", "public.customer=40")
+    words = ("plan", source, "--epsilon", "3", "--rows", "public.customer=40")
+    proposed = succeed(*words).stdout
+    words = ("plan", file, *words[1:])
     text = succeed(*words).stdout
+    assert text == proposed
     answer, *tables = text.splitlines()[:7]
     assert answer.startswith("ε = 3 is enough for ")
     assert "too few units: public.customer" in answer
