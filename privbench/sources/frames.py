@@ -20,7 +20,7 @@ Keys = Mapping[str, str | Mapping[str, Any]]
 
 
 def texts(frame: Any) -> pa.Table:
-    """An Arrow table, a data frame or a mapping of columns, every value as text.
+    """An Arrow table, a frame or a mapping of columns, every value as text.
 
     >>> texts({"n": [1, 2.0, None, True]})["n"].to_pylist()
     ['1', '2', None, 'true']
