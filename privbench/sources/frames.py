@@ -38,9 +38,10 @@ def texts(frame: Any) -> pa.Table:
 
 def _column(values: Any) -> pa.Array:
     if isinstance(values, (pa.Array, pa.ChunkedArray)):
-        kind = values.type
-        if pa.types.is_date(kind) or pa.types.is_time(kind) or pa.types.is_timestamp(kind):
-            values = values.cast(pa.string())  # Python holds fewer
+        if str(values.type).startswith(
+            ("int", "uint", "bool", "date", "time", "string", "large_s")
+        ):
+            return values.cast(pa.string())
         values = values.to_pylist()
     elif hasattr(values, "notna"):
         values = values.astype(object).where(values.notna(), None)
