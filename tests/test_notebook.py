@@ -138,7 +138,7 @@ def test_arrow_columns_have_the_texts_of_their_values():
         ("has no identity", PrivacyRefusal, {}),
         ("'b' names no", UsageError, {"types": {"t": {"b": "DATE"}}}),
         ("'u' names no", UsageError, {"keys": {"u": "a"}}),
-        ("Extra inputs", ConfigError, {"keys": {"t": {"primary": "a"}}}),
+        ("tables.t.primary", ConfigError, {"keys": {"t": {"primary": "a"}}}),
         ("'ONE' is no type", ConfigError, {"types": {"t": {"a": "ONE"}}}),
         ("'a/b' names no", UsageError, {"source": {"a/b": {"a": [1]}}}),
         ("two columns", UsageError, {"source": {"t": pd.DataFrame([[1, 2]], columns=["a", "a"])}}),
