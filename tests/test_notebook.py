@@ -16,8 +16,9 @@ from psycopg import conninfo
 from sql_files import sql_of
 
 import privbench as pb
+from privbench.config import Config
 from privbench.errors import ConfigError, ConnectionFailed, PrivacyRefusal, SchemaError, UsageError
-from privbench.sources.frames import texts
+from privbench.sources.frames import declared, texts
 
 ROOT = Path(__file__).parents[1]
 
@@ -102,16 +103,19 @@ MORE = [None, "x", 7, 2.5, True, 2**70, b"\0", [1], {"a": {}}, pd.NaT, datetime(
 @pytest.mark.parametrize("more", MORE, ids=repr)
 @pytest.mark.parametrize("make", [pd.DataFrame, dict])
 def test_one_more_row_changes_no_type_and_no_other_row(make, more):
-    found = []
-    for rows in ([], [more]):
-        frame = make({name: values + rows for name, (values, _) in VALUES.items()})
-        types = {"t": {"whole": "BIGINT"}}
-        found.append(pb.connect({"t": frame}, types=types, identity="t"))
-    assert found[0].config == found[1].config
+    """The schema of a model is that of the config, in which every column is declared."""
+    types = {"t": {"whole": "BIGINT"}}
+    frames = [
+        make({name: values + rows for name, (values, _) in VALUES.items()}) for rows in ([], [more])
+    ]
+    one, other = map(texts, frames)
+    configs = [declared(Config(), {"t": table}, types, {}) for table in (one, other)]
+    assert configs[0] == configs[1]
+    assert configs[0].source.tables["t"].columns == dict.fromkeys(VALUES, "VARCHAR") | types["t"]
     for name, (_, written) in VALUES.items():
-        one, other = (db.tables["t"][name].to_pylist() for db in found)
-        assert other[:2] == one
-        assert [text.rstrip("0") for text in one] == [text.rstrip("0") for text in written]
+        found = one[name].to_pylist()
+        assert other[name].to_pylist()[:2] == found
+        assert [text.rstrip("0") for text in found] == [text.rstrip("0") for text in written]
 
 
 def test_arrow_columns_have_the_texts_of_their_values():
@@ -138,7 +142,7 @@ def test_arrow_columns_have_the_texts_of_their_values():
         ("has no identity", PrivacyRefusal, {}),
         ("'b' names no", UsageError, {"types": {"t": {"b": "DATE"}}}),
         ("'u' names no", UsageError, {"keys": {"u": "a"}}),
-        ("Extra inputs", ConfigError, {"keys": {"t": {"primary": "a"}}}),
+        ("tables.t.primary", ConfigError, {"keys": {"t": {"primary": "a"}}}),
         ("'ONE' is no type", ConfigError, {"types": {"t": {"a": "ONE"}}}),
         ("'a/b' names no", UsageError, {"source": {"a/b": {"a": [1]}}}),
         ("two columns", UsageError, {"source": {"t": pd.DataFrame([[1, 2]], columns=["a", "a"])}}),

@@ -20,7 +20,7 @@ Keys = Mapping[str, str | Mapping[str, Any]]
 
 
 def texts(frame: Any) -> pa.Table:
-    """An Arrow table, a data frame or a mapping of columns, every value as text.
+    """An Arrow table, a frame or a mapping of columns, every value as text.
 
     >>> texts({"n": [1, 2.0, None, True]})["n"].to_pylist()
     ['1', '2', None, 'true']
@@ -38,9 +38,10 @@ def texts(frame: Any) -> pa.Table:
 
 def _column(values: Any) -> pa.Array:
     if isinstance(values, (pa.Array, pa.ChunkedArray)):
-        kind = values.type
-        if pa.types.is_date(kind) or pa.types.is_time(kind) or pa.types.is_timestamp(kind):
-            values = values.cast(pa.string())  # Python holds fewer
+        if str(values.type).startswith(
+            ("int", "uint", "bool", "date", "time", "string", "large_s")
+        ):
+            return values.cast(pa.string())
         values = values.to_pylist()
     elif hasattr(values, "notna"):
         values = values.astype(object).where(values.notna(), None)

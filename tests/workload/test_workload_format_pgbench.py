@@ -167,6 +167,7 @@ HOSTILE = {
     "SELECT $a$;\n\\! touch {}\n$a$": ";\n\\! touch {}\n",
     "SELECT /* \n\\! touch {}\n; */ 'b'": "b",
     "SELECT c FROM (SELECT 'z:set' AS \"\n\\! touch {}\") AS t (c)": "z:set",
+    "SELECT 'x--y';": "x--y",
     "SELECT E'\\';\\n' -- \\! touch {};": "';\n",
 }
 
