@@ -109,7 +109,7 @@ class DatabaseModel:
                 references[str(state["table"]), str(state["key"])] = law
             public = {str(name): int(rows) for name, rows in header["public_rows"].items()}
             synthesizer = str(header["synthesizer"])
-        _check(laws, references, public)
+            _check(laws, references, public)
         return cls(synthesizer, laws, references, public)
 
 

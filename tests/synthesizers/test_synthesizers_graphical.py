@@ -291,6 +291,18 @@ def _many_groups(head, held):
     held["table/0/0/table"] = np.full((1, size), 1 / size)
 
 
+def _with_sets(column, scope):
+    """Sets of a column (None: the first) of the first table, whose owners a column leads to."""
+
+    def change(head, held):
+        table = head["tables"][0]
+        name = column or table["columns"][0]
+        table["sets"] = [[name, -0.5, 2, scope]]
+        held[f"table/0/sets/{name}"] = np.zeros((2, 2))
+
+    return change
+
+
 #: An OWN key of users into what they own.
 _LOOP = {"name": "loop", "parent": "profiles", "role": "own", "nullable": False, "unique": True}
 
@@ -318,6 +330,8 @@ FAULTS = {
     "a size that is no number": _set("tables", "users", "rows", float("nan")),
     "no references": _set("references", []),
     "a column that no score has": _set("references", 0, "columns", 0, 0, "else"),
+    "sets of no column": _with_sets("else", 0),
+    "sets of owners that are drawn later": _with_sets(None, 99),
     "a negative share": _array("table/0/0/shares", _first(-1.0)),
     "shares that sum to more than 1": _array("table/0/0/shares", _first(5.0)),
     "a group beyond the table": _array("table/0/0/groups", _first(10**6)),

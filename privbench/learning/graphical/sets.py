@@ -32,7 +32,7 @@ class SetLaw:
     scope: int = 0  # then the place of the column that leads to them
 
     def owners(self, codes: Mapping[int, Codes], owners: Ints | None) -> Ints:
-        """The owner of every row, below 0 without one; by an OWN key ``owners``."""
+        """The owner of every row, below 0 without one."""
         if owners is not None:
             return owners
         cells = codes[self.scope].astype(np.int64)
