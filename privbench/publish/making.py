@@ -152,7 +152,6 @@ def publish(
             ddl, lost = _ddl(connection, schema)
             made = judge_ddl(ddl.pre_data, ddl.post_data)
             data = _described(connection, scratch, schema, ddl, made, {*found.public}, teller)
-            # What the source knows is enough, and so is what has written the DDL.
             needed = min(found.schema.server_version // 10000, major_version(connection))
         gathered = None
         if statistics:
