@@ -142,7 +142,7 @@ def decode(model: Model, *, scale: float = 1.0, seed: int | None = None) -> list
 
 @sound()
 def scaled(model: str | Path, factors: Mapping[str, float]) -> Model:
-    """A model in which some tables are larger, each with all that it owns; a log line says so."""
+    """A model in which some tables are larger, each with all that it owns; the log says so."""
     found, whole = Model.load(model), dict[str, float]()
     fitted = find_synthesizer(found.synthesizer).load(found.state, found.arrays)
     laws: dict[str, TableLaw] = getattr(fitted, "laws", {})

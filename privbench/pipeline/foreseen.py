@@ -60,7 +60,7 @@ def planned(
     def described(item: Question) -> PlannedEvent:
         """The planned form, for a list with the units that a label needs."""
         event, kind = PlannedEvent.of(item, spec, source), (type(item), item.delta)
-        # One list of each δ shows that there is a threshold, before anything is spent.
+        # One list of each δ shows that there is a threshold.
         if not ranges and kind in thresholds:
             return event
         thresholds.add(kind)

@@ -20,6 +20,7 @@ from privbench.pipeline.decode import CloneTable, decode
 from privbench.pipeline.load import check_scale
 from privbench.pipeline.model import Model
 from privbench.pipeline.progress import Reporter
+from privbench.postgres.binary import NUMBERS
 from privbench.postgres.csvtext import csv_blocks, stops_psql
 from privbench.postgres.patterns import choose
 from privbench.schema import TableName, quoted
@@ -157,7 +158,8 @@ def _write_rows(item: CloneTable, file: BinaryIO, file_format: Literal["csv", "p
             cut = cut or stops_psql(memoryview(block).tobytes())
         return cut
     batches = (batch.rename_columns(names) for batch in item.batches())
-    first = next(batches, pa.table({name: pa.array([], pa.string()) for name in names}))
+    kinds = (NUMBERS.get(item.table.column(name).type.base, [pa.string()])[0] for name in names)
+    first = next(batches, pa.table([pa.array([], kind) for kind in kinds], names))
     stated = {"privbench.table": item.table.key, "privbench.keys": json.dumps(_keys(item))}
     with papq.ParquetWriter(file, first.schema.with_metadata(stated)) as writer:
         for batch in chain([first], batches):

@@ -22,7 +22,7 @@ HEAD, FOOT = b"PGCOPY\n\xff\r\n\0" + bytes(8), b"\xff\xff"
 
 #: By base type: the Arrow type, the type of its numbers, the form in which they are sent, and the
 #: number that PostgreSQL sends as 0.
-_NUMBERS: Mapping[str, tuple[pa.DataType, pa.DataType, str, int]] = MappingProxyType(
+NUMBERS: Mapping[str, tuple[pa.DataType, pa.DataType, str, int]] = MappingProxyType(
     {
         "bool": (pa.bool_(), pa.uint8(), "u1", 0),
         "int2": (pa.int16(), pa.int16(), ">i2", 0),
@@ -43,7 +43,7 @@ _NEGATIVE = 0x4000
 
 def has_form(kind: ColumnType) -> bool:
     """Whether values of a type may have a binary form here; a domain counts as its base type."""
-    known = (*_NUMBERS, *_TEXTS, "numeric", "uuid")
+    known = (*NUMBERS, *_TEXTS, "numeric", "uuid")
     return kind.kind == "e" or (kind.kind == "b" and not kind.extension and kind.base in known)
 
 
@@ -100,11 +100,11 @@ def _values(array: pa.Array, kind: ColumnType) -> NDArray[Any] | pa.Array:
     """The numbers to send, one or several per row, or texts; a ValueError if there is no form."""
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
-    if kind.base in _NUMBERS and kind.kind == "b":
+    if kind.base in NUMBERS and kind.kind == "b":
         if pa.types.is_decimal(array.type):
             # Arrow's own cast may miss the nearest double.
             array = array.cast(pa.string())
-        held, stored, sent, zero = _NUMBERS[kind.base]
+        held, stored, sent, zero = NUMBERS[kind.base]
         numbers = array.cast(held).cast(stored).fill_null(0).to_numpy(zero_copy_only=False)
         return (numbers - numbers.dtype.type(zero)).astype(sent)
     if kind.base == "numeric" and kind.kind == "b":

@@ -128,7 +128,6 @@ def publish(
             ddl, lost = _ddl(connection, schema)
             judged = judge_ddl(ddl.pre_data, ddl.post_data)
             data = _described(connection, scratch, schema, ddl, judged, {*found.public}, teller)
-            # What the source knows is enough, and so is what has written the DDL.
             needed = min(found.schema.server_version // 10000, major_version(connection))
         gathered = None
         if statistics:

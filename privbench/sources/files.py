@@ -201,7 +201,7 @@ class Files:
         return selection, columns | dict.fromkeys(stated, "VARCHAR")
 
     def _stated(self, file: Path) -> dict[str, str]:
-        """What `sample` writes into the metadata of a table's file, or somebody else."""
+        """What `sample` or somebody else wrote into a file's metadata."""
         with _duckdb_errors(f"{file} cannot be opened"):
             rows = self._ask(f"SELECT key, value FROM parquet_kv_metadata({_path(file)})")  # noqa: S608
         return {key.decode(errors="replace"): value.decode(errors="replace") for key, value in rows}
