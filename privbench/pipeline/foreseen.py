@@ -2,8 +2,8 @@
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 
@@ -28,12 +28,13 @@ from privbench.privacy import (
     Event,
     Measurement,
     Question,
+    noise_sd,
     root_sums,
 )
 from privbench.privacy.queries import Total
 from privbench.privacy.queries.labels import BLOCKS
 from privbench.privacy.units import single
-from privbench.synthesizers import PlanInput, PlannedEvent, Synthesizer, roots_of
+from privbench.synthesizers import PlanInput, Synthesizer, roots_of
 
 #: A table is worth learning from 90·d/ε privacy units on (see docs/privacy.md).
 LEAST = 90.0
@@ -41,6 +42,43 @@ LEAST = 90.0
 #: decides how much budget the column's list gets. They are: the default of the column's kind
 #: (None); two values; some two hundred values, with equal shares for all blocks.
 PROFILES: tuple[tuple[float, ...] | None, ...] = (None, (0.6, 0.4), (1 / 9,) * 9)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedEvent:
+    """One measurement that a fit would make, described without data."""
+
+    label: str  # its purpose, for the ledger
+    table: str  # the table whose rows are counted
+    kind: str
+    shape: tuple[int, ...]  # of the statistic; the largest planned one if adaptive
+    amount: float  # ε or ρ
+    share: float  # ``amount`` over the total
+    noise_sd: float  # standard deviation of the noise, in counted units
+    roots: frozenset[str]  # root tables that are charged
+    needed: float | None = None  # number of units at which a label is released half the time
+    noises: tuple[float, ...] = ()  # other values of ``noise_sd``, for other earlier results
+    needs: tuple[float, ...] = ()  # other values of ``needed``, for other earlier results
+
+    @classmethod
+    def of(cls, question: Question, spec: DatabaseSpec, source: PlanInput) -> Self:
+        """The planned form of a question; for a list, with the number of units that a label needs.
+
+        That is the threshold and one more, since the statistic leaves one unit out.
+        """
+        query, amount = question.query, question.amount
+        threshold = question.method(spec, source.accounting).threshold
+        return cls(
+            question.label,
+            query.table,
+            query.kind,
+            tuple(query.shape),
+            amount,
+            amount / source.total,
+            noise_sd(query, spec, amount, source.accounting),
+            query.roots(spec),
+            None if threshold is None else 1 + threshold / query.unit,
+        )
 
 
 def planned(
@@ -75,7 +113,7 @@ def planned(
             noisy = None if shares is None else units * np.pad(shares, (0, BLOCKS - len(shares)))
             laws[name] = believed(lists[name][1], units, noisy, 0.0)
         asked = (question for group in rounds.last(sizes, laws).values() for _, question in group)
-        last.append({item.label: _described(item, spec, source) for item in asked})
+        last.append({item.label: PlannedEvent.of(item, spec, source) for item in asked})
     expected, *others = last
     for label, event in expected.items():
         found = [one[label] for one in others if label in one]
@@ -87,20 +125,10 @@ def planned(
     of_texts = (*words.lists(columns, of_words).values(), *words.presence(columns, {}).values())
     tests = RuleTests(plan, noise, source.total, sizes).first()
     return [
-        *(_described(item, spec, source) for item in first),
+        *(PlannedEvent.of(item, spec, source) for item in first),
         *expected.values(),
-        *(_described(item, spec, source) for item in (*of_texts, *tests)),
+        *(PlannedEvent.of(item, spec, source) for item in (*of_texts, *tests)),
     ]
-
-
-def _described(item: Question, spec: DatabaseSpec, source: PlanInput) -> PlannedEvent:
-    """A question as an event; for a list, also the number of units that a label needs.
-
-    That is the threshold and one more, since the statistic leaves one unit out.
-    """
-    event = PlannedEvent.of(item, spec, source)
-    threshold = item.method(spec, source.accounting).threshold
-    return event if threshold is None else replace(event, needed=1 + threshold / item.query.unit)
 
 
 def foresee(
@@ -122,8 +150,8 @@ def foresee(
     left = {root: source.total - spent.get(root, 0.0) for root in roots_of(spec)}
     least = min(left.values(), default=source.total)
     spare = {root: rest - least for root, rest in left.items()}
-    events = synthesizer.plan(spec, replace(source, total=least, spare=spare))
-    rest = [replace(event, share=event.amount / source.total) for event in events]
+    asked = synthesizer.plan(spec, replace(source, total=least, spare=spare))
+    rest = [PlannedEvent.of(question, spec, source) for question in asked]
     attributes = {name: len(table.attributes) for name, table in spec.tables.items()}
     return first, rest, least_sizes(attributes, rest, source.accounting)
 
