@@ -12,7 +12,15 @@ from privbench.learning.draw import draw
 from privbench.learning.graphical.one_way import one_way
 from privbench.learning.graphical.table_model import AttributeModel
 from privbench.learning.synthetic import SyntheticTable
-from privbench.privacy import DatabaseSpec, Measurement, Query, Sensitivity, Session, noise_sd
+from privbench.privacy import (
+    DatabaseSpec,
+    Measurement,
+    Query,
+    Question,
+    Sensitivity,
+    Session,
+    noise_sd,
+)
 from privbench.privacy.queries import (
     Axis,
     Column,
@@ -23,7 +31,7 @@ from privbench.privacy.queries import (
     PublicArray,
     RowSubset,
 )
-from privbench.synthesizers import FittedModel, Options, PlanInput, PlannedEvent, Synthesizer
+from privbench.synthesizers import FittedModel, Options, PlanInput, Synthesizer
 from privbench.synthesizers.database import TableFit, TableSynthesizer
 
 __all__ = [
@@ -43,9 +51,9 @@ __all__ = [
     "Options",
     "PairScores",
     "PlanInput",
-    "PlannedEvent",
     "PublicArray",
     "Query",
+    "Question",
     "RowSubset",
     "Sensitivity",
     "Session",

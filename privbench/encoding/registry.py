@@ -86,7 +86,7 @@ def reader(column: Column, table: Table, config: ColumnConfig, delta: float) -> 
     if any(column.name in key.columns for key in table.arrays):
         how = "keys of synthetic rows, of measured number"
         return fill_reader(table.key, column, "text:{}", how, "each element is a reference")
-    limits = column_rules(table, column)
+    limits, per_unit = column_rules(table, column), config.per_unit if delta > 0 else 0
     scale = scale_of(column.type)
     _refuse_misfits(table, column, config, scale)
     known = (
@@ -97,7 +97,7 @@ def reader(column: Column, table: Table, config: ColumnConfig, delta: float) -> 
     if known is not None:
         return known
     if column.name in table.natural_columns:
-        return LookupReader(table.key, column, config.per_unit if delta > 0 else 0)
+        return LookupReader(table.key, column, per_unit)
     if labels := labels_of(column.type):
         why = "boolean" if column.type.base == "bool" else "labels of the enum type"
         return list_reader(table.key, column, labels, why, ordered=True)
@@ -106,23 +106,20 @@ def reader(column: Column, table: Table, config: ColumnConfig, delta: float) -> 
     if scale is not None and config.kind != "categories":
         bounds = public_range(table.key, column, scale, config, limits)
         title = plain_name(column.name, table)
-        shared = delta > 0 and not _unique(table, column)
-        per_unit = config.per_unit if shared else 0
-        return OrderedReader(table.key, column, scale, bounds, config.bins, title, per_unit)
+        shared = 0 if _unique(table, column) else per_unit
+        return OrderedReader(table.key, column, scale, bounds, config.bins, title, shared)
     if scale is not None:
         if delta == 0:
             raise no_delta(table.key, column)
         filler = (constant_of(column) or "text:0").removeprefix("text:")
         return LabelReader(table.key, column, config.per_unit, filler)
     if column.type.base in DOCUMENTS and column.type.kind == "b":
-        per_unit = config.per_unit if delta > 0 else 0
         # No load repairs what a domain refuses.
         free = config.pieces and column.type.domain is None
         asks = free and per_unit == ColumnConfig().per_unit
         return DocumentReader(table.key, column, tuple(config.paths.items()), per_unit, asks)
     room = index_room(table, column.name)
     sizes = length_limits(column_rules(table, column, SIZES), None)
-    per_unit = config.per_unit if delta > 0 else 0
     return (
         (array_reader(table.key, column, per_unit, sizes) if room is None else None)
         or parts_reader(table.key, column, per_unit)

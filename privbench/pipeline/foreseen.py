@@ -2,8 +2,8 @@
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 
@@ -28,12 +28,13 @@ from privbench.privacy import (
     Event,
     Measurement,
     Question,
+    noise_sd,
     root_sums,
 )
 from privbench.privacy.queries import Total
 from privbench.privacy.queries.labels import BLOCKS
 from privbench.privacy.units import single
-from privbench.synthesizers import PlanInput, PlannedEvent, Synthesizer, roots_of
+from privbench.synthesizers import PlanInput, Synthesizer, roots_of
 
 #: A table is worth learning from 90·d/ε privacy units on (see docs/privacy.md).
 LEAST = 90.0
@@ -41,6 +42,43 @@ LEAST = 90.0
 #: decides how much budget the column's list gets. They are: the default of the column's kind
 #: (None); two values; some two hundred values, with equal shares for all blocks.
 PROFILES: tuple[tuple[float, ...] | None, ...] = (None, (0.6, 0.4), (1 / 9,) * 9)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedEvent:
+    """One measurement that a fit would make, described without data."""
+
+    label: str  # its purpose, for the ledger
+    table: str  # the table whose rows are counted
+    kind: str
+    shape: tuple[int, ...]  # of the statistic; the largest planned one if adaptive
+    amount: float  # ε or ρ
+    share: float  # ``amount`` over the total
+    noise_sd: float  # standard deviation of the noise, in counted units
+    roots: frozenset[str]  # root tables that are charged
+    needed: float | None = None  # number of units at which a label is released half the time
+    noises: tuple[float, ...] = ()  # other values of ``noise_sd``, for other earlier results
+    needs: tuple[float, ...] = ()  # other values of ``needed``, for other earlier results
+
+    @classmethod
+    def of(cls, question: Question, spec: DatabaseSpec, source: PlanInput) -> Self:
+        """The planned form of a question; for a list, with the number of units that a label needs.
+
+        That is the threshold and one more, since the statistic leaves one unit out.
+        """
+        query, amount = question.query, question.amount
+        threshold = question.method(spec, source.accounting).threshold
+        return cls(
+            question.label,
+            query.table,
+            query.kind,
+            tuple(query.shape),
+            amount,
+            amount / source.total,
+            noise_sd(query, spec, amount, source.accounting),
+            query.roots(spec),
+            None if threshold is None else 1 + threshold / query.unit,
+        )
 
 
 def planned(
@@ -126,8 +164,8 @@ def foresee(
     left = {root: source.total - spent.get(root, 0.0) for root in roots_of(spec)}
     least = min(left.values(), default=source.total)
     spare = {root: rest - least for root, rest in left.items()}
-    events = synthesizer.plan(spec, replace(source, total=least, spare=spare))
-    rest = [replace(event, share=event.amount / source.total) for event in events]
+    asked = synthesizer.plan(spec, replace(source, total=least, spare=spare))
+    rest = [PlannedEvent.of(question, spec, source) for question in asked]
     attributes = {name: len(table.attributes) for name, table in spec.tables.items()}
     return first, rest, least_sizes(attributes, rest, source.accounting)
 

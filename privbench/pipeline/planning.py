@@ -9,14 +9,13 @@ from privbench import display
 from privbench.config import Config
 from privbench.errors import UsageError
 from privbench.pipeline.fit import begin
-from privbench.pipeline.foreseen import foresee
+from privbench.pipeline.foreseen import PlannedEvent, foresee
 from privbench.pipeline.losses import Loss, placeholders, small_tables, unmeasured
 from privbench.pipeline.progress import Reporter
 from privbench.postgres.connect import Identity
 from privbench.privacy import PART
 from privbench.schema import TableName
 from privbench.sources import staged
-from privbench.synthesizers import PlannedEvent
 
 #: Rows of a table that a plan assumes if the user states no number.
 ASSUMED = 10_000.0

@@ -3,7 +3,8 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
@@ -11,23 +12,31 @@ from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.parquet as papq
+from psycopg import sql
 
 from privbench.encoding import unkept
-from privbench.errors import UsageError
+from privbench.errors import DatabaseError, UsageError
 from privbench.files import file_errors, replacing
-from privbench.pipeline.computed_rows import with_computed
+from privbench.pgsql.computed import Computation
+from privbench.pipeline.computed import of_model
 from privbench.pipeline.decode import CloneTable, decode
-from privbench.pipeline.load import check_scale
+from privbench.pipeline.load import check_scale, fill, set_aside
 from privbench.pipeline.model import Model
 from privbench.pipeline.progress import Reporter
 from privbench.postgres.binary import NUMBERS
+from privbench.postgres.computed import Computing
 from privbench.postgres.csvtext import csv_blocks, stops_psql
+from privbench.postgres.embedded import any_server
+from privbench.postgres.load import Loader
 from privbench.postgres.patterns import choose
+from privbench.postgres.stream import stream
 from privbench.schema import TableName, quoted
 
 _CUT = r" (a text has the line \., which psql before version 18 takes for the end of the rows)"
 #: Longest name of a file; for longer names, the schema is a folder and the table a file in it.
 _LONGEST = 255
+#: Bytes of a batch in which computed columns are read.
+_BATCH_BYTES = 1 << 20
 _DEVICES = frozenset({
     "con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(10)),
 })  # fmt: skip
@@ -61,7 +70,7 @@ def sample(
         every = [table.name for table in found.schema]
         known = sorted({name.schema for name in every})
         _, chosen, _ = choose(every, known, schemas or None, tables or None, excluded)
-        drawn, absent = with_computed(
+        drawn, absent = _with_computed(
             found, decode(found, scale=check_scale(scale), seed=seed), seed
         )
         drawn = [item for item in drawn if item.table.name in chosen]
@@ -82,11 +91,83 @@ def sample_tables(model: Model, scale: float, seed: int | None) -> dict[str, pa.
     """A model's clone as Arrow tables by their names, as drawn."""
     found = {}
     tables = decode(model, scale=check_scale(scale), seed=seed)
-    for item in with_computed(model, tables, seed)[0]:
+    for item in _with_computed(model, tables, seed)[0]:
         batches = [batch.rename_columns(list(item.columns)) for batch in item.batches()]
         empty = pa.table({name: pa.nulls(0) for name in item.columns})
         found[item.table.key] = pa.concat_tables(batches or [empty])
     return found
+
+
+def _with_computed(
+    model: Model, tables: list[CloneTable], seed: int | None
+) -> tuple[list[CloneTable], dict[str, str]]:
+    """The tables with computed columns, or without those that no server computes row by row.
+
+    For each table without them there is a line that names them and says why.
+    """
+    columns, why = of_model(model), "it has fewer rows, or another order, there"
+    values: dict[str, pa.Table] = {}
+    try:
+        if columns:
+            with any_server() as server:
+                values = _computed(server.dsn, model, tables, columns, seed)
+    except (UsageError, DatabaseError) as error:
+        why = error.message
+    found, lines = [], {}
+    for item in tables:
+        key, names = item.table.key, _computed_of(item, columns)
+        some = item.without(names)
+        if key in values:
+            some = _extended(some, values[key])
+        elif names:
+            lines[key] = f"{key}: left out, since only a load computes {', '.join(names)}: {why}"
+        found.append(some)
+    return found, lines
+
+
+def _computed_of(item: CloneTable, columns: Sequence[Computation]) -> list[str]:
+    return [c.column for c in columns if TableName(*c.table) == item.table.name]
+
+
+def _computed(
+    dsn: str,
+    model: Model,
+    tables: list[CloneTable],
+    columns: Sequence[Computation],
+    seed: int | None,
+) -> dict[str, pa.Table]:
+    """The values of computed columns, for tables that have their rows in order; by table."""
+    with Loader(dsn, model.schema, model.ddl, trust=False) as loader:
+        repair, computing = set_aside(loader, tables, seed), Computing(loader, columns)
+        computing.begin()
+        fill(loader, tables, repair, Reporter())
+        computing.finish(sum(item.rows for item in tables))
+        found = {}
+        for item in tables:
+            names, table = _computed_of(item, columns), loader.table(item.table)
+            if names and table.kind == "r":
+                read = [(sql.Identifier(name), name) for name in names]
+                values = pa.Table.from_batches(stream(loader.connection, table, read, _BATCH_BYTES))
+                if values.num_rows == item.rows:
+                    found[table.key] = values
+        return found
+
+
+def _extended(item: CloneTable, values: pa.Table) -> CloneTable:
+    """A table with further columns, all of whose rows are drawn together."""
+
+    def draw(names: Sequence[str], part: int | None) -> Iterator[pa.Table]:
+        drawn, start = [name for name in names if name not in values.column_names], 0
+        for batch in item.draw(drawn, part):
+            arrays = dict(zip(drawn, batch.columns, strict=True))
+            more = values.slice(start, batch.num_rows)
+            arrays |= zip(more.column_names, more.columns, strict=True)
+            yield pa.Table.from_arrays([arrays[name] for name in names], names=list(names))
+            start += batch.num_rows
+
+    known = {*item.columns, *values.column_names}
+    columns = tuple(column.name for column in item.table.columns if column.name in known)
+    return replace(item, draw=draw, columns=columns)
 
 
 def _unrepaired(model: Model, tables: list[CloneTable]) -> list[str]:

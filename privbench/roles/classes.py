@@ -59,11 +59,8 @@ _MAY_EXTEND = PEOPLE | {TableKind.THING}
 ROOT_KINDS = PEOPLE | {TableKind.FIGURE, TableKind.ORG}
 #: Kinds that never own, except by a key that is the primary key.
 NEVER_OWN = frozenset({TableKind.LOOKUP, TableKind.VERSIONS, TableKind.INFRA})
-#: Kinds of tables that are the places and things that a code stands for, where it is their key.
-_CODED = frozenset({TableKind.THING, TableKind.PLAIN, TableKind.STRUCTURE})
-
-
-#: Kinds of tables that may be short lists of names without being public.
+#: Kinds of tables that may be short lists of names without being public; and that are the places
+#: and things that a code stands for, where it is their key.
 NAMED_BY_USERS = frozenset({TableKind.THING, TableKind.PLAIN, TableKind.STRUCTURE})
 #: The least score of a look-up candidate.
 LEAST = 5
@@ -375,7 +372,7 @@ def called_people(tables: Mapping[str, TableFacts]) -> frozenset[str]:
 
 def is_catalogue(facts: TableFacts, kind: TableKind) -> bool:
     """Whether a table is a list of codes, which owns nothing."""
-    return kind in _CODED and facts.is_natural
+    return kind in NAMED_BY_USERS and facts.is_natural
 
 
 def _extends_person(facts: TableFacts, kinds: Mapping[str, TableKind]) -> bool:

@@ -1,10 +1,10 @@
 """From the catalog to a proposal of roles, as text and as a config; never reads rows."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from privbench.config import Config, TableConfig
+from privbench.config import Config, ReferenceConfig, TableConfig
 from privbench.display import Lines, lines, paragraphs, table, toml_key
 from privbench.roles.choose import Placement, choose, rivals
 from privbench.roles.classes import (
@@ -20,8 +20,8 @@ from privbench.roles.classes import (
     person_kind,
 )
 from privbench.roles.facts import KeyFacts, TableFacts, gather, is_readable, refers_by_label
-from privbench.roles.references import referenced
-from privbench.roles.undeclared import Undeclared, undeclared
+from privbench.roles.references import referenced, targets
+from privbench.roles.undeclared import undeclared
 from privbench.schema import Schema, TableName
 
 _INDENT = "  "
@@ -70,8 +70,8 @@ class Proposal:
     tables: Mapping[str, TableProposal]  # a proposal per table, in the schema's order
     # ``owner``, or ``row`` where no table seems to hold people, parties or organisations.
     unit: Literal["owner", "row"]
-    # References that seem to be meant and are not declared.
-    undeclared: tuple[Undeclared, ...] = ()
+    # References by table that seem to be meant and are not declared.
+    undeclared: Mapping[str, Sequence[ReferenceConfig]]
 
     @property
     def lookups(self) -> tuple[str, ...]:
@@ -100,10 +100,15 @@ class Proposal:
     def public(self) -> frozenset[str]:
         """Look-ups that could be declared public, since they refer to no private table."""
         chosen = {*self.lookups, *self.versions}
-        arrays = [item for item in self.undeclared if item.config.each]
+        arrays = [
+            (name, item.to.table)
+            for name, items in self.undeclared.items()
+            for item in items
+            if item.each and item.to
+        ]
         while True:
             bad = {name for name in chosen if not self.tables[name].parents <= chosen}
-            bad |= {item.table for item in arrays if item.parent not in chosen} & chosen
+            bad |= {name for name, parent in arrays if parent not in chosen} & chosen
             if not bad:
                 return frozenset(chosen)
             chosen -= bad
@@ -126,11 +131,11 @@ class Proposal:
                 if "role" not in sections[name].model_fields_set
             }
             sections |= opened
-        for item in self.undeclared:
-            section = sections[item.table]
+        for name, items in self.undeclared.items():
+            section = sections[name]
             if section.role == "private":
-                more = {"references": [*section.references, item.config]}
-                sections[item.table] = section.model_copy(update=more)
+                more = {"references": [*section.references, *items]}
+                sections[name] = section.model_copy(update=more)
         own = self._own(sections, unit)
         owners = {self._owner(name, tuple(columns)) for name, columns in own.items()}
         sections |= {
@@ -206,8 +211,10 @@ def render(proposal: Proposal, opened: frozenset[str] = frozenset()) -> Lines:
         if item.natural and item.kind is not TableKind.LOOKUP
     ]
     implied = [
-        f"{_short(item.table)}.{item.column} → {_short(item.parent)}: {item.reason}"
-        for item in proposal.undeclared
+        f"{_short(name)}.{item.columns[0]} → "
+        f"{_short(', '.join(to.table for _, to in targets(item)))}: {item.reason}"
+        for name, items in proposal.undeclared.items()
+        for item in items
     ]
     sections = [
         _unit(proposal),
@@ -333,7 +340,7 @@ class _Findings:
     scores: Mapping[str, LookupScore]
     kinds: Mapping[str, TableKind]
     places: Mapping[str, Placement]
-    undeclared: Mapping[str, frozenset[tuple[str, ...]]]  # columns of such references by table
+    undeclared: Mapping[str, Sequence[ReferenceConfig]]  # by table
 
 
 def propose(schema: Schema, settled: Collection[str] = ()) -> Proposal:
@@ -343,16 +350,14 @@ def propose(schema: Schema, settled: Collection[str] = ()) -> Proposal:
     owns anything. No references are proposed of tables that are ``settled``.
     """
     found = undeclared(schema, settled)
-    sections = {table.key: [i.config for i in found if i.table == table.key] for table in schema}
-    more = {name: TableConfig(references=items) for name, items in sections.items()}
+    more = {name: TableConfig(references=items) for name, items in found.items()}
     tables = gather(referenced(schema, Config(tables=more)))
     people = called_people(tables) | {
         name for name, facts in tables.items() if person_kind(facts) is not None
     }
     scores = lookup_scores(tables, people)
     kinds = classify(tables, scores)
-    keys = {name: frozenset(tuple(i.columns) for i in items) for name, items in sections.items()}
-    findings = _Findings(tables, scores, kinds, choose(tables, kinds), keys)
+    findings = _Findings(tables, scores, kinds, choose(tables, kinds), found)
     has_people = any(kind in PERSON_LIKE for kind in kinds.values()) or any(
         "person" in facts.personal for facts in tables.values()
     )
@@ -366,7 +371,8 @@ def propose(schema: Schema, settled: Collection[str] = ()) -> Proposal:
 def _table(found: _Findings, facts: TableFacts, has_people: bool) -> TableProposal:
     place, score = found.places[facts.name], found.scores[facts.name]
     own = place.own if has_people else None
-    if own and own.key.columns in found.undeclared[facts.name]:
+    named = [tuple(item.columns) for item in found.undeclared.get(facts.name, ())]
+    if own and own.key.columns in named:
         # A name alone makes an owner of people and of what is theirs.
         own = own if found.kinds[place.root] in PERSON_LIKE else None
     return TableProposal(

@@ -43,7 +43,7 @@ def _with_keys(schema: Schema, table: Table, references: Sequence[ReferenceConfi
     keys, arrays = [*table.foreign_keys], [*table.arrays]
     seen = set[tuple[object, ...]]()
     for item in references:
-        for when, to in _targets(item):
+        for when, to in targets(item):
             target = _target(schema, table, item, to)
             theirs = tuple(to.columns) or target.primary_columns
             _check(table, item, target, theirs)
@@ -69,7 +69,7 @@ def _with_keys(schema: Schema, table: Table, references: Sequence[ReferenceConfi
     return replace(table, foreign_keys=tuple(keys), arrays=tuple(arrays))
 
 
-def _targets(item: ReferenceConfig) -> Iterator[tuple[tuple[str, str] | None, TargetConfig]]:
+def targets(item: ReferenceConfig) -> Iterator[tuple[tuple[str, str] | None, TargetConfig]]:
     """What the key of a row leads to, by a column and its value where there are several tables."""
     if item.to is not None:
         yield None, item.to

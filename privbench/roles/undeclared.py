@@ -1,7 +1,7 @@
 """Columns that seem to be references and have no constraint, by names and types alone."""
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from privbench.config import ReferenceConfig, TargetConfig
 from privbench.roles.facts import is_readable
@@ -19,23 +19,8 @@ _OF_ONE = frozenset({"no", "number", "code"})
 _NUMBER = frozenset({"no", "nr", "num", "number"})
 
 
-@dataclass(frozen=True)
-class Undeclared:
-    """A column that seems to refer to a key of another table."""
-
-    table: str
-    column: str
-    parent: str  # the table that it seems to refer to, or several
-    config: ReferenceConfig  # the reference as the config declares it
-
-    @property
-    def reason(self) -> str:
-        """Why it seems so."""
-        return self.config.reason or ""
-
-
-def undeclared(schema: Schema, settled: Collection[str] = ()) -> tuple[Undeclared, ...]:
-    """The columns that seem to be references, but not of tables that are ``settled``.
+def undeclared(schema: Schema, settled: Collection[str] = ()) -> dict[str, list[ReferenceConfig]]:
+    """References that columns seem to be, by table, but not of tables that are ``settled``.
 
     The type has to be that of the key, or an array of it, and the name has to say the table: it
     ends with the table's words, or is the name of the primary key of one table alone, or of a
@@ -43,7 +28,7 @@ def undeclared(schema: Schema, settled: Collection[str] = ()) -> tuple[Undeclare
     that is no array has to say that a person owns the row or acts (`_person`). Where several
     tables remain, none is.
     """
-    found = []
+    found: dict[str, list[ReferenceConfig]] = {}
     people = [table for table in schema if of_person(noun(table.name.name))]
     for table in schema:
         taken = {*table.key_columns, *table.loose, *table.periods}
@@ -59,17 +44,15 @@ def undeclared(schema: Schema, settled: Collection[str] = ()) -> tuple[Undeclare
             target = _named(schema, table, column) or _alike(schema, table, column)
             if each and target and is_readable(schema.table(target[0])):
                 continue  # its keys are values of the row that refers, released as labels
-            typed = None if target or each else _typed(schema, table, column)
-            target = target if target or typed or each else _person(people, table, column)
+            item = None if target or each else _typed(schema, table, column)
+            target = target if target or item or each else _person(people, table, column)
             if target is not None:
                 parent, ref_column, reason = target
                 to = TargetConfig(table=parent, columns=[ref_column])
                 item = ReferenceConfig(columns=[name], to=to, each=each, reason=reason)
-                found.append(Undeclared(table.key, name, parent, item))
-            elif typed is not None:
-                parents = ", ".join(to.table for to in typed.types.values())
-                found.append(Undeclared(table.key, column.name, parents, typed))
-    return tuple(found)
+            if item is not None:
+                found.setdefault(table.key, []).append(item)
+    return found
 
 
 def _counts(name: str) -> bool:

@@ -1,7 +1,7 @@
 """Synthesizers, found by name through the entry points ``privbench.synthesizers``.
 
-Its concepts are `Synthesizer`, `PlanInput` (what is known before), `PlannedEvent`, `TableFit` (the
-fit of one table's attributes) and `FittedModel`.
+Its concepts are `Synthesizer`, `PlanInput` (what is known before), `TableFit` (the fit of one
+table's attributes) and `FittedModel`.
 """
 
 from typing import Any
@@ -12,7 +12,6 @@ from privbench.synthesizers.base import (
     FittedModel,
     Options,
     PlanInput,
-    PlannedEvent,
     Synthesizer,
     roots_of,
 )
@@ -21,7 +20,6 @@ __all__ = [
     "FittedModel",
     "Options",
     "PlanInput",
-    "PlannedEvent",
     "Synthesizer",
     "get",
     "names",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, cast
 
@@ -15,7 +15,7 @@ from privbench.errors import ConfigError
 from privbench.learning.answers import counted_units
 from privbench.learning.synthetic import SyntheticTable
 from privbench.limits import faults
-from privbench.privacy import Accounting, DatabaseSpec, Question, Session, noise_sd
+from privbench.privacy import Accounting, DatabaseSpec, Question, Session
 
 
 class Options(BaseModel):
@@ -25,38 +25,6 @@ class Options(BaseModel):
 
 
 OptionsT = TypeVar("OptionsT", bound=Options)
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedEvent:
-    """One measurement that a fit would make, described without data."""
-
-    label: str  # its purpose, for the ledger
-    table: str  # the table whose rows are counted
-    kind: str
-    shape: tuple[int, ...]  # of the statistic; the largest planned one if adaptive
-    amount: float  # ε or ρ
-    share: float  # ``amount`` over the total
-    noise_sd: float  # standard deviation of the noise, in counted units
-    roots: frozenset[str]  # root tables that are charged
-    needed: float | None = None  # number of units at which a label is released half the time
-    noises: tuple[float, ...] = ()  # other values of ``noise_sd``, for other earlier results
-    needs: tuple[float, ...] = ()  # other values of ``needed``, for other earlier results
-
-    @classmethod
-    def of(cls, question: Question, spec: DatabaseSpec, plan: PlanInput) -> Self:
-        """The planned form of a question."""
-        query, amount = question.query, question.amount
-        return cls(
-            question.label,
-            query.table,
-            query.kind,
-            tuple(query.shape),
-            amount,
-            amount / plan.total,
-            noise_sd(query, spec, amount, plan.accounting),
-            query.roots(spec),
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +110,8 @@ class Synthesizer(ABC, Generic[OptionsT]):
         """
 
     @abstractmethod
-    def plan(self, spec: DatabaseSpec, plan: PlanInput) -> list[PlannedEvent]:
-        """The events of a fit; reads no rows."""
+    def plan(self, spec: DatabaseSpec, plan: PlanInput) -> Sequence[Question]:
+        """The questions of a fit, adaptive ones at their largest; reads no rows."""
 
     @classmethod
     @abstractmethod

@@ -1,7 +1,7 @@
 """Synthesizers that learn sizes, keys and one-way marginals by `learning.graphical`."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -16,7 +16,7 @@ from privbench.learning.graphical.database import DatabaseFit
 from privbench.learning.graphical.plan import planned
 from privbench.learning.graphical.table_model import AttributeModel
 from privbench.privacy import DatabaseSpec, Measurement, Query, Question, Session
-from privbench.synthesizers.base import FittedModel, OptionsT, PlanInput, PlannedEvent, Synthesizer
+from privbench.synthesizers.base import FittedModel, OptionsT, PlanInput, Synthesizer
 from privbench.synthesizers.model import DatabaseModel
 
 
@@ -46,13 +46,13 @@ class DatabaseSynthesizer(Synthesizer[OptionsT]):
         public = {name: len(rows) for name, rows in fit.public_rows.items()}
         return DatabaseModel(self.name, fit.laws, references, public)
 
-    def plan(self, spec: DatabaseSpec, plan: PlanInput) -> list[PlannedEvent]:
+    def plan(self, spec: DatabaseSpec, plan: PlanInput) -> Sequence[Question]:
         """See `Synthesizer.plan`."""
         budget = self._budget(spec, plan)
         asked: list[Question] = [*planned(budget, plan.totals, dict(plan.public_rows))]
         for table, amount in budget.attributes.items():
             asked += self.plan_table(spec, table, amount, plan)
-        return [PlannedEvent.of(question, spec, plan) for question in asked]
+        return asked
 
     def plan_table(
         self, spec: DatabaseSpec, table: str, amount: float, plan: PlanInput

@@ -13,7 +13,7 @@ from sql_files import database_of, sql_of
 from privbench import pipeline
 from privbench.config import Config
 from privbench.errors import ConfigError, ModelError
-from privbench.pipeline import Model, computed_rows
+from privbench.pipeline import Model, sampling
 from privbench.pipeline.computed import require_resolved
 from privbench.postgres import embedded
 from privbench.postgres.connect import connect
@@ -78,7 +78,7 @@ def test_samples_have_computed_columns_of_the_rows_as_drawn(
     model, make_database, tmp_path, monkeypatch
 ):
     server = SimpleNamespace(dsn=make_database())
-    monkeypatch.setattr(computed_rows, "any_server", lambda: nullcontext(server))
+    monkeypatch.setattr(sampling, "any_server", lambda: nullcontext(server))
     pipeline.sample(model, tmp_path, seed=1, file_format="parquet")
     found = papq.read_table(tmp_path / "public.purchase.parquet").to_pylist()
     assert list(found[0]) == ["id", "client_id", "qty", "price", "total", "serial"]

@@ -13,6 +13,7 @@ import pytest
 from privbench.config import Config
 from privbench.errors import ConfigError
 from privbench.roles import Proposal, TableKind, propose, render
+from privbench.roles.references import targets
 from privbench.schema import Schema
 from privbench.words import own_words
 
@@ -74,7 +75,12 @@ def test_what_is_proposed(case, read):
         for line, word in zip(tables[name].spread, words.split("; "), strict=True):
             assert word in line
     if said["implied"]:
-        implied = [f"{_short(i.table)}.{i.column}: {_short(i.parent)}" for i in proposal.undeclared]
+        implied = [
+            f"{_short(name)}.{item.columns[0]}: "
+            + _short(", ".join(to.table for _, to in targets(item)))
+            for name, items in proposal.undeclared.items()
+            for item in items
+        ]
         assert sorted(implied) == sorted(said["implied"])
     for name, columns in (line.split(": ") for line in said["natural"]):
         assert [*map(_short, tables[name].natural)] == columns.split("; ")

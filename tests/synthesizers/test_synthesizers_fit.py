@@ -13,6 +13,7 @@ from market import some_slow
 
 from privbench.domain import Domain
 from privbench.errors import ConfigError, ModelError
+from privbench.privacy import noise_sd
 from privbench.synthesizers import PlanInput, get, names, roots_of
 
 PUBLIC = {"countries": np.zeros(12, np.int64)}
@@ -156,17 +157,17 @@ def test_plans_name_the_events_of_a_fit(name, shop, begin, options):
     by_label = {event.label: event for event in planned}
     for event in made:
         plan = by_label[event.label]
-        assert plan.roots == frozenset(event.roots)
-        assert plan.kind == event.kind
+        assert plan.query.roots(session.spec) == frozenset(event.roots)
+        assert plan.query.kind == event.kind
         # What rows get follows from weights that a fit learns on the way; keys get what is planned.
         if event.label.startswith(("fan-", "NULL", "targets", "rows of ")):
             assert plan.amount == pytest.approx(event.amount)
     load: dict[str, float] = {}
-    for event in planned:
-        assert 0 < event.share <= max(left.values()) / amount
-        assert event.noise_sd > 0
-        for root in event.roots:
-            load[root] = load.get(root, 0.0) + event.amount
+    for question in planned:
+        assert 0 < question.amount <= max(left.values())
+        assert noise_sd(question.query, session.spec, question.amount, start.accounting) > 0
+        for root in question.query.roots(session.spec):
+            load[root] = load.get(root, 0.0) + question.amount
     assert all(spent <= left[root] for root, spent in load.items())
     # What earlier stages left is used.
     assert max(load[root] - amount for root in load) > 0

@@ -57,9 +57,9 @@ def fit_within_budget(data: PrivateDatabase, accounting: str, epsilon: float, be
     left = {root: session.remaining(root) for root in roots_of(session.spec)}
     start = PlanInput.of(session, totals, amount, {})
     planned: dict[str, float] = {}
-    for event in learner.plan(session.spec, start):
-        for root in event.roots:
-            planned[root] = planned.get(root, 0.0) + event.amount
+    for question in learner.plan(session.spec, start):
+        for root in question.query.roots(session.spec):
+            planned[root] = planned.get(root, 0.0) + question.amount
     model = learner.fit(session, totals, amount, {})
     assert set(model.sample(0.1, 1)) == set(session.spec.tables)
     for root in (name for name, table in session.spec.tables.items() if table.own is None):

@@ -21,7 +21,7 @@ Sensitivities are proved in the docstrings of the four queries.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
@@ -30,8 +30,8 @@ from numpy.typing import NDArray
 
 from privbench.errors import ConfigError
 from privbench.learning.graphical.columns import varies
-from privbench.privacy import Accounting, DatabaseSpec, Measurement, Session
-from privbench.synthesizers.base import Options, PlanInput, PlannedEvent
+from privbench.privacy import Accounting, DatabaseSpec, Measurement, Question, Session
+from privbench.synthesizers.base import Options, PlanInput
 from privbench.synthesizers.database import TableFit, TableSynthesizer
 from privbench_lab.literature.p3gm_decoder import Decoder
 from privbench_lab.literature.p3gm_fit import Learner, P3gmOptions, planned
@@ -53,7 +53,7 @@ class P3gmSynthesizer(TableSynthesizer[P3gmOptions]):
         random = np.random.default_rng(zlib.crc32(f"{fit.session.release_id}{fit.table}".encode()))
         return Learner(fit, self.options, random).decoder()
 
-    def plan(self, spec: DatabaseSpec, plan: PlanInput) -> list[PlannedEvent]:
+    def plan(self, spec: DatabaseSpec, plan: PlanInput) -> Sequence[Question]:
         """See `Synthesizer.plan`."""
         self._check(spec, plan.accounting)
         return super().plan(spec, plan)

@@ -13,7 +13,7 @@ regressor as well, on the target's bins. The wrapped synthesizer has its own pro
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal, cast
 
@@ -27,10 +27,10 @@ from privbench.errors import ConfigError
 from privbench.learning.answers import measured
 from privbench.learning.denoise import noise_law
 from privbench.learning.synthetic import SyntheticTable
-from privbench.privacy import DatabaseSpec, Measurement, Session
+from privbench.privacy import DatabaseSpec, Measurement, Question, Session
 from privbench.rng import generator
 from privbench.synthesizers import get
-from privbench.synthesizers.base import FittedModel, Options, PlanInput, PlannedEvent, Synthesizer
+from privbench.synthesizers.base import FittedModel, Options, PlanInput, Synthesizer
 from privbench.synthesizers.model import damaged, load, store
 from privbench_lab.circuit import Circuit
 from privbench_lab.literature.classify import draw
@@ -98,14 +98,14 @@ class QuailSynthesizer(Synthesizer[QuailOptions]):
         place = table, tuple(domains), domains[column]
         return QuailModel(inner.name, model, *place, classifier, options.labels)
 
-    def plan(self, spec: DatabaseSpec, plan: PlanInput) -> list[PlannedEvent]:
+    def plan(self, spec: DatabaseSpec, plan: PlanInput) -> Sequence[Question]:
         """See `Synthesizer.plan`."""
         table, column = target_of(spec, self.options.target)
         first = plan.total * self.options.split
         question = Measurement(query_of(spec, table, column), first, event(table, column))
         rest = replace(plan, total=plan.total - first)
         inner = self._inner().plan(without(spec, table, column), rest)
-        return [PlannedEvent.of(question, spec, plan), *inner]
+        return [question, *inner]
 
     @classmethod
     def load(cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> FittedModel:

@@ -63,7 +63,7 @@ def test_plans_name_the_events_of_a_fit(options, table, rows, begin):
     assert {event.label for event in made} <= set(planned)
     assert sum(event.amount for event in planned.values()) <= amount
     for event in made:
-        assert planned[event.label].kind == event.kind
+        assert planned[event.label].query.kind == event.kind
 
 
 @pytest.mark.parametrize("size", [0, 1, 2])

@@ -27,7 +27,7 @@ def test_the_plan_is_what_happens_and_dp_accounting_agrees(columns, table, rows,
     learner.fit(session, totals, amount)
     made = [step.event for step in session.trace[1:]]
     assert [(e.label, e.kind, e.shape) for e in made] == [
-        (e.label, e.kind, e.shape) for e in planned
+        (e.label, e.query.kind, e.query.shape) for e in planned
     ]
     assert [e.amount for e in made] == pytest.approx([e.amount for e in planned])
     assert session.spent <= session.amount_total
