@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from privbench.arrays import Ints
 from privbench.domain import Domain
 from privbench.errors import ConfigError
 from privbench.learning.answers import measured
@@ -81,7 +82,7 @@ class QuailSynthesizer(Synthesizer[QuailOptions]):
         session: Session,
         totals: Mapping[str, float],
         amount: float,
-        public_rows: Mapping[str, int] | None = None,
+        public_rows: Mapping[str, Ints] | None = None,
     ) -> FittedModel:
         """See `Synthesizer.fit`."""
         options, inner, spec = self.options, self._inner(), session.spec
