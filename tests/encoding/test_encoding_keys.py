@@ -580,6 +580,17 @@ def test_fill_keys_of_tenants_makes_a_tree_of_each(null):
     verify([leaf], {"public.leaf": made})
 
 
+def test_rows_that_refer_to_one_each_make_a_tree_of_many_levels_in_no_time():
+    """Level by level, a chain of versions would take its length squared."""
+    keys = [(("post",), "post", ("id",)), (("parent_id",), "t", ("id",))]
+    more = col("post"), col("parent_id", null=True), col("made_on", DATE)
+    item, rng = table("t", col("id"), *more, primary=("id",), keys=keys), generator(1)
+    date = pa.array(rng.integers(0, 900, 20_000).astype(np.int32)).cast(pa.date32())
+    drawn = {"t_f0": rng.integers(0, 99, 20_000), "t_f1": rng.permutation(20_000)}
+    made = fill(item, 20_000, {"made_on": date}, drawn, [ints(np.arange(99))])
+    assert made.columns["parent_id"].null_count < 5
+
+
 def test_fill_keys_of_one_to_one_circles_leaves_them():
     item = tree(null=False, uniques=[("up",)])
     made = fill(item, 30, (), {"t_f0": np.roll(np.arange(30), 1)})

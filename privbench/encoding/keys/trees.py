@@ -162,16 +162,15 @@ def _first_level(sizes: RowIndex, roots: int) -> int:
 def place_rows(work: TableRows, tree: Tree) -> int:
     """Give every row but roots a row above it, without circles.
 
-    As many rows lie at each level as the model drew, below rows of the level above. The first is
-    that with about as many rows as referred to nothing, since noise may put a row before it. A row
-    is chosen as often as references led to it. Where names or references say so, both rows are of
-    one thing or owner, and the one above is older.
+    As many rows lie at each level as the model drew. The first is that with about as many rows as
+    referred to nothing, since noise may put a row before it. A row is chosen as often as references
+    led to it. Where names or references say so, both rows are of one thing, the upper one older.
 
     Returns:
         The first level: 0, 1 or below.
     """
     own, rows = tree.key.name, np.arange(work.rows)
-    if own not in work.parents or not work.rows or one_to_one(work.table, tree.key):
+    if own not in work.parents or not work.alive.any() or one_to_one(work.table, tree.key):
         return 0
     index = np.where(work.parents[own] < work.rows, work.parents[own], NONE)
     roots = (index < 0) | ((index == rows) & (not work.may_not_be_own_parent(tree.key)))
@@ -182,7 +181,8 @@ def place_rows(work: TableRows, tree: Tree) -> int:
     if place is None:
         _flatten(work, index, roots)
         place, _ = _depths(np.where(index < 0, work.rows, index))
-    if groups.any() or not free:
+    shallow = int(place.max()) <= _MOST_LEVELS
+    if shallow and (groups.any() or not free):
         _share_levels(place, groups, work.rng)
         for level in range(1, int(place.max()) + 1):
             pool, mine = (place == level - 1) & work.alive, (place == level) & work.alive
@@ -193,7 +193,7 @@ def place_rows(work: TableRows, tree: Tree) -> int:
                 inside = np.where(pool, among, NONE)
                 index[lost] = draw_parents(index, inside, among[lost], work.rng)
         index[place == 0] = NONE
-    if tree.date in work.columns and _said("up", tree.key.columns[0]):
+    if shallow and tree.date in work.columns and _said("up", tree.key.columns[0]):
         index = _in_time(index, place, groups, work.moments(tree.date)[0])
     if not nullable_columns(work.table, tree.key):
         index = np.where(index < 0, rows, index)
@@ -204,7 +204,7 @@ def place_rows(work: TableRows, tree: Tree) -> int:
 def _levels(work: TableRows, tree: Tree, roots: Mask) -> tuple[RowIndex | None, int]:
     """Levels of rows from 0 on, if they are known and few, and the first one's number.
 
-    Roots that are far fewer than its rows are a level above it.
+    Far fewer roots than its rows are a level above it.
     """
     name = tree.columns.get("level")
     if name not in work.columns:
@@ -272,7 +272,7 @@ def _flatten(work: TableRows, index: RowIndex, roots: Mask) -> None:
 
 
 def _in_time(index: RowIndex, place: RowIndex, groups: RowIndex, when: RowIndex) -> RowIndex:
-    """What rows refer to once they have changed places within groups, so that none is younger."""
+    """What rows refer to once they change places in groups, so that none is younger."""
     time = np.argsort(np.argsort(when, kind="stable"))
     order = np.lexsort((time, groups))
     for level in range(1, int(place.max()) + 1):
@@ -288,9 +288,9 @@ def _in_time(index: RowIndex, place: RowIndex, groups: RowIndex, when: RowIndex)
 def with_tree(
     table: Table, tree: Tree, columns: dict[str, pa.Array], parents: dict[str, RowIndex], first: int
 ) -> tuple[dict[str, pa.Array], dict[str, RowIndex]]:
-    """Columns and parents of a table with those that follow from its tree; roots are at ``first``.
+    """Columns and parents of a table with those that follow from its tree; roots at ``first``.
 
-    By the tree's key, parents make no circles, and are negative or the row itself for none.
+    The tree's parents make no circles, and are negative or the row itself for none.
     """
     index = parents[tree.key.name]
     rows = len(index)
