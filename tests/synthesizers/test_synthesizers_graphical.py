@@ -78,9 +78,9 @@ def test_labels_come_together_in_a_public_row_as_before(begin):
     data = private_database(
         {"film_genres": (1800, {}, dict(zip(keys, (genre, film), strict=True)))}
     )
-    model = fit(begin(data, 3.2, "zcdp"), {"genres": 6, "films": 900})
+    model = fit(begin(data, 3.2, "zcdp"), {"genres": np.arange(6), "films": np.arange(900)})
     drawn = type(model).from_state(*model.to_state(), None).sample(1.0, 1)
-    drawn = drawn.tables["film_genres"].parents
+    drawn = drawn["film_genres"].parents
     together = sets_of(drawn["film"], drawn["genre"])[[0, 2, 4], [1, 3, 5]]
     assert together.sum() > 500  # by lot 300
 
@@ -157,7 +157,7 @@ def test_rows_differ_by_the_kind_of_the_public_row_that_they_refer_to(begin):
     price = np.clip(10 + 2 * kinds[product] + g.normal(0, 4, 5_000), 0, 29).astype(int)
     held = {"price": (price, Domain(30, ordered=True))}
     data = private_database({"sales": (5_000, held, {key: product})})
-    made = fit(begin(data, 3.2, "zcdp"), {"products": kinds}).sample(1.0, 3).tables["sales"]
+    made = fit(begin(data, 3.2, "zcdp"), {"products": kinds}).sample(1.0, 3)["sales"]
     found, prices = kinds[made.parents["product"]], made.codes["price"]
     means = [prices[found == kind].mean() - prices.mean() for kind in (0, 3)]
     assert means == pytest.approx([-3.0, 3.0], abs=0.7)

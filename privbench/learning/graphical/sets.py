@@ -65,6 +65,8 @@ def exchanged(
     """
     totals, cells = law.presences, cells.copy()
     owned = np.flatnonzero(owners >= 0)
+    if not len(owned):
+        return cells
     _, place = np.unique(owners[owned], return_inverse=True)
     rank = numbers.permutation(place.max(initial=-1) + 1)[place]
     order, sizes = owned[np.argsort(rank, kind="stable")], np.bincount(rank)
