@@ -3,6 +3,7 @@
 import doctest
 import json
 import re
+import tempfile
 from contextlib import redirect_stderr
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -12,6 +13,7 @@ from pathlib import Path
 import pandas as pd
 import pyarrow as pa
 import pytest
+from market import ask
 from psycopg import conninfo
 from sql_files import sql_of
 
@@ -136,6 +138,14 @@ def test_arrow_columns_have_the_texts_of_their_values():
     ]
     coded = pa.array(["a", "b", "a"]).dictionary_encode()
     assert texts({"c": coded})["c"].to_pylist() == ["a", "b", "a"]
+
+
+def test_rows_in_memory_lie_in_no_file_once_they_are_copied():
+    """A kernel that is killed would leave them behind."""
+    source = pb.connect({"left_behind": {"a": [4711]}}, identity="x")
+    with source.opened() as dsn:
+        assert ask(dsn, "SELECT a FROM left_behind") == [("4711",)]
+        assert not list(Path(tempfile.gettempdir()).glob("*/left_behind.parquet"))
 
 
 @pytest.mark.parametrize(
