@@ -88,6 +88,8 @@ class Source:
             for name, table in self.tables.items() if rows else ():
                 papq.write_table(table, f"{folder}/{name}.parquet")
             with staged(self.dsn or f"parquet:{folder}", self.config, rows=rows) as here:
+                for name in self.tables if rows else ():
+                    Path(folder, f"{name}.parquet").unlink()
                 yield here
 
     def propose(self) -> "Roles":

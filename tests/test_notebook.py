@@ -3,8 +3,9 @@
 import doctest
 import json
 import re
+import tempfile
 from contextlib import redirect_stderr
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from io import StringIO
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 import pandas as pd
 import pyarrow as pa
 import pytest
+from market import ask
 from psycopg import conninfo
 from sql_files import sql_of
 
@@ -86,7 +88,9 @@ def test_a_decision_that_cannot_stand_changes_nothing(services):
 #: By column, values that frames type by what else is in the column, and their texts.
 VALUES = {
     "whole": ([1, 2], ["1", "2"]),
+    "large": ([2**60, -(2**62)], ["1152921504606846976", "-4611686018427387904"]),
     "half": ([0.5, 1.0], ["0.5", "1"]),
+    "span": ([timedelta(1, 5), -timedelta(0, 0.5)], ["1 days 0:00:05", "-1 days 23:59:59.5"]),
     "flag": ([True, False], ["true", "false"]),
     "day": ([date(2020, 1, 31), date(1, 1, 1)], ["2020-01-31", "0001-01-01"]),
     "at": (
@@ -97,7 +101,7 @@ VALUES = {
     "word": (["a", "1.0"], ["a", "1.0"]),
 }
 #: The value of one more row.
-MORE = [None, "x", 7, 2.5, True, 2**70, b"\0", [1], {"a": {}}, pd.NaT, datetime(9999, 1, 1)]
+MORE = [None, "x", 7, 2.5, True, 2**70, b"\0", [1], {"a": {}}, pd.NaT, pd.NA, datetime(9999, 1, 1)]
 
 
 @pytest.mark.parametrize("more", MORE, ids=repr)
@@ -134,6 +138,14 @@ def test_arrow_columns_have_the_texts_of_their_values():
     ]
     coded = pa.array(["a", "b", "a"]).dictionary_encode()
     assert texts({"c": coded})["c"].to_pylist() == ["a", "b", "a"]
+
+
+def test_rows_in_memory_lie_in_no_file_once_they_are_copied():
+    """A kernel that is killed would leave them behind."""
+    source = pb.connect({"left_behind": {"a": [4711]}}, identity="x")
+    with source.opened() as dsn:
+        assert ask(dsn, "SELECT a FROM left_behind") == [("4711",)]
+        assert not list(Path(tempfile.gettempdir()).glob("*/left_behind.parquet"))
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ The text of a value is a map of this value alone, so no row changes what others 
 import json
 from collections.abc import Mapping
 from contextlib import suppress
+from datetime import timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -56,10 +57,12 @@ def _text(value: Any) -> str | None:
     """
     if hasattr(value, "tolist"):  # NumPy's
         value = value.tolist()
-    if value is None or value != value:
+    if value is None or type(value).__name__ == "NAType" or value != value:
         return None
-    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+    if isinstance(value, float) and value.is_integer():
         return str(int(value))
+    if isinstance(value, timedelta):  # which pandas writes otherwise
+        return f"{value.days} days {timedelta(0, value.seconds, value.microseconds)}"
     if isinstance(value, bytes):
         return "".join(f"\\x{byte:02x}" for byte in value)
     with suppress(TypeError, ValueError, RecursionError):
