@@ -21,6 +21,7 @@ from privbench import pipeline, report
 from privbench.cli.console import reporter, show
 from privbench.config import Config, TableConfig
 from privbench.display import lines, paragraphs
+from privbench.errors import SchemaError
 from privbench.postgres.connect import shown
 from privbench.publish.tabular import arrow_type, kind_of
 from privbench.schema import TableName
@@ -114,8 +115,10 @@ class Source:
                 found, catalog = proposal.inspect({}), proposal.catalog
                 config = found.config
                 if found.proposal.undeclared:
-                    # How the server compares these keys; what travels was shown.
-                    catalog = replace(pipeline.look(here, config), ddl=catalog.ddl)
+                    # How the server compares these keys was not read before.
+                    shown_ddl, catalog = catalog.ddl, pipeline.look(here, config)
+                    if catalog.ddl != shown_ddl:
+                        raise SchemaError("the schema was changed since it was proposed.")
             if epsilon is not None:
                 config = config.with_privacy(epsilon=epsilon)
             path, told = Path(output or f"{folder}/unsaved"), reporter("human", ())

@@ -13,7 +13,7 @@ from pathlib import Path
 import pandas as pd
 import pyarrow as pa
 import pytest
-from market import ask
+from market import ask, execute
 from psycopg import conninfo
 from sql_files import sql_of
 
@@ -83,6 +83,17 @@ def test_a_decision_that_cannot_stand_changes_nothing(services):
     assert "public.users.born" in repr(proposal["users"])
     with pytest.raises(ConnectionFailed):
         pb.connect("service=prod port=1")
+
+
+def test_a_schema_that_was_changed_since_it_was_shown_is_refused(make_database, ledger):
+    """A proposal of references that no constraint states reads the catalog once more."""
+    tables = "CREATE TABLE users (id int PRIMARY KEY); CREATE TABLE orders (user_id int);"
+    source = pb.connect(dsn := make_database(tables))
+    proposal = source.propose()
+    assert "user_id" in repr(proposal)
+    execute(dsn, "ALTER TABLE users ADD CHECK (id <> 4711)")
+    with pytest.raises(SchemaError, match="changed since"):
+        source.fit(proposal, epsilon=1)
 
 
 #: By column, values that frames type by what else is in the column, and their texts.
