@@ -9,7 +9,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from psycopg import conninfo
-from sql_files import cases
+from sql_files import cases, sql_of
 
 from privbench.errors import UsageError
 from privbench.workload import Workload, WorkloadQuery, read, write
@@ -174,9 +174,9 @@ HOSTILE = {
 
 @needs_pgbench
 @pytest.mark.parametrize("form", ["w", "w.sql"])
-def test_pgbench_sends_what_the_query_is_or_it_is_left_out(form, shop, tmp_path, caplog):
+def test_pgbench_sends_what_the_query_is_or_it_is_left_out(form, make_database, tmp_path, caplog):
     """Whether it is the clone that gets it, or a command of pgbench; beside a variable ``aid``."""
-    mark = tmp_path / "touched"
+    clone, mark = make_database("CREATE TABLE said (v text)"), tmp_path / "touched"
     texts = {text.replace("{}", str(mark)): said for text, said in HOSTILE.items()}
     drawn = WorkloadQuery("d", "SELECT 7", None, 1.0, "SELECT $1", ("7",), ("aid = 7",))
     odd = [
@@ -188,19 +188,17 @@ def test_pgbench_sends_what_the_query_is_or_it_is_left_out(form, shop, tmp_path,
     write(Workload("w", (drawn, *queries)), tmp_path / form, "pgbench")
     left_out = sum(said is None for said in texts.values()) + len(odd)
     assert len(caplog.messages) == left_out
-    with psycopg.connect(shop, autocommit=True) as connection:
-        connection.execute("DROP TABLE IF EXISTS said; CREATE TABLE said (v text)")
     # Each sends its value into a table, which the server then has as it came.
     for file in [tmp_path / form] if form == "w.sql" else (tmp_path / form).glob("*.sql"):
         text = file.read_bytes().decode()
         assert text.startswith("-- For a clone, never for the source")
         file.write_text(re.sub(r"^SELECT", "INSERT INTO said SELECT", text, flags=re.M), newline="")
     if form == "w.sql":
-        run_pgbench(shop, tmp_path, ["-f", "w.sql"], 1)
+        run_pgbench(clone, tmp_path, ["-f", "w.sql"], 1)
     else:
         for file in (tmp_path / form).glob("*.sql"):
-            run_pgbench(shop, tmp_path / form, ["-f", file.name], 1)
-    with psycopg.connect(shop) as connection:
+            run_pgbench(clone, tmp_path / form, ["-f", file.name], 1)
+    with psycopg.connect(clone) as connection:
         found = [row[0] for row in connection.execute("SELECT v FROM said")]
     wanted = ["7", *(said.replace("{}", str(mark)) for said in texts.values() if said is not None)]
     assert sorted(found) == sorted(wanted)
@@ -208,23 +206,23 @@ def test_pgbench_sends_what_the_query_is_or_it_is_left_out(form, shop, tmp_path,
 
 
 @needs_pgbench
-def test_pgbench_runs_what_is_written(shop, tmp_path):
+def test_pgbench_runs_what_is_written(make_database, tmp_path):
+    clone = make_database(
+        sql_of(shop_databases.__file__, "shop", step=7) + "CREATE TABLE log (v int);"
+    )
     one = WorkloadQuery(
         "one", "SELECT count(*) FROM orders WHERE id < 5", None, 3.0,
         "SELECT count(*) FROM orders WHERE id < $1", ("5",), ("most = random(1, 1000)",),
     )  # fmt: skip
-    made = "CREATE TABLE IF NOT EXISTS log (v int)", "INSERT INTO log VALUES (1)"
     queries = (
         one,
         WorkloadQuery("two", "SELECT count(*) FROM items -- all", weight=1.0),
-        WorkloadQuery("three", made[1], weight=2.0),
+        WorkloadQuery("three", "INSERT INTO log VALUES (1)", weight=2.0),
     )
-    with psycopg.connect(shop, autocommit=True) as connection:
-        connection.execute(made[0])
     write(Workload("w", queries, True), tmp_path / "w", "pgbench")
     options = (tmp_path / "w" / "pgbench.opts").read_text().split()
-    said = run_pgbench(shop, tmp_path / "w", options, 40)
+    said = run_pgbench(clone, tmp_path / "w", options, 40)
     assert re.search(r"SQL script 1: one\.sql\n - weight: 3 ", said)
     (ran,) = re.findall(r"SQL script 3: three\.sql\n - weight: 2 .*\n - (\d+) transactions", said)
-    with psycopg.connect(shop) as connection:
+    with psycopg.connect(clone) as connection:
         assert connection.execute("SELECT count(*) FROM log").fetchone() == (int(ran),)

@@ -10,7 +10,7 @@ from privbench_lab.outline import circuits, outlines
 
 def test_outlines_branch_on_what_depends_and_keep_the_law_of_the_rows(shop, begin):
     session, totals, amount = begin(shop(2000), 20.0)
-    model = get("privbench")().fit(session, totals, amount, {"countries": 12})
+    model = get("privbench")().fit(session, totals, amount, {"countries": np.arange(12)})
     drawn = circuits(model)
     assert set(drawn) == set(shop(1).spec.tables)
     assert set(drawn["orders"].domains) == {"state"}

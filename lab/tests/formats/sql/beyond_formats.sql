@@ -62,8 +62,6 @@ a WHERE x >= 'M'
 a WHERE "x.y" = 1
 --- sam: queries fine and odd are on different tables
 b WHERE x = 1
---- pgbench: it holds :scale
-SELECT 'a:scale'
 --- card-sql: query odd has several lines
 SELECT
 1
