@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 def load(model: str | Path, url: str, **options: Any) -> LoadReport:
-    """`privbench.pipeline.load` into the empty database of a URL, in SQLAlchemy's form too."""
+    """`privbench.pipeline.load`; the URL may be SQLAlchemy's."""
     from privbench import pipeline
 
     return pipeline.load(model, url, **options)
 
 
 def loader(model: str | Path, **options: Any) -> Callable[..., None]:
-    """What loads a model, for ``load=`` of pytest-postgresql's factories."""
+    """For ``load=`` of pytest-postgresql's factories."""
 
     def fill(**connection: Any) -> None:
         from psycopg import conninfo
@@ -37,7 +37,7 @@ def loader(model: str | Path, **options: Any) -> Callable[..., None]:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options, which the ini file may have too."""
+    """Add options, for the ini file too."""
     for name, meaning in ("model", "Model or bundle"), ("scale", "Size"):
         said = f"{meaning} of the clone for privbench's fixtures."
         parser.getgroup("privbench").addoption(f"--privbench-{name}", help=said)
@@ -74,7 +74,7 @@ def privbench_dsn(privbench_server: str) -> Iterator[str]:
     """URI of a copy of the clone, for this test alone."""
     from privbench.postgres.connect import connect
     from privbench.postgres.statement import build
-    from privbench.postgres.throwaway import DATABASE
+    from privbench.publish.serving import DATABASE
 
     name = f"test_{secrets.token_hex(8)}"
     with connect(privbench_server, autocommit=True) as connection:

@@ -25,10 +25,10 @@ from privbench.options import LoadOptions
     "--on",
     type=click.Choice(["auto", "machine", "embedded"]),
     default="auto",
-    help="Whose PostgreSQL: the machine's, the embedded one, or what is nearest to the source's.",
+    help="Whose PostgreSQL; auto takes the version nearest to the source's.",
 )
 @click.option("--port", type=click.IntRange(1, 65535), help="Port on 127.0.0.1.  [default: free]")
-@click.option("--prune", is_flag=True, help="Empty the cache, and do nothing else.")
+@click.option("--prune", is_flag=True, help="Empty the cache instead.")
 @click.pass_context
 def serve(
     ctx: click.Context, /, model: str | None, command: tuple[str, ...], prune: bool, **given: Any
@@ -49,7 +49,7 @@ def serve(
       privbench serve prod.privbench -- pytest tests
     """
     if prune:
-        from privbench.postgres.throwaway import prune as emptied
+        from privbench.publish.serving import prune as emptied
 
         show(f"{emptied():,} bytes were dropped from the cache.")
         return
@@ -61,7 +61,7 @@ def serve(
     from psycopg.conninfo import conninfo_to_dict
 
     for name in {name for name in os.environ if name.startswith("PG")}:
-        # What leads to other servers is for neither this one nor the command.
+        # They may lead to other servers.
         del os.environ[name]
     code = 0
     with publish.serve(model, reporter=ctx.obj.reporter, **given) as uri:
@@ -79,7 +79,7 @@ def serve(
 
 
 def _run(command: Sequence[str]) -> int:
-    """Run a command; its exit code."""
+    """The exit code of a command."""
     # A terminal sends Ctrl-C to both: the command decides what it means.
     signal.signal(signal.SIGINT, lambda *_: None)
     with subprocess.Popen(command) as child:  # noqa: S603

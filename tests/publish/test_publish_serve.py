@@ -16,7 +16,7 @@ import pytest
 from psycopg import conninfo
 
 from privbench import testing
-from privbench.postgres import throwaway
+from privbench.publish import serving
 
 #: What a command finds: it prints how many databases and customers it sees, and ends with 7.
 LOOK = """
@@ -85,14 +85,14 @@ def test_a_clone_is_served_with_a_password_and_again_from_the_cache(
     assert ask(uri, rows) == [(False, False, True)]
     assert ask(uri, "SHOW listen_addresses") == [("127.0.0.1",)]
     assert ask(uri, "SELECT DISTINCT tableowner FROM pg_tables WHERE schemaname = 'public'") == [
-        (throwaway.OWNER,)
+        (serving.OWNER,)
     ]
     (shared,) = ask(uri, "SELECT md5(string_agg(c::text, '' ORDER BY c)) FROM customer c")
     for wrong in ({"password": "no"}, {"user": "postgres"}):
         with pytest.raises(psycopg.OperationalError, match=r"authentication failed|rejects"):
             ask(uri, "SELECT 1", **wrong)
     with pytest.raises(psycopg.OperationalError, match="no password supplied"):
-        ask(f"postgresql://{throwaway.OWNER}@{uri.partition('@')[2]}", "SELECT 1")
+        ask(f"postgresql://{serving.OWNER}@{uri.partition('@')[2]}", "SELECT 1")
     process.kill()
     assert process.communicate()[0] == ""
     (entry,) = (tmp_path / "cache/privbench/serve").glob("*[!k]")
@@ -140,12 +140,12 @@ def test_the_cache_drops_what_was_not_used_for_longest(tmp_path, monkeypatch):
         (folder / name).mkdir(parents=True)
         (folder / name / "data").write_bytes(bytes(100))
         os.utime(folder / name, (0, 1000 - age))
-    with throwaway._lock("used"):
-        assert throwaway.prune(250) == 200
+    with serving._lock("used"):
+        assert serving.prune(250) == 200
         assert {item.name for item in folder.iterdir() if item.is_dir()} == {"new", "used"}
-        assert throwaway.prune() == 100
+        assert serving.prune() == 100
     with contextlib.suppress(FileNotFoundError):
-        assert throwaway.prune() == 100
+        assert serving.prune() == 100
 
 
 def test_what_cannot_be_served_is_a_usage_error(started, tmp_path):
