@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -199,6 +200,9 @@ def tested(tmp_path, place):
 
 
 def test_the_plugin_imports_nothing_until_a_fixture_is_asked_for(tested):
+    about = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
+    (module,) = about["project"]["entry-points"]["pytest11"].values()
+    assert module == testing.__name__
     done = tested(UNUSED)
     assert done.returncode == 0, done.stdout
     done = tested(PLUGIN.format(tests=1))
