@@ -24,6 +24,7 @@ _MODULES = {
     "clone": "model",
     "publish": "publish",
     "verify": "publish",
+    "serve": "serve",
     "workload": "workload",
     "run": "compare",
     "compare": "compare",

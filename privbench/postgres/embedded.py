@@ -18,7 +18,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeAlias
 
 from privbench.errors import ConnectionFailed, UsageError
 from privbench.postgres import binaries
@@ -36,6 +36,8 @@ FAST: Mapping[str, str] = {
     "max_locks_per_transaction": "1024",
     "timezone": "UTC",
 }
+#: A program, and the first word of its server's name.
+Labelled: TypeAlias = tuple[str, Program]
 _INITDB = ("--username=postgres", "--auth=trust", "--encoding=UTF8", "--no-locale", "--no-sync")
 #: A shell script that waits for the end of its input, then stops the server of the directory $1
 #: without a checkpoint and removes the folder $0, again while a server that was starting writes
@@ -157,16 +159,23 @@ def machine_programs() -> list[Program]:
     return [p for p in found if all((p.path.parent / name).exists() for name in needed)]
 
 
-def any_server(settings: Mapping[str, str] = FAST) -> Server:
-    """Start a temporary server: that of the ``demo`` extra, else the machine's; see `start`."""
-    for label, programs in (("embedded", embedded_programs()), ("machine's", machine_programs())):
-        if programs:
-            return start(programs[0], label=label, settings=settings)
+def programs(on: str = "auto") -> list[Labelled]:
+    """What can be started: programs of the ``demo`` extra, then the machine's; ``on`` chooses."""
+    listed = [("embedded", program) for program in embedded_programs() if on != "machine"]
+    listed += [("machine's", program) for program in machine_programs() if on != "embedded"]
+    if listed:
+        return listed
     raise UsageError(
         "there is no PostgreSQL here to start.",
         remedy="Install it with: pip install 'privbench[demo]', or with the machine's packages "
         "(postgres, initdb and pg_ctl).",
     )
+
+
+def any_server(settings: Mapping[str, str] = FAST) -> Server:
+    """Start a temporary server of the first of the `programs`; see `start`."""
+    label, program = programs()[0]
+    return start(program, label=label, settings=settings)
 
 
 def start(
@@ -193,11 +202,11 @@ def start(
     """
     lifeline = Lifeline(directory)
     try:
-        _own(lifeline.folder)
-        _own(lifeline.directory)
+        own(lifeline.folder)
+        own(lifeline.directory)
         # A socket's path may hold 107 bytes at most, so it does not lie in a named directory.
         sockets = lifeline.folder / "socket"
-        _own(sockets)
+        own(sockets)
         postgres = _runnable(program.path, lifeline.folder / "programs")
         data = lifeline.directory / "data"
         if not (data / "PG_VERSION").exists():
@@ -258,7 +267,8 @@ def _run(command: Sequence[str | Path], what: str, log: Path | None = None) -> N
     raise ConnectionFailed(f"{what} failed: {' '.join(said.split())[-600:]}")
 
 
-def _own(directory: Path) -> None:
+def own(directory: Path) -> None:
+    """Make a directory, if need be, that only the server's account can enter."""
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     account = _account()
     if account is None:
@@ -284,7 +294,7 @@ def _runnable(postgres: Path, place: Path) -> Path:
     if _account() is None or _reaches(postgres):
         return postgres
     # The package finds its libraries two directories above its programs' own.
-    _own(place)
+    own(place)
     install = postgres.parent.parent
     libraries = install.parents[1] / f"{install.parent.name}.libs"
     shutil.copytree(install, place / "package" / install.name, symlinks=True)

@@ -1,4 +1,5 @@
 from .making import publish
+from .serving import serve
 from .verifying import Verified, verify
 
-__all__ = ["Verified", "publish", "verify"]
+__all__ = ["Verified", "publish", "serve", "verify"]

@@ -29,7 +29,7 @@ def pair():
     with embedded.start(PROGRAMS[0], settings={"wal_level": "replica"}) as primary:
         execute(primary.dsn, TOWNS)
         folder = Path(tempfile.mkdtemp(prefix="pb-standby-"))
-        embedded._own(folder)
+        embedded.own(folder)
         copy = [PROGRAMS[0].path.parent / "pg_basebackup", "-d", primary.dsn, "-R", "-c", "fast"]
         embedded._run([*copy, "-D", folder / "data"], "pg_basebackup")
         # What recovery needs is taken from readers at once.

@@ -207,9 +207,7 @@ def test_pgbench_sends_what_the_query_is_or_it_is_left_out(form, make_database, 
 
 @needs_pgbench
 def test_pgbench_runs_what_is_written(make_database, tmp_path):
-    clone = make_database(
-        sql_of(shop_databases.__file__, "shop", step=7) + "CREATE TABLE log (v int);"
-    )
+    clone = make_database(sql_of(__file__, "shop", step=7) + "CREATE TABLE log (v int);")
     one = WorkloadQuery(
         "one", "SELECT count(*) FROM orders WHERE id < 5", None, 3.0,
         "SELECT count(*) FROM orders WHERE id < $1", ("5",), ("most = random(1, 1000)",),
