@@ -472,7 +472,8 @@ def _explain(source: str, error: ValidationError) -> str:
     for item in error.errors():
         said = item["msg"].removeprefix("Value error, ") + "."
         if item["type"] == "extra_forbidden":
-            near = get_close_matches(str(item["loc"][-1]), known, 1)
+            *outer, name = map(str, item["loc"])
+            near = get_close_matches(name, (known if outer else {*Config.model_fields}) - {name}, 1)
             said = "there is no such key." + (f" Did you mean {near[0]!r}?" if near else "")
         lines.append(f"[{'.'.join(map(str, item['loc']))}] {said}")
     return f"{source}: {' '.join(lines)}"
