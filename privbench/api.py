@@ -16,10 +16,11 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as papq
+from pydantic import ValidationError
 
 from privbench import pipeline, report
 from privbench.cli.console import reporter, show
-from privbench.config import Config, TableConfig
+from privbench.config import Config, TableConfig, refusal
 from privbench.display import lines, paragraphs
 from privbench.errors import SchemaError
 from privbench.postgres.connect import shown
@@ -159,7 +160,10 @@ class Roles:
     def decide(self, **settings: Any) -> None:
         """Change its settings in the config, as ``own=["user_id"]``."""
         before = self.base.tables.get(self.selected, TableConfig()).model_dump(exclude_unset=True)
-        changes = {self.selected: TableConfig.model_validate({**before, **settings})}
+        try:
+            changes = {self.selected: TableConfig.model_validate({**before, **settings})}
+        except ValidationError as error:
+            raise refusal(self.selected, error, TableConfig) from error
         self.inspect(changes)
         self.base.tables.update(changes)
 

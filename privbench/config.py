@@ -422,7 +422,7 @@ class Config(_Section):
         except tomllib.TOMLDecodeError as error:
             raise ConfigError(f"{source} is not valid TOML: {error}.") from error
         except ValidationError as error:
-            raise ConfigError(_explain(source, error)) from error
+            raise refusal(source, error, cls) from error
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -449,7 +449,7 @@ class Config(_Section):
         try:
             after = before.model_validate({**before.model_dump(), **changes})
         except ValidationError as error:
-            raise ConfigError(_explain(section, error)) from error
+            raise refusal(section, error, type(before)) from error
         return self.model_copy(update={section: after})
 
     def with_privacy(self, **changes: Any) -> Self:
@@ -467,15 +467,17 @@ def _inline(value: Any) -> str:
     return tomli_w.dumps({"x": value}).removeprefix("x = ").removesuffix("\n")
 
 
-def _explain(source: str, error: ValidationError) -> str:
-    known, lines = {key for kind in _Section.__subclasses__() for key in kind.model_fields}, []
+def refusal(source: str, error: ValidationError, kind: type[BaseModel]) -> ConfigError:
+    """What is wrong with a section of a kind, and which keys wrong ones are near."""
+    known, lines = {key for one in _Section.__subclasses__() for key in one.model_fields}, []
     for item in error.errors():
         said = item["msg"].removeprefix("Value error, ") + "."
         if item["type"] == "extra_forbidden":
-            near = get_close_matches(str(item["loc"][-1]), known, 1)
+            *outer, name = map(str, item["loc"])
+            near = get_close_matches(name, (known if outer else {*kind.model_fields}) - {name}, 1)
             said = "there is no such key." + (f" Did you mean {near[0]!r}?" if near else "")
         lines.append(f"[{'.'.join(map(str, item['loc']))}] {said}")
-    return f"{source}: {' '.join(lines)}"
+    return ConfigError(f"{source}: {' '.join(lines)}")
 
 
 def json_schema() -> dict[str, Any]:

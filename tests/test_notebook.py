@@ -75,7 +75,7 @@ def test_a_decision_that_cannot_stand_changes_nothing(services):
         SchemaError, match=r"no table public\.user\. Tables: public\.country, public"
     ):
         proposal["user"]
-    with pytest.raises(ValueError, match="Extra inputs"):
+    with pytest.raises(ConfigError, match=r"\[owner\] there is no such key. Did you mean 'own'"):
         proposal["users"].decide(owner=[])
     assert proposal.inspect({}).config == before
     proposal["public.users"].decide(own=[])

@@ -88,7 +88,7 @@ def _listed(state: dict[str, Any]) -> list[str]:
         )
         for item in state["ledgers"]
     ]
-    head = f"{len(rows)} ledgers in {state['path']} (--ledger names another directory):"
+    head = f"Ledgers in {state['path']} (--ledger names another directory): {len(rows)}"
     return [head, *display.table(rows)]
 
 

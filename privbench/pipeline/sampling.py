@@ -31,6 +31,7 @@ from privbench.postgres.load import Loader
 from privbench.postgres.patterns import choose
 from privbench.postgres.stream import stream
 from privbench.schema import TableName, quoted
+from privbench.sources.types import type_of
 
 _CUT = r" (a text has the line \., which psql before version 18 takes for the end of the rows)"
 #: Longest name of a file; for longer names, the schema is a folder and the table a file in it.
@@ -78,6 +79,9 @@ def sample(
     with teller.stage("write"):
         names = file_names([item.table.name for item in drawn], file_format)
         for item in drawn:
+            if file_format == "parquet" and not item.columns:
+                lines.append(f"{item.table.key}: no file, since readers of Parquet want columns")
+                continue
             path = folder / names[item.table.name]
             path.parent.mkdir(exist_ok=True)
             with replacing(path) as file:
@@ -249,8 +253,9 @@ def _write_rows(item: CloneTable, file: BinaryIO, file_format: Literal["csv", "p
 
 
 def _keys(item: CloneTable) -> dict[str, Any]:
-    """Keys of a table, as `sources.keys` reads them."""
+    """Keys of a table and types of columns that are texts, as `sources.keys` reads them."""
     table, there = item.table, {*item.columns}
+    types = {column.name: type_of(column.type.sql) for column in table.columns}
     foreign = [
         {"columns": key.columns, "table": str(key.ref_table), "references": key.ref_columns}
         for key in table.foreign_keys
@@ -261,6 +266,7 @@ def _keys(item: CloneTable) -> dict[str, Any]:
         for columns in (table.primary_columns, *(item.columns for item in table.unique_sets))
     )
     return {
+        "columns": {name: types[name] for name in item.columns if types[name]},
         "primary_key": primary,
         "unique": [columns for columns in unique if columns],
         "not_null": [c.name for c in table.columns if c.not_null and c.name in there],

@@ -69,28 +69,30 @@ def _typed(schema: Schema, table: Table, column: Column) -> ReferenceConfig | No
     """A key beside a column of types, as frameworks make them: ``x_type`` and ``x_id``.
 
     The types are the tables of the schema with a key ``id`` of the column's type, by the names that
-    classes of them have; none if there are many.
+    classes of them have, or by the labels that a CHECK allows; none if there are many.
     """
     stem, _, end = column.name.rpartition("_")
-    beside = [other for other in table.columns if other.name == f"{stem}_type"]
-    if end != "id" or not beside or beside[0].type.base not in ("text", "varchar"):
+    beside = next((other for other in table.columns if other.name == f"{stem}_type"), None)
+    if end != "id" or beside is None or beside.type.base not in ("text", "varchar"):
         return None
+    stated = (rule.values for rule in table.rules if rule.columns == (beside.name,) and rule.values)
+    labels = next(stated, ())
     targets = [
         target
         for target in schema
         if target.name.schema == table.name.schema
         and target.primary_columns == ("id",)
         and target.column("id").type.base == column.type.base
-        and f"{stem}_type" not in [other.name for other in target.columns]
+        and beside.name not in [other.name for other in target.columns]
     ]
-    if not targets or len(targets) > MOST_TYPES:
+    named = {noun(target.name.name): target for target in targets}
+    if labels:
+        chosen = {label: named[noun(label)] for label in labels if noun(label) in named}
+    else:
+        chosen = {"".join(map(str.capitalize, words(one.name.name))): one for one in targets}
+    if not chosen or len(chosen) > MOST_TYPES:
         return None
-    types = {
-        "".join(word.capitalize() for word in words(target.name.name)): TargetConfig(
-            table=target.key, columns=["id"]
-        )
-        for target in targets
-    }
+    types = {name: TargetConfig(table=one.key, columns=["id"]) for name, one in chosen.items()}
     reason = "stands beside a column of types; check their names"
     return ReferenceConfig(columns=[column.name], type=f"{stem}_type", types=types, reason=reason)
 

@@ -51,7 +51,7 @@ def settle(tables: Sequence[FileTable], config: SourceConfig | None) -> list[Fil
 
 
 def _with_stated(table: FileTable, known: Mapping[TableName, FileTable]) -> FileTable:
-    """The table with the keys that its Parquet file states, but for those into absent tables."""
+    """The table with what its Parquet file states, but for keys into absent tables."""
     if not table.stated:
         return table
     try:
@@ -61,6 +61,9 @@ def _with_stated(table: FileTable, known: Mapping[TableName, FileTable]) -> File
         raise SchemaError(said, table=table.key) from None
     foreign = [key for key in section.foreign_keys if TableName.parse(key.table) in known]
     changes = {"columns": {}, "leave_out": [], "foreign_keys": foreign}
+    texts = [name for name, kind in table.columns.items() if kind == "VARCHAR"]
+    types = {name: section.columns[name] for name in texts if name in section.columns}
+    table = replace(table, columns=table.columns | _declared(table, types))
     return _with_section(table, section.model_copy(update=changes))
 
 

@@ -77,6 +77,19 @@ def declared_type(text: str) -> str | None:
     return kind if known else None
 
 
+def type_of(kind: str) -> str | None:
+    """The type, as DuckDB prints it, of a PostgreSQL type whose values stand in files as texts.
+
+    >>> type_of("timestamp(3) without time zone"), type_of("numeric(9,2)"), type_of("numeric")
+    ('TIMESTAMP', 'DECIMAL(9,2)', None)
+    """
+    plain = re.sub(r"\(\d\)", "", kind.replace("jsonb", "json"))
+    texts = {known: name for name, known in reversed(_AS_TEXT.items()) if known != "text"}
+    if found := _DECIMAL.fullmatch(kind.replace("numeric", "DECIMAL")):
+        return found[0] if postgres_type(found[0]) else None
+    return texts.get(plain)
+
+
 def element_type(kind: str) -> str | None:
     """The type of a list's elements, as DuckDB prints it; None if a type is no list.
 

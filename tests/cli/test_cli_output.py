@@ -191,6 +191,9 @@ def test_from_inspect_to_clone(source, tmp_path, make_database):
     for table in again:
         theirs = before.table(table.name)
         assert table.primary_columns == theirs.primary_columns
+        for column in table.columns:
+            dates = [one.type.category == "D" for one in (column, theirs.column(column.name))]
+            assert dates[0] == dates[1], column.name
         assert {(key.columns, key.ref_table) for key in table.foreign_keys} == {
             (key.columns, key.ref_table) for key in theirs.foreign_keys
         }

@@ -276,7 +276,7 @@ def test_fit_over_a_cap_or_of_no_release_is_refused(desk):
     result = succeed("ledger", "cap", *mine, "--epsilon", "4")
     assert "No longer capped: ε a month (the cap was 2.5)." in result.stdout
     every = succeed("ledger", "show", "--ledger", desk.ledger).stdout.splitlines()
-    assert every[0].startswith(f"1 ledgers in {desk.ledger} (")
+    assert every[0].startswith(f"Ledgers in {desk.ledger} (")
     assert re.fullmatch(rf"  market  ε 0 spent  cap 4  {desk.ledger}/\w+", every[1])
     told = run("ledger", "show", "-c", desk.config)
     assert told.stdout == run("ledger", "show", *mine).stdout

@@ -72,6 +72,8 @@ def test_public_tables_without_columns_of_their_own_keep_their_rows(
     pipeline.load(tmp_path / "m", target, replace=True)
     assert market.one(target, "SELECT count(*) FROM bare") == 1
     assert market.ask(target, "SELECT n FROM made") == [(7,), (7,)]
+    pipeline.sample(tmp_path / "m", tmp_path / "files", file_format="parquet", tables=["bare"])
+    assert not [*(tmp_path / "files").iterdir()]  # DuckDB opens none without columns
     monkeypatch.setattr(extract, "MAX_EMPTY_ROWS", 1)
     with pytest.raises(SchemaError, match=r"public\.made.*rows without a column"):
         pipeline.fit(source, config, tmp_path / "m2")

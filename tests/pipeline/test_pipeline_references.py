@@ -347,14 +347,16 @@ def test_proposed_references_are_sections_of_the_config(make_database):
     dsn = make_database(
         'CREATE TABLE "Customer" (id integer PRIMARY KEY, email text);'
         ' CREATE TABLE "a.b""c" (id integer PRIMARY KEY, customer_id integer NOT NULL,'
-        " owner_type text, owner_id integer)"
+        " owner_type text, owner_id integer, of_id integer,"
+        " of_type text CHECK (of_type IN ('customers', 'nobody')))"
     )
     config = pipeline.inspect(dsn).config
     again = Config.loads(config.dumps())
     assert again == config
-    (first, second) = again.tables['public."a.b""c"'].references
+    (first, second, third) = again.tables['public."a.b""c"'].references
     assert (first.columns, first.to.table) == (["customer_id"], 'public."Customer"')
     assert [*second.types] == ["Customer"]
+    assert [*third.types] == ["customers"]
     assert again.tables['public."a.b""c"'].own == ["customer_id"]
     assert pipeline.check(again, dsn).undecided == ()
     settled = Config.loads('[tables.\'public."a.b""c"\']\nreferences = []')
