@@ -225,7 +225,11 @@ class PairLearner:
         return chosen
 
     def _penalty(self, prediction: Floats) -> float:
-        """Penalty of a score: the distance due to sampling, plus a part of that due to noise."""
+        """What is subtracted from the score of a pair, given its prediction.
+
+        That is the distance from the prediction which sampling alone would show, plus `PRICE` times
+        what the noise of measuring the pair would add.
+        """
         noise = self._noise(self.budget.first) * prediction.size / sqrt(2 * pi)
         return self._sampling(prediction) + PRICE * noise
 
