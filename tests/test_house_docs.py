@@ -148,3 +148,15 @@ def test_links_lead_somewhere(page):
     links = re.findall(r"\]\((?!https?:|#|mailto:)([^)#]+)", text)
     missing = [link for link in links if not ((ROOT / page).parent / link).exists()]
     assert not missing
+
+
+def test_privacy_page_states_every_rule_that_is_cited_by_number():
+    stated = set(re.findall(r"^\| (P\d+) \|", (ROOT / "docs/privacy.md").read_text("utf-8"), re.M))
+    cited = {
+        rule
+        for folder in ("privbench", "lab", "tests", "docs")
+        for kind in ("*.py", "*.md")
+        for path in (ROOT / folder).rglob(kind)
+        for rule in re.findall(r"\bP[1-9]\d?\b", path.read_text("utf-8"))
+    }
+    assert cited == stated, "docs/privacy.md, Rules by number"

@@ -47,11 +47,11 @@ _KEYED = ("json", "jsonb", "hstore")
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Formats of which a rehearsal chooses one, or several of those that are single values."""
+    """Formats that some columns may have; a rehearsal chooses one, or several of ``values``."""
 
     columns: tuple[str, ...]
     formats: tuple[str, ...]
-    values: frozenset[str] = frozenset()  # those of the formats that are single values
+    values: frozenset[str] = frozenset()  # those of the formats that allow one single value
     # The key of a document whose value the formats are, and the document's other keys.
     keys: tuple[str, ...] = ()
 

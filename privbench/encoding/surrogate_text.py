@@ -115,10 +115,11 @@ def length_edges(least: int, greatest: int | None) -> tuple[int, ...]:
 
 
 def length_cells(edges: tuple[int, ...], nullable: bool, default: int = 0) -> EdgesRecoding:
-    """Cells of lengths; cells outside the core are empty unless their counts are clear of noise.
+    """Return the recoding of lengths to cells, one between each two ``edges``.
 
-    The core holds the lengths from half of ``default`` to ``default``. So texts whose lengths are
-    hidden by noise get the length of a word, or are empty if ``default`` is 0.
+    Cells with lengths from half of ``default`` to ``default`` (the core) are always kept; any other
+    cell gets count 0 unless its own count is clear of noise. So texts whose lengths are hidden by
+    noise have about the length ``default``; if that is 0, they are empty.
     """
     last = max(min(bisect_right(edges, default), len(edges) - 1), 1)
     first = min(bisect_right(edges, (default + 1) // 2) - 1, last - 1)

@@ -208,7 +208,10 @@ def pieces(text: str) -> list[str]:
 
 
 def placed_pieces(text: str) -> list[tuple[int, str]]:
-    """The `pieces` of a text, each with the place of its first word in characters."""
+    """The statements of a text, cut as by `pieces`: the offset of the first word, and the text.
+
+    Offsets are in characters; comments before a statement are part of its text.
+    """
     return [(first, text[start:end].strip()) for start, first, end in _spans(text)]
 
 

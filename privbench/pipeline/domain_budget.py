@@ -31,7 +31,7 @@ from privbench.pipeline.domain_error import (
     range_loss,
     total_loss,
 )
-from privbench.pipeline.prepare import FitPlan, item_of
+from privbench.pipeline.prepare import FitPlan, need_key
 from privbench.privacy import (
     MARGIN,
     PART,
@@ -198,7 +198,7 @@ class Rounds:
         deltas = self.deltas(lists[name][0] for name in given if name in lists)
         found: dict[str, list[tuple[Need | None, Question]]] = {}
         for table, column, need in self.plan.needs():
-            name = item_of(table, need)
+            name = need_key(table, need)
             if name not in given:
                 continue
             amount = given[name]
@@ -226,7 +226,7 @@ class Rounds:
         spec, found = self.plan.spec, dict[str, Item]()
         clear = _CLEAR * self.noise.deviation(_CHEAP * self.budget)
         for table, _, need in self.plan.needs():
-            name, size = item_of(table, need), sizes[table]
+            name, size = need_key(table, need), sizes[table]
             if isinstance(need, PartNeed) and need.sizes and size.weight < clear:
                 continue
             if not isinstance(need, CategoriesNeed):

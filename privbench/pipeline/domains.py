@@ -30,7 +30,7 @@ from privbench.pipeline.domain_answers import (
 from privbench.pipeline.domain_budget import Rounds, total_amounts, totals_share
 from privbench.pipeline.domain_error import AmountNoise, Law, Size, believed
 from privbench.pipeline.domain_words import WordRounds, deltas, release_words
-from privbench.pipeline.prepare import FitPlan, item_of
+from privbench.pipeline.prepare import FitPlan, need_key
 from privbench.pipeline.shown import RuleTests
 from privbench.privacy import Accounting, Measurement, Session, root_sums
 from privbench.privacy.queries import Total
@@ -154,7 +154,7 @@ def _settle(
     }
     found: dict[tuple[str, str], Released] = {}
     for table, _, need in plan.needs():
-        name = item_of(table, need)
+        name = need_key(table, need)
         if isinstance(need, CategoriesNeed):
             labels = named.get(name) or lent.get(name, ())
             released: Released = with_default(need, labels, laws.get(name), cells[table])

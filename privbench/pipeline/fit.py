@@ -355,7 +355,7 @@ def _learn(draft: Draft) -> None:
     with draft.counting:
         if draft.since is None:
             draft.fitted = draft.synthesizer.fit(
-                session, domains.totals, domains.left, public_rows=public
+                session, domains.totals, domains.left, public_kinds=public
             )
         else:
             found = draft.since.refit(session, domains, draft.plan, draft.public)

@@ -17,9 +17,9 @@ from privbench.errors import ConnectionFailed, TargetError
 from privbench.pipeline.decode import CloneTable, decode
 from privbench.pipeline.model import Model
 from privbench.pipeline.progress import Reporter
-from privbench.postgres.filling import Filling
 from privbench.postgres.load import Loader
 from privbench.postgres.repair import Repair
+from privbench.postgres.transaction import TargetTransaction
 from privbench.postgres.unfinished import Mark, copy_part, outlasts, parts_there
 from privbench.privacy.workers import LOCAL, Lost, Workers
 from privbench.schema import Table
@@ -119,5 +119,5 @@ def _sent(job: Job) -> Job:
 def _copy(job: Job, table: Table, columns: tuple[str, ...], number: int) -> None:
     """Copy a part, over a connection of its own."""
     batches = replace(job.tables[table.key], columns=columns).batches(number)
-    with Filling(job.dsn, job.role) as filling:
-        copy_part(filling, job.mark, table, number, columns, batches)
+    with TargetTransaction(job.dsn, job.role) as transaction:
+        copy_part(transaction, job.mark, table, number, columns, batches)

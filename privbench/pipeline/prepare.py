@@ -107,9 +107,9 @@ class FitPlan:
 
     @cached_property
     def lists(self) -> dict[str, tuple[str, CategoriesNeed]]:
-        """Every list that columns need, with its table, by `item_of`."""
+        """Every list that columns need, with its table, by `need_key`."""
         return {
-            item_of(table, need): (table, need)
+            need_key(table, need): (table, need)
             for table, _, need in self.needs()
             if isinstance(need, CategoriesNeed)
         }
@@ -147,8 +147,8 @@ class FitPlan:
         ]
 
 
-def item_of(table: str, need: Need) -> str:
-    """Name of a need among those of all tables."""
+def need_key(table: str, need: Need) -> str:
+    """The key of a need, unique over all tables: the table and the attribute."""
     return f"{table}{PART}{need.attribute}"
 
 

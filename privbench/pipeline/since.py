@@ -115,10 +115,10 @@ class Since:
     def refit(
         self, session: Session, domains: Domains, plan: FitPlan, public: Mapping[str, pa.Table]
     ) -> DatabaseModel:
-        """Learn the tables that have changed.
+        """Keep the earlier model of each table that a noisy test finds unchanged; learn the others.
 
-        A table that refers to a public table whose rows have changed is learned anew without a
-        test, since its codes would refer to other rows.
+        ``public`` holds the rows of public tables as they are now. A table that refers to one whose
+        rows are other ones is learned without a test, since its codes would refer to other rows.
         """
         changed = {key for key, rows in public.items() if not rows.equals(self.model.public[key])}
         keys = {name: table.keys for name, table in plan.spec.tables.items()}

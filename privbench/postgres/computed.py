@@ -21,7 +21,7 @@ import psycopg
 from psycopg import errors, sql
 
 from privbench.pgsql.computed import ROW, Computation, Place
-from privbench.postgres import staging
+from privbench.postgres import copy_in
 from privbench.postgres.failures import database_errors
 from privbench.postgres.load import Loader
 from privbench.postgres.reading import assignment
@@ -126,9 +126,9 @@ class Computing:
             run(self._connection, build("DROP TABLE {}", between))
             return
         parts: dict[str, Part] = {"stage": stage, "columns": names, "table": target}
-        singly = self._limited(staging.singly(self._connection, together, **parts))
+        singly = self._limited(copy_in.singly(self._connection, together, **parts))
         if not singly:
-            staging.insert(self._connection, **parts)
+            copy_in.insert(self._connection, **parts)
         ((failed, self.lost[table.key]),) = run(self._connection, build(_COUNTED, **parts))
         late = " in the time that all of them may take together" if self._left <= 0 else ""
         self._told.append(

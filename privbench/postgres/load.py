@@ -12,14 +12,14 @@ from psycopg import errors
 
 from privbench.errors import DatabaseError, TargetError
 from privbench.pgsql.ddl import head
-from privbench.postgres import finishing, staging, target
+from privbench.postgres import copy_in, finishing, target
 from privbench.postgres.connect import Connection, major_version, psql
 from privbench.postgres.ddl import Ddl
 from privbench.postgres.failures import database_errors, describe, translate
-from privbench.postgres.filling import Filling
 from privbench.postgres.introspect import introspect
 from privbench.postgres.locks import lock
 from privbench.postgres.statement import build, run, source
+from privbench.postgres.transaction import TargetTransaction
 from privbench.postgres.unfinished import PARTS, Mark, refuse_unfinished
 from privbench.schema import Schema, Table, TableName
 
@@ -69,7 +69,7 @@ _OF_INDEX = re.compile(
 )
 
 
-class Loader(Filling):
+class Loader(TargetTransaction):
     """One transaction that fills a target database.
 
     Enter it, copy the tables in any order, call `finish`. Until `finish` returns, the target is as
@@ -155,12 +155,12 @@ class Loader(Filling):
         with database_errors("loading rows", table.key):
             self._empty(table)
             if any(column.generated == "s" for column in table.columns):
-                rows = staging.copy(*given)
+                rows = copy_in.copy_through_stage(*given)
             else:
                 # The table was made or emptied in this transaction, so its pages may be written as
                 # frozen and visible, like those of a vacuumed table. PostgreSQL cannot do that for
                 # rows that are copied into a partitioned table.
-                rows = staging.copy_rows(*given, freeze=table.kind == "r")
+                rows = copy_in.copy_rows(*given, freeze=table.kind == "r")
         self._progress(f"copy {table.key}", rows)
         return rows
 

@@ -23,10 +23,10 @@ from privbench.errors import TargetError
 from privbench.limits import UNFINISHED
 from privbench.postgres import catalog
 from privbench.postgres.connect import Connection
+from privbench.postgres.copy_in import copy_rows
 from privbench.postgres.failures import database_errors
-from privbench.postgres.filling import Filling
-from privbench.postgres.staging import copy_rows
 from privbench.postgres.statement import build, run
+from privbench.postgres.transaction import TargetTransaction
 from privbench.schema import Table, TableName
 
 #: No model may have a schema of this name, and no source may be read that has one.
@@ -122,7 +122,7 @@ def outlasts(connection: Connection, table: Table) -> bool:
 
 
 def copy_part(
-    filling: Filling,
+    transaction: TargetTransaction,
     mark: Mark,
     table: Table,
     number: int,
@@ -132,7 +132,7 @@ def copy_part(
     """Copy a part in its own transaction unless it is there; a TargetError if the mark differs.
 
     Args:
-        filling: A connection to the target.
+        transaction: A connection to the target.
         mark: The mark that the target must have.
         table: The table as the target's own catalog states it.
         number: The number of the part.
@@ -140,8 +140,8 @@ def copy_part(
         batches: The rows, which are not made if the part is there. If the server cannot compute a
             generated column of one of them, no row is copied, and the part's entry says so.
     """
-    connection, part = filling.connection, (PARTS, sql.Literal(table.key), number)
-    filling.begin()
+    connection, part = transaction.connection, (PARTS, sql.Literal(table.key), number)
+    transaction.begin()
     with database_errors("loading a part of a table", table.key):
         taken = run(connection, build(_TAKEN, *part)).rowcount
     # The mark cannot be dropped now: a load that begins anew waits for this transaction.
@@ -156,7 +156,7 @@ def copy_part(
                 if not any(column.generated for column in table.columns):
                     raise
                 run(connection, build(_REFUSED, *part))
-    filling.commit()
+    transaction.commit()
 
 
 def _said(connection: Connection) -> str | None:

@@ -22,9 +22,9 @@ from privbench.config import Config
 from privbench.errors import DatabaseError, SchemaError
 from privbench.postgres import embedded
 from privbench.postgres.connect import COPIES, Connection, connect
+from privbench.postgres.copy_in import copy_rows
 from privbench.postgres.failures import database_errors, translate
 from privbench.postgres.finishing import vacuum
-from privbench.postgres.staging import copy_rows
 from privbench.postgres.statement import build
 from privbench.schema import TableName
 from privbench.sources.files import Files, FileTable, is_file

@@ -36,7 +36,7 @@ class PlanInput:
     # Rows per private table: noisy (fit) or guessed (plan); missing means 1.
     totals: Mapping[str, float] = field(default_factory=dict)
     # For each row of a public table, a number that rows share whose columns make them alike.
-    public_rows: Mapping[str, Ints] = field(default_factory=dict)
+    public_kinds: Mapping[str, Ints] = field(default_factory=dict)
     # Amount per root table beyond ``total`` that earlier stages left; missing means none.
     spare: Mapping[str, float] = field(default_factory=dict)
     # Noisy numbers of units with rows in owned tables, if counted; each at least its noise.
@@ -48,13 +48,13 @@ class PlanInput:
         session: Session,
         totals: Mapping[str, float],
         amount: float,
-        public_rows: Mapping[str, Ints] | None,
+        public_kinds: Mapping[str, Ints] | None,
     ) -> Self:
         """The input of a fit; see `Synthesizer.fit`."""
         left = {root: session.remaining(root) for root in roots_of(session.spec)}
         spare = {root: max(rest - amount, 0.0) for root, rest in left.items()}
         counted = counted_units(session)
-        return cls(amount, session.accounting, totals, public_rows or {}, spare, counted)
+        return cls(amount, session.accounting, totals, public_kinds or {}, spare, counted)
 
     def rows(self, table: str) -> float:
         """Noisy rows of a table, at least 1."""
@@ -100,12 +100,12 @@ class Synthesizer(ABC, Generic[OptionsT]):
         session: Session,
         totals: Mapping[str, float],
         amount: float,
-        public_rows: Mapping[str, Ints] | None = None,
+        public_kinds: Mapping[str, Ints] | None = None,
     ) -> FittedModel:
         """Measure and learn, for ``amount`` of ε or ρ per root table.
 
         Every attribute of the session's spec is settled. ``totals`` are noisy rows per table,
-        released before (P17), never exact counts; ``public_rows`` are those of `PlanInput`. A
+        released before (P17), never exact counts; ``public_kinds`` are those of `PlanInput`. A
         ConfigError names an option that does not fit the tables, before anything is spent.
         """
 

@@ -34,22 +34,22 @@ class DatabaseSynthesizer(Synthesizer[OptionsT]):
         session: Session,
         totals: Mapping[str, float],
         amount: float,
-        public_rows: Mapping[str, Ints] | None = None,
+        public_kinds: Mapping[str, Ints] | None = None,
     ) -> FittedModel:
         """See `Synthesizer.fit`."""
-        start = PlanInput.of(session, totals, amount, public_rows)
+        start = PlanInput.of(session, totals, amount, public_kinds)
         budget, learner = self._budget(session.spec, start), self._learner(session, start)
-        return self._run(DatabaseFit(session, totals, budget, dict(start.public_rows), learner))
+        return self._run(DatabaseFit(session, totals, budget, dict(start.public_kinds), learner))
 
     def _run(self, fit: DatabaseFit) -> DatabaseModel:
         references = fit.run()
-        public = {name: len(rows) for name, rows in fit.public_rows.items()}
+        public = {name: len(rows) for name, rows in fit.public_kinds.items()}
         return DatabaseModel(self.name, fit.laws, references, public)
 
     def plan(self, spec: DatabaseSpec, plan: PlanInput) -> Sequence[Question]:
         """See `Synthesizer.plan`."""
         budget = self._budget(spec, plan)
-        asked: list[Question] = [*planned(budget, plan.totals, dict(plan.public_rows))]
+        asked: list[Question] = [*planned(budget, plan.totals, dict(plan.public_kinds))]
         for table, amount in budget.attributes.items():
             asked += self.plan_table(spec, table, amount, plan)
         return asked

@@ -35,13 +35,13 @@ class GraphicalSynthesizer(DatabaseSynthesizer[GraphicalOptions]):
         session: Session,
         totals: Mapping[str, float],
         amount: float,
-        public_rows: Mapping[str, Ints],
+        public_kinds: Mapping[str, Ints],
         old: Mapping[str, TableLaw],
     ) -> DatabaseModel:
         """As `fit`, but tables of an earlier release keep their model if a test sees no change."""
-        start = PlanInput.of(session, totals, amount, public_rows)
+        start = PlanInput.of(session, totals, amount, public_kinds)
         budget = replace(self._budget(session.spec, start), tests=TESTS)
-        return self._run(DatabaseFit(session, totals, budget, dict(public_rows), old=old))
+        return self._run(DatabaseFit(session, totals, budget, dict(public_kinds), old=old))
 
     def target(self, spec: DatabaseSpec) -> tuple[str, str] | None:
         """The target among the modelled columns, which has to be in one table alone."""

@@ -11,7 +11,7 @@ from privbench.encoding.bounds import Bounds, BoundsNeed
 from privbench.encoding.keys.columns import role_of
 from privbench.encoding.registry import reader
 from privbench.encoding.scale import scale_of
-from privbench.postgres.staging import copy_rows
+from privbench.postgres.copy_in import copy_rows
 from privbench.privacy.data import Cells, Grid
 from privbench.rules.facts import with_rules
 from privbench.schema import Check, Column, ColumnType, ForeignKey, Table, TableName, Unique

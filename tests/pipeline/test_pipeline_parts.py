@@ -19,9 +19,9 @@ from privbench import pipeline
 from privbench.errors import DatabaseError, ModelError, PrivbenchError, TargetError, UsageError
 from privbench.pipeline import Model, decode
 from privbench.pipeline.progress import Reporter
-from privbench.postgres.filling import Filling
 from privbench.postgres.introspect import introspect
 from privbench.postgres.load import Loader
+from privbench.postgres.transaction import TargetTransaction
 from privbench.postgres.unfinished import Mark, copy_part
 from privbench.report import compare
 from privbench.threads import JOBS
@@ -172,8 +172,8 @@ def test_a_part_is_copied_once_and_only_into_its_target(make_database):
     numbers = [pa.table({"i": [1, 2]})]
 
     def copy() -> None:
-        with Filling(target) as filling:
-            copy_part(filling, mark, table, 0, ["i"], numbers)
+        with TargetTransaction(target) as transaction:
+            copy_part(transaction, mark, table, 0, ["i"], numbers)
 
     def batches() -> Iterator[pa.Table]:
         """While the part is under way, another copies it too."""
@@ -183,12 +183,12 @@ def test_a_part_is_copied_once_and_only_into_its_target(make_database):
         assert other.is_alive()
 
     other = threading.Thread(target=copy)
-    with Filling(target) as first:
+    with TargetTransaction(target) as first:
         copy_part(first, mark, table, 0, ["i"], batches())
     other.join(30)
     assert market.one(target, "SELECT count(*) FROM t") == 2
     with (
-        Filling(make_database()) as elsewhere,
+        TargetTransaction(make_database()) as elsewhere,
         pytest.raises(DatabaseError, match="does not exist"),
     ):
         copy_part(elsewhere, mark, table, 1, ["i"], numbers)

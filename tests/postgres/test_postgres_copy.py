@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from psycopg import sql
 
+from privbench.postgres.copy_in import copy_rows
 from privbench.postgres.csvtext import csv_blocks
 from privbench.postgres.introspect import introspect
-from privbench.postgres.staging import copy_rows
 
 #: Column type in PostgreSQL, Arrow type, values.
 TEXT = st.text(st.characters(exclude_characters="\x00", exclude_categories=["Cs"]), max_size=6)

@@ -270,7 +270,7 @@ def test_load_sends_one_statement_a_message():
     Stopped by: `statement.run`; this test reads the program for calls that pass it by.
     """
     folder = Path(privbench.__file__).parent / "postgres"
-    names = ["load", "staging", "finishing", "target"]
+    names = ["load", "copy_in", "finishing", "target"]
     files = [*(folder / "repair").glob("*.py"), *(folder / f"{name}.py" for name in names)]
     assert len(files) > 12
     calls = [

@@ -82,7 +82,7 @@ class QuailSynthesizer(Synthesizer[QuailOptions]):
         session: Session,
         totals: Mapping[str, float],
         amount: float,
-        public_rows: Mapping[str, Ints] | None = None,
+        public_kinds: Mapping[str, Ints] | None = None,
     ) -> FittedModel:
         """See `Synthesizer.fit`."""
         options, inner, spec = self.options, self._inner(), session.spec
@@ -93,7 +93,7 @@ class QuailSynthesizer(Synthesizer[QuailOptions]):
         rows = max(float(totals.get(table, 1.0)), 1.0)
         classifier = learn(spec, table, column, rows, noise_law(session.accounting), answer)
         narrow = cast(Session, _Without(session, table, column))
-        model = inner.fit(narrow, totals, amount - first, public_rows)
+        model = inner.fit(narrow, totals, amount - first, public_kinds)
         domains = spec.tables[table].attributes
         place = table, tuple(domains), domains[column]
         return QuailModel(inner.name, model, *place, classifier, options.labels)

@@ -86,7 +86,12 @@ def _raked(allowed: RowIndex, cells: RowIndex) -> np.ndarray[Any, np.dtype[np.fl
 
 
 def _relabel(work: TableRows, name: str, new: Any, changed: Mask, *, null: bool) -> RowIndex | None:
-    """Give some rows new labels; or NULL, or values of other rows, which are returned."""
+    """Change a column in the rows of ``changed``.
+
+    Without ``null``, every row of the table has its label in ``new``. With it, rows for which
+    ``new`` is 'true' become NULL, and others get the value of a random row that has one; then the
+    row that each row's value is from is returned, or None if no row has one, so nothing changes.
+    """
     old = work.columns[name]
     held = np.flatnonzero(known(old)) if null else changed
     if not null:

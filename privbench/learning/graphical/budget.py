@@ -261,7 +261,10 @@ class Budget:
         return cap if min(weight, cap * units) >= CLEARLY * sd else least
 
     def _reference_sizes(self, key: KeySpec) -> tuple[float, float]:
-        """The weight of a reference's rows, and the number of units that they may lead to."""
+        """The weight of the table that has the key, and how many units its rows can refer to.
+
+        Both are estimates; there is at least one unit.
+        """
         units = min(self.sizes[name].rows for name in (key.parent, self.spec.top(key.parent)))
         return self.sizes[key.table].weight, max(units, 1.0)
 

@@ -96,7 +96,7 @@ def may_stay_inside(spec: DatabaseSpec, key: KeySpec) -> bool:
     return key.role == "ref" and spec.top(key.table) == spec.top(key.parent)
 
 
-def columns_of(spec: DatabaseSpec, table: str, public_rows: dict[str, Ints]) -> list[ModelColumn]:
+def columns_of(spec: DatabaseSpec, table: str, public_kinds: dict[str, Ints]) -> list[ModelColumn]:
     """A table's own columns: attributes, then degrees, then scopes."""
     own = spec.tables[table]
     found = [
@@ -111,7 +111,7 @@ def columns_of(spec: DatabaseSpec, table: str, public_rows: dict[str, Ints]) -> 
     for key in own.keys:
         if key.role == "own":
             continue
-        found.append(_scope(spec, key, public_rows))
+        found.append(_scope(spec, key, public_kinds))
     return found
 
 
@@ -140,10 +140,10 @@ def varies(spec: DatabaseSpec, table: str) -> bool:
     return any(domain.size > 1 for domain in spec.tables[table].attributes.values())
 
 
-def _scope(spec: DatabaseSpec, key: KeySpec, public_rows: dict[str, Ints]) -> ModelColumn:
+def _scope(spec: DatabaseSpec, key: KeySpec, public_kinds: dict[str, Ints]) -> ModelColumn:
     alike = None
     if key.role == "public":
-        rows = public_rows.get(key.parent, np.zeros(0, np.int64))
+        rows = public_kinds.get(key.parent, np.zeros(0, np.int64))
         alike = np.append(rows, rows.max(initial=-1) + 1)
         axis: Axis = PublicTarget(key, len(alike) - 1)
         null = axis.size - 1

@@ -100,7 +100,7 @@ class DatabaseFit:
     session: Session
     totals: Mapping[str, float]  # noisy rows per table, released before
     budget: Budget
-    public_rows: dict[str, Ints]
+    public_kinds: dict[str, Ints]
     learner: Callable[[str, float, float], AttributeModel] | None = (
         None  # learns attributes, if the budget has amounts for that
     )
@@ -119,7 +119,7 @@ class DatabaseFit:
         self.answers = of_lists(self.session)
         self.unspent: dict[str, float] = {}
         self.columns = {
-            name: columns_of(self.spec, name, self.public_rows) for name in self.spec.tables
+            name: columns_of(self.spec, name, self.public_kinds) for name in self.spec.tables
         }
 
     def run(self) -> dict[tuple[str, str], ReferenceLaw]:

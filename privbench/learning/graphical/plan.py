@@ -37,7 +37,7 @@ from privbench.privacy.queries.references import KEPT
 
 
 def planned(
-    budget: Budget, totals: Mapping[str, float], public_rows: dict[str, Ints]
+    budget: Budget, totals: Mapping[str, float], public_kinds: dict[str, Ints]
 ) -> Iterator[Measurement | Selection]:
     """The measurements of a fit, without data: every event, pair tables at their largest.
 
@@ -47,7 +47,7 @@ def planned(
     spec, pairs = budget.spec, budget.learns == "pairs"
     keys = [key for table in spec.tables.values() for key in table.keys if key.role == "public"]
     # A fit measures targets in a public table if it has rows; a plan assumes that it has some.
-    public = {key.parent: np.zeros(1, np.int64) for key in keys} | public_rows
+    public = {key.parent: np.zeros(1, np.int64) for key in keys} | public_kinds
     columns = {name: columns_of(spec, name, public) for name in spec.tables}
     budget.divide(guessed_sizes(spec, totals), columns)
     yield from (

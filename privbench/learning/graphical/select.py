@@ -30,7 +30,7 @@ from privbench.learning.graphical.candidates import (
 from privbench.learning.graphical.columns import LEVELS, Variable
 from privbench.learning.graphical.estimate import COUNTED, associate, rake, shrink
 from privbench.learning.graphical.joint_degrees import JointDegrees
-from privbench.learning.graphical.table_model import Pair, Rows, estimate
+from privbench.learning.graphical.table_model import Pair, Rows, build_table_model
 from privbench.learning.graphical.tilting import Marginal
 from privbench.privacy import GRID, Measurement, Session
 from privbench.privacy.queries import (
@@ -150,7 +150,7 @@ class PairLearner:
         self.round += 1
         generator = self.stream("estimate", self.round)
         first = self.degrees, self.first
-        self.model, codes = estimate(self.variables, pairs, self.rows, generator, *first)
+        self.model, codes = build_table_model(self.variables, pairs, self.rows, generator, *first)
         self._take(codes)
 
     def _take(self, codes: dict[int, Codes]) -> None:
@@ -225,7 +225,11 @@ class PairLearner:
         return chosen
 
     def _penalty(self, prediction: Floats) -> float:
-        """Penalty of a score: the distance due to sampling, plus a part of that due to noise."""
+        """What is subtracted from the score of a pair, given its prediction.
+
+        That is the distance from the prediction which sampling alone would show, plus `PRICE` times
+        what the noise of measuring the pair would add.
+        """
         noise = self._noise(self.budget.first) * prediction.size / sqrt(2 * pi)
         return self._sampling(prediction) + PRICE * noise
 

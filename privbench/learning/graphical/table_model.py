@@ -304,7 +304,7 @@ class Rows:
     date: int = -1  # place of the column along which rows of one owner may drift
 
 
-def estimate(
+def build_table_model(
     variables: Sequence[Variable],
     pairs: Sequence[Pair],
     rows: Rows,

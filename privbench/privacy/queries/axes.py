@@ -293,10 +293,11 @@ class Owner(Axis):
 
 @dataclass(frozen=True, slots=True)
 class Sibling(Axis):
-    """The code of one of two rows that a row owns, by random rank; the last means none.
+    """The code of an owner's first or second owned row, in random order; the last code means none.
 
-    They are chosen among all rows that it owns by the key, before any filter. All of these are of
-    its unit, whose ranks stay when another goes (P14): so does the code.
+    The order is over all rows that the owner has by the key, before any filter. They are of the
+    owner's unit, whose random ranks do not change when another unit goes (P14). So the code does
+    not change either.
     """
 
     key: KeySpec  # the OWN key of the owned table

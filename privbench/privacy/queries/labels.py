@@ -266,7 +266,11 @@ class LabelCounts(_Weighted):
         raise PrivbenchError("label counts have private cells; release them by a threshold.")
 
     def evaluate_labels(self, data: PrivateDatabase) -> tuple[Ints, dict[str, int]]:
-        """The public cells, and the map from every other value; see the class's docstring."""
+        """Count NULL and the public candidates, and map every other value to its count.
+
+        The counts of the map are less one unit's, and values for which nothing is left are not in
+        it. All of it is private: a threshold release alone may read it (the class says why).
+        """
         cells, words = self._held(data)
         counts = self._counts(data, cells, len(words) + 1, self.norm, self.most)
         # The number of every candidate among the values, −1 for those that no row has.

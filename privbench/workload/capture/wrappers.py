@@ -61,7 +61,11 @@ def _after(form: re.Pattern[str], line: str) -> str:
 
 
 def _within(line: str) -> str | None:
-    """The server's text in an object, or in one of its fields on a line of its own."""
+    """The text of the server's log that a line of JSON wraps, or None.
+
+    The line is a whole object, or one field of an object that is printed over several lines. An
+    object that the server wrote itself (``jsonlog``) wraps nothing.
+    """
     text = line.strip().removeprefix("[").rstrip(",]")
     try:
         outer = json.loads(f"{{{text}}}" if text.startswith('"') else text)

@@ -1,7 +1,7 @@
-"""Transactions that fill a target, and how they are prepared.
+"""Transactions of a load, each with the same settings and checks.
 
-A load is one of them, or several: then every part of a large table is copied in a transaction of
-its own (`privbench.postgres.unfinished`). Each is prepared here, whoever opens it.
+A load takes one transaction, or several: then every part of a large table is copied in a
+transaction of its own (`privbench.postgres.unfinished`).
 """
 
 import contextlib
@@ -39,7 +39,7 @@ SELECT pg_catalog.txid_current(), pg_catalog.current_setting('search_path'),
 """
 
 
-class Filling:
+class TargetTransaction:
     """A connection to a target, in a transaction; changes that are not committed are undone.
 
     If a role is given, every transaction runs as this role (`target.become`).

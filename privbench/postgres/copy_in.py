@@ -1,4 +1,7 @@
-"""COPY into a table, also if generated columns cannot be computed for every row."""
+"""Copy rows into a table by COPY: straight (`copy_rows`), or through a temporary table.
+
+Only the latter, `copy_through_stage`, can leave out rows whose generated columns fail.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
@@ -93,16 +96,16 @@ def _blocks(
         yield ("csv", csv_block(part)) if rows is None else ("binary", rows)
 
 
-def copy(
+def copy_through_stage(
     connection: Connection,
     table: sql.Composable,
     columns: Sequence[str],
     batches: Batches,
     kinds: Sequence[ColumnType],
 ) -> int:
-    """COPY through a staging table; leave out rows whose generated columns fail, as by overflow.
+    """Copy rows into a temporary table, then insert those whose generated columns do not fail.
 
-    Returns the number of rows that the table took.
+    Such a column fails by an overflow, for example. Returns the number of rows that were inserted.
     """
     parts: dict[str, Part] = {"stage": _STAGE, "columns": columns, "table": table}
     made = 'CREATE TEMPORARY TABLE "privbench stage" AS SELECT {columns} FROM {table} WITH NO DATA'
