@@ -737,3 +737,25 @@ def test_unique_times_stay_on_their_step(type_, hour, released):
     points = codec.scale.points_of(fill_keys(work, None).columns["c"])
     assert len({*points.tolist()}) == 500
     assert released is None or not (points % hour).any()
+
+
+def test_unique_dates_of_a_calendar_stay_in_it():
+    """Readings of one meter that noise put on one quarter move to another, not to the next day."""
+    g = np.random.default_rng(5)
+    quarters = np.array([17167, 17257, 17348, 17440, 17532, 17622, 17713, 17805], np.int32)
+    reading = table(
+        "reading",
+        *(col("meter"), col("read_on", DATE)),
+        primary=("meter", "read_on"),
+        keys=[(("meter",), "meter", ("id",))],
+    )
+    made = generate_keys(
+        [table("meter", col("id"), primary=("id",)), reading],
+        {"public.reading": {"read_on": pa.array(g.choice(quarters, 900)).cast(pa.date32())}},
+        {"public.reading": {"reading_f0": np.repeat(np.arange(225), 4)}},
+        {"public.meter": 225, "public.reading": 900},
+        seed=1,
+    )["public.reading"]
+    days = made.columns["read_on"].cast(pa.int32()).to_numpy()
+    assert {*days} == {*quarters}
+    assert len({*zip(made.columns["meter"].to_pylist(), days, strict=True)}) == 900

@@ -167,6 +167,8 @@ def exchanged(left: RowIndex, right: RowIndex) -> RowIndex:
 REDRAWS = 20
 #: Most combinations of parents that are looked through for those that no row has.
 MOST_COMBINATIONS = 2**22
+#: Rows of each value from which on a column's own values are those that it may have.
+_OFTEN = 16
 #: Rounds over all UNIQUE sets (the repair of one may disturb another).
 ROUNDS = 3
 
@@ -336,7 +338,10 @@ def _repair(work: TableRows, item: Unique) -> bool:
 
 
 def _spread(work: TableRows, item: Unique, space: ValueSpace) -> None:
-    """Move repeated values of one column to the nearest unused ones."""
+    """Move repeated values of one column to the nearest unused ones, of its own if these are few.
+
+    So quarters of a meter that is read on their first days move to other quarters.
+    """
     name = space.column.name
     counted = work.alive & finite(work.columns[name])
     if not item.nulls_not_distinct:
@@ -345,21 +350,27 @@ def _spread(work: TableRows, item: Unique, space: ValueSpace) -> None:
     rows = np.flatnonzero(counted)
     others = [other for other in item.columns if other != name]
     groups = work.group(others, fold=work.folds(item))
-    step = _step(space, groups[rows])
-    points = space.to_points(work.columns[name])
-    lo, hi = -(-space.lo // step), space.hi // step
-    moved, full = move_apart(points[rows] // step, groups[rows], lo, hi)
+    most = np.unique(groups[rows], return_counts=True)[1].max(initial=0)
+    points = space.to_points(work.columns[name])[rows]
+    own, ranks = np.unique(points, return_inverse=True)
+    if most <= len(own) <= len(rows) // _OFTEN:
+        moved, full = move_apart(ranks, groups[rows], 0, len(own) - 1)
+        moved = own[np.where(full, ranks, moved)]
+    else:
+        step = _step(space, most)
+        lo, hi = -(-space.lo // step), space.hi // step
+        cells, full = move_apart(points // step, groups[rows], lo, hi)
+        moved = np.where(cells == points // step, points, cells * step)
     work.alive[rows[full]] = False
-    changed = (moved != points[rows] // step) & ~full
-    work.move(space, rows[changed], moved[changed] * step)
+    changed = (moved != points) & ~full
+    work.move(space, rows[changed], moved[changed])
 
 
-def _step(space: ValueSpace, groups: RowIndex) -> int:
+def _step(space: ValueSpace, most: int) -> int:
     """Least distance of distinct values: multiples stay multiples, where there are enough."""
     if space.values or space.scale is None:
         return 1
     step = max(space.unit, space.scale.step)
-    most = np.unique(groups, return_counts=True)[1].max(initial=0)
     enough = space.hi // step - -(-space.lo // step) + 1 >= most
     return step if enough else space.scale.step
 
