@@ -42,6 +42,13 @@ from privbench.encoding.categories import (
     labels_of,
     list_reader,
 )
+from privbench.encoding.filled import (
+    MAX_ELEMENTS,
+    SizedCodec,
+    SizedReader,
+    drawn_sizes,
+    limited_edges,
+)
 from privbench.encoding.keys.placeholders import is_array, part_maker
 from privbench.encoding.ordered import OrderedCodec, ordered_part
 from privbench.encoding.parts import (
@@ -52,13 +59,6 @@ from privbench.encoding.parts import (
 )
 from privbench.encoding.scale import scale_of
 from privbench.encoding.surrogate_text import TEXT_BASES, joined, quoted
-from privbench.encoding.unmodelled import (
-    MAX_ELEMENTS,
-    SizedCodec,
-    SizedReader,
-    drawn_sizes,
-    limited_edges,
-)
 from privbench.rules.named import packaged
 from privbench.schema import Column, ColumnType
 

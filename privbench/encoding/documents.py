@@ -34,6 +34,7 @@ from privbench.display import toml_key
 from privbench.domain import Domain
 from privbench.encoding.base import Codec, CodeMap, ColumnReader, Released, attribute, null_mask
 from privbench.encoding.categories import LabelReader, list_reader, released_labels
+from privbench.encoding.filled import FillCodec, fill_reader
 from privbench.encoding.keys.placeholders import TEMPLATE_PART, of_templates
 from privbench.encoding.ordered import ordered_part
 from privbench.encoding.parts import PartedCodec, PartsReader, plain_type
@@ -41,7 +42,6 @@ from privbench.encoding.scale import scale_of
 from privbench.encoding.surrogate_text import joined
 from privbench.encoding.text import TextReader
 from privbench.encoding.text_words import WordPiece, WordsNeed
-from privbench.encoding.unmodelled import FillCodec, fill_reader
 from privbench.privacy.recoding import LabelsRecoding, Recoding
 from privbench.rules import named as names
 from privbench.schema import Column, ColumnType, TableName

@@ -135,7 +135,7 @@ def _patterns(known: Mapping[str, Any], constants: Sequence[str]) -> Iterator[st
 
 
 def _values(column: Column, constants: Sequence[str]) -> tuple[str, ...]:
-    """Formats that are single values."""
+    """Formats that allow one single value each."""
     scale = scale_of(column.type)
     if column.type.base in TEXT_BASES:
         # Patterns, since texts that were released as labels may be others.
@@ -237,14 +237,14 @@ def _documents(column: Column, leaves: Mapping[str, Sequence[str]]) -> tuple[str
 
 
 def _depth(leaves: Mapping[str, str]) -> int:
-    """How deep a document is nested: of many keys that are objects each has all the others."""
+    """How deep to nest a document whose keys of objects each hold all other keys."""
     objects = sum(leaf == _OBJECT for leaf in leaves.values())
     deep = (at for at in range(2, _DEPTH + 1) if len(leaves) * objects**at > _LEAVES)
     return next(deep, _DEPTH + 1) - 1
 
 
 def _document(leaves: Mapping[str, str], base: str, depth: int) -> str:
-    """One document; values that are objects have the other keys."""
+    """A document as text; where a value is an object, it has all other keys."""
     arrow, start, end = ("=>", "", "") if base == "hstore" else (": ", "{", "}")
     pairs = []
     for key, leaf in leaves.items():

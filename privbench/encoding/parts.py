@@ -37,11 +37,11 @@ from privbench.encoding.base import (
     null_mask,
 )
 from privbench.encoding.categories import LabelReader, ListCodec, ListReader
+from privbench.encoding.filled import FillCodec, SizedCodec
 from privbench.encoding.keys.placeholders import grouped, shape_of, shape_texts
 from privbench.encoding.ordered import OrderedCodec, OrderedReader, grid_of, ordered_part
 from privbench.encoding.surrogate_text import digits, joined, quoted
 from privbench.encoding.text import TextCodec
-from privbench.encoding.unmodelled import FillCodec, SizedCodec
 from privbench.privacy.data import Attribute
 from privbench.privacy.recoding import Recoding
 from privbench.privacy.spec import PART

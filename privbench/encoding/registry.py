@@ -12,6 +12,17 @@ from privbench.encoding.base import Codec, ColumnReader, CoverageLine, head
 from privbench.encoding.bounds import literal, public_range
 from privbench.encoding.categories import LabelReader, ListCodec, labels_of, list_reader
 from privbench.encoding.documents import DOCUMENTS, DocumentCodec, DocumentReader
+from privbench.encoding.filled import (
+    FillCodec,
+    SizedCodec,
+    SizedReader,
+    constant_of,
+    fallback_reader,
+    fill_reader,
+    period_reader,
+    sized_reader,
+    skip_reader,
+)
 from privbench.encoding.keys.columns import (
     Role,
     index_room,
@@ -25,17 +36,6 @@ from privbench.encoding.parts import PartsCodec, RangeCodec, parts_reader
 from privbench.encoding.scale import Scale, log_grid, scale_of
 from privbench.encoding.surrogate_text import TEXT_BASES
 from privbench.encoding.text import LookupReader, TextCodec, no_delta, text_reader
-from privbench.encoding.unmodelled import (
-    FillCodec,
-    SizedCodec,
-    SizedReader,
-    constant_of,
-    fallback_reader,
-    fill_reader,
-    period_reader,
-    sized_reader,
-    skip_reader,
-)
 from privbench.errors import ConfigError, ModelError
 from privbench.rules.facts import (
     SIZES,

@@ -115,11 +115,11 @@ def length_edges(least: int, greatest: int | None) -> tuple[int, ...]:
 
 
 def length_cells(edges: tuple[int, ...], nullable: bool, default: int = 0) -> EdgesRecoding:
-    """Return the recoding of lengths to cells, one between each two ``edges``.
+    """Cells of lengths, one between each two ``edges``.
 
-    Cells with lengths from half of ``default`` to ``default`` (the core) are always kept; any other
-    cell gets count 0 unless its own count is clear of noise. So texts whose lengths are hidden by
-    noise have about the length ``default``; if that is 0, they are empty.
+    Lengths from half of ``default`` to ``default`` (the core) are kept; a cell of others gets count
+    0 unless its count is clear of noise. So texts whose lengths noise hides have about the length
+    ``default``; with 0 they are empty.
     """
     last = max(min(bisect_right(edges, default), len(edges) - 1), 1)
     first = min(bisect_right(edges, (default + 1) // 2) - 1, last - 1)
@@ -127,7 +127,7 @@ def length_cells(edges: tuple[int, ...], nullable: bool, default: int = 0) -> Ed
 
 
 def shape_domain(nullable: bool) -> Domain:
-    """The domain of shapes; formats count only if surely no noise: one wrong date ends a query."""
+    """Domain of shapes; counts of formats must be surely no noise: a wrong date ends a query."""
     return Domain(_PLAIN, specials=SHAPES[_PLAIN:], nullable=nullable, filler=True)
 
 

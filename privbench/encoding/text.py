@@ -28,6 +28,7 @@ from privbench.encoding.base import (
     null_mask,
 )
 from privbench.encoding.categories import LONG, MAX_LABEL, LabelReader, label_piece, released_labels
+from privbench.encoding.filled import fill_reader
 from privbench.encoding.keys.columns import index_room
 from privbench.encoding.ordered import OrderedCodec, OrderedReader, ordered_part
 from privbench.encoding.scale import int64_points
@@ -72,7 +73,6 @@ from privbench.encoding.text_words import (
     worded,
 )
 from privbench.encoding.uniqueness import factorize, later_duplicates, replace_rows
-from privbench.encoding.unmodelled import fill_reader
 from privbench.errors import ConfigError
 from privbench.privacy.recoding import NULL, EdgesRecoding, LabelsRecoding, Recoding
 from privbench.rules import named as names

@@ -167,7 +167,7 @@ def _arrays(
     minted: Mapping[str, KeyedTable],
     seed: int | None,
 ) -> pa.Array:
-    """The arrays of keys of the rows that are kept, of the targets that are kept."""
+    """For each row that is kept, an array of the keys of those of its targets that are kept."""
     name, parent = key.columns[0], str(key.ref_table)
     edges = drawn[table.elements(key)].parents
     if parent in minted:
@@ -298,7 +298,7 @@ def _whole(
 def _decoded(
     table: Table, codec: Codec, codes: Mapping[str, Codes], rng: Rng, rows: int
 ) -> pa.Array:
-    """Values of a column that match the pattern of its CHECK."""
+    """Decode a column to values that match the pattern of its CHECK, if it has one."""
     held = {attribute: codes[attribute] for attribute in codec.domains}
     values = codec.decode(held, rng, rows)
     pattern = column_pattern(table, table.column(codec.column))

@@ -85,7 +85,7 @@ _LEVELS, _LEAST, _SAME = 49, 2.0**-16, 0.02
 
 @dataclass(frozen=True)
 class Item:
-    """Something that may be measured."""
+    """A measurement that domains may pay for."""
 
     roots: frozenset[str]  # root tables that are charged
     error: Callable[[Floats], Floats]  # expected errors at given standard deviations of the noise

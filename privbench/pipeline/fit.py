@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from privbench.config import Config
 from privbench.display import lines
-from privbench.encoding.unmodelled import refuse_unknown
+from privbench.encoding.filled import refuse_unknown
 from privbench.errors import LedgerError, ModelError, PrivacyRefusal
 from privbench.pipeline.doctor import check_ledger
 from privbench.pipeline.domain_words import release_paths

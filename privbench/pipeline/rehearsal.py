@@ -39,10 +39,10 @@ from privbench.encoding import (
     role_of,
 )
 from privbench.encoding.base import Released
+from privbench.encoding.filled import is_unknown, refuse_unknown
 from privbench.encoding.formats import Choice, choices, formatted
 from privbench.encoding.keys.placeholders import value_space
 from privbench.encoding.scale import Scale, scale_of
-from privbench.encoding.unmodelled import is_unknown, refuse_unknown
 from privbench.errors import DatabaseError, PrivbenchError, SchemaError, UsageError
 from privbench.pipeline.progress import Reporter
 from privbench.pipeline.source import Catalog

@@ -117,8 +117,8 @@ class Since:
     ) -> DatabaseModel:
         """Keep the earlier model of each table that a noisy test finds unchanged; learn the others.
 
-        ``public`` holds the rows of public tables as they are now. A table that refers to one whose
-        rows are other ones is learned without a test, since its codes would refer to other rows.
+        ``public`` has the public tables' rows now. A table that refers to one whose rows differ is
+        learned without a test, since its codes would refer to other rows.
         """
         changed = {key for key, rows in public.items() if not rows.equals(self.model.public[key])}
         keys = {name: table.keys for name, table in plan.spec.tables.items()}
@@ -233,7 +233,7 @@ def _require_same_promise(plan: FitPlan, model: Model) -> None:
 
 
 def _taken(table: str, reader: ColumnReader, codec: Codec) -> Codec:
-    """A codec of the earlier release; ModelError if its cells are not what the reader makes."""
+    """Return the codec; a ModelError if its cells are not those that the reader makes."""
     aside = {need.attribute for need in reader.needs if isinstance(need, PartNeed)}
     aside |= {reader.words.attribute} if reader.words is not None else set()
     if isinstance(reader, TextReader) and reader.begun and reader.shaped:
@@ -254,7 +254,7 @@ def _taken(table: str, reader: ColumnReader, codec: Codec) -> Codec:
 
 
 def _require_bases(table: str, codecs: Mapping[str, Codec]) -> None:
-    """Refuse distances from what is no column of points when they are recoded."""
+    """Refuse distances from other columns than those whose points are cells already."""
     ordered = {n for n, codec in codecs.items() if isinstance(codec, OrderedCodec)}
     points = {n for n in ordered if codecs[n].recodings and not codecs[n].since} | {""}
     for name, codec in codecs.items():

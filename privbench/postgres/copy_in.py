@@ -1,7 +1,4 @@
-"""Copy rows into a table by COPY: straight (`copy_rows`), or through a temporary table.
-
-Only the latter, `copy_through_stage`, can leave out rows whose generated columns fail.
-"""
+"""COPY into a table, straight or, if generated columns may fail, through a temporary one."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
@@ -103,9 +100,9 @@ def copy_through_stage(
     batches: Batches,
     kinds: Sequence[ColumnType],
 ) -> int:
-    """Copy rows into a temporary table, then insert those whose generated columns do not fail.
+    """COPY into a temporary table, and insert its rows but those whose generated columns fail.
 
-    Such a column fails by an overflow, for example. Returns the number of rows that were inserted.
+    Returns the number of rows that the table took.
     """
     parts: dict[str, Part] = {"stage": _STAGE, "columns": columns, "table": table}
     made = 'CREATE TEMPORARY TABLE "privbench stage" AS SELECT {columns} FROM {table} WITH NO DATA'

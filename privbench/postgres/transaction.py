@@ -1,7 +1,6 @@
-"""Transactions of a load, each with the same settings and checks.
+"""Transactions of a load, all with the same settings and checks.
 
-A load takes one transaction, or several: then every part of a large table is copied in a
-transaction of its own (`privbench.postgres.unfinished`).
+There is one, or another for each part of a large table (`privbench.postgres.unfinished`).
 """
 
 import contextlib

@@ -62,7 +62,7 @@ def price(event: Event, accounting: Accounting) -> Price:
 
 
 class Tally:
-    """Sums of prices per root table."""
+    """Sums of the losses of events, by root table."""
 
     def __init__(self, events: Iterable[Event] = (), accounting: Accounting = "pure") -> None:
         self._amount: dict[str, Fraction] = {}

@@ -54,7 +54,7 @@ _UNUSABLE = {
 
 
 class Book:
-    """The entries of one file within a transaction."""
+    """A ledger's file, read and written within a transaction."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self.path = path

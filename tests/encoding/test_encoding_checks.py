@@ -28,9 +28,9 @@ from sql_files import cases, sql_of
 from privbench.config import ColumnConfig
 from privbench.encoding.arrays import ArrayReader
 from privbench.encoding.base import CategoriesNeed
+from privbench.encoding.filled import refuse_unknown
 from privbench.encoding.keys.columns import calendar, role_of
 from privbench.encoding.registry import table_coverage
-from privbench.encoding.unmodelled import refuse_unknown
 from privbench.errors import ConfigError, SchemaError
 from privbench.rules.facts import allowed, column_rules, orders
 from privbench.schema import Column, ColumnType, Index

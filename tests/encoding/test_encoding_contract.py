@@ -35,10 +35,10 @@ from privbench.config import ColumnConfig
 from privbench.encoding.arrays import ArrayReader
 from privbench.encoding.bounds import BoundsNeed
 from privbench.encoding.documents import DocumentReader
+from privbench.encoding.filled import FillReader
 from privbench.encoding.ordered import OrderedCodec
 from privbench.encoding.registry import codec_from_json
 from privbench.encoding.surrogate_text import is_format
-from privbench.encoding.unmodelled import FillReader
 from privbench.errors import ModelError
 from privbench.privacy.recoding import NAN, NEG_INF, NULL, POS_INF
 from privbench.rng import generator

@@ -14,9 +14,9 @@ from privbench.config import ColumnConfig
 from privbench.encoding.arrays import ArrayCodec
 from privbench.encoding.base import PartNeed
 from privbench.encoding.categories import LONG, ListCodec
+from privbench.encoding.filled import SizedCodec
 from privbench.encoding.registry import codec_from_json, reader, table_coverage
 from privbench.encoding.scale import scale_of
-from privbench.encoding.unmodelled import SizedCodec
 from privbench.postgres.introspect import introspect
 from privbench.postgres.snapshot import Snapshot
 from privbench.privacy.recoding import NULL, POS_INF

@@ -86,11 +86,10 @@ def _raked(allowed: RowIndex, cells: RowIndex) -> np.ndarray[Any, np.dtype[np.fl
 
 
 def _relabel(work: TableRows, name: str, new: Any, changed: Mask, *, null: bool) -> RowIndex | None:
-    """Change a column in the rows of ``changed``.
+    """Change a column where ``changed``: write the labels of ``new``.
 
-    Without ``null``, every row of the table has its label in ``new``. With it, rows for which
-    ``new`` is 'true' become NULL, and others get the value of a random row that has one; then the
-    row that each row's value is from is returned, or None if no row has one, so nothing changes.
+    If ``null``, write NULL where ``new`` is 'true', else a random row's value, if any row has one;
+    and return the row that each row's value is from.
     """
     old = work.columns[name]
     held = np.flatnonzero(known(old)) if null else changed

@@ -261,10 +261,7 @@ class Budget:
         return cap if min(weight, cap * units) >= CLEARLY * sd else least
 
     def _reference_sizes(self, key: KeySpec) -> tuple[float, float]:
-        """The weight of the table that has the key, and how many units its rows can refer to.
-
-        Both are estimates; there is at least one unit.
-        """
+        """The estimated weight of the key's table, and the number of units that it can refer to."""
         units = min(self.sizes[name].rows for name in (key.parent, self.spec.top(key.parent)))
         return self.sizes[key.table].weight, max(units, 1.0)
 
@@ -304,7 +301,7 @@ class Budget:
         return sum(self.siblings[name, at] for _, name, at in bought)
 
     def _sibling_needs(self, table: str) -> list[tuple[float, str, int]]:
-        """The least useful amount, table and place of every column, if owners have several rows."""
+        """Least useful amount, table and place of each column, where owners have several rows."""
         size, own = self.sizes[table], self.spec.tables[table].own
         if self.learns != "pairs" or own is None or own.unique:
             return []

@@ -129,7 +129,7 @@ def columns_above(
 
 
 def public_owner(spec: DatabaseSpec, table: str, columns: list[ModelColumn]) -> ModelColumn | None:
-    """The scope of most public rows, if a table's rows have no other owners."""
+    """The scope with the most public rows, if the table has no OWN key."""
     found = [one for one in columns if isinstance(one.axis, PublicTarget)]
     most = max(found, key=lambda one: one.domain.size, default=None)
     return None if spec.tables[table].own or not most or (most.key and most.key.unique) else most

@@ -95,7 +95,7 @@ PLAIN_FLOOR = 0.01
 
 @dataclass
 class DatabaseFit:
-    """One fit under way."""
+    """The state of a fit of a whole database."""
 
     session: Session
     totals: Mapping[str, float]  # noisy rows per table, released before
@@ -380,7 +380,7 @@ class DatabaseFit:
         return TableModel(factors, attributes, degrees=degrees)
 
     def _joint_degrees(self, table: str, shares: Mapping[int, Floats]) -> JointDegrees | None:
-        """What joins the degrees of a table, if it has several, from their shares by place."""
+        """How the degrees of a table go together, if it has several; ``shares`` are by place."""
         columns, keys = self.columns[table], children(self.spec, table)
         places = [place for place, column in enumerate(columns) if column.kind == "degree"]
         if len(places) < 2:

@@ -142,7 +142,7 @@ def _posterior(y: Floats, sd: Floats, m: Floats, step: float, law: Noise) -> tup
 def lowered(
     counts: Floats, noisy: Floats, sd: float | Floats, law: Noise, total: float | None = None
 ) -> Floats:
-    """Counts whose cells that noise may have made hold together no more than there is evidence for.
+    """Lower counts of cells that noise may have made to the sum that there is evidence for.
 
     A posterior mean of an empty cell is above 0, and a hundred of them outweigh what they are in
     all. Their sum has two noisy measurements: what the cells clear of the noise (`CLEAR`) leave of

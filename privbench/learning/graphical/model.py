@@ -178,7 +178,7 @@ class Population:
         return found
 
     def in_unit(self, table: str) -> Ints:
-        """Rows of the table in the unit of every row."""
+        """For each row, how many of the table's rows its unit has."""
         place = self.units[table] - self.units[table].min(initial=self._next)
         return np.asarray(np.bincount(place)[place], np.int64)
 
@@ -350,7 +350,7 @@ def _edges(
     law: ReferenceLaw | None,
     public_rows: Mapping[str, int],
 ) -> Ints:
-    """Row of the parent of every row by one key, or `NULL`."""
+    """The parent's row index for each row, by one key, or `NULL`."""
     owners = people.owners[key.table]
     if key.role == "own" and owners is not None:
         return owners
@@ -369,7 +369,7 @@ def _edges(
 def _attached(
     people: Population, law: ReferenceLaw, key: KeySpec, scope: Ints, numbers: Rng
 ) -> Ints:
-    """Target of every row by its scope, or `NULL`.
+    """The target's row index for each row, as its scope allows, or `NULL`.
 
     Rows that refer into their own unit get its rows in turn. All others get targets in proportion
     to the targets' popularity, by systematic sampling, in the order that associations of their

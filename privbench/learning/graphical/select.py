@@ -225,10 +225,9 @@ class PairLearner:
         return chosen
 
     def _penalty(self, prediction: Floats) -> float:
-        """What is subtracted from the score of a pair, given its prediction.
+        """What is subtracted from the score of a pair with this prediction.
 
-        That is the distance from the prediction which sampling alone would show, plus `PRICE` times
-        what the noise of measuring the pair would add.
+        It is the distance that sampling alone would show, plus `PRICE` times that of the noise.
         """
         noise = self._noise(self.budget.first) * prediction.size / sqrt(2 * pi)
         return self._sampling(prediction) + PRICE * noise

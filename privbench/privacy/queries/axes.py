@@ -295,9 +295,8 @@ class Owner(Axis):
 class Sibling(Axis):
     """The code of an owner's first or second owned row, in random order; the last code means none.
 
-    The order is over all rows that the owner has by the key, before any filter. They are of the
-    owner's unit, whose random ranks do not change when another unit goes (P14). So the code does
-    not change either.
+    The order is over all rows that the owner has by the key, before any filter. It depends on ranks
+    within the owner's unit, which do not change when another unit goes (P14).
     """
 
     key: KeySpec  # the OWN key of the owned table

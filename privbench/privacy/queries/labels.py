@@ -266,10 +266,9 @@ class LabelCounts(_Weighted):
         raise PrivbenchError("label counts have private cells; release them by a threshold.")
 
     def evaluate_labels(self, data: PrivateDatabase) -> tuple[Ints, dict[str, int]]:
-        """Count NULL and the public candidates, and map every other value to its count.
+        """Count NULL and the public candidates; map each other value to its count less a unit's.
 
-        The counts of the map are less one unit's, and values for which nothing is left are not in
-        it. All of it is private: a threshold release alone may read it (the class says why).
+        The map has no counts of 0. All of it is private: for a threshold release alone.
         """
         cells, words = self._held(data)
         counts = self._counts(data, cells, len(words) + 1, self.norm, self.most)

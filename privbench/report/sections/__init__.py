@@ -46,7 +46,7 @@ SECTIONS: dict[str, Callable[[ComparisonDocument], dict[str, object] | None]] = 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One section as it is shown."""
+    """One section of the report's page."""
 
     name: str  # its anchor, and its template's name
     title: str  # its heading

@@ -21,7 +21,7 @@ _MOST_PIECES = 2048
 
 
 def wrapper(head: Sequence[str]) -> Callable[[str], str | None] | None:
-    """The rule of the outermost wrapper, by the first lines of a log; None if there is none."""
+    """Find the outermost wrapper by the first lines of a log; None if there is none."""
     # A statement's further lines begin with a tab.
     starts = [line for line in head if not line.startswith("\t")]
     if starts and starts[0].lstrip().startswith(("{", "[")) and any(map(_within, starts)):
@@ -34,7 +34,7 @@ def wrapper(head: Sequence[str]) -> Callable[[str], str | None] | None:
 
 
 def unwrapped(lines: Iterable[str], rule: Callable[[str], str | None]) -> Iterator[str]:
-    """The server's own lines."""
+    """Take off a wrapper, and join the parts of each line of the server."""
     begun: list[str] = []
     for line in lines:
         first, *others = (rule(line) or "").split("\n")
@@ -49,7 +49,7 @@ def unwrapped(lines: Iterable[str], rule: Callable[[str], str | None]) -> Iterat
 
 
 def _after(form: re.Pattern[str], line: str) -> str:
-    """The rest of a line behind its wrapper; one without it is the server's own."""
+    """What follows a wrapper in a line, or the whole line if it has none."""
     match = form.match(line)
     text = line[match.end() if match else 0 :].rstrip("\r\n")
     if "chunk" in form.groupindex:
@@ -61,10 +61,10 @@ def _after(form: re.Pattern[str], line: str) -> str:
 
 
 def _within(line: str) -> str | None:
-    """The text of the server's log that a line of JSON wraps, or None.
+    """The server's text in a line of JSON; None if there is none.
 
-    The line is a whole object, or one field of an object that is printed over several lines. An
-    object that the server wrote itself (``jsonlog``) wraps nothing.
+    The line is an object, or a field of one that is printed over several lines. The server's own
+    ``jsonlog`` wraps nothing.
     """
     text = line.strip().removeprefix("[").rstrip(",]")
     try:

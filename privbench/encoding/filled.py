@@ -1,4 +1,4 @@
-"""Types of which at most the presence or the size is measured, and columns that are skipped."""
+"""Columns that get placeholder values; at most NULLs, sizes and beginnings are measured."""
 
 import json
 from collections.abc import Mapping, Sequence
