@@ -47,16 +47,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Refuse tests that need a model if none is given."""
     needed = {name for item in session.items for name in getattr(item, "fixturenames", ())}
-    if "privbench_server" in needed and not hasattr(session.config, "workerinput"):
+    elsewhere = hasattr(session.config, "workerinput") or session.config.option.collectonly
+    if "privbench_server" in needed and not elsewhere:
         _model(session.config)
 
 
 def _model(config: pytest.Config) -> Path:
-    if given := config.getoption("privbench_model"):
-        return config.invocation_params.dir / str(given)
-    if given := config.getini("privbench_model"):
-        return config.rootpath / str(given)
-    raise pytest.UsageError("privbench's fixtures need a model: name it by --privbench-model.")
+    folder, given = config.invocation_params.dir, config.getoption("privbench_model")
+    if not given:
+        folder, given = config.rootpath, config.getini("privbench_model")
+    if not given:
+        raise pytest.UsageError("privbench's fixtures need a model: name it by --privbench-model.")
+    if not (path := folder / str(given)).exists():
+        raise pytest.UsageError(f"there is no model {path}.")
+    return path
 
 
 @pytest.fixture(scope="session")

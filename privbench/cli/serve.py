@@ -14,6 +14,7 @@ from privbench import publish
 from privbench.cli.console import echo, show
 from privbench.cli.options import options_of
 from privbench.errors import UsageError
+from privbench.files import file_errors
 from privbench.options import LoadOptions
 
 
@@ -60,9 +61,6 @@ def serve(
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     from psycopg.conninfo import conninfo_to_dict
 
-    for name in {name for name in os.environ if name.startswith("PG")}:
-        # They may lead to other servers.
-        del os.environ[name]
     code = 0
     with publish.serve(model, reporter=ctx.obj.reporter, **given) as uri:
         if command:
@@ -82,7 +80,7 @@ def _run(command: Sequence[str]) -> int:
     """The exit code of a command."""
     # A terminal sends Ctrl-C to both: the command decides what it means.
     signal.signal(signal.SIGINT, lambda *_: None)
-    with subprocess.Popen(command) as child:  # noqa: S603
+    with file_errors(f"{command[0]} cannot be run"), subprocess.Popen(command) as child:  # noqa: S603
         signal.signal(signal.SIGTERM, lambda *_: child.terminate())
         code = child.wait()
     return 128 - code if code < 0 else code

@@ -42,6 +42,7 @@ DATABASE, OWNER = "clone", "clone_owner"
 #: Bytes that the cache keeps at most.
 CAP = 4 * 2**30
 _HOST = "127.0.0.1"
+_OVERRIDDEN = {"PGHOST", "PGPORT", "PGUSER", "PGPASSWORD", "PGDATABASE"}
 _SETTINGS = {
     **embedded.FAST,
     "password_encryption": "scram-sha-256",
@@ -49,11 +50,9 @@ _SETTINGS = {
     "min_wal_size": "32MB",
     "max_wal_size": "256MB",
 }
-_ACCESS = f"""\
-local all all trust
-host all postgres all reject
-host all all {_HOST}/32 scram-sha-256
-"""
+# The server writes its file: root would follow a link of the server's account.
+_ACCESS = f"""COPY (VALUES ('local all all trust'), ('host all postgres all reject'),
+('host all all {_HOST}/32 scram-sha-256')) TO {{}}"""
 
 
 @with_fields_of(LoadOptions, "scale", "seed", "trust_programs")
@@ -70,22 +69,26 @@ def serve(
 
     A model is loaded as by `privbench.pipeline.load`, and a bundle's script is run once `verify`
     has passed it; either by a role without attributes. Without `port` a free one is taken, and
-    without `seed` rows are the same in every call.
+    without `seed` rows are the same in every call. Within the block PG* variables
+    that the URI does not override are gone: they may lead to other servers.
     """
     path, options = Path(model), replace(options, seed=options.seed or 0)
     if path.is_dir() and (options.scale != 1 or options.trust_programs):
         raise UsageError("a bundle has the rows that it has.", remedy="Name a model.")
     programs = embedded.programs(on)
+    names = {name for name in os.environ if name.startswith("PG")} - _OVERRIDDEN
+    elsewhere = {name: os.environ.pop(name) for name in names}
     lifeline = embedded.Lifeline(None)
     place = lifeline.directory
     try:
         embedded.own(lifeline.folder)
         embedded.own(place)
         label, program = programs[_filled(path, place, programs, options, reporter)]
-        (place / "data" / "pg_hba.conf").write_text(_ACCESS)
         password = secrets.token_hex(16)
         with embedded.start(program, place, settings=_SETTINGS) as server:
-            _execute(server, build("ALTER ROLE {} PASSWORD {}", OWNER, sql.Literal(password)))
+            access = build(_ACCESS, sql.Literal(f"{place}/data/pg_hba.conf"))
+            made = build("ALTER ROLE {} PASSWORD {}", OWNER, sql.Literal(password))
+            _execute(server, made, access)
         with socket.socket() as free:
             free.bind((_HOST, 0))
             port = port or int(free.getsockname()[1])
@@ -95,6 +98,7 @@ def serve(
             yield f"postgresql://{OWNER}:{password}@{_HOST}:{port}/{DATABASE}"
     finally:
         lifeline.end()
+        os.environ.update(elsewhere)
 
 
 @file_errors("the cache cannot be used")
@@ -124,10 +128,7 @@ def _filled(
 
     Of processes that want what is not in the cache, one makes it, and the others wait.
     """
-    # The name is `records.SUMS`: a start from the cache need not import so much.
-    named = path / "SHA256SUMS" if path.is_dir() else path
-    with file_errors(f"{path} cannot be read"), named.open("rb") as file:
-        content = hashlib.file_digest(file, "sha256").hexdigest()
+    content = _content(path)
     servers = [(item.path, item.path.stat().st_mtime_ns) for _, item in programs]
     key = hashlib.sha256(f"{__version__} {content} {servers} {options}".encode()).hexdigest()
     entry = _cache() / key
@@ -137,20 +138,36 @@ def _filled(
             _copy(entry / "data", place)
             text = (entry / "report").read_text()
         else:
-            text = _made(path, place, programs, options, reporter)
             part = entry.with_suffix(".part")
             shutil.rmtree(part, ignore_errors=True)
-            make_folder(part)
-            _copy(place / "data", part)
-            write_text(part / "report", text)
-            os.sync()  # the server did not
-            part.rename(entry)
+            try:
+                # Others may write to the path meanwhile: a copy is checked and loaded.
+                make_folder(kept := part / "of")
+                _copy(path.resolve(), kept)
+                (source,) = kept.iterdir()
+                if _content(source) != content:
+                    raise UsageError(f"{path} was changed meanwhile.")
+                text = _made(source, place, programs, options, reporter)
+                shutil.rmtree(kept)
+                _copy(place / "data", part)
+                write_text(part / "report", text)
+                os.sync()  # the server did not
+                part.rename(entry)
+            finally:
+                shutil.rmtree(part, ignore_errors=True)
     number, *report = text.splitlines()
     for line in report:
         logger.info("%s", " ".join(line.split()))
     with suppress(UsageError):  # others may move entries
         there or prune(CAP)
     return int(number)
+
+
+def _content(path: Path) -> str:
+    # The name is `records.SUMS`: a start from the cache need not import so much.
+    named = path / "SHA256SUMS" if path.is_dir() else path
+    with file_errors(f"{path} cannot be read"), named.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _made(
@@ -180,7 +197,7 @@ def _made(
             )
             if done.returncode:
                 raise DatabaseError(f"the bundle was not loaded: {done.stderr[-300:]}")
-            said = f"loaded: {path}"
+            said = f"loaded: {path.name}"
         _execute(server, build("ALTER ROLE {} CREATEDB", OWNER))
     return f"{number}\n{said}\nIt is of PostgreSQL {known}: plans may differ on another."
 
@@ -194,6 +211,8 @@ def _execute(server: embedded.Server, *statements: sql.Composed) -> None:
 def _cache() -> Path:
     folder = Path(user_cache_dir("privbench")) / "serve"
     make_folder(folder)
+    if folder.lstat().st_uid != os.geteuid():
+        raise OSError(f"{folder} is another account's")
     folder.chmod(0o700)
     return folder
 

@@ -16,7 +16,8 @@ import psycopg
 import pytest
 from psycopg import conninfo
 
-from privbench import testing
+from privbench import publish, testing
+from privbench.errors import UsageError
 from privbench.publish import serving
 
 #: What a command finds: it prints how many databases and customers it sees, and ends with 7.
@@ -120,6 +121,9 @@ def test_a_bundle_is_served_and_a_damaged_one_refused(bundle, started):
     out, err = process.communicate()
     assert (process.returncode, len(out.split())) == (7, 1), err
     assert started(bundle, "--scale", "2").wait() == 2
+    (script := bundle.parent / "script").touch(0o700)  # of no format that the system runs
+    process = started(bundle, "--", script)
+    assert (process.wait(), "cannot be run" in process.stderr.read()) == (2, True)
     next(bundle.rglob("*.csv")).write_text("no")
     damaged = started(bundle, cache="other")
     assert (damaged.wait(), "damaged" in damaged.stderr.read()) == (1, True)
@@ -147,6 +151,31 @@ def test_the_cache_drops_what_was_not_used_for_longest(tmp_path, monkeypatch):
         assert serving.prune() == 100
     with contextlib.suppress(FileNotFoundError):
         assert serving.prune() == 100
+
+
+def test_a_model_that_changes_meanwhile_is_refused_and_nothing_kept(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("PGHOSTADDR", "::2")
+    (model := tmp_path / "m.privbench").write_text("old")
+    copied = serving._copy
+
+    def replaced(folder, into):
+        model.write_text("new")
+        copied(folder, into)
+
+    monkeypatch.setattr(serving, "_copy", replaced)
+    with pytest.raises(UsageError, match="changed meanwhile"), publish.serve(model):
+        pass
+    assert {path.suffix for path in (tmp_path / "privbench/serve").iterdir()} == {".lock"}
+    assert os.environ["PGHOSTADDR"] == "::2"
+
+
+def test_a_cache_of_another_account_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    serving.prune()
+    monkeypatch.setattr(os, "geteuid", lambda: tmp_path.stat().st_uid + 1)
+    with pytest.raises(UsageError, match="another account"):
+        serving.prune()
 
 
 def test_what_cannot_be_served_is_a_usage_error(started, tmp_path):
@@ -186,7 +215,7 @@ def tested(tmp_path, place):
         (tmp_path / "test_it.py").write_text(text)
         (tmp_path / "pytest.ini").touch()
         more = {"TMPDIR": str(place), "XDG_CACHE_HOME": str(tmp_path / "cache")}
-        more["PYTEST_DEBUG_TEMPROOT"] = str(tmp_path)
+        more |= {"PYTEST_DEBUG_TEMPROOT": str(tmp_path), "PGHOSTADDR": "::2", "PGSERVICE": "no"}
         command = [sys.executable, "-m", "pytest", "-p", "privbench.testing", "test_it.py"]
         return subprocess.run(
             [*command, *map(str, words)],
@@ -207,6 +236,9 @@ def test_the_plugin_imports_nothing_until_a_fixture_is_asked_for(tested):
     assert done.returncode == 0, done.stdout
     done = tested(PLUGIN.format(tests=1))
     assert (done.returncode, "--privbench-model" in done.stderr) == (4, True)
+    assert tested(PLUGIN.format(tests=1), "--collect-only").returncode == 0
+    done = tested(PLUGIN.format(tests=1), "--privbench-model", "none")
+    assert (done.returncode, "there is no model" in done.stderr) == (4, True)
 
 
 @pytest.mark.parametrize(
