@@ -47,9 +47,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Refuse tests that need a model if none is given."""
     needed = {name for item in session.items for name in getattr(item, "fixturenames", ())}
-    elsewhere = hasattr(session.config, "workerinput") or session.config.option.collectonly
-    if "privbench_server" in needed and not elsewhere:
-        _model(session.config)
+    config = session.config
+    later = config.option.collectonly or hasattr(config, "workerinput")
+    if "privbench_server" in needed and not later:
+        _model(config)
 
 
 def _model(config: pytest.Config) -> Path:

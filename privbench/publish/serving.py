@@ -5,8 +5,7 @@ superuser is reached by a socket in a folder of the server's account alone; by T
 127.0.0.1, with a password that is drawn for each start and set before the server listens there.
 
 The data folder is kept in the user's cache, in a folder of mode 0700, and a later start copies it.
-It holds no password and no private row: a clone tells only what a model, under differential
-privacy, may tell anybody.
+It holds no password.
 """
 
 import hashlib
@@ -42,7 +41,7 @@ DATABASE, OWNER = "clone", "clone_owner"
 #: Bytes that the cache keeps at most.
 CAP = 4 * 2**30
 _HOST = "127.0.0.1"
-_OVERRIDDEN = {"PGHOST", "PGPORT", "PGUSER", "PGPASSWORD", "PGDATABASE"}
+_OURS = {"PGHOST", "PGPORT", "PGUSER", "PGPASSWORD", "PGDATABASE"}
 _SETTINGS = {
     **embedded.FAST,
     "password_encryption": "scram-sha-256",
@@ -50,8 +49,9 @@ _SETTINGS = {
     "min_wal_size": "32MB",
     "max_wal_size": "256MB",
 }
-# The server writes its file: root would follow a link of the server's account.
-_ACCESS = f"""COPY (VALUES ('local all all trust'), ('host all postgres all reject'),
+# The server writes it: root would follow a link of its account.
+_ACCESS = f"""ALTER ROLE {OWNER} PASSWORD {{}};
+COPY (VALUES ('local all all trust'), ('host all postgres all reject'),
 ('host all all {_HOST}/32 scram-sha-256')) TO {{}}"""
 
 
@@ -69,26 +69,25 @@ def serve(
 
     A model is loaded as by `privbench.pipeline.load`, and a bundle's script is run once `verify`
     has passed it; either by a role without attributes. Without `port` a free one is taken, and
-    without `seed` rows are the same in every call. Within the block PG* variables
-    that the URI does not override are gone: they may lead to other servers.
+    without `seed` rows are the same in every call. Within the block other PG*
+    variables than those of the URI's parts are gone: they may lead elsewhere.
     """
     path, options = Path(model), replace(options, seed=options.seed or 0)
     if path.is_dir() and (options.scale != 1 or options.trust_programs):
         raise UsageError("a bundle has the rows that it has.", remedy="Name a model.")
     programs = embedded.programs(on)
-    names = {name for name in os.environ if name.startswith("PG")} - _OVERRIDDEN
-    elsewhere = {name: os.environ.pop(name) for name in names}
     lifeline = embedded.Lifeline(None)
     place = lifeline.directory
+    names = {name for name in os.environ if name.startswith("PG")} - _OURS
+    elsewhere = {name: os.environ.pop(name) for name in names}
     try:
         embedded.own(lifeline.folder)
         embedded.own(place)
         label, program = programs[_filled(path, place, programs, options, reporter)]
         password = secrets.token_hex(16)
         with embedded.start(program, place, settings=_SETTINGS) as server:
-            access = build(_ACCESS, sql.Literal(f"{place}/data/pg_hba.conf"))
-            made = build("ALTER ROLE {} PASSWORD {}", OWNER, sql.Literal(password))
-            _execute(server, made, access)
+            given = password, f"{place}/data/pg_hba.conf"
+            _execute(server, build(_ACCESS, *map(sql.Literal, given)))
         with socket.socket() as free:
             free.bind((_HOST, 0))
             port = port or int(free.getsockname()[1])
@@ -126,7 +125,7 @@ def _filled(
 ) -> int:
     """Put the data folder into `place`; gives the number of its program.
 
-    Of processes that want what is not in the cache, one makes it, and the others wait.
+    Of processes that want the same, one makes it.
     """
     content = _content(path)
     servers = [(item.path, item.path.stat().st_mtime_ns) for _, item in programs]
@@ -141,7 +140,7 @@ def _filled(
             part = entry.with_suffix(".part")
             shutil.rmtree(part, ignore_errors=True)
             try:
-                # Others may write to the path meanwhile: a copy is checked and loaded.
+                # Others may write to the path: a copy is loaded.
                 make_folder(kept := part / "of")
                 _copy(path.resolve(), kept)
                 (source,) = kept.iterdir()
@@ -166,8 +165,8 @@ def _filled(
 def _content(path: Path) -> str:
     # The name is `records.SUMS`: a start from the cache need not import so much.
     named = path / "SHA256SUMS" if path.is_dir() else path
-    with file_errors(f"{path} cannot be read"), named.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    with file_errors(f"{named} cannot be read"):
+        return hashlib.sha256(named.read_bytes()).hexdigest()
 
 
 def _made(
