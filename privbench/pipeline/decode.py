@@ -151,6 +151,9 @@ def scaled(model: str | Path, factors: Mapping[str, float]) -> Model:
     for name, law in laws.items():
         each = factors.get(name, 1.0) * (whole[law.own.parent] if law.own else 1.0)
         whole[name] = each
+        if law.own and law.own.unique and factors.get(name, 1) > 1:
+            said = f"has at most one row for each of {law.own.parent}: scale that one."
+            raise UsageError(said, table=name)
         laws[name] = replace(law, rows=law.rows * each, free=law.free * each, lost=law.lost * each)
     listed = ", ".join(f"{name} × {each:g}" for name, each in whole.items() if each != 1)
     said = "other tables keep their rows: references into larger ones spread, those from them crowd"

@@ -124,6 +124,21 @@ def test_a_table_is_made_larger_with_all_that_it_owns(market_model, make_databas
     fail(2, "--scale-table takes TABLE=N, not 'customer=nan'", *words, "customer=nan")
 
 
+def test_a_table_of_one_row_for_each_owner_grows_with_its_owner_alone(make_database, tmp_path):
+    dsn = make_database(
+        "CREATE TABLE person (id int PRIMARY KEY, age int);"
+        "CREATE TABLE passport (id int PRIMARY KEY REFERENCES person, kind int);"
+        "INSERT INTO person SELECT i, i % 9 FROM generate_series(1, 200) i;"
+        "INSERT INTO passport SELECT i, i % 3 FROM generate_series(1, 90) i;"
+    )
+    more = '[database]\nidentity = "x"\n[tables."public.passport"]\nown = ["id"]'
+    config = market.config(tmp_path / "ledger", more, epsilon=50.0)
+    pipeline.fit(dsn, market.learner(config, "independent"), tmp_path / "m")
+    words = ("sample", tmp_path / "m", "-o", tmp_path / "files", "--scale-table")
+    fail(2, "public.passport: has at most one row for each of", *words, "passport=2")
+    assert "public.passport × 2" in succeed(*words, "person=2").stderr
+
+
 def test_commands_of_psql_in_a_workload(tmp_path):
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "b.sql").write_text("\\timing off\nSELECT 2;\n")
