@@ -17,6 +17,7 @@ from privbench.config import Config
 from privbench.postgres.connect import connect, environment
 from privbench.postgres.ddl import find_pg_dump
 from privbench.postgres.introspect import introspect
+from privbench.roles.references import referenced
 from privbench.schema import ForeignKey, Table
 
 QUERIES = dict(cases(__file__, "faithful"))
@@ -275,7 +276,7 @@ def owning_units(dsn: str, config: Config) -> dict[str, int]:
     A table that must refer to one that few units own hangs on these few as well.
     """
     with connect(dsn) as connection:
-        tables = {table.key: table for table in introspect(connection)}
+        tables = {table.key: table for table in referenced(introspect(connection), config)}
         connection.execute("SET row_security = off")
         found = {key: _units(connection, table, tables, config) for key, table in tables.items()}
     owned = {key for key in tables if key in config.tables and config.tables[key].own}
