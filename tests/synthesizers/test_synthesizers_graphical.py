@@ -67,17 +67,23 @@ def test_labels_come_together_in_an_owner_as_before(begin, accounting):
     assert roles[1] == pytest.approx(roles[0], abs=0.06)
 
 
-def test_labels_come_together_in_a_public_row_as_before(begin):
-    """Of six genres, films have 0 and 1, 2 and 3, or 4 and 5; films and genres are public."""
+@pytest.mark.parametrize("children", [0, 2])
+def test_labels_come_together_in_a_public_row_as_before(begin, children):
+    """Of six genres, films have 0 and 1, 2 and 3, or 4 and 5; films and genres are public.
+
+    Numbers of rows that two other tables have of each are drawn before.
+    """
     film = np.repeat(np.arange(900), 2)
     genre = np.random.default_rng(1).integers(0, 3, 900)[film] * 2 + np.arange(1800) % 2
     keys = [
         KeySpec(of, "film_genres", target, "public")
         for of, target in (("genre", "genres"), ("film", "films"))
     ]
-    data = private_database(
-        {"film_genres": (1800, {}, dict(zip(keys, (genre, film), strict=True)))}
-    )
+    tables = {"film_genres": (1800, {}, dict(zip(keys, (genre, film), strict=True)))}
+    for name in ("notes", "votes")[:children]:
+        own = KeySpec("of", name, "film_genres", "own")
+        tables[name] = (900, {}, {own: np.arange(900) * 2})
+    data = private_database(tables)
     model = fit(begin(data, 3.2, "zcdp"), {"genres": np.arange(6), "films": np.arange(900)})
     drawn = type(model).from_state(*model.to_state(), None).sample(1.0, 1)
     drawn = drawn["film_genres"].parents

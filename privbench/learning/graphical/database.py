@@ -313,7 +313,7 @@ class DatabaseFit:
     def _sets(self, table: str) -> dict[str, SetLaw]:
         """The laws of sets of columns."""
         own, found, columns = self.spec.tables[table].own, {}, self.columns[table]
-        scope = next(iter(self._first(table)), 0)
+        scope = 0 if own else next(iter(self._first(table)), 0)
         count = public = 0 if own or not columns else columns[scope].domain.size - 1
         weight, codes = float(public), dict(enumerate(self.people.codes[table].values()))
         if own:
@@ -332,8 +332,10 @@ class DatabaseFit:
         return found
 
     def _first(self, table: str) -> tuple[int, ...]:
-        """The place of the column that leads to public owners of sets."""
+        """The place of the date that rows drift along, or of the key to public owners of sets."""
         columns, asked = self.columns[table], {name for name, _ in self.budget.sets}
+        if (date := date_of(self.spec, table, columns)) >= 0:
+            return (date,)
         scope = public_owner(self.spec, table, columns)
         return (columns.index(scope),) if scope and table in asked else ()
 
@@ -482,7 +484,7 @@ class DatabaseFit:
             self.session,
             table,
             [*own, *self._context(table, context, weights, floor)],
-            Rows(len(own), context, weights, date_of(self.spec, table, own)),
+            Rows(len(own), context, weights, self._first(table)),
             self.sizes[table].weight,
             sampled * (1.0 + 1.0 / self.people.scale),
             self._pair_budget(table) if old is None else self.budget.pairs[table],
@@ -492,7 +494,6 @@ class DatabaseFit:
             star_of(self.budget.target, table, columns),
             old,
             degrees,
-            self._first(table),
         )
 
     def _measure_one_ways(self, table: str, factor: float) -> None:

@@ -88,7 +88,6 @@ class PairLearner:
     # Cells of own columns by place, from an earlier model that is to be tested (`differs`).
     old: Mapping[int, Codes] | None = None
     degrees: JointDegrees | None = None  # joins degrees, whose pairs are no candidates then
-    first: Sequence[int] = ()  # places of columns drawn first
 
     def __post_init__(self) -> None:
         self.found: list[EstimatedPair] = []
@@ -149,8 +148,8 @@ class PairLearner:
         pairs = [self._pair(item) for item in self.found]
         self.round += 1
         generator = self.stream("estimate", self.round)
-        first = self.degrees, self.first
-        self.model, codes = build_table_model(self.variables, pairs, self.rows, generator, *first)
+        learned = self.variables, pairs, self.rows, generator, self.degrees
+        self.model, codes = build_table_model(*learned)
         self._take(codes)
 
     def _take(self, codes: dict[int, Codes]) -> None:

@@ -17,7 +17,7 @@ from privbench.arrays import Floats, Ints
 from privbench.domain import Codes
 from privbench.learning.answers import Measured
 from privbench.learning.denoise import SURE
-from privbench.learning.graphical.columns import Variable
+from privbench.learning.graphical.columns import ModelColumn, Variable
 from privbench.learning.graphical.estimate import rake
 from privbench.learning.graphical.table_model import Factor
 from privbench.privacy import DatabaseSpec, KeySpec
@@ -30,10 +30,10 @@ LEVEL, DATED = 1, 2
 MOST_ROWS = 2**14
 
 
-def date_of(spec: DatabaseSpec, table: str, variables: Sequence[Variable]) -> int:
+def date_of(spec: DatabaseSpec, table: str, columns: Sequence[Variable | ModelColumn]) -> int:
     """The place of the date since when rows of an owned table are there, or -1."""
     item = spec.tables[table]
-    named = (at for at, one in enumerate(variables) if item.own and one.name == item.created)
+    named = (at for at, one in enumerate(columns) if item.own and one.name == item.created)
     return next(named, -1)
 
 

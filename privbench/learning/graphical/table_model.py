@@ -301,7 +301,7 @@ class Rows:
     own: int  # number of own columns
     context: Mapping[int, Codes]  # cells of the columns of the context, by place
     weights: Floats  # weight of every row, shape (rows,)
-    date: int = -1  # place of the column along which rows of one owner may drift
+    first: tuple[int, ...] = ()  # places of columns that others follow, which are drawn early
 
 
 def build_table_model(
@@ -310,13 +310,12 @@ def build_table_model(
     rows: Rows,
     generator: Rng,
     degrees: JointDegrees | None = None,
-    first: Sequence[int] = (),
 ) -> tuple[TableModel, dict[int, Codes]]:
     """The model of greatest entropy, factor by factor, and synthetic rows of it: cells by place.
 
     The next column is always the one whose pairs with the columns chosen so far have the largest
     gap. A pair whose table would make a factor too large is taken at a coarser level, or left out.
-    Degrees that are joined come first, else ``first``, then a date.
+    Degrees that are joined come first, then ``rows.first``.
     The rows have the cells of own columns and context.
     """
     count = len(rows.weights)
@@ -331,8 +330,7 @@ def build_table_model(
         placed = sum(pair.gap for pair in of[column] if pair.seen_from(column)[0] in codes)
         return placed, sum(pair.gap for pair in of[column])
 
-    begin = [*(degrees.columns if degrees else first), *[rows.date] * (rows.date >= 0)]
-    begin = list(dict.fromkeys(begin))
+    begin = [*(degrees.columns if degrees else ()), *rows.first]
     while todo:
         column = begin.pop(0) if begin else max(todo, key=gain)
         todo.remove(column)
