@@ -156,7 +156,8 @@ def scaled(model: str | Path, factors: Mapping[str, float]) -> Model:
             raise UsageError(said, table=name)
         laws[name] = replace(law, rows=law.rows * each, free=law.free * each, lost=law.lost * each)
     listed = ", ".join(f"{name} × {each:g}" for name, each in whole.items() if each != 1)
-    said = "other tables keep their rows: references into larger ones spread, those from them crowd"
+    said = "other tables keep their rows: references into larger ones spread, and rows of others "
+    said += "are referred to more often from larger ones"
     logger.info("%s; %s", listed, said)
     state, arrays = fitted.to_state()
     return replace(found, state=state, arrays=arrays)
