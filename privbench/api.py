@@ -22,7 +22,6 @@ from privbench import pipeline, report
 from privbench.cli.console import reporter, show
 from privbench.config import Config, TableConfig, refusal
 from privbench.display import lines, paragraphs
-from privbench.errors import SchemaError
 from privbench.postgres.connect import shown
 from privbench.publish.tabular import arrow_type, kind_of
 from privbench.schema import TableName
@@ -113,13 +112,9 @@ class Source:
         config, catalog = self.config, None
         with self.opened() as here, tempfile.TemporaryDirectory() as folder:
             if proposal:
-                found, catalog = proposal.inspect({}), proposal.catalog
+                found = proposal.inspect({})
                 config = found.config
-                if found.proposal.undeclared:
-                    # How the server compares these keys was not read before.
-                    shown_ddl, catalog = catalog.ddl, pipeline.look(here, config)
-                    if catalog.ddl != shown_ddl:
-                        raise SchemaError("the schema was changed since it was proposed.")
+                catalog = pipeline.agreed_catalog(here, proposal.catalog, found)
             if epsilon is not None:
                 config = config.with_privacy(epsilon=epsilon)
             path, told = Path(output or f"{folder}/unsaved"), reporter("human", ())

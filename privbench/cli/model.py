@@ -28,7 +28,7 @@ from privbench.cli.options import (
     synthesizer_option,
 )
 from privbench.display import lines
-from privbench.errors import SchemaError, UsageError
+from privbench.errors import UsageError
 from privbench.options import LoadOptions
 
 if TYPE_CHECKING:
@@ -305,11 +305,4 @@ def _accept(
             "'privbench inspect SOURCE -o privbench.toml'.",
         )
         ask("Accept these roles, and these values as public?", refused)
-    if found.proposal.undeclared:
-        # How the server compares the proposed references was not read before.
-        shown, catalog = catalog.ddl, pipeline.look(source, found.config)
-        if catalog.ddl != shown:
-            raise SchemaError(
-                "the schema was changed since it was shown.", remedy="Run the command again."
-            )
-    return found.config, catalog
+    return found.config, pipeline.agreed_catalog(source, catalog, found)

@@ -8,6 +8,7 @@ from .header import Promise
 from .inspection import (
     Inspection,
     PlanCheck,
+    agreed_catalog,
     check,
     inspect,
     render_coverage,
@@ -37,6 +38,7 @@ __all__ = [
     "PlanReport",
     "Promise",
     "Reporter",
+    "agreed_catalog",
     "capture",
     "check",
     "check_ledger",

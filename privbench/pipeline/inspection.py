@@ -9,6 +9,7 @@ from privbench import roles
 from privbench.config import ColumnConfig, Config
 from privbench.display import Lines, lines, paragraphs, table
 from privbench.encoding import CoverageLine, role_of
+from privbench.errors import SchemaError
 from privbench.pipeline.computed import suggestions, with_computed
 from privbench.pipeline.literals import require_reviewed, seal
 from privbench.pipeline.prepare import FitPlan, prepare, require_decided
@@ -94,6 +95,23 @@ def inspect(
     if computed:
         filled, suggested = with_computed(filled, suggested), {}
     return Inspection(catalog.identity, proposal, prepare(schema, filled), shown, suggested)
+
+
+def agreed_catalog(source: str, catalog: Catalog, found: Inspection) -> Catalog:
+    """The catalog to fit with, once the proposal that was made from this one is agreed to.
+
+    How the server compares keys is read only of those that are known: where references are
+    proposed, the catalog is read again. A SchemaError is raised if the schema was changed since it
+    was shown, so that no value travels that nobody has seen.
+    """
+    if not found.proposal.undeclared:
+        return catalog
+    again = look(source, found.config)
+    if again.ddl != catalog.ddl:
+        raise SchemaError(
+            "the schema was changed since it was shown.", remedy="Run the command again."
+        )
+    return again
 
 
 def _with_columns(config: Config, schema: Schema) -> Config:
