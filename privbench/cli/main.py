@@ -64,8 +64,6 @@ class Commands(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read a command line, which the context keeps."""
         ctx.meta["arguments"] = tuple(args)
-        # Among these names Click looks for one that may be meant.
-        self.commands = {name: self for name in self.list_commands(ctx)}
         return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -79,8 +77,11 @@ class Commands(click.Group):
             found = getattr(module, name.replace("-", "_"))
             assert isinstance(found, click.Command)
             return found
-        points = entry_points(group=plugins.COMMANDS, name=name)
-        return _loaded(next(iter(points))) if points else None
+        if points := entry_points(group=plugins.COMMANDS, name=name):
+            return _loaded(next(iter(points)))
+        # Among these names Click looks for one that may be meant.
+        self.commands = dict.fromkeys(self.list_commands(ctx), self)
+        return None
 
 
 def _loaded(point: EntryPoint) -> click.Command:
