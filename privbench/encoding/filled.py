@@ -59,9 +59,8 @@ class FillCodec(Codec):
 
     kind: ClassVar[str] = "fill"
 
-    filler: (
-        str  # what makes the values (`privbench.encoding.keys.placeholders.fill`), or ``default``
-    )
+    # What makes the values (`privbench.encoding.keys.placeholders.fill`), or ``default``.
+    filler: str
     measured: bool  # whether the column is read, for its NULLs and perhaps its empty texts
     blank: bool = False  # whether the rate of the empty text is read too
     pieces: Pieces = ()  # released hosts of e-mail addresses

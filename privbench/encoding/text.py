@@ -116,9 +116,8 @@ class TextCodec(Codec):
     # How often each text without a label occurs: empty if all texts are labels, None if it is not
     # known.
     surrogates: Annotated[Surrogates, BeforeValidator(surrogates_from_json)] | None = None
-    dates: Annotated[OrderedCodec, PlainValidator(OrderedCodec.from_json)] | None = (
-        None  # codec of the days on which texts lie that are dates
-    )
+    # Codec of the days on which texts lie that are dates.
+    dates: Annotated[OrderedCodec, PlainValidator(OrderedCodec.from_json)] | None = None
     begun: bool = False  # whether the labels are what texts begin with (`beginnings_of`)
     pieces: Pieces = ()  # released words of the texts without a label
     firsts: Firsts = ()  # first characters of these texts

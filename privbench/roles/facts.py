@@ -41,9 +41,8 @@ class KeyFacts:
     in_primary: bool  # whether all its columns lie in the primary key
     deputy: bool  # whether its columns are named after a second party (editor, manager, parent)
     maker: bool  # whether they are named after who touched the row (``created_by``)
-    to_person: (
-        bool  # whether they say that the target is a person (``user_id``), whatever it is called
-    )
+    # Whether they say that the target is a person (``user_id``), whatever it is called.
+    to_person: bool
     paired: bool  # whether another key into the same table plays the opposite role (home and away)
     owner: bool  # whether they are called after the target, or by a word for an owner
 

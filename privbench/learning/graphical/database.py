@@ -101,9 +101,8 @@ class DatabaseFit:
     totals: Mapping[str, float]  # noisy rows per table, released before
     budget: Budget
     public_kinds: dict[str, Ints]
-    learner: Callable[[str, float, float], AttributeModel] | None = (
-        None  # learns attributes, if the budget has amounts for that
-    )
+    # Learns attributes, if the budget has amounts for that.
+    learner: Callable[[str, float, float], AttributeModel] | None = None
     # Laws of tables from an earlier release on the same domains, whose models are kept if a test
     # shows no change. A table's law is not used if its columns, or an ancestor's, are other ones.
     old: Mapping[str, TableLaw] = field(default_factory=dict)
