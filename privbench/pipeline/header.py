@@ -40,8 +40,9 @@ from privbench.schema import Schema, Table
 #: Most bytes of the header.
 MAX_HEADER = 32 * 2**20
 
-#: Name and version of the format of a model file.
-VERSION = "privbench-model", 9
+#: Name and version of the format of a model file; and the earlier one that is read as well, whose
+#: arrays have 64 bits.
+VERSION, EARLIER = ("privbench-model", 10), ("privbench-model", 9)
 
 
 @dataclass(frozen=True)
@@ -131,7 +132,7 @@ class Header(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
 
     format: Literal["privbench-model"]
-    version: Literal[9]
+    version: Literal[9, 10]
     promise: Promise
     schema_: Schema = Field(alias="schema")
     config: dict[str, JsonValue]
@@ -161,7 +162,8 @@ def parse(data: bytes) -> Header:
         _text(found)
     except (ValueError, RecursionError) as error:
         raise ModelError("the model's header is no JSON of ours.") from error
-    if not isinstance(found, dict) or (found.get("format"), found.get("version")) != VERSION:
+    stated = isinstance(found, dict) and (found.get("format"), found.get("version"))
+    if stated not in (VERSION, EARLIER):
         raise ModelError(
             "this is not a model of this version of privbench.", remedy="Fit it again."
         )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
 
+import numpy as np
 from numpy.typing import NDArray
 
 from privbench.errors import ModelError
@@ -14,9 +15,12 @@ from privbench.learning.graphical.model import TableLaw, sample
 from privbench.learning.graphical.references import ReferenceLaw
 from privbench.learning.graphical.sets import SetLaw
 from privbench.learning.graphical.sizes import MANY, ONE
-from privbench.learning.graphical.table_model import AttributeModel, TableModel
+from privbench.learning.graphical.table_model import ROUNDED, AttributeModel, TableModel
 from privbench.learning.synthetic import SyntheticTable
 from privbench.privacy import KeySpec
+
+#: What a half float is multiplied by in a model file, so that shares down to 2⁻³⁹ have one.
+_UNIT = 2.0**15
 
 
 @dataclass(frozen=True)
@@ -54,7 +58,7 @@ class DatabaseModel:
         for index, (name, law) in enumerate(self.laws.items()):
             model, parts = law.model.to_state()
             parts |= {f"sets/{column}": one.presences for column, one in law.sets.items()}
-            store(arrays, parts, "table", index)
+            store(arrays, compact(parts), "table", index)
             state = {
                 "name": name,
                 "rows": law.rows,
@@ -81,7 +85,7 @@ class DatabaseModel:
             tables.append(state)
         for index, ((table, key), reference) in enumerate(self.references.items()):
             state, parts = reference.to_state()
-            store(arrays, parts, "reference", index)
+            store(arrays, compact(parts), "reference", index)
             references.append({"table": table, "key": key, **state})
         header = {
             "synthesizer": self.synthesizer,
@@ -105,7 +109,7 @@ class DatabaseModel:
             for index, state in enumerate(header["tables"]):
                 laws[str(state["name"])] = _law(state, index, arrays, read)
             for index, state in enumerate(header["references"]):
-                law = ReferenceLaw.from_state(state, load(arrays, "reference", index))
+                law = ReferenceLaw.from_state(state, wide(load(arrays, "reference", index)))
                 references[str(state["table"]), str(state["key"])] = law
             public = {str(name): int(rows) for name, rows in header["public_rows"].items()}
             synthesizer = str(header["synthesizer"])
@@ -140,9 +144,9 @@ def _law(
         sizes = [(name, domain.size) for name, domain in attributes.domains.items()]
         if [*attributes.domains] != shown or sizes != [*columns.items()][: len(shown)]:
             raise ModelError("the attributes in the model do not fit their table.")
-    model = TableModel.from_state(state, load(arrays, "table", index), len(names), attributes)
+    parts = wide(load(arrays, "table", index))
+    model = TableModel.from_state(state, parts, len(names), attributes)
     follows, serial = bool(state.get("follows")), int(state.get("serial", 0))
-    parts = load(arrays, "table", index)
     sets = {
         name: SetLaw(float(power), parts[f"sets/{name}"], *map(int, owners))
         for name, power, *owners in state.get("sets", ())
@@ -213,3 +217,33 @@ def load(arrays: Mapping[str, NDArray[Any]], *place: str | int) -> dict[str, NDA
         for name, array in arrays.items()
         if name.startswith(prefix)
     }
+
+
+def compact(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """The arrays of a law in the types of a model file, which `wide` reads.
+
+    Numbers are rounded to 32 bits, and those of a table of distributions to half floats, whose
+    relative error of 2⁻¹² is far below that of the noise.
+    """
+    return {name: _narrow(array) for name, array in arrays.items()}
+
+
+def _narrow(array: NDArray[Any]) -> NDArray[Any]:
+    if array.dtype.kind in "iu":
+        ends = int(array.min(initial=0)), int(array.max(initial=0))
+        return array.astype(np.result_type(*map(np.min_scalar_type, ends)))
+    laws = array.ndim == 2 and len(array) > 1 and bool((array >= 0).all())
+    if laws and bool((np.abs(array.sum(axis=1) - 1.0) < ROUNDED).all()):
+        return (array * _UNIT).astype(np.float16)
+    return array.astype(np.float32)
+
+
+def wide(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """The arrays that `compact` narrowed, or those of an earlier version, in 64 bits."""
+    found = dict[str, NDArray[Any]]()
+    for name, array in arrays.items():
+        kind = np.int64 if array.dtype.kind in "iu" else np.float64
+        found[name] = array.astype(kind, copy=False)
+        if array.dtype == np.float16:
+            found[name] = found[name] / _UNIT
+    return found

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from privbench import pipeline
 from privbench.errors import ModelError, UsageError
 from privbench.pipeline import Model, archive
+from privbench.synthesizers.model import wide
 
 
 def refused(path, match=None):
@@ -183,7 +184,7 @@ def test_load_of_arrays_that_are_none_is_refused(model, tmp_path, attack):
     refused(forged)
 
 
-@pytest.mark.parametrize("number", [np.nan, np.inf, -1.0, 1e308])
+@pytest.mark.parametrize("number", [np.nan, np.inf, -1.0, 6e4])
 @pytest.mark.parametrize("synthesizer", ["independent", "privbench"])
 def test_sample_of_odd_weights_is_refused_or_sound(honest, tmp_path, synthesizer, number):
     """Attack: NaN, infinity and negative weights. Door: arrays. Exit 2, or a clone of the rest."""
@@ -192,12 +193,43 @@ def test_sample_of_odd_weights_is_refused_or_sound(honest, tmp_path, synthesizer
     last = {name.rsplit("/")[-1]: f"arrays/{at}.npy" for at, name in enumerate(head["arrays"])}
     for member in last.values():
         array = archive.read_array(parts[member]).copy()
-        if array.dtype == np.float64 and array.size:
+        if array.dtype.kind == "f" and array.size:
             array[-1] = number
             forged = {**parts, member: archive.array_bytes(array)}
             with contextlib.suppress(UsageError):
                 path = model_files.write(tmp_path / "m", forged, head)
                 pipeline.sample(path, tmp_path / member.replace("/", "_"), seed=1)
+
+
+def test_load_of_small_arrays_that_are_large_in_use_is_refused(model, tmp_path, monkeypatch):
+    """Attack: integers of 8 bits, which are used in 64. Door: arrays. Their sum is capped."""
+    zeros = archive.array_bytes(np.zeros(10**6, np.int8))
+    forged = model_files.forge(
+        model, tmp_path / "m", lambda parts, head: parts.update({"arrays/0.npy": zeros})
+    )
+    monkeypatch.setattr(archive, "MAX_BYTES", 4 * 10**6)
+    refused(forged, "unpacks to more than 4,000,000 bytes")
+
+
+@pytest.mark.parametrize("synthesizer", ["independent", "privbench"])
+def test_a_model_of_the_earlier_version_gives_the_same_rows(honest, tmp_path, synthesizer):
+    """No attack: its arrays have 64 bits, of which half or a quarter hold all that is used."""
+
+    def earlier(parts, head):
+        head["version"] = 9
+        arrays = {name: parts[f"arrays/{at}.npy"] for at, name in enumerate(head["arrays"])}
+        whole = wide({name: archive.read_array(data) for name, data in arrays.items()})
+        for at, name in enumerate(head["arrays"]):
+            parts[f"arrays/{at}.npy"] = archive.array_bytes(whole[name])
+            assert len(arrays[name]) < len(parts[f"arrays/{at}.npy"])
+
+    old = model_files.forge(honest[synthesizer], tmp_path / "m", earlier)
+    for number, path in enumerate((honest[synthesizer], old)):
+        pipeline.sample(path, tmp_path / str(number), seed=1)
+    now, before = (
+        {path.name: path.read_bytes() for path in (tmp_path / name).iterdir()} for name in "01"
+    )
+    assert now == before
 
 
 def regions(model):
@@ -328,7 +360,7 @@ def test_save_is_its_owners_and_always_the_same(model, tmp_path):
     Model.load(model).save(tmp_path / "m")
     assert (tmp_path / "m").read_bytes() == model.read_bytes()
     assert stat.S_IMODE((tmp_path / "m").stat().st_mode) == 0o600
-    assert json.loads(model_files.members(model)["header.json"])["version"] == 9
+    assert json.loads(model_files.members(model)["header.json"])["version"] == 10
 
 
 def test_read_table_of_many_short_parts_is_refused():

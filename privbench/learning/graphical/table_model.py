@@ -32,6 +32,8 @@ WIDTH = 5
 CELLS = 100_000
 #: Most groups of a column in a model file; a fit makes a tenth of it. A limit on memory alone.
 MOST_GROUPS = 256
+#: Most by which sums of shares in a model file differ from 1: shares may have 16 bits.
+ROUNDED = 2.0**-10
 
 
 class AttributeModel(Protocol):
@@ -289,7 +291,7 @@ def _grouping(array: NDArray[Any]) -> Ints:
 def _distributions(array: NDArray[Any], shape: tuple[int, int]) -> Floats:
     # The test that sums are near 1 also refuses NaN.
     plain = array.shape == shape and array.dtype == np.float64
-    if not plain or (array < 0).any() or not (np.abs(array.sum(axis=1) - 1.0) <= 1e-6).all():
+    if not plain or (array < 0).any() or not (np.abs(array.sum(axis=1) - 1.0) < ROUNDED).all():
         raise ModelError("distributions in the model are damaged.")
     return array
 
