@@ -155,8 +155,8 @@ def _roots(work: TableRows, tree: Tree) -> int:
 
 def _first_level(sizes: RowIndex, roots: int) -> int:
     """The place of the level down to which there are about as many rows as roots."""
-    reached = np.log1p(np.cumsum(sizes)) - np.log1p(roots)
-    return int(np.argmin(np.abs(reached)))
+    reached = (1.0 + np.cumsum(sizes)) / (1.0 + roots)
+    return int(np.argmin(np.maximum(reached, 1.0 / reached)))
 
 
 def place_rows(work: TableRows, tree: Tree) -> int:

@@ -19,6 +19,7 @@ from privbench.domain import Codes
 from privbench.errors import ModelError
 from privbench.learning.denoise import Noise
 from privbench.learning.graphical.estimate import TINY, log_likelihood, posterior
+from privbench.learning.portable import normal_quantile
 
 #: Correlations that are considered, as inverse hyperbolic tangents (Fisher's z).
 GRID = np.linspace(-2.6, 2.6, 27)
@@ -59,9 +60,13 @@ class JointDegrees:
         if len(held[0]) <= len(held):
             return dict(codes)
         scores = np.array([_scores(column, generator) for column in held])
-        root = np.linalg.inv(np.linalg.cholesky(definite(np.corrcoef(scores))))
+        variance = (scores[0] * scores[0]).sum()
+        have = [[(one * other).sum() / variance for other in scores] for one in scores]
+        free = np.zeros_like(scores)
+        for place, row in enumerate(_root(np.array(have))):
+            free[place] = (scores[place] - _weighted(row[:place], free)) / row[place]
         sizes, presences = (
-            np.linalg.cholesky(definite(wanted)) @ root @ scores
+            [_weighted(row, free) for row in _root(wanted)]
             for wanted in (self.sizes, self.presences)
         )
         moved = map(_placed, held, sizes, presences)
@@ -94,7 +99,7 @@ def _scores(codes: Codes, generator: Rng) -> Floats:
     order = generator.permutation(len(codes))
     order = order[np.argsort(codes[order], kind="stable")]
     found = np.empty(len(codes))
-    found[order] = ndtri((np.arange(len(codes)) + 0.5) / len(codes))
+    found[order] = normal_quantile((np.arange(len(codes)) + 0.5) / len(codes))
     return found
 
 
@@ -103,8 +108,8 @@ def _placed(codes: NDArray[Any], sizes: Floats, presences: Floats) -> NDArray[An
     none = int((codes == 0).sum())
     found = np.zeros_like(codes)
     if none < len(codes):
-        rows = np.argpartition(presences, none)[none:]
-        found[rows[np.argsort(sizes[rows])]] = np.sort(codes)[none:]
+        rows = np.sort(np.argpartition(presences, none)[none:])
+        found[rows[np.argsort(sizes[rows], kind="stable")]] = np.sort(codes)[none:]
     return found
 
 
@@ -113,7 +118,30 @@ def definite(correlations: Floats) -> Floats:
     values, vectors = np.linalg.eigh(correlations)
     found = (vectors * np.maximum(values, LEAST)) @ vectors.T
     scale = np.sqrt(np.diag(found))
-    return np.asarray(found / np.outer(scale, scale))
+    return np.asarray(np.clip((found + found.T) / (2 * np.outer(scale, scale)), -1.0, 1.0))
+
+
+def _root(correlations: Floats) -> Floats:
+    """The lower triangular matrix whose product with its transpose they are (Cholesky).
+
+    No row is nearly a sum of those before it: what is its own has a variance of `LEAST` or more.
+    """
+    root = np.zeros_like(correlations)
+    for place, row in enumerate(root):
+        for other, above in enumerate(root[:place]):
+            bound = (row[:other] * above[:other]).sum()
+            row[other] = (correlations[place, other] - bound) / above[other]
+        row[place] = np.sqrt(max(1.0 - (row * row).sum(), LEAST))
+        row /= np.sqrt((row * row).sum())
+    return root
+
+
+def _weighted(weights: Floats, scores: Floats) -> Floats:
+    """A sum of the first scores, whose order is always the same."""
+    found = np.zeros(scores.shape[1])
+    for weight, score in zip(weights, scores, strict=False):
+        found += weight * score
+    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -385,7 +385,7 @@ def _attached(
     rest = np.flatnonzero(wanted & (edges == NULL))
     if len(rest):
         codes = people.codes[key.parent]
-        popularity = law.popularity(codes, numbers.exponential(size=len(targets)))
+        popularity = law.popularity(codes, numbers.random(len(targets)))
         steps = np.cumsum(popularity if popularity.any() else np.ones(len(targets)))
         at = (np.arange(len(rest)) + numbers.random()) / len(rest) * steps[-1]
         found = np.minimum(np.searchsorted(steps, at, side="right"), len(targets) - 1)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from privbench.arrays import Floats, Ints, Mask, Rng
 from privbench.domain import Codes
 from privbench.errors import ModelError
+from privbench.learning import portable
 from privbench.learning.answers import Measured
 from privbench.learning.denoise import Noise
 from privbench.learning.graphical.associations import TargetAssociation
@@ -89,13 +90,14 @@ class ReferenceLaw:
     association: TargetAssociation | None = None  # of columns of the row and of its target
 
     def popularity(self, codes: Mapping[str, Codes], numbers: Floats) -> Ints:
-        """Number of references of every target, up to a factor, from exponential numbers."""
+        """Number of references of every target, up to a factor, from uniform numbers."""
         logs = np.zeros(len(numbers))
         for bins, held in zip(self.bins, self.logs, strict=True):
             logs += held[bins.of(codes)]
         counts = numbers_of(self.fan_in, len(numbers))
         found = np.zeros(len(numbers), np.int64)
-        found[_least(np.log(numbers) - logs, len(counts))] = counts
+        exponential = -portable.log(numbers)
+        found[_least(portable.log(exponential) - logs, len(counts))] = counts
         return found
 
     def weights(
@@ -110,7 +112,7 @@ class ReferenceLaw:
 
         ``units`` has the unit of every target; ``weight`` and ``cap`` are those of `fit_reference`.
         """
-        counts = self.popularity(codes, numbers.exponential(size=len(units))).astype(np.float64)
+        counts = self.popularity(codes, numbers.random(len(units))).astype(np.float64)
         counts *= weight / max(float(counts.sum()), 1e-9)
         _, units = np.unique(units, return_inverse=True)
         held = np.bincount(units, counts)
@@ -367,8 +369,8 @@ def _expected(logs: Floats, draws: Floats, counts: Floats, units: Ints, cap: flo
 
 def _least(keys: Floats, count: int) -> Ints:
     """Positions of the ``count`` smallest keys, ascending by key; no others are sorted."""
-    found = np.argpartition(keys, count - 1)[:count]
-    return np.asarray(found[np.argsort(keys[found])])
+    found = np.sort(np.argpartition(keys, count - 1)[:count])
+    return np.asarray(found[np.argsort(keys[found], kind="stable")])
 
 
 def _trend(noisy: Floats, sd: float, shares: Floats, ordered: int) -> Floats:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from privbench.arrays import Floats, Ints, Rng
 from privbench.domain import Codes
+from privbench.learning import portable
 
 #: Least and most sweeps, exchanges between; the first step of λ, and the largest; owners of a
 #: block.
@@ -51,9 +52,9 @@ def presences(counts: NDArray[np.int32], power: float) -> Floats:
     """What `PresencePairs` counts of `counted` rows, as a matrix."""
     present = counts[:, :-1] > 0
     labels = np.arange(counts.shape[1])
-    weights = (np.maximum(labels * (labels + 1) / 2, 1) ** power).astype(np.float32)
-    shares = present.astype(np.float32)
-    return np.asarray((shares * weights[present.sum(axis=1), None]).T @ shares, float)
+    weights = portable.exp(power * portable.log(np.maximum(labels * (labels + 1) / 2, 1)))
+    shares = present.astype(np.float64)
+    return np.asarray((shares * portable.on_grid(weights)[present.sum(axis=1), None]).T @ shares)
 
 
 def exchanged(
@@ -70,7 +71,7 @@ def exchanged(
     _, place = np.unique(owners[owned], return_inverse=True)
     rank = numbers.permutation(place.max(initial=-1) + 1)[place]
     order, sizes = owned[np.argsort(rank, kind="stable")], np.bincount(rank)
-    logs, steps = np.log(np.maximum(chances, 1e-9)), list[Floats]()
+    logs, steps = portable.log(np.maximum(chances, 1e-9)), list[Floats]()
     sweeps = min(SWEEPS, LEAST + EXCHANGES // (int((sizes > 1).sum()) + 1))
     for number, size in enumerate(np.array_split(sizes, len(sizes) // OWNERS + 1)):
         rows, order = np.split(order, [size.sum()])
@@ -84,7 +85,8 @@ def exchanged(
                 if np.triu(off**2 - wanted, 1).sum() <= 0:
                     break
                 off *= STEP / (1 + 4 * sweep / sweeps) / (np.maximum(wanted, present) + 1.0)
-                lambdas[:-1, :-1] = np.clip(lambdas[:-1, :-1] + off, -MOST, MOST)
+                moved = portable.on_grid(lambdas[:-1, :-1] + off)
+                lambdas[:-1, :-1] = np.clip(moved, -MOST, MOST)
                 steps.append(lambdas.copy())
             _exchange(held, given, size, counts, logs, steps[sweep], numbers)
         cells[rows] = held
@@ -114,7 +116,7 @@ def _exchange(
     gain += goes * (lambdas[lost, lost] - joint[each, lost])
     gain -= 2 * comes * goes * lambdas[lost, won]
     gain += logs[index[place], cells[other]] - logs[index[place], cells[place]]
-    taken = np.tile(np.log(numbers.random(half)) < gain[:half] + gain[half:], 2)
+    taken = np.tile(portable.log(numbers.random(half)) < gain[:half] + gain[half:], 2)
     counts[chosen[taken], lost[taken]] -= 1
     counts[chosen[taken], won[taken]] += 1
     cells[place[taken]] = cells[other[taken]]
