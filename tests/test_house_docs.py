@@ -138,7 +138,7 @@ def test_fields_are_the_options_of_command_and_function(command, function, kind)
         assert options[name].default == here[name].default
 
 
-PAGES = ["README.md", "CHANGELOG.md", "lab/README.md"]
+PAGES = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "lab/README.md"]
 PAGES += [str(p.relative_to(ROOT)) for f in ("docs", "lab/docs") for p in (ROOT / f).glob("*.md")]
 
 

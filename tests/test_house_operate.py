@@ -137,6 +137,8 @@ def test_schedules_are_those_of_a_day_or_a_week(job):
         ("gitlab-ci", TESTS / "gitlab-ci.yml"),
         ("compose-spec", DOCKER / "compose.yaml"),
         ("github-workflows", IMAGE),
+        ("github-workflows", IMAGE.with_name("test.yml")),
+        ("citation-file-format", ROOT / "CITATION.cff"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
