@@ -84,7 +84,9 @@ def test_config_examples_load(page):
 
 
 PROSE = ["README.md", "schemas/README.md"]
-PROSE += [f"docs/{name}.md" for name in ("index", "imdb", "operate", "plugins", "publish")]
+PROSE += [
+    f"docs/{name}.md" for name in ("index", "first-clone", "imdb", "operate", "plugins", "publish")
+]
 
 
 @pytest.mark.parametrize("page", PROSE)
