@@ -28,7 +28,7 @@ class Listener(pipeline.Reporter):
         self.warned = []
 
     def warn(self, text):
-        self.warned.append((text, [stage.name for stage in self.stages]))
+        self.warned.append((text, [name for name, *_ in self.stages]))
 
 
 @pytest.fixture(scope="module", params=["privbench", "independent"])
