@@ -48,7 +48,7 @@ SAME = Fit("", UnitDefinition.of(Toy().spec))
 class Telling(NoiseSource):
     """Tells before every draw."""
 
-    def __init__(self, tell) -> None:
+    def __init__(self, tell):
         self.tell = tell
 
     def draw(self, method, exact, stream):
@@ -67,7 +67,7 @@ def fit(path, tell, resume=None, cap=None):
                 tell(("used", question.label, noisy.tolist()))
 
 
-def child(path, pipe, step: int, how: str) -> None:
+def child(path, pipe, step, how):
     """Run the fit and die at the step-th call that changes a file."""
     die_at(step, how)
     fit(path, lambda message: pipe.send_bytes(json.dumps(message).encode()))
@@ -82,7 +82,7 @@ class Crash:
     used: dict
 
 
-def crash(path, step: int, how: str) -> Crash:
+def crash(path, step, how):
     context = multiprocessing.get_context("fork")
     mine, theirs = context.Pipe(duplex=False)
     process = context.Process(target=child, args=(path, theirs, step, how))
@@ -161,13 +161,13 @@ def test_the_ledger_is_consistent_after_a_kill_at_any_step(tmp_path, how):
     assert steps >= (6 if how == "after" else 30)
 
 
-def check_resumed(path, ledger, shown, outcome) -> None:
+def check_resumed(path, ledger, shown, outcome):
     """An open release: reserved in full, resumable, and nothing used is drawn again.
 
     A batch stands or falls as a whole: all of it is used or lost.
     """
     assert shown["epsilon"] == 1.0
-    again: dict = {}
+    again = {}
     draws = 0
 
     def tell(message):
@@ -193,7 +193,7 @@ def check_resumed(path, ledger, shown, outcome) -> None:
     assert closed["epsilon"] == pytest.approx((4 + lost) * AMOUNT)
 
 
-def check_given_up(path, outcome) -> None:
+def check_given_up(path, outcome):
     """A dead release that is given up costs its events, and no less."""
     ledger = Ledger.open(path, "shop")
     for item in ledger.show()["releases"]:
@@ -244,7 +244,7 @@ def test_a_kill_while_a_release_is_resumed_leaves_it_to_be_resumed(tmp_path, how
     raise AssertionError("it was never resumed")
 
 
-def resume_and_leave(path, release) -> None:
+def resume_and_leave(path, release):
     open_session(Toy(), Accountant("pure", 1.0), path, "shop", resume=release)._release.leave()
 
 

@@ -143,7 +143,7 @@ def test_load_of_no_file_or_too_large_a_one_is_refused(tmp_path, model, monkeypa
     refused(model, "unpacks to more than 1,000 bytes")
 
 
-def npy(kind: str, shape: str, body: bytes = b"", turned: bool = False) -> bytes:
+def npy(kind, shape, body=b"", turned=False):
     """A file of an array as it says of itself."""
     text = f"{{'descr': {kind}, 'fortran_order': {turned}, 'shape': {shape}, }}".encode()
     text += b" " * (-(len(text) + 11) % 64) + b"\n"

@@ -36,7 +36,7 @@ ROWS = "INSERT INTO t SELECT i, i, 's' FROM generate_series(1, 50) i"
 CONFIG = sql_of(__file__, "rules.toml")
 
 
-def config(folder, *rules) -> Config:
+def config(folder, *rules):
     settings = Config.loads(CONFIG).model_dump()
     ledger, database = {"path": str(folder / "ledger")}, {"identity": "rules"}
     return Config.model_validate(

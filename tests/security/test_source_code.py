@@ -54,7 +54,7 @@ def hostile(make_database):
     With several attacks, whatever runs is named by the server's log.
     """
 
-    def make(path: str, *attacks: str) -> str:
+    def make(path, *attacks):
         dsn = make_database()
         name = conninfo.conninfo_to_dict(dsn)["dbname"]
         market.execute(

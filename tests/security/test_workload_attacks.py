@@ -10,11 +10,9 @@ All of the workload is refused, and nothing of it runs.
 import re
 import tempfile
 import uuid
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import market
 import psycopg
@@ -23,7 +21,6 @@ from bounded import bounded
 from sql_files import cases, sql_of
 
 from privbench.errors import ModelError, UsageError
-from privbench.postgres.embedded import Server
 from privbench.postgres.introspect import introspect
 from privbench.postgres.reading import reading
 from privbench.publish.judging import judge_workload
@@ -49,17 +46,17 @@ class Attack:
     writes: bool = True
 
     @property
-    def offered(self) -> bool:
+    def offered(self):
         """Whether it is possible on servers alone that offer an extension or a clause."""
         return bool(self.extension) or "EXTENSION" in self.made or self.needs != Attack.needs
 
     @property
-    def alone(self) -> bool:
+    def alone(self):
         """Whether it needs a database of its own."""
         return bool(self.made) or self.offered
 
 
-def read_attacks(name: str) -> dict[str, Attack]:
+def read_attacks(name):
     """The attacks of a file, by what they are called."""
     found = {}
     for attack, text in cases(__file__, name):
@@ -91,7 +88,7 @@ def shared(make_database_on, open_folder):
     setup = SETUP.replace("{file}", str(open_folder / "written"))
     made = {}
 
-    def of(server: Server) -> str:
+    def of(server):
         if server.name not in made:
             made[server.name] = make_database_on(server, keep=True, statements=setup)
         return made[server.name]
@@ -106,7 +103,7 @@ def source_on(make_database_on, open_folder, shared):
     Attacks that need nothing made for them share one: each is a SELECT.
     """
 
-    def made(server: Server, attack: Attack) -> tuple[str, Path]:
+    def made(server, attack):
         if not attack.alone:
             file = open_folder / "written"
             file.unlink(missing_ok=True)
@@ -138,7 +135,7 @@ def source(each_server, source_on):
     return partial(source_on, each_server)
 
 
-def _run(dsn: str, query: str, **options: Any) -> str:
+def _run(dsn, query, **options):
     workload = Workload("theirs", (WorkloadQuery("q1", "SELECT 1"), WorkloadQuery("q2", query)))
     found = replay(workload, {"source": dsn}, repeats=1, warmup=0, **options)
     return found.results[1].answers["source"].status
@@ -162,7 +159,7 @@ def test_replay_of_attacks_is_refused_without_trust(source, each_server, server)
         return
     wrote = []
 
-    def tell(step: str, done: int, total: int) -> None:
+    def tell(step, done, total):
         wrote.append(file.exists())
         file.unlink(missing_ok=True)
 
@@ -172,7 +169,7 @@ def test_replay_of_attacks_is_refused_without_trust(source, each_server, server)
         assert written if ATTACKS[result.id].writes else status == "ok", result.id
 
 
-def _refused(server: Server, name: str, source_on: Callable, *, trusted: bool) -> None:
+def _refused(server, name, source_on, *, trusted):
     attack = ATTACKS[name]
     dsn, file = source_on(server, attack)
     with pytest.raises(UsageError, match=r"query q\d of workload theirs") as refusal:
