@@ -1,7 +1,4 @@
-"""Attacks by the header of a model that a stranger made.
-
-Each test names the attack, its door, and what stops it. Nothing here gets as far as a server.
-"""
+"""Headers of models that a stranger made; nothing of them gets as far as a server."""
 
 import json
 import resource
@@ -38,7 +35,6 @@ TYPES_THAT_ARE = [
 
 
 def test_type_pattern_takes_names_alone():
-    """Attack: SQL in the place of a type's name. Door: header. What format_type writes is read."""
     assert [text for text in TYPES if TYPE.fullmatch(text)] == []
     assert [text for text in TYPES_THAT_ARE if not TYPE.fullmatch(text)] == []
 
@@ -57,7 +53,6 @@ HEAVY = {
 
 @pytest.mark.parametrize("name", HEAVY)
 def test_no_header_takes_more_than_its_length(tmp_path, name):
-    """Attack: a load that does not end. Door: header. It is read in one pass."""
     model = model_files.write(tmp_path / "m", {}, HEAVY[name])
 
     def load():
@@ -197,7 +192,7 @@ FALSE = [{"kind": "values", "columns": ["tier"], "source": "name", "text": "", "
 
 @pytest.mark.parametrize("place", [CHECKS.replace("checks", "rules"), f"{TIER}/type/rules"])
 def test_load_of_rules_that_nothing_states_takes_those_that_are_stated(model, tmp_path, place):
-    """Attack: a rule that is none of the schema's. Door: header. What the CHECKs state counts."""
+    """Those of the CHECKs count."""
     forged = model_files.forge(
         model, tmp_path / "m", lambda parts, head: at(head, place).extend(FALSE)
     )
@@ -212,7 +207,6 @@ METHODS = [
 
 @pytest.mark.parametrize("field", ["text", "fill"])
 def test_load_of_a_provider_that_is_any_method_is_refused(model, tmp_path, field):
-    """Attack: a method of Faker by name. Door: header. Text has providers of a list alone."""
     for provider in METHODS:
         said = {"provider": provider}
         if field == "fill":
@@ -229,7 +223,6 @@ def test_load_of_a_provider_that_is_any_method_is_refused(model, tmp_path, field
 
 @pytest.mark.parametrize("template", ["#999999999h", "x" * 100_000])
 def test_templates_of_a_stranger_make_short_values(template):
-    """Attack: a load that does not end. Door: header. Each row has a template with its number."""
     column = ColumnType("jsonb", "jsonb", category="U")
     with suppress(ValueError):
         made = fill(f"templates:{json.dumps([template])}", column, 2, np.random.default_rng(0))
@@ -237,7 +230,6 @@ def test_templates_of_a_stranger_make_short_values(template):
 
 
 def test_made_semantic_of_every_provider_makes_text():
-    """No attack: what may be named is there; a config may name what a model may hold."""
     for name in sorted(providers()):
         made = made_semantic(name, 3, np.random.default_rng(0)).to_pylist()
         assert [bool(item) and isinstance(item, str) for item in made] == [True] * 3

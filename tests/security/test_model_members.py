@@ -1,7 +1,4 @@
-"""Attacks by the members of a model: the archive, its arrays, and the rows of public tables.
-
-Each test names the attack, its door, and what stops it.
-"""
+"""Members of models that a stranger made: the archive, its arrays, and public rows."""
 
 import contextlib
 import json
@@ -186,7 +183,6 @@ def test_load_of_arrays_that_are_none_is_refused(model, tmp_path, attack):
 @pytest.mark.parametrize("number", [np.nan, np.inf, -1.0, 1e308])
 @pytest.mark.parametrize("synthesizer", ["independent", "privbench"])
 def test_sample_of_odd_weights_is_refused_or_sound(honest, tmp_path, synthesizer, number):
-    """Attack: NaN, infinity and negative weights. Door: arrays. Exit 2, or a clone of the rest."""
     parts, head = model_files.parts_of(honest[synthesizer])
     # The last array of each kind: tables are read alike.
     last = {name.rsplit("/")[-1]: f"arrays/{at}.npy" for at, name in enumerate(head["arrays"])}
@@ -218,7 +214,7 @@ def part(rows, size=None):
 
 
 def test_load_of_an_honest_row_reads_it(model, tmp_path):
-    """No attack: the row that the attacks change is one."""
+    """The row that the attacks change is one."""
     found = Model.load(with_rows(model, tmp_path / "m", part(b'"n",""\n'))).public["public.region"]
     assert found.to_pylist() == [{"code": "n", "title": ""}]
 
@@ -270,7 +266,7 @@ texts = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=
 @given(st.lists(st.tuples(st.none() | texts, st.none() | texts), max_size=20), st.integers(0, 3))
 @settings(max_examples=100, deadline=None)
 def test_read_table_gives_texts_back(rows, cut):
-    """No attack: NULL, the empty text, slices and chunks are what they were."""
+    """NULL, the empty text, slices and chunks are what they were."""
     table = pa.table({
         "a": pa.array([row[0] for row in rows], pa.string()),
         "b": pa.array([row[1] for row in rows], pa.string()),
@@ -281,7 +277,6 @@ def test_read_table_gives_texts_back(rows, cut):
 
 @pytest.mark.parametrize("rows", [b"1099511627776", b"-1", b"", b"1e3", b"9" * 5000, b"\xff"])
 def test_read_table_without_columns_is_capped(rows):
-    """Attack: 2^40 rows of no column. Door: public data. Their number is capped."""
     with pytest.raises((ModelError, ValueError)):
         archive.read_table(rows, [])
     table = pa.Table.from_struct_array(pa.nulls(3, pa.struct([])))
@@ -294,7 +289,7 @@ def test_read_table_without_columns_is_capped(rows):
      "'; DROP"],
 )  # fmt: skip
 def test_sample_of_values_with_marks_quotes_them(model, tmp_path, value):
-    """Attack: CSV's and COPY's own marks in a value. Door: public data. They are quoted."""
+    """Marks of CSV and COPY."""
     import csv
 
     table = regions(model)
@@ -309,7 +304,6 @@ def test_sample_of_values_with_marks_quotes_them(model, tmp_path, value):
 
 
 def test_save_that_breaks_leaves_the_model_that_was_there(model, tmp_path, monkeypatch):
-    """Attack: a full disk while a model is written. Door: files. The old one stays."""
     (tmp_path / "m").write_bytes(b"old")
     honest = Model.load(model)
 
@@ -324,7 +318,6 @@ def test_save_that_breaks_leaves_the_model_that_was_there(model, tmp_path, monke
 
 
 def test_save_is_its_owners_and_always_the_same(model, tmp_path):
-    """No attack: what is written is read back, byte for byte, and is for its owner."""
     Model.load(model).save(tmp_path / "m")
     assert (tmp_path / "m").read_bytes() == model.read_bytes()
     assert stat.S_IMODE((tmp_path / "m").stat().st_mode) == 0o600
@@ -332,6 +325,5 @@ def test_save_is_its_owners_and_always_the_same(model, tmp_path):
 
 
 def test_read_table_of_many_short_parts_is_refused():
-    """Attack: a million parts of one row. Door: public data. Parts have 65,536 rows."""
     with pytest.raises(ModelError, match="more parts than rows need"):
         archive.read_table(b"1\n\n" * 1_000_000, ["a"])

@@ -1,4 +1,4 @@
-"""What the server's log tells of the tool: what it asks, how it begins, and how it names."""
+"""What a source's log tells of the tool: what it asks, how it begins, and how it names."""
 
 import csv
 import io
@@ -166,11 +166,7 @@ def test_a_clone_reads_rows_catalog_and_ddl_once(said):
 
 
 def test_first_messages_begin_read_only_and_set(statements):
-    """Door: whatever is asked before settings hold, or outside a transaction.
-
-    What stops it: BEGIN … READ ONLY, SET LOCAL and SHOW are utility statements and come first, in
-    every transaction of every session.
-    """
+    """In every transaction of every session."""
     sessions = {}
     for session, statement in statements:
         sessions.setdefault(session, []).append(statement)
@@ -199,12 +195,7 @@ def _nodes(statement):
 
 
 def test_every_function_type_and_relation_is_qualified(statements):
-    """Door: a name that a schema of the source offers too.
-
-    What stops it: every name of the tool's own questions carries its schema. Conditions that
-    `workload generate` counts by are the text of the queries to come, in which a date's type is
-    written as people write it; the path that they are counted under holds pg_catalog alone.
-    """
+    """But dates in the conditions of queries to come, counted with pg_catalog alone in the path."""
     bare = set()
     known = 0
     for _, statement in statements:

@@ -1,11 +1,4 @@
-"""Door: a workload that a stranger wrote, replayed on a source by a superuser. Attacks: queries.
-
-Each attack is a SELECT, so neither the READ ONLY transaction nor the extended protocol stops it;
-run with ``--trust-workload`` it does its work: it writes a file, or reads one, as the server's
-user. What stops it otherwise: PostgreSQL's parser and the allow-list of `privbench.pgsql.judge`,
-and the catalog, which tells where names lead and what runs unnamed (`privbench.workload.database`).
-All of the workload is refused, and nothing of it runs.
-"""
+"""Workloads of strangers that a superuser replays: what does more than read is refused."""
 
 import re
 import tempfile
@@ -98,10 +91,7 @@ def shared(make_database_on, open_folder):
 
 @pytest.fixture
 def source_on(make_database_on, open_folder, shared):
-    """``source_on(server, attack)``: a database the attack is possible in, and the file it makes.
-
-    Attacks that need nothing made for them share one: each is a SELECT.
-    """
+    """``source_on(server, attack)``: a database the attack is possible in, and its file."""
 
     def made(server, attack):
         if not attack.alone:
@@ -146,7 +136,6 @@ SHARED = [name for name, attack in ATTACKS.items() if not attack.alone]
 
 
 def test_replay_of_attacks_is_refused_without_trust(source, each_server, server):
-    """Each is refused beside others, and does its work where it is trusted, or it is none."""
     dsn, file = source(Attack(""))
     queries = (WorkloadQuery(name, ATTACKS[name].query) for name in SHARED)
     workload = Workload("theirs", (WorkloadQuery("harmless", "SELECT 1"), *queries))
@@ -278,7 +267,7 @@ def test_of_an_ordinary_workload_only_what_does_more_than_read_is_refused(source
 
 
 def test_no_sequence_is_advanced_under_another_name(source):
-    """Attack: nextval may be called for a model's own sequences. A READ ONLY run refuses it too."""
+    """A READ ONLY run refuses it too."""
     made = (
         "CREATE SEQUENCE public.s;"
         "CREATE OPERATOR public.!+ (RIGHTARG = regclass, FUNCTION = pg_catalog.nextval);"
@@ -294,7 +283,7 @@ def test_no_sequence_is_advanced_under_another_name(source):
 
 
 def test_functions_within_functions_without_end_are_refused_by_name(source):
-    """Attack: more calls than the judge's stack holds; what is above them stays refused."""
+    """More than the judge's stack holds."""
     calls = [*(f"public.f{n}()" for n in range(1, 400)), "public.act()"]
     made = "SET check_function_bodies = off;" + "".join(
         f"CREATE FUNCTION public.f{n}() RETURNS text LANGUAGE sql AS 'SELECT {call}';"
