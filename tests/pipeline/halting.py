@@ -21,20 +21,38 @@ _CONTEXT.set_forkserver_preload([
 ])  # fmt: skip
 
 
-class _Halting(Reporter):
-    """Stops at the beginning of a stage, or at a step that is told of."""
+class Watching(Reporter):
+    """Keeps what is said, and acts when a stage or a step of some name begins.
 
-    def __init__(self, moment: str, halt: Callable[[], None]) -> None:
+    Attributes:
+        said: All lines that an operator would see.
+        warned: The warnings among them, each with the stages that were done before it.
+    """
+
+    def __init__(self, moment: str = "", act: Callable[[], object] = lambda: None) -> None:
         super().__init__()
-        self._moment, self._halt = moment, halt
+        self.moment, self.act = moment, act
+        self.said: list[str] = []
+        self.warned: list[tuple[str, list[str]]] = []
 
     def begin(self, name: str) -> None:
-        if name == self._moment:
-            self._halt()
+        if name == self.moment:
+            self.act()
 
     def advance(self, what: str, done: int, total: int | None = None) -> None:
-        if what == self._moment:
-            self._halt()
+        self.begin(what)
+
+    def say(self, text: str) -> None:
+        self.said.append(text)
+
+    def warn(self, text: str) -> None:
+        self.said.append(text)
+        self.warned.append((text, [stage.name for stage in self.stages]))
+
+
+def stop() -> None:
+    """The end of a command that somebody breaks off."""
+    raise RuntimeError("the machine was switched off")
 
 
 def _after(name: str, count: int, halt: Callable[[], None]) -> None:
@@ -61,7 +79,7 @@ def _run(
     kind, _, count = moment.partition(":")
     if kind in ("record", "store"):
         _after(kind, int(count), halt)
-    command(*given, reporter=_Halting(moment, halt), **named)
+    command(*given, reporter=Watching(moment, halt), **named)
     channel.send("done")
 
 

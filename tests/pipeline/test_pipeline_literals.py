@@ -4,6 +4,7 @@ import re
 
 import psycopg
 import pytest
+from halting import Watching
 from sql_files import database_of, sql_of
 
 from privbench import pipeline
@@ -47,14 +48,10 @@ def test_fit_after_a_sign_off_takes_no_values_but_those_that_were_reviewed(make_
         signed = Config.loads(base.replace("[privacy]", f"[privacy]\n{line}"))
         assert line not in pipeline.check(signed, dsn).render()
 
-        class Late(pipeline.Reporter):
-            def stage(self, name):
-                if name == "extract":
-                    connection.execute("ALTER TABLE t ALTER kind SET DEFAULT 'second'")
-                return super().stage(name)
-
+        change = "ALTER TABLE t ALTER kind SET DEFAULT 'second'"
+        late = Watching("extract", lambda: connection.execute(change))
         with pytest.raises(SchemaError, match="changed while it was about to be read"):
-            pipeline.fit(dsn, signed, tmp_path / "m", reporter=Late())
+            pipeline.fit(dsn, signed, tmp_path / "m", reporter=late)
         spent = pipeline.ledger_show(dsn, None, str(tmp_path)).state["releases"]
         assert [(item["state"], item["epsilon"]) for item in spent] == [("closed", 0.0)]
         for refused in (

@@ -4,6 +4,7 @@ import tomllib
 from dataclasses import replace
 
 import pytest
+from halting import Watching
 from sql_files import database_of, sql_of
 
 from privbench import pipeline
@@ -22,19 +23,10 @@ def config(source):
     return pipeline.inspect(source, base=Config.loads("[privacy]\nepsilon = 3.2")).config
 
 
-class Listener(pipeline.Reporter):
-    def __init__(self):
-        super().__init__()
-        self.warned = []
-
-    def warn(self, text):
-        self.warned.append((text, [stage.name for stage in self.stages]))
-
-
 @pytest.fixture(scope="module", params=["privbench", "independent"])
 def fitted(request, source, config, tmp_path_factory):
     """A model with noise that is the same in every run, what was said meanwhile, and its rows."""
-    folder, listener = tmp_path_factory.mktemp(request.param), Listener()
+    folder, listener = tmp_path_factory.mktemp(request.param), Watching()
     mine = config.with_privacy(seed=10).changed("ledger", path=str(folder / "ledger"))
     mine = mine.changed("synthesizer", name=request.param)
     model = pipeline.fit(source, mine, folder / "m", reporter=listener)

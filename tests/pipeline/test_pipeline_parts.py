@@ -11,14 +11,13 @@ import psycopg
 import pyarrow as pa
 import pytest
 import small_parts
-from halting import kill_at
+from halting import Watching, kill_at, stop
 from integrity import schema_of, unkept
 from sql_files import sql_of
 
 from privbench import pipeline
 from privbench.errors import DatabaseError, ModelError, PrivbenchError, TargetError, UsageError
 from privbench.pipeline import Model, decode
-from privbench.pipeline.progress import Reporter
 from privbench.postgres.introspect import introspect
 from privbench.postgres.load import Loader
 from privbench.postgres.transaction import TargetTransaction
@@ -115,14 +114,10 @@ def test_a_load_that_is_killed_goes_on(odd, whole, make_database, tmp_path, mome
 
 @pytest.mark.slow
 def test_a_load_that_fails_says_how_to_go_on_and_replace_begins_anew(odd, whole, make_database):
-    class Failing(Reporter):
-        def advance(self, what, done, total=None):
-            if what == "load public.visit":
-                raise PrivbenchError("stop")
-
     target = make_database()
-    with pytest.raises(PrivbenchError, match="stop") as raised:
-        pipeline.load(odd, target, resumable=True, reporter=Failing())
+    reporter = Watching("load public.visit", stop)
+    with pytest.raises(RuntimeError) as raised:
+        pipeline.load(odd, target, resumable=True, reporter=reporter)
     assert "run the command again" in raised.value.__notes__[0]
     pipeline.load(odd, target, resumable=True, replace=True, **GIVEN)
     assert rows(target) == whole[0]
@@ -243,13 +238,12 @@ def test_the_hash_of_a_model_is_that_of_what_it_holds(odd, model, tmp_path):
 @pytest.mark.slow
 def test_workers_load_the_same_rows_though_one_dies(odd, whole, make_database):
     dask, distributed = pytest.importorskip("dask"), pytest.importorskip("distributed")
-    killed = threading.Event()
+    killed: list[int] = []
 
-    class Killing(Reporter):
-        def advance(self, what, done, total=None):
-            if what.startswith("load") and not killed.is_set():
-                killed.set()
-                os.kill(next(iter(cluster.workers.values())).pid, signal.SIGKILL)
+    def kill():
+        if not killed:
+            killed.append(next(iter(cluster.workers.values())).pid)
+            os.kill(killed[0], signal.SIGKILL)
 
     target = make_database()
     memory = "distributed.worker.memory"
@@ -263,7 +257,12 @@ def test_workers_load_the_same_rows_though_one_dies(odd, whole, make_database):
         with pytest.raises(UsageError, match="--resumable"):
             pipeline.load(odd, target, where=where)
         report = pipeline.load(
-            odd, target, where=where, resumable=True, reporter=Killing(), **GIVEN
+            odd,
+            target,
+            where=where,
+            resumable=True,
+            reporter=Watching("load public.plain", kill),
+            **GIVEN,
         )
-    assert killed.is_set()
+    assert killed
     assert (rows(target), report, schema_of(target)) == whole
