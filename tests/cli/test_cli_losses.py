@@ -101,9 +101,12 @@ def test_a_proposal_says_which_tables_are_look_ups_and_opens_them(make_database,
 
 def test_sizes_are_shown_on_demand_and_it_is_written_down_that_they_were(make_database, tmp_path):
     source, plain, path = make_database(LOOK_UP), tmp_path / "p.toml", tmp_path / "c.toml"
-    market.execute(source, "INSERT INTO order_status VALUES ('a', 'open')")
-    market.execute(source, "INSERT INTO item SELECT i, 'a' FROM generate_series(1, 1379) i")
-    market.execute(source, "ANALYZE")
+    market.execute(
+        source,
+        "INSERT INTO order_status VALUES ('a', 'open')",
+        "INSERT INTO item SELECT i, 'a' FROM generate_series(1, 1379) i",
+        "ANALYZE",
+    )
     assert "1,379" not in succeed("inspect", source, "-o", plain).stdout
     shown = succeed("inspect", source, "--sizes", "-o", path).stdout
     assert re.search(r"CONFIDENTIAL(.*\n)+  item +1,379  each row by itself", shown)
