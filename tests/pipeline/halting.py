@@ -1,4 +1,4 @@
-"""Processes that run the pipeline: up to a chosen moment, to be killed there, or at once."""
+"""Processes that run the pipeline: up to a moment, to be killed there, at once, or as workers."""
 
 from __future__ import annotations
 
@@ -10,10 +10,27 @@ from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from typing import Any
 
+import pytest
+
 from privbench.errors import PrivbenchError
 from privbench.pipeline.fit import fit
 from privbench.pipeline.progress import Reporter
 from privbench.privacy.release import Release
+
+
+@contextmanager
+def two_workers(**more: Any) -> Iterator[Any]:
+    """A cluster of Dask on this machine."""
+    dask, distributed = pytest.importorskip("dask"), pytest.importorskip("distributed")
+    memory = "distributed.worker.memory"
+    with (
+        dask.config.set({f"{memory}.target": False, f"{memory}.spill": False}),
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=None, **more
+        ) as cluster,
+    ):
+        yield cluster
+
 
 _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload([
