@@ -132,14 +132,10 @@ def kill_at(moment: str, command: Callable[..., Any], *given: Any, **named: Any)
 def halted_at(
     moment: str, command: Callable[..., Any], *given: Any, **named: Any
 ) -> Iterator[None]:
-    """Run a command in another process up to a moment, and kill it (SIGKILL) when the block ends.
+    """Run ``fit`` or ``load`` in another process up to a moment, and kill it when the block ends.
 
-    Args:
-        moment: A stage, a step, or ``record:N`` and ``store:N``: after the N-th event or result of
-            the release has reached the disk.
-        command: ``pipeline.fit`` or ``pipeline.load``.
-        given: Its arguments.
-        named: Its keyword arguments.
+    A moment is a stage, a step, or ``record:N`` and ``store:N``: after the N-th event or result of
+    the release has reached the disk.
     """
     ours, theirs = _CONTEXT.Pipe()
     process = _CONTEXT.Process(target=_run, args=(theirs, moment, command, given, named))

@@ -113,10 +113,7 @@ def config_file(folder: Path, *more: str, toml: str = CONFIG) -> Path:
 
 
 def fitted_model(source: str, folder: Path, epsilon: float = 200.0) -> Path:
-    """A model of independent columns, fitted with a budget that leaves little noise.
-
-    By much noise a table may be empty, or thousands of times too large.
-    """
+    """A model of independent columns, fitted with little noise."""
     path = folder / "m.privbench"
     pipeline.fit(source, config(folder / "ledger", name="independent", epsilon=epsilon), path)
     return path

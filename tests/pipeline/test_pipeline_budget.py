@@ -318,10 +318,7 @@ def fitted(source, tmp_path_factory):
 
 
 def test_domains_of_a_fit_hold_what_few_owners_and_namesakes_tell(fitted):
-    """A tenth of the users has orders, next to none has refunds: labels, blanks and marks come out.
-
-    Two thousand rows say 'until now' elsewhere: the lone refund's column knows that day.
-    """
+    """A tenth of the users has orders, next to none has refunds: labels, blanks, marks."""
     _, codecs, noise = fitted
     assert {"units public.orders", "units public.refunds"} <= {*noise}
     for label in noise:

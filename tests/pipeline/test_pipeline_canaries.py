@@ -81,10 +81,7 @@ def test_clone_of_canaries_lets_none_leave(source, make_database, tmp_path, log,
 
 
 def knows_nothing_of_where_and_how_long(path, source, folder, log) -> None:
-    """P5: no timings, snapshot ids, host names, paths; the log has them, the model has not.
-
-    Nor does its DDL bring figures from rows, by sequences, statistics or comments.
-    """
+    """P5: no timings, ids, host names, paths, figures; the log has them, the model has not."""
     release = re.search(r"release ([0-9a-f-]{36})", log)
     assert release
     assert "peak" in log
@@ -101,10 +98,7 @@ def knows_nothing_of_where_and_how_long(path, source, folder, log) -> None:
 
 
 def test_fit_lets_no_exact_row_count_leave(source, tmp_path, log):
-    """Neither in text nor in arrays, at an ε at which a fit in a thousand meets it by chance.
-
-    What leaves without noise does so in every fit; two meet it by chance once in a million.
-    """
+    """At an ε at which a fit in a thousand meets it by chance, and two in a million."""
     count = re.compile(rf"(?<![\d.]){TALLY}(?!\d)")
     assert count.search(f"rows: {TALLY}, ")
     found = places_of(count, source, tmp_path / "first", log)

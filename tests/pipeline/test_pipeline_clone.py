@@ -167,7 +167,6 @@ def test_fit_with_a_seed_is_stamped_not_private(source, make_database, model, tm
 
 @pytest.mark.parametrize("name", market.QUICKEST)
 def test_clone_of_empty_tables_is_whole(make_database, tmp_path, name):
-    """A source without rows runs through, and its clone is a database of the same schema."""
     source = make_database(market.SCHEMA + "INSERT INTO region VALUES ('r1', 'only')")
     target = make_database()
     pipeline.clone(source, target, market.config(tmp_path / "ledger", name=name))
@@ -176,7 +175,7 @@ def test_clone_of_empty_tables_is_whole(make_database, tmp_path, name):
 
 
 def test_sample_says_which_rules_its_files_may_break(make_database, model, tmp_path):
-    """A load repairs them; nothing is said where all rules are kept by construction."""
+    """A load repairs them."""
     assert not any("may break" in line for line in pipeline.sample(model, tmp_path / "market"))
     source = make_database(sql_of(__file__, "files_that_break_rules"))
     base = market.config(tmp_path, "", epsilon=3)
@@ -203,7 +202,6 @@ def test_sample_says_which_files_psql_would_cut(make_database, tmp_path):
 @pytest.mark.parametrize("name", market.QUICKEST)
 @pytest.mark.parametrize("schema", ["ugly_shop", "ugly_odd"])
 def test_clone_of_ugly_schemas_is_whole(make_database, tmp_path, schema, name):
-    """Schemas as they grow in real houses: every clone is loaded whole, whatever their rules."""
     source, target = make_database(sql_of(__file__, schema)), make_database()
     config = pipeline.inspect(source, base=market.config(tmp_path, "", epsilon=20)).config
     report = pipeline.clone(source, target, market.learner(config, name))
@@ -220,7 +218,6 @@ def test_clone_of_no_tables_works(make_database, tmp_path):
 
 @pytest.mark.parametrize("name", market.QUICKEST)
 def test_fit_after_extract_needs_no_source(server, make_database, tmp_path, name):
-    """The source is not needed once its rows are extracted."""
     source = market.create(make_database())
     config = market.config(tmp_path / "ledger", name=name, epsilon=50.0)
     draft = begin(source, config, Reporter())
@@ -242,11 +239,7 @@ def test_fit_after_extract_needs_no_source(server, make_database, tmp_path, name
 
 
 def test_clone_keeps_the_scalars_of_documents(make_database, tmp_path):
-    """At paths that the schema names or that many units hold; generated columns come of them.
-
-    A key of one unit, and keys that are data, are never made. Documents without paths are named
-    beforehand.
-    """
+    """A key of one unit, and keys that are data, are never made."""
     source = make_database(sql_of(__file__, "documents"))
     config = pipeline.inspect(source, base=market.config(tmp_path, "", epsilon=8)).config
     assert config.tables["public.event"].columns["d"].paths == {

@@ -65,7 +65,6 @@ def test_fit_by_several_connections_gives_the_same_model(fitted, monkeypatch):
 
 
 def test_fit_with_workers_gives_the_same_model(fitted, monkeypatch):
-    """All tables count as large, so that workers read and count every one."""
     here = fitted("local")
     monkeypatch.setitem(Snapshot.parts.__kwdefaults__, "least", 1)
     monkeypatch.setattr("privbench.privacy.workers.LEAST_ROWS", 50)

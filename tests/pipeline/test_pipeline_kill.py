@@ -89,11 +89,7 @@ def batches(config):
     ),
 )
 def test_fit_that_is_killed_is_resumed(guests, config, unbroken, tmp_path, moment, loses):
-    """The release counts whole while it is open; resumed, its sum covers the lost events.
-
-    What was killed between event and result is spent once more, what has a result is kept, and
-    another fit or a release that nobody knows is refused.
-    """
+    """What was killed between event and result is spent once more, what has a result is kept."""
     output = tmp_path / "m"
     kill_at(moment, pipeline.fit, guests, config, output)
     assert not output.exists()

@@ -171,10 +171,7 @@ def test_mutants_of_matching_move_more(source, neighbours, monkeypatch, name, mu
 def test_clone_has_the_references_of_its_source_and_no_constraint_of_them(
     source, make_database, tmp_path
 ):
-    """Rows without an owner stay such rows: no person of the clone has the orders of nobody.
-
-    So do those of a key that is NOT VALID, whose constraint is in the clone.
-    """
+    """Rows without an owner stay such rows: no person of the clone has the orders of nobody."""
     path, some, target = tmp_path / "m.privbench", make_database(), make_database()
     market.execute(some, sql_of(__file__, "references").partition("-- Owners")[0])
     market.execute(some, sql_of(__file__, "references_more"))
@@ -208,7 +205,6 @@ def test_check_refuses_references_that_are_none(source, said, toml):
 
 
 def test_check_refuses_what_it_does_not_use(source):
-    """Facts of files were ignored for a database, keys among them."""
     files = (
         "\n[[source.tables.'public.order'.foreign_keys]]\ncolumns = ['person']\ntable = 'person'"
     )

@@ -299,7 +299,6 @@ def numbered(tables):
 
 
 def test_a_directory_name_changes_no_type_and_refuses_nothing(tmp_path):
-    """The types of partition columns are text, whatever directories there are."""
     tables = [
         beside | {f"t/code={value}/b.parquet": "SELECT 9 AS i" for value in values}
         for beside in (NUMBERED, {"t/code=2024-01-01/a.parquet": "SELECT 1 AS i"})
@@ -355,7 +354,6 @@ def test_declared_columns_do_not_depend_on_files(tmp_path):
 
 
 def test_columns_of_a_duckdb_file_can_be_declared(tmp_path):
-    """A table that was made of a data frame or a text file has types of its values."""
     source = write(tmp_path / "a.db", "CREATE TABLE t AS SELECT 7 AS i, 1.25 AS d, 'x' AS w")
     with staged(source, Config.loads(DECLARED)) as dsn:
         assert ask(dsn, "SELECT i, code, d::float FROM t") == [(7, None, 1.3)]
@@ -398,7 +396,6 @@ def test_a_value_that_its_declared_type_does_not_hold_is_null(unheld, case):
 
 
 def test_a_value_that_a_type_of_the_file_does_not_hold_is_null(tmp_path):
-    """No row refuses the others, whether or not the config declares its column."""
     statements = """CREATE TABLE t (a VARCHAR, b DATE, c VARCHAR[], d ENUM('x'));
         INSERT INTO t VALUES ('a' || chr(0), '5881580-07-10', ['u', chr(0)], 'x'),
           ('b', '2024-01-02', ['v'], NULL)"""

@@ -91,10 +91,9 @@ def dump(dsn: str) -> Dump:
 
 
 def restored(found: Dump, dsn: str) -> Dump:
-    """The schema of a dump, once more dumped from an empty database that it was restored into.
+    """The schema of a dump, dumped once more from an empty database that it was restored into.
 
-    PostgreSQL prints some expressions in other words once it has read its own (casts of lists,
-    names of NOT NULL constraints of typed tables): a clone must equal what pg_dump would restore.
+    PostgreSQL prints some expressions in other words once it has read its own.
     """
     kept = [body for kind, body in found.entries if kind not in LEFT_BEHIND | DATA]
     execute(dsn, "SET check_function_bodies = off; SET search_path = ''", "\n".join(kept))
@@ -191,10 +190,8 @@ def _units(dsn: str, table: Table, tables: dict[str, Table], config: Config) -> 
 def unlikely(before: dict[str, int], after: dict[str, int], units: dict[str, int]) -> list[str]:
     """Tables whose size has nothing to do with the source's: the noise of ε = 3 is large here.
 
-    Sizes are promised of tables that at least `FEW_UNITS` units own. Whatever five of 1,500 users
-    own may vanish with them by the meaning of differential privacy: one user more or less must
-    hardly show, and so five hardly do. Of such tables only this is asked, that they do not explode.
-    Of 150 rows that 150 of 2,000 users own, one fit in a thousand makes more than 700.
+    What fewer than `FEW_UNITS` units own may vanish with them, and must not explode. Of 150 rows
+    that 150 of 2,000 users own, one fit in a thousand makes more than 700.
     """
     return [
         f"{name}: {before[name]} rows became {after[name]}"
