@@ -162,9 +162,7 @@ def test_a_ledger_that_cannot_be_written_is_refused_before_anything_is_asked(sou
 
 @pytest.mark.parametrize(("said", "text"), cases(__file__, "refused_configs.txt"))
 def test_a_config_that_does_not_fit_spends_nothing(desk, said, text):
-    old, _, new = (part.strip() for part in text.rpartition("=>"))
-    assert old in market.CONFIG
-    desk.write(*([] if old else [new]), base=market.CONFIG.replace(old or "\0", new))
+    desk.write(base=market.changed_config(text))
     refused(desk.fit(), 2, *said.split("; "))
     assert desk.untouched()
 

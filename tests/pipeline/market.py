@@ -104,6 +104,13 @@ def config(
     return learner(found, name) if name else found
 
 
+def changed_config(change: str) -> str:
+    """The market's config with lines at its end, or in the place of a text of it (before =>)."""
+    old, _, new = (part.strip() for part in change.rpartition("=>"))
+    assert old in CONFIG
+    return CONFIG.replace(old, new) if old else f"{CONFIG}\n{new}"
+
+
 def config_file(folder: Path, *more: str, toml: str = CONFIG) -> Path:
     """The market's config as a file, with a ledger in its folder; more lines at its end."""
     path = folder / "market.toml"
