@@ -30,15 +30,21 @@ def sources(source, server, make_database_on):
     return of
 
 
+def clone_whole(source, target, config, **more):
+    """A clone is whole, like its source, and as it is reported."""
+    report = pipeline.clone(source, target, config, **more)
+    whole(target)
+    assert schema_of(target) == schema_of(source)
+    assert report.loaded.rows == {f"public.{t}": n for t, n in market.counts(target).items()}
+    return report
+
+
 @pytest.mark.parametrize("name", market.BY_NAME)
 def test_clone_on_each_server_is_whole(sources, each_server, make_database_on, tmp_path, name):
     source, target = sources(each_server), make_database_on(each_server)
     before = pg_dump(source, "--data-only")
     config = market.config(tmp_path / "ledger", name=name, epsilon=50.0)
-    report = pipeline.clone(source, target, config)
-    whole(target)
-    assert schema_of(target) == schema_of(source)
-    assert report.loaded.rows == {f"public.{t}": n for t, n in market.counts(target).items()}
+    report = clone_whole(source, target, config)
     assert report.loaded.rows["public.customer"] > 20
     assert 45 < report.promise.epsilon <= 50
     assert report.promise.delta <= 1e-6
@@ -62,8 +68,7 @@ def test_clone_keeps_its_promise(
     privacy = {"accounting": accounting, "neighbours": neighbours, "unit": unit}
     toml = market.CONFIG if unit == "owner" else market.WITHOUT_OWNERS
     config, target = market.config(tmp_path / "ledger", toml, name, **privacy), make_database()
-    report = pipeline.clone(source, target, config, output=tmp_path / "m.privbench")
-    whole(target)
+    report = clone_whole(source, target, config, output=tmp_path / "m.privbench")
     promise = Model.load(tmp_path / "m.privbench").promise
     assert promise == report.promise
     assert {key: getattr(promise, key) for key in privacy} == privacy
@@ -168,10 +173,7 @@ def test_fit_with_a_seed_is_stamped_not_private(source, make_database, model, tm
 @pytest.mark.parametrize("name", market.QUICKEST)
 def test_clone_of_empty_tables_is_whole(make_database, tmp_path, name):
     source = make_database(market.SCHEMA + "INSERT INTO region VALUES ('r1', 'only')")
-    target = make_database()
-    pipeline.clone(source, target, market.config(tmp_path / "ledger", name=name))
-    assert schema_of(target) == schema_of(source)
-    whole(target)
+    clone_whole(source, make_database(), market.config(tmp_path / "ledger", name=name))
 
 
 def test_sample_says_which_rules_its_files_may_break(make_database, model, tmp_path):
@@ -212,8 +214,7 @@ def test_clone_of_ugly_schemas_is_whole(make_database, tmp_path, schema, name):
 
 def test_clone_of_no_tables_works(make_database, tmp_path):
     config = market.config(tmp_path, "", epsilon=1)
-    report = pipeline.clone(make_database(), make_database(), config)
-    assert report.loaded.rows == {}
+    assert pipeline.clone(make_database(), make_database(), config).loaded.rows == {}
 
 
 @pytest.mark.parametrize("name", market.QUICKEST)

@@ -1,11 +1,9 @@
 """Files become a database with their keys, which goes again; hostile ones reach nothing."""
 
 import os
-import signal
 import stat
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -245,31 +243,21 @@ def test_keys_are_found_however_they_are_spelled(tmp_path):
     assert told == ['PRIMARY KEY ("Id")', "UNIQUE (b)", refers, refers]
 
 
-@pytest.mark.parametrize("form", ["duckdb", "parquet"])
-def test_nothing_but_the_source_can_be_opened(tmp_path, form):
-    (tmp_path / "inside").mkdir()
-    outside = tmp_path / "inside.txt"
+def test_nothing_but_the_source_can_be_opened(tmp_path):
+    outside, rows = tmp_path / "inside.txt", "SELECT 1 AS a"
     outside.write_text("secret")
-    export(tmp_path / "inside", "CREATE TABLE t AS SELECT 1 AS a")
-    source = f"parquet://{tmp_path}/inside"
-    if form == "duckdb":
-        source = write(tmp_path / "a.db", "CREATE TABLE t AS SELECT 1 AS a")
-    attempts = (f"read_text('{outside}')", f"read_text('{tmp_path}/inside/../inside.txt')")
-    with Files(source) as files:
-        for relation in attempts:
-            columns = {"content": "VARCHAR"}
-            evil = FileTable(TableName("public", "t"), {relation: columns}, columns)
-            with pytest.raises(DatabaseError, match="PermissionException"):
-                list(files.batches(evil))
-        assert sum(batch.num_rows for batch in files.batches(files.tables[0])) == 1
-
-
-def test_partitions_of_a_folder_are_one_table(tmp_path):
-    rows = "SELECT i AS id FROM range(10) r (i) WHERE i % 2 ="
-    source = layout(tmp_path, {f"sale/half={n}/a.parquet": f"{rows} {n}" for n in (0, 1)})
-    with staged(source, EMPTY) as dsn:
-        found = ask(dsn, "SELECT half, count(*) FROM sale GROUP BY 1 ORDER BY 1")
-        assert found == [("0", 5), ("1", 5)]
+    columns = {"content": "VARCHAR"}
+    for source in (
+        layout(tmp_path / "inside", {"t.parquet": rows}),
+        write(tmp_path / "a.db", f"CREATE TABLE t AS {rows}"),
+    ):
+        with Files(source) as files:
+            for path in (outside, f"{tmp_path}/inside/../inside.txt"):
+                relation = f"read_text('{path}')"
+                evil = FileTable(TableName("public", "t"), {relation: columns}, columns)
+                with pytest.raises(DatabaseError, match="PermissionException"):
+                    list(files.batches(evil))
+            assert sum(batch.num_rows for batch in files.batches(files.tables[0])) == 1
 
 
 def described(dsn: str) -> list[tuple[object, ...]]:
@@ -436,45 +424,6 @@ def test_the_copy_is_private_and_goes(tmp_path):
             assert stat.S_IMODE(os.stat(folder).st_mode) == 0o700
     with pytest.raises(psycopg.OperationalError, match="does not exist"):
         ask(dsn, "SELECT 1")
-
-
-@pytest.mark.parametrize(
-    "number",
-    [
-        signal.SIGKILL,
-        pytest.param(signal.SIGTERM, marks=pytest.mark.slow),
-        pytest.param(None, marks=pytest.mark.slow),
-    ],
-)
-def test_the_server_goes_with_the_process(tmp_path, number):
-    source = write(tmp_path / "shop.db", SHOP)
-    code = f"""
-import sys
-from psycopg import conninfo
-from privbench.config import Config
-from privbench.sources import staged
-with staged({source!r}, Config()) as dsn:
-    print(conninfo.conninfo_to_dict(dsn)["host"], flush=True)
-    sys.stdin.read()
-"""
-    process = subprocess.Popen(
-        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    home = Path(process.stdout.readline().strip()).parent
-    (running,) = home.glob("*/data/postmaster.pid")
-    server = int(running.read_text().split()[0])
-    if number is None:
-        process.communicate("")
-    else:
-        process.send_signal(number)
-        process.communicate()
-    for _ in range(300):
-        if not home.exists():
-            break
-        time.sleep(0.1)
-    assert not home.exists()
-    with pytest.raises(ProcessLookupError):
-        os.kill(server, 0)
 
 
 def test_without_the_extra_one_line_says_so(tmp_path):
