@@ -11,6 +11,7 @@ from market import fail, succeed
 from sql_files import database_of
 
 from privbench import pipeline
+from privbench.config import Config
 from privbench.pipeline import Model
 from privbench.workload import read
 

@@ -2,6 +2,7 @@
 
 import re
 
+import market
 import psycopg
 import pytest
 from halting import Watching
@@ -80,7 +81,7 @@ def test_literals_of_policies_name_their_roles(make_database):
 
 def test_a_cap_below_what_is_spent_is_said(make_database, tmp_path):
     dsn = make_database("CREATE TABLE t (id int PRIMARY KEY, kind boolean)")
-    config = Config.loads(f"[privacy]\nepsilon = 1.0\n[ledger]\npath = '{tmp_path}'")
+    config = market.config(tmp_path, "", epsilon=1.0)
     pipeline.fit(dsn, config, tmp_path / "m")
     for cap, full in ((0.5, True), (1.5, False)):
         pipeline.ledger_cap(dsn, None, str(tmp_path), Cap(cap))

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import faithful
+import market
 import psycopg
 import pytest
 from market import ask, execute
 
 from privbench import pipeline
-from privbench.config import Config
 
 SCHEMAS = Path(__file__).parents[2] / "schemas"
 #: Cloned in the default run; the others with the slow tests.
@@ -89,7 +89,7 @@ def clone_whole(found: Animal, scratch, folder: Path) -> tuple[str, str]:
     """Clone a schema with no configuration, hold the clone against all that it must keep; dumps."""
     source, target = scratch(), scratch()
     execute(source, found.text)
-    base = Config.loads(f"[privacy]\nepsilon = 3\n[ledger]\npath = '{folder}'")
+    base = market.config(folder, "", epsilon=3.0)
     config = pipeline.inspect(source, base=base).config
     pipeline.clone(source, target, config)
 
@@ -109,7 +109,7 @@ def clone_whole(found: Animal, scratch, folder: Path) -> tuple[str, str]:
 def test_triggers_do_not_fire_during_a_load(scratch, tmp_path):
     source, target = scratch(), scratch()
     execute(source, animal("67_functions_and_triggers").text)
-    base = Config.loads(f"[privacy]\nepsilon = 3\n[ledger]\npath = '{tmp_path}'")
+    base = market.config(tmp_path, "", epsilon=3.0)
     pipeline.clone(source, target, pipeline.inspect(source, base=base).config)
     assert ask(target, "SELECT count(*) FROM audit WHERE what = 'INSERT'") == [(0,)]
     assert ("deny", "A") in ask(target, "SELECT tgname, tgenabled FROM pg_trigger")

@@ -4,15 +4,15 @@ import contextlib
 import os
 
 import faithful
+import market
 import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
-from market import INDEPENDENT, execute
+from market import execute
 from psycopg import conninfo
 from schemas_at_random import databases
 
 from privbench import pipeline
-from privbench.config import Config
 
 QUIET = dict(deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 
@@ -34,8 +34,7 @@ def clone_whole(server, folder, ddl: str) -> None:
     """Make the schema, clone it, and hold the clone against all its rules."""
     with _scratch(server) as (source, target):
         execute(source, ddl)
-        settings = f"[privacy]\nepsilon = 3\n[ledger]\npath = '{folder}'\n{INDEPENDENT}"
-        base = Config.loads(settings)
+        base = market.config(folder, "", "independent", epsilon=3.0)
         pipeline.clone(source, target, pipeline.inspect(source, base=base).config)
         faithful.require_sound(target)
         assert faithful.unvalidated(target) == []
