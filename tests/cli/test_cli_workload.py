@@ -27,7 +27,7 @@ def _refused(*arguments):
 @pytest.fixture(scope="module")
 def clone(model, make_database):
     dsn = make_database()
-    pipeline.load(model, dsn, seed=1, reporter=pipeline.Reporter())
+    pipeline.load(model, dsn, seed=1)
     return dsn
 
 
@@ -83,8 +83,8 @@ def test_free_text_and_addresses_of_the_source_are_in_no_query_of_a_model(model,
 
 
 def test_a_seeded_model_is_confidential(source, tmp_path):
-    base = market.learner(market.config(tmp_path / "ledger"), "independent")
-    pipeline.fit(source, base.with_privacy(seed=1), tmp_path / "m", reporter=pipeline.Reporter())
+    config = market.config(tmp_path / "ledger", name="independent", seed=1)
+    pipeline.fit(source, config, tmp_path / "m")
     said = _done("generate", tmp_path / "m", "-o", tmp_path / "w.json", "--queries", 3)
     assert said.startswith("CONFIDENTIAL")
 

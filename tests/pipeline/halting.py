@@ -6,6 +6,7 @@ import multiprocessing
 import signal
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from typing import Any
@@ -100,26 +101,18 @@ def _run(
     channel.send("done")
 
 
-def _fit(channel: Connection, given: Any) -> None:
+def _fit(given: tuple[Any, ...]) -> str:
     try:
         fit(*given)
-        channel.send("")
     except PrivbenchError as error:
-        channel.send(str(error))
+        return str(error)
+    return ""
 
 
 def fit_at_once(*given: tuple[Any, ...]) -> list[str]:
     """Run ``pipeline.fit`` in several processes at once; what each was refused with, or nothing."""
-    running = []
-    for one in given:
-        ours, theirs = _CONTEXT.Pipe()
-        process = _CONTEXT.Process(target=_fit, args=(theirs, one))
-        process.start()
-        running.append((ours, process))
-    found = [ours.recv() if ours.poll(120) else "nothing was said" for ours, _ in running]
-    for _, process in running:
-        process.join(30)
-    return found
+    with ProcessPoolExecutor(len(given), _CONTEXT) as pool:
+        return list(pool.map(_fit, given, timeout=120))
 
 
 def kill_at(moment: str, command: Callable[..., Any], *given: Any, **named: Any) -> None:

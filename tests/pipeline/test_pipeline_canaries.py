@@ -59,11 +59,9 @@ def log():
     ),
 )
 def test_clone_of_canaries_lets_none_leave(source, make_database, tmp_path, log, name, accounting):
-    config = market.config(tmp_path / "ledger", CONFIG, epsilon=50.0, accounting=accounting)
+    config = market.config(tmp_path / "ledger", CONFIG, name, epsilon=50.0, accounting=accounting)
     path, target = tmp_path / "m.privbench", make_database()
-    report = pipeline.clone(
-        source, target, market.learner(config, name), output=path, reporter=LogReporter()
-    )
+    report = pipeline.clone(source, target, config, output=path, reporter=LogReporter())
     files = [file for file in (tmp_path / "ledger").rglob("*") if file.is_file()]
     assert files
     places = {

@@ -42,7 +42,7 @@ def test_kinds_of_public_rows_are_columns_of_few_values():
 
 def configured(folder, toml=TOML, **given) -> Config:
     given = {"epsilon": 200.0, "delta": 1e-6, **given}
-    return market.learner(market.config(folder, toml, **given), "independent")
+    return market.config(folder, toml, "independent", **given)
 
 
 def told(table):

@@ -50,7 +50,7 @@ def odd(make_database, tmp_path_factory):
     """A model whose rows break rules of most of its tables."""
     folder = tmp_path_factory.mktemp("parts")
     source = make_database(sql_of(__file__, "parts"))
-    base = market.learner(market.config(folder / "ledger", "", epsilon=300), "independent")
+    base = market.config(folder / "ledger", "", "independent", epsilon=300)
     pipeline.fit(source, pipeline.inspect(source, base=base).config, folder / "m")
     return folder / "m"
 

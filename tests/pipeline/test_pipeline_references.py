@@ -33,7 +33,7 @@ source = database_of(sql_of(__file__, "references"))
 
 def configured(folder, **given) -> Config:
     given = {"epsilon": 200.0, "delta": 1e-6, **given}
-    return market.learner(market.config(folder, TOML, **given), "independent")
+    return market.config(folder, TOML, "independent", **given)
 
 
 #: Units by a condition on their roots, with the other rows that go with them.
@@ -264,7 +264,7 @@ def test_arrays_of_keys_lead_to_rows_of_the_clone(make_database, tmp_path):
     # Codes that can be read are values of the row that has them, as in a column of one.
     assert found == [(["region_ids"], True)]
     toml = sql_of(__file__, "references_arrays.toml")
-    config = market.learner(market.config(tmp_path / "ledger", toml), "independent")
+    config = market.config(tmp_path / "ledger", toml, "independent")
     path = tmp_path / "m.privbench"
     pipeline.fit(some, config, path)
     pipeline.load(path, target, seed=1)
