@@ -13,7 +13,6 @@ from privbench import pipeline
 from privbench.config import Config
 from privbench.encoding.ordered import OrderedReader
 from privbench.encoding.text import LookupReader
-from privbench.errors import ConfigError
 from privbench.pipeline.lookups import kinds_of, labels_of_lookups
 from privbench.privacy import PART
 
@@ -152,20 +151,6 @@ def test_without_delta_no_label_is_released(source, tmp_path):
     model = pipeline.fit(source, config, tmp_path / "m.privbench")
     assert model.tables["public.orders"].codecs["state"].listed == ()
     pipeline.sample(tmp_path / "m.privbench", tmp_path / "rows", seed=1)
-
-
-REFUSED = cases(__file__, "lookups_refused.txt")
-
-
-def test_check_refuses_natural_keys_of_what_is_no_look_up(source, make_database):
-    dsn = make_database(ROWS)
-    market.execute(dsn, *[text.partition("\n=>")[0] for _, text in REFUSED])
-    for title, text in REFUSED:
-        table, said = title.split("; ")
-        with pytest.raises(ConfigError, match=said) as caught:
-            pipeline.check(Config.loads(text.partition("\n=>")[2]), dsn)
-        assert caught.value.table == f"public.{table}"
-        assert "Take 'natural' out" in str(caught.value)
 
 
 def test_inspect_proposes_the_natural_keys_of_look_ups(source):

@@ -146,12 +146,6 @@ def test_finer_units_are_neither_elements_nor_owners_by_types(source):
     assert re.findall(r"\[tables.*", finer_units(plan, *sizes)) == ['[tables."public.note"]']
 
 
-def test_array_of_keys_is_not_computed(source):
-    config = configured(None).model_copy(update={"computed": {"person": {"friends": "NULL"}}})
-    with pytest.raises(ConfigError, match="it is a key"):
-        pipeline.check(config, source)
-
-
 @pytest.mark.parametrize(
     ("name", "mutant", "where"),
     [
@@ -202,36 +196,6 @@ def test_check_refuses_references_that_are_none(source, said, toml):
     text = f'{head}[[tables."public.order".references]]\n{toml}\n[tables{rest}'
     with pytest.raises((ConfigError, SchemaError), match=said):
         pipeline.check(Config.loads(text), source)
-
-
-def test_check_refuses_what_it_does_not_use(source):
-    files = (
-        "\n[[source.tables.'public.order'.foreign_keys]]\ncolumns = ['person']\ntable = 'person'"
-    )
-    with pytest.raises(ConfigError, match=r"sources that are files.*\[\[tables\.") as caught:
-        pipeline.check(Config.loads(TOML + files), source)
-    assert caught.value.table == "public.order"
-
-
-def test_check_refuses_a_reference_that_is_a_foreign_key_or_makes_rows_public(make_database):
-    dsn = make_database(
-        "CREATE TABLE a (id integer PRIMARY KEY); CREATE TABLE b (id integer PRIMARY KEY, a integer"
-        " REFERENCES a, c integer, d integer[])"
-    )
-    said = {
-        "": ("a", "a foreign key of the database already"),
-        "role = 'public'": ("c", "this public table points to the private table public.a"),
-        "role = 'public'\n": ("d", "this public table points to the private table public.a"),
-    }
-    for more, (column, words) in said.items():
-        toml = f"[tables.a]\nown = []\n[tables.b]\n{more}\n[[tables.b.references]]\n"
-        toml += (
-            f"columns = ['{column}']\nto = {{table = 'a'}}\neach = {str(column == 'd').lower()}\n"
-        )
-        if more:
-            market.execute(dsn, "ALTER TABLE b DROP CONSTRAINT IF EXISTS b_a_fkey")
-        with pytest.raises((ConfigError, SchemaError), match=words):
-            pipeline.check(Config.loads(toml), dsn)
 
 
 def test_proposed_references_are_sections_of_the_config(make_database):
