@@ -91,6 +91,7 @@ def test_what_is_refused_spends_nothing_and_shows_no_password(desk, target, fitt
     given = {**vars(desk), "nowhere": NOWHERE, "uri": uri, "target": target, "model": fitted.output}
     refused(run(*(word.format(**given) for word in line.split())), int(code), *words.split("; "))
     assert desk.untouched()
+    assert not (desk.folder / "w").exists()
     assert market.one(desk.source, "SELECT count(*) FROM customer") == 20
 
 

@@ -5,7 +5,6 @@ import re
 import market
 import psycopg
 import pytest
-from sql_files import cases
 
 from privbench import pipeline
 from privbench.workload import KINDS, read
@@ -87,12 +86,6 @@ def test_a_seeded_model_is_confidential(source, tmp_path):
     pipeline.fit(source, config, tmp_path / "m")
     said = _done("generate", tmp_path / "m", "-o", tmp_path / "w.json", "--queries", 3)
     assert said.startswith("CONFIDENTIAL")
-
-
-@pytest.mark.parametrize(("said", "options"), cases(__file__, "refused_workloads.txt"))
-def test_what_cannot_be_made_is_refused(said, options, model, tmp_path):
-    assert said in _refused("generate", model, "-o", tmp_path / "w", *options.split())
-    assert not (tmp_path / "w").exists()
 
 
 def test_a_missing_file_and_a_clone_without_a_model_are_refused(source, clone, tmp_path):
