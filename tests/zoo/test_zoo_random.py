@@ -5,8 +5,8 @@ import os
 
 import faithful
 import market
-import psycopg
 import pytest
+from databases import admin
 from hypothesis import HealthCheck, given, settings
 from market import execute
 from psycopg import conninfo
@@ -21,13 +21,12 @@ QUIET = dict(deadline=None, suppress_health_check=list(HealthCheck), derandomize
 def _scratch(server):
     """DSNs of two empty databases that go again."""
     names = (f"zoo_source_{os.getpid()}", f"zoo_target_{os.getpid()}")
-    with psycopg.connect(server.dsn, autocommit=True) as connection:
-        for name in names:
-            connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
-            connection.execute(f"CREATE DATABASE {name} TEMPLATE template0")
-        yield tuple(conninfo.make_conninfo(server.dsn, dbname=name) for name in names)
-        for name in names:
-            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    for name in names:
+        admin(server, "DROP DATABASE IF EXISTS {} WITH (FORCE)", name)
+        admin(server, "CREATE DATABASE {} TEMPLATE template0", name)
+    yield tuple(conninfo.make_conninfo(server.dsn, dbname=name) for name in names)
+    for name in names:
+        admin(server, "DROP DATABASE {} WITH (FORCE)", name)
 
 
 def clone_whole(server, folder, ddl: str) -> None:
