@@ -12,6 +12,7 @@ from sql_files import cases
 from privbench import pipeline
 
 NOWHERE = "host=/nonexistent-directory dbname=x connect_timeout=2 user=me password=hunter2secret"
+QUICK = f"{market.CONFIG}\n{market.INDEPENDENT}"
 
 
 class Desk:
@@ -22,7 +23,7 @@ class Desk:
         self.ledger, self.output = folder / "ledger", folder / "m.privbench"
         self.write()
 
-    def write(self, *more, base=market.CONFIG):
+    def write(self, *more, base=QUICK):
         self.config = market.config_file(self.folder, *more, toml=base)
 
     def fit(self, *more, source=None):
@@ -252,7 +253,7 @@ def test_a_workload_that_does_more_than_read_is_refused(desk, source, target, co
     [
         ("pipeline.extract._read_private", ("rows could not be read", "ValueError")),
         (
-            "synthesizers.graphical.GraphicalSynthesizer.fit",
+            "synthesizers.independent.IndependentSynthesizer.fit",
             ("internal error: ValueError", "-v", "private"),
         ),
     ],
