@@ -91,7 +91,6 @@ PROSE += [
 
 @pytest.mark.parametrize("page", PROSE)
 def test_commands_in_prose_parse(page, parse_line):
-    """Every `privbench` line of a page is one that click takes; scripts that it names exist."""
     lines = [
         line.strip()
         for block in _blocks(ROOT / page, "bash")
@@ -105,7 +104,6 @@ def test_commands_in_prose_parse(page, parse_line):
 
 
 def test_python_example_calls_what_is_there():
-    """Names exist and the calls fit the functions' signatures."""
     (block,) = _blocks(ROOT / "README.md", "python")
     found = [
         node
