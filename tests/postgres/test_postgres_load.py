@@ -55,9 +55,8 @@ def test_loader_brings_everything(each_server, make_database_on):
         ("shop.log_new", -11),
     ]
     assert ask(copy, "SELECT top FROM shop.a_summary") == [(2,)]
-    numbers = (
-        "SELECT nextval('shop.person_id_seq'), nextval('shop.thing_id_seq'), nextval('shop.down')"
-    )
+    names = ("person_id_seq", "thing_id_seq", "down")
+    numbers = "SELECT " + ", ".join(f"nextval('shop.{name}')" for name in names)
     assert ask(copy, numbers) == [(8, 42, -16)]
     assert ask(
         copy,

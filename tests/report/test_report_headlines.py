@@ -3,15 +3,12 @@
 import pytest
 
 from privbench.metrics.base import SummaryPart
-from privbench.report.document import ComparisonDocument
-from privbench.report.headlines import Headline, headlines, markdown, summary
+from privbench.report.headlines import headlines, markdown, summary
 
 QUERIES = 100
 
 
-def _document(
-    document: ComparisonDocument, value: float, floor: float | None, beyond: float | None
-) -> ComparisonDocument:
+def _document(document, value, floor, beyond):
     """The comparison, with other run times, of queries that are long enough to be timed."""
     queries = [
         query.model_copy(update={"source": query.source.model_copy(update={"median": 0.1})})
@@ -29,7 +26,7 @@ def _document(
     return document.model_copy(update=changes)
 
 
-def _runtime(document: ComparisonDocument) -> Headline:
+def _runtime(document):
     return next(line for line in headlines(document) if line.title.startswith("Runtime"))
 
 

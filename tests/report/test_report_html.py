@@ -5,7 +5,6 @@ import gzip
 import json
 import re
 import sys
-from typing import Any
 
 import pytest
 from pages import Page, at, wrong
@@ -54,7 +53,7 @@ def test_charts_show_the_queries_of_the_json(page, folder):
         assert y == pytest.approx(1000 * timed[name]["clone"]["median"], rel=1e-3)
 
 
-def _floats(values: Any) -> list[float]:
+def _floats(values):
     assert isinstance(values, list), "packed numbers cannot be read by people"
     return [float(value) for value in values]
 

@@ -27,10 +27,10 @@ def sides(make_database):
 
 
 def test_many_columns_cost_little_and_hold_no_transaction(sides, tmp_path):
-    steps: list[str] = []
-    held: list[int] = []
+    steps = []
+    held = []
 
-    def look() -> None:
+    def look():
         for dsn in sides:
             with psycopg.connect(dsn) as connection:
                 row = connection.execute(
@@ -40,7 +40,7 @@ def test_many_columns_cost_little_and_hold_no_transaction(sides, tmp_path):
                 ).fetchone()
                 held.append(row[0] if row else -1)
 
-    def tell(step: str, done: int, total: int) -> None:
+    def tell(step, done, total):
         steps.append(step)
         if step.startswith("compare"):
             look()
