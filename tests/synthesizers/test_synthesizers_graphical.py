@@ -210,7 +210,7 @@ def test_rows_of_one_owner_are_as_alike_as_they_were(sample):
         assert _alike(jobs[name], owner, ordered=ordered) / real > 2 / 3, name
     assert abs(_alike(jobs["chance"], owner)) < 0.03
     falls = {name: _falls(jobs, name, owner) for name in ("step", "pay", "chance")}
-    assert falls["step"] < 0.2
+    assert falls["step"] < 0.25
     assert all(0.42 < falls[name] < 0.58 for name in ("pay", "chance")), falls
     # What columns have to do with each other, and with those of owners, stays.
     assert np.corrcoef(jobs["pay"], jobs["rank"])[0, 1] > 0.8
