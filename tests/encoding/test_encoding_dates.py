@@ -65,7 +65,7 @@ def repaired(values, **more):
     return [found[name].cast(pa.int32()).to_numpy(zero_copy_only=False) for name in values]
 
 
-# Since when rows are there --------------------------------------------------------------------
+# Since when rows are there
 
 
 def dates_of(type_, days):
@@ -133,7 +133,7 @@ def test_names_say_since_when_a_row_is_there(name, dates, found):
     assert creation_date(table(name, *(col(each, DATE) for each in dates.split()))) == found
 
 
-# Versions and bookings ------------------------------------------------------------------------
+# Versions and bookings
 
 BADGE = [(("badge",), "badge", ("id",))]
 
@@ -311,7 +311,7 @@ def test_current_rows_exchange_what_a_rule_of_the_flag_says_of_them():
         assert all(begin == max(days)[0] for begin, end in days if end is None)
 
 
-# Which of two columns comes first -------------------------------------------------------------
+# Which of two columns comes first
 
 BEFORE = (
     "rental_date return_date", "orderdate duedate", "SellStartDate SellEndDate",
@@ -419,7 +419,7 @@ def test_dates_follow_their_values_where_names_tell_less():
     assert (shipped <= delivered).mean() > 0.98
 
 
-# Combinations that rows have shown ------------------------------------------------------------
+# Combinations that rows have shown
 
 SHOP = (
     col("status", TEXT), col("paid", DATE, null=True), col("sent", DATE, null=True),
@@ -510,7 +510,7 @@ def test_rows_have_combinations_that_rows_have_shown(case):
         assert all(abs(after[value] - count) < 100 for value, count in before.items()), name
 
 
-# Intervals, steps, weekdays and hours ---------------------------------------------------------
+# Intervals, steps, weekdays and hours
 
 VALUES = ("1 year 2 mons", "-3 years", "30 days", "-26 hours", "90 minutes", "0", None)
 FIELDS = {
@@ -688,7 +688,7 @@ def test_dates_near_another_keep_their_distances(type_, unit):
     assert np.mean(apart == gaps[9:]) > 0.6
 
 
-# Unique dates ---------------------------------------------------------------------------------
+# Unique dates
 
 
 @pytest.mark.parametrize(

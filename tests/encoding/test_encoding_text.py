@@ -59,7 +59,7 @@ def decoded(codec, rows, label=0, *, length=8, shape="lower", seed=1):
     return codec.decode(codes, generator(seed), rows).to_pylist()
 
 
-# Formats ------------------------------------------------------------------------------------------
+# Formats
 
 
 def test_texts_have_the_first_format_that_they_match_and_made_ones_have_the_same():
@@ -125,7 +125,7 @@ def test_made_text_has_the_length_asked_for(pairs, seed):
     assert all(value.isascii() and "\x00" not in value for value in text)
 
 
-# Surrogates ---------------------------------------------------------------------------------------
+# Surrogates
 
 COLOURS = ("red", "blue")
 
@@ -212,7 +212,7 @@ def test_surrogates_of_a_strangers_model_are_refused(blocks):
         surrogates_from_json(blocks)
 
 
-# Dates and numbers inside texts -------------------------------------------------------------------
+# Dates and numbers inside texts
 
 
 def read(found, texts):
@@ -286,7 +286,7 @@ def test_texts_that_differ_begin_as_before():
     assert need.attribute not in found.finish({need.attribute: ()}).domains
 
 
-# Words of texts -----------------------------------------------------------------------------------
+# Words of texts
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,11 @@ class Page(HTMLParser):
         return "data-figure" not in values and tag not in _NAMES
 
 
+def changed(part, **update):
+    """A document, or a part of one, with other values."""
+    return part.model_copy(update=update)
+
+
 def at(data, pointer):
     """What a JSON pointer points at."""
     for step in pointer.split("/")[1:]:

@@ -240,7 +240,7 @@ def test_degrees_of_one_owner_go_together_as_they_did(accounting, sample):
     assert (np.abs(ratios) < (0.35, 0.3)).all(), ratios
 
 
-# damaged models ----------------------------------------------------------------------------------
+# damaged models
 
 
 def _set(*path):
@@ -357,7 +357,7 @@ def test_a_factor_of_more_cells_than_are_learned_is_refused():
         TableModel.from_state(*TableModel((first, second, large)).to_state(), 3)
 
 
-# single tables -----------------------------------------------------------------------------------
+# single tables
 
 
 def _joint(drawn, size):
@@ -403,7 +403,7 @@ def test_a_measured_pair_that_no_factor_holds_is_met_by_tilting():
             TableModel.from_state({**state[0], "tilts": [{"columns": columns}]}, state[1], 2)
 
 
-# rows drawn later ---------------------------------------------------------------------------------
+# rows drawn later
 
 
 def test_many_rows_that_own_nothing_are_drawn_later_and_follow_their_owners(begin):
@@ -427,7 +427,7 @@ def test_many_rows_that_own_nothing_are_drawn_later_and_follow_their_owners(begi
     assert (again == found["size"]).all()
 
 
-# a column whose pairs are measured, whatever they show -------------------------------------------
+# a column whose pairs are measured, whatever they show
 
 
 @pytest.mark.parametrize("target", ["orders.state", "kind"])

@@ -56,7 +56,7 @@ def no_disk(monkeypatch):
     monkeypatch.setattr("os.fsync", lambda handle: None)
 
 
-# The laws of the two mechanisms -------------------------------------------------------------------
+# The laws of the two mechanisms
 
 
 def log_laplace(answer, exact, scale):
@@ -76,7 +76,7 @@ def log_choice(index, scores, scale):
     return float(-gaps[index] + math.log(np.polyval(whole, 1.0)))
 
 
-# Fits with chosen answers -------------------------------------------------------------------------
+# Fits with chosen answers
 
 
 @dataclass
@@ -246,7 +246,7 @@ def test_the_law_of_a_choice_is_a_law():
     assert math.exp(log_choice(0, np.array([0, GRID]), float(GRID))) == pytest.approx(0.5 / math.e)
 
 
-# Mutants ------------------------------------------------------------------------------------------
+# Mutants
 
 
 def exceeds(first, second, folder, factor=1.0):

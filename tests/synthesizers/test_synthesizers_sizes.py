@@ -17,7 +17,7 @@ def under(table, parent, *, nullable=False):
     return KeySpec(f"{table}_{parent}", table, parent, "own", nullable=nullable)
 
 
-# sizes --------------------------------------------------------------------------------------------
+# sizes
 
 UNITS = 150
 KEYS = {
@@ -100,7 +100,7 @@ def test_sizes_are_the_models_whatever_the_seed_draws(begin):
             assert np.ptp([item[table].rows for item in made]) <= 1, table
 
 
-# tables without rows -----------------------------------------------------------------------------
+# tables without rows
 
 USERS, RELEASES = 2000, 8
 OWNED = {"none": 0, "few": 150}
@@ -131,7 +131,7 @@ def test_empty_tables_stay_empty_and_others_keep_their_rows(begin, emptied, acco
     assert len(asked) == 1
 
 
-# references that are even within a kind of target -------------------------------------------------
+# references that are even within a kind of target
 
 VOTERS, POSTS = 3000, 4000
 #: Mean number of votes of a post of each kind.
@@ -171,7 +171,7 @@ def test_numbers_that_are_counted_in_full_come_out_as_they_were_counted(sample):
     assert 0.8 < off[2] < 1.12
 
 
-# tails --------------------------------------------------------------------------------------------
+# tails
 
 
 @pytest.mark.parametrize("power", [1.5, pytest.param(2.0, marks=pytest.mark.slow)])
@@ -189,7 +189,7 @@ def test_the_tail_of_a_degree_goes_on_as_its_clear_buckets_end(sample, power):
     assert abs(np.median(off)) < 0.4, off
 
 
-# a row and the row that it refers to --------------------------------------------------------------
+# a row and the row that it refers to
 
 
 def make_matches(effect):
