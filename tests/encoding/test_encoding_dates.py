@@ -16,7 +16,6 @@ from columns import (
     BOOL,
     DATE,
     INT4,
-    INTERVAL,
     STAMP,
     STAMPZ,
     TEXT,
@@ -174,21 +173,6 @@ def test_versions_follow_each_other_and_positions_have_no_gaps(begin, first):
     assert bool(gaps) == (begin == "booked_from")
 
 
-def test_numbered_versions_follow_each_other_and_their_last_is_open():
-    g, names = np.random.default_rng(4), ("badge", "version", "valid_from", "valid_to")
-    columns = [col(name, DATE if name.startswith("valid") else INT4) for name in names]
-    history = table("history", *columns, primary=("badge", "version"), keys=BADGE)
-    begins, ends = (g.integers(0, 90, 900) for _ in "12")
-    ends[g.random(900) < 0.3] = 20_000
-    values = {"valid_from": dates(begins), "valid_to": dates(ends)}
-    made = owned(history, 300, g.integers(0, 300, 900), values).columns
-    open_ = max(made["valid_to"].to_pylist())
-    for _, group in groupby(sorted(rows_of(made, names)), key=itemgetter(0)):
-        versions = list(group)
-        assert all((two[2] - one[3]).days == 1 for one, two in pairwise(versions))
-        assert versions[-1][3] == open_
-
-
 def of_rooms(definition, columns, values, checks=(), **more):
     """Rows of 60 rooms under an index of a room: their rooms and columns."""
     rows = len(next(iter(values.values())))
@@ -255,37 +239,6 @@ def test_periods_under_exclude_keep_apart(name, days):
     assert name == "valid" or min(a for _, a, _ in found) >= date(1970, 1, 1)
 
 
-def test_versions_of_a_usual_length_keep_it_without_gaps():
-    """Half of them last 30 days; where they begin follows, but for the first of each."""
-    g, rows = np.random.default_rng(6), 300
-    begin = g.integers(0, 3000, rows)
-    end = begin + np.where(np.arange(rows) % 2, 30, g.integers(1, 300, rows))
-    columns = {"valid_from": (DATE,), "valid_to": (DATE, True)}
-    values = {"valid_from": dates(begin), "valid_to": dates(end)}
-    found = of_rooms(GIST.format("daterange(valid_from, valid_to)"), columns, values)
-    assert sum((b - a).days == 30 for _, a, b in found) >= rows / 2
-    assert all(a[2] == b[1] for a, b in pairwise(sorted(found)) if a[0] == b[0])
-
-
-@pytest.mark.parametrize("share", [0.95, 0.5])
-def test_one_row_of_each_parent_meets_the_condition_of_a_partial_unique(share):
-    """Rows change their parents, so that what is beside the mark stays beside it."""
-    rows = 900
-    flags = np.random.default_rng(8).permutation(np.arange(rows) < 60 * share)
-    kind = pa.array(np.where(flags, "mobile", "home"))
-    found = of_rooms(
-        "CREATE UNIQUE INDEX i ON t USING btree (room) WHERE (is_primary AND (gone IS NULL))",
-        {"is_primary": (BOOL,), "gone": (DATE, True), "kind": (TEXT,)},
-        {"is_primary": pa.array(flags), "gone": pa.nulls(rows, pa.date32()), "kind": kind},
-        unique=True,
-        predicate="(is_primary AND (gone IS NULL))",
-    )
-    primary = Counter(room for room, flag, _, _ in found if flag)
-    assert set(primary.values()) == {1}
-    assert len(primary) == (60 if share > 0.9 else 30)
-    assert sum(flag != (kind == "mobile") for _, flag, _, kind in found) <= 3
-
-
 def test_current_rows_exchange_what_a_rule_of_the_flag_says_of_them():
     """The last row of a parent is current, and the only one without an end."""
     g, rows = np.random.default_rng(8), 900
@@ -303,7 +256,8 @@ def test_current_rows_exchange_what_a_rule_of_the_flag_says_of_them():
         unique=True,
         predicate="is_current",
     )
-    assert sum(flag for _, _, flag, _ in found) == 50
+    current = Counter(room for room, _, flag, _ in found if flag)
+    assert (current.total(), max(current.values())) == (50, 1)
     assert all(flag == (end is None) for _, _, flag, end in found)
     for _, group in groupby(found, key=itemgetter(0)):
         days = [(begin, end) for _, begin, _, end in group]
@@ -398,25 +352,6 @@ def test_the_share_out_of_order_that_rows_have_shown_is_left(share):
     as_drawn = (days["opened"] > days["closed"]).mean()
     expected = as_drawn if share == 0.9 else share
     assert np.mean(opened > closed) == pytest.approx(expected, abs=0.03)
-
-
-def test_dates_follow_their_values_where_names_tell_less():
-    rng, arrival, departure = stays(3, 500)
-    departure[:200] = rng.permutation(departure[:200])
-    low, high = repaired({"arrival_date": arrival, "departure_date": departure})
-    assert (low <= high).mean() > 0.95
-    high, low = repaired({"arrival_date": departure, "departure_date": arrival})
-    assert (low <= high).mean() > 0.95
-    # A library lends out first.
-    _, out, back = stays(9, longest=13)
-    back += 1
-    np.testing.assert_array_equal(repaired({"date_out": out, "date_in": back}), [out, back])
-    # Chains are in order whatever the order of columns.
-    rng = np.random.default_rng(10)
-    names = ("delivery_date", "ship_date", "order_date")
-    delivered, shipped, ordered = repaired({n: rng.uniform(0, 300, 2000).round() for n in names})
-    assert (ordered <= shipped).mean() > 0.98
-    assert (shipped <= delivered).mean() > 0.98
 
 
 # Combinations that rows have shown
@@ -689,22 +624,6 @@ def test_dates_near_another_keep_their_distances(type_, unit):
 
 
 # Unique dates
-
-
-@pytest.mark.parametrize(
-    ("type_", "hour", "released"), [(STAMPZ, 3600 * 10**6, Step(4)), (INTERVAL, 3600, None)]
-)
-def test_unique_times_stay_on_their_step(type_, hour, released):
-    """Hours that occur twice become other hours, not microseconds; intervals have no step."""
-    found = plan(type_, null=False, uniques=[("c",)])
-    steps = {n.attribute: released for n in found.needs if isinstance(n, PartNeed) and not n.cycle}
-    codec = found.finish({"c": Bounds(0, 2400 * hour), **steps})
-    values = codec.scale.build(np.random.default_rng(0).integers(0, 2400, 500) * hour, {})
-    item = table("t", col("c", type_), uniques=[("c",)])
-    made = fill(item, 500, {"c": values}, codecs={"c": codec}).columns["c"]
-    points = codec.scale.points_of(made)
-    assert len({*points.tolist()}) == 500
-    assert released is None or not (points % hour).any()
 
 
 def test_unique_dates_of_a_calendar_stay_in_it():

@@ -30,10 +30,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privbench.config import ColumnConfig
-from privbench.encoding.keys.columns import role_of, unkept_indexes
-from privbench.encoding.keys.generate import fill_keys, generate_keys, table_order
+from privbench.encoding.keys.columns import unkept_indexes
+from privbench.encoding.keys.generate import generate_keys, table_order
 from privbench.encoding.keys.placeholders import maker_of, of_templates
-from privbench.encoding.keys.references import TableRows
 from privbench.encoding.registry import reader, table_coverage
 from privbench.errors import SchemaError
 from privbench.rng import generator
@@ -177,49 +176,6 @@ LINK = table(
     "l", col("a"), col("b"), primary=("a", "b"),
     keys=[(("a",), "p", ("id",)), (("b",), "p", ("id",))],
 )  # fmt: skip
-
-
-def test_references_stay_unique_after_rows_are_dropped_and_values_moved():
-    child = table(
-        "t", col("id"), col("f0"), col("f1", null=True), primary=("id",),
-        uniques=[("f0",), ("f1",)], keys=[(("f0",), "p", ("id",)), (("f1",), "t", ("id",))],
-    )  # fmt: skip
-    # Values of v move apart, the references g to them follow, and pairs of both were equal.
-    columns = (col("id"), col("v"), col("f", null=True), col("g", null=True))
-    keys = [(("f", "g"), "t", ("id", "v"))]
-    pairs = table("t", *columns, primary=("id",), uniques=[("g", "v")], keys=keys)
-    for seed in range(40):
-        run([PARENT, child], {"p": 7, "t": 20}, seed)
-        run([pairs], {"t": 25}, seed, {"public.t": modelled_values(pairs, 25, seed)})
-
-
-def test_keys_of_tenants_agree_and_keep_owners_where_they_can():
-    tenant = table("tenant", col("id"), primary=("id",))
-    user = table(
-        "usr", col("tenant"), col("id"), primary=("tenant", "id"),
-        keys=[(("tenant",), "tenant", ("id",))],
-    )  # fmt: skip
-    task = table(
-        "task", col("tenant"), col("id"), col("author"), col("helper", null=True),
-        primary=("tenant", "id"),
-        keys=[
-            (("tenant",), "tenant", ("id",)),
-            (("tenant", "author"), "usr", ("tenant", "id")),
-            (("tenant", "helper"), "usr", ("tenant", "id")),
-        ],
-    )  # fmt: skip
-    rows = {"tenant": 7, "usr": 40, "task": 300}
-    made = run([tenant, user, task], rows, 4, own={"public.task": "task_f1"})
-    assert made["public.task"].dropped == 0
-    assert 0 < made["public.task"].columns["helper"].null_count < 300
-    assert role_of(task, task.column("id")) == "minted"
-    # The owner of a row is kept where it can be.
-    owner = generator(1).integers(0, 50, 200)
-    parents = {"l_f0": owner, "l_f1": np.zeros(200, dtype=np.int64)}
-    made = fill(LINK, 200, (), parents, [ints(np.arange(1, 51))], own="l_f0")
-    assert made.dropped == 0
-    np.testing.assert_array_equal(made.parents["l_f0"], owner)
-    verify([PARENT, LINK], {"public.p": fill(PARENT, 50), "public.l": made})
 
 
 def test_rows_beyond_what_few_parents_allow_are_dropped_and_counted():
@@ -436,43 +392,6 @@ def test_made_keys_are_distinct_in_every_type():
 
 
 @pytest.mark.parametrize(
-    ("sizes", "rows", "own", "least"),
-    [
-        # Of 100 × 25 pairs four in five are wanted, most of them with the same few of the 25.
-        ((100, 25), 2000, "pair_f0", 1997),
-        # All pairs are wanted.
-        ((60, 40), 2410, None, 2388),
-    ],
-)
-def test_a_dense_junction_keeps_nearly_every_pair(sizes, rows, own, least):
-    keys = [(["a"], "left", ["id"]), (["b"], "right", ["id"])]
-    pair = table("pair", col("a"), col("b"), primary=["a", "b"], keys=keys)
-    rng, size_of = generator(1), dict(zip(("pair_f0", "pair_f1"), sizes, strict=True))
-    parents = {name: rng.integers(size, size=rows) for name, size in size_of.items()}
-    if own:
-        popular = np.minimum(rng.geometric(0.1, rows) - 1, sizes[1] - 1)
-        parents = {own: np.repeat(np.arange(sizes[0]), rows // sizes[0]), "pair_f1": popular}
-    work = TableRows(pair, {}, parents, rng, rows, own=own)
-    made = fill_keys(work, lambda key: [ints(np.arange(size_of[key.name]))])
-    assert least <= made.rows <= sizes[0] * sizes[1]
-    assert not own or (np.bincount(made.columns["a"].to_numpy(), minlength=100) >= 17).all()
-
-
-@pytest.mark.parametrize("rule", ["pairs", "unlike"])
-def test_no_parent_without_a_key_is_drawn(rule):
-    """Two in three parents have no code; what had to be drawn again was NULL."""
-    keys = [(["a"], "p", ["code"]), (["b"], "p", ["code"])]
-    more = {"uniques": [["a", "b"]]} if rule == "pairs" else {"checks": ["(a <> b)"]}
-    item = table("c", col("id"), col("a"), col("b"), primary=["id"], keys=keys, **more)
-    drawn = {f"c_f{i}": generator(i).integers(60, size=200) for i in range(2)}
-    made = fill(item, 200, (), drawn, [ints([i if i % 3 == 0 else None for i in range(60)])])
-    assert made.rows > 150
-    pairs = rows_of(made.columns, "ab")
-    assert None not in {code for pair in pairs for code in pair}
-    assert len(pairs) == len({*pairs}) if rule == "pairs" else all(a != b for a, b in pairs)
-
-
-@pytest.mark.parametrize(
     ("names", "differ"),
     [
         (("home_team_id", "away_team_id"), True),
@@ -497,24 +416,20 @@ def test_no_team_plays_itself(names, differ):
     assert np.array_equal(before, after)
 
 
-def test_keys_of_columns_of_which_some_may_be_null_fill_the_others():
-    """They took the value of the first parent, which may be NULL."""
+@pytest.mark.parametrize("full", [True, False])
+def test_keys_of_columns_of_which_some_may_be_null_fill_the_others(full):
+    """Of a reference of mixed columns; where all must match, none of them ends."""
     keys = [(("x", "y"), "p", ("a", "b"))]
     item = table("c", col("x", null=True), col("y"), keys=keys)
+    if full:
+        item = replace(item, foreign_keys=(replace(item.foreign_keys[0], match="f"),))
+        made = fill(item, 40, (), {"c_f0": np.full(40, -1)}, [ints([1, 2]), ints([8, 9])])
+        assert set(rows_of(made.columns, "xy")) == {(1, 8), (2, 9)}
+        return
     parents = [ints([1, 2, 3, 4]), ints([None, 5, 6, None])]
     made = fill(item, 6, (), {"c_f0": np.array([-1, 1, -1, 2, -1, -1])}, parents)
     assert made.columns["x"].to_pylist() == [None, 2, None, 3, None, None]
     assert set(made.columns["y"].to_pylist()) == {5, 6}
-    # Where no parent has a value, one is generated.
-    item = table("c", col("x", null=True), col("y"), uniques=[("y",)], keys=keys)
-    made = fill(item, 7, (), {"c_f0": np.zeros(7, int)}, [ints([])] * 2)
-    assert (made.rows, made.columns["x"].null_count) == (7, 7)
-    assert len(set(made.columns["y"].to_pylist()) - {None}) == 7
-    # A full match of mixed columns is no reference that may end.
-    c = table("c", col("x", null=True), col("y"), keys=[(("x", "y"), "p", ("a", "b"))])
-    c = replace(c, foreign_keys=(replace(c.foreign_keys[0], match="f"),))
-    made = fill(c, 40, (), {"c_f0": np.full(40, -1)}, [ints([1, 2]), ints([8, 9])])
-    assert set(rows_of(made.columns, "xy")) == {(1, 8), (2, 9)}
 
 
 # Tables that refer to themselves.
@@ -555,43 +470,6 @@ def test_self_references_make_a_forest(null):
         ids = made.columns["id"].to_pylist()
         up = [None if place < 0 else ids[place] for place in parents]
         assert made.columns["up"].to_pylist() == up
-
-
-@pytest.mark.parametrize("null", [True, False])
-def test_self_references_of_tenants_make_a_tree_of_each(null):
-    keys = [(("tenant", "up"), "leaf", ("tenant", "id"))]
-    leaf = table("leaf", col("tenant"), col("id"), col("up", null=null),
-                 primary=("tenant", "id"), keys=keys)  # fmt: skip
-    assert modelled(leaf) == ("tenant",)
-    tenants = ints(np.arange(300) % 3)
-    drawn = {"leaf_f0": generator(3).integers(0, 300, 300)}
-    made = fill(leaf, 300, {"tenant": tenants}, drawn, seed=3)
-    roots, ends = roots_above(made.parents["leaf_f0"])
-    assert ends
-    assert made.columns["tenant"].equals(tenants)
-    tenant = tenants.to_numpy()
-    assert (tenant[roots] == tenant).all()
-    assert set(tenant[roots]) == {0, 1, 2}
-    assert (made.columns["up"].null_count > 0) == null
-    verify([leaf], {"public.leaf": made})
-
-
-def test_rows_that_refer_to_one_each_make_a_tree_of_many_levels_in_no_time():
-    """Level by level, a chain of versions would take its length squared."""
-    keys = [(("post",), "post", ("id",)), (("parent_id",), "t", ("id",))]
-    more = col("post"), col("parent_id", null=True), col("made_on", DATE)
-    item, rng = table("t", col("id"), *more, primary=("id",), keys=keys), generator(1)
-    date = dates(rng.integers(0, 900, 20_000))
-    drawn = {"t_f0": rng.integers(0, 99, 20_000), "t_f1": rng.permutation(20_000)}
-    made = fill(item, 20_000, {"made_on": date}, drawn, [ints(np.arange(99))])
-    assert made.columns["parent_id"].null_count < 5
-
-
-def test_circles_of_one_to_one_references_stay():
-    item = tree(null=False, uniques=[("up",)])
-    made = fill(item, 30, (), {"t_f0": np.roll(np.arange(30), 1)})
-    assert made.rows == 30
-    assert sorted(made.columns["up"].to_pylist()) == list(range(1, 31))
 
 
 @pytest.mark.parametrize("own", [1, 2, 9])
@@ -638,16 +516,6 @@ def test_dropped_rows_hand_on_what_they_referred_to(null):
     parents = made.parents["t_f0"]
     assert ((parents < 0) | (parents == np.arange(60))).sum() == 1
     assert made.columns["up"].null_count == (1 if null else 0)
-
-
-def test_dropped_partners_lead_none_to_itself():
-    """Two by two, rows refer to each other; values of v are too few for all of them."""
-    rows = np.arange(120)
-    decoded = {"v": ints(np.where(rows % 2, 60, rows // 2 + 1))}
-    item = tree(col("v"), uniques=[("v",)], checks=[SIXTY])
-    made = fill(item, 120, decoded, {"t_f0": rows ^ 1})
-    assert made.rows == 60
-    assert not (made.parents["t_f0"] == np.arange(made.rows)).any()
 
 
 @pytest.mark.parametrize("roots_per_tree", [False, True])
