@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -36,59 +38,142 @@ def loader(model: str | Path, **options: Any) -> Callable[..., None]:
     return fill
 
 
+class Servers:
+    """The servers of a run of pytest, which are started when a test asks for them."""
+
+    def __init__(self) -> None:
+        self._lock, self._uris = Lock(), dict[tuple[object, ...], str]()
+        self._stack = ExitStack()
+        self.close = self._stack.close
+
+    def uri(self, model: Path, scale: float, on: str, shared: bool) -> str:
+        """URI of the template of all copies, or of the copy for all tests."""
+        from privbench.publish import serving
+
+        with self._lock:
+            key = model, scale, on
+            if key not in self._uris:
+                server = serving.serve(model, scale=scale, on=on)
+                self._uris[key] = self._stack.enter_context(server)
+            if not shared:
+                return self._uris[key]
+            if (key, "shared") not in self._uris:
+                copied = serving.copy(self._uris[key], "shared")
+                self._uris[key, "shared"] = copied.replace(serving.OWNER, serving.READER, 1)
+            return self._uris[key, "shared"]
+
+
+_SERVERS, _ADDRESS = pytest.StashKey[Any](), pytest.StashKey[Any]()
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add options, for the ini file too."""
-    for name, meaning in ("model", "Model or bundle"), ("scale", "Size"):
+    for name, meaning in (
+        ("model", "Model or bundle"),
+        ("scale", "Size"),
+        ("on", "Server (auto, docker, machine, embedded)"),
+    ):
         said = f"{meaning} of the clone for privbench's fixtures."
         parser.getgroup("privbench").addoption(f"--privbench-{name}", help=said)
         parser.addini(f"privbench_{name}", said)
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Say what the marker means."""
+    text = "privbench(model, scale): another clone for privbench_dsn and privbench_connection."
+    config.addinivalue_line("markers", text)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell a worker of pytest-xdist how to ask this process, the controller, for servers."""
+    from multiprocessing.managers import BaseManager
+
+    if _ADDRESS not in node.config.stash:
+        servers, key = _servers(node.config), secrets.token_bytes(32)
+        BaseManager.register("privbench_servers", lambda: servers)
+        listener = BaseManager(("127.0.0.1", 0), key).get_server()
+        Thread(target=listener.serve_forever, daemon=True).start()
+        node.config.stash[_ADDRESS] = listener.address, key
+    node.workerinput["privbench"] = node.config.stash[_ADDRESS]
+
+
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Refuse tests that need a model if none is given."""
-    needed = {name for item in session.items for name in getattr(item, "fixturenames", ())}
     config = session.config
-    later = config.option.collectonly or hasattr(config, "workerinput")
-    if "privbench_server" in needed and not later:
-        _model(config)
+    if config.option.collectonly or hasattr(config, "workerinput"):
+        return
+    for item in session.items:
+        names = {*getattr(item, "fixturenames", ())}
+        if names & {"privbench_server", "privbench_shared_dsn"}:
+            _clone(config)
+        if "privbench_dsn" in names:
+            _clone(config, item)
 
 
-def _model(config: pytest.Config) -> Path:
-    folder, given = config.invocation_params.dir, config.getoption("privbench_model")
-    if not given:
-        folder, given = config.rootpath, config.getini("privbench_model")
-    if not given:
+def _servers(config: pytest.Config) -> Any:
+    if _SERVERS not in config.stash:
+        if controller := getattr(config, "workerinput", {}).get("privbench"):
+            from multiprocessing.managers import BaseManager
+
+            from privbench.publish.serving import drop_variables
+
+            drop_variables()
+            BaseManager.register("privbench_servers")
+            manager: Any = BaseManager(*controller)
+            manager.connect()
+            config.stash[_SERVERS] = manager.privbench_servers()
+        else:
+            config.stash[_SERVERS] = Servers()
+            config.add_cleanup(config.stash[_SERVERS].close)
+    return config.stash[_SERVERS]
+
+
+def _clone(config: pytest.Config, item: pytest.Item | None = None) -> tuple[Path, float, str]:
+    """Model, size and server: a marker's, else of the command line, else of the ini file."""
+
+    def option(name: str) -> str:
+        given = config.getoption(f"privbench_{name}") or config.getini(f"privbench_{name}")
+        return str(given or "")
+
+    marker = item.get_closest_marker("privbench") if item else None
+    asked = dict(marker.kwargs) if marker else {}
+    model = asked.pop("model", None) or option("model")
+    scale = float(asked.pop("scale", None) or option("scale") or 1)
+    if asked:
+        raise pytest.UsageError(f"the marker privbench has no {', '.join(asked)}.")
+    if not model:
         raise pytest.UsageError("privbench's fixtures need a model: name it by --privbench-model.")
-    if not (path := folder / str(given)).exists():
+    given = config.getoption("privbench_model") == model
+    path = (config.invocation_params.dir if given else config.rootpath) / model
+    if not path.exists():
         raise pytest.UsageError(f"there is no model {path}.")
-    return path
+    return path, scale, option("on") or "auto"
 
 
 @pytest.fixture(scope="session")
-def privbench_server(pytestconfig: pytest.Config) -> Iterator[str]:
+def privbench_server(pytestconfig: pytest.Config) -> str:
     """URI of database ``postgres`` of a server with the clone, the template ``clone``."""
-    from privbench.publish import serve
+    uri: str = _servers(pytestconfig).uri(*_clone(pytestconfig), False)
+    return uri.rpartition("/")[0] + "/postgres"
 
-    scale = pytestconfig.getoption("privbench_scale") or pytestconfig.getini("privbench_scale")
-    with serve(_model(pytestconfig), scale=float(scale or 1)) as uri:
-        yield uri.rpartition("/")[0] + "/postgres"
+
+@pytest.fixture(scope="session")
+def privbench_shared_dsn(pytestconfig: pytest.Config) -> str:
+    """URI of a copy of the clone for all tests, of a role that may only read."""
+    uri: str = _servers(pytestconfig).uri(*_clone(pytestconfig), True)
+    return uri
 
 
 @pytest.fixture
-def privbench_dsn(privbench_server: str) -> Iterator[str]:
+def privbench_dsn(request: pytest.FixtureRequest) -> Iterator[str]:
     """URI of a copy of the clone, for this test alone."""
-    from privbench.postgres.connect import connect
-    from privbench.postgres.statement import build
-    from privbench.publish.serving import DATABASE
+    from privbench.publish import serving
 
+    uri = _servers(request.config).uri(*_clone(request.config, request.node), False)
     name = f"test_{secrets.token_hex(8)}"
-    with connect(privbench_server, autocommit=True) as connection:
-        since = connection.info.server_version >= 150000
-        made = build("CREATE DATABASE {} TEMPLATE {}", name, DATABASE)
-        connection.execute(made + build(" STRATEGY file_copy") if since else made)
-    yield privbench_server.rpartition("/")[0] + f"/{name}"
-    with connect(privbench_server, autocommit=True) as connection:
-        connection.execute(build("DROP DATABASE IF EXISTS {} WITH (FORCE)", name))
+    yield serving.copy(uri, name)
+    serving.drop(uri, name)
 
 
 @pytest.fixture
