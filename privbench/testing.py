@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any
@@ -38,29 +38,22 @@ def loader(model: str | Path, **options: Any) -> Callable[..., None]:
     return fill
 
 
-class Servers:
-    """The servers of a run of pytest, which are started when a test asks for them."""
+class Servers(ExitStack):
+    """The servers of a run of pytest, which start when a test asks for them."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._lock, self._uris = Lock(), dict[tuple[object, ...], str]()
-        self._stack = ExitStack()
-        self.close = self._stack.close
 
-    def uri(self, model: Path, scale: float, on: str, shared: bool) -> str:
-        """URI of the template of all copies, or of the copy for all tests."""
-        from privbench.publish import serving
+    def uri(self, model: Path, scale: float, on: str) -> str:
+        """URI of a clone, the template of copies."""
+        from privbench.publish import serve
 
         with self._lock:
-            key = model, scale, on
-            if key not in self._uris:
-                server = serving.serve(model, scale=scale, on=on)
-                self._uris[key] = self._stack.enter_context(server)
-            if not shared:
-                return self._uris[key]
-            if (key, "shared") not in self._uris:
-                copied = serving.copy(self._uris[key], "shared")
-                self._uris[key, "shared"] = copied.replace(serving.OWNER, serving.READER, 1)
-            return self._uris[key, "shared"]
+            if (model, scale) not in self._uris:
+                server = serve(model, scale=scale, on=on)
+                self._uris[model, scale] = self.enter_context(server)
+            return self._uris[model, scale]
 
 
 _SERVERS, _ADDRESS = pytest.StashKey[Any](), pytest.StashKey[Any]()
@@ -68,12 +61,8 @@ _SERVERS, _ADDRESS = pytest.StashKey[Any](), pytest.StashKey[Any]()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add options, for the ini file too."""
-    for name, meaning in (
-        ("model", "Model or bundle"),
-        ("scale", "Size"),
-        ("on", "Server (auto, docker, machine, embedded)"),
-    ):
-        said = f"{meaning} of the clone for privbench's fixtures."
+    for name in ("model", "scale", "on"):
+        said = f"{name.upper()} of `privbench serve`, for privbench's fixtures."
         parser.getgroup("privbench").addoption(f"--privbench-{name}", help=said)
         parser.addini(f"privbench_{name}", said)
 
@@ -111,6 +100,10 @@ def pytest_collection_finish(session: pytest.Session) -> None:
             _clone(config, item)
 
 
+def _uri(config: pytest.Config, item: pytest.Item | None = None) -> str:
+    return str(_servers(config).uri(*_clone(config, item)))
+
+
 def _servers(config: pytest.Config) -> Any:
     if _SERVERS not in config.stash:
         if controller := getattr(config, "workerinput", {}).get("privbench"):
@@ -130,39 +123,42 @@ def _servers(config: pytest.Config) -> Any:
 
 
 def _clone(config: pytest.Config, item: pytest.Item | None = None) -> tuple[Path, float, str]:
-    """Model, size and server: a marker's, else of the command line, else of the ini file."""
-
-    def option(name: str) -> str:
-        given = config.getoption(f"privbench_{name}") or config.getini(f"privbench_{name}")
-        return str(given or "")
-
+    """Model, size and server, of a test's marker, the command line or the ini file."""
     marker = item.get_closest_marker("privbench") if item else None
-    asked = dict(marker.kwargs) if marker else {}
-    model = asked.pop("model", None) or option("model")
-    scale = float(asked.pop("scale", None) or option("scale") or 1)
-    if asked:
-        raise pytest.UsageError(f"the marker privbench has no {', '.join(asked)}.")
+    marked = marker.kwargs if marker else {}
+
+    def option(name: str, default: str) -> str:
+        options = marked.get(name), config.getoption(key := f"privbench_{name}"), config.getini(key)
+        return str(next(filter(None, options), default))
+
+    model = option("model", "")
     if not model:
         raise pytest.UsageError("privbench's fixtures need a model: name it by --privbench-model.")
-    given = config.getoption("privbench_model") == model
-    path = (config.invocation_params.dir if given else config.rootpath) / model
+    typed = config.getoption("privbench_model") == model
+    path = (config.invocation_params.dir if typed else config.rootpath) / model
     if not path.exists():
         raise pytest.UsageError(f"there is no model {path}.")
-    return path, scale, option("on") or "auto"
+    return path, float(option("scale", "1")), option("on", "auto")
 
 
 @pytest.fixture(scope="session")
 def privbench_server(pytestconfig: pytest.Config) -> str:
     """URI of database ``postgres`` of a server with the clone, the template ``clone``."""
-    uri: str = _servers(pytestconfig).uri(*_clone(pytestconfig), False)
-    return uri.rpartition("/")[0] + "/postgres"
+    return _uri(pytestconfig).rpartition("/")[0] + "/postgres"
 
 
 @pytest.fixture(scope="session")
 def privbench_shared_dsn(pytestconfig: pytest.Config) -> str:
-    """URI of a copy of the clone for all tests, of a role that may only read."""
-    uri: str = _servers(pytestconfig).uri(*_clone(pytestconfig), True)
-    return uri
+    """URI of a copy of the clone for all tests, whose role may only read."""
+    from psycopg import errors
+
+    from privbench.publish import serving
+
+    owners = _uri(pytestconfig)
+    with suppress(errors.DuplicateDatabase, errors.UniqueViolation):  # of another worker
+        serving.copy(owners, "shared")
+    uri = owners.removesuffix(serving.DATABASE) + "shared"
+    return uri.replace(serving.OWNER, serving.READER, 1)
 
 
 @pytest.fixture
@@ -170,8 +166,7 @@ def privbench_dsn(request: pytest.FixtureRequest) -> Iterator[str]:
     """URI of a copy of the clone, for this test alone."""
     from privbench.publish import serving
 
-    uri = _servers(request.config).uri(*_clone(request.config, request.node), False)
-    name = f"test_{secrets.token_hex(8)}"
+    uri, name = _uri(request.config, request.node), f"test_{secrets.token_hex(8)}"
     yield serving.copy(uri, name)
     serving.drop(uri, name)
 

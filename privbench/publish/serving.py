@@ -26,18 +26,19 @@ from platformdirs import user_cache_dir
 from psycopg import conninfo, sql
 
 from privbench import __version__, pipeline, publish
-from privbench.errors import UsageError
+from privbench.errors import DatabaseError, UsageError
 from privbench.files import file_errors, make_folder, write_text
 from privbench.options import LoadOptions, with_fields_of
 from privbench.postgres import embedded
-from privbench.postgres.connect import Connection, connect
+from privbench.postgres.connect import connect
 from privbench.postgres.statement import build
-from privbench.publish.hosts import ADDRESS, DATABASE, OWNER, Container, Machine
+from privbench.publish.hosts import ADDRESS, Container, Machine
 
 logger = logging.getLogger(__name__)
 
-#: A role that may read whatever is there, on PostgreSQL 14 or later.
-READER = "clone_reader"
+#: The database, the role that owns it, which may create databases once rows are loaded, and one
+#: that may read it, on PostgreSQL 14 or later.
+DATABASE, OWNER, READER = "clone", "clone_owner", "clone_reader"
 #: Bytes that the cache keeps at most.
 CAP = 4 * 2**30
 _OURS = {"PGHOST", "PGPORT", "PGUSER", "PGPASSWORD", "PGDATABASE"}
@@ -75,57 +76,47 @@ def serve(
         stack.callback(lifeline.end)
         embedded.own(lifeline.folder)
         place = Path(keep).resolve() if keep else lifeline.directory
-        host = _host(on, place, port, kept=bool(keep))
+        host = _host(on, place, port, kept=keep is not None)
         key = f"{__version__} {_content(path)} {host.key} {options}"
         key = hashlib.sha256(key.encode()).hexdigest()
-        if not keep or _is_new(place, key, stack):
+        report = place / "report"
+        if keep is None or _is_new(place, key, stack):
             embedded.own(place)
             text = _filled(path, key, host, options, reporter)
-            if keep:
-                write_text(place / "report", f"{key}\n{text}")
-        else:
-            text = (place / "report").read_text().partition("\n")[2]
-        number, *report = text.splitlines()
-        for line in report:
+            write_text(report, f"{key}\n{text}")
+        _, major, *lines = report.read_text().splitlines()
+        for line in lines:
             logger.info("%s", " ".join(line.split()))
         password = secrets.token_hex(16)
         change = "ALTER ROLE {} PASSWORD {}"
-        changes = [build(change, role, sql.Literal(password)) for role in (OWNER, READER)]
-        logger.info("%s", stack.enter_context(host.serving(int(number), *changes)))
+        access = [build(change, role, sql.Literal(password)) for role in (OWNER, READER)]
+        logger.info("%s", stack.enter_context(host.running(int(major), *access))[0])
         yield f"postgresql://{OWNER}:{password}@{ADDRESS}:{port}/{DATABASE}"
 
 
-def _administrating(uri: str) -> Connection:
-    return connect(uri.removesuffix(DATABASE) + "postgres", autocommit=True)
-
-
 def _host(on: str, place: Path, port: int, *, kept: bool) -> Machine | Container:
-    if on == "docker" and kept:
-        raise UsageError("a container's data are not kept.", remedy="Use --on machine.")
-    if on == "docker":
-        return Container(place, port)
-    if on == "auto" and not kept:
-        with suppress(UsageError):
+    if kept and on == "docker":
+        raise UsageError("data in a container are not kept.", remedy="Use --on machine.")
+    if on == "docker" or (on == "auto" and not kept):
+        with suppress(*[UsageError] * (on == "auto")):
             return Container(place, port)
     return Machine(on, place, port)
 
 
+@file_errors("the folder cannot be used")
 def _is_new(place: Path, key: str, stack: ExitStack) -> bool:
-    """Whether a folder to keep is empty; if not it has to hold this clone, which nobody uses."""
-    with file_errors(f"{place} cannot be used"):
-        make_folder(place)
-        try:
-            stack.enter_context(FileLock(place / "lock", timeout=0, mode=0o600))
-        except Timeout:
-            raise UsageError(f"another process uses {place}.") from None
-        if {path.name for path in place.iterdir()} == {"lock"}:
-            return True
-        report = place / "report"
-        if report.exists() and report.read_text().startswith(f"{key}\n"):
-            return False
-    raise UsageError(
-        f"{place} holds something else than this clone.", remedy="Name another folder."
-    )
+    """Whether a folder to keep is empty; else it has to hold this clone, which nobody uses."""
+    make_folder(place)
+    try:
+        stack.enter_context(FileLock(place / "lock", timeout=0, mode=0o600))
+    except Timeout:
+        raise UsageError(f"another process uses {place}.") from None
+    report = place / "report"
+    if report.exists() and report.read_text().startswith(key):
+        return False
+    if {path.name for path in place.iterdir()} != {"lock"}:
+        raise UsageError(f"{place} has something else.", remedy="Name another folder.")
+    return True
 
 
 def drop_variables() -> dict[str, str]:
@@ -136,16 +127,16 @@ def drop_variables() -> dict[str, str]:
 
 def copy(uri: str, name: str) -> str:
     """URI of a new copy of the clone, by file copy."""
-    with _administrating(uri) as connection:
+    made = build("CREATE DATABASE {} TEMPLATE {}", name, DATABASE)
+    with connect(uri.removesuffix(DATABASE) + "postgres", autocommit=True) as connection:
         since = connection.info.server_version >= 150000
-        made = build("CREATE DATABASE {} TEMPLATE {}", name, DATABASE)
         connection.execute(made + build(" STRATEGY file_copy") if since else made)
     return uri.removesuffix(DATABASE) + name
 
 
 def drop(uri: str, name: str) -> None:
     """Drop a copy, whoever uses it."""
-    with _administrating(uri) as connection:
+    with connect(uri.removesuffix(DATABASE) + "postgres", autocommit=True) as connection:
         connection.execute(build("DROP DATABASE IF EXISTS {} WITH (FORCE)", name))
 
 
@@ -172,7 +163,7 @@ def _filled(
     options: LoadOptions,
     reporter: pipeline.Reporter | None,
 ) -> str:
-    """Put the host's data into its place; gives the number of its server, and a report.
+    """Put the host's data into its place; gives the version of its server, and a report.
 
     Of processes that want the same, one makes it.
     """
@@ -218,29 +209,36 @@ def _made(
     options: LoadOptions,
     reporter: pipeline.Reporter | None,
 ) -> str:
-    """Make the data; gives the number of the server that has made them, and a report for people."""
+    """Make the data; gives the version of their server, and a report for people."""
     model = None if path.is_dir() else pipeline.Model.load(path)
     known = model.schema.server_version // 10000 if model else publish.verify(path).bundle.server
-    number, major = host.nearest(known)
+    # The same version, else the next later one, else an earlier one.
+    major = min(host.majors or [known], key=lambda item: (item < known, abs(item - known)))
     password = secrets.token_hex(16)
-    with host.loading(number, password) as server:
-        server.execute(
+    with host.running(major) as (_, dsn, execute):
+        execute(
             build("CREATE ROLE {} LOGIN PASSWORD {}", OWNER, sql.Literal(password)),
             build("CREATE ROLE {} LOGIN", READER),
             build("ALTER ROLE {} SET default_transaction_read_only = on", READER),
             *[build("GRANT pg_read_all_data TO {}", READER)] * (major >= 14),
             build("CREATE DATABASE {} OWNER {}", DATABASE, OWNER),
         )
+        dsn = conninfo.make_conninfo(dsn, user=OWNER, password=password, dbname=DATABASE)
         if model:
-            dsn = conninfo.make_conninfo(server.address, user=OWNER, dbname=DATABASE)
             said = str(pipeline.load(model, dsn, reporter=reporter, options=options).render())
         else:
-            server.run(path)
+            program = embedded.programs()[0][1].path.with_name("psql")
+            psql = [str(program), "-XqvON_ERROR_STOP=1", "-d", dsn]
+            done = subprocess.run(  # noqa: S603
+                [*psql, "-f", "load.sql"], cwd=path, capture_output=True, text=True
+            )
+            if done.returncode:
+                raise DatabaseError(f"the bundle was not loaded: {done.stderr[-300:]}")
             said = f"loaded: {path.name}"
-        server.execute(build("ALTER ROLE {} CREATEDB PASSWORD NULL", OWNER))
+        execute(build("ALTER ROLE {} CREATEDB PASSWORD NULL", OWNER))
     if major != known:
         said += f"\nIt is of PostgreSQL {known}: plans may differ on {major}."
-    return f"{number}\n{said}"
+    return f"{major}\n{said}"
 
 
 def _cache() -> Path:
