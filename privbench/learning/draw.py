@@ -105,9 +105,8 @@ def together(
         return np.asarray((turn - (np.cumsum(sizes) - sizes)[owner] + within) / sizes[owner])
 
     def uniform(score: Floats) -> Floats:
-        found = np.empty(count)
-        found[np.argsort(score, kind="stable")] = (np.arange(count) + generator.random()) / count
-        return found
+        score[np.argsort(score, kind="stable")] = (np.arange(count) + generator.random()) / count
+        return score
 
     if drift and along is not None:
         place = normal_quantile(steps(np.sign(drift) * along, own))

@@ -40,9 +40,8 @@ from privbench.schema import Schema, Table
 #: Most bytes of the header.
 MAX_HEADER = 32 * 2**20
 
-#: Name and version of the format of a model file; and the earlier one that is read as well, whose
-#: arrays have 64 bits.
-VERSION, EARLIER = ("privbench-model", 10), ("privbench-model", 9)
+#: Name and version of the format of a model file. Files of version 9 have arrays of 64 bits.
+VERSION = "privbench-model", 10
 
 
 @dataclass(frozen=True)
@@ -163,7 +162,7 @@ def parse(data: bytes) -> Header:
     except (ValueError, RecursionError) as error:
         raise ModelError("the model's header is no JSON of ours.") from error
     stated = isinstance(found, dict) and (found.get("format"), found.get("version"))
-    if stated not in (VERSION, EARLIER):
+    if stated not in (VERSION, (VERSION[0], 9)):
         raise ModelError(
             "this is not a model of this version of privbench.", remedy="Fit it again."
         )

@@ -19,7 +19,7 @@ from privbench.learning.graphical.table_model import ROUNDED, AttributeModel, Ta
 from privbench.learning.synthetic import SyntheticTable
 from privbench.privacy import KeySpec
 
-#: What a half float is multiplied by in a model file, so that shares down to 2⁻³⁹ have one.
+#: What shares of 16 bits are multiplied by, so that those down to 2⁻³⁹ are above 0.
 _UNIT = 2.0**15
 
 
@@ -58,7 +58,7 @@ class DatabaseModel:
         for index, (name, law) in enumerate(self.laws.items()):
             model, parts = law.model.to_state()
             parts |= {f"sets/{column}": one.presences for column, one in law.sets.items()}
-            store(arrays, compact(parts), "table", index)
+            store(arrays, parts, "table", index)
             state = {
                 "name": name,
                 "rows": law.rows,
@@ -85,7 +85,7 @@ class DatabaseModel:
             tables.append(state)
         for index, ((table, key), reference) in enumerate(self.references.items()):
             state, parts = reference.to_state()
-            store(arrays, compact(parts), "reference", index)
+            store(arrays, parts, "reference", index)
             references.append({"table": table, "key": key, **state})
         header = {
             "synthesizer": self.synthesizer,
@@ -93,7 +93,10 @@ class DatabaseModel:
             "tables": tables,
             "references": references,
         }
-        return header, arrays
+        return header, {
+            name: array if name.startswith("attributes") else narrow(array)
+            for name, array in arrays.items()
+        }
 
     @classmethod
     def from_state(
@@ -106,10 +109,14 @@ class DatabaseModel:
         laws: dict[str, TableLaw] = {}
         references: dict[tuple[str, str], ReferenceLaw] = {}
         with damaged():
+            arrays = {
+                name: array if name.startswith("attributes") else wide(array)
+                for name, array in arrays.items()
+            }
             for index, state in enumerate(header["tables"]):
                 laws[str(state["name"])] = _law(state, index, arrays, read)
             for index, state in enumerate(header["references"]):
-                law = ReferenceLaw.from_state(state, wide(load(arrays, "reference", index)))
+                law = ReferenceLaw.from_state(state, load(arrays, "reference", index))
                 references[str(state["table"]), str(state["key"])] = law
             public = {str(name): int(rows) for name, rows in header["public_rows"].items()}
             synthesizer = str(header["synthesizer"])
@@ -144,7 +151,7 @@ def _law(
         sizes = [(name, domain.size) for name, domain in attributes.domains.items()]
         if [*attributes.domains] != shown or sizes != [*columns.items()][: len(shown)]:
             raise ModelError("the attributes in the model do not fit their table.")
-    parts = wide(load(arrays, "table", index))
+    parts = load(arrays, "table", index)
     model = TableModel.from_state(state, parts, len(names), attributes)
     follows, serial = bool(state.get("follows")), int(state.get("serial", 0))
     sets = {
@@ -219,31 +226,19 @@ def load(arrays: Mapping[str, NDArray[Any]], *place: str | int) -> dict[str, NDA
     }
 
 
-def compact(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """The arrays of a law in the types of a model file, which `wide` reads.
-
-    Numbers are rounded to 32 bits, and those of a table of distributions to half floats, whose
-    relative error of 2⁻¹² is far below that of the noise.
-    """
-    return {name: _narrow(array) for name, array in arrays.items()}
-
-
-def _narrow(array: NDArray[Any]) -> NDArray[Any]:
-    if array.dtype.kind in "iu":
+def narrow(array: NDArray[Any]) -> NDArray[Any]:
+    """An array of a law as it is in a model file: floats have 32 bits, distributions 16."""
+    if array.dtype == np.int64:
         ends = int(array.min(initial=0)), int(array.max(initial=0))
         return array.astype(np.result_type(*map(np.min_scalar_type, ends)))
-    laws = array.ndim == 2 and len(array) > 1 and bool((array >= 0).all())
-    if laws and bool((np.abs(array.sum(axis=1) - 1.0) < ROUNDED).all()):
+    laws = array.ndim == 2 and len(array) > 1 and (array >= 0).all()
+    if laws and (np.abs(array.sum(axis=1) - 1.0) < ROUNDED).all():
         return (array * _UNIT).astype(np.float16)
     return array.astype(np.float32)
 
 
-def wide(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """The arrays that `compact` narrowed, or those of an earlier version, in 64 bits."""
-    found = dict[str, NDArray[Any]]()
-    for name, array in arrays.items():
-        kind = np.int64 if array.dtype.kind in "iu" else np.float64
-        found[name] = array.astype(kind, copy=False)
-        if array.dtype == np.float16:
-            found[name] = found[name] / _UNIT
-    return found
+def wide(array: NDArray[Any]) -> NDArray[Any]:
+    """An array of a model file in 64 bits."""
+    if array.dtype.kind in "iu":
+        return array.astype(np.int64)
+    return array.astype(np.float64) / (_UNIT if array.dtype == np.float16 else 1.0)

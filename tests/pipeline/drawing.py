@@ -38,9 +38,9 @@ def of_functions():
     yield "weights_of", weights_of([tilt], {0: cells}, ROWS)
     fan_in = shares[: MANY.size] / shares[: MANY.size].sum()
     yield "popularity", ReferenceLaw(fan_in).popularity({}, shares)
-    together = np.array([[1.0, 0.5, 0.2], [0.5, 1.0, 0.6], [0.2, 0.6, 1.0]])
+    root = np.array([[1.0, 0.0, 0.0], [0.6, 0.8, 0.0], [0.2, 0.5, 0.8]])
     degrees = {place: np.minimum(cells, place + 3) for place in range(3)}
-    yield from JointDegrees((0, 1, 2), together, together).joined(degrees, random).items()
+    yield from JointDegrees((0, 1, 2), root, root).joined(degrees, random).items()
 
 
 def of_rows(model, scale, jobs):

@@ -43,13 +43,13 @@ LEAST = 0.02
 class JointDegrees:
     """The law that joins the degrees of one table; each keeps its own law.
 
-    Every degree has a normal score. Scores have correlations `sizes`; those of a linear map of
-    them, which decides who has any children at all, have correlations `presences`.
+    Every degree has a normal score, and another that decides who has any children at all. Both are
+    sums of the same independent scores.
     """
 
     columns: tuple[int, ...]  # places of the degrees among the table's own columns
-    sizes: Floats  # shape (degrees, degrees)
-    presences: Floats  # shape (degrees, degrees)
+    sizes: Floats  # weights of the independent scores, shape (degrees, degrees), see `root_of`
+    presences: Floats  # the same for the other scores
 
     def joined(self, codes: Mapping[int, Codes], generator: Rng) -> dict[int, Codes]:
         """Cells of all rows, by place, in which the cells of every degree are exchanged.
@@ -60,14 +60,15 @@ class JointDegrees:
         if len(held[0]) <= len(held):
             return dict(codes)
         scores = np.array([_scores(column, generator) for column in held])
-        variance = (scores[0] * scores[0]).sum()
-        have = [[(one * other).sum() / variance for other in scores] for one in scores]
-        free = np.zeros_like(scores)
-        for place, row in enumerate(_root(np.array(have))):
-            free[place] = (scores[place] - _weighted(row[:place], free)) / row[place]
+        free = np.empty_like(scores)  # what those before it do not say
+        for place, score in enumerate(scores):
+            rest, least = score, LEAST * (score * score).sum()
+            for other in free[:place]:
+                rest = rest - (rest * other).sum() * other
+            free[place] = rest / np.sqrt(max((rest * rest).sum(), least))
         sizes, presences = (
-            [_weighted(row, free) for row in _root(wanted)]
-            for wanted in (self.sizes, self.presences)
+            [(weights[:, None] * free).sum(axis=0) for weights in root]
+            for root in (self.sizes, self.presences)
         )
         moved = map(_placed, held, sizes, presences)
         return {**codes, **dict(zip(self.columns, moved, strict=True))}
@@ -88,10 +89,12 @@ class JointDegrees:
         sound = columns.ndim == 1 and columns.dtype == np.int64 and len(np.unique(columns)) > 1
         for held in both:
             sound = sound and held.dtype == np.float64 and held.shape == (columns.size,) * 2
-            sound = sound and bool((np.abs(held) <= 1.0).all() and (held == held.T).all())
+            sound = sound and bool((np.abs(held) <= 1.0).all())
         if not sound or len(np.unique(columns)) < columns.size:
             raise ModelError("correlations of degrees in the model are damaged.")
-        return cls(tuple(columns.tolist()), *both)
+        # Files of version 9 have correlations.
+        roots = (root_of(held) if np.triu(held, 1).any() else held for held in both)
+        return cls(tuple(columns.tolist()), *roots)
 
 
 def _scores(codes: Codes, generator: Rng) -> Floats:
@@ -113,35 +116,12 @@ def _placed(codes: NDArray[Any], sizes: Floats, presences: Floats) -> NDArray[An
     return found
 
 
-def definite(correlations: Floats) -> Floats:
-    """The matrix with positive eigenvalues and a diagonal of ones."""
+def root_of(correlations: Floats) -> Floats:
+    """The Cholesky factor of the matrix with positive eigenvalues and a diagonal of ones."""
     values, vectors = np.linalg.eigh(correlations)
     found = (vectors * np.maximum(values, LEAST)) @ vectors.T
     scale = np.sqrt(np.diag(found))
-    return np.asarray(np.clip((found + found.T) / (2 * np.outer(scale, scale)), -1.0, 1.0))
-
-
-def _root(correlations: Floats) -> Floats:
-    """The lower triangular matrix whose product with its transpose they are (Cholesky).
-
-    No row is nearly a sum of those before it: what is its own has a variance of `LEAST` or more.
-    """
-    root = np.zeros_like(correlations)
-    for place, row in enumerate(root):
-        for other, above in enumerate(root[:place]):
-            bound = (row[:other] * above[:other]).sum()
-            row[other] = (correlations[place, other] - bound) / above[other]
-        row[place] = np.sqrt(max(1.0 - (row * row).sum(), LEAST))
-        row /= np.sqrt((row * row).sum())
-    return root
-
-
-def _weighted(weights: Floats, scores: Floats) -> Floats:
-    """A sum of the first scores, whose order is always the same."""
-    found = np.zeros(scores.shape[1])
-    for weight, score in zip(weights, scores, strict=False):
-        found += weight * score
-    return found
+    return np.asarray(np.linalg.cholesky(found / np.outer(scale, scale)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

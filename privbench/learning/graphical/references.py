@@ -96,8 +96,7 @@ class ReferenceLaw:
             logs += held[bins.of(codes)]
         counts = numbers_of(self.fan_in, len(numbers))
         found = np.zeros(len(numbers), np.int64)
-        exponential = -portable.log(numbers)
-        found[_least(portable.log(exponential) - logs, len(counts))] = counts
+        found[_least(portable.log(-portable.log(numbers)) - logs, len(counts))] = counts
         return found
 
     def weights(
