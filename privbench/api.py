@@ -26,15 +26,15 @@ from privbench.postgres.connect import shown
 from privbench.publish.tabular import arrow_type, kind_of
 from privbench.schema import TableName
 from privbench.sources import staged
-from privbench.sources.frames import ColumnTypes, Keys, declared, texts
+from privbench.sources.frames import declared, texts
 from privbench.workload import Workload
 
 
 def connect(
     source: str | Mapping[str, Any],
     *,
-    types: ColumnTypes | None = None,
-    keys: Keys | None = None,
+    types: Mapping[str, Mapping[str, str]] | None = None,
+    keys: Mapping[str, str | Mapping[str, Any]] | None = None,
     identity: str | None = None,
     config: str | Path | Config = Config(),  # noqa: B008
 ) -> "Source":

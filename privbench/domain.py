@@ -16,7 +16,7 @@ Codes = NDArray[np.unsignedinteger[Any]]
 #: What is publicly known of the values of an SQL expression, so that they can be sent in few bits.
 #: It is either a range of int8 (values beyond it may arrive as the −∞ and +∞ of a grid, and −2⁶³ as
 #: the next greater number), or a list of ASCII texts (all other texts may arrive as one text).
-Known = range | tuple[str, ...]
+PublicValues = range | tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

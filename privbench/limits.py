@@ -99,19 +99,19 @@ Element = TypeVar("Element")
 
 PgName = Annotated[str, AfterValidator(_name)]
 Label = Annotated[str, AfterValidator(_label)]
-Space = Annotated[str, AfterValidator(_space)]
+SchemaName = Annotated[str, AfterValidator(_space)]
 TypeText = Annotated[str, AfterValidator(_type_text)]
 Expression = Annotated[str, AfterValidator(expression)]
 Text = Annotated[str, Field(max_length=MAX_TEXT)]
 Natural = Annotated[int, Field(ge=0)]
 Count = Annotated[int, Field(ge=0, le=2**31)]
-Modifier = Annotated[int, Field(ge=-(2**31), lt=2**31)]
+TypeModifier = Annotated[int, Field(ge=-(2**31), lt=2**31)]
 Bigint = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 Amount = Annotated[float, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, lt=1)]
 #: Lists with at most as many items as a table may have columns, or a schema parts.
-Few = Annotated[tuple[Element, ...], Field(max_length=MAX_COLUMNS)]
-Many = Annotated[tuple[Element, ...], Field(max_length=MAX_PARTS)]
+ColumnTuple = Annotated[tuple[Element, ...], Field(max_length=MAX_COLUMNS)]
+PartTuple = Annotated[tuple[Element, ...], Field(max_length=MAX_PARTS)]
 
 
 def faults(error: ValidationError) -> list[str]:

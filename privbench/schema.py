@@ -23,15 +23,15 @@ from privbench.limits import (
     MAX_PARTS,
     MAX_RULES,
     Bigint,
+    ColumnTuple,
     Expression,
-    Few,
     Label,
-    Many,
-    Modifier,
+    PartTuple,
     PgName,
+    SchemaName,
     Share,
-    Space,
     Text,
+    TypeModifier,
     TypeText,
 )
 
@@ -64,7 +64,7 @@ class TableName:
     (TableName(schema='public', name='users'), 'Order Items')
     """
 
-    schema: Space
+    schema: SchemaName
     name: PgName
 
     def __str__(self) -> str:
@@ -95,7 +95,8 @@ class Rule:
         "bounds", "values", "length", "size", "pattern", "case", "order", "differs", "unique",
         "combination", "expression",
     ]  # fmt: skip
-    columns: Few[PgName]  # the columns; of an order the lesser one first; ``VALUE`` of a domain
+    # The columns, of an order the lesser one first; ``VALUE`` stands for a domain's value.
+    columns: ColumnTuple[PgName]
     source: Literal["check", "domain", "partition", "reference", "index", "name", "config"]
     text: Expression  # what states it, in full
     low: Text | None = None  # literals of the ends of bounds
@@ -109,12 +110,12 @@ class Rule:
     fold: bool = False  # whether the case of letters does not count, of a pattern or in an index
     case: Literal["upper", "lower"] | None = None  # the only case that letters have
     broken: Share = 0.0  # of an order, the share of rows that break it
-    rows: Many[Few[Text]] = ()  # combinations of literals; true for NULL
-    nulls: Few[PgName] = ()  # the columns that count by NULL
+    rows: PartTuple[ColumnTuple[Text]] = ()  # combinations of literals; true for NULL
+    nulls: ColumnTuple[PgName] = ()  # the columns that count by NULL
 
 
 #: All rules of a table, or of a type.
-Facts = Annotated[tuple[Rule, ...], Field(max_length=MAX_RULES)]
+TableRules = Annotated[tuple[Rule, ...], Field(max_length=MAX_RULES)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,17 +132,18 @@ class ColumnType:
     category: Annotated[str, Field(pattern="^[a-zA-Z]$")] = "U"
     # Labels of an enum in their order.
     labels: Annotated[tuple[Label, ...], Field(max_length=MAX_LABELS)] = ()
-    length: Modifier | None = None  # declared length of char(n), varchar(n), bit(n)
-    precision: Modifier | None = None  # declared precision of numeric, time, timestamp, interval
-    scale: Modifier | None = None  # declared scale of numeric
+    length: TypeModifier | None = None  # declared length of char(n), varchar(n), bit(n)
+    # Declared precision of numeric, time, timestamp, interval.
+    precision: TypeModifier | None = None
+    scale: TypeModifier | None = None  # declared scale of numeric
     domain: TableName | None = None  # the domain's name where the column's type is a domain
     # CHECK expressions of the domain and of the domains beneath it.
-    domain_checks: Few[Expression] = ()
-    rules: Facts = ()  # what these CHECKs state
+    domain_checks: ColumnTuple[Expression] = ()
+    rules: TableRules = ()  # what these CHECKs state
     element: PgName | None = None  # base name of an array's element type
     extension: PgName | None = None  # the extension that owns the type
     # Types within: an array's element, a range's bound, the columns of a composite type.
-    parts: Few[ColumnType] = ()
+    parts: ColumnTuple[ColumnType] = ()
 
     @property
     def text_form(self) -> LiteralString:
@@ -171,7 +173,7 @@ class Column:
     # Found by a rehearsal of the schema's expressions where the type alone does not say how values
     # are made: templates of literals (`privbench.encoding.placeholders`), of elements for an array;
     # and the fewest elements.
-    templates: Few[Text] = ()
+    templates: ColumnTuple[Text] = ()
     least: Annotated[int, Field(ge=0, le=1024)] = 0
     # The calendar that it is the key of, or refers to by its date (`roles.natural`); '' for none.
     dated: Text = ""
@@ -182,7 +184,7 @@ class Unique:
     """A PRIMARY KEY, a UNIQUE constraint or a unique index over plain columns."""
 
     name: PgName
-    columns: Few[PgName]
+    columns: ColumnTuple[PgName]
     primary: bool = False
     nulls_not_distinct: bool = False
 
@@ -214,9 +216,9 @@ class ForeignKey:
 
     name: PgName
     table: TableName
-    columns: Few[PgName]
+    columns: ColumnTuple[PgName]
     ref_table: TableName
-    ref_columns: Few[PgName]
+    ref_columns: ColumnTuple[PgName]
     on_delete: Literal["a", "r", "c", "n", "d"] = "a"
     on_update: Literal["a", "r", "c", "n", "d"] = "a"
     match: Literal["s", "f", "p"] = "s"
@@ -224,9 +226,10 @@ class ForeignKey:
     unique: bool = False
     deferrable: bool = False
     validated: bool = True
-    equalities: Few[Equality] = ()  # of each column; what reads rows needs them, never released
+    # The equality operator of each column, by which rows are read; never released.
+    equalities: ColumnTuple[Equality] = ()
     declared: bool = False
-    none: Few[Text] = ()  # values of a declared key's column that refer to nothing, as text
+    none: ColumnTuple[Text] = ()  # values of a declared key's column that refer to nothing, as text
     natural: bool = False  # whether its column holds values of its own row, and is no reference
     # A column of type names and one of them: of a declared key that rows of this type alone have.
     when: tuple[PgName, Text] | None = None
@@ -247,7 +250,7 @@ class Check:
 
     name: PgName
     expression: Expression
-    columns: Few[PgName] = ()
+    columns: ColumnTuple[PgName] = ()
     declared: bool = False
 
 
@@ -258,7 +261,7 @@ class Index:
     name: PgName
     definition: Expression
     unique: bool = False
-    columns: Few[PgName] = ()
+    columns: ColumnTuple[PgName] = ()
     predicate: Expression | None = None
     has_expressions: bool = False
 
@@ -281,19 +284,19 @@ class Table:
     """One table. Partitions are folded into their root, which is the table that is modelled."""
 
     name: TableName
-    columns: Few[Column]
+    columns: ColumnTuple[Column]
     primary_key: Unique | None = None
-    uniques: Many[Unique] = ()
-    foreign_keys: Many[ForeignKey] = ()
+    uniques: PartTuple[Unique] = ()
+    foreign_keys: PartTuple[ForeignKey] = ()
     # Declared references of array columns: every element is a key (`elements`).
-    arrays: Few[ForeignKey] = ()
-    checks: Many[Check] = ()
-    indexes: Many[Index] = ()
+    arrays: ColumnTuple[ForeignKey] = ()
+    checks: PartTuple[Check] = ()
+    indexes: PartTuple[Index] = ()
     kind: Literal["r", "p"] = "r"  # ``pg_class.relkind``: r ordinary, p partitioned
     # Leaf partitions of a partitioned table.
     partitions: Annotated[tuple[TableName, ...], Field(max_length=MAX_PARTITIONS)] = ()
     partition_key: Expression | None = None  # ``pg_get_partkeydef`` of a partitioned table
-    rules: Facts = ()  # what its CHECKs, indexes and names state; its columns' types have more
+    rules: TableRules = ()  # what its CHECKs, indexes and names state; its columns' types have more
     # The table's comment; read for hints by `privbench.roles`, never released.
     comment: str | None = None
     # Columns of foreign keys that are left out because their target is left out; never released.
@@ -365,15 +368,15 @@ class Table:
 class Schema:
     """Everything the catalog states about the chosen PostgreSQL schemas, tables sorted by name."""
 
-    tables: Many[Table]
-    sequences: Many[Sequence] = ()
+    tables: PartTuple[Table]
+    sequences: PartTuple[Sequence] = ()
     enums: Annotated[dict[Text, tuple[Label, ...]], Field(max_length=MAX_PARTS)] = field(
         default_factory=dict
     )
-    extensions: Few[PgName] = ()
-    views: Many[TableName] = ()
-    materialized_views: Many[TableName] = ()
-    schemas: Many[Space] = ("public",)
+    extensions: ColumnTuple[PgName] = ()
+    views: PartTuple[TableName] = ()
+    materialized_views: PartTuple[TableName] = ()
+    schemas: PartTuple[SchemaName] = ("public",)
     server_version: Annotated[int, Field(ge=0, le=10_000_000)] = 0
 
     def __iter__(self) -> Iterator[Table]:

@@ -10,13 +10,13 @@ from typing import TypeVar
 
 from privbench.limits import Element
 
-Found = TypeVar("Found")
+Mapped = TypeVar("Mapped")
 
 #: Number of parallel jobs that the user set, or None.
 JOBS: ContextVar[int | None] = ContextVar("jobs", default=None)
 
 
-def spread(function: Callable[[Element], Found], items: Sequence[Element]) -> list[Found]:
+def spread(function: Callable[[Element], Mapped], items: Sequence[Element]) -> list[Mapped]:
     """Apply a function to every item in `JOBS` threads, or one per core; results are in order.
 
     The error of the first item that fails is raised; calls that are still running are not waited
@@ -41,7 +41,7 @@ def _cores() -> int:
     return os.cpu_count() or 1
 
 
-def streamed(function: Callable[[Element], Found], items: Iterable[Element]) -> Iterator[Found]:
+def streamed(function: Callable[[Element], Mapped], items: Iterable[Element]) -> Iterator[Mapped]:
     """The results of a function for all items, in order; `JOBS` threads work on the next items.
 
     The error of an item is raised in place of its result; calls that are still running are not
@@ -52,7 +52,7 @@ def streamed(function: Callable[[Element], Found], items: Iterable[Element]) -> 
     """
     jobs = JOBS.get() or _cores()
     left, pool = iter(items), ThreadPoolExecutor(jobs)
-    coming: deque[Future[Found]] = deque()
+    coming: deque[Future[Mapped]] = deque()
     try:
         coming.extend(pool.submit(function, item) for item in islice(left, jobs))
         while coming:

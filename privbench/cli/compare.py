@@ -15,7 +15,7 @@ from privbench.cli.console import LOG, echo
 from privbench.cli.metrics import metrics_option
 from privbench.cli.options import (
     CommandState,
-    Sample,
+    MetricSample,
     config_option,
     fail_if_option,
     lock_option,
@@ -177,7 +177,7 @@ def compare(
     _require_answers("source", [query.source.status for query in document.queries])
 
 
-def samples(document: ComparisonDocument) -> Iterator[Sample]:
+def samples(document: ComparisonDocument) -> Iterator[MetricSample]:
     """Every figure and gate for ``--metrics``: CONFIDENTIAL, and each says so.
 
     A figure ``a.b.p95`` becomes ``a_b`` with ``stat="p95"``; the λ of KLD and TVD and the table

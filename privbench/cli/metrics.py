@@ -25,7 +25,7 @@ import click
 
 from privbench import __version__
 from privbench.cli.console import LOG
-from privbench.cli.options import Command, CommandState, Sample, exit_code
+from privbench.cli.options import Command, CommandState, MetricSample, exit_code
 from privbench.display import visible
 from privbench.errors import PrivbenchError, UsageError
 from privbench.files import file_errors, write_text
@@ -76,7 +76,7 @@ def _taken(path: Path, output: str | None) -> bool:
         return file.read(2) not in (b"", b"# ")
 
 
-def rows(report: LoadReport) -> Iterator[Sample]:
+def rows(report: LoadReport) -> Iterator[MetricSample]:
     """Samples of a clone's numbers of rows, with those of public tables."""
     for name, meaning, counts in (
         ("clone_rows", "Rows of the clone", report.rows),
@@ -102,7 +102,7 @@ def _write(path: Path, command: str, state: CommandState, code: int) -> None:
         write_text(path, _render(path.stem, found))
 
 
-def _render(run: str, samples: Iterable[Sample]) -> str:
+def _render(run: str, samples: Iterable[MetricSample]) -> str:
     """The text; a figure without a value has no sample."""
     from prometheus_client.core import Metric
     from prometheus_client.openmetrics.exposition import generate_latest
@@ -120,7 +120,7 @@ def _render(run: str, samples: Iterable[Sample]) -> str:
     return text.decode()
 
 
-def _run(command: str, reporter: Reporter, code: int) -> Iterator[Sample]:
+def _run(command: str, reporter: Reporter, code: int) -> Iterator[MetricSample]:
     about = {"command": command, "version": __version__}
     yield "run_info", "Which command and version of privbench ran.", about, 1
     yield "run_exit_code", "CONFIDENTIAL, like a log: the exit code.", {}, code
@@ -133,7 +133,7 @@ def _run(command: str, reporter: Reporter, code: int) -> Iterator[Sample]:
         yield "run_stage_seconds", meaning, {"stage": name}, value
 
 
-def _spent(spending: Spending) -> Iterator[Sample]:
+def _spent(spending: Spending) -> Iterator[MetricSample]:
     """Samples of the ledger: losses of this release, and of all releases of the database."""
     if spending.release is not None:
         loss, budget = spending.release.loss(), spending.accountant

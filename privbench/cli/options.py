@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 #: A figure for ``--metrics``: name without prefix, help, labels, value.
-Sample = tuple[str, str, Mapping[str, str], float]
+MetricSample = tuple[str, str, Mapping[str, str], float]
 
 #: From where on a message of Click may hold a connection string.
 _SECRET = re.compile(r"(://|\w\s*=|extra arguments? \().*", re.DOTALL)
@@ -42,7 +42,7 @@ class CommandState:
     verbosity: int = 0
     arguments: tuple[str, ...] = ()  # the command line, without the program
     #: What the command found, for ``--metrics``.
-    samples: list[Sample] = field(default_factory=list)
+    samples: list[MetricSample] = field(default_factory=list)
 
     @functools.cached_property
     def reporter(self) -> Reporter:

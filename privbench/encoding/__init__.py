@@ -11,11 +11,11 @@ from privbench.encoding.base import (
     CoverageLine,
     Need,
     PartNeed,
-    Released,
+    ReleasedDomain,
     Step,
 )
 from privbench.encoding.bounds import Bounds, BoundsNeed
-from privbench.encoding.keys.columns import Role, calendar, role_of
+from privbench.encoding.keys.columns import ColumnRole, calendar, role_of
 from privbench.encoding.keys.generate import KeyedTable, generate_keys
 from privbench.encoding.registry import (
     codec_from_json,
@@ -31,12 +31,12 @@ __all__ = [
     "CategoriesNeed",
     "Codec",
     "ColumnReader",
+    "ColumnRole",
     "CoverageLine",
     "KeyedTable",
     "Need",
     "PartNeed",
-    "Released",
-    "Role",
+    "ReleasedDomain",
     "Step",
     "calendar",
     "codec_from_json",

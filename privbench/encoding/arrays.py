@@ -30,7 +30,7 @@ from privbench.encoding.base import (
     Codec,
     CodeMap,
     ColumnReader,
-    Released,
+    ReleasedDomain,
     attribute,
     head,
     null_mask,
@@ -245,7 +245,7 @@ class ArrayReader(PartsReader):
         ascends = sql.SQL(known["ascends"]).format(identifier)
         return [identifier, sql.SQL(text), ascends][: len(self.parts)]
 
-    def finish(self, released: Mapping[str, Released]) -> Codec:
+    def finish(self, released: Mapping[str, ReleasedDomain]) -> Codec:
         return ArrayCodec(*self.head, tuple(part.finish(released) for part in self.parts))
 
     def describe(self) -> tuple[str, str]:

@@ -22,9 +22,9 @@ from psycopg import sql
 from pydantic import TypeAdapter
 
 from privbench.arrays import Ints, Mask, Rng
-from privbench.domain import Domain, Known
+from privbench.domain import Domain, PublicValues
 from privbench.encoding.bounds import Bounds, BoundsNeed
-from privbench.encoding.text_words import Firsts, Pieces, WordPiece, WordsNeed
+from privbench.encoding.text_words import FirstCharacters, WordPiece, WordShares, WordsNeed
 from privbench.privacy.data import Attribute, Cells, Grid, Labels, Words
 from privbench.privacy.recoding import Recoding
 from privbench.privacy.spec import PART
@@ -107,7 +107,7 @@ class CategoriesNeed:
 Need = BoundsNeed | PartNeed | CategoriesNeed
 #: The result of one release: bounds, a step, the law of a cycle (a step without a choice), or a
 #: sorted list of categories.
-Released = Bounds | Step | tuple[str, ...]
+ReleasedDomain = Bounds | Step | tuple[str, ...]
 
 
 #: How a column is covered of which no value is measured begins with this.
@@ -180,7 +180,7 @@ class ColumnReader(ABC):
         """SQL expressions over the column with their aliases; int8, float8, text or bool."""
 
     @property
-    def known(self) -> dict[str, Known]:
+    def known(self) -> dict[str, PublicValues]:
         """Public knowledge of the values that `select` gives, by alias."""
         return {}
 
@@ -215,7 +215,7 @@ class ColumnReader(ABC):
         return result
 
     @abstractmethod
-    def finish(self, released: Mapping[str, Released]) -> Codec:
+    def finish(self, released: Mapping[str, ReleasedDomain]) -> Codec:
         """Make the codec from the releases that answer the reader's needs."""
 
     @abstractmethod
@@ -239,7 +239,7 @@ class SettledReader(ColumnReader):
     def cells(self) -> dict[str, Domain]:
         return self.codec.domains
 
-    def finish(self, released: Mapping[str, Released]) -> Codec:
+    def finish(self, released: Mapping[str, ReleasedDomain]) -> Codec:
         return self.codec
 
     def describe(self) -> tuple[str, str]:
@@ -289,7 +289,7 @@ class Codec(ABC):
         """The codec that knows how often values without a label occur, by attribute."""
         return self
 
-    def with_words(self, pieces: Pieces, firsts: Firsts) -> Self:
+    def with_words(self, pieces: WordShares, firsts: FirstCharacters) -> Self:
         """The codec of texts that makes them of released words and first characters."""
         words: Any = {"pieces": pieces, "firsts": firsts}
         return replace(self, **words)

@@ -11,14 +11,14 @@ import pyarrow.compute as pc
 from psycopg import sql
 
 from privbench.arrays import Rng
-from privbench.domain import Domain, Known
+from privbench.domain import Domain, PublicValues
 from privbench.encoding.base import (
     CategoriesNeed,
     Codec,
     CodeMap,
     ColumnReader,
     Need,
-    Released,
+    ReleasedDomain,
     SettledReader,
     head,
     null_mask,
@@ -110,7 +110,7 @@ class ListReader(SettledReader):
         return [(sql.SQL(form).format(identifier), self.alias())]
 
     @property
-    def known(self) -> dict[str, Known]:
+    def known(self) -> dict[str, PublicValues]:
         scale, values = scale_of(self.column.type), self.codec.values
         if scale is None:
             # ASCII texts have the same bytes whatever the encoding of the database.
@@ -174,7 +174,7 @@ class LabelReader(ColumnReader):
     def labelled(self) -> bool:
         return True
 
-    def finish(self, released: Mapping[str, Released]) -> Codec:
+    def finish(self, released: Mapping[str, ReleasedDomain]) -> Codec:
         values = released_labels(released, self.name) or (self.filler,)
         return ListCodec(*self.head, values, False, True, False)
 
@@ -189,7 +189,7 @@ def label_piece(text: pa.Array) -> pa.DictionaryArray:
     return short.cast(pa.string()).dictionary_encode()
 
 
-def released_labels(released: Mapping[str, Released], name: str) -> tuple[str, ...]:
+def released_labels(released: Mapping[str, ReleasedDomain], name: str) -> tuple[str, ...]:
     """The released list without the entry that stands for long texts."""
     values = released[name]
     assert isinstance(values, tuple)

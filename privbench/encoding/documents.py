@@ -32,7 +32,14 @@ from privbench.config import (
 )
 from privbench.display import toml_key
 from privbench.domain import Domain
-from privbench.encoding.base import Codec, CodeMap, ColumnReader, Released, attribute, null_mask
+from privbench.encoding.base import (
+    Codec,
+    CodeMap,
+    ColumnReader,
+    ReleasedDomain,
+    attribute,
+    null_mask,
+)
 from privbench.encoding.categories import LabelReader, list_reader, released_labels
 from privbench.encoding.filled import FillCodec, fill_reader
 from privbench.encoding.keys.placeholders import TEMPLATE_PART, of_templates
@@ -159,7 +166,7 @@ class DocumentReader(PartsReader):
         there = [_presence(identifier, base, self.paths)] if self.measured else [identifier]
         return [*there[: len(self.parts) - len(found)], *found]
 
-    def finish(self, released: Mapping[str, Released]) -> Codec:
+    def finish(self, released: Mapping[str, ReleasedDomain]) -> Codec:
         some = self.parts[len(self.parts) - len(self.paths) :]
         parts = tuple(part.finish(released) for part in some)
         paths = tuple(path for path, _ in self.paths)
@@ -404,7 +411,7 @@ class PathReader(ColumnReader):
     def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
         return {self.attributes[0]: path_piece(batch[self.alias()])}
 
-    def finish(self, released: Mapping[str, Released]) -> NoReturn:
+    def finish(self, released: Mapping[str, ReleasedDomain]) -> NoReturn:
         raise TypeError("paths are no values")
 
     def describe(self) -> tuple[str, str]:

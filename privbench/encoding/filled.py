@@ -42,8 +42,8 @@ from privbench.encoding.surrogate_text import (
 )
 from privbench.encoding.text_words import (
     CUT,
-    Firsts,
-    Pieces,
+    FirstCharacters,
+    WordShares,
     WordsNeed,
     rehoused,
     with_firsts,
@@ -63,8 +63,8 @@ class FillCodec(Codec):
     filler: str
     measured: bool  # whether the column is read, for its NULLs and perhaps its empty texts
     blank: bool = False  # whether the rate of the empty text is read too
-    pieces: Pieces = ()  # released hosts of e-mail addresses
-    firsts: Firsts = ()  # first characters of the values
+    pieces: WordShares = ()  # released hosts of e-mail addresses
+    firsts: FirstCharacters = ()  # first characters of the values
 
     @property
     def domains(self) -> dict[str, Domain]:

@@ -14,7 +14,7 @@ from psycopg import sql
 
 from privbench.arrays import Ints, Rng
 from privbench.config import ColumnConfig
-from privbench.domain import Domain, Known
+from privbench.domain import Domain, PublicValues
 from privbench.encoding.base import (
     DEFAULT_DECIMALS,
     CategoriesNeed,
@@ -23,7 +23,7 @@ from privbench.encoding.base import (
     ColumnReader,
     Need,
     PartNeed,
-    Released,
+    ReleasedDomain,
     Step,
     attribute,
     null_mask,
@@ -276,7 +276,7 @@ class OrderedReader(ColumnReader):
         return [(self.scale.select(identifier), self.alias())]
 
     @property
-    def known(self) -> dict[str, Known]:
+    def known(self) -> dict[str, PublicValues]:
         if "nan" in self.scale.specials:
             # NaN lies outside the range, but has a grid point, so the range alone would lose it.
             return {self.alias(): range(NAN, GREATEST)}
@@ -299,7 +299,7 @@ class OrderedReader(ColumnReader):
     def cells(self) -> dict[str, Domain]:
         return {self.name: self._recoding.domain} if self.range.settled else {}
 
-    def finish(self, released: Mapping[str, Released]) -> OrderedCodec:
+    def finish(self, released: Mapping[str, ReleasedDomain]) -> OrderedCodec:
         step, result = None, released.get(self._steps)
         if self.range.settled:
             recoding = self._recoding
@@ -323,7 +323,7 @@ class OrderedReader(ColumnReader):
             *self.head, recoding, self.range.settled, limits, step, law, cycles * any(cycles)
         )
 
-    def _step_to_draw(self, bounds: Bounds, result: Released | None) -> int | None:
+    def _step_to_draw(self, bounds: Bounds, result: ReleasedDomain | None) -> int | None:
         """The step of drawn values; None where any value of the type may be drawn."""
         choices = self.scale.step_choices
         if choices is None or not isinstance(result, Step):

@@ -31,7 +31,7 @@ from privbench.encoding.base import (
     CodeMap,
     ColumnReader,
     Need,
-    Released,
+    ReleasedDomain,
     attribute,
     head,
     null_mask,
@@ -207,7 +207,7 @@ class ComposedReader(PartsReader):
     def expressions(self, identifier: sql.Composable) -> Sequence[sql.Composable]:
         return [sql.SQL(text).format(identifier) for _, _, text in self.kept]
 
-    def finish(self, released: Mapping[str, Released]) -> Codec:
+    def finish(self, released: Mapping[str, ReleasedDomain]) -> Codec:
         return PartsCodec(*self.head, tuple(part.finish(released) for part in self.parts))
 
     def describe(self) -> tuple[str, str]:
@@ -426,7 +426,7 @@ class RangeReader(PartsReader):
         texts = (*(text for _, _, text in known["range"]), size)
         return [sql.SQL(text).format(identifier) for text in texts]
 
-    def finish(self, released: Mapping[str, Released]) -> Codec:
+    def finish(self, released: Mapping[str, ReleasedDomain]) -> Codec:
         return RangeCodec(*self.head, tuple(part.finish(released) for part in self.parts[1:]))
 
     def describe(self) -> tuple[str, str]:

@@ -24,7 +24,7 @@ from privbench.encoding.filled import (
     skip_reader,
 )
 from privbench.encoding.keys.columns import (
-    Role,
+    ColumnRole,
     index_room,
     kept_uniques,
     role_of,
@@ -243,7 +243,7 @@ def codec_from_json(data: Mapping[str, Any]) -> Codec:
         raise ModelError(f"the model holds a codec that cannot be read: {what}.") from error
 
 
-_LINES: dict[Role, tuple[str, str]] = {
+_LINES: dict[ColumnRole, tuple[str, str]] = {
     "reference": ("reference to a synthetic row", "foreign key"),
     "minted": ("surrogate key", "unique by construction, never read"),
     "generated": ("computed by PostgreSQL", "generated column"),

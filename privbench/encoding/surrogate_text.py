@@ -196,7 +196,8 @@ def _distinct(text: pa.Array) -> NDArray[np.uint8]:
     return codes
 
 
-Bytes = NDArray[np.uint8]
+#: Characters of ASCII texts, one byte each.
+TextBytes = NDArray[np.uint8]
 
 #: About how many characters are made at a time.
 _CHUNK = 2**24
@@ -204,7 +205,7 @@ _CHUNK = 2**24
 _STREAM = 8192
 
 
-def _letters(text: str) -> Bytes:
+def _letters(text: str) -> TextBytes:
     return np.frombuffer(text.encode("ascii"), dtype=np.uint8)
 
 
@@ -232,7 +233,7 @@ class _Layout:
         """The position of every character in its string."""
         return np.arange(self.total) - np.repeat(self.starts[:-1], self.lengths)
 
-    def put(self, flat: Bytes, rows: NDArray[Any], place: Any, text: Bytes) -> None:
+    def put(self, flat: TextBytes, rows: NDArray[Any], place: Any, text: TextBytes) -> None:
         """Write `text` into the chosen strings from `place` (one for all, or one for each)."""
         at = self.starts[:-1][rows] + place
         flat[at[:, None] + np.arange(len(text))] = text
@@ -278,18 +279,18 @@ def blocks(rows: Ints, lengths: Ints, size: int = _CHUNK) -> list[Ints]:
     return np.split(rows, np.flatnonzero(np.diff(block)) + 1)
 
 
-def _random(alphabet: Bytes, layout: _Layout, rng: Rng) -> Bytes:
+def _random(alphabet: TextBytes, layout: _Layout, rng: Rng) -> TextBytes:
     return alphabet[rng.integers(len(alphabet), size=layout.total, dtype=np.uint8)]
 
 
-def _code(layout: _Layout, rng: Rng) -> Bytes:
+def _code(layout: _Layout, rng: Rng) -> TextBytes:
     flat = _random(_UPPER_DIGITS, layout, rng)
     places, lengths = layout.places(), layout.lengths[layout.rows()]
     flat[(places % 5 == 4) & (places < lengths - 1)] = ord("-")
     return flat
 
 
-def _lower(layout: _Layout, rng: Rng) -> Bytes:
+def _lower(layout: _Layout, rng: Rng) -> TextBytes:
     """Fill every string with alternating consonants and vowels; it begins as often as words do."""
     known = word_beginnings()
     first = known[rng.integers(len(known), size=len(layout.lengths))]
@@ -300,7 +301,7 @@ def _lower(layout: _Layout, rng: Rng) -> Bytes:
     return flat
 
 
-def _capitalise(flat: Bytes, layout: _Layout) -> Bytes:
+def _capitalise(flat: TextBytes, layout: _Layout) -> TextBytes:
     first = layout.starts[:-1][layout.lengths > 0]
     small = flat[first] >= ord("a")
     flat[first[small]] -= 32
@@ -314,12 +315,12 @@ def words() -> tuple[str, ...]:
 
 
 @cache
-def word_beginnings() -> Bytes:
+def word_beginnings() -> TextBytes:
     """The first letters of the package's words, one for each."""
     return _letters("".join(word[0] for word in words()))
 
 
-def _prose(layout: _Layout, rng: Rng) -> Bytes:
+def _prose(layout: _Layout, rng: Rng) -> TextBytes:
     """Cut each string from a stream of random words, from the start of a word on."""
     known = words()
     chosen = rng.integers(len(known), size=_STREAM).tolist()
@@ -332,14 +333,14 @@ def _prose(layout: _Layout, rng: Rng) -> Bytes:
     return flat
 
 
-def _sentence(layout: _Layout, rng: Rng) -> Bytes:
+def _sentence(layout: _Layout, rng: Rng) -> TextBytes:
     said = _Layout(layout.lengths - (layout.lengths >= 12))
     flat = np.full(layout.total, ord("."), dtype=np.uint8)
     flat[layout.starts[:-1][said.rows()] + said.places()] = _capitalise(_prose(said, rng), said)
     return flat
 
 
-def _title(layout: _Layout, rng: Rng) -> Bytes:
+def _title(layout: _Layout, rng: Rng) -> TextBytes:
     flat = _capitalise(_prose(layout, rng), layout)
     space = np.flatnonzero(flat == ord(" "))
     after = space[space + 1 < layout.total] + 1
@@ -347,7 +348,7 @@ def _title(layout: _Layout, rng: Rng) -> Bytes:
     return flat
 
 
-def _email(layout: _Layout, rng: Rng) -> Bytes:
+def _email(layout: _Layout, rng: Rng) -> TextBytes:
     flat = _lower(layout, rng)
     short = np.flatnonzero((layout.lengths >= 5) & (layout.lengths <= len(_MAIL)))
     layout.put(flat, short, layout.lengths[short] - 4, _letters("@"))
@@ -357,7 +358,7 @@ def _email(layout: _Layout, rng: Rng) -> Bytes:
     return flat
 
 
-def _url(layout: _Layout, rng: Rng) -> Bytes:
+def _url(layout: _Layout, rng: Rng) -> TextBytes:
     flat = _lower(layout, rng)
     short = np.flatnonzero((layout.lengths >= 5) & (layout.lengths <= len(_URL)))
     layout.put(flat, short, 0, _letters("www."))
@@ -365,7 +366,7 @@ def _url(layout: _Layout, rng: Rng) -> Bytes:
     return flat
 
 
-_MAKERS: dict[str, Callable[[_Layout, Rng], Bytes]] = {
+_MAKERS: dict[str, Callable[[_Layout, Rng], TextBytes]] = {
     "email": _email,
     "url": _url,
     "hex": lambda layout, rng: _random(_HEX, layout, rng),

@@ -23,7 +23,7 @@ from privbench.encoding.base import (
     CodeMap,
     ColumnReader,
     Need,
-    Released,
+    ReleasedDomain,
     attribute,
     null_mask,
 )
@@ -65,8 +65,8 @@ from privbench.encoding.text_formats import (
 )
 from privbench.encoding.text_words import (
     CUT,
-    Firsts,
-    Pieces,
+    FirstCharacters,
+    WordShares,
     WordsNeed,
     with_firsts,
     word_piece,
@@ -119,8 +119,8 @@ class TextCodec(Codec):
     # Codec of the days on which texts lie that are dates.
     dates: Annotated[OrderedCodec, PlainValidator(OrderedCodec.from_json)] | None = None
     begun: bool = False  # whether the labels are what texts begin with (`beginnings_of`)
-    pieces: Pieces = ()  # released words of the texts without a label
-    firsts: Firsts = ()  # first characters of these texts
+    pieces: WordShares = ()  # released words of the texts without a label
+    firsts: FirstCharacters = ()  # first characters of these texts
 
     def __post_init__(self) -> None:
         """Refuse days that are not those of a reader."""
@@ -329,7 +329,7 @@ class LookupReader(LabelReader):
     def needs(self) -> tuple[Need, ...]:
         return super().needs if self.per_unit else ()
 
-    def finish(self, released: Mapping[str, Released]) -> Codec:
+    def finish(self, released: Mapping[str, ReleasedDomain]) -> Codec:
         labels = released_labels(released, self.name) if self.per_unit else ()
         return TextCodec(*self.head, labels, None, None)
 
@@ -450,7 +450,7 @@ class TextReader(ColumnReader):
     def _lengths(self) -> EdgesRecoding:
         return length_cells(length_edges(self.least, self.greatest), self.nullable, WORD)
 
-    def finish(self, released: Mapping[str, Released]) -> Codec:
+    def finish(self, released: Mapping[str, ReleasedDomain]) -> Codec:
         public = self.default_labels[:_LABELS_UNRELEASED] or None
         labels = released_labels(released, self.name) if self.per_unit else public
         lengths = self._lengths.edges if self.shaped else None

@@ -58,9 +58,9 @@ def _letters(firsts: tuple[tuple[int, float], ...]) -> tuple[tuple[int, float], 
 
 #: Released words, each with the share of the texts that hold it, and of those that have it at each
 #: of the first places; all of the texts that are no label.
-Pieces = Annotated[tuple[tuple[str, tuple[float, ...]], ...], AfterValidator(_sound)]
+WordShares = Annotated[tuple[tuple[str, tuple[float, ...]], ...], AfterValidator(_sound)]
 #: Code points of first characters, and their shares.
-Firsts = Annotated[tuple[tuple[int, float], ...], AfterValidator(_letters)]
+FirstCharacters = Annotated[tuple[tuple[int, float], ...], AfterValidator(_letters)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ def _drawn(shares: Floats, weights: Floats, rng: Rng) -> Ints:
 
 
 def worded(
-    pieces: Pieces,
+    pieces: WordShares,
     shapes: Ints,
     lengths: Ints,
     weights: Floats,
@@ -198,7 +198,7 @@ def worded(
     return pa.concat_arrays(texts), np.concatenate(fronts)
 
 
-def _placed(pieces: Pieces, weights: Floats, rng: Rng) -> Ints:
+def _placed(pieces: WordShares, weights: Floats, rng: Rng) -> Ints:
     """The words of every text, −1 for none, shape (texts, columns): first places, then others."""
     laws = np.array([law for _, law in pieces], np.float64).reshape(-1, 1 + PLACES)
     # Places are drawn apart, and a word may already stand at one of them.
@@ -218,7 +218,7 @@ def _placed(pieces: Pieces, weights: Floats, rng: Rng) -> Ints:
     return at
 
 
-def _sentences(pieces: Pieces, at: Ints, filler: pa.Array, longest: int, rng: Rng) -> pa.Array:
+def _sentences(pieces: WordShares, at: Ints, filler: pa.Array, longest: int, rng: Rng) -> pa.Array:
     """Texts of words: first places, then public words between all others, which end it."""
     names, public = [text for text, _ in pieces], frozenset(public_words())
     split = pc.split_pattern(filler, " ")
@@ -269,7 +269,7 @@ def numbered(texts: pa.Array, rng: Rng) -> pa.Array:
     return strings(offsets.astype(np.int64), data)
 
 
-def rehoused(texts: pa.Array, pieces: Pieces, longest: int | None, rng: Rng) -> pa.Array:
+def rehoused(texts: pa.Array, pieces: WordShares, longest: int | None, rng: Rng) -> pa.Array:
     """E-mail addresses with released hosts at their frequency."""
     if not pieces:
         return texts
@@ -284,7 +284,7 @@ def rehoused(texts: pa.Array, pieces: Pieces, longest: int | None, rng: Rng) -> 
 
 def with_firsts(
     texts: pa.Array,
-    firsts: Firsts,
+    firsts: FirstCharacters,
     weights: Floats,
     rng: Rng,
     free: Mask | None = None,

@@ -32,7 +32,7 @@ CELLS = 40
 BINS = 64
 #: Why columns are left out that a fit fills with placeholders.
 PLACEHOLDERS = "placeholders, of which no value is measured"
-How = Literal["values", "public bins", "source quantiles", "equal widths", "logarithmic widths"]
+Binning = Literal["values", "public bins", "source quantiles", "equal widths", "logarithmic widths"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class CellPlan:
     """The cells of one column: its values, or bins."""
 
     column: Column
-    how: How  # by value, or by which bins
+    how: Binning  # by value, or by which bins
     edges: tuple[str, ...] = ()  # lower edges of the bins as text, ascending; empty by value
 
     @property
@@ -131,7 +131,7 @@ def _cells(
         order = canon.order_type(column)
         if order is None:
             return f"more than {FEW} distinct values without an order"
-        how: How = "source quantiles"
+        how: Binning = "source quantiles"
         query = _quantiles(table, column, order)
         if known is not None and known.min is not None and known.max is not None:
             how, query = "public bins", _public_edges(column, order, known)

@@ -17,7 +17,7 @@ from psycopg import sql
 from privbench.arrays import Floats
 from privbench.metrics import canon
 from privbench.metrics.base import Metric, MetricFacts, Part
-from privbench.metrics.columns import CELLS, CellPlan, How
+from privbench.metrics.columns import CELLS, Binning, CellPlan
 from privbench.metrics.qerror import qerrors
 from privbench.metrics.work import amounts
 from privbench.postgres.connect import SELECT, Connection
@@ -88,8 +88,6 @@ SELECT pg_catalog.sum(pg_catalog.pg_table_size(c.oid))::pg_catalog.int8,
 FROM pg_catalog.pg_class c WHERE c.oid = %(table)s::pg_catalog.regclass
 OR c.oid IN (SELECT relid FROM pg_catalog.pg_partition_tree(%(table)s::pg_catalog.regclass))
 """
-#: Statistics by name, and the most common values as text with their shares.
-ColumnStatistics = tuple[MetricFacts, dict[str, float]]
 _near = partial(np.isclose, rtol=1e-9, atol=0.011)
 
 
@@ -145,7 +143,9 @@ def ratio(one: float, other: float) -> float:
     return float(np.log(qerrors(one, other)))
 
 
-def statistics(connection: Connection, table: Table, rows: int) -> dict[str, ColumnStatistics]:
+def statistics(
+    connection: Connection, table: Table, rows: int
+) -> dict[str, tuple[MetricFacts, dict[str, float]]]:
     """What ``pg_stats`` shows of a table's columns; the session prints values as a snapshot's."""
     asked = [table.name.schema, table.name.name, table.kind == "p"]
     with database_errors("reading pg_stats", table.key):
@@ -164,7 +164,11 @@ def statistics(connection: Connection, table: Table, rows: int) -> dict[str, Col
     return columns
 
 
-def apart(key: bool, one: ColumnStatistics, other: ColumnStatistics) -> dict[str, float]:
+def apart(
+    key: bool,
+    one: tuple[MetricFacts, dict[str, float]],
+    other: tuple[MetricFacts, dict[str, float]],
+) -> dict[str, float]:
     """How far the statistics of a column are apart, by figure.
 
     Most common values: 1 less the overlap, Σ min / Σ max of their shares, which are 0 of a value in
@@ -262,7 +266,7 @@ def _histogram(
     low, p5, p50, p95, high = points = [facts[name] or 0.0 for name in _POINTS[:5]]
     reach, order = 2 * (p95 - p5) or high - low, canon.order_type(column)
     ends = max(low, p5 - reach), min(high, p95 + reach)
-    how: How = "equal widths"
+    how: Binning = "equal widths"
     edges = np.linspace(*ends, _BINS)
     if low >= 0 and p50 < edges[1] and order in ("numeric", "float8"):
         how = "logarithmic widths"

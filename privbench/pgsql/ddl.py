@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from privbench.errors import ModelError
 from privbench.pgsql import names
 from privbench.pgsql.elements import elements, listed, method, named, opclass, own, plainly_kept
-from privbench.pgsql.judge import Name, NotAllowed, constant, plain, relation_name, shown
+from privbench.pgsql.judge import NotAllowed, QualifiedName, constant, plain, relation_name, shown
 from privbench.pgsql.made import Made, qualified
 from privbench.pgsql.parser import Node, SqlError, Statement, cut, tokens
 
@@ -85,12 +85,12 @@ class Allowed:
     left_out: tuple[str, ...] = ()  # objects that are not made, and why, a line each
     columns: frozenset[str] = frozenset()  # names that the statements give to columns
 
-    def made(self) -> dict[str, set[Name]]:
+    def made(self) -> dict[str, set[QualifiedName]]:
         """Names of the tables, sequences and views that the statements make.
 
         Sequences also come with identity columns.
         """
-        found: dict[str, set[Name]] = {"tables": set(), "sequences": set(), "views": set()}
+        found: dict[str, set[QualifiedName]] = {"tables": set(), "sequences": set(), "views": set()}
         for tree in (item.tree for part in self.parts for item in part):
             if tree.kind == "CreateStmt":
                 found["tables"].add(relation_name(tree.nodes("relation")[0]))
@@ -137,7 +137,7 @@ def allowed(*texts: str) -> Allowed:
 
 def trusted(*texts: str) -> Allowed:
     """Split the DDL of a trusted maker into statements; none of them is refused."""
-    gone = set[Name]()
+    gone = set[QualifiedName]()
     parts, left_out = zip(*(readable(_cut(text), gone) for text in texts), strict=True)
     return Allowed(tuple(map(tuple, parts)), tuple(line for lines in left_out for line in lines))
 
@@ -159,7 +159,7 @@ def known(found: list[Statement]) -> list[Statement]:
     return found
 
 
-def readable(found: list[Statement], gone: set[Name]) -> tuple[list[Statement], list[str]]:
+def readable(found: list[Statement], gone: set[QualifiedName]) -> tuple[list[Statement], list[str]]:
     """The statements that the parser has read, and a line for each of the others.
 
     What is built upon a view that is left out, and so in ``gone``, is left out too.

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from privbench.errors import ModelError
 from privbench.pgsql.judge import (
     EXPRESSIONS,
-    Name,
     NotAllowed,
+    QualifiedName,
     judge,
     operators,
     relation_name,
@@ -36,12 +36,12 @@ _OPTIONS = re.compile(
 )
 
 
-def named(tree: Node, part: str) -> Name:
+def named(tree: Node, part: str) -> QualifiedName:
     """The qualified name of the relation in a field of a statement."""
     return relation_name(tree.nodes(part)[0])
 
 
-def own(made: Made, kind: str, name: Name) -> None:
+def own(made: Made, kind: str, name: QualifiedName) -> None:
     """Refuse a name unless the model has made an object of this kind and name."""
     if not made.knows(kind, name):
         raise NotAllowed(f"it is about {shown(name)}, which the model does not make")
@@ -62,7 +62,7 @@ def method(name: object, made: Made) -> None:
         raise NotAllowed(f"it names the access method {name}")
 
 
-def opclass(name: Name, made: Made) -> bool:
+def opclass(name: QualifiedName, made: Made) -> bool:
     """Whether an operator class, if one is named, is the server's or a listed extension's."""
     return not name or made.offers("opclasses", name)
 
@@ -99,7 +99,7 @@ _CHECKS: dict[str, Callable[[Node, Made], None]] = {
 }
 
 
-def listed(option: Node) -> Name:
+def listed(option: Node) -> QualifiedName:
     """The words of an option's value, whether the parser took it for a type, a list or a text."""
     words: list[str] = []
     for node in option.nodes("arg"):

@@ -18,7 +18,7 @@ from privbench.pgsql import names
 from privbench.pgsql.parser import Node
 
 #: A name as it is written: its words, one or several.
-Name = tuple[str, ...]
+QualifiedName = tuple[str, ...]
 
 
 class NotAllowed(Exception):
@@ -32,14 +32,16 @@ class Scope:
     ``known``, by kind (``functions``, …).
     """
 
-    def __init__(self, known: Mapping[str, Collection[Name]] = MappingProxyType({})) -> None:
+    def __init__(
+        self, known: Mapping[str, Collection[QualifiedName]] = MappingProxyType({})
+    ) -> None:
         self._known = known
 
-    def knows(self, kind: str, name: Name) -> bool:
+    def knows(self, kind: str, name: QualifiedName) -> bool:
         """Whether the scope adds a name of this kind to those of the server."""
         return name in self._known.get(kind, ())
 
-    def function(self, name: Name) -> bool:
+    def function(self, name: QualifiedName) -> bool:
         """Whether a call of this name only computes."""
         return plain(name) in names.functions() or self.knows("functions", name)
 
@@ -47,19 +49,19 @@ class Scope:
         """Whether this text names a sequence that may be advanced."""
         return False
 
-    def operator(self, name: Name) -> bool:
+    def operator(self, name: QualifiedName) -> bool:
         """Whether an operator of this name only computes."""
         return plain(name) is not None or self.knows("operators", name)
 
-    def type(self, name: Name) -> bool:
+    def type(self, name: QualifiedName) -> bool:
         """Whether values may be cast to this type."""
         return plain(name) is not None or self.knows("types", name)
 
-    def collation(self, name: Name) -> bool:
+    def collation(self, name: QualifiedName) -> bool:
         """Whether this collation may be used."""
         return plain(name) is not None or self.knows("collations", name)
 
-    def relation(self, name: Name) -> bool:
+    def relation(self, name: QualifiedName) -> bool:
         """Whether rows may be read from this table or view."""
         return self.knows("relations", name)
 
@@ -127,7 +129,7 @@ def judge(tree: Node, scope: Scope, kinds: frozenset[str] = EXPRESSIONS) -> froz
     return known
 
 
-def plain(name: Name) -> str | None:
+def plain(name: QualifiedName) -> str | None:
     """The name within `pg_catalog`, for a scope whose search path leads nowhere else."""
     if len(name) == 1:
         return name[0]
@@ -139,7 +141,7 @@ def shown(name: Iterable[str]) -> str:
     return ".".join(name)
 
 
-def relation_name(node: Node) -> Name:
+def relation_name(node: Node) -> QualifiedName:
     """The words of a relation's name, as far as they are written."""
     words = [node.get(part) for part in ("catalogname", "schemaname", "relname")]
     return tuple(str(word) for word in words if word)
@@ -197,7 +199,7 @@ def constant(node: Node) -> str | None:
     return str(held[0].get("sval", "")) if held else None
 
 
-def operators(scope: Scope, used: Iterable[Name]) -> None:
+def operators(scope: Scope, used: Iterable[QualifiedName]) -> None:
     """Refuse operators that may do more than compute; the NotAllowed names the first of them."""
     for name in used:
         if not scope.operator(name):

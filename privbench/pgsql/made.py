@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from privbench.errors import ModelError
 from privbench.pgsql import names
-from privbench.pgsql.judge import Name, NotAllowed, Scope, plain, shown
+from privbench.pgsql.judge import NotAllowed, QualifiedName, Scope, plain, shown
 
 _IDENTIFIER = re.compile(r'(?:"((?:[^"]|"")+)"|([a-z_][a-z0-9_]*))')
 
@@ -21,19 +21,19 @@ class Made(Scope):
 
     def __init__(self) -> None:
         self.schemas = {"public"}
-        self.found: dict[str, set[Name]] = {}
+        self.found: dict[str, set[QualifiedName]] = {}
         super().__init__(self.found)
-        self._recent: list[tuple[str, Name]] = []
+        self._recent: list[tuple[str, QualifiedName]] = []
 
     def sequence(self, name: str) -> bool:
         """Whether the text names a sequence that was made here."""
         return self.knows("sequences", qualified(name))
 
-    def type(self, name: Name) -> bool:
+    def type(self, name: QualifiedName) -> bool:
         """Whether the type is the server's, was made here, or is a listed extension's."""
         return name[:-1] == ("information_schema",) or Scope.type(self, name)
 
-    def offers(self, kind: str, name: Name) -> bool:
+    def offers(self, kind: str, name: QualifiedName) -> bool:
         """Whether an object of this kind and name is the server's, or was made here."""
         return plain(name) is not None or self.knows(kind, name)
 
@@ -42,13 +42,13 @@ class Made(Scope):
         for kind, found in (names.extension(extension) or {}).items():
             self.found.setdefault(kind, set()).update((schema, name) for name in found)
 
-    def add(self, kind: str, *found: Name) -> None:
+    def add(self, kind: str, *found: QualifiedName) -> None:
         """Record that objects of a kind are made, in any schema."""
         known = self.found.setdefault(kind, set())
         self._recent += [(kind, name) for name in found if name not in known]
         known.update(found)
 
-    def claim(self, name: Name, *kinds: str) -> None:
+    def claim(self, name: QualifiedName, *kinds: str) -> None:
         """Record an object under a name; a ModelError if its schema was not made here."""
         if len(name) != 2 or name[0] not in self.schemas:
             raise ModelError(
@@ -69,7 +69,7 @@ class Made(Scope):
             raise
 
 
-def qualified(text: str) -> Name:
+def qualified(text: str) -> QualifiedName:
     """The parts of a qualified name as regclass reads it; empty if the text is no such name.
 
     Words that regclass would fold, or fold on some servers, have to be in quotes, as in dumps.

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from functools import lru_cache
 
-from privbench.pgsql.judge import EXPRESSIONS, Name, NotAllowed, Scope, judge, shown
+from privbench.pgsql.judge import EXPRESSIONS, NotAllowed, QualifiedName, Scope, judge, shown
 from privbench.pgsql.parser import Node, SqlError, statement, tokens
 
 _QUERIES = frozenset(
@@ -127,7 +127,7 @@ def _expression(text: str) -> Node | None:
 def _named(sources: Iterable[str]) -> Scope:
     """A scope of the names in some expressions, besides built-in ones that only compute."""
     trees = [tree for source in sources if (tree := _expression(source)) is not None]
-    known = defaultdict[str, set[Name]](set)
+    known = defaultdict[str, set[QualifiedName]](set)
     for node in (node for tree in trees for node in tree.walk()):
         if node.kind in _NAMING:
             kind, field = _NAMING[node.kind]

@@ -14,8 +14,8 @@ from privbench import roles
 from privbench.config import Config
 from privbench.encoding import role_of
 from privbench.errors import ConfigError, ModelError, SchemaError
-from privbench.pgsql.computed import ROW, Computation, Place, computations, not_computable
-from privbench.pgsql.judge import Name, NotAllowed
+from privbench.pgsql.computed import ROW, Computation, TableColumn, computations, not_computable
+from privbench.pgsql.judge import NotAllowed, QualifiedName
 from privbench.pipeline.model import Model
 from privbench.pipeline.rules import accepted
 from privbench.postgres.connect import Connection
@@ -49,7 +49,7 @@ def computed(schema: Schema, config: Config) -> list[Computation]:
     """
     if not config.computed:
         return []
-    found: dict[Place, str] = {}
+    found: dict[TableColumn, str] = {}
     sections, keys = roles.sections(schema, config), _keys(schema)
     for key, columns in texts(config).items():
         table = schema.table(key)
@@ -61,7 +61,7 @@ def computed(schema: Schema, config: Config) -> list[Computation]:
             if why:
                 raise not_computable(place, why)
             found[place] = text
-    tables: dict[Name, list[str]] = {
+    tables: dict[QualifiedName, list[str]] = {
         (table.name.schema, table.name.name): [c.name for c in table.columns if not c.generated]
         for table in schema
     }

@@ -22,7 +22,7 @@ from scipy.special import ndtri
 
 from privbench.arrays import Floats
 from privbench.encoding import Bounds, BoundsNeed, CategoriesNeed, PartNeed, Step
-from privbench.encoding.base import Need, Released
+from privbench.encoding.base import Need, ReleasedDomain
 from privbench.encoding.scale import scale_of
 from privbench.encoding.surrogates import KIND, Surrogates
 from privbench.learning.ranges import (
@@ -38,7 +38,7 @@ from privbench.learning.ranges import (
 from privbench.learning.surrogates import surrogates
 from privbench.pipeline.domain_error import Law, Size, unnamed
 from privbench.pipeline.prepare import FitPlan
-from privbench.privacy import GRID, PART, Listed, Question, Result, Session
+from privbench.privacy import GRID, PART, Listed, NoisyResult, Question, Session
 from privbench.rules.facts import orders
 from privbench.rules.named import DATES
 from privbench.schema import Table
@@ -123,7 +123,9 @@ class Answer:
     listed: Listed | None = None  # the list, if it is one
 
     @classmethod
-    def of(cls, session: Session, need: Need | None, question: Question, found: Result) -> Answer:
+    def of(
+        cls, session: Session, need: Need | None, question: Question, found: NoisyResult
+    ) -> Answer:
         """The answer to a question."""
         listed = found if isinstance(found, Listed) else None
         counts = np.asarray(found if listed is None else listed.counts, np.float64)
@@ -150,7 +152,7 @@ class Answer:
 
 def settled(
     need: BoundsNeed | PartNeed, answers: list[Answer], cells: int, shared: Answer | None = None
-) -> Released:
+) -> ReleasedDomain:
     """A range, a step or a cycle, from the answers to the questions about it, if any.
 
     Values that many units share (the list `shared`) get cells of their own, and the range is that
@@ -284,9 +286,9 @@ _TIMES = ("1800-01-01", "2100-01-01")
 
 def lend_ranges(
     tables: Iterable[Table],
-    released: Mapping[tuple[str, str], Released],
+    released: Mapping[tuple[str, str], ReleasedDomain],
     limits: Mapping[tuple[str, str], tuple[int, int]],
-) -> dict[tuple[str, str], Released]:
+) -> dict[tuple[str, str], ReleasedDomain]:
     """Fill in ranges that noise has hidden, by ranges of other columns.
 
     A column of numbers takes the ranges and decimals of columns of the same name and type. A hidden
@@ -318,9 +320,9 @@ def lend_ranges(
 
 def _of_namesakes(
     tables: Iterable[Table],
-    released: Mapping[tuple[str, str], Released],
+    released: Mapping[tuple[str, str], ReleasedDomain],
     limits: Mapping[tuple[str, str], tuple[int, int]],
-) -> Iterator[tuple[tuple[str, str], Released]]:
+) -> Iterator[tuple[tuple[str, str], ReleasedDomain]]:
     """Ranges and decimals of numbers that noise has hidden, by columns of one name or calendar."""
     types = {
         (table.key, column.name): (column.type.sql, column.dated)
@@ -328,7 +330,7 @@ def _of_namesakes(
         for column in table.columns
         if column.type.base not in DATES
     }
-    known: dict[tuple[str, str], list[tuple[str, Released]]] = {}
+    known: dict[tuple[str, str], list[tuple[str, ReleasedDomain]]] = {}
     hidden = []
     for (table, name), item in released.items():
         column, _, part = name.partition(PART)
@@ -366,7 +368,7 @@ def _hull(some: list[tuple[str, Bounds]], limits: tuple[int, int] | None) -> tup
 
 
 def _columns(
-    table: Table, base: str, released: Mapping[tuple[str, str], Released]
+    table: Table, base: str, released: Mapping[tuple[str, str], ReleasedDomain]
 ) -> Iterator[tuple[str, Bounds, tuple[int, int]]]:
     """The columns of a base type: name, range, and the first and last plausible time."""
     for item in table.columns:
@@ -378,7 +380,7 @@ def _columns(
 
 
 def _given(
-    table: Table, base: str, released: Mapping[tuple[str, str], Released]
+    table: Table, base: str, released: Mapping[tuple[str, str], ReleasedDomain]
 ) -> list[tuple[str, Bounds]]:
     """Released ranges of columns, without sentinel values.
 

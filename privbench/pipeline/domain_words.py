@@ -22,7 +22,14 @@ from privbench.config import ColumnConfig, PathType
 from privbench.encoding import Codec
 from privbench.encoding.documents import released_paths
 from privbench.encoding.surrogate_text import word_beginnings
-from privbench.encoding.text_words import FIRSTS, GAPS, Firsts, Pieces, WordsNeed, public_words
+from privbench.encoding.text_words import (
+    FIRSTS,
+    GAPS,
+    FirstCharacters,
+    WordShares,
+    WordsNeed,
+    public_words,
+)
 from privbench.learning.ranges import find_cycle
 from privbench.pipeline.domain_budget import Rounds
 from privbench.pipeline.domain_error import AmountNoise, Law, Size, unnamed
@@ -182,7 +189,7 @@ class WordRounds:
 
 def release_words(
     session: Session, rounds: WordRounds, asked: list[Asked], delta: float
-) -> dict[tuple[str, str], tuple[Pieces, Firsts]]:
+) -> dict[tuple[str, str], tuple[WordShares, FirstCharacters]]:
     """Words and first characters by table and column."""
     lists, words = rounds.lists(asked, delta), {}
     for label, listed in zip(lists, session.ask([*lists.values()]), strict=True):
@@ -229,7 +236,7 @@ def _letters(noisy: Floats, clear: float, texts: float) -> Floats:
     return held / (min(texts, held.sum()) if hidden else texts)
 
 
-def laws_of(query: WordPresence, noisy: Floats, sd: float) -> tuple[Pieces, Firsts]:
+def laws_of(query: WordPresence, noisy: Floats, sd: float) -> tuple[WordShares, FirstCharacters]:
     """Shares of words, of their places and of first characters: post-processing.
 
     Public words, places and first characters count only where noise alone is unlikely.

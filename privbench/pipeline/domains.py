@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from privbench.encoding import CategoriesNeed, Codec
-from privbench.encoding.base import Released
+from privbench.encoding.base import ReleasedDomain
 from privbench.encoding.ordered import OrderedReader
 from privbench.encoding.scale import LINEAR
 from privbench.encoding.surrogates import Surrogates
@@ -43,15 +43,12 @@ LEAST_CELLS = 16
 #: exceeds 5.3 of its standard deviations as often as Gaussian noise exceeds 3.5.
 _HEAVY: dict[Accounting, float] = {"pure": 1.5, "zcdp": 1.0}
 
-#: Codecs per table and column.
-Codecs = dict[str, dict[str, Codec]]
-
 
 @dataclass(frozen=True)
 class Domains:
     """The result of the stage."""
 
-    codecs: Codecs  # per private table and modelled column
+    codecs: dict[str, dict[str, Codec]]  # per private table and modelled column
     totals: dict[str, float]  # noisy rows per table, averaged with second totals
     left: float  # ε or ρ that the synthesizer may spend per root table
     shown: Mapping[str, Sequence[Check]]  # rules by table
@@ -143,7 +140,7 @@ def _settle(
     laws: Mapping[str, Law],
     answers: Mapping[str, list[Answer]],
     named: Mapping[str, tuple[str, ...]],
-) -> dict[tuple[str, str], Released]:
+) -> dict[tuple[str, str], ReleasedDomain]:
     """The released domain of every need, by table and attribute."""
     cells, lent = _cells(plan, session, sizes), lent_labels(plan, named)
     shared = {
@@ -152,12 +149,12 @@ def _settle(
         for answer in answers.get(name, [])
         if need.grid is not None and answer.listed is not None and answer.listed.labels
     }
-    found: dict[tuple[str, str], Released] = {}
+    found: dict[tuple[str, str], ReleasedDomain] = {}
     for table, _, need in plan.needs():
         name = need_key(table, need)
         if isinstance(need, CategoriesNeed):
             labels = named.get(name) or lent.get(name, ())
-            released: Released = with_default(need, labels, laws.get(name), cells[table])
+            released: ReleasedDomain = with_default(need, labels, laws.get(name), cells[table])
         else:
             known = shared.get((table, need.attribute))
             released = settled(need, answers.get(name, []), cells[table], known)
@@ -173,11 +170,11 @@ def _settle(
 
 def _codecs(
     plan: FitPlan,
-    released: Mapping[tuple[str, str], Released],
+    released: Mapping[tuple[str, str], ReleasedDomain],
     rest: Mapping[tuple[str, str], Surrogates | None],
-) -> Codecs:
+) -> dict[str, dict[str, Codec]]:
     """The codecs of all columns."""
-    codecs: Codecs = {}
+    codecs: dict[str, dict[str, Codec]] = {}
     for item in plan.private:
         table = item.table.key
         codecs[table] = {}
@@ -190,7 +187,7 @@ def _codecs(
     return codecs
 
 
-def recode(session: Session, plan: FitPlan, codecs: Codecs) -> None:
+def recode(session: Session, plan: FitPlan, codecs: dict[str, dict[str, Codec]]) -> None:
     """Recode the attributes of all private columns by their codecs."""
     for item in plan.private:
         table = item.table.key

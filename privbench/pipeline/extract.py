@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from psycopg import sql
 
-from privbench.domain import Known
+from privbench.domain import PublicValues
 from privbench.encoding import calendar
 from privbench.encoding.base import ColumnReader
 from privbench.errors import SchemaError
@@ -43,7 +43,7 @@ PARTS = 4
 
 #: Rows of one table: their number; per column, the pieces that its reader made, one for each
 #: batch; and the arrays of each column of keys.
-_Encoded = tuple[int, dict[str, list[dict[str, Any]]], dict[str, list[pa.Array]]]
+_EncodedPart = tuple[int, dict[str, list[dict[str, Any]]], dict[str, list[pa.Array]]]
 
 
 @dataclass(frozen=True, repr=False)
@@ -179,7 +179,7 @@ def _expressions(item: TablePlan, keys: dict[str, sql.Composable]) -> list[Selec
     return _present(expressions)
 
 
-def _known(item: TablePlan) -> dict[str, Known]:
+def _known(item: TablePlan) -> dict[str, PublicValues]:
     """Public knowledge of the values of a private table, by alias."""
     readers = item.readers.values()
     return {alias: what for reader in readers for alias, what in reader.known.items()}
@@ -193,7 +193,7 @@ def _read_private(
     parts: Sequence[SnapshotPart],
     workers: Workers | None,
 ) -> _Raw:
-    found = list[_Encoded]()
+    found = list[_EncodedPart]()
     for piece in _encoded(snapshot, item, keys, parts, workers):
         found.append(piece)
         reporter.advance(f"read {item.table.key}", sum(rows for rows, _, _ in found))
@@ -217,7 +217,7 @@ def _encoded(
     keys: dict[str, sql.Composable],
     parts: Sequence[SnapshotPart],
     workers: Workers | None,
-) -> Iterator[_Encoded]:
+) -> Iterator[_EncodedPart]:
     """A table's rows in order: batch by batch, or part by part, read by workers or by threads."""
     readers, aliases = dict(item.readers), list(keys)
     stream = partial(snapshot.stream, item.table, _expressions(item, keys), known=_known(item))
@@ -234,14 +234,16 @@ def _encoded(
             yield workers.result(calls.pop(0))
 
 
-def read_part(part: SnapshotPart, readers: Mapping[str, ColumnReader], keys: list[str]) -> _Encoded:
+def read_part(
+    part: SnapshotPart, readers: Mapping[str, ColumnReader], keys: list[str]
+) -> _EncodedPart:
     """Read a part of the snapshot in a worker and encode it."""
     return encode(part.stream(), readers, keys)
 
 
 def encode(
     batches: Iterable[pa.RecordBatch], readers: Mapping[str, ColumnReader], keys: list[str]
-) -> _Encoded:
+) -> _EncodedPart:
     """Encode batches by the readers of their columns; key columns stay as they are."""
     rows = 0
     pieces: dict[str, list[dict[str, Any]]] = {name: [] for name in readers}

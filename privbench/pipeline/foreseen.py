@@ -13,7 +13,7 @@ from privbench.encoding import (
     BoundsNeed,
     CategoriesNeed,
     PartNeed,
-    Released,
+    ReleasedDomain,
     Step,
 )
 from privbench.pipeline.domain_budget import Rounds, is_public, total_amounts
@@ -179,7 +179,7 @@ def settled(plan: FitPlan) -> DatabaseSpec:
     for item in plan.private:
         domains = {}
         for reader in item.readers.values():
-            guess: dict[str, Released] = {}
+            guess: dict[str, ReleasedDomain] = {}
             for need in reader.needs:
                 if isinstance(need, BoundsNeed):
                     quarter = len(need.candidates) // 4

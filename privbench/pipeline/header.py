@@ -16,7 +16,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, PlainValidator, ValidationError
 
 from privbench.config import Config
-from privbench.encoding import Codec, Role, codec_from_json
+from privbench.encoding import Codec, ColumnRole, codec_from_json
 from privbench.encoding.base import type_to_json
 from privbench.errors import ConfigError, ModelError, PrivacyRefusal
 from privbench.limits import (
@@ -24,8 +24,8 @@ from privbench.limits import (
     MAX_DEPTH,
     MAX_PARTS,
     Amount,
-    Few,
-    Many,
+    ColumnTuple,
+    PartTuple,
     PgName,
     Share,
     Text,
@@ -54,7 +54,7 @@ class Promise:
     neighbours: Literal["add-remove", "replace"]
     unit: Literal["owner", "row"]
     # Tables whose rows may have no owner; a privacy unit is such a row with all that it owns.
-    roots: Many[Text]
+    roots: PartTuple[Text]
     private: bool  # False when the noise was seeded: NOT PRIVATE
     roles: Literal["declared", "proposed"]  # chosen by the owner, or by privbench
     # Under zCDP the limit that was fixed in advance, and the part of δ that its conversion has.
@@ -118,7 +118,7 @@ class PrivateColumns:
     """How the columns of a private table are made; the modelled ones have codecs."""
 
     own: PgName | None  # name of the OWN key, or None for a root
-    making: Annotated[dict[PgName, Role], Field(max_length=MAX_COLUMNS)]
+    making: Annotated[dict[PgName, ColumnRole], Field(max_length=MAX_COLUMNS)]
     codecs: Annotated[
         dict[PgName, Annotated[Codec, PlainValidator(codec_from_json)]],
         Field(max_length=MAX_COLUMNS),
@@ -141,7 +141,7 @@ class Header(BaseModel):
     arrays: Annotated[list[Text], Field(max_length=2**16)]
     public: Annotated[list[Text], Field(max_length=MAX_PARTS)]
     events: Annotated[tuple[Event, ...], Field(max_length=2**20)]
-    extensions: Few[PgName]
+    extensions: ColumnTuple[PgName]
     sha256: Annotated[
         dict[Text, Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]], Field(max_length=2**17)
     ]

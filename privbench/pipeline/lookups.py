@@ -27,7 +27,6 @@ from privbench.encoding.text import TextCodec
 from privbench.encoding.text_formats import days_of
 from privbench.encoding.uniqueness import combine, factorize
 from privbench.learning.synthetic import NULL, SyntheticTable
-from privbench.pipeline.domains import Codecs
 from privbench.privacy.units import RowIndex
 from privbench.rng import generator
 from privbench.rules.named import named_orders
@@ -56,7 +55,9 @@ def kinds_of(rows: pa.Table) -> RowIndex:
     return found
 
 
-def labels_of_lookups(tables: Sequence[Table], codecs: Codecs) -> dict[str, tuple[str, ...]]:
+def labels_of_lookups(
+    tables: Sequence[Table], codecs: dict[str, dict[str, Codec]]
+) -> dict[str, tuple[str, ...]]:
     """The labels of every look-up that has a natural key, sorted."""
     labels: dict[str, set[str]] = {}
     for key in _natural_keys(tables):
@@ -67,7 +68,7 @@ def labels_of_lookups(tables: Sequence[Table], codecs: Codecs) -> dict[str, tupl
 
 def with_lookups(
     tables: Sequence[Table],
-    codecs: Codecs,
+    codecs: dict[str, dict[str, Codec]],
     drawn: Mapping[str, SyntheticTable],
     scale: float,
     seed: int | None,
@@ -170,7 +171,7 @@ def _targets(
 def _calendar(
     table: Table,
     tables: Sequence[Table],
-    codecs: Codecs,
+    codecs: dict[str, dict[str, Codec]],
     made: dict[str, SyntheticTable],
     scale: float,
     rng: Rng,

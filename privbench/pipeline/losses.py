@@ -16,7 +16,7 @@ from privbench.encoding import (
     Codec,
     ColumnReader,
     PartNeed,
-    Released,
+    ReleasedDomain,
     Step,
 )
 from privbench.encoding.base import PLACEHOLDER
@@ -259,7 +259,7 @@ def _unnamed(reader: ColumnReader, codec: TextCodec, measured: bool) -> bool:
 
 def _is_default(reader: ColumnReader, codec: OrderedCodec) -> bool:
     """Whether a column has the default range of its name and type."""
-    defaults: dict[str, Released] = {need.attribute: () for need in reader.needs}
+    defaults: dict[str, ReleasedDomain] = {need.attribute: () for need in reader.needs}
     for need in reader.needs:
         if isinstance(need, BoundsNeed):
             defaults[need.attribute] = need.default

@@ -16,8 +16,8 @@ from privbench.display import quote
 from privbench.encoding import (
     CategoriesNeed,
     ColumnReader,
+    ColumnRole,
     CoverageLine,
-    Role,
     calendar,
     reader,
     role_of,
@@ -41,7 +41,7 @@ class TablePlan:
 
     table: Table
     section: TableConfig  # its section of the config
-    making: dict[str, Role]  # how each column's values come about
+    making: dict[str, ColumnRole]  # how each column's values come about
     keys: tuple[KeySpec, ...]  # foreign keys that are references, with their roles
     readers: Mapping[str, ColumnReader]  # of the modelled columns
     elements: tuple[KeySpec, ...] = ()  # the keys that `Table.arrays` hold, in their order

@@ -38,7 +38,7 @@ from privbench.encoding import (
     reader,
     role_of,
 )
-from privbench.encoding.base import Released
+from privbench.encoding.base import ReleasedDomain
 from privbench.encoding.filled import is_unknown, refuse_unknown
 from privbench.encoding.formats import Choice, choices, formatted
 from privbench.encoding.keys.placeholders import value_space
@@ -375,9 +375,9 @@ def _connected(items: Sequence[Stored]) -> Iterator[list[Stored]]:
         yield group
 
 
-def _released(plan: ColumnReader) -> dict[str, Released]:
+def _released(plan: ColumnReader) -> dict[str, ReleasedDomain]:
     """What a fit of no rows would release."""
-    found: dict[str, Released] = {}
+    found: dict[str, ReleasedDomain] = {}
     for need in plan.needs:
         if isinstance(need, (BoundsNeed, CategoriesNeed)):
             found[need.attribute] = need.default

@@ -7,7 +7,7 @@ from typing import Any
 from privbench.options import ReplayOptions, with_fields_of
 from privbench.report.gates import parse
 from privbench.workload import Replay, Workload, read, replay
-from privbench.workload.replay import Tell, silent
+from privbench.workload.replay import ReplayProgress, silent
 
 _NAME = "database"
 #: Figures of a run that a gate may compare with a limit.
@@ -23,7 +23,7 @@ def run(
     dsn: str,
     *,
     gates: Sequence[str] = (),
-    tell: Tell = silent,
+    tell: ReplayProgress = silent,
     options: ReplayOptions,
 ) -> dict[str, Any]:
     """Run a workload of any known format on a database, which is only read; keep counts and times.

@@ -25,7 +25,7 @@ from privbench.learning.graphical.model import TableLaw
 from privbench.pipeline.decode import sound
 from privbench.pipeline.domain_budget import totals_share
 from privbench.pipeline.domain_words import with_paths
-from privbench.pipeline.domains import Codecs, Domains, recode
+from privbench.pipeline.domains import Domains, recode
 from privbench.pipeline.lookups import kinds_of
 from privbench.pipeline.model import Model
 from privbench.pipeline.prepare import FitPlan, TablePlan, prepare
@@ -52,7 +52,7 @@ class Since:
 
     learner: GraphicalSynthesizer  # the synthesizer of both
     model: Model
-    codecs: Codecs  # its codecs, per private table and modelled column
+    codecs: dict[str, dict[str, Codec]]  # its codecs, per private table and modelled column
     laws: Mapping[str, TableLaw]  # its laws of the private tables
     plan: FitPlan  # the fit's plan, with the release's paths
 
@@ -84,7 +84,7 @@ class Since:
             _require_same_promise(plan, model)
             if {*model.public} != {item.table.key for item in plan.public}:
                 _refuse("has other public tables.")
-            codecs: Codecs = {}
+            codecs: dict[str, dict[str, Codec]] = {}
             for item in plan.private:
                 key, made = item.table.key, model.tables[item.table.key].codecs
                 codecs[key] = {

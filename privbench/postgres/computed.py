@@ -20,12 +20,12 @@ from typing import LiteralString
 import psycopg
 from psycopg import errors, sql
 
-from privbench.pgsql.computed import ROW, Computation, Place
+from privbench.pgsql.computed import ROW, Computation, TableColumn
 from privbench.postgres import copy_in
 from privbench.postgres.failures import database_errors
 from privbench.postgres.load import Loader
 from privbench.postgres.reading import assignment
-from privbench.postgres.statement import Part, build, run
+from privbench.postgres.statement import StatementPart, build, run
 from privbench.schema import Table, TableName
 
 #: Seconds that all expressions may take, and further ones for each row of the clone.
@@ -54,7 +54,7 @@ class Computing:
     def __init__(self, loader: Loader, columns: Sequence[Computation]) -> None:
         self._connection, self._columns, self._told = loader.connection, columns, loader.lost
         self.tables = {(name := TableName(*c.table)): loader.table(name) for c in columns}
-        self._numbers, self._left, self._indexes = count(), 0.0, dict[Place, TableName]()
+        self._numbers, self._left, self._indexes = count(), 0.0, dict[TableColumn, TableName]()
         self._aside = {name: self._free(name) for name in self.tables}
         self.lost: dict[str, int] = {}
 
@@ -125,7 +125,7 @@ class Computing:
             self._fill(table, columns[half:], between, target)
             run(self._connection, build("DROP TABLE {}", between))
             return
-        parts: dict[str, Part] = {"stage": stage, "columns": names, "table": target}
+        parts: dict[str, StatementPart] = {"stage": stage, "columns": names, "table": target}
         singly = self._limited(copy_in.singly(self._connection, together, **parts))
         if not singly:
             copy_in.insert(self._connection, **parts)

@@ -13,12 +13,9 @@ from psycopg import sql
 from privbench.postgres.binary import FOOT, HEAD, binary_rows, has_form
 from privbench.postgres.connect import Connection
 from privbench.postgres.csvtext import csv_block, parts
-from privbench.postgres.statement import Part, build, run
+from privbench.postgres.statement import StatementPart, build, run
 from privbench.schema import ColumnType
 from privbench.threads import ahead
-
-#: Rows of a table, with columns in the order of the COPY statement.
-Batches = Iterable[pa.RecordBatch | pa.Table]
 
 #: Errors of a row whose generated columns cannot be computed, or may not be what they are.
 _REFUSED = (
@@ -55,7 +52,7 @@ def copy_rows(
     connection: Connection,
     table: sql.Composable,
     columns: Sequence[str],
-    batches: Batches,
+    batches: Iterable[pa.RecordBatch | pa.Table],
     kinds: Sequence[ColumnType] = (),
     *,
     freeze: bool = False,
@@ -84,7 +81,7 @@ def copy_rows(
 
 
 def _blocks(
-    batches: Batches, columns: int, kinds: Sequence[ColumnType]
+    batches: Iterable[pa.RecordBatch | pa.Table], columns: int, kinds: Sequence[ColumnType]
 ) -> Iterator[tuple[LiteralString, pa.Buffer]]:
     """The rows as blocks of bytes, each with the COPY format it is in."""
     known = bool(kinds) and all(map(has_form, kinds))
@@ -97,14 +94,14 @@ def copy_through_stage(
     connection: Connection,
     table: sql.Composable,
     columns: Sequence[str],
-    batches: Batches,
+    batches: Iterable[pa.RecordBatch | pa.Table],
     kinds: Sequence[ColumnType],
 ) -> int:
     """COPY into a temporary table, and insert its rows but those whose generated columns fail.
 
     Returns the number of rows that the table took.
     """
-    parts: dict[str, Part] = {"stage": _STAGE, "columns": columns, "table": table}
+    parts: dict[str, StatementPart] = {"stage": _STAGE, "columns": columns, "table": table}
     made = 'CREATE TEMPORARY TABLE "privbench stage" AS SELECT {columns} FROM {table} WITH NO DATA'
     run(connection, build(made, **parts))
     copy_rows(connection, _STAGE, columns, batches, kinds)
@@ -113,7 +110,9 @@ def copy_through_stage(
     return taken
 
 
-def insert(connection: Connection, *, stage: Part, columns: Part, table: Part) -> int:
+def insert(
+    connection: Connection, *, stage: StatementPart, columns: StatementPart, table: StatementPart
+) -> int:
     """Insert the rows of a staging table into an empty table, but those that it refuses.
 
     Returns the number of rows that the table took.
@@ -130,7 +129,12 @@ def insert(connection: Connection, *, stage: Part, columns: Part, table: Part) -
 
 
 def singly(
-    connection: Connection, first: sql.Composed, *, stage: Part, columns: Part, table: Part
+    connection: Connection,
+    first: sql.Composed,
+    *,
+    stage: StatementPart,
+    columns: StatementPart,
+    table: StatementPart,
 ) -> sql.Composed:
     """A statement that inserts the rows of a staging table one by one.
 

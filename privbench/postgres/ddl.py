@@ -22,7 +22,7 @@ from privbench.pgsql.ddl import (
     readable,
     trusted,
 )
-from privbench.pgsql.judge import Name, constant, relation_name, shown
+from privbench.pgsql.judge import QualifiedName, constant, relation_name, shown
 from privbench.postgres import binaries
 from privbench.postgres.binaries import Program
 from privbench.postgres.connect import Connection, environment, major_version
@@ -189,7 +189,7 @@ def dump_ddl(connection: Connection, schema: Schema) -> Ddl:
         listed = _run([restore, "--list", archive])
         contents.write_text("".join(_listed(listed, dependencies)), encoding="utf-8")
         common = [restore, f"--use-list={contents}", "--no-owner", "--no-privileges", "--file=-"]
-        gone = set[Name]()
+        gone = set[QualifiedName]()
         (pre, before), (post, after) = (
             cleaned(_run([*common, f"--section={section}", archive]), gone)
             for section in ("pre-data", "post-data")
@@ -269,7 +269,7 @@ def _run(command: list[Any], variables: dict[str, str] | None = None) -> str:
     raise kind(f"{name} failed: {said[:600]}")
 
 
-def cleaned(text: str, gone: set[Name]) -> tuple[str, list[str]]:
+def cleaned(text: str, gone: set[QualifiedName]) -> tuple[str, list[str]]:
     """pg_dump's text without the statements that a model must not hold (`_travels`).
 
     Those that the parser cannot read, and what is built upon them, are left out too, with a line on

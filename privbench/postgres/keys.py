@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from psycopg import sql
 
-from privbench.postgres.statement import Part, build, source
+from privbench.postgres.statement import StatementPart, build, source
 from privbench.schema import Column, ColumnType, Equality, ForeignKey, Schema, TableName
 
 #: The child's key holds a NULL: it refers to nothing.
@@ -316,7 +316,7 @@ def _has_hash(kind: ColumnType) -> bool:
     return kind.base in _HASHED or kind.kind == "e"
 
 
-def _hashes(function: TableName, value: Part) -> sql.Composable:
+def _hashes(function: TableName, value: StatementPart) -> sql.Composable:
     """A hash of 128 bits that is equal for values that PostgreSQL treats as equal."""
     # With arguments of exactly its types no function of users can take its place.
     both = [build("{}({}, {}::bigint)::pg_catalog.text", function, value, n) for n in (0, 1)]

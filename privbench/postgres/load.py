@@ -25,8 +25,6 @@ from privbench.schema import Schema, Table, TableName
 
 logger = logging.getLogger(__name__)
 
-#: Called with the current step, and the number of rows copied into its table so far (or None).
-Progress = Callable[[str, int | None], None]
 
 #: SQLSTATE classes (feature, parameter, syntax or name) of errors that an old server may raise
 #: because it lacks a feature.
@@ -106,7 +104,7 @@ class Loader(TargetTransaction):
         *,
         replace: bool = False,
         source: Connection | None = None,
-        progress: Progress | None = None,
+        progress: Callable[[str, int | None], None] | None = None,
         trust: bool = True,
         as_role: str | None = None,
         mark: Mark | None = None,

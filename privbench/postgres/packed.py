@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from psycopg import sql
 
 from privbench.arrays import Ints, Mask
-from privbench.domain import Known
+from privbench.domain import PublicValues
 from privbench.postgres.connect import SELECT, Connection
 from privbench.postgres.statement import build
 from privbench.privacy.recoding import NEG_INF, POS_INF
@@ -71,7 +71,9 @@ class Packing:
         sent = [np.frombuffer(value, ">i8").astype(np.int64) for value in values]
         return pa.RecordBatch.from_arrays([read(sent) for read in self.columns], list(names))
 
-    def add(self, expression: sql.Composable, type_: pa.DataType, known: Known | None) -> bool:
+    def add(
+        self, expression: sql.Composable, type_: pa.DataType, known: PublicValues | None
+    ) -> bool:
         """Add a column with its type and publicly known values; return whether it can be packed."""
         chosen = f"c{len(self.expressions)}"
         self.expressions.append(expression)
@@ -170,7 +172,7 @@ def packing(
     connection: Connection,
     expressions: Sequence[tuple[sql.Composable, str]],
     types: Sequence[pa.DataType],
-    known: Mapping[str, Known],
+    known: Mapping[str, PublicValues],
 ) -> Packing | None:
     """How the server packs these columns, or None where it cannot pack one of them.
 

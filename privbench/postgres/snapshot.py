@@ -12,7 +12,7 @@ import psycopg
 import pyarrow as pa
 from psycopg import conninfo, sql
 
-from privbench.domain import Known
+from privbench.domain import PublicValues
 from privbench.errors import ConnectionFailed, DatabaseError, SchemaError
 from privbench.postgres.connect import Connection, ask_one, resolved
 from privbench.postgres.failures import database_errors
@@ -106,7 +106,7 @@ class Snapshot:
         expressions: Sequence[SelectItem],
         *,
         batch_bytes: int = 16 << 20,
-        known: Mapping[str, Known] | None = None,
+        known: Mapping[str, PublicValues] | None = None,
         pages: tuple[int, int | None] = (0, None),
     ) -> Iterator[pa.RecordBatch]:
         """The table's rows in physical order; for the arguments see `privbench.postgres.stream`.
@@ -139,7 +139,7 @@ class Snapshot:
         count: int,
         *,
         least: int = 1024,
-        known: Mapping[str, Known] | None = None,
+        known: Mapping[str, PublicValues] | None = None,
     ) -> list[SnapshotPart]:
         """The stream of a table in at most ``count`` parts, for several readers.
 
@@ -302,7 +302,7 @@ class SnapshotPart:
     first: int
     last: int | None  # one past the last page, or None for all that follow
     # Public knowledge of the values, see `privbench.postgres.stream`.
-    known: Mapping[str, Known] | None = None
+    known: Mapping[str, PublicValues] | None = None
 
     def stream(self, *, batch_bytes: int = 16 << 20) -> Iterator[pa.RecordBatch]:
         """Batches as of `Snapshot.stream`, by a connection of its own."""

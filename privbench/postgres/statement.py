@@ -10,10 +10,13 @@ from psycopg.rows import TupleRow
 from privbench.postgres.connect import Connection
 from privbench.schema import Table, TableName
 
-Part: TypeAlias = "sql.Composable | TableName | str | int | float | Iterable[Part]"
+#: A value that takes the place of a field of a template.
+StatementPart: TypeAlias = (
+    "sql.Composable | TableName | str | int | float | Iterable[StatementPart]"
+)
 
 
-def build(template: LiteralString, *parts: Part, **named: Part) -> sql.Composed:
+def build(template: LiteralString, *parts: StatementPart, **named: StatementPart) -> sql.Composed:
     """SQL of a template: names are quoted, numbers become literals, several parts a list.
 
     >>> build("SELECT {} FROM {} LIMIT {}", ["a", "b c"], TableName("s", "t"), 7).as_string(None)
@@ -36,7 +39,7 @@ def source(table: Table) -> sql.Composed:
     return own_rows(table.name, whole=table.kind == "p")
 
 
-def _made(part: Part) -> sql.Composable:
+def _made(part: StatementPart) -> sql.Composable:
     match part:
         case sql.Composable():
             return part

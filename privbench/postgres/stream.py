@@ -14,7 +14,7 @@ import psycopg
 import pyarrow as pa
 from psycopg import errors, pq, sql
 
-from privbench.domain import Known
+from privbench.domain import PublicValues
 from privbench.errors import DatabaseError
 from privbench.postgres.connect import SELECT, Connection
 from privbench.postgres.csvtext import read_csv
@@ -47,7 +47,7 @@ def stream(
     expressions: Sequence[SelectItem],
     batch_bytes: int,
     pages: tuple[int, int | None] = (0, None),
-    known: Mapping[str, Known] | None = None,
+    known: Mapping[str, PublicValues] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Batches, at least one, of the rows of a locked table in physical order.
 

@@ -21,7 +21,7 @@ from privbench.privacy.ledger import Fit, Ledger
 from privbench.privacy.noise import NoiseSource, SeededNoise
 from privbench.privacy.query import GRID, Query, Sensitivity
 from privbench.privacy.questions import LabelRelease, Measurement, Question, Selection
-from privbench.privacy.release import Listed, Release, Result
+from privbench.privacy.release import Listed, NoisyResult, Release
 from privbench.privacy.session import Session, noise_sd, open_session
 from privbench.privacy.spec import PART, DatabaseSpec, KeySpec, Relation, TableSpec
 from privbench.privacy.standing import Cap, UnitDefinition
@@ -43,12 +43,12 @@ __all__ = [
     "Listed",
     "Measurement",
     "NoiseSource",
+    "NoisyResult",
     "Purse",
     "Query",
     "Question",
     "Relation",
     "Release",
-    "Result",
     "SeededNoise",
     "Selection",
     "Sensitivity",

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field
 
-from privbench.limits import Amount, Count, Many, Share, Text
+from privbench.limits import Amount, Count, PartTuple, Share, Text
 from privbench.privacy.query import Sensitivity
 
 #: Names of the mechanisms, as ledger and model header print them.
@@ -40,7 +40,7 @@ class Event:
     label: Text  # its purpose, in the words of the code that measures
     kind: Text
     table: Text  # the table whose rows are counted
-    columns: Many[Text]  # attributes or keys that are read
+    columns: PartTuple[Text]  # attributes or keys that are read
     # Fingerprint of the query's public fields; a resumed fit must repeat it.
     query: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
     # Shape of the statistic; ``()`` for a threshold release, whose size is not public.
@@ -53,7 +53,7 @@ class Event:
     loss: Literal["epsilon", "rho"]  # how ``amount`` is measured
     amount: Amount  # the charge: ε or ρ
     delta: Share  # the charge in δ; 0 for all but threshold releases
-    roots: Many[Text]  # root tables that are charged, sorted
+    roots: PartTuple[Text]  # root tables that are charged, sorted
     neighbours: Literal["add-remove", "replace"]  # under which the sensitivity holds
     private: bool  # False when the noise was seeded or left out
 

@@ -16,7 +16,7 @@ from privbench.privacy.events import Accounting, Event, fingerprint
 from privbench.privacy.mechanisms import SELECTION, THRESHOLD, VECTOR, Mechanism, Method
 from privbench.privacy.noise import NoiseSource
 from privbench.privacy.query import Query
-from privbench.privacy.release import Listed, Result
+from privbench.privacy.release import Listed, NoisyResult
 from privbench.privacy.spec import DatabaseSpec
 
 
@@ -38,10 +38,10 @@ class Question:
         mechanism = self.mechanisms[accounting]
         return Method(mechanism, mechanism.scale(self.query.sensitivity(spec), self.amount))
 
-    def draw(self, method: Method, data: Any, noise: NoiseSource, stream: str) -> Result:
+    def draw(self, method: Method, data: Any, noise: NoiseSource, stream: str) -> NoisyResult:
         """Compute the exact statistic of the data and draw the noisy result."""
         exact = _checked(self.query, self.query.evaluate(data))
-        found: Result = noise.draw(method, exact, stream)
+        found: NoisyResult = noise.draw(method, exact, stream)
         return found
 
     def event(self, spec: DatabaseSpec, method: Method, *, private: bool) -> Event:
@@ -115,7 +115,7 @@ class LabelRelease(Question):
         threshold = mechanism.threshold(claim, scale, self.delta)
         return Method(mechanism, scale, threshold, VECTOR[accounting])
 
-    def draw(self, method: Method, data: Any, noise: NoiseSource, stream: str) -> Result:
+    def draw(self, method: Method, data: Any, noise: NoiseSource, stream: str) -> NoisyResult:
         """See `Question`."""
         assert method.public is not None
         exact, counts = self.query.evaluate_labels(data)  # type: ignore[attr-defined]

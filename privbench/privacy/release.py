@@ -32,7 +32,7 @@ class Listed:
 
 
 #: What a mechanism released: noisy integers, an index, or a list.
-Result = Ints | int | Listed
+NoisyResult = Ints | int | Listed
 
 
 class Release:
@@ -79,7 +79,7 @@ class Release:
         """Events without a stored result: their budget is spent and their result is lost."""
         return [event for event in self.events if event.id not in self._results]
 
-    def replay(self, event: Event) -> tuple[Event, Result] | None:
+    def replay(self, event: Event) -> tuple[Event, NoisyResult] | None:
         """The stored event and result at this point of the fit, or None once all are replayed.
 
         A resumed fit must request the same events as it did before it was killed.
@@ -108,7 +108,7 @@ class Release:
         self.events += events
         self._cursor = len(self.events)
 
-    def store(self, drawn: Sequence[tuple[Event, Result]]) -> None:
+    def store(self, drawn: Sequence[tuple[Event, NoisyResult]]) -> None:
         """Make a batch of results durable, all or none; only after this may they be used."""
         results = [{"event": event.id, **_encode(result)} for event, result in drawn]
         self._append({"type": "results", "results": results})
@@ -158,7 +158,7 @@ class Release:
             raise LedgerError(f"release {self.id} is closed.")
 
 
-def _encode(result: Result) -> dict[str, Any]:
+def _encode(result: NoisyResult) -> dict[str, Any]:
     if isinstance(result, np.ndarray):
         packed = zlib.compress(result.astype("<i8").tobytes(), 1)
         return {"shape": list(result.shape), "data": base64.b64encode(packed).decode()}
@@ -167,7 +167,7 @@ def _encode(result: Result) -> dict[str, Any]:
     return asdict(result)
 
 
-def _decode(entry: dict[str, Any]) -> Result:
+def _decode(entry: dict[str, Any]) -> NoisyResult:
     if "data" in entry:
         raw = zlib.decompress(base64.b64decode(entry["data"]))
         return np.frombuffer(raw, dtype="<i8").astype(np.int64).reshape(entry["shape"])

@@ -25,7 +25,7 @@ from privbench.privacy.noise import NoiseSource, SeededNoise
 from privbench.privacy.query import Query
 from privbench.privacy.questions import Measurement, Question, Selection
 from privbench.privacy.recoding import Recoding
-from privbench.privacy.release import Release, Result
+from privbench.privacy.release import NoisyResult, Release
 from privbench.privacy.shield import shielded
 from privbench.privacy.spec import DatabaseSpec
 from privbench.privacy.standing import Cap, UnitDefinition
@@ -37,7 +37,7 @@ class TraceStep:
 
     event: Event
     query: Query
-    result: Result  # the released result: noisy integers in grid units, an index, or a list
+    result: NoisyResult  # the released result: noisy integers in grid units, an index, or a list
 
 
 class Session:
@@ -120,7 +120,7 @@ class Session:
         (index,) = self.ask([Selection(query, amount, label)])
         return index  # type: ignore[return-value]
 
-    def ask(self, questions: Sequence[Question]) -> list[Result]:
+    def ask(self, questions: Sequence[Question]) -> list[NoisyResult]:
         """Answer questions that do not depend on each other's answers, as one batch.
 
         The steps are those of one question, taken by the whole batch together: every event is
@@ -172,7 +172,7 @@ class Session:
         self.trace += steps
         return [step.result for step in steps]
 
-    def _draw(self, question: Question, method: Method, place: int) -> Result:
+    def _draw(self, question: Question, method: Method, place: int) -> NoisyResult:
         """Compute the exact statistic and draw; ``place`` is the question's place in its batch."""
         stream = str(len(self.trace) + place)
         return shielded(

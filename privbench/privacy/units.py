@@ -35,7 +35,7 @@ RowIndex = NDArray[np.signedinteger[Any]]
 #: With twice or half of either number, all blocks together take about as long.
 _BLOCK, _BLOCKS = 2**20, 16
 
-_Found = TypeVar("_Found")
+_Mapped = TypeVar("_Mapped")
 
 
 def index_type(largest: int) -> np.dtype[Any]:
@@ -128,15 +128,15 @@ def row_weights(sizes: RowIndex, tau: int) -> NDArray[np.int32]:
     return (GRID * np.minimum(table, tau) // (tau * table)).astype(np.int32)[sizes]
 
 
-def _once(find: Callable[[Units, str], _Found]) -> Callable[[Units, str], _Found]:
+def _once(find: Callable[[Units, str], _Mapped]) -> Callable[[Units, str], _Mapped]:
     """Compute a property of a table on first use, and keep it."""
 
     @wraps(find)
-    def kept(units: Units, table: str) -> _Found:
+    def kept(units: Units, table: str) -> _Mapped:
         key = find.__name__, table
         if key not in units._known:
             units._known[key] = find(units, table)
-        return cast(_Found, units._known[key])
+        return cast(_Mapped, units._known[key])
 
     return kept
 

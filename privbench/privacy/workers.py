@@ -31,7 +31,7 @@ from privbench import __version__
 from privbench.arrays import Ints
 from privbench.errors import ConfigError, ConnectionFailed, PrivbenchError, UsageError
 from privbench.privacy.data import PrivateDatabase
-from privbench.privacy.queries.axes import Read
+from privbench.privacy.queries.axes import AxisCodes
 from privbench.privacy.queries.counting import Marginals, View, local
 from privbench.privacy.shield import shielded
 
@@ -323,5 +323,5 @@ def count_part(
     """
     lookups, sizes, sets = public
     weights, *codes = (unpacked(column) for column in columns)
-    reads: list[Read] = list(zip(codes, lookups, strict=True))
+    reads: list[AxisCodes] = list(zip(codes, lookups, strict=True))
     return View(reads, sizes, weights).count(sets)

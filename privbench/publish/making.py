@@ -32,7 +32,7 @@ from privbench.publish import planner, records
 from privbench.publish.accounts import certificate_of
 from privbench.publish.checksums import digest, sums_text, walk
 from privbench.publish.judging import joined, judge_ddl, judge_workload
-from privbench.publish.records import Bundle, Certificate, Line, PublishedStatistics
+from privbench.publish.records import Bundle, Certificate, PlainText, PublishedStatistics
 from privbench.publish.scripts import rendered
 from privbench.publish.signing import sign
 from privbench.publish.tabular import copy_out, write_parquet
@@ -56,9 +56,9 @@ FROM pg_catalog.pg_sequences WHERE last_value IS NOT NULL ORDER BY 1, 2
 class About:
     """What the publisher states about a bundle; none of it is computed from rows."""
 
-    title: Line = "Synthetic benchmark database"
-    publisher: Line = "not stated"
-    licence: Line = "not stated"
+    title: PlainText = "Synthetic benchmark database"
+    publisher: PlainText = "not stated"
+    licence: PlainText = "not stated"
     published: date = field(default_factory=lambda: datetime.now(UTC).date())
 
 

@@ -37,7 +37,7 @@ _PART = r"[A-Za-z0-9_%$-][A-Za-z0-9_.%$-]{0,250}"
 _DECIMAL = r"decimal\((?:[1-9]|[12]\d|3[0-8]),(?:\d|[12]\d|3[0-8])\)"
 _KINDS = "bool|int16|int32|int64|float32|float64|date|timestamp|timestamptz|text"
 
-Line = Annotated[str, Field(max_length=4000, pattern=_PLAIN)]
+PlainText = Annotated[str, Field(max_length=4000, pattern=_PLAIN)]
 BundleName = Annotated[str, Field(min_length=1, max_length=MAX_NAME, pattern=_PLAIN)]
 #: The arguments of ``pg_restore_attribute_stats``, except names, with their types.
 STATISTIC_TYPES: Mapping[str, str] = {
@@ -84,7 +84,7 @@ class BundleColumn(Strict):
     """A column that the files hold; ``type`` is as PostgreSQL writes it."""
 
     name: BundleName
-    type: Line
+    type: PlainText
     kind: Annotated[str, Field(pattern=f"^(?:{_KINDS}|{_DECIMAL})$")]  # its type in Parquet
 
 
@@ -130,18 +130,18 @@ class Bundle(Strict):
 
     format: Literal["privbench-bundle"]
     version: Literal[1]
-    title: Line
-    publisher: Line
-    licence: Line
+    title: PlainText
+    publisher: PlainText
+    licence: PlainText
     published: date
-    privbench: Line
+    privbench: PlainText
     server: Annotated[int, Field(ge=9, le=99)]
     tables: list[BundleTable]
     sequences: list[BundleSequence]
     views: list[Named]
     workload: Literal["generated", "declared public", "none"]
     statistics: bool
-    lost: list[Line]
+    lost: list[PlainText]
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -165,13 +165,13 @@ class Certificate(Strict):
     """
 
     promise: Promise
-    owners: dict[Line, Line]
-    owned_by: dict[Line, Line]
-    public: list[Line]
+    owners: dict[PlainText, PlainText]
+    owned_by: dict[PlainText, PlainText]
+    public: list[PlainText]
     config: dict[str, JsonValue]
-    synthesizer: Line
+    synthesizer: PlainText
     model: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-    versions: dict[Literal["privbench", "opendp", "postgresql"], Line]
+    versions: dict[Literal["privbench", "opendp", "postgresql"], PlainText]
     events: list[Event]
 
 
@@ -229,7 +229,7 @@ class PublishedStatistics(Strict):
         return self
 
 
-File = TypeVar("File", Bundle, Certificate, PublishedStatistics)
+RecordType = TypeVar("RecordType", Bundle, Certificate, PublishedStatistics)
 
 
 def text(found: Bundle | Certificate | PublishedStatistics) -> bytes:
@@ -239,7 +239,7 @@ def text(found: Bundle | Certificate | PublishedStatistics) -> bytes:
     return written.encode() + b"\n"
 
 
-def parse(kind: type[File], data: bytes) -> File:
+def parse(kind: type[RecordType], data: bytes) -> RecordType:
     """The record that `text` wrote. The ModelError names the field that is wrong."""
     if json_depth(data) > MAX_DEPTH:
         raise ModelError("it is nested too deeply.")

@@ -105,7 +105,7 @@ def _named(path: str = "") -> Iterator[None]:
         raise GateFailed(f"{path}: {error}" if path else str(error)) from None
 
 
-def _facts(kind: type[records.File], folder: Path, path: str) -> records.File:
+def _facts(kind: type[records.RecordType], folder: Path, path: str) -> records.RecordType:
     with _named(path):
         return records.parse(kind, read(folder, path, records.MAX_FACTS))
 

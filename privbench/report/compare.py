@@ -28,7 +28,7 @@ from privbench.report.measuring import Measurements, measure, schema_of
 from privbench.report.section_plugins import Modelled
 from privbench.schema import Schema
 from privbench.workload import Replay, Workload, read, replay
-from privbench.workload.replay import Tell, silent
+from privbench.workload.replay import ReplayProgress, silent
 from privbench.workload.results import ReplayLog
 
 
@@ -62,7 +62,7 @@ def compare(
     gates: Sequence[str] = (),
     *,
     model: Modelled | None = None,
-    tell: Tell = silent,
+    tell: ReplayProgress = silent,
     stage: Callable[[str], AbstractContextManager[Any]] = nullcontext,
     options: CompareOptions,
 ) -> ComparisonDocument:

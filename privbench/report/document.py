@@ -6,7 +6,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from privbench.metrics.base import Part, SummaryPart
-from privbench.metrics.columns import PLACEHOLDERS, How
+from privbench.metrics.columns import PLACEHOLDERS, Binning
 from privbench.metrics.fanout import FanoutPart
 from privbench.metrics.integrity import CheckPart
 from privbench.metrics.kld import DivergencePart
@@ -138,7 +138,7 @@ class ColumnPart(Part):
 
     name: str
     # By value, by public bins, by quantiles of the source, or in bins of those widths.
-    how: How
+    how: Binning
     labels: list[str]  # cells in order, at most a few dozen; rarer values are joined in one
     real: list[float]  # share of the source's rows in each cell
     clone: list[float]  # share of the clone's rows

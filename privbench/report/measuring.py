@@ -29,7 +29,7 @@ from privbench.report.document import (
 from privbench.report.section_plugins import Comparison, Modelled, installed
 from privbench.schema import Schema
 from privbench.workload.database import refuse_computing
-from privbench.workload.replay import Tell, silent
+from privbench.workload.replay import ReplayProgress, silent
 
 #: Most columns of a matrix; a wider one is no longer readable.
 _COLUMNS = 40
@@ -67,7 +67,7 @@ def measure(
     model: Modelled | None = None,
     *,
     distributions: bool = True,
-    tell: Tell = silent,
+    tell: ReplayProgress = silent,
 ) -> Measurements:
     """Compare tables, integrity and statistics in one snapshot of each database.
 

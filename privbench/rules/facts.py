@@ -11,7 +11,7 @@ from typing import Any
 from privbench.limits import expression
 from privbench.pgsql.written import condition
 from privbench.rules.named import named_orders
-from privbench.rules.parse import TextMark, lowered, marks, stated
+from privbench.rules.parse import ColumnCondition, lowered, marks, stated
 from privbench.schema import Check, Column, ColumnType, ForeignKey, Rule, Table, Unique
 
 #: Names of CHECKs that are no constraints, but follow from the rest of the schema.
@@ -98,7 +98,7 @@ def checked_orders(table: Table) -> list[tuple[str, ...]]:
 
 def exclusions(
     table: Table,
-) -> Iterator[tuple[tuple[str, ...], tuple[str, ...], bool, tuple[TextMark, ...]]]:
+) -> Iterator[tuple[tuple[str, ...], tuple[str, ...], bool, tuple[ColumnCondition, ...]]]:
     """Columns of equal rows; their period, a range or two columns, which keeps apart then.
 
     Then whether its end in a column belongs to it, and the condition of the rows.
@@ -115,7 +115,7 @@ def exclusions(
             yield same, periods[0], "'[]'" in text or "+ 1" in text, marks(index.predicate or "")
 
 
-def singles(table: Table) -> Iterator[tuple[tuple[str, ...], tuple[TextMark, ...]]]:
+def singles(table: Table) -> Iterator[tuple[tuple[str, ...], tuple[ColumnCondition, ...]]]:
     """Columns of which each combination has one row at most that meets a condition (`marks`)."""
     for index in table.indexes:
         wanted = marks(index.predicate or "") if index.unique and index.columns else ()

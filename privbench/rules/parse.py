@@ -20,7 +20,7 @@ _MARK = re.compile(
     r"""(?: (?P<sign>=|<>|IS|IS NOT) (?P<value>NULL|true|false|-?\d+|'[^']*')(?:::[\w ]+)?)?"""
 )
 #: A column, a literal or None for NULL, and whether the column is that, or anything else.
-TextMark = tuple[str, str | None, bool]
+ColumnCondition = tuple[str, str | None, bool]
 #: Conjuncts of one CHECK that become rules, so that rules, which hold its text, stay small.
 MOST = 64
 #: Kinds that values keep as they are made.
@@ -343,7 +343,7 @@ def _lowered_column(key: Node) -> str | None:
     return words[0] if len(words) == 1 else None
 
 
-def marks(predicate: str) -> tuple[TextMark, ...]:
+def marks(predicate: str) -> tuple[ColumnCondition, ...]:
     """What a condition of an index asks of columns; nothing where that is not known.
 
     >>> marks("((is_main AND (gone IS NULL)) AND ((state)::text <> 'x'::text))")

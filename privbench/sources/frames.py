@@ -15,10 +15,6 @@ import pyarrow as pa
 from privbench.config import Config, SourceConfig
 from privbench.errors import UsageError
 
-#: By table.
-ColumnTypes = Mapping[str, Mapping[str, str]]
-Keys = Mapping[str, str | Mapping[str, Any]]
-
 
 def texts(frame: Any) -> pa.Table:
     """An Arrow table, a frame or a mapping of columns, every value as text.
@@ -72,7 +68,10 @@ def _text(value: Any) -> str | None:
 
 
 def declared(
-    config: Config, tables: Mapping[str, pa.Table], types: ColumnTypes, keys: Keys
+    config: Config,
+    tables: Mapping[str, pa.Table],
+    types: Mapping[str, Mapping[str, str]],
+    keys: Mapping[str, str | Mapping[str, Any]],
 ) -> Config:
     """The config with ``[source.tables]`` that declare every column, and the keys.
 

@@ -28,7 +28,15 @@ from psycopg import conninfo
 
 from privbench.errors import SchemaError
 from privbench.pgsql import Node, SqlError, names, statement, statements, tokens
-from privbench.pgsql.judge import EXPRESSIONS, Name, NotAllowed, Scope, constant, judge, shown
+from privbench.pgsql.judge import (
+    EXPRESSIONS,
+    NotAllowed,
+    QualifiedName,
+    Scope,
+    constant,
+    judge,
+    shown,
+)
 from privbench.postgres.connect import Connection, resolved
 from privbench.postgres.reading import SEARCH_PATH, begin, reading
 from privbench.schema import TableName
@@ -319,7 +327,9 @@ class Database:
             passing = uncomputed(text, condition=item.part == "condition")
             self._refuse_expression(item.text, f"{item.what} of {name}", passing)
 
-    def _refuse_expression(self, text: str | None, what: str, uncomputed: frozenset[Name]) -> None:
+    def _refuse_expression(
+        self, text: str | None, what: str, uncomputed: frozenset[QualifiedName]
+    ) -> None:
         if text:
             scope = CatalogScope(self, deep=True, uncomputed=uncomputed)
             self._refuse_definition(f"SELECT {text}", what, scope)
@@ -368,7 +378,7 @@ class CatalogScope(Scope):
         path: Sequence[str] | None = ("pg_catalog",),
         *,
         deep: bool = False,
-        uncomputed: frozenset[Name] = frozenset(),
+        uncomputed: frozenset[QualifiedName] = frozenset(),
         texts: frozenset[str] = frozenset(),
     ) -> None:
         self._database = database
@@ -377,7 +387,7 @@ class CatalogScope(Scope):
         self._uncomputed = uncomputed
         self._texts = texts
 
-    def collation(self, name: Name) -> bool:
+    def collation(self, name: QualifiedName) -> bool:
         """Any collation is allowed, since collations call no functions."""
         return True
 
@@ -385,7 +395,7 @@ class CatalogScope(Scope):
         """Any column is allowed; the server refuses what is neither a column nor a call."""
         return True
 
-    def function(self, name: Name) -> bool:
+    def function(self, name: QualifiedName) -> bool:
         """Whether a function may be called.
 
         That holds for listed functions of the server and of listed extensions, for functions that
@@ -414,7 +424,7 @@ class CatalogScope(Scope):
         database = self._database
         return database.replays and name not in database.own and name not in database.functions
 
-    def refuse_users(self, name: Name) -> None:
+    def refuse_users(self, name: QualifiedName) -> None:
         """Refuse a name that may call a user-defined function, directly or through a type."""
         for function in _named(self._database.functions, name):
             runner = names.running_texts().get(name[-1]) if name[-1] in self._texts else None
@@ -424,26 +434,26 @@ class CatalogScope(Scope):
             # A call with one argument may be a cast to the type of that name.
             self._database.refuse_type(row, named=True)
 
-    def _lacking(self, name: Name) -> bool:
+    def _lacking(self, name: QualifiedName) -> bool:
         """Whether a name that this database lacks may be called on the other database."""
         allowed = {function[-1] for function in self._database.trust.functions}
         return name[-1] in allowed or of_extension(name[-1])
 
-    def operator(self, name: Name) -> bool:
+    def operator(self, name: QualifiedName) -> bool:
         """Whether an operator is the server's, or its functions are allowed."""
         for row in _named(self._database.operators, name):
             what = f"it may use the operator {row.schema}.{row.name}, which runs"
             self._database.refuse_code(row.code, row.function, what)
         return True
 
-    def type(self, name: Name) -> bool:
+    def type(self, name: QualifiedName) -> bool:
         """Whether a type is the server's, or calls only allowed functions when a value is made."""
         found = _named(self._database.types, name)
         for row in found:
             self._database.refuse_type(row, named=True)
         return bool(found) or len(name) == 1 or names.is_system(name[0])
 
-    def relation(self, name: Name) -> bool:
+    def relation(self, name: QualifiedName) -> bool:
         """Whether reading a relation runs only functions that are allowed.
 
         A relation that does not exist is allowed here: the server itself refuses it.
@@ -476,7 +486,7 @@ class CatalogScope(Scope):
         return False
 
 
-def _named(kinds: Mapping[str, Sequence[Any]], name: Name) -> list[Any]:
+def _named(kinds: Mapping[str, Sequence[Any]], name: QualifiedName) -> list[Any]:
     """Objects that a name may refer to under any search path."""
     schema = name[-2] if len(name) > 1 else None
     return [row for row in kinds.get(name[-1], ()) if schema in (None, row.schema)]

@@ -20,7 +20,7 @@ from privbench.workload.safety import Trust
 from privbench.workload.session import ALIGNED, ReplaySession, summarise
 
 #: Called with a step, how many of its kind are done, and how many there are.
-Tell = Callable[[str, int, int], None]
+ReplayProgress = Callable[[str, int, int], None]
 
 #: Name of the second set of runs on the first database, which give a replay its noise floor.
 AGAIN = "source again"
@@ -35,7 +35,7 @@ def replay(
     workload: Workload,
     dsns: Mapping[str, str],
     *,
-    tell: Tell = silent,
+    tell: ReplayProgress = silent,
     settings: Mapping[str, str] | None = None,
     log: Path | None = None,
     finish: bool = True,

@@ -22,7 +22,7 @@ from itertools import accumulate
 from privbench import display
 from privbench.errors import UsageError
 from privbench.pgsql import Node, SqlError, names, statement, tokens
-from privbench.pgsql.judge import Name, NotAllowed, Scope, judge, plain
+from privbench.pgsql.judge import NotAllowed, QualifiedName, Scope, judge, plain
 from privbench.workload.query import Refusal, Workload, WorkloadQuery
 
 _REMEDY = (
@@ -40,7 +40,9 @@ _SHOWN = 300
 class Trust:
     """Functions and extensions that the operator allows in addition to the listed ones."""
 
-    functions: frozenset[Name] = frozenset()  # functions that may be called, as (schema, name)
+    functions: frozenset[QualifiedName] = (
+        frozenset()
+    )  # functions that may be called, as (schema, name)
     # Extensions whose functions may be called, beside the listed ones.
     extensions: frozenset[str] = frozenset()
     workload: bool = False  # Whether no query is judged. Transactions are READ ONLY all the same.
@@ -85,7 +87,7 @@ class TextScope(Scope):
         self._users = users
         self._columns = columns
 
-    def collation(self, name: Name) -> bool:
+    def collation(self, name: QualifiedName) -> bool:
         """Any collation is allowed, since collations call no functions."""
         return True
 
@@ -93,14 +95,14 @@ class TextScope(Scope):
         """Whether there may be a column of this name."""
         return self._columns is None or name in self._columns
 
-    def function(self, name: Name) -> bool:
+    def function(self, name: QualifiedName) -> bool:
         """Whether a function is listed, or allowed by the operator, or left to the database."""
         listed = names.functions() | (names.reading() if self._users else frozenset())
         known = plain(name) in listed or name in self._trust.functions
         users = self._users and not (plain(name) and self.calls(name[-1]))
         return known or users or of_extension(name[-1])
 
-    def operator(self, name: Name) -> bool:
+    def operator(self, name: QualifiedName) -> bool:
         """Any operator, type or relation is allowed: its name does not show what it runs."""
         return True
 
@@ -113,11 +115,7 @@ def of_extension(function: str) -> bool:
     return any(function in listed.get("functions", ()) for listed in found)
 
 
-#: A function for each database that will run a workload, by name; it raises `NotAllowed`.
-Judges = Mapping[str, Callable[[Node], object]]
-
-
-def check(workload: Workload, judges: Judges | None = None) -> None:
+def check(workload: Workload, judges: Mapping[str, Callable[[Node], object]] | None = None) -> None:
     """Refuse a workload that holds anything but reading queries.
 
     Without judges queries are judged by their texts alone.
@@ -131,7 +129,7 @@ def check(workload: Workload, judges: Judges | None = None) -> None:
         raise refused(workload, found)
 
 
-def refusals(workload: Workload, judges: Judges) -> list[Refusal]:
+def refusals(workload: Workload, judges: Mapping[str, Callable[[Node], object]]) -> list[Refusal]:
     """The queries that the judges of the databases refuse, in the order of the workload."""
     found = []
     for query in workload:
@@ -249,7 +247,7 @@ def query_tree(text: str) -> Node:
     return tree
 
 
-def uncomputed(text: str, *, condition: bool) -> frozenset[Name]:
+def uncomputed(text: str, *, condition: bool) -> frozenset[QualifiedName]:
     """Functions that have a column among their arguments in all their calls.
 
     The planner reads the expressions of indexes, CHECKs, partition keys and statistics of every
@@ -258,7 +256,7 @@ def uncomputed(text: str, *, condition: bool) -> frozenset[Name]:
     A scan may evaluate the ``condition`` of an index again, if the query's condition implies it
     but does not contain all of it: ``n > 0`` implies ``n > 0 OR f(n)``.
     """
-    found: dict[Name, bool] = defaultdict(lambda: True)
+    found: dict[QualifiedName, bool] = defaultdict(lambda: True)
     try:
         nodes = list(statement(f"SELECT {text}").tree.walk())
     except SqlError:

@@ -9,7 +9,7 @@ from privbench.errors import GateFailed
 from privbench.report import ComparisonDocument, compare, enforce, figures, summary
 from privbench.report.html import render
 from privbench.workload import Workload, write
-from privbench.workload.replay import Tell, silent
+from privbench.workload.replay import ReplayProgress, silent
 
 
 def test_answers_and_qerrors_are_true(document):
@@ -112,7 +112,7 @@ def test_a_comparison_that_was_broken_off_goes_on(
         if (step, done) == ("queries", after):
             raise ZeroDivisionError
 
-    def again(tell: Tell = silent) -> ComparisonDocument:
+    def again(tell: ReplayProgress = silent) -> ComparisonDocument:
         return compare(
             library, library_clone, tmp_path / "few.sql", None, tmp_path / "out", repeats=1,
             explain=False, distributions=False, tell=tell,

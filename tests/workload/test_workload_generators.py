@@ -25,15 +25,10 @@ from privbench.workload import (
     kinds,
 )
 from privbench.workload.generators.draft import JoinTree, QueryDraft, draw
-from privbench.workload.generators.rows import (
-    DatabaseRows,
-    MemoryRows,
-    TableColumns,
-    anchored,
-)
+from privbench.workload.generators.rows import DatabaseRows, MemoryRows, anchored
 from privbench.workload.safety import check
 
-Tables = Mapping[str, TableColumns]
+Tables = Mapping[str, Mapping[str, pa.Array | pa.ChunkedArray]]
 
 # Two keys to one parent, a self-reference, a composite key that may be NULL, and a key to UNIQUE.
 PRESS = sql_of(__file__, "press")

@@ -225,10 +225,10 @@ _YEARS = re.compile(r"(?:^|_)(?:year|yr|season)$")
 _MEASURED = ("date", "timestamp", "timestamptz", "time", "timetz", "float4", "float8")
 #: Names of whole numbers that are days or the like.
 _TIMES = re.compile(r"(?:^|_)(?:year|quarter|month|week|day|date|hour)(?:_?(?:key|id|sk))?$")
-Role = Literal["reference", "minted", "generated", "modelled"]
+ColumnRole = Literal["reference", "minted", "generated", "modelled"]
 
 
-def role_of(table: Table, column: Column) -> Role:
+def role_of(table: Table, column: Column) -> ColumnRole:
     """How a column's values come about.
 
     References take the parent's key. Minted columns (surrogate keys) are single-column primary

@@ -16,7 +16,7 @@ from privbench.encoding.uniqueness import laid_out, ranks, replace_rows, starts
 from privbench.privacy.units import RowIndex
 from privbench.rules.facts import exclusions, orders, sharing_keys, singles
 from privbench.rules.named import creation_date, said
-from privbench.rules.parse import TextMark
+from privbench.rules.parse import ColumnCondition
 from privbench.schema import ForeignKey
 
 #: Every group has a row of a kind if there are at least so many such rows a group.
@@ -98,7 +98,7 @@ def _number_rows(work: TableRows, key: ForeignKey) -> None:
                 work.columns[name] = pa.array(current)
 
 
-def _meets(work: TableRows, wanted: Sequence[TextMark]) -> Mask:
+def _meets(work: TableRows, wanted: Sequence[ColumnCondition]) -> Mask:
     """Rows that meet a condition, as far as it is known."""
     result = np.ones(work.rows, np.bool_)
     for name, value, same in wanted:
@@ -153,7 +153,7 @@ def _put_apart(
     names: Sequence[str],
     same: Sequence[str],
     closed: int,
-    where: Sequence[TextMark],
+    where: Sequence[ColumnCondition],
     *,
     seamless: bool,
 ) -> None:

@@ -12,7 +12,7 @@ from psycopg import sql
 
 from privbench.pgsql import SqlError, tokens
 from privbench.postgres.connect import Connection
-from privbench.postgres.statement import Part, build, run
+from privbench.postgres.statement import StatementPart, build, run
 from privbench.schema import ForeignKey, Table, TableName
 
 #: Rows that others borrow from at most: enough to be as varied as the rest of the table.
@@ -70,11 +70,11 @@ class TargetTables:
         pairs = ((table, key) for table in self.tables for key in table.foreign_keys)
         return [(table, key) for table, key in pairs if key.validated]
 
-    def run(self, template: LiteralString, *parts: Part, **named: Part) -> int:
+    def run(self, template: LiteralString, *parts: StatementPart, **named: StatementPart) -> int:
         """Run a statement of a template (see `build`); how many rows it made or changed."""
         return run(self.connection, build(template, *parts, **named)).rowcount
 
-    def first(self, template: LiteralString, *parts: Part) -> Any:
+    def first(self, template: LiteralString, *parts: StatementPart) -> Any:
         """The first row that a query of a template gives."""
         return run(self.connection, build(template, *parts)).fetchone()
 
@@ -219,7 +219,7 @@ def raw(text: str) -> sql.Composable:
     return sql.SQL(text)
 
 
-def rows_of(place: Part, condition: sql.Composable) -> sql.Composable:
+def rows_of(place: StatementPart, condition: sql.Composable) -> sql.Composable:
     """Query of the rows of a table or partition that meet a condition.
 
     Its columns ``t`` (OID of the table or partition) and ``id`` (ctid) identify a row.

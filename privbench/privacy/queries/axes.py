@@ -31,7 +31,7 @@ FAN_OUT_BOUNDS = (0, 1, 2, *(2**k + 1 for k in range(1, 16)))
 MOST_JOINED = 2**24
 
 #: The code of every row and, if codes are not yet cells, a public table with the cell of each code.
-Read = tuple[NDArray[np.integer[Any]], Ints | None]
+AxisCodes = tuple[NDArray[np.integer[Any]], Ints | None]
 
 
 class Axis(ABC):
@@ -45,7 +45,7 @@ class Axis(ABC):
         """Name for the ledger."""
 
     @abstractmethod
-    def read(self, data: PrivateDatabase, table: str) -> Read:
+    def read(self, data: PrivateDatabase, table: str) -> AxisCodes:
         """Codes of the rows of ``table``, and the lookup that turns codes into cells.
 
         The lookup is None where the codes are the cells.
@@ -91,7 +91,7 @@ class Column(Axis):
     def label(self) -> str:
         return self.attribute
 
-    def read(self, data: PrivateDatabase, table: str) -> Read:
+    def read(self, data: PrivateDatabase, table: str) -> AxisCodes:
         codes, domain = data._codes(table, self.attribute)
         lookup = None if self.bins is None else self.bins.values
         if domain.size != (self.size if lookup is None else lookup.size):
@@ -109,7 +109,7 @@ class Whole(Axis):
     def label(self) -> str:
         return "*"
 
-    def read(self, data: PrivateDatabase, table: str) -> Read:
+    def read(self, data: PrivateDatabase, table: str) -> AxisCodes:
         return np.broadcast_to(np.uint8(0), data._rows(table)), None
 
 
@@ -154,7 +154,7 @@ class Refers(Axis):
     def label(self) -> str:
         return self.key.name
 
-    def read(self, data: PrivateDatabase, table: str) -> Read:
+    def read(self, data: PrivateDatabase, table: str) -> AxisCodes:
         edges = _edges(data, self.key, table)
         codes = (edges != NONE).astype(np.uint8)
         if self.own and data._rows(self.key.parent):
@@ -186,7 +186,7 @@ class PublicTarget(Axis):
     def label(self) -> str:
         return self.key.name
 
-    def read(self, data: PrivateDatabase, table: str) -> Read:
+    def read(self, data: PrivateDatabase, table: str) -> AxisCodes:
         edges = _edges(data, self.key, table)
         return np.where((edges >= 0) & (edges < self.rows), edges, self.rows), None
 
@@ -209,7 +209,7 @@ class Buckets(Axis):
     def counts(self, data: PrivateDatabase, table: str) -> NDArray[np.integer[Any]]:
         """The number that is bucketed, for every row of ``table``."""
 
-    def read(self, data: PrivateDatabase, table: str) -> Read:
+    def read(self, data: PrivateDatabase, table: str) -> AxisCodes:
         def buckets() -> tuple[NDArray[np.uint16]]:
             after = np.searchsorted(np.array(self.bounds), self.counts(data, table), side="right")
             return ((after - 1).astype(np.uint16),)
@@ -278,7 +278,7 @@ class Owner(Axis):
     def label(self) -> str:
         return f"{self.key.name}.{self.axis.label}"
 
-    def read(self, data: PrivateDatabase, table: str) -> Read:
+    def read(self, data: PrivateDatabase, table: str) -> AxisCodes:
         edges = _edges(data, self.key, table)
         kind = np.min_scalar_type(self.axis.size)
 
@@ -314,7 +314,7 @@ class Sibling(Axis):
     def label(self) -> str:
         return f"{self.key.table}.{self.axis.label}"
 
-    def read(self, data: PrivateDatabase, table: str) -> Read:
+    def read(self, data: PrivateDatabase, table: str) -> AxisCodes:
         edges = _edges_into(data, self.key, table)
         (rows,) = data._cache.get((Sibling, self.key), lambda: (self._rows(data, edges),))
         # The row −1 selects the code appended here.
@@ -369,7 +369,7 @@ class Joined(Axis):
     def label(self) -> str:
         return "×".join(axis.label for axis in self.axes)
 
-    def read(self, data: PrivateDatabase, table: str) -> Read:
+    def read(self, data: PrivateDatabase, table: str) -> AxisCodes:
         (codes,) = data._cache.get((self.axes, table), lambda: (self._cells(data, table),))
         return codes, None if self.groups is None else self.groups.values.ravel()
 

@@ -37,7 +37,7 @@ from privbench.privacy.spec import DatabaseSpec
 from privbench.privacy.units import contribution
 
 #: A region (None for all rows), then the bounds a and b of the module's docstring for it.
-Moved = tuple[RowSubset | None, float, float]
+RegionBounds = tuple[RowSubset | None, float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class RowQuery(TableQuery):
     most: ClassVar[int] = 1  # m of the module's docstring
 
     @abstractmethod
-    def moved(self) -> Iterable[Moved]:
+    def moved(self) -> Iterable[RegionBounds]:
         """How far a row of weight 1 moves the statistic, by regions."""
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
@@ -107,7 +107,9 @@ class Joint(Query):
         return [piece.reshape(part.shape) for piece, part in zip(pieces, self.parts, strict=True)]
 
 
-def _claim_by_regions(spec: DatabaseSpec, query: RowQuery, moved: Iterable[Moved]) -> Sensitivity:
+def _claim_by_regions(
+    spec: DatabaseSpec, query: RowQuery, moved: Iterable[RegionBounds]
+) -> Sensitivity:
     """The claim of the module's docstring, from a and b of every region."""
     regions = list(moved)
     kinds = {type(region) for region, *_ in regions if region is not None}

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from privbench.arrays import Ints
 from privbench.errors import SchemaError
 from privbench.privacy.data import PrivateDatabase
-from privbench.privacy.queries.axes import Axis, Read
+from privbench.privacy.queries.axes import Axis, AxisCodes
 from privbench.privacy.units import RowIndex
 
 #: Most cells of one histogram.
@@ -109,7 +109,7 @@ class View:
 
     def __init__(
         self,
-        reads: Sequence[Read],
+        reads: Sequence[AxisCodes],
         sizes: Sequence[int],
         weights: NDArray[np.integer[Any]],
         rows: NDArray[np.integer[Any]] | None = None,
@@ -158,7 +158,7 @@ class View:
         return [total.reshape(shape) for total, shape in zip(found, shapes, strict=True)]
 
 
-def codes_at(read: Read, at: Any) -> NDArray[np.intp]:
+def codes_at(read: AxisCodes, at: Any) -> NDArray[np.intp]:
     """Cells of some rows on an axis: a slice of them, or their positions."""
     codes, lookup = read
     block = codes[at]

@@ -16,7 +16,7 @@ from privbench.arrays import Ints
 from privbench.errors import SchemaError
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries.axes import AxisLike, OverAxes, Whole, axis
-from privbench.privacy.queries.claims import Moved, RowQuery, claim, up
+from privbench.privacy.queries.claims import RegionBounds, RowQuery, claim, up
 from privbench.privacy.queries.counting import (
     Marginals,
     RowSubset,
@@ -72,7 +72,7 @@ class Histogram(OverAxes, RowQuery):
         found = tuple(axis(spec, table, given) for given in axes)
         return cls(table, found or (Whole(),), region)
 
-    def moved(self) -> list[Moved]:
+    def moved(self) -> list[RegionBounds]:
         return [(self.region, 1.0, 1.0)]
 
     def evaluate(self, data: PrivateDatabase) -> Ints:
@@ -106,7 +106,7 @@ class OrderTest(RowQuery):
     def shape(self) -> tuple[int, ...]:
         return (2,)
 
-    def moved(self) -> list[Moved]:
+    def moved(self) -> list[RegionBounds]:
         return [(None, 1.0, 1.0)]
 
     def evaluate(self, data: PrivateDatabase) -> Ints:

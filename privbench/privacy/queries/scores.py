@@ -18,7 +18,7 @@ from privbench.arrays import Ints
 from privbench.errors import SchemaError
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries.axes import Axis, AxisLike, OverAxes, axis
-from privbench.privacy.queries.claims import Moved, RowQuery
+from privbench.privacy.queries.claims import RegionBounds, RowQuery
 from privbench.privacy.queries.counting import Marginals, RowSubset, cells, marginals
 from privbench.privacy.query import GRID, PublicArray
 from privbench.privacy.spec import DatabaseSpec
@@ -95,7 +95,7 @@ class PairScores(OverAxes, RowQuery):
     def shape(self) -> tuple[int, ...]:
         return (len(self.pairs) if self.among is None else self.among.values.size,)
 
-    def moved(self) -> list[Moved]:
+    def moved(self) -> list[RegionBounds]:
         (count,) = self.shape
         return [(self.region, count, count)]
 
@@ -143,7 +143,7 @@ class DependenceScores(PairScores):
     kind = "dependence scores"
     most = 2
 
-    def moved(self) -> list[Moved]:
+    def moved(self) -> list[RegionBounds]:
         (count,) = self.shape
         return [(self.region, 2 * count, 4 * count)]
 

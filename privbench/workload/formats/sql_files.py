@@ -33,7 +33,7 @@ COMMAND = re.compile(
     re.MULTILINE,
 )
 #: Lines of files: the file, the number of the first line, and the lines with their ends.
-Blocks = list[tuple[Path, int, str]]
+FileBlocks = list[tuple[Path, int, str]]
 #: What a block takes besides its text: its place in a list, and the number of its first line.
 _BLOCK_BYTES = 64
 _DEEPEST = 10
@@ -92,7 +92,7 @@ def _texts(file: Path) -> list[tuple[str, str]]:
     return found
 
 
-def _blocks(file: Path, known: dict[Path, Blocks], depth: int = 0) -> Blocks:
+def _blocks(file: Path, known: dict[Path, FileBlocks], depth: int = 0) -> FileBlocks:
     r"""The lines of a file, without commands about psql's output.
 
     In the place of ``\i`` stand the blocks of the file that it names. Blocks of files are kept in
@@ -104,7 +104,7 @@ def _blocks(file: Path, known: dict[Path, Blocks], depth: int = 0) -> Blocks:
         return known[file]
     text = read_text(file)
     text += "" if text.endswith("\n") or not text else "\n"
-    blocks: Blocks = []
+    blocks: FileBlocks = []
     start, line, size = 0, 1, 0
     for command in [*COMMAND.finditer(text), None]:
         end = command.start() if command else len(text)

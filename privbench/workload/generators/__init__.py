@@ -5,16 +5,12 @@ from dataclasses import replace
 from typing import Any
 
 import psycopg
+import pyarrow as pa
 
 from privbench.errors import UsageError
 from privbench.schema import Schema
 from privbench.workload.generators.kinds import Plan, kinds
-from privbench.workload.generators.rows import (
-    DatabaseRows,
-    MemoryRows,
-    RowSource,
-    TableColumns,
-)
+from privbench.workload.generators.rows import DatabaseRows, MemoryRows, RowSource
 from privbench.workload.query import Workload
 
 
@@ -55,7 +51,7 @@ def generate_from_source(
 
 
 def generate_from_tables(
-    tables: Mapping[str, TableColumns],
+    tables: Mapping[str, Mapping[str, pa.Array | pa.ChunkedArray]],
     kind: str,
     schema: Schema,
     plan: Plan | None = None,

@@ -18,7 +18,7 @@ from privbench.postgres.statement import build
 from privbench.schema import Column, ForeignKey, Schema, Table
 
 #: One row of a table, by column: the values as PostgreSQL prints them, None for NULL.
-Row = dict[str, str | None]
+RowTexts = dict[str, str | None]
 
 #: Types whose values are printed in ISO format, whatever the session's DateStyle.
 DATES = frozenset({"date", "timestamp", "timestamptz"})
@@ -92,7 +92,7 @@ def matches(pattern: str, text: str) -> bool:
     return pattern[1:-1] in text if pattern[0] == "%" else text.startswith(pattern[:-1])
 
 
-def judged(table: Table, rows: Sequence[Row]) -> list[ColumnSample]:
+def judged(table: Table, rows: Sequence[RowTexts]) -> list[ColumnSample]:
     """The columns of a table that predicates may use, with their values in some rows.
 
     Keys and columns of composite types are left out.

@@ -23,7 +23,7 @@ from privbench.workload.generators.draft import (
     JoinTree,
     Predicate,
     QueryDraft,
-    Row,
+    RowTexts,
     draw,
     matches,
     pick,
@@ -237,7 +237,7 @@ def fitting(plan: Plan, values: ColumnSample, text: str | None = None, *, equal:
 
 
 def around(
-    start: tuple[JoinTree, Sequence[Row]] | None,
+    start: tuple[JoinTree, Sequence[RowTexts]] | None,
     rows: RowSource,
     plan: Plan,
     rng: Rng,

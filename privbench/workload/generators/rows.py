@@ -29,7 +29,7 @@ from privbench.workload.generators.draft import (
     JoinTree,
     Predicate,
     QueryDraft,
-    Row,
+    RowTexts,
     judged,
     pick,
 )
@@ -49,7 +49,7 @@ class RowSource(ABC):
 
     def __init__(self) -> None:
         self._values: dict[str, list[ColumnSample]] = {}
-        self._starts: dict[str, list[Row]] = {}
+        self._starts: dict[str, list[RowTexts]] = {}
 
     def values(self, table: Table) -> list[ColumnSample]:
         """The usable columns of a table with their values in some of its rows."""
@@ -57,18 +57,18 @@ class RowSource(ABC):
             self._values[table.key] = judged(table, self.starts(table)[:_SAMPLE])
         return self._values[table.key]
 
-    def starts(self, table: Table) -> list[Row]:
+    def starts(self, table: Table) -> list[RowTexts]:
         """Some rows of a table, in an order that the seed decides."""
         if table.key not in self._starts:
             self._starts[table.key] = self.sample(table, _START_ROWS)
         return self._starts[table.key]
 
     @abstractmethod
-    def sample(self, table: Table, most: int) -> list[Row]:
+    def sample(self, table: Table, most: int) -> list[RowTexts]:
         """At most so many rows of a table, chosen by the seed."""
 
     @abstractmethod
-    def match(self, table: Table, wanted: Mapping[str, str], seed: int) -> Row | None:
+    def match(self, table: Table, wanted: Mapping[str, str], seed: int) -> RowTexts | None:
         """A row of the table with these values; if there are several, the seed chooses one."""
 
     @abstractmethod
@@ -85,7 +85,7 @@ def joined(
     start: int,
     rows: RowSource,
     rng: Rng,
-) -> dict[int, Row]:
+) -> dict[int, RowTexts]:
     """Rows that join: a random row of the first table, then matching random rows along the links.
 
     Tables are numbered, and ``start`` is the number of the first one. The walk ends at a table
@@ -114,7 +114,7 @@ def joined(
     return found
 
 
-def anchored(tree: JoinTree, rows: RowSource, rng: Rng) -> list[Row] | None:
+def anchored(tree: JoinTree, rows: RowSource, rng: Rng) -> list[RowTexts] | None:
     """Rows that join, one of each of the tree's tables; None if a table has no matching row.
 
     A query whose predicates hold for such rows has an answer of at least one.
@@ -139,11 +139,11 @@ class DatabaseRows(RowSource):
         self._seed = seed
         self._timeout = timeout
 
-    def sample(self, table: Table, most: int) -> list[Row]:
+    def sample(self, table: Table, most: int) -> list[RowTexts]:
         """At most so many rows of a table: the first in the order of their hashes."""
         return self._rows(table, sql.SQL("true"), self._seed, most)
 
-    def match(self, table: Table, wanted: Mapping[str, str], seed: int) -> Row | None:
+    def match(self, table: Table, wanted: Mapping[str, str], seed: int) -> RowTexts | None:
         """A row with these values."""
         condition = sql.SQL(" AND ").join(
             build("t.{} = {}", name, sql.Literal(value)) for name, value in wanted.items()
@@ -163,7 +163,9 @@ class DatabaseRows(RowSource):
             return None
         return int(row[0]) if row else None
 
-    def _rows(self, table: Table, condition: sql.Composable, seed: int, most: int) -> list[Row]:
+    def _rows(
+        self, table: Table, condition: sql.Composable, seed: int, most: int
+    ) -> list[RowTexts]:
         if not table.columns:
             return []
         query = SELECT + build(
@@ -187,10 +189,6 @@ def _as_text(column: Column) -> sql.Composable:
     return sql.SQL(form or column.type.text_form).format(sql.Identifier("t", column.name))
 
 
-#: The values of one table, by column; columns that the server fills are missing.
-TableColumns = Mapping[str, pa.Array | pa.ChunkedArray]
-
-
 # Separates the columns of a composite key.
 _SEAM = "\x1f"
 _COMPARE = {
@@ -206,7 +204,9 @@ class MemoryRows(RowSource):
 
     stated = False
 
-    def __init__(self, tables: Mapping[str, TableColumns], seed: int) -> None:
+    def __init__(
+        self, tables: Mapping[str, Mapping[str, pa.Array | pa.ChunkedArray]], seed: int
+    ) -> None:
         super().__init__()
         self._tables = tables
         self._seed = seed
@@ -214,13 +214,13 @@ class MemoryRows(RowSource):
         self._places: dict[tuple[str, tuple[str, ...]], dict[str, Ints]] = {}
         self._codes: dict[ForeignKey, tuple[Ints, Ints, int]] = {}
 
-    def sample(self, table: Table, most: int) -> list[Row]:
+    def sample(self, table: Table, most: int) -> list[RowTexts]:
         """Random rows."""
         size = self.size(table)
         rng = generator(self._seed, "memory rows", table.key)
         return self._rows(table, rng.choice(size, min(size, most), replace=False))
 
-    def match(self, table: Table, wanted: Mapping[str, str], seed: int) -> Row | None:
+    def match(self, table: Table, wanted: Mapping[str, str], seed: int) -> RowTexts | None:
         """A row with these values."""
         place = (table.key, tuple(wanted))
         if place not in self._places:
@@ -251,7 +251,7 @@ class MemoryRows(RowSource):
         arrays = [self.column(table, name) for name in columns]
         return pc.binary_join_element_wise(*arrays, _SEAM)
 
-    def _rows(self, table: Table, places: Ints) -> list[Row]:
+    def _rows(self, table: Table, places: Ints) -> list[RowTexts]:
         names = [column.name for column in table.columns]
         cells = [self.column(table, name).take(pa.array(places)).to_pylist() for name in names]
         return [dict(zip(names, row, strict=True)) for row in zip(*cells, strict=True)]

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from privbench.arrays import Rng
-from privbench.workload.generators.draft import Row, pick
+from privbench.workload.generators.draft import RowTexts, pick
 from privbench.workload.generators.rows import RowSource, joined
 from privbench.workload.rebind.columns import Operand
 from privbench.workload.rebind.sites import Site
@@ -30,7 +30,9 @@ _RANGES = ("low", "high")
 _LIKE = re.compile(r"\\.|[%_]+|[^%_\\]+", re.DOTALL)
 
 
-def together(joins: Sequence[tuple[Operand, Operand]], rows: RowSource, rng: Rng) -> dict[int, Row]:
+def together(
+    joins: Sequence[tuple[Operand, Operand]], rows: RowSource, rng: Rng
+) -> dict[int, RowTexts]:
     """Rows that join as a query's tables do, by number of the table; they give it an answer.
 
     If a table has no matching row, the search starts again from another table. The result is the
@@ -47,9 +49,9 @@ def together(joins: Sequence[tuple[Operand, Operand]], rows: RowSource, rng: Rng
         if first is not second:
             first += second
             groups.remove(second)
-    found: dict[int, Row] = {}
+    found: dict[int, RowTexts] = {}
     for group in groups:
-        best: dict[int, Row] = {}
+        best: dict[int, RowTexts] = {}
         for number in range(_STARTS):
             start = group[number % len(group)]
             best = max(best, joined(tables, links, start, rows, rng), key=len)
@@ -71,7 +73,7 @@ class Chooser:
         self._values: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
 
     def choose(
-        self, found: Sequence[Site], own: Mapping[int, Row], rng: Rng
+        self, found: Sequence[Site], own: Mapping[int, RowTexts], rng: Rng
     ) -> dict[int, list[str]]:
         """New values by the number of the mark; several if the mark stands for a list.
 
@@ -158,7 +160,7 @@ class Chooser:
         return seen[len(seen) - count :]
 
 
-def _value(operand: Operand, row: Row) -> str | None:
+def _value(operand: Operand, row: RowTexts) -> str | None:
     """The operand's value in one row, None where it is NULL, not known or too long."""
     text = row[operand.column.name]
     found = None if text is None else apply(text, operand.steps)
