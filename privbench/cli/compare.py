@@ -178,10 +178,10 @@ def compare(
 
 
 def samples(document: ComparisonDocument) -> Iterator[MetricSample]:
-    """Every figure and gate for ``--metrics``: CONFIDENTIAL, and each says so.
+    """Yield every figure and gate of a comparison for ``--metrics``, each marked as CONFIDENTIAL.
 
-    A figure ``a.b.p95`` becomes ``a_b`` with ``stat="p95"``; the λ of KLD and TVD and the table
-    become labels too. A figure without a value has no sample.
+    A figure ``a.b.p95`` becomes ``a_b`` with the label ``stat="p95"``; the table, and the λ of KLD
+    and TVD, become labels too. A figure without a value gives no sample.
     """
     from privbench.metrics import METRICS
 

@@ -1,6 +1,6 @@
 """Output for the operator: results, progress, log lines, errors. All of it is CONFIDENTIAL (P1).
 
-Nothing else in the package prints; whatever is printed here goes through `privbench.display`.
+No other module prints, and everything that is printed here is escaped by `privbench.display`.
 """
 
 import json
@@ -40,23 +40,23 @@ STDERR = Console(stderr=True, emoji=False)
 
 
 class TextFormatter(logging.Formatter):
-    """Messages made visible, and tracebacks of which every line is marked as one."""
+    """Formats log records as text, with unsafe characters escaped and traceback lines marked."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
-        """The message with its level."""
+        """Return the message, preceded by its level."""
         record.message = visible(record.message)
         return super().formatMessage(record)
 
     def formatException(self, ei: Any) -> str:  # noqa: N802
-        """The traceback, which may quote a server's message."""
+        """Return the traceback, whose lines are escaped since they may quote a server's message."""
         return lines(*(f"| {line}" for line in super().formatException(ei).split("\n")))
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line, in ASCII."""
+    """Formats log records as one JSON object per line, in ASCII."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record as JSON: time (UTC), level, message, and the fields given as ``extra``."""
+        """Return the record as JSON: time (UTC), level, message, and the fields in ``extra``."""
         line: dict[str, Any] = {
             "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(record.created)),
             "level": record.levelname.lower(),
@@ -67,7 +67,10 @@ class JsonFormatter(logging.Formatter):
 
 
 def configure(log_format: str, verbosity: int) -> None:
-    """Log to stderr, ``human`` or ``json``; verbosity -1 is quiet, 0 normal, 1 or more verbose."""
+    """Send log lines to stderr as ``human`` text or ``json``.
+
+    Verbosity -1 is quiet, 1 is verbose.
+    """
     level = {-1: logging.ERROR, 0: logging.INFO}.get(verbosity, logging.DEBUG)
     handler: logging.Handler
     if log_format == "json":
@@ -95,9 +98,9 @@ def echo(
     color: bool | None = None,
     alarm: bool = False,
 ) -> None:
-    """Print a line, or `privbench.display.Lines`, in the way of `click.secho`.
+    """Print a line, or `privbench.display.Lines`, with the styles of `click.secho`.
 
-    The first line of an alarm is red.
+    The first line of an ``alarm`` is red.
     """
     shown = visible(text)
     if alarm:
@@ -107,7 +110,7 @@ def echo(
 
 
 def show(text: str) -> None:
-    """Text that the operator must see, also with ``--quiet``; one JSON line in a JSON log."""
+    """Print a text even with ``--quiet``; in a JSON log it is one JSON line."""
     if any(isinstance(handler.formatter, JsonFormatter) for handler in LOG.handlers):
         LOG.log(max(LOG.level, logging.INFO), text)
     else:
@@ -115,12 +118,12 @@ def show(text: str) -> None:
 
 
 def width(stream: TextIO) -> int | None:
-    """Characters of a line of the terminal; None for a file or a pipe."""
+    """Return how many characters a line of the terminal has; None for a file or a pipe."""
     return shutil.get_terminal_size().columns if stream.isatty() else None
 
 
 def ask(question: str, otherwise: PrivbenchError) -> None:
-    """Continue only if a user at a terminal says yes, else raise the given error.
+    """Ask a user at a terminal to confirm; raise the given error unless the answer is yes.
 
     Ctrl-C at the prompt raises KeyboardInterrupt.
     """
@@ -134,7 +137,10 @@ def ask(question: str, otherwise: PrivbenchError) -> None:
 
 
 def choose(question: str, answers: Sequence[str]) -> int:
-    """The number of the answer that a user at a terminal chooses, the first by default."""
+    """Return the number of the answer that a user at a terminal chooses.
+
+    The first is the default.
+    """
     show(lines(question, *(f"  {number}: {text}" for number, text in enumerate(answers, 1))))
     try:
         return int(click.prompt("Number", 1, type=click.IntRange(1, len(answers)), err=True)) - 1
@@ -143,9 +149,9 @@ def choose(question: str, answers: Sequence[str]) -> int:
 
 
 class LogReporter(Reporter):
-    """Writes one log line for each stage, and during a long one where it is.
+    """Reports progress as log lines: one per finished stage, and updates during long stages.
 
-    ``arguments`` are those of the command line.
+    ``arguments`` are the arguments of the command line.
     """
 
     _timer: Timer | None = None
@@ -156,7 +162,7 @@ class LogReporter(Reporter):
         self._arguments = arguments
 
     def begin(self, name: str) -> None:
-        """Wait for the first line."""
+        """Start the clock of a stage; nothing is written yet."""
         self._where = name
         self._wait(_FIRST)
 
@@ -176,18 +182,18 @@ class LogReporter(Reporter):
         self._wait(_SILENCE)
 
     def advance(self, what: str, done: int, total: int | None = None) -> None:
-        """Note it: ``learn 4 of 15: public.orders``."""
+        """Log how far a stage is, now and then: ``learn 4 of 15: public.orders``."""
         verb, _, name = what.partition(" ")
         count = f" {done:,}" + (f" of {total:,}" if total else "") if done else ""
         self._where = f"{verb}{count}" + (f": {name}" if name else "")
 
     def broken(self) -> None:
-        """Tell no more."""
+        """Stop reporting progress, since the command failed."""
         if self._timer is not None:
             self._timer.cancel()
 
     def end(self, stage: StageTime) -> None:
-        """Write the stage's line."""
+        """Write the log line of a finished stage."""
         LogReporter.broken(self)
         fields = {"stage": stage.name, "seconds": round(stage.seconds, 3)}
         LOG.info(
@@ -199,11 +205,14 @@ class LogReporter(Reporter):
         )
 
     def say(self, text: str) -> None:
-        """Write a line."""
+        """Write a text as a log line."""
         LOG.info(text)
 
     def again(self, *options: str) -> str | None:
-        """The command line as it was given, to be pasted, but for passwords, which are hidden."""
+        """Return the command line with options added, for the user to paste.
+
+        Passwords are hidden.
+        """
         from privbench.postgres.connect import shown
 
         if not _RESUMING & set(self._arguments):
@@ -219,7 +228,7 @@ class LogReporter(Reporter):
         return shlex.join(["privbench", *words[:place], *options, *words[place:]])
 
     def choose(self, error: PrivacyRefusal, releases: Sequence[str]) -> str | None:
-        """Ask, unless the command line has decided."""
+        """Ask whether to resume an interrupted release, unless an option has decided that."""
         if ANOTHER.get():
             return None
         if not sys.stdin.isatty():
@@ -236,7 +245,7 @@ class LogReporter(Reporter):
         return releases[-1] if answer == "resume" else None
 
     def exceed(self, text: str) -> None:
-        """Show the text, and ask, unless the command line has agreed."""
+        """Show a warning and ask for consent, unless the command line has given consent."""
         self.broken()
         show(text)
         if not PAY_AGAIN.get():
@@ -244,7 +253,7 @@ class LogReporter(Reporter):
             ask("Go on?", UsageError("the release costs more than was asked for.", remedy=remedy))
 
     def offer(self, error: PrivacyRefusal, text: str) -> None:
-        """Ask at a terminal whether to go on, unless the command line has decided."""
+        """Ask at a terminal whether to continue, unless the command line has decided that."""
         if not (self.strict or self.agreed) and sys.stdin.isatty():
             self.broken()
             show(text)
@@ -254,12 +263,12 @@ class LogReporter(Reporter):
             super().offer(error, text)
 
     def warn(self, text: str) -> None:
-        """Write lines."""
+        """Write a warning as log lines."""
         LOG.warning(text)
 
 
 class BarReporter(LogReporter):
-    """Progress bars on a terminal, a line for each stage when it is done."""
+    """Shows progress bars on a terminal, and prints a line for each finished stage."""
 
     def __init__(self, arguments: Sequence[str] = ()) -> None:
         super().__init__(arguments)
@@ -267,7 +276,7 @@ class BarReporter(LogReporter):
         self._tasks: dict[str, Any] = {}
 
     def begin(self, name: str) -> None:
-        """Open the bar of a stage."""
+        """Show a progress bar for a stage."""
         if self._progress is None:
             self._progress = Progress(
                 SpinnerColumn(),
@@ -281,13 +290,13 @@ class BarReporter(LogReporter):
         self._tasks[name] = self._progress.add_task(name, total=None)
 
     def advance(self, what: str, done: int, total: int | None = None) -> None:
-        """Move the newest bar."""
+        """Move the bar of the stage that began last."""
         if self._progress is not None and self._tasks:
             task = list(self._tasks.values())[-1]
             self._progress.update(task, completed=done, total=total, description=visible(what))
 
     def end(self, stage: StageTime) -> None:
-        """Close the bar and leave a line."""
+        """Remove the stage's bar and print a line with its duration."""
         if self._progress is not None:
             self._progress.remove_task(self._tasks.pop(stage.name))
             if not self._tasks:
@@ -296,11 +305,11 @@ class BarReporter(LogReporter):
         super().end(stage)
 
     def warn(self, text: str) -> None:
-        """Write lines in red, above the bars."""
+        """Print a warning in red above the bars."""
         STDERR.print(visible(text), style="red", markup=False, highlight=False, soft_wrap=True)
 
     def broken(self) -> None:
-        """Remove the bars before an error is printed."""
+        """Remove the bars, so that an error message can be printed."""
         self._tasks.clear()
         if self._progress is not None:
             self._progress.stop()
@@ -308,7 +317,7 @@ class BarReporter(LogReporter):
 
 
 def reporter(log_format: str, arguments: Sequence[str]) -> Reporter:
-    """Bars on a terminal or in a notebook, log lines elsewhere."""
+    """Return a reporter: progress bars on a terminal or in a notebook, log lines elsewhere."""
     if log_format == "human" and (STDERR.is_terminal or STDERR.is_jupyter):
         return BarReporter(arguments)
     return LogReporter(arguments)

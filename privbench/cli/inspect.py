@@ -1,4 +1,4 @@
-"""``doctor``, ``inspect``, ``check``, ``plan``, ``config-schema``: what reads the catalog only."""
+"""The commands ``doctor``, ``inspect``, ``check``, ``plan``, ``config-schema``; none reads rows."""
 
 import os
 import sys

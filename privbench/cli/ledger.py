@@ -1,4 +1,4 @@
-"""``ledger``: what was spent on a database, and its cap."""
+"""The command ``ledger``, which shows the privacy budget spent on a database and sets its cap."""
 
 import click
 

@@ -1,13 +1,14 @@
-"""``--metrics FILE``: what a run did, as OpenMetrics text, in the way of collectors of text files.
+"""The option ``--metrics FILE``, which writes what a run did as OpenMetrics text for Prometheus.
 
-The file is written when the command ends, however it ends, and takes the place of the one before
-in one step. Every sample has the label ``run``, the file's name without its suffix, so that files
-of several runs may lie in one folder. There are gauges only: older readers, which know Prometheus'
-own text format, read them too.
+The file is written when the command ends, also if it fails, and replaces an earlier file
+atomically. Every sample has the label ``run``, the file's name without its suffix, so that files of
+several runs may lie in one folder. All samples are gauges, which tools that know only Prometheus'
+older text format can read too.
 
-Nothing is computed from private rows but a comparison's figures, which are as CONFIDENTIAL as its
-report and say so. Budgets stand in the ledger and rows are the clone's own. Run times and exit
-codes are confidential like logs: the file is its owner's, and for a monitor inside the house.
+No sample is computed from private rows, except the figures of a comparison, which are as
+CONFIDENTIAL as its report and are marked so. Budgets come from the ledger, and numbers of rows are
+those of the clone. Run times and exit codes are confidential like logs: the file is for the data
+owner's own monitoring.
 """
 
 from __future__ import annotations
@@ -36,7 +37,10 @@ if TYPE_CHECKING:
 
 
 def metrics_option(command: Command) -> Command:
-    """``--metrics``: the run is written down when the command ends, whatever it ends with."""
+    """Add ``--metrics`` to a command.
+
+    The file is written when the command ends, even by an error.
+    """
 
     @functools.wraps(command)
     def measured(*args: Any, metrics: str | None, **given: Any) -> Any:
@@ -77,7 +81,7 @@ def _taken(path: Path, output: str | None) -> bool:
 
 
 def rows(report: LoadReport) -> Iterator[MetricSample]:
-    """Samples of a clone's numbers of rows, with those of public tables."""
+    """Yield the numbers of rows of a clone's tables, public tables included, as samples."""
     for name, meaning, counts in (
         ("clone_rows", "Rows of the clone", report.rows),
         ("clone_rows_dropped", "Synthetic rows without a valid key, or that broke a rule",

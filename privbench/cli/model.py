@@ -1,4 +1,4 @@
-"""``fit``, ``sample``, ``load``: the steps of a clone; ``clone`` and ``demo``: all of them."""
+"""The commands ``fit``, ``sample``, ``load``, and ``clone`` and ``demo``, which run all three."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options that several commands share, and how errors leave the process."""
+"""Command-line options that several commands share, and the exit codes of errors."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 @dataclass
 class CommandState:
-    """Values of the global options."""
+    """The values of the global options, which every command can read."""
 
     log_format: str = "human"
     verbosity: int = 0
@@ -46,13 +46,13 @@ class CommandState:
 
     @functools.cached_property
     def reporter(self) -> Reporter:
-        """A reporter in the chosen format."""
+        """Return a progress reporter for the chosen log format."""
         return reporter(self.log_format, self.arguments)
 
 
 @contextmanager
 def arguments_hidden() -> Iterator[None]:
-    """Make Click's errors visible; they repeat arguments, of which one may hold a password."""
+    """Hide, within this context, what may be a password in Click's error messages."""
     try:
         yield
     except click.ClickException as error:
@@ -61,7 +61,7 @@ def arguments_hidden() -> Iterator[None]:
 
 
 def exit_code(error: BaseException) -> int:
-    """The code that a command ends with."""
+    """Return the exit code of the process for an error."""
     if isinstance(error, PrivbenchError | click.ClickException | click.exceptions.Exit):
         return error.exit_code
     if isinstance(error, KeyboardInterrupt):
@@ -71,7 +71,7 @@ def exit_code(error: BaseException) -> int:
 
 
 def show_error(error: BaseException, arguments: Sequence[str]) -> None:
-    """Say what went wrong."""
+    """Log an error as one line; of internal errors only the type, since messages may be private."""
     if isinstance(error, PrivbenchError):
         said = _without_secrets(str(error), arguments)
         LOG.error("%s", said, extra={"fields": {"error": type(error).__name__}})
@@ -101,7 +101,7 @@ def _without_secrets(text: str, arguments: Sequence[str]) -> str:
 
 
 def with_options(*options: Callable[[Any], Any]) -> Callable[[Command], Command]:
-    """A decorator that adds options to a command, in this order."""
+    """Return a decorator that adds the given options to a command, in this order."""
 
     def add(command: Command) -> Command:
         for option in reversed(options):
@@ -112,7 +112,7 @@ def with_options(*options: Callable[[Any], Any]) -> Callable[[Command], Command]
 
 
 def options_of(kind: type, *names: str, without: str = "") -> Callable[[Command], Command]:
-    """Options of these fields of a dataclass of `privbench.options`; of all, if none is named."""
+    """Return a decorator that adds options for named fields of an options class; default all."""
     hints = get_type_hints(kind)
     chosen = (item for item in fields(kind) if item.name in (names or hints.keys() - {without}))
     return with_options(*(_of_field(item, hints[item.name]) for item in chosen))
@@ -150,7 +150,10 @@ def _checked_by(place: str) -> Callable[[click.Context, click.Parameter, Any], A
 def gathered(
     make: Callable[..., dict[str, Any]], *options: Callable[[Any], Any]
 ) -> Callable[[Command], Command]:
-    """A decorator that adds options to a command, which gets what ``make`` returns for them."""
+    """Return a decorator that adds options to a command and passes their values as one object.
+
+    The object is what ``make`` returns for the values.
+    """
     alone = click.command()(with_options(*options)(lambda: None))
     names = [option.name for option in alone.params if option.expose_value]
 
@@ -166,7 +169,10 @@ def gathered(
 
 
 def fail_if_option(examples: str) -> Callable[[Any], Any]:
-    """``--fail-if``, handed on as ``gates``; its help shows examples."""
+    """Add the option ``--fail-if``, whose values become the argument ``gates``.
+
+    Its help shows examples.
+    """
     meaning = f"Exit code 1 if it holds: {examples}."
     return click.option("--fail-if", "gates", multiple=True, metavar="COND", help=meaning)
 
@@ -262,7 +268,7 @@ overwrite_option = click.option(
 
 @dataclass(frozen=True)
 class ReleaseOptions:
-    """Options of a release on the command line."""
+    """The command-line options that configure a release."""
 
     config_path: str | None  # the config file, if there is one
     lookups: str  # the role of look-up tables in a proposal
@@ -272,7 +278,7 @@ class ReleaseOptions:
     settings: dict[str, Any]  # what the other options change of the config; see `read_config`
 
     def config(self) -> Config:
-        """The config of the release, which has to give ε."""
+        """Return the config of the release; raise an error if nothing gives ε."""
         from privbench.privacy.workers import require_closed
 
         config = pipeline.require_epsilon(read_config(self.config_path, **self.settings))
@@ -383,9 +389,9 @@ release_options = gathered(
 
 
 def read_config(path: str | None, **settings: Any) -> Config:
-    """The config file, or an empty config, with what the options in `_SETTINGS` change.
+    """Read the config file, or take an empty config, and apply the options listed in `_SETTINGS`.
 
-    None and () change nothing.
+    Options that are None or () change nothing.
     """
     from privbench.config import Config
 

@@ -1,4 +1,4 @@
-"""``workload``: make workloads, production's among them, and bring them from format to format."""
+"""The command group ``workload``: generate, capture, convert and re-bind workloads."""
 
 from __future__ import annotations
 

@@ -73,10 +73,11 @@ _SQL = ("parts", "privbench.encoding")
 
 @dataclass(frozen=True)
 class ArrayCodec(PartedCodec):
-    """Gives arrays of a sampled length: the row's element, and others of rows as long as it.
+    """Makes arrays of a sampled length from the sampled element of a row and of other rows.
 
-    Elements without a label are made by their type's placeholder. Listed values are drawn from the
-    labels instead, if there are any. Labelled elements of a row differ where the labels allow it.
+    The other elements come from rows whose arrays have the same length. Elements without a released
+    label are placeholders of their type. If the element type has a list of values, labels are drawn
+    from it. The labelled elements of one array differ if there are enough labels.
     """
 
     kind: ClassVar[str] = "array"
@@ -92,7 +93,7 @@ class ArrayCodec(PartedCodec):
             raise ValueError("an array has other elements")
 
     def decode(self, codes: CodeMap, rng: Rng, rows: int | None = None) -> pa.Array:
-        """Array literals; NULL where the length has the code of NULL."""
+        """Return array literals; NULL where the length has the code of NULL."""
         length, grid, *order = self.parts
         if not isinstance(length, SizedCodec):
             raise ValueError("an array has no length")
@@ -177,10 +178,11 @@ def _elements(given: Ints, sizes: Ints, known: Ints, cells: Ints, labels: int, r
 
 
 def arrays_of_keys(owners: Ints, targets: Ints, keys: pa.Array, null: Mask, rng: Rng) -> pa.Array:
-    """Array literals of keys; elements of a row differ where the targets allow it.
+    """Return array literals of keys whose elements differ if there are enough different targets.
 
-    Each element has its row and the place of its key. As many rows without elements are NULL as
-    ``null`` says, those that it names first; the other ones have an empty array.
+    ``owners`` gives the row of each element, ``targets`` the position of its key in ``keys``. As
+    many rows without elements become NULL as ``null`` marks, marked rows first; the others get an
+    empty array.
     """
     pool = targets.copy()
     for left in range(_AGAIN, -1, -1):
@@ -202,7 +204,7 @@ def arrays_of_keys(owners: Ints, targets: Ints, keys: pa.Array, null: Mask, rng:
 
 @dataclass(frozen=True)
 class ArrayReader(PartsReader):
-    """Reads every array's length, one of its elements, and whether it ascends."""
+    """Reads each array's length, one random element, and whether its elements ascend."""
 
     per_unit: int = 1  # distinct elements that one unit may propose
     sizes: tuple[int, int | None] = (0, None)  # least and greatest length that rules allow
@@ -259,9 +261,10 @@ def _has_grid(element: ColumnType) -> bool:
 def array_reader(
     table: str, column: Column, per_unit: int, sizes: tuple[int, int | None]
 ) -> ArrayReader | None:
-    """The reader of an array whose elements are numbers or can be released as labels, else None.
+    """Return the reader of an array column, or None where its elements cannot be modelled.
 
-    ``sizes`` are the least and greatest number of elements that rules of the schema allow.
+    Elements can be modelled if they are numbers, or can be released as labels. ``sizes`` are the
+    least and greatest number of elements that rules of the schema allow.
     """
     if column.templates or not is_array(column.type):
         return None

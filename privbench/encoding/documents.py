@@ -1,11 +1,12 @@
-"""Documents (json, jsonb, hstore) by paths: each path's scalar is a part of the column.
+"""Documents (json, jsonb, hstore), modelled by paths: each path's scalar is a part of the column.
 
-Which paths there are is said by the config or by an earlier release, so a part is a fixed public
-map of the row's own document: absent (NULL) or one scalar of a known type. What is no scalar of
-that type counts as absent; no cast can fail, whatever a row holds.
+The paths are public: they come from the config or from an earlier release. So a part is a fixed
+public map of the row's own document: absent (NULL) or one scalar of a known type. A value at the
+path that is no scalar of that type counts as absent; no cast can fail, whatever a row holds.
 
-Paths to be released have their types with them. Keys that are data, as ``{"user_812": …}`` has, are
-one class without a path: keys with numbers, and all keys of an object that has very many.
+When paths are released, the types of their scalars are released with them. An object whose keys are
+data, as in ``{"user_812": …}``, has no paths of its own: keys with numbers, and all keys of an
+object with very many keys, count as one class.
 """
 
 import json
@@ -115,7 +116,7 @@ DOCUMENTS = ("json", "jsonb", "hstore")
 
 @dataclass(frozen=True)
 class DocumentReader(PartsReader):
-    """Reads whether there is a document, and the scalar at every path."""
+    """Reads whether a row has a document, and the scalar at every path."""
 
     paths: tuple[tuple[str, PathType], ...]
     per_unit: int  # distinct texts of a path that one unit may propose; 0 without δ
@@ -123,7 +124,7 @@ class DocumentReader(PartsReader):
 
     @property
     def measured(self) -> bool:
-        """Whether it is measured which paths a document has at once."""
+        """Whether the combinations of paths that a document has are measured."""
         return bool(self.per_unit) and len(self.paths) > 1
 
     @cached_property
@@ -192,7 +193,10 @@ def _presence(
 
 
 def part_name(column: str, path: str, base: str) -> str:
-    """The attribute of a path's scalar; columns of one name and path share ranges by type."""
+    """Return the name of the attribute for the scalar at a path.
+
+    Columns of the same name with the same path and type share one range.
+    """
     name = attribute(column, path)
     return name if base == "text" else attribute(name, f"::{base}")
 
@@ -232,7 +236,7 @@ def _expression(
 
 @dataclass(frozen=True)
 class DocumentCodec(PartedCodec):
-    """Documents from the scalars at their paths, within templates that a rehearsal found."""
+    """Makes documents from the scalars at their paths, within templates from a rehearsal."""
 
     kind: ClassVar[str] = "document"
 
@@ -276,7 +280,10 @@ class DocumentCodec(PartedCodec):
         return replace(self, parts=tuple(part.with_surrogates(laws) for part in self.parts))
 
     def decode(self, codes: CodeMap, rng: Rng, rows: int | None = None) -> pa.Array:
-        """Documents with the scalars that are not NULL; objects without any are left out."""
+        """Return documents with the scalars that are not NULL.
+
+        Objects without a scalar are left out.
+        """
         tree: dict[str, Any] = {}
         for path, part in zip(self.paths, self.parts, strict=True):
             *outer, last = path_steps(path)
@@ -386,7 +393,7 @@ def _object(base: dict[str, Any], tree: dict[str, Any], rows: Ints, numbers: Int
 
 @dataclass(frozen=True)
 class PathReader(ColumnReader):
-    """Reads which paths documents have, to release them."""
+    """Reads which paths each document has, so that the paths can be released."""
 
     beside: int = 1  # columns of the table of which paths are read
 
@@ -419,7 +426,7 @@ class PathReader(ColumnReader):
 
 
 def path_piece(texts: pa.Array) -> WordPiece:
-    """The paths of documents, each with the type of its scalar."""
+    """Return the paths of a batch of documents, each with the type of its scalar."""
     codes = dict[str, int]()
     found = [
         [codes.setdefault(path, len(codes)) for path in _paths(text or "")]
@@ -462,7 +469,11 @@ def _typed(value: Any, steps: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...]
 
 
 def released_paths(votes: Mapping[str, int], known: Mapping[str, PathType]) -> dict[str, PathType]:
-    """Known paths and released ones with their types; of two that clash the one of more votes."""
+    """Return the known and the released paths with their types.
+
+    Two released paths conflict if one leads into the scalar of the other; the one that more
+    documents have is kept.
+    """
     kept, kinds, types = dict[str, Any](), dict[tuple[str, ...], bool | None](), list[Any](_TYPES)
     least = _RARE * max(votes.values(), default=0)
     often = sorted((w for w in votes if votes[w] >= least), key=lambda word: (-votes[word], word))

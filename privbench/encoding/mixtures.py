@@ -1,4 +1,4 @@
-"""Scales whose values lie on several steps, each with its share."""
+"""Scales whose values are multiples of several steps, each with a released share of the rows."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from privbench.encoding.scale import Lattice, Scale
 
 @dataclass(frozen=True, kw_only=True)
 class MixedScale(Scale):
-    """A scale whose values are drawn on several steps.
+    """A scale that draws values as multiples of several steps.
 
-    With released shares of steps, as many values are drawn among the multiples of each step as it
-    has, where their cells hold one.
+    With released shares of steps, that share of values is drawn among the multiples of each step,
+    where the cell contains a multiple.
     """
 
     multiple: int | None = None  # place of the released step among `steps`
@@ -25,9 +25,10 @@ class MixedScale(Scale):
     @property
     @abstractmethod
     def steps(self) -> tuple[Lattice, ...]:
-        """Steps that are told apart, the coarsest first; the last one has all values of the type.
+        """The steps that are distinguished, the coarsest first.
 
-        Points of a step need not lie on the steps after it: Mondays are no first days of months.
+        The last step has all values of the type. Points of a step need not be points of the next
+        finer step: Mondays are no first days of months.
         """
 
     @property

@@ -1,4 +1,4 @@
-"""Columns on a grid (numbers, dates, times): reader and codec, range public or released."""
+"""Columns with a grid (numbers, dates, times): reader and codec, for public and released ranges."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _NEARER, _OCTAVES, _NEAR = 16, 12, 8
 
 @dataclass(frozen=True)
 class OrderedCodec(Codec):
-    """Draws a grid point in the cell of every code."""
+    """Turns each code into a value drawn from the grid points of its cell."""
 
     kind: ClassVar[str] = "ordered"
 
@@ -63,7 +63,7 @@ class OrderedCodec(Codec):
 
     @property
     def scale(self) -> Scale:
-        """The type's grid, with the released step and the released laws of cycles."""
+        """The type's grid, with the released step and the released shares of weekdays and hours."""
         scale = scale_of(self.type)
         if scale is None:
             raise ValueError(f"type {self.type.sql} has no grid")
@@ -80,7 +80,10 @@ class OrderedCodec(Codec):
         return {} if self.settled else {self.column: self.recoding}
 
     def decode(self, codes: CodeMap, rng: Rng, rows: int | None = None) -> pa.Array:
-        """A value in the cell of every code; for `below` and `above`, one near the last cell."""
+        """Return a value in the cell of each code.
+
+        For `below` and `above`, one near the last cell.
+        """
         values = codes[self.column]
         domain = self.recoding.domain
         lows, highs = self.cells()
@@ -98,9 +101,10 @@ class OrderedCodec(Codec):
         return self.recoding.since
 
     def distances(self, base: OrderedCodec) -> OrderedCodec | None:
-        """This codec for distances from another column, up to a part of that one's range.
+        """Return a codec for distances from another column, up to a part of that column's range.
 
-        The cells grow in octaves on both sides. None if the steps differ, or are as months are.
+        The cells grow in octaves on both sides. None is returned if the steps of both columns
+        differ, or have no fixed length, as months.
         """
         unit, (first, end) = self.scale.spacing, base.recoding.core or (0, -1)
         if base.step != self.step or self.scale.aligned(unit, 2 * unit) != (unit, 2 * unit):
@@ -114,7 +118,10 @@ class OrderedCodec(Codec):
         return replace(self, recoding=replace(cells, since=base.column), law=(), cycles=())
 
     def cells(self) -> tuple[Ints, Ints]:
-        """First point, and one past the last, of every code's cell; arbitrary for NULL and NaN."""
+        """Return the first point, and the point after the last, of each code's cell.
+
+        Both are arbitrary for NULL and NaN.
+        """
         domain, edges = self.recoding.domain, self.recoding.edges
         lows = np.full(domain.size, edges[0], np.int64)
         highs = np.full(domain.size, edges[1], np.int64)
@@ -187,7 +194,7 @@ class OrderedReader(ColumnReader):
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """The column, and perhaps its values' steps and cycles, which are not modelled."""
+        """The column, and the steps and cycles of its values, which are read for their release."""
         return (self.name, self._steps, *self._cycles) if self._counted else (self.name,)
 
     @property
@@ -211,7 +218,10 @@ class OrderedReader(ColumnReader):
 
     @cached_property
     def needs(self) -> tuple[Need, ...]:
-        """Bounds and shared values, unless the range is public, and parts; made once for a fit."""
+        """The releases of bounds and frequent values, and of steps and cycles.
+
+        A public range needs no bounds.
+        """
         parts: tuple[Need, ...] = ()
         if self._counted:
             parts = self._step, *self._cycles.values()
@@ -417,14 +427,17 @@ class OrderedReader(ColumnReader):
 
 
 def ordered_part(table: str, column: Column, **more: Any) -> OrderedReader:
-    """The reader of one part of a column, say a range's end; the part's type must have a grid."""
+    """Return the reader of one part of a column, say the end of a range.
+
+    Its type must have a grid.
+    """
     scale = grid_of(column.type)
     known = public_range(table, column, scale, ColumnConfig(), ())
     return OrderedReader(table, column, scale, known, **more)
 
 
 def grid_of(type_: ColumnType) -> Scale:
-    """The scale of a type that must have one."""
+    """Return the scale of a type that must have one."""
     scale = scale_of(type_)
     assert scale is not None
     return scale
@@ -439,7 +452,7 @@ def public_cells(
     *,
     nullable: bool,
 ) -> EdgesRecoding:
-    """The cells of a public range ``[lo, end)``: one for each step, or `bins` of a wide range."""
+    """Return the cells of a public range ``[lo, end)``: one per step, or `bins` if it is wide."""
     edges = scale.edges(lo, end, bins=bins if end - lo > UNIT_STEPS else None)
     kept = scale.with_own_cells(edges)
     return EdgesRecoding(tuple(kept), specials, nullable)

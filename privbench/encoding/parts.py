@@ -1,13 +1,14 @@
-"""Values that are taken apart: ranges, points, shapes, vectors, addresses, paths of labels.
+"""Values that are modelled by parts: ranges, points, shapes, vectors, addresses, label paths.
 
-Which parts a type has is public: it follows from the type, its modifier and its extension. Each is
-a deterministic map of the row's own value, by an expression that never fails, with the reader of
-its type (``data/parts.json``). So a unit moves its bounds, labels and histograms by what it moves
-those of a column, and each is charged as such (`docs/stability.md`). What has no part is NULL in
-it.
+Which parts a type has is public: it follows from the type, its modifier and its extension. Each
+part is a deterministic map of the row's own value, by an expression that never fails, with the
+reader of its type (``data/parts.json``). So a unit changes the bounds, labels and histograms of a
+part as it changes those of a column, and each is charged like a column (`docs/stability.md`). A
+value that lacks a part has NULL for it.
 
 Coordinates are limited, as PostgreSQL refuses sums that overflow. No function of an extension is
-called by a name, which anybody may have given to another: its casts give bytes, boxes and arrays.
+called by its name, which anybody may have given to another function: its casts give bytes, boxes
+and arrays.
 """
 
 import ipaddress
@@ -51,16 +52,19 @@ from privbench.schema import Column, ColumnType
 
 @dataclass(frozen=True)
 class PartsReader(ColumnReader):
-    """Reads every part from an expression over the column; of others whether it is NULL."""
+    """Reads a column by parts, each an expression over the column.
+
+    Without parts only whether it is NULL.
+    """
 
     @property
     @abstractmethod
     def parts(self) -> tuple[ColumnReader, ...]:
-        """The readers; each selects one expression."""
+        """The readers of the parts; each selects one expression."""
 
     @abstractmethod
     def expressions(self, identifier: sql.Composable) -> Sequence[sql.Composable]:
-        """SQL expressions that the parts read."""
+        """Return the SQL expressions that the parts read."""
 
     @property
     def attributes(self) -> tuple[str, ...]:
@@ -90,7 +94,7 @@ class PartsReader(ColumnReader):
 
 
 def part_column(whole: ColumnReader, part: str, type_: ColumnType, *, null: bool = True) -> Column:
-    """A part of a column as a column of its own."""
+    """Return a part of a column as a column of its own."""
     name = attribute(whole.name, part)
     return Column(name, whole.column.position, type_, not_null=not null)
 
@@ -102,7 +106,7 @@ _CODECS: dict[str, type[Codec]] = {
 
 @dataclass(frozen=True)
 class PartedCodec(Codec):
-    """Makes values of parts that have codecs."""
+    """Makes values from parts that have codecs of their own."""
 
     parts: tuple[
         Annotated[Codec, PlainValidator(lambda data: _CODECS[str(data["codec"])].from_json(data))],
@@ -124,7 +128,7 @@ _CATEGORIES = {"text": "S", "bool": "B", "interval": "T"} | dict.fromkeys(
 
 
 def plain_type(base: str) -> ColumnType:
-    """The type of a part of a value, by its base."""
+    """Return the type of a part of a value by the name of its base type."""
     return ColumnType(base, base, category=_CATEGORIES.get(base, "N"))
 
 
@@ -172,7 +176,10 @@ def _parts_of(type_: ColumnType) -> list[tuple[str, ColumnType, str]]:
 
 
 def parts_reader(table: str, column: Column, per_unit: int) -> ColumnReader | None:
-    """The reader of a column whose type is taken apart, else None; ``per_unit`` is 0 without δ."""
+    """Return the reader of a column that is modelled by parts, or None.
+
+    ``per_unit`` is 0 without δ.
+    """
     type_ = column.type
     if type_.domain is not None or column.templates:
         return None
@@ -188,7 +195,7 @@ def parts_reader(table: str, column: Column, per_unit: int) -> ColumnReader | No
 
 @dataclass(frozen=True)
 class ComposedReader(PartsReader):
-    """Reads the parts of a type; texts are left out where no label may be released."""
+    """Reads the parts of a type; text parts are left out where no label may be released."""
 
     per_unit: int  # distinct texts of a part that one unit may propose; 0 without δ
     kept: Sequence[tuple[str, ColumnType, str]]  # name, type and SQL of every part
@@ -217,7 +224,7 @@ class ComposedReader(PartsReader):
 
 @dataclass(frozen=True)
 class PartsCodec(PartedCodec):
-    """Values from their parts; the first says whether a value is NULL."""
+    """Makes values from their parts; the first part says whether a value is NULL."""
 
     kind: ClassVar[str] = "parts"
 
@@ -229,7 +236,7 @@ class PartsCodec(PartedCodec):
             raise ValueError("the parts of a value are not those of its type")
 
     def decode(self, codes: CodeMap, rng: Rng, rows: int | None = None) -> pa.Array:
-        """Literals; a number that is missing is that of another row, a text is made."""
+        """Return literals; a missing number is taken from another row, and texts are surrogates."""
         values: dict[str, pa.Array] = {}
         for part in self.parts:
             name = part.column.rpartition(PART)[2]
@@ -399,7 +406,7 @@ def _kinds(*, nullable: bool) -> Domain:
 
 @dataclass(frozen=True)
 class RangeReader(PartsReader):
-    """Reads the kind of a range, its bound (the lower one where there is one) and its size."""
+    """Reads a range as its kind, a bound (the lower one if it has one) and its size."""
 
     per_unit: int  # distinct sizes that one unit may propose; 0 without δ
 
@@ -436,7 +443,7 @@ class RangeReader(PartsReader):
 
 @dataclass(frozen=True)
 class RangeCodec(PartedCodec):
-    """Ranges from a kind, a bound and a size."""
+    """Makes ranges from a kind, a bound and a size."""
 
     kind: ClassVar[str] = "range"
 

@@ -1,4 +1,4 @@
-"""text, varchar, char, name, citext: labels that may be released, lengths and shapes."""
+"""Columns of text types (text, varchar, char, name, citext): labels, lengths and shapes."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ _DATE = ColumnType("date", "date", category="D")
 
 @dataclass(frozen=True)
 class TextCodec(Codec):
-    """Gives the released label if the code stands for one, else surrogate text."""
+    """Turns a code into its released label, or into surrogate text if it has no label."""
 
     kind: ClassVar[str] = "text"
 
@@ -159,7 +159,7 @@ class TextCodec(Codec):
         return days | ({} if self.labels is None else {self.column: self._labels})
 
     def decode(self, codes: CodeMap, rng: Rng, rows: int | None = None) -> pa.Array:
-        """Labels and surrogate text; NULL where the first attribute has the code of NULL."""
+        """Return labels and surrogate text; NULL where the first attribute has the code of NULL."""
         first, domain = next(iter(self.domains.items()))
         null = null_mask(codes[first], domain)
         # The position of the released label, −1 for other text.
@@ -318,11 +318,11 @@ def _present(
 
 @dataclass(frozen=True)
 class LookupReader(LabelReader):
-    """Reads a column that refers to a look-up by a readable key, as labels (`ForeignKey.natural`).
+    """Reads a reference to a look-up table with a readable key as labels (`ForeignKey.natural`).
 
-    It selects the referring column alone, and nothing of the look-up. So what a row holds is a map
-    of that row, and removing any row of the look-up moves no row of it: the label stays. A query on
-    the column is charged to the units of the referring table, as of any other column.
+    It selects the referring column alone, and nothing of the look-up. So the value that is read is
+    a map of that row, and removing a row of the look-up changes no row here. A query on the column
+    is charged to the units of the referring table, like a query on any other column.
     """
 
     @property
@@ -345,7 +345,7 @@ _PUBLIC = 256
 
 @dataclass(frozen=True)
 class TextReader(ColumnReader):
-    """Reads labels (under δ) and, without a semantic type, length and shape."""
+    """Reads labels (under δ) and, for texts without a semantic type, length and shape."""
 
     least: int = 0
     greatest: int | None = None  # greatest length, or None
@@ -365,7 +365,7 @@ class TextReader(ColumnReader):
 
     @cached_property
     def days(self) -> OrderedReader | None:
-        """The reader of the days of dates, if the column's name suggests that texts are dates."""
+        """The reader of days, if the column's name suggests that texts are dates, or None."""
         if not self.shaped or not names.is_moment(self.title or self.name):
             return None
         part = Column(attribute(self.name, "date"), self.column.position, _DATE)
@@ -480,7 +480,7 @@ class TextReader(ColumnReader):
 def text_reader(
     table: Table, column: Column, config: ColumnConfig, delta: float, *, unique: bool
 ) -> ColumnReader:
-    """The reader of a text column without a declared list.
+    """Return the reader of a text column without a declared list.
 
     The values of a column that is UNIQUE by itself cannot be categories. A column that a CHECK or a
     partition key may read gets no default labels, since they might not be allowed there.
@@ -559,7 +559,7 @@ def _semantic(
 
 
 def no_delta(table: str, column: Column) -> ConfigError:
-    """The error that refuses categories without a declared list at δ = 0."""
+    """Return the error that refuses categories without a declared list at δ = 0."""
     return ConfigError(
         "categories without a list need delta > 0.",
         table=table,

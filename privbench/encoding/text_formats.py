@@ -45,12 +45,15 @@ GREATEST = (10, 19)
 
 
 def has_template(name: str) -> bool:
-    """Whether texts of a shape are made from a template."""
+    """Return whether texts of a shape are made from a template."""
     return name in _TEMPLATES
 
 
 def formatted(name: str, lengths: Ints, rng: Rng, days: Ints | None = None) -> pa.Array:
-    """Texts of a format that has a template, of about these lengths; of dates on these days."""
+    """Return texts in a format with a template, of about these lengths.
+
+    Dates lie on the given days.
+    """
     template = _TEMPLATES[name]
     if template.startswith("date:"):
         return _dates(template.removeprefix("date:"), len(lengths), rng, days)
@@ -81,11 +84,11 @@ _WIDTHS = {"Y": 4, "G": 4, "m": 2, "b": 2, "d": 2, "V": 2, "Q": 1}
 
 
 def days_of(text: pa.Array) -> pa.Array:
-    """Days since 1970 of texts that are dates in one of the formats; NULL for all others.
+    """Return the days since 1970 of texts that are dates in a known format; NULL for other texts.
 
-    Of months, weeks, quarters and years it is the first day. A day that its month does not have
-    is the month's last one; where either may come first, the month does. So it is a public map of
-    each text by itself, which no text fails.
+    A month, week, quarter or year counts as its first day. A day that its month does not have
+    counts as the month's last day; where day and month are ambiguous, the month comes first. So the
+    result is a public map of each text by itself, and no text causes an error.
 
     >>> days_of(pa.array(["19700103", "1970-02", "1970-W02", "70", None])).to_pylist()
     [2, 31, 4, None, None]
@@ -108,7 +111,7 @@ _BEGINNING = r"^(?:(?P<begun>[A-Za-z]{1,9}[-_/#.: ]?(?:(?:19|20)[0-9]{2}[-_/])?)
 
 
 def beginnings_of(text: pa.Array, other: str) -> pa.Array:
-    """What stands before the number in each text; ``other`` for a text of another form.
+    """Return the part of each text before its number; ``other`` for a text of another form.
 
     >>> beginnings_of(pa.array(["INV-2021-017", "x", "", None]), "?").to_pylist()
     ['INV-2021-', '?', '', None]
@@ -119,10 +122,10 @@ def beginnings_of(text: pa.Array, other: str) -> pa.Array:
 
 
 def numbers_after(begun: pa.Array, made: pa.Array, most: int, rng: Rng) -> pa.Array:
-    """Numbers behind beginnings; made texts where there is none, or no room for the number.
+    """Append numbers to beginnings of texts.
 
-    Rows of one beginning are numbered from 1, the shortest texts first, with as many leading zeros
-    as their lengths need.
+    ``made`` texts are used if there is no beginning or no room. Rows with the same beginning are
+    numbered from 1, the shortest texts first, with as many leading zeros as their lengths need.
     """
     sizes = np.asarray(pc.utf8_length(made))
     code = np.asarray(begun.dictionary_encode().indices.fill_null(-1))

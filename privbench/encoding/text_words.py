@@ -1,11 +1,11 @@
-"""Words of texts: which pieces a text has (a public map of it), and texts of released pieces.
+"""Split texts into words, a public map of each text, and make texts from released words.
 
 A text is split at blanks. A path, a URL or an e-mail address is one word for people, but no two of
 them are equal; so a word is split again before ``/``, ``@`` and a ``?`` inside it, and its further
-pieces begin with `GLUE`. Words keep their case and what clings to them: ``(TV)``, ``team,``. Of a
-word with a run of `RUN` digits all digits are replaced by `DIGIT`, since it is a number of
-something, and is made with random digits. What is longer than `LONGEST` is no piece. Of a text the
-first `MOST` pieces of its first `CUT` characters count.
+pieces begin with `GLUE`. Words keep their case and punctuation: ``(TV)``, ``team,``. In a word with
+a run of `RUN` digits all digits are replaced by `DIGIT`, since it probably identifies something,
+and random digits take their place later. A word longer than `LONGEST` is left out. Only the first
+`MOST` pieces of a text's first `CUT` characters count.
 """
 
 import math
@@ -65,7 +65,7 @@ FirstCharacters = Annotated[tuple[tuple[int, float], ...], AfterValidator(_lette
 
 @dataclass(frozen=True, slots=True)
 class WordsNeed:
-    """Words of a column to release, if its labels leave many of its texts."""
+    """A release of words of a column's texts, made if its labels leave out many texts."""
 
     attribute: str  # the attribute, `privbench.privacy.data.Words`
     whole: str  # the attribute of the column's labels; '' where none are read
@@ -83,7 +83,7 @@ class WordPiece(NamedTuple):
 
 
 def word_piece(text: pa.Array, hosts: bool | None = None) -> WordPiece:
-    """The words of a batch of texts; of e-mail addresses the host alone, or no words at all.
+    """Return the words of a batch of texts, or only the hosts of e-mail addresses, or no words.
 
     ``hosts`` is None for all words, True for hosts, and False for none.
     """
@@ -126,7 +126,7 @@ def _pieces(words: pa.Array, hosts: bool) -> pa.Array:
 
 @lru_cache(maxsize=1)
 def public_words() -> tuple[str, ...]:
-    """Words that are counted without a list: stop words, and beginnings and separators of texts."""
+    """Return words that are counted without a release: stop words, beginnings, separators."""
     stop = " ".join(packaged("stop_words", "privbench.encoding")["words"]).split()
     usual = ["-", "&", "/", "|", f"{GLUE}/", "http:/", "https:/"]
     return tuple(dict.fromkeys([*stop, *(word.capitalize() for word in stop), *usual]))
@@ -167,10 +167,10 @@ def worded(
     longest: int,
     rng: Rng,
 ) -> tuple[pa.Array, Mask]:
-    """Texts of released words at their frequency, filled with public words to their lengths.
+    """Make texts from released words by their frequencies, and fill them up with public words.
 
-    ``weights`` says how many rows share each text. A word stands whole or not at all. With the
-    texts, whether each begins with what fills it.
+    ``weights`` says how many rows share each text. A word is never cut. Also returns whether each
+    text begins with a public word.
     """
     sizes = np.array([len(text) + (text[0] != GLUE) for text, _ in pieces] + [0], np.int64)
     parts, fronts = [], []
@@ -258,7 +258,7 @@ _WHOLE = [SHAPES.index(name) for name in ("email", "url", "url with query", "hex
 
 
 def numbered(texts: pa.Array, rng: Rng) -> pa.Array:
-    """Texts with a random digit for every `DIGIT`."""
+    """Return the texts with a random digit in the place of every `DIGIT`."""
     texts = texts.cast(pa.string())
     if not len(texts):
         return texts
@@ -270,7 +270,7 @@ def numbered(texts: pa.Array, rng: Rng) -> pa.Array:
 
 
 def rehoused(texts: pa.Array, pieces: WordShares, longest: int | None, rng: Rng) -> pa.Array:
-    """E-mail addresses with released hosts at their frequency."""
+    """Return e-mail addresses whose hosts are released hosts, at their frequencies."""
     if not pieces:
         return texts
     texts, shares = texts.cast(pa.string()), np.array([law[0] for _, law in pieces], np.float64)
@@ -289,7 +289,10 @@ def with_firsts(
     rng: Rng,
     free: Mask | None = None,
 ) -> pa.Array:
-    """Texts that begin as the law says; of those that are ``free`` as few are changed as may be."""
+    """Return texts whose first characters have the released frequencies.
+
+    Of the texts marked ``free``, as few as possible are changed.
+    """
     free = np.ones(len(texts), np.bool_) if free is None else free
     if not firsts or not free.any():
         return texts

@@ -1,4 +1,4 @@
-"""Finding duplicate keys and moving the later ones to free values; post-processing, vectorised."""
+"""Find duplicate keys in synthetic rows and move later ones to free values (post-processing)."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,14 +13,14 @@ from privbench.privacy.units import RowIndex
 
 
 def factorize(array: pa.Array, *, fold: bool = False) -> RowIndex:
-    """A small integer for every distinct value, −1 for NULL; shape (rows,)."""
+    """Return a small integer for every distinct value, −1 for NULL; shape (rows,)."""
     text = pc.utf8_lower(array) if fold and pa.types.is_string(array.type) else array
     codes = text.dictionary_encode().indices.fill_null(-1)
     return np.asarray(codes, np.int64)
 
 
 def combine(parts: Sequence[RowIndex], rows: int) -> RowIndex:
-    """One integer for every distinct combination; equal integers, equal combinations."""
+    """Return an integer for each distinct combination of several columns of such integers."""
     whole = np.zeros(rows, np.int64)
     for part in parts:
         _, dense = np.unique(part, return_inverse=True)
@@ -30,7 +30,7 @@ def combine(parts: Sequence[RowIndex], rows: int) -> RowIndex:
 
 
 def ranks(groups: RowIndex, *by: NDArray[Any]) -> RowIndex:
-    """The running number of every row within its group, in the order of ``by``, then of rows."""
+    """Return the number of each row within its group, in the order of ``by``, then of rows."""
     order = np.lexsort((*by[::-1], groups))
     first = np.flatnonzero(starts(groups[order]))
     result = np.empty(len(groups), np.int64)
@@ -39,7 +39,10 @@ def ranks(groups: RowIndex, *by: NDArray[Any]) -> RowIndex:
 
 
 def later_duplicates(keys: RowIndex, counted: Mask) -> Mask:
-    """Rows whose key an earlier row has; only rows that count are compared."""
+    """Return a mask of the rows whose key an earlier row has.
+
+    Only ``counted`` rows are compared.
+    """
     later = np.zeros(len(keys), np.bool_)
     rows = np.flatnonzero(counted)
     if len(rows):
@@ -48,11 +51,11 @@ def later_duplicates(keys: RowIndex, counted: Mask) -> Mask:
 
 
 def move_apart(points: RowIndex, groups: RowIndex, lo: int, hi: int) -> tuple[RowIndex, Mask]:
-    """Points that are distinct within each group, each as near as may be to where it was.
+    """Return points that are distinct within each group, each as near as possible to its old point.
 
-    Within a group, sorted points are pushed up to be strictly ascending, then pushed down from `hi`
-    where they passed it. Points of groups that are already distinct do not move. Also gives which
-    rows found no room (their group has more rows than points).
+    Within a group, sorted points are pushed up until they ascend strictly, then pushed down from
+    `hi` where they passed it. Points of groups that are already distinct do not move. Also returns
+    a mask of the rows that found no room, since their group has more rows than points.
 
     >>> move_apart(np.array([3, 3, 3]), np.zeros(3, int), 1, 3)[0].tolist()
     [1, 2, 3]
@@ -67,14 +70,14 @@ def move_apart(points: RowIndex, groups: RowIndex, lo: int, hi: int) -> tuple[Ro
 
 
 def starts(groups: RowIndex) -> Mask:
-    """Whether a row is the first one of its group, of rows sorted by group."""
+    """Return whether each row is the first of its group, for rows sorted by group."""
     return np.append(True, groups[1:] != groups[:-1])[: len(groups)]
 
 
 def laid_out(begin: RowIndex, length: RowIndex, groups: RowIndex, lo: int, hi: int) -> RowIndex:
-    """Where sorted periods begin: of each group, none before the one before it ends.
+    """Return new begins of sorted periods, so that no two periods of a group overlap.
 
-    Where they would pass `hi` they move back, if there is room from `lo` on.
+    Where periods would pass `hi` they move back, if there is room from `lo` on.
 
     >>> laid_out(np.array([1, 2, 9]), np.array([3, 3, 2]), np.zeros(3), 1, 11).tolist()
     [1, 4, 9]

@@ -1,4 +1,4 @@
-"""Combinations of values and NULLs that rules allow, kept by the rows of a synthetic table."""
+"""Repair of rows whose combination of values and NULLs breaks a rule."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ _FITTED = 50
 
 
 def keep_combinations(work: TableRows) -> None:
-    """Give every row an allowed combination."""
+    """Give every row of a synthetic table a combination of values that the rules allow."""
     for rule in work.table.rules:
         labels = [work.table.column(n).type for n in rule.columns if n not in rule.nulls]
         drawn = {*rule.columns} <= work.columns.keys()

@@ -1,4 +1,4 @@
-"""Keys of synthetic tables: made, referred to, unique, within their CHECKs; tables in order."""
+"""Make the keys of synthetic tables: new keys, references and uniqueness, parents first."""
 
 from __future__ import annotations
 
@@ -67,12 +67,12 @@ class KeyedTable:
 
     @property
     def rows(self) -> int:
-        """Number of rows that are kept."""
+        """The number of rows that are kept."""
         return int(self.keep.sum())
 
     @property
     def dropped(self) -> int:
-        """Number of rows for which no valid key was left."""
+        """The number of rows that are dropped, since no valid key was left for them."""
         return len(self.keep) - self.rows
 
 
@@ -85,9 +85,9 @@ def fill_keys(
 ) -> KeyedTable:
     """Fill in all keys of a table and repair its UNIQUE sets; rows without a valid key are dropped.
 
-    Deferred keys are filled in later (`_fill_deferred_key`), when their parent exists; their
-    columns that others refer to already are ``wanted``, and get surrogate keys. The parents' key
-    values are not asked for self-references.
+    Keys named in ``deferred`` are filled in later, when their parent table exists. If other tables
+    already refer to their columns (``wanted``), these columns get surrogate keys. ``parent_keys``
+    is not called for self-references.
     """
     table = work.table
     work.fixed |= table.pinned_columns & set(work.columns)
@@ -238,10 +238,10 @@ def _result(work: TableRows, selves: Sequence[ForeignKey]) -> KeyedTable:
 
 
 def table_order(tables: Iterable[Table]) -> list[tuple[Table, tuple[str, ...]]]:
-    """Parents before children, each with the foreign keys to fill in at the end.
+    """Return the tables, parents before children, each with the keys to fill in at the end.
 
-    A cycle breaks at the keys that matter least: keys whose columns stand in no UNIQUE set and are
-    referred to by nobody come first, nullable ones before the others. Self-references never count.
+    A cycle is broken at the least important key: first keys whose columns are in no UNIQUE set and
+    are not referred to, and among these nullable keys. Self-references never count.
     """
     left = {table.key: table for table in tables}
     wanted = _referred_columns(left.values())
@@ -294,7 +294,7 @@ def generate_keys(
     public_keys: Callable[[ForeignKey], Sequence[pa.Array]] | None = None,
     references: bool = True,
 ) -> dict[str, KeyedTable]:
-    """Keys of all private tables, by name; parents count the kept rows of the parent table.
+    """Make the keys of all private tables, and return the tables by name.
 
     Args:
         tables: The private tables.

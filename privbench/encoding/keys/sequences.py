@@ -1,4 +1,4 @@
-"""Positions of the rows of one parent, periods that keep apart, and versions without gaps."""
+"""Repair of position numbers within a parent, of overlapping periods, and of versions."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ _EACH = 0.9
 
 
 def put_in_sequence(work: TableRows) -> None:
-    """Keep periods apart, let each version end where the next begins, and number rows of a parent.
+    """Separate overlapping periods, join consecutive versions, and number the rows of each parent.
 
-    The catalog says which must not overlap; versions they are by name, or if UNIQUE numbers them.
-    Without such a constraint, names and the catalog (numbers, one current row) must agree.
+    Constraints in the catalog say which periods must not overlap. Periods count as versions, each
+    of which ends where the next begins, by name or if a UNIQUE set numbers them. Without a
+    constraint, names and the catalog (numbers, one current row) must agree.
     """
     done = set[tuple[str, ...]]()
     keys = [key for key in work.table.foreign_keys if key.name in work.referred]
@@ -121,9 +122,9 @@ def _last(work: TableRows, some: Mask, first: Mask) -> Mask:
 
 
 def share_singles(work: TableRows) -> None:
-    """Exchange parents, so that each has at most one row that a partial UNIQUE is about.
+    """Exchange parents so that each has at most one row that a partial UNIQUE index covers.
 
-    Rows stay as they are, unless there are more such rows than parents, or hardly fewer.
+    Nothing changes if such rows outnumber the parents, or are nearly as many.
     """
     for columns, wanted in singles(work.table):
         keys = sharing_keys(work.table, columns)
@@ -214,15 +215,15 @@ def _put_apart(
 
 
 def numbers_in_time(work: TableRows, column: str, others: Sequence[str]) -> RowIndex:
-    """A number from 0 for every row of a group: of positions by date, else by the order of rows."""
+    """Number the rows of each group from 0: positions by date, others in the order of rows."""
     dates, groups = _dates(work) if said("positions", column) else [], work.group(others)
     return ranks(groups, *map(work.points, dates[:1]))
 
 
 def numbers_by_date(work: TableRows) -> RowIndex:
-    """A number from 0 for every row that is kept, as keys follow dates (`TableRows.serial`).
+    """Number all kept rows from 0 in the order of their dates, as keys follow dates.
 
-    Rows without a date are the earliest.
+    Rows without a date come first.
     """
     points = work.points(creation_date(work.table))[work.alive]
     number = ranks(np.zeros_like(points), points)
