@@ -1,8 +1,8 @@
-"""Limits of names, texts and numbers in a model of unknown origin.
+"""Field types with limits of size and form, for model files of unknown origin.
 
 They are the types of fields in the records of a model file (`privbench.schema`, events, header),
 and are checked where such a file is read; records of our own are not checked again. The DDL and the
-expressions are only limited as texts here; what they may do is judged where they are used.
+expressions are only limited as texts here; what they may do is checked where they are used.
 """
 
 import re
@@ -63,9 +63,9 @@ def _type_text(text: str) -> str:
 
 
 def expression(text: str) -> str:
-    """The expression, if it is short and flat enough to be parsed with little stack and time.
+    """Return the expression if it is short and flat enough to be parsed.
 
-    Any other expression is a ValueError.
+    Else raise a ValueError.
     """
     plain = _ESCAPED.sub("x", text) if len(text) <= MAX_EXPRESSION else ""
     if len(text) > MAX_EXPRESSION or len(_OPERATOR.findall(plain)) > MAX_OPERATORS:
@@ -76,7 +76,7 @@ def expression(text: str) -> str:
 
 
 def depth(text: bytes) -> int:
-    """How deep brackets of any kind are nested."""
+    """Return how deeply brackets of any kind are nested."""
     marks = np.frombuffer(text, np.uint8)
     steps = np.isin(marks, list(b"([{")).astype(np.int32)
     steps -= np.isin(marks, list(b")]}")).astype(np.int32)
@@ -84,7 +84,7 @@ def depth(text: bytes) -> int:
 
 
 def json_depth(text: bytes) -> int:
-    r"""How deep arrays and objects of a JSON text are nested; brackets within strings do not count.
+    r"""Return how deeply arrays and objects of a JSON text are nested, ignoring its strings.
 
     >>> json_depth(b'{"a": ["[[[", "\\"[["]}')
     2
@@ -115,7 +115,10 @@ PartTuple = Annotated[tuple[Element, ...], Field(max_length=MAX_PARTS)]
 
 
 def faults(error: ValidationError) -> list[str]:
-    """Faults that pydantic found, each with its place but without its value: it may be secret."""
+    """Return pydantic's messages with the place of each fault, but without the value.
+
+    The value is left out as it may be secret.
+    """
     found = []
     for fault in error.errors(include_input=False, include_url=False):
         place = ".".join(str(step)[:80] for step in fault["loc"])

@@ -100,7 +100,7 @@ def laid_out(begin: RowIndex, length: RowIndex, groups: RowIndex, lo: int, hi: i
 def number_texts(
     text: pa.Array, rows: RowIndex, numbers: RowIndex, greatest: int | None
 ) -> pa.Array:
-    """The chosen texts with numbers appended (before an ``@``), no longer than `greatest`."""
+    """Append numbers to the texts in ``rows`` (before an ``@``), no longer than `greatest`."""
     chosen = text.take(pa.array(rows))
     suffix = pa.array(numbers).cast(chosen.type)
     pieces = pc.extract_regex(chosen, r"(?s)^(?P<head>[^@]*)(?P<tail>.*)$")
@@ -112,7 +112,7 @@ def number_texts(
 
 
 def replace_rows(array: pa.Array, rows: RowIndex, new: pa.Array) -> pa.Array:
-    """The array with other values in some rows."""
+    """Return the array with other values in some rows."""
     places = np.arange(len(array))
     places[rows] = len(array) + np.arange(len(rows))
     return pa.concat_arrays([array, new]).take(pa.array(places))

@@ -1,4 +1,4 @@
-"""The range and the step of a column, from noisy histograms: post-processing without cost."""
+"""Find the range and the step of a column in noisy histograms (post-processing without cost)."""
 
 import numpy as np
 
@@ -23,7 +23,7 @@ _FEW = 16
 
 
 def find_range(noisy: Floats, sd: float, *, narrow: bool = False) -> tuple[int, int] | None:
-    """First and last cell (inclusive) that hold rows, as far as they stand out of noise, or None.
+    """Return the first and last cell (inclusive) that hold rows, as far as noise shows, or None.
 
     ``noisy`` has the cells in order, shape (cells,). Single cells are tested first, then ever wider
     runs of cells beyond the ends found so far, since many cells with few rows each can stand out
@@ -62,7 +62,7 @@ def find_range(noisy: Floats, sd: float, *, narrow: bool = False) -> tuple[int, 
 
 
 def find_within(noisy: Floats, sd: float, held: float) -> tuple[int, int] | None:
-    """A narrower range within one that was found from a histogram of few cells.
+    """Find a narrower range within a range that was found from a histogram of few cells.
 
     The result is the first and last cell (inclusive) of ``noisy``, the finer histogram, of shape
     (cells,). It is None if these cells hold too few of the ``held`` rows that the wider range has
@@ -84,7 +84,7 @@ def find_within(noisy: Floats, sd: float, held: float) -> tuple[int, int] | None
 def within_likely(
     noisy: Floats, sd: float, ends: tuple[int, int], likely: tuple[int, int], *, whole: bool = True
 ) -> tuple[int, int]:
-    """The ends of a range within the likely cells, unless rows stand out beyond these.
+    """Limit a range to the likely cells, unless rows stand out of the noise beyond them.
 
     All ends are inclusive cells of ``noisy``, shape (cells,); those of the range are from
     `find_range`. Few likely cells are taken whole: a flag may be 0 even if only ones stand out of
@@ -108,7 +108,7 @@ def within_likely(
 
 
 def cut(noisy: Floats, sd: float, first: int, last: int, cells: int, *, gaps: bool = False) -> Ints:
-    """The number of parts into which to cut each cell, so that parts hold about equally many rows.
+    """Return into how many parts to cut each cell, so that parts hold about equally many rows.
 
     The number is at least 1, or 0 for a cell that is merged with the one before it; shape (cells,).
     The cells from ``first`` to ``last``, inclusive, hold rows, and there are to be about ``cells``
@@ -133,7 +133,9 @@ def cut(noisy: Floats, sd: float, first: int, last: int, cells: int, *, gaps: bo
 
 
 def find_law(noisy: Floats, sd: float, chances: Floats) -> tuple[float, ...]:
-    """Shares of values that are drawn at random among the multiples of each step; () if hidden.
+    """Return shares of values that lie at random on the multiples of each step.
+
+    () if noise hides it.
 
     ``noisy`` is as for `find_step`, ``chances`` of shape (steps, steps): row j holds the shares of
     the multiples of step j that count for each step. From the finest step on, as many rows are
@@ -157,12 +159,12 @@ def find_law(noisy: Floats, sd: float, chances: Floats) -> tuple[float, ...]:
 
 
 def find_cycle(noisy: Floats, sd: float, law: Floats | None = None) -> tuple[float, ...]:
-    """Shares of the places in a cycle, in which noise is damped; () where it hides them.
+    """Return the shares of the positions in a cycle, such as weekdays; () where noise hides them.
 
     Deviations from equal shares, or from a public ``law``, are damped as far as noise alone would
-    make them (positive-part James-Stein estimator), so that places of equal shares stay so. Then
-    negative shares become 0, and the same number is taken from all others. A law stays where noise
-    hides all but the sum, which is no noise.
+    make them (positive-part James-Stein estimator), so that equal shares stay equal. Then negative
+    shares become 0, and the same number is taken from all others. A law is kept where noise hides
+    all but the sum.
 
     >>> [round(share, 3) for share in find_cycle(np.array([100.0, 0.0, 100.0, -1.0]), 1.0)]
     [0.5, 0.0, 0.5, 0.0]
@@ -186,7 +188,7 @@ def find_cycle(noisy: Floats, sd: float, law: Floats | None = None) -> tuple[flo
 
 
 def common_step(law: tuple[float, ...], sizes: tuple[int, ...]) -> int:
-    """The place of the coarsest step on which nearly all values lie, by the shares of all steps.
+    """Return the position of the coarsest step on which nearly all values lie, given step shares.
 
     >>> common_step((0.5, 0.0, 0.5, 0.0), (60, 50, 30, 1))
     2
@@ -199,7 +201,7 @@ def common_step(law: tuple[float, ...], sizes: tuple[int, ...]) -> int:
 
 
 def find_step(noisy: Floats, sd: float, default: int) -> int | None:
-    """The place in ``noisy`` of the coarsest step such that next to no rows need a finer one.
+    """Return the position of the coarsest step such that next to no rows need a finer step.
 
     ``noisy``, of shape (cells,), counts zeros, then values of ever finer steps (numbers with ever
     more decimals); the last cell is for values that lie on no lattice. ``default``

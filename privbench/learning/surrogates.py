@@ -1,4 +1,4 @@
-"""How often the values of a column occur that no released list names, from the law by rank.
+"""Estimate how often the values without a released label occur, from noisy counts by rank.
 
 This is post-processing of `RankedCounts` and of the number of released labels, so it costs nothing.
 """
@@ -16,7 +16,7 @@ _PENALTY = 12.0
 
 
 def surrogates(noisy: Floats, sd: float, rows: float, named: int) -> Surrogates | None:
-    """The values of a column beyond those that are named; None if noise hides the law.
+    """Return the frequencies of a column's values beyond the named ones; None if noise hides them.
 
     ``noisy`` are released sums over the ranks 1, 2, 3–4, 5–8, …, shape (blocks,), ``sd`` is their
     noise, and about ``rows`` rows have a value. The named values are taken to be the first ranks;

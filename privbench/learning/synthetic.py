@@ -19,7 +19,7 @@ NULL = -1
 
 
 class Parts(Mapping[str, Codes]):
-    """Codes of a table that no other table depends on: parts of its rows are drawn on demand.
+    """Codes of a table on which no other table depends, which are drawn in parts on demand.
 
     A part depends on its number alone, so parts may be drawn in any order and by several threads;
     ``draw`` gives the codes of some rows.
@@ -52,15 +52,16 @@ class Parts(Mapping[str, Codes]):
     def through(
         self, names: Iterable[str], change: Callable[[Mapping[str, Codes]], Mapping[str, Codes]]
     ) -> Parts:
-        """The same rows with other codes, which ``change`` computes from these row by row."""
+        """Return the rows with codes that ``change`` computes from their codes, row by row."""
         return Parts(names, self._rows, lambda rows: change(self._draw(rows)))
 
     def parts(
         self, start: int = 0, stop: int | None = None
     ) -> Iterator[tuple[slice, Mapping[str, Codes]]]:
-        """The parts of the rows from ``start`` to before ``stop`` (None: all), each with its rows.
+        """Yield the parts of the rows from ``start`` to before ``stop``, each with its row numbers.
 
-        They come in order; while the caller uses one, the next are drawn.
+        Without ``stop`` the rows go to the end. Parts come in order; while the caller uses one, the
+        next are drawn.
         """
         stop = self._rows if stop is None else stop
         some = [
@@ -84,7 +85,7 @@ class Window:
         self._held: list[tuple[slice, Mapping[str, Codes]]] = []
 
     def take(self, rows: Ints) -> dict[str, Codes]:
-        """Codes of some rows, all of which come after those of earlier calls."""
+        """Return the codes of rows, all of which must come after those of earlier calls."""
         if self._coming is None:
             return {name: held[rows] for name, held in self._codes.items()}
         self._held = [item for item in self._held if item[0].stop > rows[0]]

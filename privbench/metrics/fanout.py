@@ -13,7 +13,7 @@ from privbench.schema import ForeignKey, Table
 
 
 class FanoutSidePart(Part):
-    """Children per parent on one side; ``shares`` are of the parents, by bucket."""
+    """The children per parent in one database; ``shares`` are of the parents, by bucket."""
 
     parents: int
     mean: float
@@ -35,7 +35,7 @@ class FanoutPart(Part):
 
 
 def label(bucket: int) -> str:
-    """The numbers of children that a bucket holds.
+    """Return the numbers of children that a bucket holds, as text.
 
     >>> [label(i) for i in range(5)]
     ['0', '1', '2', '3–4', '5–8']

@@ -33,7 +33,7 @@ SEED = 20240301
 
 @dataclass(frozen=True, slots=True)
 class CodedColumn(Coded):
-    """One compared column."""
+    """A compared column whose values have the same codes in source and clone."""
 
     plan: CellPlan  # how its values became cells
     labels: tuple[str, ...]  # what code 1, 2, … stands for
@@ -45,11 +45,11 @@ class CodedColumn(Coded):
 
     @property
     def ordered(self) -> bool:
-        """Whether its codes stand in an order."""
+        """Whether its codes have an order."""
         return canon.order_type(self.plan.column) is not None
 
     def counts(self) -> tuple[Ints, Ints]:
-        """Rows of the source and of the clone in each code, each of shape (size,)."""
+        """Return the rows of the source and of the clone in each code, each of shape (size,)."""
         return (
             np.bincount(self.real, minlength=self.size),
             np.bincount(self.clone, minlength=self.size),
@@ -57,7 +57,7 @@ class CodedColumn(Coded):
 
 
 def share(rows: int, columns: int) -> float:
-    """The share of the rows of a side that is compared: all of them, or what `MOST_CODES` allows.
+    """Return the share of a table's rows that is compared: all, or what `MOST_CODES` allows.
 
     >>> share(10_000_000, 10), share(10_000_000, 20)
     (1.0, 0.5)
@@ -71,7 +71,7 @@ def encode(
     clone: Iterable[pa.RecordBatch],
     shares: tuple[float, float] = (1.0, 1.0),
 ) -> list[CodedColumn]:
-    """Encode the streams of both sides, which hold the expressions of the plans, column by column.
+    """Encode the rows of both databases, which hold the plans' expressions, column by column.
 
     `shares` are the shares of the source's and the clone's rows that are kept. Memory holds only
     codes, in the narrowest type.
@@ -158,7 +158,7 @@ FEW_ROWS = 100
 
 @dataclass(frozen=True, slots=True)
 class TableFidelity:
-    """One table's comparison."""
+    """The comparison of one table in source and clone."""
 
     columns: tuple[CodedColumn, ...]  # the compared columns, coded
     left_out: dict[str, str]  # columns that are not compared, and why
@@ -169,11 +169,11 @@ class TableFidelity:
 
     @property
     def rows(self) -> int:
-        """Rows of the source that were compared."""
+        """The number of the source's rows that were compared."""
         return len(self.columns[0].real) if self.columns else 0
 
     def measured(self) -> TableFidelity:
-        """This fidelity with the divergence computed, which needs neither database."""
+        """Return the comparison with its divergence computed, which needs neither database."""
         found = {way: divergence(self.columns, way) for way in WAYS}
         return replace(self, divergence={way: item for way, item in found.items() if item})
 
@@ -188,9 +188,9 @@ def fidelity(
 ) -> TableFidelity:
     """Read one table of both databases, to be compared by `TableFidelity.measured`.
 
-    `distinct` are the columns that the clone has, with the source's numbers of distinct values;
-    others are left out. The config may hold public bins. If `rows`, the numbers of rows of both
-    tables, are known, very large tables are sampled (`share`).
+    `distinct` has the numbers of distinct values in the source for the columns that the clone has
+    too; other columns are left out. The config may have public bins. If `rows`, the numbers of rows
+    of both tables, are given, very large tables are sampled (`share`).
     """
     cells, left_out = plan_cells(source.connection, table, config, distinct)
     for cell in cells:

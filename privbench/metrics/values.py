@@ -1,8 +1,8 @@
-"""What counting queries do not show: sums, ranges, lengths, and rules between columns that broke.
+"""Comparisons beyond counting queries: sums, ranges, lengths, and broken rules between columns.
 
-Columns are read whole on both sides: the server counts the rows of each value and sorts the
-distinct values once, within its ``work_mem``, and a line comes back. Rules are looked for in a
-sample, and ``pg_stats`` is what the last ANALYZE left to the planner. All of it is CONFIDENTIAL.
+Columns are read whole on both sides: the server counts the rows of each value, sorts the distinct
+values once, within its ``work_mem``, and returns one line. Rules are searched for in a sample, and
+``pg_stats`` is what the last ANALYZE left for the planner. All of it is CONFIDENTIAL.
 """
 
 import math
@@ -92,7 +92,7 @@ _near = partial(np.isclose, rtol=1e-9, atol=0.011)
 
 
 class ColumnValuesPart(Part):
-    """One column on both sides; of a text, least, quantiles, greatest and mean are of lengths.
+    """The statistics of one column in both databases; for texts they are those of lengths.
 
     The mean of a boolean is the share of true.
     """
@@ -104,7 +104,7 @@ class ColumnValuesPart(Part):
 
 
 class RulePart(Part):
-    """An order or an identity of the source's columns."""
+    """An order or an identity between columns that holds in the source."""
 
     kind: str
     rule: str
@@ -120,7 +120,7 @@ def contents(
     rows: Sequence[int],
     exact: bool,
 ) -> dict[str, Any]:
-    """Sizes, columns and rules of a table, as fields of its part of the document.
+    """Return sizes, columns and rules of a table, as fields of its part of the document.
 
     ``there`` are the columns that the clone has. Without ``exact`` no row is read. Histograms are
     fields of `ColumnPart` by the column's name.
@@ -139,14 +139,17 @@ def contents(
 
 
 def ratio(one: float, other: float) -> float:
-    """How far two sizes are apart: ln of their Q-error."""
+    """Return how far two sizes are apart, as ln of their Q-error."""
     return float(np.log(qerrors(one, other)))
 
 
 def statistics(
     connection: Connection, table: Table, rows: int
 ) -> dict[str, tuple[MetricFacts, dict[str, float]]]:
-    """What ``pg_stats`` shows of a table's columns; the session prints values as a snapshot's."""
+    """Return the statistics that ``pg_stats`` shows of a table's columns, by column.
+
+    The session must print values as a snapshot's does.
+    """
     asked = [table.name.schema, table.name.name, table.kind == "p"]
     with database_errors("reading pg_stats", table.key):
         found = connection.execute(_PLANNER, asked).fetchall()
@@ -169,10 +172,11 @@ def apart(
     one: tuple[MetricFacts, dict[str, float]],
     other: tuple[MetricFacts, dict[str, float]],
 ) -> dict[str, float]:
-    """How far the statistics of a column are apart, by figure.
+    """Return how far the statistics of a column are apart in source and clone, by figure.
 
-    Most common values: 1 less the overlap, Σ min / Σ max of their shares, which are 0 of a value in
-    one list alone. There are none of key columns, whose values are generated.
+    For the most common values it is 1 less the overlap, Σ min / Σ max of their shares; a value in
+    one list alone has share 0 in the other. Key columns have none, since their values are
+    generated.
     """
     sides = [
         {name: float(x) for name, x in side[0].items() if x is not None} for side in (one, other)

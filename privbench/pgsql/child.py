@@ -1,15 +1,15 @@
-"""The process of the parser: it reads SQL texts and writes their trees.
+"""The process of the parser, which reads SQL texts and writes their trees.
 
 libpg_query is PostgreSQL's parser in C. It recurses, and a text of a hundred thousand terms crashes
 the process that it runs in. So it runs in a process of its own; if that crashes, the text is only
 refused.
 
-Both directions of its pipe carry frames of bytes. The first frame is empty: the process has
-started. A request is one text in UTF-8. The answer is a frame of JSON for every statement,
-``[start, length, nodes]``, with positions in bytes of the text, and a last frame: ``null``, or a
-message on what is wrong. Nodes are listed children first, each as ``[kind, scalars, children]``:
-children are indices in this list, by field; None stands for an empty node. The list is flat, so
-that its reader need not recurse.
+Both directions of its pipe carry frames of bytes. The first frame is empty and says that the
+process has started. A request is one text in UTF-8. The answer is a frame of JSON for every
+statement, ``[start, length, nodes]``, with positions in bytes of the text, and a last frame:
+``null``, or a message on what is wrong. Nodes are listed children first, each as ``[kind, scalars,
+children]``: children are indices in this list, by field; None stands for an empty node. The list is
+flat, so that its reader need not recurse.
 """
 
 import contextlib
@@ -49,7 +49,7 @@ _NAMES = (pg_query_pb2.IDENT, pg_query_pb2.UIDENT)
 
 
 def answers(text: bytes) -> Iterator[Any]:
-    """The frames of one answer, as the module's docstring describes them."""
+    """Yield the frames of the answer to one text, as the module's docstring describes them."""
     split = lib.pg_query_split_with_parser(text)
     try:
         if split.error:
@@ -74,7 +74,7 @@ def answers(text: bytes) -> Iterator[Any]:
 
 
 def placed(text: bytes, message: str, position: int) -> str:
-    """The parser's message with the line and column of the character that it points at."""
+    """Return the parser's message with the line and column of the character that it points at."""
     if position < 1:
         return message
     before = text.decode()[: position - 1]

@@ -1,10 +1,10 @@
-"""Expressions that compute columns of a clone from its other rows, judged before any is run.
+"""Expressions that compute columns of a clone from its other rows, judged before they are run.
 
 An expression is a text of a config, which a stranger's model carries too. It is judged as a query
 (`judge`), and more strictly: it reads stored columns of the tables of one load alone, each by the
 name of its row (``this``) or of a table in its own FROM, so that no name can come to mean something
-else, and it calls nothing whose result changes from call to call or is several rows. So what a
-column depends on is known, and columns can be put in order.
+else, and it calls no function whose result is several rows or changes from call to call. So the
+columns on which a column depends are known, and columns can be put in order.
 """
 
 import re
@@ -53,7 +53,7 @@ TableColumn = tuple[QualifiedName, str]
 
 @dataclass(frozen=True, slots=True)
 class Computation:
-    """A column and the expression that computes it."""
+    """A computed column and its expression, with the columns that it reads."""
 
     table: QualifiedName
     column: str
@@ -69,7 +69,7 @@ class Computation:
 def computations(
     texts: Mapping[TableColumn, str], tables: Mapping[QualifiedName, Collection[str]]
 ) -> list[Computation]:
-    """Judge expressions and put them in order of dependence.
+    """Judge expressions and put their columns in the order in which they can be computed.
 
     Args:
         texts: The expression of each computed column.
@@ -101,7 +101,7 @@ def computations(
 
 
 def not_computable(place: TableColumn, why: str) -> ConfigError:
-    """A column that cannot be computed, and a clause that says why."""
+    """Return the error for a column that cannot be computed, with a clause that says why."""
     (schema, table), column = place
     return ConfigError(
         f"it cannot be computed: {one_line(why)}.",

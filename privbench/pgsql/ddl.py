@@ -1,4 +1,4 @@
-"""The DDL that a model may bring to a target: the allow-list of statements.
+"""The allow-list of the statements that a model's DDL may run in a target database.
 
 A model's DDL is SQL that somebody else wrote. Each statement is parsed (`parser`) and must be of a
 kind that makes part of a schema. It may name objects of the server (`names`), objects of listed
@@ -11,8 +11,8 @@ that call one are left out where they are statements of their own. A table or a 
 made without a program is refused, and so is every statement that no dump of a schema holds.
 
 All of this requires that the load runs each statement alone, with an empty search path and
-`parser.SETTINGS`. What the parser cannot read, such as a statement of a later PostgreSQL, is never
-run, whoever made it: it is left out by name, or the DDL is refused if rows need it.
+`parser.SETTINGS`. A statement that the parser cannot read, for example of a later PostgreSQL, is
+never run, whoever made it: it is left out by name, or the DDL is refused if rows need it.
 """
 
 import re
@@ -78,7 +78,7 @@ SETTINGS_OF_TABLES = {"default_tablespace": ("",), "default_table_access_method"
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """DDL that was judged."""
+    """The result of judging DDL: statements to run, and what is left out."""
 
     # For each of the given texts, its statements to run, in order and each alone.
     parts: tuple[tuple[Statement, ...], ...]
@@ -86,7 +86,7 @@ class Allowed:
     columns: frozenset[str] = frozenset()  # names that the statements give to columns
 
     def made(self) -> dict[str, set[QualifiedName]]:
-        """Names of the tables, sequences and views that the statements make.
+        """Return the names of the tables, sequences and views that the statements make.
 
         Sequences also come with identity columns.
         """
@@ -136,7 +136,7 @@ def allowed(*texts: str) -> Allowed:
 
 
 def trusted(*texts: str) -> Allowed:
-    """Split the DDL of a trusted maker into statements; none of them is refused."""
+    """Split the DDL of a trusted source into statements, none of which is refused."""
     gone = set[QualifiedName]()
     parts, left_out = zip(*(readable(_cut(text), gone) for text in texts), strict=True)
     return Allowed(tuple(map(tuple, parts)), tuple(line for lines in left_out for line in lines))
@@ -150,7 +150,7 @@ def _cut(text: str) -> list[Statement]:
 
 
 def known(found: list[Statement]) -> list[Statement]:
-    """The statements; a SqlError if the parser cannot read one that may not be left out."""
+    """Return the statements; raise a SqlError if an indispensable one cannot be parsed."""
     for item in found:
         if item.fault:
             words = " ".join(word.text for word in tokens(item.text)[:5])
@@ -160,9 +160,9 @@ def known(found: list[Statement]) -> list[Statement]:
 
 
 def readable(found: list[Statement], gone: set[QualifiedName]) -> tuple[list[Statement], list[str]]:
-    """The statements that the parser has read, and a line for each of the others.
+    """Return the statements that could be parsed, and a line for each of the others.
 
-    What is built upon a view that is left out, and so in ``gone``, is left out too.
+    A statement that depends on a view in ``gone``, which was left out, is left out too.
     """
     kept, lines = [], []
     for item in found:
@@ -183,7 +183,7 @@ def _unread(found: Statement) -> str:
 
 
 def head(text: str) -> str:
-    """The kind and name of a statement, for messages: its beginning on one line."""
+    """Return the kind and name of a statement for messages: its beginning on one line."""
     line = " ".join(text.split("(", 1)[0].split())
     return line[:120]
 

@@ -37,12 +37,12 @@ _OPTIONS = re.compile(
 
 
 def named(tree: Node, part: str) -> QualifiedName:
-    """The qualified name of the relation in a field of a statement."""
+    """Return the qualified name of the relation in a field of a statement."""
     return relation_name(tree.nodes(part)[0])
 
 
 def own(made: Made, kind: str, name: QualifiedName) -> None:
-    """Refuse a name unless the model has made an object of this kind and name."""
+    """Refuse a name unless the model's DDL has made an object of this kind and name."""
     if not made.knows(kind, name):
         raise NotAllowed(f"it is about {shown(name)}, which the model does not make")
 
@@ -63,7 +63,7 @@ def method(name: object, made: Made) -> None:
 
 
 def opclass(name: QualifiedName, made: Made) -> bool:
-    """Whether an operator class, if one is named, is the server's or a listed extension's."""
+    """Return whether a named operator class is the server's or a listed extension's."""
     return not name or made.offers("opclasses", name)
 
 
@@ -100,7 +100,7 @@ _CHECKS: dict[str, Callable[[Node, Made], None]] = {
 
 
 def listed(option: Node) -> QualifiedName:
-    """The words of an option's value, whether the parser took it for a type, a list or a text."""
+    """Return the words of an option's value, which the parser took for a type, a list or a text."""
     words: list[str] = []
     for node in option.nodes("arg"):
         if node.kind == "TypeName":
@@ -113,7 +113,7 @@ def listed(option: Node) -> QualifiedName:
 
 
 def elements(tree: Node, made: Made, *kinds: str) -> None:
-    """Judge everything in a statement, and remember the columns that it names.
+    """Judge all elements of a statement, and record the columns that it names.
 
     Raises:
         NotAllowed: Something in it is not listed.

@@ -1,4 +1,4 @@
-"""The objects that statements of a schema have made so far, which later ones may name."""
+"""The objects that a schema's statements have created so far, which later statements may name."""
 
 import contextlib
 import re
@@ -12,7 +12,7 @@ _IDENTIFIER = re.compile(r'(?:"((?:[^"]|"")+)"|([a-z_][a-z0-9_]*))')
 
 
 class Made(Scope):
-    """The objects that statements have made so far; the scope of later statements.
+    """The objects that statements have created so far; the scope of later statements.
 
     Attributes:
         schemas: Names of schemas.
@@ -26,30 +26,30 @@ class Made(Scope):
         self._recent: list[tuple[str, QualifiedName]] = []
 
     def sequence(self, name: str) -> bool:
-        """Whether the text names a sequence that was made here."""
+        """Return whether the text names a sequence that an earlier statement created."""
         return self.knows("sequences", qualified(name))
 
     def type(self, name: QualifiedName) -> bool:
-        """Whether the type is the server's, was made here, or is a listed extension's."""
+        """Return whether the type is the server's, a listed extension's, or was created earlier."""
         return name[:-1] == ("information_schema",) or Scope.type(self, name)
 
     def offers(self, kind: str, name: QualifiedName) -> bool:
-        """Whether an object of this kind and name is the server's, or was made here."""
+        """Return whether an object of this kind is the server's, or was created earlier."""
         return plain(name) is not None or self.knows(kind, name)
 
     def extend(self, extension: str, schema: str) -> None:
-        """Record that an extension is made in a schema, with its objects."""
+        """Record that an extension is created in a schema, with its objects."""
         for kind, found in (names.extension(extension) or {}).items():
             self.found.setdefault(kind, set()).update((schema, name) for name in found)
 
     def add(self, kind: str, *found: QualifiedName) -> None:
-        """Record that objects of a kind are made, in any schema."""
+        """Record that objects of a kind are created, in any schema."""
         known = self.found.setdefault(kind, set())
         self._recent += [(kind, name) for name in found if name not in known]
         known.update(found)
 
     def claim(self, name: QualifiedName, *kinds: str) -> None:
-        """Record an object under a name; a ModelError if its schema was not made here."""
+        """Record an object under a name; raise a ModelError if its schema was not created here."""
         if len(name) != 2 or name[0] not in self.schemas:
             raise ModelError(
                 f"the model's DDL makes {shown(name)}, which lies in no schema of its own."
@@ -59,7 +59,7 @@ class Made(Scope):
 
     @contextlib.contextmanager
     def statement(self) -> Iterator[None]:
-        """A context in which one statement is judged; if it is refused, its claims are undone."""
+        """Judge one statement within this context; if it is refused, its records are undone."""
         self._recent = []
         try:
             yield
@@ -70,7 +70,7 @@ class Made(Scope):
 
 
 def qualified(text: str) -> QualifiedName:
-    """The parts of a qualified name as regclass reads it; empty if the text is no such name.
+    """Return the parts of a qualified name as regclass reads it; empty if the text is no name.
 
     Words that regclass would fold, or fold on some servers, have to be in quotes, as in dumps.
     """

@@ -1,4 +1,4 @@
-"""SQL texts as trees, by PostgreSQL's own parser (libpg_query, of PostgreSQL 18).
+"""Parse SQL texts into trees, by PostgreSQL's own parser (libpg_query, of PostgreSQL 18).
 
 A text from a stranger is judged by its tree and then run unchanged, so the server must read it as
 this parser does. Three measures ensure that. PostgreSQL's parser cuts a text into pieces, each of
@@ -48,12 +48,12 @@ _COMMENTS = ("SQL_COMMENT", "C_COMMENT")
 
 
 class SqlError(PrivbenchError):
-    """A text that PostgreSQL's parser does not take, or that is too large to be judged."""
+    """A text that PostgreSQL's parser cannot read, or that is too large to be judged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One node of a tree."""
+    """One node of a syntax tree."""
 
     kind: str  # PostgreSQL's name of the kind of node: ``SelectStmt``
     # Scalars, nodes, and lists of nodes by PostgreSQL's names: ``whereClause``. A field that has
@@ -61,22 +61,22 @@ class Node:
     fields: dict[str, Any]
 
     def get(self, name: str, default: Any = None) -> Any:
-        """A field, or the default where it is absent."""
+        """Return a field, or the default if it is absent."""
         return self.fields.get(name, default)
 
     def nodes(self, name: str) -> list[Node]:
-        """The nodes of a field: several, one or none."""
+        """Return the nodes of a field: several, one or none."""
         found = self.fields.get(name)
         listed = found if isinstance(found, list) else [found]
         return [item for item in listed if isinstance(item, Node)]
 
     def children(self) -> Iterator[Node]:
-        """All nodes directly beneath this one."""
+        """Yield all nodes directly below this one."""
         for name in self.fields:
             yield from self.nodes(name)
 
     def walk(self) -> Iterator[Node]:
-        """This node and all beneath it, parents first; without recursion."""
+        """Yield this node and all nodes below it, parents first; without recursion."""
         waiting = [self]
         while waiting:
             node = waiting.pop()
@@ -88,14 +88,14 @@ class Node:
                     waiting += [item for item in held if isinstance(item, Node)]
 
     def names(self, field: str) -> tuple[str, ...]:
-        """The words of the qualified name in a field; ``*`` for a part that is no word."""
+        """Return the words of the qualified name in a field; ``*`` for a part that is no word."""
         found = self.nodes(field)
         return tuple(str(n.get("sval", "")) if n.kind == "String" else "*" for n in found)
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One statement."""
+    """One statement of a text, with its tree or the reason why it cannot be parsed."""
 
     text: str  # the text of this statement alone, which is to be sent to a server
     tree: Node
@@ -103,7 +103,7 @@ class Statement:
 
 
 def statements(text: str) -> list[Statement]:
-    """The statements of a text, in order.
+    """Parse a text and return its statements, in order.
 
     Raises:
         SqlError: The text is not SQL that PostgreSQL takes, or is too large or too deeply nested.
@@ -121,7 +121,7 @@ def statements(text: str) -> list[Statement]:
 
 
 def cut(text: str) -> list[Statement]:
-    """The statements of a text, and in their places those that are no SQL of this parser.
+    """Parse a text and return its statements, those that the parser does not know included.
 
     A later PostgreSQL has statements that this parser does not know. Nothing but their text shows
     what they do, so they must never be sent to a server. If they are cut elsewhere than a server
@@ -171,7 +171,7 @@ def _bytes(text: str) -> bytes:
 
 
 def statement(text: str) -> Statement:
-    """The one statement of a text; a SqlError if it cannot be parsed or is not exactly one."""
+    """Parse the only statement of a text; raise a SqlError if there is not exactly one."""
     found = statements(text)
     if len(found) != 1:
         raise SqlError("it is not exactly one statement.")
@@ -180,7 +180,7 @@ def statement(text: str) -> Statement:
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One word of a text."""
+    """One word of a text, as PostgreSQL's scanner reads it."""
 
     kind: str  # PostgreSQL's name of its kind: ``SCONST`` is a string, ``ICONST`` an integer
     text: str  # the word as it stands, without the comments and blanks around it
@@ -189,14 +189,14 @@ class Token:
 
     @property
     def name(self) -> str:
-        """The word as a name, as PostgreSQL folds it."""
+        """The word as a name, as PostgreSQL folds its case."""
         if self.text.startswith('"'):
             return self.text[1:-1].replace('""', '"')
         return self.text.lower()
 
 
 def pieces(text: str) -> list[str]:
-    r"""The statements of a text, cut by PostgreSQL's scanner and not parsed, comments included.
+    r"""Cut a text into statements by PostgreSQL's scanner without parsing, comments included.
 
     Comments before a statement stay with it: extensions read hints there. Pieces of comments alone
     are left out. Errors are those of `tokens`.
@@ -208,7 +208,7 @@ def pieces(text: str) -> list[str]:
 
 
 def placed_pieces(text: str) -> list[tuple[int, str]]:
-    """The statements of a text, cut as by `pieces`: the offset of the first word, and the text.
+    """Return the statements of a text as `pieces` does, each with the offset of its first word.
 
     Offsets are in characters; comments before a statement are part of its text.
     """
@@ -240,7 +240,7 @@ def _spans(text: str, *, nested: bool = False) -> list[tuple[int, int, int]]:
 
 
 def tokens(text: str) -> list[Token]:
-    """The words of a text, as PostgreSQL's scanner cuts them, comments left out.
+    """Return the words of a text, as PostgreSQL's scanner cuts them, without comments.
 
     Raises:
         SqlError: A string, a name or a comment has no end; or the text is no UTF-8, or too long.

@@ -26,7 +26,7 @@ _NAMING = {
 
 
 def computes(text: str, sources: Iterable[str]) -> bool:
-    """Whether a text is one expression that does no more than the texts it was made from.
+    """Return whether a text is one expression that does no more than the texts it was made from.
 
     These sources are expressions as the target's catalog prints them.
 
@@ -46,7 +46,7 @@ def computes(text: str, sources: Iterable[str]) -> bool:
 
 
 def judged(text: str, sources: Iterable[str] = ()) -> Node:
-    """The tree of a text that is one expression for which `computes` holds.
+    """Parse a text that is one expression for which `computes` holds, and return its tree.
 
     Raises:
         NotAllowed: The text is no such expression.
@@ -57,7 +57,7 @@ def judged(text: str, sources: Iterable[str] = ()) -> Node:
 
 
 def one_expression(text: str) -> Node:
-    """The tree of a text that is one expression; of any other a NotAllowed."""
+    """Parse a text that is one expression; raise a NotAllowed for any other text."""
     tree = _expression(text)
     if tree is None:
         raise NotAllowed("it is not one expression of SQL")
@@ -65,7 +65,7 @@ def one_expression(text: str) -> Node:
 
 
 def canonical(text: str) -> str:
-    r"""A judged expression as the parser's library writes it: names folded, comments gone.
+    r"""Return a judged expression in the parser's spelling: names folded, comments removed.
 
     Strings with backslashes are ordinary string literals, as PostgreSQL prints them. Raises a
     SqlError if the expression is nested too deeply to be written.
@@ -91,7 +91,7 @@ def canonical(text: str) -> str:
 
 
 def condition(text: str, known: Iterable[str]) -> tuple[str, tuple[str, ...]]:
-    """A rule of a config as `canonical` writes it, in brackets, and the columns that it reads.
+    """Return a config's rule in canonical spelling, in brackets, and the columns that it reads.
 
     At least one of the known columns is read, and no other.
 

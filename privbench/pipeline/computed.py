@@ -1,4 +1,4 @@
-"""Computed columns of the config: which they are, in which order, and what is refused.
+"""Computed columns of the config: which columns they are, their order, and what is refused.
 
 A computed column is public, as a rule is: the owner declares it, and no row of the source is read
 for it. A fit leaves it out of the model, so that nothing is measured or spent for it; a load fills
@@ -26,7 +26,7 @@ from privbench.schema import Schema, Table, TableName
 
 
 def texts(config: Config) -> dict[str, dict[str, str]]:
-    """The expressions of a config, by the names of tables in one spelling, and columns."""
+    """Return the expressions of a config by table, spelled as in the catalog, and by column."""
     found: dict[str, dict[str, str]] = {}
     for key, columns in config.computed.items():
         found.setdefault(str(TableName.parse(key)), {}).update(columns)
@@ -34,14 +34,14 @@ def texts(config: Config) -> dict[str, dict[str, str]]:
 
 
 def with_computed(config: Config, more: Mapping[str, Mapping[str, str]]) -> Config:
-    """The config with further computed columns."""
+    """Return the config with further computed columns."""
     every = texts(config)
     every |= {key: {**every.get(key, {}), **columns} for key, columns in more.items()}
     return config.model_copy(update={"computed": every})
 
 
 def computed(schema: Schema, config: Config) -> list[Computation]:
-    """The computed columns of a config in order of dependence.
+    """Return the computed columns of a config in the order in which they can be computed.
 
     Raises:
         ConfigError: A table or column is not there, is public, generated or a key, or its
@@ -69,7 +69,7 @@ def computed(schema: Schema, config: Config) -> list[Computation]:
 
 
 def suggestions(schema: Schema, config: Config) -> dict[str, dict[str, str]]:
-    """Expressions that names suggest, by table and column, as far as the config may have them."""
+    """Return expressions for columns that names suggest, if the config may have them, by table."""
     declared, found = texts(config), defaultdict[str, dict[str, str]](dict)
     for table, column, text in proposed(schema):
         if column not in declared.get(table.key, ()):
@@ -107,7 +107,7 @@ def _refused(table: Table, name: str, keys: set[str]) -> str:
 
 
 def of_model(model: Model) -> list[Computation]:
-    """The computed columns of a model, which may be a stranger's: errors are ModelErrors."""
+    """Return the computed columns of a model, which may be a stranger's: errors are ModelErrors."""
     try:
         return computed(model.schema, Config.model_validate(model.config))
     except (ConfigError, SchemaError) as error:
@@ -118,10 +118,10 @@ def of_model(model: Model) -> list[Computation]:
 
 
 def require_resolved(connection: Connection, schema: Schema, config: Config) -> None:
-    """Let the server resolve the expressions, as assignments to their columns; reads no rows.
+    """Let the server resolve the expressions as assignments to their columns; reads no rows.
 
     The statements are parsed and never planned, so that not even a constant is evaluated. What the
-    server says of them depends on the expression and the catalog.
+    server answers depends on the expression and the catalog.
 
     Raises:
         ConfigError: An expression is refused by `computed`, or by the server.

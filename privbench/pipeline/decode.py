@@ -1,7 +1,7 @@
-"""Turns a model into synthetic rows of PostgreSQL values, in chunks; needs no source.
+"""Turn a model into synthetic rows of PostgreSQL values, in chunks; needs no source.
 
-Keys, UNIQUE sets and CHECKs between columns need whole columns; everything else is decoded chunk
-by chunk while it is written.
+Keys, UNIQUE sets and CHECKs between columns need whole columns; everything else is decoded chunk by
+chunk while it is written.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class CloneTable:
 
     @property
     def part_rows(self) -> int:
-        """Rows of each part except the last, which may have fewer.
+        """The number of rows of each part except the last, which may have fewer.
 
         Parts can be made in any order and independently of each other.
         """
@@ -70,22 +70,22 @@ class CloneTable:
 
     @property
     def parts(self) -> int:
-        """Number of parts."""
+        """The number of parts."""
         return -(-self.rows // self.part_rows) if self.rows else 0
 
     def without(self, names: Collection[str]) -> CloneTable:
-        """The table with some columns left to their defaults."""
+        """Return the table with some columns left to their defaults."""
         return replace(self, columns=tuple(name for name in self.columns if name not in names))
 
     def batches(self, part: int | None = None) -> Iterator[pa.Table]:
-        """The rows in chunks, or those of a part, columns in the order of `columns`."""
+        """Yield the rows in chunks, all or those of a part, with the columns in `columns`."""
         with sound(self.table.key):
             yield from self.draw(self.columns, part)
 
 
 @contextmanager
 def sound(table: str | None = None) -> Iterator[None]:
-    """Refuse a model whose parts do not fit each other, whichever of them shows it."""
+    """Within this context, report a model whose parts do not fit each other as a ModelError."""
     try:
         yield
     except UNFIT as error:
@@ -98,9 +98,9 @@ def sound(table: str | None = None) -> Iterator[None]:
 
 @sound()
 def decode(model: Model, *, scale: float = 1.0, seed: int | None = None) -> list[CloneTable]:
-    """Sample a model and make its keys: all tables, in the schema's order.
+    """Sample a model and make its keys; return all tables, in the schema's order.
 
-    `scale` is the factor on the number of units, `seed` the public one of the sampling.
+    `scale` is the factor on the number of units, `seed` the public seed of the sampling.
     """
     fitted = find_synthesizer(model.synthesizer).load(model.state, model.arrays)
     drawn = fitted.sample(scale, seed)
@@ -142,7 +142,10 @@ def decode(model: Model, *, scale: float = 1.0, seed: int | None = None) -> list
 
 @sound()
 def scaled(model: str | Path, factors: Mapping[str, float]) -> Model:
-    """A model in which some tables are larger, each with all that it owns; the log says so."""
+    """Return a model in which some tables are larger, each with all tables that it owns.
+
+    The factors are logged.
+    """
     found, whole = Model.load(model), dict[str, float]()
     fitted = find_synthesizer(found.synthesizer).load(found.state, found.arrays)
     laws: dict[str, TableLaw] = getattr(fitted, "laws", {})

@@ -1,4 +1,4 @@
-"""``demo``: source, clone, workload, report, on an embedded PostgreSQL.
+"""The command ``demo``: source, clone, workload and report on an embedded PostgreSQL.
 
 The source is a seeded clinic that looks like somebody's production database (``data/demo.sql``).
 Its nine tables have what real ones have: skew, correlation inside a table and across tables, NULLs,
@@ -48,7 +48,7 @@ def demo(
     queries: int = 60,
     reporter: Reporter | None = None,
 ) -> Lines:
-    """Run every step on a fictional clinic; the result says what was made and where it is."""
+    """Run every step on a fictional clinic; return a text on what was made and where it is."""
     teller = reporter or Reporter()
     folder = Path(out)
     with file_errors(f"cannot use {folder}"):
@@ -84,7 +84,7 @@ def demo(
 
 
 def make_clinic(dsn: str, rows: int = 200_000, seed: int = 7) -> None:
-    """Make the clinic in an empty database; the seed and PostgreSQL's version determine the rows.
+    """Create the clinic in an empty database; seed and PostgreSQL version determine the rows.
 
     `rows` is the number of rows of all tables together, at least `LEAST_ROWS`.
     """

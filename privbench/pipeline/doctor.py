@@ -1,4 +1,4 @@
-"""``doctor``: is everything in place for a fit and a load? Reads catalogs and settings, no rows."""
+"""The command ``doctor``: is everything ready for a fit and a load? No rows are read."""
 
 import contextlib
 import os
@@ -70,12 +70,12 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """All findings, in order."""
+    """All results of the checks, in order."""
 
     findings: tuple[Finding, ...]
 
     def render(self) -> Lines:
-        """Plain text for people, a line each."""
+        """Return the results as plain text, one line each."""
         found = [
             (item.verdict, item.what, f"{item.said} {item.remedy}".rstrip())
             for item in self.findings
@@ -83,7 +83,7 @@ class Diagnosis:
         return lines(*table(found, indent=0))
 
     def require_sound(self) -> None:
-        """Fail where something is bad, with the first such finding."""
+        """Raise the error of the first check that failed, if any."""
         bad = [item for item in self.findings if item.verdict == "bad"]
         if bad:
             more = f" (and {len(bad) - 1} more)" if len(bad) > 1 else ""
@@ -110,9 +110,9 @@ def check_target(
     needed: tuple[str, ...] = (),
     as_role: str | None = None,
 ) -> None:
-    """Refuse a target that a load would refuse, before anything is asked or sampled.
+    """Refuse a target that a load would refuse, before the user is asked or rows are sampled.
 
-    These are checks of `doctor`. The extensions ``needed`` have to be at hand.
+    These are checks of `doctor`. The extensions ``needed`` must be available.
     """
     with contextlib.ExitStack() as stack:
         connection = stack.enter_context(reading(target_dsn))
@@ -123,7 +123,7 @@ def check_target(
 
 
 def check_ledger(config: Config, known: Identity) -> None:
-    """Refuse a source whose losses a ledger could not keep, before anything is read or asked."""
+    """Refuse a source whose losses a ledger could not record, before anything is read."""
     tuple(_ledger(config, known.required(), known.own))
 
 

@@ -1,4 +1,4 @@
-"""Lists, ranges and steps of columns from released answers: post-processing, free of charge.
+"""Make lists, ranges and steps of columns from released answers (post-processing, free of charge).
 
 Where noise has hidden a column's labels, or the range or decimals of its numbers, it takes those of
 columns of the same name and type. Where it has hidden the range of a date column, that column takes
@@ -58,7 +58,7 @@ _REST = 0.05
 
 
 def released_list(need: CategoriesNeed, found: Listed, sd: float) -> tuple[str, ...]:
-    """The sorted labels of a list: those above the threshold, and public ones above the noise.
+    """Return the sorted labels of a list: those above the threshold, public ones above the noise.
 
     `sd` is the standard deviation of the list's noise, in counted units.
     """
@@ -70,10 +70,11 @@ def released_list(need: CategoriesNeed, found: Listed, sd: float) -> tuple[str, 
 
 
 def lent_labels(plan: FitPlan, named: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-    """Labels that columns of the same name and type have in other tables: post-processing.
+    """Return the labels that columns of the same name and type have in other tables.
 
-    Columns of the same name often hold the same values: nationalities, or the date that stands for
-    "until now". Columns whose name suggests that few rows share a value are left out.
+    This is post-processing. Columns of the same name often hold the same values: nationalities, or
+    the date that stands for "until now". Columns whose name suggests that few rows share a value
+    are left out.
     """
     kinds = {
         name: (need.attribute, plan.tables[table].table.column(_column(need)).type.sql)
@@ -101,7 +102,7 @@ def _column(need: CategoriesNeed) -> str:
 def with_default(
     need: CategoriesNeed, labels: tuple[str, ...], law: Law | None, cells: int
 ) -> tuple[str, ...]:
-    """The released labels, with default labels for rows whose values are not among them.
+    """Return the released labels, with default labels for rows whose values are not among them.
 
     At most twice as many default labels are added as a histogram can distinguish (``cells``). None
     are added if the released labels cover nearly all rows, or if no default label is among them.
@@ -114,7 +115,7 @@ def with_default(
 
 @dataclass(frozen=True)
 class Answer:
-    """A released answer to a question."""
+    """A released answer to a question on a column's domain."""
 
     need: Need | None  # the need that it settles; None for the size of a table
     # Noisy counts of rows: of the cells between the need's candidates, or of the listed values.
@@ -126,14 +127,14 @@ class Answer:
     def of(
         cls, session: Session, need: Need | None, question: Question, found: NoisyResult
     ) -> Answer:
-        """The answer to a question."""
+        """Return the answer to a question, from what the mechanism released."""
         listed = found if isinstance(found, Listed) else None
         counts = np.asarray(found if listed is None else listed.counts, np.float64)
         sd = session.noise_scale(question.query, question.amount)
         return cls(need, counts / question.query.unit, max(sd, 1e-9), listed)
 
     def without(self, shared: Answer) -> Answer:
-        """This histogram less the rows whose values are in the list `shared`.
+        """Return this histogram without the rows whose values are in the list `shared`.
 
         A cell that contains a listed value becomes empty if what remains of its count may be noise
         alone. The list gives a unit's rows at least the weight that the histogram gives them, so

@@ -1,4 +1,4 @@
-"""Fitting a whole database: sizes, then table by table with owners first, then references."""
+"""Fit a whole database: sizes, then table by table with owners first, then references."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class DatabaseFit:
         }
 
     def run(self) -> dict[tuple[str, str], ReferenceLaw]:
-        """Fit all tables (`laws`, owners first) and references."""
+        """Fit all tables (stored in `laws`, owners first), and return the fitted references."""
         self._measure_sizes()
         # A learner of attributes plans by its amount, so that must be known before the fit: it is
         # computed from guessed sizes instead of measured ones.

@@ -1,4 +1,4 @@
-"""The model of a whole database, and rows from it: owners first, references last."""
+"""The model of a whole database, and sampling from it: owners first, references last."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _STEPS = 8
 
 @dataclass(frozen=True, slots=True)
 class TableLaw:
-    """The released law of one table."""
+    """The released distribution of one table: its size, its columns and its keys."""
 
     rows: float  # rows with an owner; of a root table all rows
     free: float  # rows of an owned table without an owner
@@ -61,13 +61,13 @@ class TableLaw:
 
     @property
     def own(self) -> KeySpec | None:
-        """The OWN key, or None."""
+        """The OWN key of the table, or None."""
         return next((key for key in self.keys if key.role == "own"), None)
 
 
 @dataclass
 class Population:
-    """Synthetic rows, table by table, owners first."""
+    """The synthetic rows of all tables, which are made table by table, owners first."""
 
     keys: Mapping[str, Sequence[KeySpec]]
     scale: float  # factor on the number of units
@@ -84,15 +84,15 @@ class Population:
     _next: int = 0
 
     def own(self, table: str) -> KeySpec | None:
-        """The OWN key of a table, or None."""
+        """Return the OWN key of a table, or None."""
         return next((key for key in self.keys[table] if key.role == "own"), None)
 
     def rows(self, table: str) -> int:
-        """Number of rows of a table that was started."""
+        """Return the number of rows of a table that was started."""
         return len(self.units[table])
 
     def start(self, table: str, rows: float, free: float, lost: float = 0.0) -> None:
-        """Make the rows of a table, after its owner's are finished; see `TableLaw`.
+        """Make the rows of a table, whose owner's rows must exist; see `TableLaw`.
 
         Raises:
             ModelError: There is no room for so many rows.
@@ -152,10 +152,11 @@ class Population:
         used: Collection[int] | None = None,
         some: slice = slice(None),
     ) -> dict[int, Codes]:
-        """Cells of all columns of all ancestors of a started table, by place after its own columns.
+        """Return the cells of all columns of all ancestors of a table, by position.
 
-        ``width`` has the cells of every table's own columns. Only the places in ``used`` (None:
-        all) and ``some`` rows of the table are given.
+        Positions follow those of the table's own columns. ``width`` has the number of cells of
+        every table's own columns. Only the positions in ``used`` (None: all) and the rows ``some``
+        are returned.
         """
         found: dict[int, Codes] = {}
         place = len(width[table])
@@ -178,7 +179,7 @@ class Population:
         return found
 
     def in_unit(self, table: str) -> Ints:
-        """For each row, how many of the table's rows its unit has."""
+        """Return for each row how many of the table's rows its unit has."""
         place = self.units[table] - self.units[table].min(initial=self._next)
         return np.asarray(np.bincount(place)[place], np.int64)
 
@@ -246,7 +247,7 @@ def _require_room(rows: int) -> None:
 def populate(
     laws: Mapping[str, TableLaw], scale: float, stream: Callable[..., Rng], *, clone: bool = False
 ) -> Population:
-    """Rows of all tables, before references; see `sample`.
+    """Sample the rows of all tables, before references are drawn; see `sample`.
 
     For a ``clone``, rows of single tables are herded (`herding`), and rows on which no other rows
     depend are drawn only when they are needed.
@@ -308,10 +309,10 @@ def sample(
     scale: float,
     seed: int | None,
 ) -> dict[str, SyntheticTable]:
-    """Draw a synthetic database from released laws, with ``scale`` times as many units.
+    """Draw a synthetic database from released distributions, with ``scale`` times as many units.
 
-    The laws have every owner before what it owns, and references go by table and key. The seed is
-    public; None means fresh entropy.
+    The tables stand in ``laws`` owners first, and references are given by table and key. The seed
+    is public; None means fresh entropy.
 
     Raises:
         ModelError: The scale is not above 0 and finite, or there is no room for so many rows.

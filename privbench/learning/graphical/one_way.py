@@ -1,4 +1,4 @@
-"""The one-way marginals of columns: their measurement, smoothing, tails, wide domains."""
+"""The one-way marginals of columns: their measurement, smoothing, tails and wide domains."""
 
 from __future__ import annotations
 
@@ -66,10 +66,10 @@ BELLS = np.array([0.06, 0.12, 0.25, 0.5, 10.0])
 
 
 def smooth(noisy: Floats, sd: Floats, law: Noise, ordered: bool) -> Floats:
-    """The expected count of every cell: the mean of the cells around it, or of all if unordered.
+    """Return the expected count of each cell: the mean of cells around it, or of all if unordered.
 
-    A cell far above that mean (`CLEAR`) is left out of it and expected as measured: a round number
-    or a frequent label says nothing about other cells.
+    A cell far above that mean (`CLEAR`) is left out of the mean and expected as measured: a round
+    number or a frequent label says nothing about other cells.
     """
     plain, least = np.ones(len(noisy), bool), CLEAR[law] * sd
     while True:
@@ -189,15 +189,14 @@ def one_way(
     ordered: bool = False,
     norms: bool = False,
 ) -> Floats:
-    """Shares of a column's cells from its noisy histogram, shape (cells,), which sum to 1.
+    """Return the shares of a column's cells from its noisy histogram; shape (cells,), sum 1.
 
-    ``sd`` is one number or one per cell. All cells are shrunk to a prediction, with a known sum
-    where there is one; more than `WIDE` cells of an ordered domain are estimated by `halves`
-    instead. `ordered` cells follow one another in time, if not in the domain. See "The one
-    estimator" in ``docs/method.md``.
-    ``norms`` says that the histogram counts units by norms and was divided by a factor: what one
-    cell leaves of the sum is then no measurement of the others, since a unit's norm hides a few
-    rows of other cells, and the factor the rest.
+    ``sd`` is one number or one per cell. All cells are shrunk to a prediction, with a known sum if
+    there is one; more than `WIDE` cells of an ordered domain are estimated by `halves` instead.
+    ``ordered`` are cells that follow one another in time although the domain has no order. See "The
+    one estimator" in ``docs/method.md``. ``norms`` says that the histogram counts units by norms
+    and was divided by a factor. Then the total less one cell is no measurement of the other cells,
+    since a unit's norm hides a few rows of other cells, and the factor hides the rest.
     """
     sd, most = np.broadcast_to(sd, noisy.shape), float(np.max(sd))
     prediction = np.maximum(noisy, UNSEEN * sd)
@@ -247,7 +246,7 @@ def halves(noisy: Floats, sd: Floats, total: float) -> Floats:
     1998): each half's share of the count is shrunk towards its share of the cells. The variance of
     the prior is estimated from all halves of a level, by the method of moments. Cells whose noisy
     count exceeds what noise alone gives among so many cells keep it as measured. The counts sum to
-    about the total. ``sd`` is the noise of each cell; the largest is that of sums.
+    about the total. ``sd`` is the noise of each cell; sums have the largest.
     """
     heavy, most = noisy > sd * (1.0 + np.sqrt(2.0 * np.log(len(noisy)))), float(np.max(sd))
     total = max(total - float(noisy[heavy].sum()), most)
@@ -279,9 +278,10 @@ def measured_one_ways(
     weight: float,
     law: Noise,
 ) -> dict[str, Measured]:
-    """Noisy one-way marginals of a table's columns, of weights, by column.
+    """Measure the one-way marginals of a table's columns, as weights; return them by column.
 
-    Amounts are multiplied by ``factor``; ``weight`` is that of all rows of the table.
+    The amounts in ``asked`` are multiplied by ``factor``; ``weight`` is that of all rows of the
+    table.
     """
     questions = [replace(question, amount=question.amount * factor) for _, question in asked]
     found = {}

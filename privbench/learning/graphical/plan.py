@@ -1,4 +1,4 @@
-"""The measurements of a fit, described without data."""
+"""List the measurements of a fit without reading data, for `plan`."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ from privbench.privacy.queries.references import KEPT
 def planned(
     budget: Budget, totals: Mapping[str, float], public_kinds: dict[str, Ints]
 ) -> Iterator[Measurement | Selection]:
-    """The measurements of a fit, without data: every event, pair tables at their largest.
+    """Yield the measurements of a fit without data: every event, pair tables at their largest.
 
-    The events of another learner of attributes (`Budget.attributes`) are not among them. Rows per
-    table are guessed; those of public tables are given as far as they are known.
+    If another synthesizer learns attributes (`Budget.attributes`), its events are not included.
+    Rows per table are guessed; for public tables they are given as far as they are known.
     """
     spec, pairs = budget.spec, budget.learns == "pairs"
     keys = [key for table in spec.tables.values() for key in table.keys if key.role == "public"]

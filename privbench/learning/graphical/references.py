@@ -49,30 +49,30 @@ COARSE = 0.003
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bins:
-    """Bins of the sum of the scores that a row's cells have."""
+    """Bins of a target's total score, which is the sum of the scores of its cells."""
 
     columns: tuple[str, ...]  # columns of the target whose scores are added up
     scores: tuple[Ints, ...]  # for each of them, the score of every cell
     ends: Ints  # least sum of every bin but the first, ascending
 
     def total(self, codes: Mapping[str, Codes]) -> Ints:
-        """Sum of the scores of every row."""
+        """Return the sum of the scores of every row."""
         held = zip(self.columns, self.scores, strict=True)
         return np.asarray(reduce(np.add, (scores[codes[name]] for name, scores in held)))
 
     def of(self, codes: Mapping[str, Codes]) -> Ints:
-        """Bin of every row."""
+        """Return the bin of every row."""
         return np.searchsorted(self.ends, self.total(codes), side="right")
 
     @property
     def size(self) -> int:
-        """Number of bins."""
+        """The number of bins."""
         return len(self.ends) + 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TargetMarginal:
-    """A marginal of targets among references."""
+    """A marginal of the targets' columns, counted over references."""
 
     bins: Bins
     axis: Axis  # the bins as an axis of the target's table
@@ -81,7 +81,7 @@ class TargetMarginal:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReferenceLaw:
-    """The released law of a reference between private tables."""
+    """The released distribution of a reference between private tables."""
 
     fan_in: Floats  # shares of targets per bucket of `MANY`
     bins: tuple[Bins, ...] = ()  # for every factor, bins of targets with the same factor
@@ -89,7 +89,7 @@ class ReferenceLaw:
     association: TargetAssociation | None = None  # of columns of the row and of its target
 
     def popularity(self, codes: Mapping[str, Codes], numbers: Floats) -> Ints:
-        """Number of references of every target, up to a factor, from exponential numbers."""
+        """Return relative numbers of references per target, from exponential random numbers."""
         logs = np.zeros(len(numbers))
         for bins, held in zip(self.bins, self.logs, strict=True):
             logs += held[bins.of(codes)]
@@ -106,9 +106,10 @@ class ReferenceLaw:
         cap: int,
         numbers: Rng,
     ) -> Floats:
-        """Weight of the references to every target as `TargetHistogram` counts it, in one draw.
+        """Return the weight of the references to every target, as `TargetHistogram` counts them.
 
-        ``units`` has the unit of every target; ``weight`` and ``cap`` are those of `fit_reference`.
+        It is one random draw. ``units`` has the unit of every target; ``weight`` and ``cap`` are
+        those of `fit_reference`.
         """
         counts = self.popularity(codes, numbers.exponential(size=len(units))).astype(np.float64)
         counts *= weight / max(float(counts.sum()), 1e-9)
@@ -117,7 +118,7 @@ class ReferenceLaw:
         return np.asarray(counts * (cap / np.maximum(held, cap))[units])
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """A JSON object and arrays that `from_state` reads back."""
+        """Return the distribution as a JSON object and arrays, which `from_state` reads."""
         arrays: dict[str, NDArray[Any]] = {"fan-in": self.fan_in}
         for place, (bins, logs) in enumerate(zip(self.bins, self.logs, strict=True)):
             arrays |= {f"ends{place}": bins.ends, f"logs{place}": logs}
@@ -130,7 +131,7 @@ class ReferenceLaw:
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """The law that `to_state` wrote.
+        """Return the distribution that a JSON object and arrays of `to_state` describe.
 
         Raises:
             ModelError: Damaged or hostile input.
@@ -157,7 +158,7 @@ class ReferenceLaw:
         return cls(fan_in, tuple(found), tuple(factors), pair)
 
     def check(self, cells: Mapping[str, int], of_rows: Mapping[str, int]) -> None:
-        """Refuse scores that do not fit the target's columns, and an association both ends'.
+        """Refuse scores that do not fit the target's columns, and associations that fit no columns.
 
         Raises:
             ModelError: A column that is not there, or another number of cells.
@@ -175,7 +176,7 @@ def _require(condition: bool | Mask) -> None:
 
 
 def numbers_of(fan_in: Floats, targets: int) -> Ints:
-    """The positive numbers of references of ``targets`` targets: quantiles of the law, falling."""
+    """Return the positive numbers of references of so many targets, falling (quantiles)."""
     law = MANY.law(fan_in) * np.repeat(fan_in, MANY.ends - np.array(MANY.lower) + 1)
     steps = np.cumsum(law)
     at = (np.arange(targets)[::-1] + 0.5) / max(targets, 1) * steps[-1]
@@ -184,7 +185,7 @@ def numbers_of(fan_in: Floats, targets: int) -> Ints:
 
 
 def marginals(variables: Sequence[Variable], codes: Mapping[str, Codes]) -> list[TargetMarginal]:
-    """Marginals to measure: a score over all ordered columns, and the most informative columns.
+    """Return the marginals to measure: a score over all ordered columns, and informative columns.
 
     ``codes`` are the cells of synthetic targets; if there are none, the first columns are taken.
     """
@@ -264,9 +265,10 @@ def _informative(
 def target_questions(
     key: KeySpec, measured: Sequence[TargetMarginal], budget: Budget, columns: int, inside: bool
 ) -> list[Measurement]:
-    """Marginals of targets, which have so many columns, among the references of a key.
+    """Return the measurements of marginals of targets among the references of a key.
 
-    ``inside`` says whether references into the row's own unit are left out.
+    ``columns`` is the number of columns of the targets; ``inside`` says whether references into the
+    row's own unit are left out.
     """
     cap = budget.cap(key, columns)
     amount = budget.references[key.table, key.name] * targets_part(columns)
@@ -284,9 +286,10 @@ def target_questions(
 def shares_of_the_upper(
     measured: Sequence[TargetMarginal], answers: Sequence[Measured], codes: Mapping[str, Codes]
 ) -> list[tuple[float, float, float]]:
-    """For the targets from each ordered bin upward: their share of all targets.
+    """Return the share of all targets that lies in each ordered bin or above, with its references.
 
-    With it come the share of references that lead to them and its standard deviation.
+    Each is a triple: the share of targets, the share of references that lead to them, and the
+    standard deviation of the latter.
     """
     found = []
     for item, (noisy, sd) in zip(measured, answers, strict=True):
@@ -311,11 +314,11 @@ def fit_reference(
     law: Noise,
     numbers: Rng,
 ) -> ReferenceLaw:
-    """The law of a reference, from noisy answers to `target_questions` with standard deviations.
+    """Fit the distribution of a reference to the noisy answers to `target_questions`.
 
     ``codes`` are the cells of synthetic targets, ``units`` the unit of each, ``weight`` that of the
     references into other units, ``cap`` that of `Budget.cap`, and ``fan_in`` the shares of targets
-    per bucket.
+    per bucket of their number of references.
     """
     rows = len(units)
     if not answers or not rows:

@@ -1,4 +1,4 @@
-"""Learning the pairs of one table: select, measure, estimate, generate.
+"""Learn the pairs of columns of one table: select, measure, estimate, generate.
 
 See "Pairs" in ``docs/method.md``; the loop is that of AIM (McKenna, Mullins, Sheldon and Miklau
 2022). A candidate is a pair of columns at one of three levels of groups.
@@ -58,7 +58,7 @@ CHANGED = 0.05
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EstimatedPair:
-    """A pair that was measured, with its estimate."""
+    """A measured pair of columns with its estimated joint table."""
 
     candidate: Candidate
     table: Measured  # of weights, shape (groups, groups)
@@ -69,7 +69,7 @@ class EstimatedPair:
 
 @dataclass
 class PairLearner:
-    """Learns the pairs and the model of one table, round by round."""
+    """Learns the pairs and the model of one table, in rounds."""
 
     session: Session
     table: str
@@ -101,7 +101,7 @@ class PairLearner:
             self._take({**self.rows.context, **self.old})
 
     def learn(self) -> None:
-        """Run all rounds; the amount that they do not need is left in `unspent`."""
+        """Run all rounds; budget that they do not need is left in `unspent`."""
         budget = self.budget
         left = budget.picks
         if not len(self.rows.weights):
@@ -137,7 +137,10 @@ class PairLearner:
         return self.session.noise_scale(Histogram(self.table, ()), amount)
 
     def improve(self, shares: Sequence[Floats]) -> None:
-        """Replace the shares of every own column's cells by better ones; groups stay the same."""
+        """Replace the shares of every own column's cells by better estimates.
+
+        Groups stay the same.
+        """
         own = zip(self.variables, shares, strict=False)
         better = [replace(item, shares=known) for item, known in own]
         self.variables = [*better, *self.variables[len(better) :]]
@@ -235,7 +238,7 @@ class PairLearner:
         return float(np.sqrt(2 / pi * prediction * self.spread).sum()) / 2
 
     def differs(self, noises: Sequence[float], amount: Callable[[int, float], float]) -> bool:
-        """Whether a noisy test shows that the rows differ from an earlier model.
+        """Return whether a noisy test shows that the rows differ from an earlier model.
 
         The largest score among the table's own columns and, at the coarse level, their pairs is
         selected and measured. If it shows no change, the same is done among pairs with columns of
@@ -344,7 +347,7 @@ class PairLearner:
         return bool(chi > free + SIGNIFICANT * scatter)
 
     def refine(self, amount: float) -> None:
-        """Measure the kept pairs once more, at a finer level if the gap justifies its noise."""
+        """Measure the kept pairs once more, at a finer level if that gains more than its noise."""
         sd = self._noise(amount / len(self.found))
         finer = [self._finest(item.candidate, sd, FINER * item.gap) for item in self.found]
         shares = np.array([self._cells(candidate) for candidate in finer]) ** (2 / 3)
@@ -357,7 +360,7 @@ class PairLearner:
         self._estimate()
 
     def marginals(self) -> list[Marginal]:
-        """The noisy tables of the kept pairs of own columns."""
+        """Return the noisy tables of the kept pairs of own columns."""
         own = [item for item in self.found if item.candidate.ends[1] < self.rows.own]
         return [
             Marginal(

@@ -1,9 +1,10 @@
-"""Sets: which labels of a column come together among the rows of one owner (`PresencePairs`).
+"""Correlate labels among the rows of one owner: which labels occur together (`PresencePairs`).
 
-A column is drawn without them, then its cells are exchanged between rows of owners by Metropolis
-steps. Their law is the column's factor times exp(λ) for each label and each two that an owner has.
-In a first block of owners the λ follow what is missing of released presences (Robbins and Monro
-1951), until it is within a sample's error. Other blocks repeat these steps.
+A column is first drawn without these correlations; then its cells are exchanged between rows of
+different owners by Metropolis steps. The target distribution is the column's factor times exp(λ)
+for each label and each pair of labels that an owner has. In a first block of owners the λ are
+adapted to the released numbers of owners with each pair (Robbins and Monro 1951), until the
+difference is within a sample's error. Other blocks repeat these steps.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ LEAST, SWEEPS, EXCHANGES, STEP, MOST, OWNERS = 100, 600, 2**20, 0.15, 20.0, 2**1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SetLaw:
-    """What owners have of a column, whose first cells are labels."""
+    """The distribution of which labels owners have in a column, whose first cells are labels."""
 
     power: float  # of its entries, by which an owner counts
     presences: Floats  # means over owners of what `PresencePairs` counts
@@ -32,7 +33,7 @@ class SetLaw:
     scope: int = 0  # then the place of the column that leads to them
 
     def owners(self, codes: Mapping[int, Codes], owners: Ints | None) -> Ints:
-        """The owner of every row, below 0 without one."""
+        """Return the owner of every row, below 0 for rows without one."""
         if owners is not None:
             return owners
         cells = codes[self.scope].astype(np.int64)
@@ -40,7 +41,7 @@ class SetLaw:
 
 
 def counted(cells: Codes, labels: int, owners: Ints) -> NDArray[np.int32]:
-    """Rows by owner and label, the last for other cells."""
+    """Count rows by owner and label; the last column counts all other cells."""
     held, place = np.unique(owners[owners >= 0], return_inverse=True)
     found = np.zeros((len(held), labels + 1), np.int32)
     np.add.at(found, (place, np.minimum(cells[owners >= 0], labels)), 1)
@@ -48,7 +49,7 @@ def counted(cells: Codes, labels: int, owners: Ints) -> NDArray[np.int32]:
 
 
 def presences(counts: NDArray[np.int32], power: float) -> Floats:
-    """What `PresencePairs` counts of `counted` rows, as a matrix."""
+    """Return from `counted` rows the matrix that `PresencePairs` measures."""
     present = counts[:, :-1] > 0
     labels = np.arange(counts.shape[1])
     weights = (np.maximum(labels * (labels + 1) / 2, 1) ** power).astype(np.float32)
@@ -59,7 +60,7 @@ def presences(counts: NDArray[np.int32], power: float) -> Floats:
 def exchanged(
     cells: Codes, chances: Floats, index: Codes, owners: Ints, law: SetLaw, numbers: Rng
 ) -> Codes:
-    """A column's cells after exchanges between owners; the law is of their total.
+    """Return a column's cells after exchanges between owners; the law holds for their total.
 
     ``chances`` have the shape (configurations, cells); ``index`` is every row's configuration.
     """

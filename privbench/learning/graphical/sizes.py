@@ -54,18 +54,19 @@ class CountBuckets:
 
     @property
     def size(self) -> int:
-        """Number of buckets."""
+        """The number of buckets."""
         return len(self.lower)
 
     @property
     def ends(self) -> Ints:
-        """Largest count of every bucket."""
+        """The largest count of every bucket."""
         return np.append(np.array(self.lower[1:]) - 1, self.top).astype(np.int64)
 
     def law(self, shares: Floats) -> Floats:
-        """Law of the count within each bucket, shape (top + 1,); sums to 1 over every bucket.
+        """Return the distribution of the count within each bucket, shape (top + 1,).
 
-        Within a bucket it is log-linear, with the mean of the slopes to both neighbours.
+        It sums to 1 over every bucket. Within a bucket it is log-linear, with the mean of the
+        slopes to both neighbours.
         """
         low, end = np.array(self.lower, np.float64), self.ends.astype(np.float64)
         middle = (low + end) / 2
@@ -80,11 +81,11 @@ class CountBuckets:
         return np.asarray(weight / np.repeat(np.add.reduceat(weight, starts), width))
 
     def means(self, shares: Floats) -> Floats:
-        """Mean count of every bucket."""
+        """Return the mean count of every bucket."""
         return np.add.reduceat(self.law(shares) * np.arange(self.top + 1), np.array(self.lower))
 
     def draw(self, codes: Ints, shares: Floats, generator: Rng) -> Ints:
-        """A count within the bucket of every row."""
+        """Draw a count within the bucket of every row."""
         steps = np.append(0.0, np.cumsum(self.law(shares)))
         at = codes + generator.random(len(codes))
         found = np.searchsorted(steps, at, side="right") - 1
@@ -100,7 +101,7 @@ ONE = CountBuckets((0, 1), 1)
 
 
 def with_mean(shares: Floats, means: Floats, mean: float) -> Floats:
-    """Change shares of buckets so that the mean count is ``mean``.
+    """Return shares of buckets so changed that the mean count is ``mean``.
 
     Shares of positive counts are multiplied by a power of their bucket's mean. The share of 0
     stays, as far as the mean can be reached with it.
@@ -125,7 +126,7 @@ def with_mean(shares: Floats, means: Floats, mean: float) -> Floats:
 
 @cache
 def family() -> tuple[Floats, Floats, Floats]:
-    """Log prior, shares of the buckets above 0, and mean count of every shape.
+    """Return every shape's log prior, its shares of the buckets above 0, and its mean count.
 
     The prior falls with the spread of a lognormal.
     """
@@ -150,7 +151,7 @@ def family() -> tuple[Floats, Floats, Floats]:
 
 @dataclass(frozen=True, slots=True)
 class UnitSizes:
-    """Rows per unit of an owned table, from a noisy histogram."""
+    """The numbers of rows per unit of an owned table, estimated from a noisy histogram."""
 
     units: Floats  # units per bucket of `MANY`; they sum to the number of units
     rows: float  # exp of the posterior mean of the log number of rows, plus rows of clear buckets
@@ -281,13 +282,13 @@ def _with_totals(rows: float, misfit: float, units: Floats, totals: Sequence[Mea
 
 
 def tail_rows(units: Floats, most: float) -> float:
-    """Σ max(n − most, 0) over units, from units per bucket of `MANY`."""
+    """Return Σ max(n − most, 0) over units, from units per bucket of `MANY`."""
     means = MANY.means(units / max(units.sum(), 1e-9))
     return float(units @ np.maximum(means - most, 0.0))
 
 
 def best_clip(found: UnitSizes, sd: float) -> int:
-    """The contribution bound C with the least squared error from noise and from clipping.
+    """Return the contribution bound C with the least squared error from noise and from clipping.
 
     The noise has a standard deviation of C·sd; clipping loses about half of the rows beyond C.
     Bounds whose noise would exceed the number of rows are left out: the expected rows beyond C may
@@ -298,7 +299,7 @@ def best_clip(found: UnitSizes, sd: float) -> int:
 
 
 def contributed(units: Floats, most: float) -> float:
-    """Σ min(n, most) over units, from units per bucket of `MANY`."""
+    """Return Σ min(n, most) over units, from units per bucket of `MANY`."""
     means = MANY.means(units / max(units.sum(), 1e-9))
     return float(units @ np.minimum(means, most))
 
@@ -313,11 +314,11 @@ def references_per_target(
     owned: bool,
     targets: Sequence[tuple[float, float, float]],
 ) -> Floats:
-    """Shares of targets by the bucket of their number of references, with a known mean.
+    """Return shares of targets by the bucket of their number of references, with a known mean.
 
-    References to random targets are assumed, unless the family of laws is at least as likely. A
-    stricter bar, a log likelihood greater by 4, would make the links of the database stats5 seem
-    random (Q-error 2.41 instead of 2.28).
+    References to random targets are assumed, unless the family of shapes is at least as likely. A
+    stricter condition, a log likelihood greater by 4, would make the links of the database stats5
+    seem random (Q-error 2.41 instead of 2.28).
 
     ``noisy`` is the weight of targets per released bucket, as `FanIn` of this scale with bucket 0
     gives it; ``weight`` that of all targets, which differ in weight if they are owned; ``kept`` the
