@@ -1,4 +1,4 @@
-"""What other packages add to privbench, by entry points; see ``docs/plugins.md``.
+"""Find what other packages add to privbench by entry points; see ``docs/plugins.md``.
 
 A name is looked up among the entry points of installed distributions, and nothing else: a model or
 a bundle of a stranger that names a synthesizer can only choose among what is installed.
@@ -16,12 +16,12 @@ FORMATS = "privbench.workload_formats"
 
 
 def names(group: str) -> tuple[str, ...]:
-    """Names in a group, sorted; nothing is imported."""
+    """Return the sorted names in a group of entry points; nothing is imported."""
     return tuple(sorted({point.name for point in entry_points(group=group)}))
 
 
 def load(group: str, name: str) -> object:
-    """What an installed package gives by that name; None if none does.
+    """Import and return the object that a package registers by that name; None if none does.
 
     Raises:
         ConfigError: Two packages claim the name, or its package cannot be imported.

@@ -154,7 +154,7 @@ class Answer:
 def settled(
     need: BoundsNeed | PartNeed, answers: list[Answer], cells: int, shared: Answer | None = None
 ) -> ReleasedDomain:
-    """A range, a step or a cycle, from the answers to the questions about it, if any.
+    """Return a range, a step or a cycle, from the answers to the questions about it, if any.
 
     Values that many units share (the list `shared`) get cells of their own, and the range is that
     of all other values: most rows of a column may hold ``9999-12-31`` while the other dates lie
@@ -167,7 +167,10 @@ def settled(
 
 
 def part(need: PartNeed, answers: list[Answer]) -> Step:
-    """The step of which nearly all values are multiples, or a cycle; empty where noise hides it."""
+    """Return the step of which nearly all values are multiples, or a cycle.
+
+    Empty if noise hides it.
+    """
     if not answers:
         return Step(None)
     if need.cycle:
@@ -183,7 +186,10 @@ def part(need: PartNeed, answers: list[Answer]) -> Step:
 
 
 def bounds(answers: list[Answer], cells: int) -> Bounds | None:
-    """A range from one histogram, or from a coarse and a finer one; None if noise hides it."""
+    """Return a range from one histogram, or from a coarse and a finer one.
+
+    None if noise hides it.
+    """
     if not answers:
         return None
     wide = answers[0]
@@ -265,7 +271,7 @@ def _from_zero(
 def rest_law(
     need: CategoriesNeed, size: Size, named: int, noisy: Floats | None, sd: float
 ) -> Surrogates | None:
-    """The frequencies, by rank, of the values that a released list does not name.
+    """Return the frequencies, by rank, of the values that are not on a released list.
 
     They come from the noisy counts by rank. If these are missing or show nothing, they are default
     frequencies if the column's name suggests that values repeat, else None.
@@ -290,13 +296,13 @@ def lend_ranges(
     released: Mapping[tuple[str, str], ReleasedDomain],
     limits: Mapping[tuple[str, str], tuple[int, int]],
 ) -> dict[tuple[str, str], ReleasedDomain]:
-    """Fill in ranges that noise has hidden, by ranges of other columns.
+    """Return the released ranges, with those that noise has hidden filled in from other columns.
 
     A column of numbers takes the ranges and decimals of columns of the same name and type. A hidden
     range of dates becomes the hull of the ranges of the columns whose names say that their dates
     come just before or after; else the hull of all ranges of its table; else that of all tables. It
-    stays within the limits that CHECKs, config and type allow, and remains marked as hidden.
-    The keys of all mappings are table and attribute.
+    stays within the limits that CHECKs, config and type allow, and remains marked as hidden. The
+    keys of all mappings are table and attribute.
     """
     tables = list(tables)
     found = dict(released) | dict(_of_namesakes(tables, released, limits))

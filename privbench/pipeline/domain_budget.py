@@ -1,4 +1,4 @@
-"""The measurements that settle columns' domains, and the budget of each.
+"""The measurements from which columns' domains are made, and the budget of each.
 
 Reads no rows: everything follows from the plan and from numbers that are released by then.
 
@@ -85,7 +85,7 @@ _LEVELS, _LEAST, _SAME = 49, 2.0**-16, 0.02
 
 @dataclass(frozen=True)
 class Item:
-    """A measurement that domains may pay for."""
+    """A measurement for a domain that is made if it is worth its share of the budget."""
 
     roots: frozenset[str]  # root tables that are charged
     error: Callable[[Floats], Floats]  # expected errors at given standard deviations of the noise
@@ -93,7 +93,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Rounds:
-    """The questions of every round, for `fit` and `plan` alike."""
+    """The questions of every round of domain measurements, used by `fit` and `plan`."""
 
     plan: FitPlan  # the fit's plan
     noise: AmountNoise  # noise of the accounting
@@ -103,11 +103,11 @@ class Rounds:
 
     @property
     def budget(self) -> float:
-        """The most that domains get per root table."""
+        """The most budget that domain measurements get per root table."""
         return DOMAINS * self.whole
 
     def deltas(self, tables: Iterable[str]) -> dict[str, float]:
-        """δ of one list per table: the whole, split over the lists of the tables' root tables."""
+        """Return the δ of one list per table: all of it, split over the lists of its roots."""
         spec, tables = self.plan.spec, list(tables)
         load = root_sums((spec.roots(table), 1.0) for table in tables)
         return {
@@ -117,7 +117,7 @@ class Rounds:
 
     @cached_property
     def margins(self) -> dict[str, float]:
-        """How many standard deviations every list's threshold lies above one unit, by item."""
+        """Return by how many standard deviations each list's threshold exceeds one unit."""
         spec, lists = self.plan.spec, self.plan.lists
         deltas = self.deltas(table for table, _ in lists.values())
         return {
@@ -126,7 +126,7 @@ class Rounds:
         }
 
     def units(self) -> list[Measurement]:
-        """Measurements of how many units have rows in an owned table, where noise does not hide it.
+        """Return measurements of how many units have rows in owned tables, if noise allows.
 
         Only tables with columns whose domain must be released are counted.
         """
@@ -139,7 +139,7 @@ class Rounds:
         ]
 
     def sizes(self, units: Mapping[str, tuple[float, float]]) -> dict[str, Size]:
-        """Sizes of tables by their totals and by counts of units with standard deviations."""
+        """Return the sizes of tables, from their totals and noisy numbers of units."""
         spec = self.plan.spec
         columns = root_sums((spec.roots(table), 1.0) for table, _, _ in self.plan.needs())
         found = {}
@@ -164,7 +164,7 @@ class Rounds:
         return found
 
     def laws(self, sizes: Mapping[str, Size]) -> dict[str, Measurement]:
-        """Measurements of the laws by rank of columns that may get a list, by item.
+        """Return measurements of counts by rank, for columns that may get a list, by item.
 
         A column has none if noise would hide its list even with the whole budget.
         """
@@ -183,9 +183,9 @@ class Rounds:
     def last(
         self, sizes: Mapping[str, Size], laws: Mapping[str, Law]
     ) -> dict[str, list[tuple[Need | None, Question]]]:
-        """Measurements of lists, ranges, parts and second totals that are worth their budget.
+        """Return the measurements of lists, ranges, parts and second totals worth their cost.
 
-        `laws` are those of the columns whose lists are considered, by item.
+        `laws` are the measured counts by rank of the columns whose lists are considered, by item.
         """
         spec = self.plan.spec
         before = root_sums(
@@ -275,16 +275,16 @@ def _counted(need: CategoriesNeed, size: Size) -> tuple[int, bool]:
 
 
 def is_public(spec: DatabaseSpec, table: str) -> bool:
-    """Whether the number of a table's rows is public, so that its total costs nothing (P11)."""
+    """Return whether a table's number of rows is public, so that its total costs nothing (P11)."""
     return not Total(table).sensitivity(spec).l1
 
 
 def totals_share(plan: FitPlan) -> float:
-    """The part of the budget for totals, which is smaller if all tables are roots with attributes.
+    """Return the part of the budget for totals, which is smaller if all tables are roots.
 
     It is 0 if all totals are public. Every row of a root table is in one cell of each one-way
-    histogram with weight 1, so the sum of each histogram is a further total. Histograms of owned
-    tables hold weights, whose sum does not show the number of rows.
+    histogram with weight 1, so the sum of each histogram is a further total, if the table has
+    attributes. Histograms of owned tables hold weights, whose sum does not show the number of rows.
     """
     if all(is_public(plan.spec, name) for name in plan.spec.tables):
         return 0.0
@@ -295,7 +295,7 @@ def totals_share(plan: FitPlan) -> float:
 
 
 def total_amounts(plan: FitPlan, whole: float) -> dict[str, float]:
-    """The part of the whole budget for every table's total, ε or ρ."""
+    """Return the part of the whole budget (ε or ρ) for the total of each table."""
     spec = plan.spec
     amounts = dict.fromkeys(spec.tables, 0.0)
     shares = {n: (1.0, spec.roots(n)) for n in spec.tables if not is_public(spec, n)}
@@ -310,7 +310,7 @@ def grids(
     scales: float,
     clip: int | None,
 ) -> list[tuple[Need, Measurement]]:
-    """The needs that settle a column's range or one of its parts, and a measurement for each.
+    """Return the releases for a column's range or one of its parts, each with its measurement.
 
     The measurements share the amount equally. `scales` is the table's number of rows in noise
     scales of a single histogram that would get the whole amount. `clip` is C if units count by
@@ -359,7 +359,7 @@ def _spread(
 def shares(
     items: Mapping[str, Item], amount: float, noise: AmountNoise, price: Mapping[str, float]
 ) -> dict[str, float]:
-    """ε or ρ of every item that is worth its cost; no root table's sum exceeds the amount.
+    """Return the ε or ρ of every item that is worth its cost, within each root table's amount.
 
     `price` is the error that the same amount would save elsewhere, by root table.
     """

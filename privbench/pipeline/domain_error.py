@@ -63,29 +63,29 @@ _CYCLE = 0.25
 
 @dataclass(frozen=True, slots=True)
 class AmountNoise:
-    """Noise of events of sensitivity 1, in the continuous limit."""
+    """The noise of a mechanism of sensitivity 1 by its budget, in the continuous limit."""
 
     accounting: Accounting  # whether amounts are ε or ρ
 
     def sd(self, amount: Floats) -> Floats:
-        """The standard deviation at each amount; infinite at an amount of 0."""
+        """Return the standard deviation at each amount of budget; infinite at 0."""
         with np.errstate(divide="ignore"):
             if self.accounting == "pure":
                 return np.asarray(math.sqrt(2) / amount, np.float64)
             return np.asarray(np.sqrt(0.5 / amount), np.float64)
 
     def deviation(self, amount: float) -> float:
-        """Standard deviation at one amount."""
+        """Return the standard deviation at one amount of budget."""
         return float(self.sd(np.array([amount]))[0])
 
     def amount(self, sd: float) -> float:
-        """The amount that gives a standard deviation."""
+        """Return the amount of budget that gives a standard deviation."""
         return math.sqrt(2) / sd if self.accounting == "pure" else 0.5 / sd**2
 
     def margin(self, delta: float, values: int) -> float:
-        """How many standard deviations a threshold lies above what one unit adds.
+        """Return by how many standard deviations a threshold exceeds what one unit adds.
 
-        Infinitely many if no δ is left for it.
+        It is infinite if no δ is left for the threshold.
         """
         if not delta:
             return math.inf
@@ -96,7 +96,7 @@ class AmountNoise:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Estimated sizes of one table."""
+    """The estimated numbers of rows and units of one table."""
 
     rows: float
     units: float  # units that have rows in it
@@ -106,7 +106,7 @@ class Size:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Law:
-    """Counts of a column's values by blocks of ranks."""
+    """The counts of a column's values by blocks of ranks: how frequent its frequent values are."""
 
     counts: Floats  # of each value of a block, descending
     values: Floats  # values in the block
@@ -115,7 +115,7 @@ class Law:
 def believed(
     need: CategoriesNeed, units: float, noisy: Floats | None = None, sd: float = math.inf
 ) -> Law:
-    """The law of a column: a weighted mean of measured and default frequencies.
+    """Return the counts by rank of a column: a weighted mean of measured and default frequencies.
 
     `units` is the weight of all values, `noisy` the released sums of the blocks, if there are any,
     and `sd` the standard deviation of their noise.
@@ -134,14 +134,14 @@ def believed(
 
 
 def unnamed(law: Law, labels: int) -> float:
-    """The share of the rows whose values rank after the first `labels` ranks, in whole blocks."""
+    """Return the share of the rows whose values rank after the first `labels`, in whole blocks."""
     held = law.values * law.counts
     begun = np.append(0.0, np.cumsum(law.values)[:-1]) < labels
     return float(held[~begun].sum() / held.sum())
 
 
 def list_loss(need: CategoriesNeed, law: Law, size: Size, margin: float, sd: Floats) -> Floats:
-    """The expected error of a list at every noise; see the module's docstring.
+    """Return the expected error of a list at every noise; see the module's docstring.
 
     `margin` says how many standard deviations a threshold lies above one unit.
     """
@@ -155,7 +155,7 @@ def list_loss(need: CategoriesNeed, law: Law, size: Size, margin: float, sd: Flo
 
 
 def range_loss(need: BoundsNeed | PartNeed, size: Size, sd: Floats) -> Floats:
-    """The expected error of a range, a step or a cycle, at every noise."""
+    """Return the expected error of a range, a step or a cycle, at every noise."""
     if isinstance(need, PartNeed) and need.cycle:
         places = len(need.choices) + 1
         return _CYCLE * np.minimum(0.4 * places * sd / size.weight, 1.0)
@@ -169,7 +169,7 @@ def range_loss(need: BoundsNeed | PartNeed, size: Size, sd: Floats) -> Floats:
 
 
 def total_loss(columns: int, size: Size, first: float, sd: Floats) -> Floats:
-    """The error of a table's size, estimated from two totals, summed over its columns.
+    """Return the error of a table's size estimated from two totals, summed over its columns.
 
     `first` is the noise of the first total, `sd` that of the second one at every amount.
     """

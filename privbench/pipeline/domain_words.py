@@ -1,12 +1,13 @@
-"""Words of texts: which ones are released, how often they occur, and how texts begin.
+"""Release words of texts: which words, how often they occur, and how texts begin.
 
-This follows all other domains. A column's words are asked for if noise does not hide them and if
-its released labels leave more than `_LEFT` of its texts. Two events follow each other: a list of
-words by votes, under δ; then one vector over the words of that list, over public words and over
-first characters. Which columns are asked, and for how much, depends on the plan and on earlier
-releases alone (P17, P29). Names and addresses have no list but that of hosts.
+This follows all other domains. A column's words are released if noise does not hide them and if its
+released labels leave out more than `_LEFT` of its texts. There are two releases: a list of words by
+votes, under δ; then one vector of counts over the words of that list, over public words and over
+first characters. Which columns are measured, and with which budget, depends on the plan and on
+earlier releases alone (P17, P29). For names and addresses only hosts are listed.
 
-Paths of documents are asked for after the totals, likewise: those released join the config's.
+Paths of documents are released likewise after the totals; they are added to the paths of the
+config.
 """
 
 import math
@@ -66,13 +67,13 @@ _ALPHABETS = (
 
 
 def deltas(plan: FitPlan, delta: float) -> tuple[float, float, float]:
-    """δ for lists of labels, for lists of words, and for lists of paths."""
+    """Return the δ for lists of labels, for lists of words, and for lists of paths."""
     words, paths = _DELTA if plan.words else 0.0, _PATHS if plan.documents.words else 0.0
     return (1 - words - paths) * delta, words * delta, paths * delta
 
 
 class Asked(NamedTuple):
-    """A column whose words are asked for."""
+    """A column whose words are to be released."""
 
     table: str
     column: str
@@ -81,12 +82,12 @@ class Asked(NamedTuple):
 
     @property
     def label(self) -> str:
-        """Its name in labels of events."""
+        """The column's name in the labels of events."""
         return f"{self.table}.{self.column}"
 
     @property
     def texts(self) -> dict[str, Any]:
-        """The part of a query that says which texts count."""
+        """The arguments of a query that say which texts count."""
         of = self.need
         head = {"source": self.table, "attribute": of.attribute}
         return {**head, "whole": of.whole, "without": self.labels}
@@ -94,7 +95,7 @@ class Asked(NamedTuple):
 
 @dataclass(frozen=True)
 class WordRounds:
-    """The questions about words, for `fit` and `plan` alike."""
+    """The measurements of words, used by `fit` and `plan`."""
 
     rounds: Rounds
     sizes: Mapping[str, Size]
@@ -102,7 +103,7 @@ class WordRounds:
     def asked(
         self, codecs: Mapping[str, Mapping[str, Codec]], laws: Mapping[tuple[str, str], Law]
     ) -> list[Asked]:
-        """The columns whose words are worth asking for."""
+        """Return the columns whose words are worth their budget."""
         found = []
         for item in self._texts():
             labels, law = codecs[item.table][item.column].listed or (), laws.get(item[:2])
@@ -111,7 +112,7 @@ class WordRounds:
         return self._clear(found)
 
     def columns(self) -> list[Asked]:
-        """All columns with words in tables whose size noise does not hide."""
+        """Return all columns with words in tables whose size noise does not hide."""
         return self._clear(self._texts())
 
     def _texts(self) -> list[Asked]:
@@ -138,7 +139,7 @@ class WordRounds:
         return left
 
     def lists(self, asked: list[Asked], delta: float) -> dict[str, LabelRelease]:
-        """The lists by votes, by column; none without δ."""
+        """Return the releases of word lists, by column; none without δ."""
         some = [item for item in asked if item.need.listed and delta > 0]
         amounts, spec = self._amounts(some, _LISTS), self.rounds.plan.spec
         usual = _PURE if self._norm == "l1" else VOTES
@@ -157,7 +158,10 @@ class WordRounds:
     def presence(
         self, asked: list[Asked], words: Mapping[str, tuple[tuple[str, ...], float]]
     ) -> dict[str, Measurement]:
-        """How often words occur, by column, given its words and the votes of a unit for them."""
+        """Return measurements of how often words occur, by column.
+
+        `words` gives the words of each column and the number of votes that a unit has for them.
+        """
         amounts, found = self._amounts(asked, _PRESENCE), {}
         pure = self._norm == "l1"
         for item in asked:
@@ -190,7 +194,7 @@ class WordRounds:
 def release_words(
     session: Session, rounds: WordRounds, asked: list[Asked], delta: float
 ) -> dict[tuple[str, str], tuple[WordShares, FirstCharacters]]:
-    """Words and first characters by table and column."""
+    """Release words and first characters, and return them by table and column."""
     lists, words = rounds.lists(asked, delta), {}
     for label, listed in zip(lists, session.ask([*lists.values()]), strict=True):
         assert isinstance(listed, Listed)
@@ -237,9 +241,9 @@ def _letters(noisy: Floats, clear: float, texts: float) -> Floats:
 
 
 def laws_of(query: WordPresence, noisy: Floats, sd: float) -> tuple[WordShares, FirstCharacters]:
-    """Shares of words, of their places and of first characters: post-processing.
+    """Return the shares of words, of their positions and of first characters (post-processing).
 
-    Public words, places and first characters count only where noise alone is unlikely.
+    Public words, positions and first characters count only where noise alone is unlikely.
     """
     texts = max(float(noisy[0]), sd, 1e-9)
     if texts < _SCALES / 4 * sd:
@@ -261,7 +265,7 @@ def laws_of(query: WordPresence, noisy: Floats, sd: float) -> tuple[WordShares, 
 
 
 def path_lists(rounds: Rounds, delta: float) -> dict[str, LabelRelease]:
-    """The lists of paths; ``delta`` is that of all threshold releases."""
+    """Return the releases of path lists; ``delta`` is that of all threshold releases."""
     *_, part = deltas(rounds.plan, delta)
     rounds = replace(rounds, plan=rounds.plan.documents)
     words = WordRounds(rounds, rounds.sizes({}))
@@ -269,7 +273,7 @@ def path_lists(rounds: Rounds, delta: float) -> dict[str, LabelRelease]:
 
 
 def release_paths(session: Session, plan: FitPlan, totals: Mapping[str, float]) -> FitPlan:
-    """Release paths, and give the plan that models them."""
+    """Release paths of documents, and return the plan that models them."""
     rounds = Rounds(plan, AmountNoise(session.accounting), session.amount_total, 0.0, totals)
     lists, found = path_lists(rounds, session.delta_total), {}
     for item, listed in zip(lists.values(), session.ask([*lists.values()]), strict=True):
@@ -282,7 +286,7 @@ def release_paths(session: Session, plan: FitPlan, totals: Mapping[str, float]) 
 
 
 def with_paths(plan: FitPlan, found: Mapping[tuple[str, str], Mapping[str, PathType]]) -> FitPlan:
-    """The plan in which these columns have these paths."""
+    """Return the plan in which the named columns have these paths."""
     tables = {key: item.section for key, item in plan.tables.items()}
     for (table, name), paths in found.items():
         section = tables[table]

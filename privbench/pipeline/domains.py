@@ -1,7 +1,7 @@
-"""The first measurements of a fit: noisy totals (P17), then those that settle columns' domains.
+"""The first measurements of a fit: noisy totals (P17), then those that determine columns' domains.
 
 They are made in rounds, each of which depends only on earlier ones: first the numbers of units that
-have rows in owned tables; then the law by rank of every column that may have labels; then lists
+have rows in owned tables; then the counts by rank of every column that may have labels; then lists
 with their counts, ranges and steps. Each gets the budget that `domain_budget` gives it.
 """
 
@@ -46,7 +46,7 @@ _HEAVY: dict[Accounting, float] = {"pure": 1.5, "zcdp": 1.0}
 
 @dataclass(frozen=True)
 class Domains:
-    """The result of the stage."""
+    """The domains of all columns and what else the first measurements have released."""
 
     codecs: dict[str, dict[str, Codec]]  # per private table and modelled column
     totals: dict[str, float]  # noisy rows per table, averaged with second totals
@@ -55,9 +55,10 @@ class Domains:
 
 
 def release_totals(session: Session, plan: FitPlan) -> dict[str, float]:
-    """Noisy numbers of rows of every private table, at least 1.
+    """Measure the numbers of rows of all private tables; return them, at least 1 each.
 
-    For a root it counts units; for a table with an OWN key it is Σ min(n, 100) over units (P17).
+    For a root table this is the number of units; for a table with an OWN key it is Σ min(n, 100)
+    over units (P17).
     """
     amounts, names = total_amounts(plan, session.amount_total), session.spec.order()
     found = session.measure_all(
@@ -70,7 +71,7 @@ def release_totals(session: Session, plan: FitPlan) -> dict[str, float]:
 
 
 def release_domains(session: Session, plan: FitPlan, totals: Mapping[str, float]) -> Domains:
-    """Make the measurements that columns need, settle every domain, and return the codecs."""
+    """Make the measurements that columns need, determine every domain, and return the codecs."""
     noise, whole = AmountNoise(session.accounting), session.amount_total
     delta, of_words, _ = deltas(plan, session.delta_total)
     rounds = Rounds(plan, noise, whole, delta, totals)
@@ -188,7 +189,7 @@ def _codecs(
 
 
 def recode(session: Session, plan: FitPlan, codecs: dict[str, dict[str, Codec]]) -> None:
-    """Recode the attributes of all private columns by their codecs."""
+    """Map the attributes of all private columns to the cells of their codecs."""
     for item in plan.private:
         table = item.table.key
         # Distances first: they read another column's points.

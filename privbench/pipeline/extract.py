@@ -1,4 +1,4 @@
-"""Reads the source's rows as a stream and encodes them into the private database.
+"""Read the source's rows as a stream and encode them into the private database.
 
 Memory holds rows as codes (small integers, or grid points until their bounds are released) and as
 row indices of parents; key values are dropped as soon as they are matched.
@@ -59,7 +59,7 @@ class _Raw:
 def extract(
     snapshot: Snapshot, plan: FitPlan, reporter: Reporter, workers: Workers | None = None
 ) -> tuple[PrivateDatabase, dict[str, pa.Table]]:
-    """Read every table of the plan once: private rows, and those of public tables, as text.
+    """Read every table of the plan once; return the private rows, and public tables as text.
 
     If `JOBS` is set, that many connections read parts of a large table, or several small tables, at
     once. With workers, each worker reads and encodes its own parts of large private tables over its

@@ -1,4 +1,4 @@
-"""``fit``: learn a model file from a live source; a session measures all private rows."""
+"""The command ``fit``: learn a model file from a live source; a session measures private rows."""
 
 import hashlib
 import json
@@ -58,7 +58,7 @@ from privbench.workload.database import refuse_computing
 
 @dataclass
 class Draft:
-    """The state of a fit: each stage fills in the next of the fields that are empty at first."""
+    """The state of a fit; each stage fills in some of the fields that are empty at first."""
 
     source: str
     config: Config
@@ -375,7 +375,7 @@ STAGES: tuple[tuple[str, Callable[[Draft], None]], ...] = (
 
 
 def finish(draft: Draft) -> Model:
-    """The model of a draft whose stages are done."""
+    """Return the model of a draft whose stages are done."""
     state, arrays = draft.fitted.to_state()
     privacy, spec = draft.config.privacy, draft.plan.spec
     promised, roles = draft.session.guarantee(), privacy.roles
@@ -449,7 +449,7 @@ def _public_config(config: Config) -> dict[str, Any]:
 
 
 def config_hash(draft: Draft) -> str:
-    """Hash of what a resumed fit must share with the one that was killed (P25)."""
+    """Return a hash of what a resumed fit must share with the interrupted one (P25)."""
     shared = {
         "config": _public_config(draft.config),
         "schema": draft.catalog.schema.to_json(),

@@ -1,4 +1,4 @@
-"""Events of a fit, expected from catalog, config and guessed or noisy sizes; reads no rows."""
+"""The events that a fit would have, expected from catalog, config and sizes; reads no rows."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -62,9 +62,9 @@ class PlannedEvent:
 
     @classmethod
     def of(cls, question: Question, spec: DatabaseSpec, source: PlanInput) -> Self:
-        """The planned form of a question; for a list, with the number of units that a label needs.
+        """Return the planned form of a question; for a list, with the units that a label needs.
 
-        That is the threshold and one more, since the statistic leaves one unit out.
+        This number is the threshold plus one, since the statistic leaves one unit out.
         """
         query, amount = question.query, question.amount
         threshold = question.method(spec, source.accounting).threshold
@@ -84,13 +84,13 @@ class PlannedEvent:
 def planned(
     plan: FitPlan, source: PlanInput, delta: float, *, ranges: bool = False
 ) -> list[PlannedEvent]:
-    """The events that a fit is expected to have before the synthesizer's; reads no rows.
+    """Return the events that a fit is expected to have before the synthesizer's.
 
-    Columns are assumed to hold the default values of their type and name, and all units to have
-    rows in owned tables. `source` has the whole budget and the rows that are guessed, `delta` is
-    the accountant's for threshold releases, per root table. With `ranges` every law in `PROFILES`
-    is planned for: events whose noise depends on the law by rank of a column's values then state a
-    range of noise, and lists the number of units that a label needs.
+    No rows are read. Columns are assumed to hold the default values of their type and name, and all
+    units to have rows in owned tables. `source` has the whole budget and the guessed rows, `delta`
+    is the accountant's for threshold releases, per root table. With `ranges` every distribution in
+    `PROFILES` is planned for: events whose noise depends on how frequent a column's values are then
+    state a range of noise, and lists the number of units that a label needs.
     """
     spec, noise = plan.spec, AmountNoise(source.accounting)
     thresholds = set[tuple[type[Question], float]]()
@@ -153,7 +153,7 @@ def foresee(
     *,
     ranges: bool = False,
 ) -> tuple[list[PlannedEvent], list[PlannedEvent], dict[str, float]]:
-    """The events of `planned`, those of the synthesizer, and the least useful size of each table.
+    """Return the events of `planned`, those of the synthesizer, and tables' least useful sizes.
 
     `totals` are noisy or guessed rows per table.
     """
@@ -171,7 +171,7 @@ def foresee(
 
 
 def settled(plan: FitPlan) -> DatabaseSpec:
-    """The spec with the domains that are known before any release, for ``plan``.
+    """Return the database's spec with the domains known before any release, for ``plan``.
 
     Attributes whose domain must be released are given the size that they are likely to get.
     """
@@ -214,7 +214,7 @@ _ASIDE = frozenset(
 def least_sizes(
     attributes: Mapping[str, int], events: Iterable[PlannedEvent | Event], accounting: str
 ) -> dict[str, float]:
-    """The number of units below which little can be learned, per table: 90·d/ε.
+    """Return the number of units below which little can be learned, per table: 90·d/ε.
 
     Here ε is what d attributes of the table get together. A table without attributes, of which
     only the rows per unit are learned, counts as having one.
@@ -232,7 +232,7 @@ def least_sizes(
 
 
 def settle_accounting(plan: FitPlan, privacy: PrivacyConfig) -> Accounting:
-    """The accounting of a fit: the config's, or under ``auto`` the one with less noise.
+    """Return the accounting of a fit: the config's, or under ``auto`` the one with less noise.
 
     Of m equal events, noise has the standard deviation √2·m/ε under pure ε and √(m/2ρ) under zCDP;
     m category lists have the thresholds (m/ε)·log(m/2δ) and √(m/2ρ)·Φ⁻¹(1 − δ/2m), as zCDP needs

@@ -1,7 +1,7 @@
-"""The header of a model, which may come from a stranger and is checked before anything uses it.
+"""The header of a model file, which may be a stranger's and is checked before anything uses it.
 
-Checked are fields, types, lengths, ranges (`privbench.limits`), and that references have targets.
-The state of a synthesizer is read by the synthesizer; errors in it are caught in
+The checks cover fields, types, lengths and ranges (`privbench.limits`), and whether references have
+targets. The state of a synthesizer is read by the synthesizer; errors in it are caught in
 `privbench.pipeline.decode`.
 """
 
@@ -46,7 +46,7 @@ VERSION = "privbench-model", 9
 
 @dataclass(frozen=True)
 class Promise:
-    """The guarantee of the release."""
+    """The privacy guarantee of the release."""
 
     epsilon: Amount  # under zCDP what was fixed in advance (`Terms`), else the largest sum of ε
     delta: Share
@@ -65,13 +65,13 @@ class Promise:
 
     @property
     def level(self) -> Level:
-        """The limit that is stated, or else the largest that the stated (ε, δ) allow."""
+        """The limit that is stated, or else the largest limit that the stated (ε, δ) allow."""
         if self.rho and self.conversion:
             return Level(self.rho, self.conversion)
         return Level(rho_for(self.epsilon, self.delta), self.delta / 2)
 
     def sentence(self) -> str:
-        """The promise in one sentence."""
+        """The guarantee in one sentence."""
         if not self.private:
             return "NOT PRIVATE: the noise was seeded; this model must not leave the house."
         unit = "one row"
@@ -86,7 +86,7 @@ class Promise:
         return f"ε = {self.epsilon:g}{delta} ({self.accounting}). Unit: {unit}; {change}.{roles}"
 
     def require_sound(self, events: Sequence[Event]) -> Guarantee:
-        """Price a release's events again, checking each claim against OpenDP's privacy map.
+        """Recompute the loss of a release's events, checking each claim by OpenDP.
 
         A ModelError is raised if an event does not belong to the release, or if the events cost
         more than is promised.
@@ -115,7 +115,7 @@ class Promise:
 
 @dataclass(frozen=True)
 class PrivateColumns:
-    """How the columns of a private table are made; the modelled ones have codecs."""
+    """How the columns of a private table are made; modelled columns have codecs."""
 
     own: PgName | None  # name of the OWN key, or None for a root
     making: Annotated[dict[PgName, ColumnRole], Field(max_length=MAX_COLUMNS)]
@@ -148,7 +148,7 @@ class Header(BaseModel):
 
 
 def parse(data: bytes) -> Header:
-    """Read the header; check each field, and schema and tables against each other.
+    """Parse the header; check each field, and schema and tables against each other.
 
     If the data are no header, a ModelError names the field.
     """

@@ -1,4 +1,4 @@
-"""Values in the DDL, which become part of the release: the owner reviews them once (P4)."""
+"""The values in the DDL, which become part of the release; the owner reviews them once (P4)."""
 
 import hashlib
 from collections.abc import Iterable, Sequence
@@ -16,7 +16,7 @@ _TYPES |= {"BIT", "VARBIT", "TIMESTAMP", "TIME", "INTERVAL"}
 
 
 def literals(ddl: Ddl) -> list[str]:
-    """The lines of all statements that hold a string or a number, function bodies included.
+    """Return the lines of all statements with a string or a number, function bodies included.
 
     Settings, lengths and precisions of types, sequences that count from 1 by 1 and the names of
     sequences hold no values of rows and are left out. Policies are listed whole, with or without
@@ -35,7 +35,7 @@ def literals(ddl: Ddl) -> list[str]:
 
 
 def seal(lines: Iterable[str]) -> str:
-    """A short digest of the listed lines, in any order; the owner's sign-off holds for it alone.
+    """Return a short digest of the listed lines, in any order; the owner approves this digest.
 
     >>> seal(["a", "b"]) == seal(["b", "a"]) != seal(["a"])
     True
@@ -44,7 +44,7 @@ def seal(lines: Iterable[str]) -> str:
 
 
 def require_reviewed(config: Config, lines: Iterable[str]) -> None:
-    """Refuse a schema whose literals differ from those that ``[privacy] ddl_reviewed`` approves."""
+    """Refuse a schema whose literals differ from those approved by ``[privacy] ddl_reviewed``."""
     given = config.privacy.ddl_reviewed
     if given is not None and given != seal(lines):
         raise ConfigError(

@@ -1,4 +1,4 @@
-"""``load``: write a model's clone into PostgreSQL, without the source."""
+"""The command ``load``: write a model's clone into PostgreSQL, without the source."""
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,7 +34,7 @@ from privbench.sources import is_file
 
 @dataclass(frozen=True)
 class LoadReport:
-    """The content of a clone."""
+    """What a clone contains: rows of each table, repairs, and what the schema lost."""
 
     rows: dict[str, int]  # rows per table
     dropped: dict[str, int]  # rows per table for which no valid key was left, or that broke a rule
@@ -51,7 +51,7 @@ class LoadReport:
     emptied: tuple[str, ...] = ()
 
     def render(self) -> display.Lines:
-        """Plain text for people; the first line is the alarm, if there is one."""
+        """Return the report as plain text; the first line is the alarm, if there is one."""
         rows = [(name, f"{count:,}", self._remark(name)) for name, count in self.rows.items()]
         total = sum(self.rows.values())
         seeded = [] if self.private else ["NOT PRIVATE: the noise of this clone was seeded."]
@@ -62,18 +62,18 @@ class LoadReport:
 
     @property
     def alarm(self) -> str:
-        """One line on tables that came out empty, which comes first; '' if there are none."""
+        """A line, shown first, on tables that are empty by mistake; '' if there are none."""
         listed = ", ".join(self.emptied)
         return f"EMPTY, although rows were drawn for it: {listed}" if listed else ""
 
     @property
     def losses(self) -> list[str]:
-        """Parts of the schema that the clone does not keep, a line each."""
+        """The parts of the schema that the clone does not keep, a line each."""
         loose = [f"NOT VALID, since synthetic rows break it: CHECK {name}" for name in self.loose]
         return [*filter(None, [self.alarm]), *loose, *self.lost]
 
     def require_whole(self) -> None:
-        """Refuse a clone that does not keep everything of the schema; see `require_nothing`."""
+        """Refuse a clone that lacks any part of the schema; see `require_nothing`."""
         require_nothing(self.losses)
 
     def _remark(self, name: str) -> str:
@@ -214,7 +214,7 @@ def _write(
 
 
 def set_aside(loader: Loader, tables: Sequence[CloneTable], seed: int | None) -> Repair:
-    """Set aside what rows may break; returns the repairs, which put it back."""
+    """Drop constraints that rows may break; return the repairs, which restore them."""
     with loader.emptied():
         return Repair(
             loader,
@@ -246,8 +246,8 @@ def _reported(item: CloneTable, teller: Reporter) -> Iterator[pa.Table]:
 def refuse_sources(target_dsn: str, ledger: str | None, *, empty: bool = False) -> None:
     """Refuse to write into a database that has releases, since it may be a source.
 
-    With `empty` this holds for an empty one too: a load part by part goes on in a database that a
-    mark in it says to be its own, and anybody who may write there can make that mark.
+    With `empty`, an empty database is checked too: a resumable load continues in a database with
+    its mark, and anybody who may write there can make that mark.
     """
     with reading(target_dsn) as connection:
         full = empty or target.contents(connection)
@@ -270,7 +270,7 @@ def rehearse(
     as_role: str | None = None,
     strict: bool = False,
 ) -> Catalog:
-    """Create the empty schema in the target and roll back; refuse now what a load would refuse.
+    """Create the empty schema in the target and roll back, to refuse early what a load would.
 
     Missing extensions, rights and roles, and features that an older server lacks, are found here,
     before any budget is spent. With `strict`, any part of the schema that the target would lack is
@@ -296,7 +296,7 @@ def rehearse(
 
 
 def require_nothing(losses: Sequence[str]) -> None:
-    """Fail with the first loss if the clone lacks anything of the schema (``--strict``)."""
+    """Raise an error with the first loss if the clone lacks a part of the schema (``--strict``)."""
     if losses:
         raise GateFailed(
             f"the clone does not keep everything of the schema, as --strict demands: {losses[0]}"
@@ -305,14 +305,14 @@ def require_nothing(losses: Sequence[str]) -> None:
 
 
 def check_scale(scale: float) -> float:
-    """The scale of a clone; a UsageError if it is not a valid one."""
+    """Return the scale of a clone; raise a UsageError if it is not a valid one."""
     if not 0 < scale <= 1e6:
         raise UsageError("--scale must lie above 0 and be at most 1,000,000.")
     return scale
 
 
 def check_written(target_dsn: str, options: LoadOptions, ledger: str | None) -> None:
-    """Refuse workers that no load may have, and a target with releases."""
+    """Refuse workers that no load may have, and a target that has releases."""
     require_closed(options.where)
     if options.where != LOCAL and not options.resumable:
         raise UsageError("workers load part by part.", remedy="Say so with --resumable.")

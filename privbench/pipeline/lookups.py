@@ -1,8 +1,8 @@
-"""Rows of look-ups with natural keys: one for each released label of the columns that refer to it.
+"""Rows of look-up tables with natural keys: a row for each released label that refers to the table.
 
-Labels are released from the rows that refer to the look-up, dates of a calendar from its own too:
-it has a row for each day or released step. Everything here follows from released lists and laws and
-from drawn rows: it is post-processing.
+Labels are released from the rows that refer to the look-up; dates of a calendar also from its own
+rows: the clone's calendar has a row for each day or released step. Everything here follows from
+released lists and distributions and from drawn rows: it is post-processing.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ _COMPLETE = 1.25
 
 
 def kinds_of(rows: pa.Table) -> RowIndex:
-    """Numbers of public rows, shared by those that agree in columns of few values.
+    """Return a number for each public row; rows that agree in columns of few values share one.
 
-    Columns that would make more than `_KINDS` are left out.
+    Columns that would make more than `_KINDS` numbers are left out.
     """
     found = np.zeros(rows.num_rows, np.int64)
     for column in rows.columns:
@@ -58,7 +58,7 @@ def kinds_of(rows: pa.Table) -> RowIndex:
 def labels_of_lookups(
     tables: Sequence[Table], codecs: dict[str, dict[str, Codec]]
 ) -> dict[str, tuple[str, ...]]:
-    """The labels of every look-up that has a natural key, sorted."""
+    """Return the labels of every look-up that has a natural key, sorted."""
     labels: dict[str, set[str]] = {}
     for key in _natural_keys(tables):
         found = codecs[str(key.table)][key.columns[0]].listed or ()
@@ -73,10 +73,10 @@ def with_lookups(
     scale: float,
     seed: int | None,
 ) -> tuple[dict[str, SyntheticTable], dict[str, dict[str, pa.Array]]]:
-    """The drawn rows, where a look-up's rows stand for its labels or dates, and columns of these.
+    """Return the drawn rows with look-ups whose rows are their labels or dates, and key columns.
 
-    A look-up has a row for each label, and one in all; further rows repeat what was drawn for
-    others, and have no key yet. `_targets` says to which rows without a label refer.
+    A look-up has a row for each label, and at least one row; further rows repeat what was drawn for
+    other rows, and have no key yet. `_targets` says where rows without a label refer to.
     """
     made, labels = dict(drawn), labels_of_lookups(tables, codecs)
     columns = dict[str, dict[str, pa.Array]]()

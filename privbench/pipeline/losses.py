@@ -1,4 +1,4 @@
-"""Losses of a clone, and the lines of config that would help, from released numbers alone.
+"""What a clone loses, and the lines of config that would help, from released numbers alone.
 
 This module reads a model file, which is public, or sizes that were released or are expected; it
 never reads the source.
@@ -51,7 +51,10 @@ EMPTY = "empty: noise hides all of it"
 
 @dataclass(frozen=True)
 class Loss:
-    """A loss of a table or a column of a clone, and the line of config that helps or `NOTHING`."""
+    """What a table or a column of a clone loses, and the line of config that helps it.
+
+    The line is `NOTHING` if none helps.
+    """
 
     place: str
     what: str
@@ -59,7 +62,7 @@ class Loss:
 
 
 def losses(model: Model) -> list[Loss]:
-    """Losses of a model: tables first, then columns, in the schema's order."""
+    """Return the losses of a model: tables first, then columns, in the schema's order."""
     plan = prepare(model.schema, Config.model_validate(model.config))
     codecs = {table: made.codecs for table, made in model.tables.items()}
     attributes = {
@@ -94,7 +97,7 @@ def _latest(events: Sequence[Event]) -> list[Event]:
 def small_tables(
     plan: FitPlan, units: Mapping[str, float], least: Mapping[str, float]
 ) -> list[Loss]:
-    """Tables whose released or expected number of units is 0 or below their least useful size."""
+    """Return tables whose released or expected number of units is below their least useful size."""
     found = []
     with own_words(plan.config.words):
         proposal = propose(plan.schema)
@@ -114,14 +117,15 @@ def finer_units(
     rows: Mapping[str, float],
     least: Mapping[str, float],
 ) -> display.Lines:
-    """Owned tables that would be useful if their rows were units, and the config for it.
+    """Return owned tables that would be useful if their rows were units, and the config for it.
 
     Each row of a table that becomes a root lies within a unit of the fit, whose total Σ min(n, 100)
-    is a lower bound of the table's `rows`; of another owner's units it is none. `units` are upper
-    bounds of the fit's units with rows. Where persons own, they are to be protected, unless most of
-    their rows are cut off: a few who do the work of many. Of a table and its owners the topmost is
-    named. Elements of an array are no units, and a table through which a key by types owns stays in
-    its tree: else rows without an owner would come to others' units.
+    is a lower bound of the table's `rows`; for another owner's units it is not. `units` are upper
+    bounds of the numbers of units with rows. Tables owned by persons are not proposed, since
+    persons are to be protected, unless most of their rows are cut off: a few persons do the work of
+    many. Of a table and its owners the topmost is proposed. Elements of an array are no units, and
+    a table through which a polymorphic key owns stays in its tree: else rows without an owner would
+    count as rows of other units.
     """
     with own_words(plan.config.words):
         kinds = {name: item.kind for name, item in propose(plan.schema).tables.items()}
@@ -151,7 +155,7 @@ def finer_units(
 
 
 def placeholders(plan: FitPlan, *, ahead: bool = False) -> Iterator[Loss]:
-    """Columns of documents of which no path is known, ``ahead`` of a fit not yet."""
+    """Yield columns of documents without known paths, in a fit (``ahead``) or in a model."""
     for item in plan.private:
         for name, reader in item.readers.items():
             if isinstance(reader, DocumentReader) and not reader.paths:
@@ -163,7 +167,7 @@ def placeholders(plan: FitPlan, *, ahead: bool = False) -> Iterator[Loss]:
 
 
 def unmeasured(plan: FitPlan) -> Iterator[Loss]:
-    """Other columns of which only the rate of NULL or the size is measured."""
+    """Yield other columns for which only the rate of NULL or the size is measured."""
     for item in plan.private:
         for name, reader in item.readers.items():
             how, why = reader.describe()
@@ -172,7 +176,7 @@ def unmeasured(plan: FitPlan) -> Iterator[Loss]:
 
 
 def render_losses(found: Sequence[Loss], most: int = 25) -> display.Lines:
-    """A table of losses as text, empty where nothing is lost."""
+    """Return losses as a text table, empty if nothing is lost."""
     if not found:
         return display.lines()
     rows = display.table([(item.place, item.what, item.remedy) for item in found[:most]])

@@ -1,8 +1,8 @@
-"""A load part by part: several connections, or workers of a Dask cluster, copy parts of tables.
+"""Resumable loads: several connections, or workers of a Dask cluster, copy parts of tables.
 
-Every part is drawn by itself (`CloneTable.parts`) and copied in a transaction of its own, which
-also notes it in the target (`privbench.postgres.unfinished`). The loader's last transaction copies
-the other tables, repairs, and finishes.
+Every part is drawn independently (`CloneTable.parts`) and copied in a transaction of its own, which
+also records it in the target (`privbench.postgres.unfinished`). The loader's last transaction
+copies the other tables, repairs, and finishes.
 """
 
 from collections.abc import Generator, Sequence
@@ -50,7 +50,7 @@ class Job:
 def copy_parts(
     loader: Loader, job: Job, tables: Sequence[CloneTable], repair: Repair, teller: Reporter
 ) -> list[CloneTable]:
-    """Copy the large tables part by part; parts that an interrupted load has copied are kept.
+    """Copy the large tables in parts; parts that an interrupted load has copied are kept.
 
     The loader is in its last transaction. Returns the tables that were copied; the loader has to
     copy the others. If a part cannot be copied, the parts that were copied stay in the target.

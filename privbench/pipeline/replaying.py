@@ -1,4 +1,4 @@
-"""``run``: a workload on one database."""
+"""The command ``run``: run a workload on one database."""
 
 from collections.abc import Sequence
 from dataclasses import asdict

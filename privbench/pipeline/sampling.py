@@ -1,4 +1,4 @@
-"""``sample``: write a model's clone as files; needs neither the source nor a database."""
+"""The command ``sample``: write a model's clone as files; needs neither source nor database."""
 
 import json
 import re
@@ -92,7 +92,7 @@ def sample(
 
 
 def sample_tables(model: Model, scale: float, seed: int | None) -> dict[str, pa.Table]:
-    """A model's clone as Arrow tables by their names, as drawn."""
+    """Return a model's clone as Arrow tables by their names, as drawn."""
     found = {}
     tables = decode(model, scale=check_scale(scale), seed=seed)
     for item in _with_computed(model, tables, seed)[0]:
@@ -193,7 +193,7 @@ def _empty(folder: Path, force: bool) -> Path:
 
 
 def file_name(table: TableName, file_format: Literal["csv", "parquet"]) -> str:
-    """The file of a table, such as ``public.users.csv``; explained by `privbench sample --help`.
+    """Return a table's file, such as ``public.users.csv``; explained by `privbench sample --help`.
 
     ASCII letters, digits, ``_``, ``-`` and ``$`` stay. Every other byte of the UTF-8 names, also a
     dot within a name, becomes ``%XX``. So no two tables share a file, and names can be decoded.
@@ -209,7 +209,7 @@ def file_name(table: TableName, file_format: Literal["csv", "parquet"]) -> str:
 def file_names(
     tables: Sequence[TableName], file_format: Literal["csv", "parquet"]
 ) -> dict[TableName, str]:
-    """The files of tables; they also differ on file systems that ignore case.
+    """Return the files of tables; they also differ on file systems that ignore case.
 
     In names that differ in case alone, capital letters become ``%XX`` too.
     """

@@ -1,4 +1,4 @@
-"""Tests of the rules that rows may show, which become CHECKs of the model (`rules.shown`)."""
+"""Test privately whether rows satisfy likely rules, which become CHECKs (see `rules.shown`)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _LIKELY, _TELLING, _CELLS = 0.5, 2.0, 2**13
 
 
 class RuleTests:
-    """The tests of a fit of budget ``whole``, ε or ρ."""
+    """The tests of a fit with the budget ``whole``, ε or ρ."""
 
     def __init__(
         self, plan: FitPlan, noise: AmountNoise, whole: float, sizes: Mapping[str, Size]
@@ -86,7 +86,7 @@ class RuleTests:
         self._purses = [Purse(SHARE / 4 * whole) for _ in range(2)]
 
     def first(self) -> list[Measurement]:
-        """The first tests."""
+        """Return the measurements of the first tests."""
         two = (Column("", 2),)
         return [self._measurement(group, Histogram(group.table, two)) for group in self._groups]
 
@@ -115,7 +115,10 @@ class RuleTests:
         return counts / weight, noise / weight
 
     def orders(self, session: Session, codecs: Mapping[str, dict[str, Any]]) -> None:
-        """Test orders and distances, before dates are recoded; near dates become distances."""
+        """Test orders of and distances between columns, before dates are recoded.
+
+        Dates that are always near each other become distances.
+        """
         left = [group for group in self._groups[::-1] if group.orders]
         while left:
             group = left.pop()
@@ -145,7 +148,7 @@ class RuleTests:
             self.shown[group.table] += checks
 
     def combinations(self, session: Session, codecs: Mapping[str, Mapping[str, Codec]]) -> None:
-        """Test combinations, after columns are recoded."""
+        """Test which combinations of values occur, after columns are recoded."""
         left = [group for group in self._groups[::-1] if not group.orders]
         while left:
             left += self._more(*self._combination(session, left.pop(), codecs))
@@ -239,7 +242,7 @@ def _kept(group: RuleGroup, mask: NDArray[Any]) -> NDArray[Any]:
 
 
 def broken_if_independent(shares: NDArray[Any], kept: NDArray[Any], axis: int) -> float:
-    """The share of rows that would break a rule if one column were independent of the others.
+    """Return the share of rows that would break a rule if one column were independent.
 
     >>> shares = np.multiply.outer([0.5, 0.5], [[0.9, 0.0], [0.0, 0.1]])
     >>> [round(broken_if_independent(shares, shares > 0, axis), 2) for axis in (0, 1)]

@@ -1,4 +1,4 @@
-"""``fit --since``: an earlier release that a fit starts from; the file is not trusted.
+"""The option ``fit --since``: start from an earlier release, whose file is not trusted.
 
 The fit takes over the domains of the earlier release, and its models of the tables that a noisy
 test finds unchanged. The file is public. It is checked before any budget is spent, so that every
@@ -99,14 +99,14 @@ class Since:
         return cls(learner, model, codecs, fitted.laws, plan)
 
     def accounting(self, privacy: PrivacyConfig) -> PrivacyConfig:
-        """The fit's privacy config with the release's accounting; refused if it names another."""
+        """Return the fit's privacy config with the release's accounting; refuse another one."""
         found = self.model.promise.accounting
         if privacy.accounting not in ("auto", found):
             _refuse(f"has the accounting {found}, not {privacy.accounting}.")
         return privacy.model_copy(update={"accounting": found})
 
     def domains(self, session: Session, plan: FitPlan, totals: dict[str, float]) -> Domains:
-        """The domains of the release; nothing is spent for them."""
+        """Return the domains of the earlier release; nothing is spent for them."""
         recode(session, plan, self.codecs)
         shown = {t.key: [c for c in t.checks if c.name == SHOWN] for t in self.model.schema}
         left = session.amount_total * (1 - totals_share(plan))
@@ -131,7 +131,7 @@ class Since:
         return self.learner.refit(session, domains.totals, domains.left, rows, laws)
 
     def anew(self, fitted: DatabaseModel) -> list[str]:
-        """The tables whose models were learned anew, and are not those of the earlier release."""
+        """Return the tables whose models were learned anew in this fit."""
         return [
             name
             for name, law in fitted.laws.items()
@@ -139,7 +139,7 @@ class Since:
         ]
 
     def composed(self, release: Release) -> tuple[tuple[Event, ...], Guarantee, Level]:
-        """All events of the earlier and the new release, what both promise together, and its level.
+        """Return all events of both releases, what they promise together, and that promise's level.
 
         Limits that were fixed before either release add up, whatever the two spent: under zCDP the
         ρ of the earlier promise and that of the new one's level or cap, converted at that part

@@ -1,6 +1,7 @@
-"""``workload generate``, ``capture`` and ``rebind``: queries from a database, a model, or logs.
+"""The commands ``workload generate``, ``capture`` and ``rebind``.
 
-Workloads made from a model may be published; all others are for the data's owner alone.
+Queries come from a database, a model, or logs. Workloads made from a model may be published; all
+others are for the data's owner alone.
 """
 
 import hashlib
@@ -132,7 +133,7 @@ def generate_workload(
 def sampled_tables(
     model: Model, *, scale: float = 1.0, seed: int | None = None
 ) -> dict[str, dict[str, pa.ChunkedArray]]:
-    """Synthetic rows of a model, the columns of each table by name."""
+    """Return synthetic rows of a model, the columns of each table by name."""
     computed = texts(Config.model_validate(model.config))
     return {
         item.table.key: _columns(item.without(computed.get(item.table.key, ())))

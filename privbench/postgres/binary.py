@@ -1,4 +1,4 @@
-"""Arrow columns as the binary rows that COPY reads, for types whose values have a simple form.
+"""Convert Arrow columns to the binary rows that COPY reads, for types with a simple binary form.
 
 The server reads them in half the time of CSV, since it need not parse texts and numbers.
 """
@@ -42,15 +42,15 @@ _NEGATIVE = 0x4000
 
 
 def has_form(kind: ColumnType) -> bool:
-    """Whether values of a type may have a binary form here; a domain counts as its base type."""
+    """Return whether a type has a binary form here; a domain counts as its base type."""
     known = (*NUMBERS, *_TEXTS, "numeric", "uuid")
     return kind.kind == "e" or (kind.kind == "b" and not kind.extension and kind.base in known)
 
 
 def binary_rows(batch: pa.RecordBatch, kinds: Sequence[ColumnType]) -> pa.Buffer | None:
-    """The rows of a batch without `HEAD` and `FOOT`; all types must pass `has_form`.
+    """Return the rows of a batch without `HEAD` and `FOOT`; all types must pass `has_form`.
 
-    None if a value has no binary form here, as an infinite date has none.
+    None is returned if a value has no binary form here, such as an infinite date.
     """
     pieces: list[pa.Array] = []
     size = np.dtype(">i4")

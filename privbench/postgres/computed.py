@@ -1,15 +1,15 @@
-"""Computed columns: filled in a load from the other rows of the clone, set by set.
+"""Fill computed columns during a load, from the other rows of the clone, with set-based statements.
 
-A table that has some is renamed, and a staging table takes its name and the rows that are copied.
-So the expressions run unchanged, as they were judged, whatever they read of each other's tables.
-Once all rows are there, each level of dependence is one INSERT … SELECT a table, from its staging
+A table with computed columns is renamed, and a staging table takes its name and the copied rows. So
+the expressions run unchanged, as they were judged, whatever they read of each other's tables. Once
+all rows are there, each level of dependence is one INSERT … SELECT per table, from its staging
 table to the next one, or at last to the table itself: no row is ever updated, which would double
-the table on disk. All of it lies before CHECKs, keys and indexes, and in the load's transaction.
+the table on disk. This happens before CHECKs, keys and indexes, in the load's transaction.
 
 Expressions may be a stranger's. They are judged before (`privbench.pgsql.computed`), run as the
 load's role with its settings, and have limited time together. Where one fails for some row, its
-column keeps a stand-in there (NULL, its default or a constant), which is counted and told. So an
-expression never stops a load.
+column keeps a stand-in there (NULL, its default or a constant), which is counted and reported. So
+an expression never stops a load.
 """
 
 import time
@@ -47,8 +47,8 @@ class Computing:
     The loader's ``lost`` gets a line for each column that has stand-ins, with the number of rows.
 
     Attributes:
-        tables: The tables that have some, by name.
-        lost: Of each table, how many rows it does not take, as their generated columns fail.
+        tables: The tables that have computed columns, by name.
+        lost: The rows of each table that it does not take, as their generated columns fail.
     """
 
     def __init__(self, loader: Loader, columns: Sequence[Computation]) -> None:
@@ -59,14 +59,14 @@ class Computing:
         self.lost: dict[str, int] = {}
 
     def begin(self) -> None:
-        """Put staging tables in the place of the tables."""
+        """Rename the tables and create staging tables under their names."""
         with database_errors("making room for computed columns"):
             for name, aside in self._aside.items():
                 self._rename(name, aside)
                 self._stage(name, name)
 
     def finish(self, rows: int) -> None:
-        """Compute the columns, for a clone with so many rows, and put the tables in place again."""
+        """Compute the columns, for a clone with so many rows, and restore the tables."""
         self._left = PATIENCE + rows * PER_ROW
         with database_errors("computing columns"):
             # To compile such statements takes longer than to run them, and rows keep their order.

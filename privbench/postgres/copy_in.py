@@ -1,4 +1,4 @@
-"""COPY into a table, straight or, if generated columns may fail, through a temporary one."""
+"""COPY rows into a table, directly or, if generated columns may fail, through a temporary table."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
@@ -57,11 +57,11 @@ def copy_rows(
     *,
     freeze: bool = False,
 ) -> int:
-    """COPY batches, each in binary form if all its values have one, else as CSV; count the rows.
+    """COPY batches into a table, in binary form if all values have one, else as CSV.
 
-    While the server takes some rows, a thread makes the next ones and their bytes. Without
-    ``kinds``, the types of the columns, CSV is used. With ``freeze``, the table must have been made
-    or emptied in this transaction.
+    Returns the number of rows. While the server takes some rows, a thread makes the next rows and
+    their bytes. Without ``kinds``, the types of the columns, CSV is used. With ``freeze``, the
+    table must have been made or emptied in this transaction.
     """
     frozen = sql.SQL("true" if freeze else "false")
     rows = 0
@@ -97,7 +97,7 @@ def copy_through_stage(
     batches: Iterable[pa.RecordBatch | pa.Table],
     kinds: Sequence[ColumnType],
 ) -> int:
-    """COPY into a temporary table, and insert its rows but those whose generated columns fail.
+    """COPY into a temporary table, then insert all rows except those whose generated columns fail.
 
     Returns the number of rows that the table took.
     """
@@ -113,7 +113,7 @@ def copy_through_stage(
 def insert(
     connection: Connection, *, stage: StatementPart, columns: StatementPart, table: StatementPart
 ) -> int:
-    """Insert the rows of a staging table into an empty table, but those that it refuses.
+    """Insert the rows of a staging table into an empty table, except rows that it refuses.
 
     Returns the number of rows that the table took.
     """
@@ -136,10 +136,10 @@ def singly(
     columns: StatementPart,
     table: StatementPart,
 ) -> sql.Composed:
-    """A statement that inserts the rows of a staging table one by one.
+    """Return a statement that inserts the rows of a staging table one by one.
 
-    Where the ``first`` statement fails for a row, which it is to insert, the row is inserted as it
-    is, unless the table refuses it. The setting ``privbench.failed`` tells how many such rows are.
+    It tries the ``first`` statement for each row. Where that fails, the row is inserted as it is,
+    unless the table refuses it. The setting ``privbench.failed`` counts such rows.
     """
     plain = build(_TOGETHER, stage=stage, columns=columns, table=table)
     names = {"place": "privbench place", "failed": "privbench failed"}

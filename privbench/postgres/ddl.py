@@ -1,4 +1,4 @@
-"""The schema's DDL, by pg_dump, without what a model must not hold (PRIVACY P4)."""
+"""Dump the schema's DDL by pg_dump, without statements that a model must not hold (PRIVACY P4)."""
 
 import os
 import re
@@ -62,7 +62,7 @@ _SECURED = frozenset({"AT_EnableRowSecurity", "AT_ForceRowSecurity", "AT_NoForce
 
 @dataclass(frozen=True, slots=True)
 class MadeExtension:
-    """An extension that a schema makes."""
+    """An extension that the schema's DDL creates."""
 
     name: str
     # The PostgreSQL schema that it lives in, which need not be cloned itself; None if the statement
@@ -74,7 +74,7 @@ class MadeExtension:
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """The statements that make a schema, each to be run by itself."""
+    """The statements that create a schema, each to be run alone."""
 
     extensions: tuple[MadeExtension, ...]  # extensions, which come first
     objects: tuple[str, ...]  # what must exist before rows are loaded
@@ -88,7 +88,7 @@ class Script:
 
 @dataclass(frozen=True, slots=True)
 class Ddl:
-    """SQL text that makes the schema again in an empty database.
+    """SQL text that creates the schema again in an empty database.
 
     Every name in it is qualified; it is run with an empty search path (`load.Loader` does).
     """
@@ -102,14 +102,14 @@ class Ddl:
     left_behind: tuple[str, ...] = field(default=(), compare=False)
 
     def script(self, *, trust: bool) -> Script:
-        """The statements to run: with ``trust`` all of them, else those on the allow-list.
+        """Return the statements to run: with ``trust`` all of them, else those on the allow-list.
 
-        Raises a ModelError if the text cannot be read or `privbench.pgsql.ddl` refuses it.
+        Raises a ModelError if the text cannot be parsed or `privbench.pgsql.ddl` refuses it.
         """
         return _script(self, trust)
 
     def overlaps(self) -> list[tuple[str, str]]:
-        """Constraints over pairs of rows other than equality: the table, and the constraint."""
+        """Return the EXCLUDE and similar constraints between pairs of rows, each with its table."""
         found = []
         for item in trusted(self.post_data).parts[0]:
             constraints = [node for node in item.tree.walk() if node.kind == "Constraint"]
@@ -143,9 +143,10 @@ def _extension(found: Statement, ddl: Ddl) -> MadeExtension:
 
 
 def find_pg_dump(minimum: int) -> Program:
-    """A pg_dump of this major version, else of the next later one at hand, or a UsageError.
+    """Return a pg_dump of this major version, or of the next later version that is available.
 
-    Looks in PATH, where systems put PostgreSQL, and in the optional embedded one.
+    Searches PATH, the places where systems put PostgreSQL, and the optional embedded server; raises
+    a UsageError if there is none.
     """
     found = binaries.find(
         "pg_dump", binaries.machine_directories() + binaries.package_directories()
@@ -161,9 +162,10 @@ def find_pg_dump(minimum: int) -> Program:
 
 
 def dump_ddl(connection: Connection, schema: Schema) -> Ddl:
-    """The DDL of a schema: its tables, and what else its PostgreSQL schemas hold.
+    """Return the DDL of a schema: its tables, and all else that its PostgreSQL schemas hold.
 
-    Objects built upon a table that is left out (views, foreign keys, functions) are left out too.
+    Objects that depend on a table that is left out (views, foreign keys, functions) are left out
+    too.
 
     Raises:
         UsageError: No pg_dump of the server's version.
@@ -270,10 +272,10 @@ def _run(command: list[Any], variables: dict[str, str] | None = None) -> str:
 
 
 def cleaned(text: str, gone: set[QualifiedName]) -> tuple[str, list[str]]:
-    """pg_dump's text without the statements that a model must not hold (`_travels`).
+    """Return pg_dump's text without the statements that a model must not hold (`_travels`).
 
-    Those that the parser cannot read, and what is built upon them, are left out too, with a line on
-    each; views among them come into ``gone``.
+    Statements that the parser cannot read, and what depends on them, are left out too, with a line
+    on each; the names of such views are added to ``gone``.
 
     Raises:
         DatabaseError: The text states that it was written under other settings than `TEXTS`, so it
@@ -294,10 +296,10 @@ def cleaned(text: str, gone: set[QualifiedName]) -> tuple[str, list[str]]:
 
 
 def dumped(text: str) -> list[Statement]:
-    r"""The statements of pg_dump's text.
+    r"""Return the statements of pg_dump's text.
 
     Its first and last line may be psql's commands ``\restrict KEY`` and ``\unrestrict KEY`` with
-    the same key. Any other such command is no SQL, and the text is then refused.
+    the same key. Any other psql command is no SQL, and the text is then refused.
     """
     begin = _RESTRICT.search(text)
     if begin is not None:

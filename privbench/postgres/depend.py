@@ -1,4 +1,4 @@
-"""Which catalog objects belong to the chosen tables, by ``pg_depend``."""
+"""Find the catalog objects that belong to the chosen tables, by ``pg_depend``."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Set
@@ -62,11 +62,11 @@ class Dependencies:
         kept: Objects that the schema is made of or needs.
         needed_extensions: Names of the extensions that the schema needs.
         left_behind: A line each for the foreign tables of the chosen schemas, which are never
-            cloned, and for the views and functions there that are built upon such tables or other
+            cloned, and for the views and functions there that depend on such tables or other
             objects that are not cloned.
 
     Raises:
-        SchemaError: A chosen table is built upon one that is left out, or a partition of it is a
+        SchemaError: A chosen table depends on one that is left out, or a partition of it is a
             foreign table.
     """
 

@@ -1,4 +1,4 @@
-"""The steps of a load after the rows: sequences, materialised views, statistics, VACUUM."""
+"""The last steps of a load, after the rows: sequences, materialised views, statistics, VACUUM."""
 
 import contextlib
 from collections.abc import Callable, Sequence
@@ -33,7 +33,7 @@ _FLUSHES = 150_000
 
 
 def move_sequences(connection: Connection, schema: Schema) -> None:
-    """Move every sequence past the values of the columns that it fills."""
+    """Set every sequence past the values of the columns that it fills."""
     by_name = {sequence.name: sequence for sequence in schema.sequences}
     users: dict[SchemaSequence, list[sql.Composable]] = {}
     for table in schema:
@@ -99,7 +99,7 @@ def _fill(connection: Connection, view: TableName) -> str | None:
 def vacuum(
     connection: Connection, names: Sequence[TableName], role: str | None = None
 ) -> list[TableName]:
-    """VACUUM the tables, so that autovacuum has nothing to do and queries do the same work later.
+    """VACUUM the tables, so that autovacuum has nothing to do and the work of queries is stable.
 
     COPY and repairs leave empty pages and pages that are not marked visible, and autovacuum counts
     a table as changed even if it was analysed in the transaction that filled it. VACUUM cannot run

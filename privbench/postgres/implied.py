@@ -1,9 +1,9 @@
-"""CHECKs that are no constraints in the catalog, but follow from the rest of the schema.
+"""CHECKs that are no constraints of the catalog, but follow from the rest of the schema.
 
-A row that no partition takes cannot be in the table, so the bounds of the root's partitions give a
-range or a list for a key column. And a key of type ``integer`` may refer to a ``bigint``: a value
-outside the narrower type could never be referred to, and a synthetic row that refers to it could
-not be loaded. Both facts are part of the schema (PRIVACY P3, P4).
+A row for which no partition exists cannot be in the table, so the bounds of the root's partitions
+give a range or a list for a key column. And a key of type ``integer`` may refer to a ``bigint``: a
+value outside the narrower type could never be referred to, and a synthetic row that refers to it
+could not be loaded. Both facts are part of the schema (PRIVACY P3, P4).
 """
 
 import re
@@ -25,7 +25,7 @@ _TEXTS = ("text", "varchar")
 
 
 def bounds_check(row: Any) -> Check | None:
-    """The CHECK that follows from a row of `catalog.PARTITION_BOUNDS`, or None."""
+    """Return the CHECK that follows from a row of `catalog.PARTITION_BOUNDS`, or None."""
     if row.column is None or any(text == "DEFAULT" for text in row.bounds):
         return None
     name = quoted(row.column)
@@ -86,7 +86,7 @@ def _extreme(values: Sequence[str | None], sign: int) -> str | None:
 
 
 def narrowed(tables: Sequence[Table]) -> list[Table]:
-    """The tables, with a CHECK for every column that a foreign key of narrower type refers to."""
+    """Return the tables, with a CHECK for each column that a key of narrower type refers to."""
     by_name = {table.name: table for table in tables}
     found: dict[TableName, dict[Check, None]] = {}
     for table in tables:

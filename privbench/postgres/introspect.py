@@ -51,12 +51,13 @@ def introspect(
     exclude: Sequence[str | TableName] = (),
     tables: Sequence[str | TableName] | None = None,
 ) -> Schema:
-    """The schema of a database, as its catalog states it; the connection may be in a transaction.
+    """Return the schema of a database, as its catalog states it.
 
-    Partitions are folded into their root: its leaf partitions are listed, and a foreign key of a
-    single partition counts as the root's, but not as validated. Children of ordinary inheritance
-    are tables of their own. Objects of extensions, temporary and system schemas are left out, and
-    so are foreign keys into tables that are left out (`Table.loose` keeps their columns).
+    The connection may be in a transaction. Partitions are folded into their root: its leaf
+    partitions are listed, and a foreign key of a single partition counts as the root's, but not as
+    validated. Children of ordinary inheritance are tables of their own. Objects of extensions,
+    temporary and system schemas are left out, and so are foreign keys into tables that are left out
+    (`Table.loose` keeps their columns).
 
     The arguments of `patterns.choose` say which schemas, tables and views are read; schemas of
     which no table is chosen are left out too.
@@ -314,7 +315,7 @@ class _Reader:
 
 
 def with_equalities(connection: Connection, schema: Schema) -> Schema:
-    """The schema, with how each declared key compares its columns, and whether it is one-to-one.
+    """Return the schema with the equality operators of declared keys, and which are one-to-one.
 
     Raises:
         ConfigError: PostgreSQL cannot compare the columns, as it would have to for a foreign key.

@@ -83,7 +83,7 @@ _DECIMALS: dict[str, tuple[LiteralString, LiteralString]] = {
 def match(
     child: Sequence[pa.Array | pa.ChunkedArray], parent: Sequence[pa.Array | pa.ChunkedArray]
 ) -> NDArray[np.int32]:
-    """The parent row index of every child row.
+    """Return the parent row index of every child row.
 
     Both keys are columns in the foreign key's order, of the same types. The result has one index
     per child row; `NULL` where any key column of the child is NULL (MATCH SIMPLE), `DANGLING` where
@@ -117,11 +117,12 @@ def match(
 def key_expressions(
     schema: Schema, key: ForeignKey
 ) -> tuple[list[sql.Composable], list[sql.Composable]]:
-    """Expressions of child and parent whose values are equal where PostgreSQL finds the keys equal.
+    """Return expressions of child and parent whose values are equal if PostgreSQL's keys are.
 
-    They have one type, and no value of a column's type is an error. A type's values have a form
-    that is the same for equal ones, or else a hash. For a type with neither the server compares the
-    keys: a key is then the place of the one parent row that it refers to.
+    They have one type, and no value of a column's type is an error. If a type's values have a form
+    that is the same for equal values, that form is used, or else a hash of it. For other types the
+    server compares the keys: the expression is then the position of the only parent row with that
+    key.
     """
     child, parent = schema.table(key.table), schema.table(key.ref_table)
     ours = list[sql.Composable]()
@@ -150,11 +151,12 @@ def key_expressions(
 def element_expressions(
     schema: Schema, key: ForeignKey
 ) -> tuple[list[sql.Composable], list[sql.Composable]]:
-    """Expressions of an array of keys and of the parent: a text of all elements, and their form.
+    """Return expressions for an array of keys and for its parent: texts of all elements, and forms.
 
-    Every element stands behind a colon, or is nothing where it is NULL, and no form has a comma,
-    which is between them. At most `MAX_ARRAY` are read, by the row alone; one of more than 64 KiB
-    leads nowhere, so that no row has more text than a value of PostgreSQL may have.
+    In the text every element follows a colon, NULL elements are empty, elements are separated by
+    commas, and no form contains a comma. At most `MAX_ARRAY` elements are read, by the row alone;
+    an element of more than 64 KiB refers to nothing, so that no row has more text than a value of
+    PostgreSQL may have.
     """
     array = schema.table(key.table).column(key.columns[0])
     parent = schema.table(key.ref_table).column(key.ref_columns[0])
@@ -182,7 +184,7 @@ def element_expressions(
 
 
 def elements(arrays: pa.ChunkedArray) -> tuple[NDArray[np.int32], pa.ChunkedArray]:
-    """The row of every element of the texts of `element_expressions`, and its form or NULL.
+    """Return the row of every element of such texts, and the element's form or NULL.
 
     Chunks stay apart, since together they may have more text than one Arrow array holds.
 

@@ -70,10 +70,10 @@ _OF_INDEX = re.compile(
 class Loader(TargetTransaction):
     """One transaction that fills a target database.
 
-    Enter it, copy the tables in any order, call `finish`. Until `finish` returns, the target is as
-    it was: an error, a lost connection or a killed process leave nothing behind. With a mark there
-    are two transactions: `publish` commits the empty schema and the mark, `finish` all the rest,
-    and between them other transactions copy parts of tables.
+    Enter it, copy the tables in any order, call `finish`. Until `finish` returns, the target is
+    unchanged: an error, a lost connection or a killed process leave nothing behind. With a mark
+    there are two transactions: `publish` commits the empty schema and the mark, `finish` all the
+    rest, and between them other transactions copy parts of tables.
 
     Args:
         dsn: The target; see `privbench.postgres.connect`.
@@ -123,7 +123,10 @@ class Loader(TargetTransaction):
             raise
 
     def table(self, table: Table | TableName | str) -> Table:
-        """The table as the target's own catalog states it; a SchemaError if it is not there."""
+        """Return the table as the target's catalog states it.
+
+        Raise a SchemaError if it is missing.
+        """
         return self._schema.table(table.name if isinstance(table, Table) else table)
 
     def copy_table(
@@ -134,8 +137,8 @@ class Loader(TargetTransaction):
     ) -> int:
         """Copy rows into a table, and return their number.
 
-        Rows of a partitioned table find their partition. Columns that the batches do not hold get
-        their defaults; generated ones must not be among those that they hold.
+        Rows of a partitioned table find their partition. Columns that are missing from the batches
+        get their defaults; the batches must not have generated columns.
 
         Raises:
             ValueError: A generated column is named, or a batch has another number of columns.
@@ -164,10 +167,10 @@ class Loader(TargetTransaction):
 
     @contextlib.contextmanager
     def emptied(self) -> Iterator[None]:
-        """A context in which the tables exist and are empty, as when the load began.
+        """Give a context in which the tables exist and are empty, as when the load began.
 
-        If a load is continued, the tables are made anew and restored afterwards, so that facts of
-        the empty schema are read in the same way as in a new load.
+        If a load is continued, the tables are created anew and restored afterwards, so that
+        properties of the empty schema are read in the same way as in a new load.
         """
         if not self._resumed:
             yield
@@ -178,7 +181,7 @@ class Loader(TargetTransaction):
             yield
 
     def publish(self) -> None:
-        """Commit the empty schema with its mark, and begin the transaction that finishes it.
+        """Commit the empty schema with its mark, and begin the transaction that finishes the load.
 
         The locks of that transaction keep others from replacing the load's tables by tables whose
         triggers would run as the role of the load. Tables of another role are a TargetError.
@@ -202,7 +205,7 @@ class Loader(TargetTransaction):
             )
 
     def without_values(self, table: Table) -> list[str]:
-        """Nullable xml columns, which get NULL, if the server was built without support for xml."""
+        """Return nullable xml columns, which get NULL if the server lacks support for xml."""
         names = [
             c.name for c in self.table(table).columns if c.type.base == "xml" and not c.not_null
         ]
@@ -228,7 +231,10 @@ class Loader(TargetTransaction):
 
     @contextlib.contextmanager
     def rehearsal(self) -> Iterator[None]:
-        """A context in which the rows have their indexes and constraints, which are then undone."""
+        """Give a context in which the indexes and constraints exist.
+
+        They are rolled back after it.
+        """
         with (
             database_errors("making indexes and constraints"),
             self.connection.transaction(force_rollback=True),
@@ -240,10 +246,11 @@ class Loader(TargetTransaction):
             yield
 
     def finish(self) -> None:
-        """Make indexes, constraints, triggers; move sequences; fill views; ANALYZE; commit; VACUUM.
+        """Create indexes, constraints and triggers, then complete and commit the load.
 
-        A relation that cannot be vacuumed is logged: the load stays committed, with its statistics.
-        Raises a TargetError if the transaction of the load was ended by something else.
+        It moves sequences, fills views, runs ANALYZE, commits, and runs VACUUM. A relation that
+        cannot be vacuumed is logged: the load stays committed, with its statistics. Raises a
+        TargetError if the transaction of the load was ended by something else.
         """
         self._progress("indexes and constraints", None)
         with self._making("indexes and constraints"):

@@ -1,6 +1,6 @@
 """Read rows in packed form: several columns in one int8, and the rows of many pages in one value.
 
-COPY sends a message for every row, which costs more than its content. Where public knowledge says
+COPY sends a message for every row, which costs more than its content. Where it is publicly known
 that a column has few values, an SQL expression numbers them, and several columns share an int8 as
 bit fields. The server then sends these int8 of all rows of some pages as one value, in the physical
 order of the rows.
@@ -37,7 +37,7 @@ OTHER = "\x00"
 
 @dataclass
 class Packing:
-    """A SELECT that sends columns as packed 8-byte words, and how columns are read from these."""
+    """A SELECT that sends columns as packed 8-byte words, and how to unpack the columns."""
 
     # SQL expressions of the columns.
     expressions: list[sql.Composable] = field(default_factory=list)
@@ -48,11 +48,11 @@ class Packing:
     _used: dict[int, int] = field(default_factory=dict)
 
     def statement(self, connection: Connection, source: sql.Composable) -> tuple[str, str]:
-        """Two parts of a SELECT that gives one row: the rows of some pages, and a row beyond them.
+        """Return two parts of a SELECT with one row: packed rows of some pages, and a later row.
 
-        Because of the latter, the size of a table, which is not public, is not needed. The caller
-        adds a condition on ctid after each part, first that of the pages beyond, then that of the
-        pages to read, and ends with ``) AS r``.
+        The later row shows that the table goes on, so that its size, which is not public, is not
+        needed. The caller adds a condition on ctid after each part, first that of the pages beyond,
+        then that of the pages to read, and ends with ``) AS r``.
         """
         words = (
             build("pg_catalog.int8send({})", sql.SQL(" | ").join(word))
@@ -67,7 +67,7 @@ class Packing:
         return first.as_string(connection), second.as_string(connection)
 
     def batch(self, values: Sequence[bytes], names: Sequence[str]) -> pa.RecordBatch:
-        """The rows in the result of a statement, as a batch."""
+        """Unpack the rows in the result of a statement into a batch."""
         sent = [np.frombuffer(value, ">i8").astype(np.int64) for value in values]
         return pa.RecordBatch.from_arrays([read(sent) for read in self.columns], list(names))
 
@@ -174,7 +174,7 @@ def packing(
     types: Sequence[pa.DataType],
     known: Mapping[str, PublicValues],
 ) -> Packing | None:
-    """How the server packs these columns, or None where it cannot pack one of them.
+    """Return how the server packs these columns, or None if one of them cannot be packed.
 
     ``types`` are the types of the expressions; ``known`` holds what is publicly known of the values
     of some columns, by name.
@@ -195,7 +195,7 @@ def packed(
     names: Sequence[str],
     pages: tuple[int, int | None],
 ) -> Iterator[pa.RecordBatch]:
-    """Batches, at least one, of the rows of some pages in their physical order.
+    """Yield batches, at least one, of the rows of some pages in their physical order.
 
     The connection is one of the snapshot's; nothing else may use it meanwhile.
     """

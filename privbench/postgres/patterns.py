@@ -1,4 +1,4 @@
-"""Which schemas and tables are chosen: names and patterns, as ``pg_dump`` takes them."""
+"""Choose schemas and tables by names and patterns, as ``pg_dump`` does."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -18,7 +18,7 @@ def choose(
     tables: Sequence[str | TableName] | None = None,
     exclude: Sequence[str | TableName] = (),
 ) -> tuple[tuple[str, ...], set[TableName], set[TableName]]:
-    """The chosen schemas, sorted; the chosen relations; those that are left out by name.
+    """Return the chosen schemas, the chosen relations, and those left out by name.
 
     A text is an exact name (``public.Order``, ``Odd Shop``) if there is such a name; else it is a
     pattern by the rules of psql and pg_dump: ``*`` is any text, ``?`` any character, capitals are
@@ -55,7 +55,7 @@ def choose(
 
 
 def fits(pattern: str, *name: str, folded: bool = True) -> bool:
-    """Whether a pattern matches the last parts of a name.
+    """Return whether a pattern matches the last parts of a name.
 
     With ``folded``, capitals in the pattern are folded as by pg_dump.
 

@@ -102,7 +102,7 @@ def reading(
     isolation: psycopg.IsolationLevel = psycopg.IsolationLevel.READ_COMMITTED,
     snapshot: str | None = None,
 ) -> Connection:
-    """A connection inside a READ ONLY transaction under the settings of the tool's questions.
+    """Open a connection inside a READ ONLY transaction with the settings that the tool relies on.
 
     Further settings take precedence over these. The first transaction may see an exported snapshot.
     Roll back or close the connection when the work is done; `begin` opens the next transaction.
@@ -151,7 +151,7 @@ def begin(
 
 
 def users_path(connection: Connection) -> str:
-    """The search path that users' queries rely on, with ``pg_catalog`` put first.
+    """Return the search path that users' queries rely on, with ``pg_catalog`` put first.
 
     A path that names ``pg_catalog`` behind other schemas would let these replace every function and
     operator of PostgreSQL itself.
@@ -165,7 +165,7 @@ def users_path(connection: Connection) -> str:
 
 
 def assignment(name: str, value: str) -> sql.Composed:
-    """``SET LOCAL`` of one setting: a utility statement, which no function can take the place of.
+    """Return ``SET LOCAL`` of one setting: a utility statement, which no function can replace.
 
     >>> print(assignment("search_path", 'a, "B c"').as_string(None))
     SET LOCAL "search_path" TO 'a', 'B c'

@@ -1,14 +1,14 @@
-"""Expressions that a target stores with its rows, and their evaluation on rows that are made up.
+"""Evaluate the expressions that a target stores with its rows on surrogate rows, before a load.
 
 `stored` lists, from the target's own catalog, what would be evaluated for every row of a load:
 generated columns, keys and conditions of indexes and EXCLUDE constraints, CHECKs, types with CHECKs
-or modifiers, and the partitions of a table. `Trial` lets PostgreSQL evaluate them on made-up rows,
-in the transaction of an empty schema that is rolled back. The rows are texts that become the
-columns' types within a temporary function, so that each row's error is its own.
+or modifiers, and the partitions of a table. `Trial` lets PostgreSQL evaluate them on surrogate
+rows, in the transaction of an empty schema that is rolled back. The rows are texts that are cast to
+the columns' types within a temporary function, so that each row's error is its own.
 
 A schema may be hostile. The DDL was judged before it ran (`privbench.pgsql.ddl`): without trust it
 has no function of users, and its expressions only compute. They run as the role of the load, one
-statement each, under a time-out. No message of the server is shown, but its SQLSTATE.
+statement each, under a time-out. No message of the server is shown, except its SQLSTATE.
 """
 
 import time
@@ -78,9 +78,9 @@ class Stored:
 
 
 def stored(clone: TargetTables, is_unknown: Callable[[Column], bool]) -> dict[str, list[Stored]]:
-    """The expressions of every table, by its key.
+    """Return the expressions of every table, by its key.
 
-    For columns that are unknown no value is known, so that one is to be found.
+    For columns for which ``is_unknown`` holds, no valid value is known and one has to be found.
     """
     indexes, partitions = clone.ask_all(_INDEXES), clone.ask_all(_PARTITIONS)
     checks = clone.ask_all(_CHECKS)
@@ -169,7 +169,7 @@ def _variable(column: Column, place: int) -> sql.Composable:
 
 
 class Trial:
-    """Evaluates stored expressions on made-up rows; see the module."""
+    """Evaluates stored expressions on surrogate rows; see the module's docstring."""
 
     def __init__(self, clone: TargetTables) -> None:
         self._clone = clone
@@ -180,16 +180,17 @@ class Trial:
 
     @property
     def over(self) -> bool:
-        """Whether all expressions together took too long, so that none is asked any more."""
+        """Whether all expressions together took too long, so that no further one is evaluated."""
         return self._left <= 0
 
     def outcomes(
         self, item: Stored, values: Mapping[str, Sequence[str | None]]
     ) -> list[str] | None:
-        """For each row `PASSED`, `FALSE` or the SQLSTATE of its error; None if it says nothing.
+        """Return for each row `PASSED`, `FALSE` or the SQLSTATE of its error; None if unknown.
 
         ``values`` has texts of all columns of the expression, equally many of each. An expression
-        that took too long once is not asked again, and none is once all of them took too long.
+        that took too long once is not evaluated again, and none is once all of them together took
+        too long.
         """
         connection, place = self._clone.connection, (item.table.key, item.what)
         if place in self._late or self.over:

@@ -1,4 +1,4 @@
-"""Build and send the SQL of a load: a message holds one statement, whatever texts are in it."""
+"""Build and send the SQL of a load; each message holds one statement, whatever texts are in it."""
 
 from collections.abc import Iterable
 from typing import Any, LiteralString, TypeAlias
@@ -17,7 +17,7 @@ StatementPart: TypeAlias = (
 
 
 def build(template: LiteralString, *parts: StatementPart, **named: StatementPart) -> sql.Composed:
-    """SQL of a template: names are quoted, numbers become literals, several parts a list.
+    """Return the SQL of a template: names are quoted, numbers are literals, several parts a list.
 
     >>> build("SELECT {} FROM {} LIMIT {}", ["a", "b c"], TableName("s", "t"), 7).as_string(None)
     'SELECT "a", "b c" FROM "s"."t" LIMIT 7'
@@ -27,7 +27,7 @@ def build(template: LiteralString, *parts: StatementPart, **named: StatementPart
 
 
 def own_rows(name: TableName, *, whole: bool) -> sql.Composed:
-    """A table in a FROM clause, without the rows of the tables that inherit from it.
+    """Return a table for a FROM clause, without the rows of the tables that inherit from it.
 
     A partitioned table (``whole``) keeps the rows of its partitions.
     """
@@ -35,7 +35,7 @@ def own_rows(name: TableName, *, whole: bool) -> sql.Composed:
 
 
 def source(table: Table) -> sql.Composed:
-    """A table of the schema in a FROM clause, see `own_rows`."""
+    """Return a table of the schema for a FROM clause, see `own_rows`."""
     return own_rows(table.name, whole=table.kind == "p")
 
 

@@ -1,10 +1,11 @@
-"""Rows that break a CHECK try other values of its columns, judged by PostgreSQL.
+"""Repair rows that break a CHECK by trying other values for its columns, judged by PostgreSQL.
 
-A candidate changes one of the CHECK's columns, or all of them. One becomes NULL, or what another
-row of the table has (the rows are draws from the model, so that this draws the column anew), or
-what the CHECK compares it with; all of them become those of another row. A candidate must keep the
-CHECK, and break no other rule that the row keeps now. Of those that pass a row takes the cheapest:
-few columns change, and what says which kind of row it is changes last.
+A candidate changes one of the CHECK's columns, or all of them. A single column becomes NULL, or the
+value of another row of the table (the rows are draws from the model, so that this draws the column
+anew), or the value that the CHECK compares it with; all columns together become those of another
+row. A candidate must satisfy the CHECK, and break no other rule that the row satisfies now. Of the
+candidates that pass, a row takes the cheapest: it changes few columns, and changes columns that
+tell the kind of the row (labels) last.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class _Candidate:
 
 
 def try_candidates(clone: TargetTables, check: TargetCheck, near: Sequence[TargetCheck]) -> None:
-    """Let rows that break a rule take the cheapest candidate that PostgreSQL lets pass.
+    """Change rows that break a rule to the cheapest candidate that satisfies it.
 
     ``near`` are the rules of the table that read its columns, the rule itself among them.
     """

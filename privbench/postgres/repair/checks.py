@@ -1,8 +1,8 @@
-"""CHECKs of tables and domains: set aside during the copy, rows repaired, put back.
+"""CHECKs of tables and domains: dropped during the copy, then rows are repaired, then restored.
 
 A row that breaks a CHECK takes the cheapest of some candidates that PostgreSQL lets pass
-(`candidates`). Rows that are still broken go, unless they are most of the table: then the CHECK is
-put back as NOT VALID, so that it holds for every row to come.
+(`candidates`). Rows that still break it are deleted, unless they are most of the table: then the
+CHECK is restored as NOT VALID, so that it holds for every later row.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Checks:
                 clone.run("{} DROP CONSTRAINT {}", owner, name)
 
     def restore(self) -> None:
-        """Put all CHECKs back; those that most rows break become NOT VALID, so that rows stay."""
+        """Restore all CHECKs; those that most rows break become NOT VALID, so that rows stay."""
         for place, (owner, name, definition) in self._made.items():
             kept = place not in self.loose or definition.endswith((" NOT VALID", "ENFORCED"))
             whole = rows.raw(definition + ("" if kept else " NOT VALID"))
@@ -55,7 +55,7 @@ class Checks:
                 self.clone.run("{} ADD CONSTRAINT {} {}", owner, name, whole)
 
     def broken(self) -> set[str]:
-        """Tables in which some row breaks a CHECK, or makes it raise an error."""
+        """Return the tables in which some row breaks a CHECK, or makes it raise an error."""
         found = set()
         for key, checks in self._checks.items():
             try:
@@ -69,7 +69,7 @@ class Checks:
         return found
 
     def repair(self, touched: Collection[str] | None) -> None:
-        """Change rows so that they keep the CHECKs; None of touched tables means all."""
+        """Change rows so that they satisfy the CHECKs; None for ``touched`` means all tables."""
         for key, checks in self._checks.items():
             if touched is not None and key not in touched:
                 continue

@@ -1,9 +1,10 @@
 """EXCLUDE constraints, keys WITHOUT OVERLAPS and PERIOD keys: rows are inserted one by one.
 
-Rows are made so that periods keep apart. One that conflicts all the same is shifted, or left out.
+Rows are generated so that periods do not overlap. A row that conflicts all the same is shifted in
+time, or left out.
 
-What a PERIOD key refers to is never modelled: its columns come as placeholders, and every row gets
-a target here. That is one whose periods hold the row's own period, else any target, and the row's
+The target of a PERIOD key is never modelled: its columns come as placeholders, and every row gets a
+target here. It is one whose periods contain the row's own period, else any target, and the row's
 period is fitted into the target's. References that still lead nowhere become NULL, or their rows
 are deleted.
 """
@@ -77,18 +78,18 @@ class PeriodKey:
 
     @property
     def pairs(self) -> list[tuple[str, sql.Identifier]]:
-        """Columns but the period, and those of the temporary table of targets."""
+        """The key's columns except the period, with those of the temporary table of targets."""
         return [(name, sql.Identifier(f"key {i}")) for i, name in enumerate(self.columns[:-1])]
 
     @property
     def fixed(self) -> list[tuple[str, sql.Identifier]]:
-        """Those of `pairs` whose column also belongs to another foreign key and may not change."""
+        """The `pairs` whose column also belongs to another foreign key and may not change."""
         return [pair for pair in self.pairs if pair[0] in self.table.key_columns]
 
     def held(self, row: sql.Composable) -> sql.Composable:
-        """Condition of the rows whose target holds their period, and of those that have none.
+        """Return the condition of rows whose target contains their period, or that have no period.
 
-        Periods of one target that adjoin are one piece, so that one piece must hold a row's.
+        Adjoining periods of one target count as one period, which must contain the row's.
         """
         here = "(num_nulls({}) > 0 OR EXISTS (SELECT FROM {} AS p WHERE {} AND p.piece @> {}))"
         ours = [build("{}.{}", row, name) for name in self.columns]
@@ -96,9 +97,9 @@ class PeriodKey:
         return build(here, ours, _PIECES, rows.every(equal), ours[-1])
 
     def moving(self) -> sql.Composable:
-        """PL/pgSQL that gives the row ``r`` another target, and fits its period into that.
+        """Return PL/pgSQL that gives row ``r`` another target, and fits its period into it.
 
-        The first tries look for a target whose period contains the row's. Later tries move the
+        The first tries search for a target whose period contains the row's. Later tries move the
         row's period into the target's, ``step`` of its own lengths after the target's beginning; a
         period without an end, or longer than the target's, is cut to a part of the target's.
         """
@@ -143,7 +144,7 @@ class Exclusion:
 
     @property
     def own(self) -> sql.Composable:
-        """FROM clause of the rows that the constraint holds for."""
+        """The FROM clause of the rows that the constraint applies to."""
         return own_rows(self.place, whole=self.whole)
 
 
@@ -170,7 +171,7 @@ def _make_pieces(clone: TargetTables, key: PeriodKey) -> None:
 
 
 class Exclusions:
-    """EXCLUDE constraints and PERIOD keys, read in a rehearsal of them."""
+    """The EXCLUDE constraints and PERIOD keys of a clone, read in a rehearsal of the load."""
 
     def __init__(self, clone: TargetTables) -> None:
         """Find them; a period that refers by a PERIOD key is moved within its target's."""
@@ -191,16 +192,16 @@ class Exclusions:
                 self._constraints.append(Exclusion(table, table.name, whole, key.name, "", key))
 
     def broken(self) -> set[str]:
-        """All their tables, whose rows are put in one by one, and those that periods refer to."""
+        """Return tables whose rows are inserted one by one, and tables that periods refer to."""
         return self.targets.union(item.table.key for item in self._constraints)
 
     @property
     def targets(self) -> set[str]:
-        """Tables that periods refer to."""
+        """Return the tables that periods refer to."""
         return {str(key.target) for key in self._periods}
 
     def repair(self, touched: Collection[str] | None) -> None:
-        """Leave out rows that conflict; PERIOD keys are only repaired for all."""
+        """Leave out rows that conflict; PERIOD keys are only repaired if ``touched`` is None."""
         turns = {key: turn for turn, key in enumerate(self._periods, start=1)}
         # Those without targets first, then targets of periods before what refers to them.
         for item in sorted(self._constraints, key=lambda i: turns[i.key] if i.key else 0):
@@ -213,7 +214,7 @@ class Exclusions:
             self.clone.fixed[item.table.key].update(read, item.key.columns if item.key else ())
 
     def end(self) -> None:
-        """Set references by PERIOD keys to NULL where no target has their period.
+        """Set references by PERIOD keys to NULL where no target contains their period.
 
         Where no column of the key may be NULL, the rows are deleted.
         """

@@ -1,7 +1,7 @@
-"""Rows that no partition takes: caught in passing partitions, then moved or dropped.
+"""Rows for which no partition exists go to temporary partitions, and are then moved or dropped.
 
-Ranges and lists get a default partition where they have none; of hash partitions, which cannot have
-one, those that are missing are made.
+Tables partitioned by ranges and lists get a default partition where they have none; for hash
+partitions, which cannot have one, the missing partitions are created.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _MODULUS = 4096
 
 
 class Partitions:
-    """Rows that no partition takes."""
+    """Finds and repairs rows for which no partition exists."""
 
     def __init__(self, clone: TargetTables) -> None:
         """Give every partitioned table partitions for what it has none for."""
@@ -60,13 +60,13 @@ class Partitions:
                 self._rests.append((table, names, columns))
 
     def broken(self) -> set[str]:
-        """Tables of which some rows are in passing partitions."""
+        """Return the tables with rows in temporary partitions."""
         asked = "SELECT EXISTS (SELECT FROM {})"
         rests = ((table, name) for table, names, _ in self._rests for name in names)
         return {table.key for table, name in rests if self.clone.first(asked, name)[0]}
 
     def repair(self) -> None:
-        """Move the rows caught to where others lie, drop those that stay, and the partitions."""
+        """Move such rows to key values of other rows; drop the rest and the partitions."""
         for table, names, columns in self._rests:
             bad = sql.SQL(" UNION ALL ").join(rows.rows_of(name, rows.TRUE) for name in names)
             good = rows.among(table, [build("tableoid NOT IN (SELECT t FROM ({}) AS bad)", bad)])

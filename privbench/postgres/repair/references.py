@@ -1,7 +1,7 @@
-"""Foreign keys: references to rows that are gone, and references of a table to itself in a circle.
+"""Repair foreign keys: references to deleted rows, and cycles of references of a table to itself.
 
-A reference to a row that is gone becomes NULL where it may, else it goes to another row; where it
-can be neither (it is part of a key), its row goes too. A circle ends at one row, which refers to
+A reference to a deleted row becomes NULL where it may, else it goes to another row; where it can do
+neither (it is part of a key), its row is deleted too. A cycle ends at one row, which refers to
 nothing, or to itself where it must refer to something.
 """
 
@@ -23,9 +23,9 @@ _NUMBERED = sql.Identifier("pg_temp", "privbench numbered")
 
 
 def end_circles(clone: TargetTables, touched: Collection[str]) -> None:
-    """End circles of references of a table to itself, in tables of which rows were changed.
+    """End cycles of references of a table to itself, in tables whose rows were changed.
 
-    As they were made, references have no circles.
+    As they were generated, references have no cycles.
     """
     for table, key in clone.references:
         if key.is_self and table.key in touched:
@@ -34,7 +34,7 @@ def end_circles(clone: TargetTables, touched: Collection[str]) -> None:
 
 
 def end_dangling(clone: TargetTables) -> None:
-    """Repair references into tables that lost rows, and into those that lose rows by it."""
+    """Repair references into tables that lost rows, and into tables that lose rows by that."""
     known = {table.key: table for table in clone.tables}
     while clone.lost:
         parent = min(clone.lost)

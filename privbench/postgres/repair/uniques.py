@@ -1,10 +1,10 @@
-"""UNIQUE indexes that keys by construction do not cover: of expressions, of parts of the rows.
+"""Repair UNIQUE indexes on expressions and partial UNIQUE indexes, which keys do not cover.
 
 Of rows with the same key all but one are changed, in the first way that is possible. A text that is
-the whole key gets a number. In an index with a predicate rows take the predicate's columns from a
-row outside it; else a text of the key gets a number, one of the key's several columns takes its
-value from another row, or a column becomes NULL if the index ignores NULL. Rows that are still not
-unique at last are deleted.
+the whole key gets a number. In a partial index, rows take the predicate's columns from a row
+outside it; else a text of the key gets a number, one of the key's several columns takes its value
+from another row, or a column becomes NULL if the index ignores NULL. Rows that are still not unique
+in the end are deleted.
 """
 
 from __future__ import annotations
@@ -62,9 +62,10 @@ class UniqueIndex:
 
 
 class Uniques:
-    """UNIQUE indexes, read in a rehearsal of them.
+    """The UNIQUE indexes of a clone, read in a rehearsal of the load.
 
-    Tables of which no row was changed still have the unique plain keys they were made with.
+    Tables of which no row was changed still have the unique plain keys with which they were
+    generated.
     """
 
     def __init__(self, clone: TargetTables) -> None:
@@ -113,13 +114,13 @@ class Uniques:
                 )
 
     def broken(self) -> set[str]:
-        """Tables of which some rows break a rule, of those that may."""
+        """Return the tables in which some rows break a UNIQUE index."""
         asked = "SELECT EXISTS ({})"
         risky = (index for index in self._indexes if not index.plain)
         return {i.table.key for i in risky if self.clone.first(asked, i.surplus)[0]}
 
     def repair(self, touched: Collection[str] | None, *, last: bool = False) -> None:
-        """Change rows so that they are unique; those that are not go, with ``last``."""
+        """Change rows so that they are unique; with ``last``, delete those that still are not."""
         for index in self._indexes:
             if index.plain and touched is not None and index.table.key not in touched:
                 continue
