@@ -1,4 +1,4 @@
-"""The frozen picture of a PostgreSQL schema: what the catalog states, nothing from rows.
+"""A PostgreSQL schema as frozen data: what the catalog states, and nothing from rows.
 
 All of it is public knowledge by contract. It is plain data: `privbench.postgres` fills it from
 ``pg_catalog``, everything else reads it. The types of its fields limit what a model of unknown
@@ -37,7 +37,7 @@ from privbench.limits import (
 
 
 def quoted(*name: str) -> str:
-    """A name in SQL, qualified or not, every part of it quoted.
+    """Return a name in SQL, qualified or not, with every part quoted.
 
     >>> quoted("public", 'a"b')
     '"public"."a""b"'
@@ -46,7 +46,7 @@ def quoted(*name: str) -> str:
 
 
 def literal(text: str) -> str:
-    """A text as a constant in SQL.
+    """Return a text as an SQL string constant.
 
     >>> literal("it's")
     "'it''s'"
@@ -85,10 +85,10 @@ class TableName:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A fact that the rows of a table keep, as `privbench.rules` reads it from what states it.
+    """A fact about a table's rows that the schema states, as `privbench.rules` reads it.
 
     The kind says which of the fields state the fact. Literals are texts, since only the family that
-    owns a type can compare them. Of an ``expression`` no more is known than its text.
+    owns a type can compare them. For an ``expression`` nothing more is known than its text.
     """
 
     kind: Literal[
@@ -159,7 +159,7 @@ class ColumnType:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column; ``not_null`` counts a domain's NOT NULL too."""
+    """A column of a table; ``not_null`` is also true for a domain's NOT NULL."""
 
     name: PgName
     position: Annotated[int, Field(ge=1, le=32767)]
@@ -191,7 +191,7 @@ class Unique:
 
 @dataclass(frozen=True, slots=True)
 class Equality:
-    """The operator by which a foreign key compares a column with the one that it refers to."""
+    """The operator by which a foreign key compares a column with the referenced column."""
 
     operator: TableName  # its schema and name
     parent: TypeText  # its left operand: the type of the column that is referred to, or of all such
@@ -210,7 +210,7 @@ ROW = "row"
 class ForeignKey:
     """A foreign key; ``columns[i]`` refers to ``ref_columns[i]``.
 
-    A ``declared`` one is a reference of the config. Neither the source nor its clones have such a
+    A ``declared`` key is a reference of the config. Neither the source nor its clones have such a
     constraint, so that rows of both may refer to nothing (`dangles`); it is never ``validated``.
     """
 
@@ -236,7 +236,7 @@ class ForeignKey:
 
     @property
     def is_self(self) -> bool:
-        """Whether the key points into its own table."""
+        """Whether the key refers to its own table."""
         return self.table == self.ref_table
 
 
@@ -244,8 +244,8 @@ class ForeignKey:
 class Check:
     """A CHECK constraint; ``expression`` is what ``pg_get_expr`` prints.
 
-    A ``declared`` one is no constraint of the source: a rule of the config, which its clones have,
-    or a format that a rehearsal found, which nobody has.
+    A ``declared`` CHECK is no constraint of the source: it is a rule of the config, which clones
+    have as a constraint, or a format that a rehearsal has found, which no database has.
     """
 
     name: PgName
@@ -281,7 +281,7 @@ class Sequence:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One table. Partitions are folded into their root, which is the table that is modelled."""
+    """A table. Partitions are folded into their root, which is the table that is modelled."""
 
     name: TableName
     columns: ColumnTuple[Column]
@@ -311,14 +311,17 @@ class Table:
         return str(self.name)
 
     def column(self, name: str) -> Column:
-        """The column of that name; a `SchemaError` if there is none."""
+        """Return the column with this name; raise a `SchemaError` if there is none."""
         for column in self.columns:
             if column.name == name:
                 return column
         raise SchemaError("no such column.", table=self.key, column=name)
 
     def foreign_key(self, name: str) -> ForeignKey:
-        """The foreign key of that constraint name; a `SchemaError` if there is none."""
+        """Return the foreign key with this constraint name.
+
+        Raise a `SchemaError` if there is none.
+        """
         for key in self.foreign_keys:
             if key.name == name:
                 return key
@@ -331,16 +334,16 @@ class Table:
 
     @property
     def unique_sets(self) -> tuple[Unique, ...]:
-        """Primary key first, then the other unique column sets."""
+        """The primary key, then the other unique sets of columns."""
         return ((self.primary_key,) if self.primary_key else ()) + self.uniques
 
     @property
     def key_columns(self) -> frozenset[str]:
-        """Columns that stand in a foreign key."""
+        """The columns that are part of a foreign key."""
         return frozenset(name for key in self.foreign_keys for name in key.columns)
 
     def elements(self, key: ForeignKey) -> str:
-        """The name of the elements of an array of keys, as rows that the table's rows own."""
+        """Return the name of the table of an array's elements, which this table's rows own."""
         return f"{self.key}.{quote(key.columns[0])}"
 
     @property
@@ -350,7 +353,7 @@ class Table:
 
     @property
     def pinned_columns(self) -> frozenset[str]:
-        """Columns that foreign keys pin to themselves alone.
+        """Columns of a self-reference that refer to themselves.
 
         In ``FOREIGN KEY (tenant, parent) REFERENCES itself (tenant, id)`` the tenant of a row is
         its own value, which its parent has to share.
@@ -386,7 +389,10 @@ class Schema:
         return any(table.key == key or table.name == key for table in self.tables)
 
     def table(self, key: str | TableName) -> Table:
-        """The table of that key (``schema.table``) or name; a `SchemaError` if there is none."""
+        """Return the table with this key (``schema.table``) or name.
+
+        Raise a `SchemaError` if none.
+        """
         wanted = TableName.parse(key) if isinstance(key, str) else key
         for table in self.tables:
             if table.name == wanted:
@@ -395,10 +401,10 @@ class Schema:
         raise SchemaError(f"there is no table {wanted}.", remedy=f"Tables: {known} …")
 
     def to_json(self) -> dict[str, Any]:
-        """The JSON object of a model's header; comments are left out (P4).
+        """Return the JSON object of a model's header; comments are left out (P4).
 
-        Whether the config declared a CHECK is left out too: the model's DDL has all as constraints.
-        Rules have only the fields that state something.
+        Whether a CHECK was declared by the config is left out too: the model's DDL has all as
+        constraints. Rules have only the fields that state something.
         """
         data: dict[str, Any] = _without_blanks(asdict(self))
         for table in data["tables"]:

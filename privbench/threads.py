@@ -1,4 +1,4 @@
-"""Threads that work while a server is waited for or compiled kernels release Python's lock."""
+"""Run functions in threads, while a server works or compiled code releases Python's lock."""
 
 import os
 from collections import deque
@@ -17,7 +17,7 @@ JOBS: ContextVar[int | None] = ContextVar("jobs", default=None)
 
 
 def spread(function: Callable[[Element], Mapped], items: Sequence[Element]) -> list[Mapped]:
-    """Apply a function to every item in `JOBS` threads, or one per core; results are in order.
+    """Apply a function to every item in `JOBS` threads, or one per core; return results in order.
 
     The error of the first item that fails is raised; calls that are still running are not waited
     for.
@@ -42,7 +42,7 @@ def _cores() -> int:
 
 
 def streamed(function: Callable[[Element], Mapped], items: Iterable[Element]) -> Iterator[Mapped]:
-    """The results of a function for all items, in order; `JOBS` threads work on the next items.
+    """Yield a function's results for all items in order; `JOBS` threads work on the next items.
 
     The error of an item is raised in place of its result; calls that are still running are not
     waited for.
@@ -64,7 +64,7 @@ def streamed(function: Callable[[Element], Mapped], items: Iterable[Element]) ->
 
 
 def ahead(items: Iterator[Element]) -> Generator[Element, None, None]:
-    """The same items, none of which may be None; while one is used, a thread makes the next.
+    """Yield the items, none of which may be None; while one is used, a thread makes the next.
 
     An error in making an item is raised in place of that item.
 

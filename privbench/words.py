@@ -1,4 +1,4 @@
-"""Names of tables and columns as words: split, made singular, looked up in ``words.toml``.
+"""Split names of tables and columns into words, make them singular, look them up in ``words.toml``.
 
 Words of other languages are read as English ones by ``languages.toml``, and so are those of a
 config's ``[words]`` (`own_words`).
@@ -41,7 +41,7 @@ def _cached(read: Callable[..., Element]) -> Callable[..., Element]:
 
 @cache
 def lists() -> dict[str, Any]:
-    """The word lists as they stand in ``words.toml``."""
+    """Return the word lists as they stand in ``words.toml``."""
     return _read("words.toml")
 
 
@@ -52,7 +52,7 @@ def _read(file: str) -> dict[str, Any]:
 
 @cache
 def listed(*path: str) -> frozenset[str]:
-    """One list as a set: ``listed("tables", "subject")``."""
+    """Return one list as a set: ``listed("tables", "subject")``."""
     found: Any = lists()
     for part in path:
         found = found[part]
@@ -81,9 +81,9 @@ def _spellings(word: str) -> set[str]:
 
 @contextmanager
 def own_words(given: Mapping[str, Sequence[str]]) -> Iterator[None]:
-    """Read words of the user as words of the lists, by which they are given, for a while.
+    """Read the user's words, within this context, as the words of the lists that they stand for.
 
-    They outrank all others, English ones among them.
+    They take precedence over all other words, English ones among them.
 
     >>> with own_words({"person": ["Azubi", "azubis"], "created": ["angelegt"]}):
     ...     words("Azubis"), words("angelegt_von")
@@ -142,7 +142,7 @@ def _english() -> frozenset[str]:
 
 @_cached
 def words(name: str) -> tuple[str, ...]:
-    """The singular, lower-case words of a name.
+    """Return the singular, lower-case words of a name.
 
     >>> words("OrderItems"), words("lasteditoruserid"), words("tbl_people2")
     (('order', 'item'), ('last', 'editor', 'user', 'id'), ('tbl', 'person'))
@@ -155,7 +155,7 @@ def words(name: str) -> tuple[str, ...]:
 
 
 def snake(name: str) -> str:
-    """A name in small letters with underscores between words, for matching by patterns.
+    """Return a name in small letters with underscores between words, for matching by patterns.
 
     Unlike the result of `words`, it keeps digits, plurals and glued words, which patterns may name.
 
@@ -166,7 +166,7 @@ def snake(name: str) -> str:
 
 
 def singular(word: str) -> str:
-    """The singular of an English noun, by rule and by the list of exceptions.
+    """Return the singular of an English noun, by rule and by the list of exceptions.
 
     >>> [singular(word) for word in ("countries", "addresses", "status", "people", "posts")]
     ['country', 'address', 'status', 'person', 'post']
@@ -202,7 +202,7 @@ def _unglue(piece: str) -> tuple[str, ...]:
 
 
 def noun(name: str) -> tuple[str, ...]:
-    """The words of a table's name without words that say nothing (``tbl_``, ``_data``).
+    """Return the words of a table's name without words that say nothing (``tbl_``, ``_data``).
 
     >>> noun("tbl_customer_master"), noun("data")
     (('customer',), ('data',))
@@ -218,7 +218,7 @@ def noun(name: str) -> tuple[str, ...]:
 
 @_cached
 def calendar_part(name: str) -> str:
-    """The part of a date that a column's name says it holds, or ''.
+    """Return the part of a date that a column's name says it holds, or ''.
 
     >>> calendar_part("d_dow"), calendar_part("MonthNumberOfYear"), calendar_part("fiscal_year")
     ('weekday', 'month', '')
@@ -230,7 +230,7 @@ def calendar_part(name: str) -> str:
 
 @_cached
 def personal_kinds(name: str, category: str) -> frozenset[str]:
-    """Kinds of personal data that a column's name and type category suggest.
+    """Return the kinds of personal data that a column's name and type category suggest.
 
     >>> sorted(personal_kinds("FirstName", "S")), sorted(personal_kinds("emailpromotion", "N"))
     (['name'], [])
@@ -253,7 +253,7 @@ def personal_kinds(name: str, category: str) -> frozenset[str]:
 
 
 def stem(name: str) -> tuple[str, ...]:
-    """The words of a key's name without those that say that it is one.
+    """Return the words of a key's name without the words that say that it is a key.
 
     >>> stem("customer_unique_id"), stem("id_student"), stem("number_of_students")
     (('customer', 'unique'), ('student',), ('number', 'of', 'student'))
@@ -268,7 +268,7 @@ def stem(name: str) -> tuple[str, ...]:
 
 
 def of_person(found: tuple[str, ...]) -> bool:
-    """Whether a name's words end with one that means people, whatever stands beside it."""
+    """Return whether a name's words end with a word for people, whatever stands before it."""
     people = listed("tables", "subject") | listed("tables", "work")
     return bool({*found[-1:], "".join(found[-2:])} & (people - listed("tables", "ambiguous")))
 

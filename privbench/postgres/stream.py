@@ -49,7 +49,7 @@ def stream(
     pages: tuple[int, int | None] = (0, None),
     known: Mapping[str, PublicValues] | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Batches, at least one, of the rows of a locked table in physical order.
+    """Yield batches, at least one, of the rows of a locked table in physical order.
 
     Args:
         reader: A connection of the snapshot that nothing else uses meanwhile.

@@ -1,4 +1,4 @@
-"""The target of a load: its contents, which may be refused or dropped, and the role of the load."""
+"""The target of a load: its contents, which may be refused or dropped, and the load's role."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -109,7 +109,7 @@ def refuse_source(target: Connection, source: Connection | None) -> None:
 
 
 def contents(target: Connection) -> list[tuple[str, str]]:
-    """Objects of users in the target, without those of extensions, as kind and qualified name."""
+    """Return the users' objects in the target, without those of extensions: kind and full name."""
     with catalog.bare_search_path(target):
         return [(row.kind, row.name) for row in catalog.ask(target, _CONTENTS, {})]
 
@@ -174,7 +174,7 @@ def refuse_missing_extensions(
 
 
 def become(connection: Connection, role: str) -> None:
-    """Become a role that only has rights on its own objects, until the transaction ends.
+    """Set a role that has rights only on its own objects, until the transaction ends.
 
     Raises:
         TargetError: There is no such role, or it may do more than that.
@@ -193,7 +193,7 @@ def become(connection: Connection, role: str) -> None:
 
 
 def as_made(stated: Schema, made: Schema) -> Schema:
-    """A model's schema with columns, kinds and sequences as the target's catalog states them.
+    """Return a model's schema, with columns, kinds and sequences as the target states them.
 
     The model's header is a text that somebody else may have written. Its types, defaults and
     generated columns never become SQL: they are read from the target's own catalog (`introspect`,

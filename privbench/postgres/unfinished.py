@@ -1,9 +1,9 @@
-"""The mark of a load part by part: a table of the copied parts, and the comment of this table.
+"""The mark of a resumable load in its target: a table of the copied parts, with a comment.
 
-The mark is made with the schema and dropped in the last step, so that a database has it exactly as
-long as the load is unfinished. The entry of a part is inserted first and committed with its rows:
-any other worker that copies the same part, even one that was believed dead, waits for that commit
-and then finds the part copied.
+The mark is created with the schema and dropped in the last step, so that a database has it exactly
+as long as the load is unfinished. The entry of a part is inserted first and committed with its
+rows: any other worker that copies the same part, even one that was believed dead, waits for that
+commit and then finds the part copied.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _REFUSED: LiteralString = "UPDATE {} SET whole = false WHERE relation = {} AND p
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Describes the clone that a target is filled with; the same mark means the same rows."""
+    """The clone that a target is being filled with; the same mark means the same rows."""
 
     model: str  # hash of the model
     scale: float  # size of the clone
@@ -63,11 +63,11 @@ class Mark:
     version: str = __version__  # of privbench
 
     def seeded(self) -> Mark:
-        """This mark, with a random seed if it has none."""
+        """Return this mark, with a random seed if it has none."""
         return self if self.seed is not None else replace(self, seed=secrets.randbits(63))
 
     def found(self, connection: Connection) -> Mark | None:
-        """The target's mark, or None; a TargetError if it differs from this mark."""
+        """Return the target's mark, or None; raise a TargetError if it differs from this mark."""
         said = _said(connection)
         held = None if said is None else _read(said)
         if said is not None and (held is None or self not in (held, replace(held, seed=None))):
@@ -78,7 +78,7 @@ class Mark:
         return held
 
     def make(self, connection: Connection) -> None:
-        """Mark a target."""
+        """Create the mark in a target."""
         said = sql.Literal(f"{_SAID}{json.dumps(asdict(self))}")
         with database_errors("marking the target as unfinished"):
             run(connection, build("CREATE SCHEMA {}", PARTS.schema))
@@ -93,7 +93,7 @@ class Mark:
 
 
 def refuse_unfinished(connection: Connection) -> None:
-    """Refuse a database that a load part by part has not finished, by a TargetError."""
+    """Refuse, by a TargetError, a database that a resumable load has not finished."""
     said = _said(connection)
     if said is not None:
         raise TargetError(
@@ -103,7 +103,7 @@ def refuse_unfinished(connection: Connection) -> None:
 
 
 def parts_there(connection: Connection) -> dict[tuple[str, int], bool]:
-    """For every copied part, by table key and number, whether the target took all of its rows.
+    """Return for every copied part whether the target took all its rows, by table key and number.
 
     Waits, within a time limit, for parts that are being copied; none can be copied afterwards.
     """
@@ -115,7 +115,7 @@ def parts_there(connection: Connection) -> dict[tuple[str, int], bool]:
 
 
 def outlasts(connection: Connection, table: Table) -> bool:
-    """Whether a table outlasts a crash of the server, as the mark does; UNLOGGED ones do not."""
+    """Return whether a table survives a crash of the server, as the mark does; UNLOGGED do not."""
     with database_errors("asking for UNLOGGED tables", table.key):
         asked = build(_UNLOGGED, sql.Literal(build("{}", table.name).as_string()))
         return not run(connection, asked).rowcount
@@ -129,7 +129,9 @@ def copy_part(
     columns: Sequence[str],
     batches: Iterable[pa.Table],
 ) -> None:
-    """Copy a part in its own transaction unless it is there; a TargetError if the mark differs.
+    """Copy a part in its own transaction unless it was copied.
+
+    Raises a TargetError if the target's mark differs.
 
     Args:
         transaction: A connection to the target.

@@ -1,7 +1,8 @@
-"""The privacy core: queries in, noisy releases out, every one of them in the ledger first.
+"""The privacy core: queries in, noisy releases out, each recorded in the ledger before its noise.
 
 Its concepts are `PrivateDatabase` (the rows), `Query` (a statistic with its sensitivity), `Session`
-(the only door), `Mechanism` (the noise) and `Ledger` (what was spent).
+(the only way out for values of private rows), `Mechanism` (the noise) and `Ledger` (the record of
+what was spent).
 
 Every function that touches the ledger raises a LedgerError if the ledger is damaged, in use or not
 writable. A SchemaError names the table, attribute or axis that does not fit. Docstrings name only

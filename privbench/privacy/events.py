@@ -1,6 +1,6 @@
-"""Events: frozen descriptions of what was released, without the arithmetic that prices them.
+"""Events: frozen descriptions of what was released, without the arithmetic of its loss.
 
-An event's meaning never changes. It says which mechanism touched which statistic, with which
+An event's meaning never changes. It says which mechanism was applied to which statistic, with which
 sensitivity and scale; `privbench.privacy.accountant` decides what that costs.
 """
 
@@ -58,22 +58,22 @@ class Event:
     private: bool  # False when the noise was seeded or left out
 
     def same(self, other: Event) -> bool:
-        """Whether the two describe the same use of a mechanism; their positions may differ."""
+        """Return whether both describe the same use of a mechanism; their positions may differ."""
         return self == replace(other, id=self.id)
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object that `from_json` reads back without loss."""
+        """Return the event as a JSON object, which `from_json` reads without loss."""
         return {**asdict(self), **{name: list(getattr(self, name)) for name in _LISTS}}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
-        """The event that `to_json` wrote."""
+        """Return the event that a JSON object of `to_json` describes."""
         lists = {name: tuple(data[name]) for name in _LISTS}
         return cls(**{**data, **lists, "sensitivity": Sensitivity(**data["sensitivity"])})
 
 
 def fingerprint(query: object) -> str:
-    """Sixteen hexadecimal digits of a query's public content, the same in every process.
+    """Return sixteen hexadecimal digits of a query's public content, the same in every process.
 
     The fingerprint is a hash of the query's ``repr``. Queries are frozen values of numbers, texts,
     tuples, and public arrays, which print the whole digest of their content. So two queries with

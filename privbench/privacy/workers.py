@@ -1,4 +1,4 @@
-"""Workers of a Dask cluster: other processes of the owner that encode and count parts of tables.
+"""Workers of a Dask cluster: processes of the data's owner that encode and count parts of tables.
 
 Private data is sent between the processes: codes, weights, exact partial counts. It is pickled, so
 all processes must trust one another, and so must all who reach them: an address that other machines
@@ -69,7 +69,7 @@ class Held:
 
 
 class Lost(Exception):
-    """A worker is gone, and with it the data that it was sent."""
+    """A worker is gone, and with it the data that was sent to it."""
 
 
 def guarded(version: str, function: Callable[..., Any], *given: Held) -> Held | PrivbenchError:
@@ -87,7 +87,7 @@ def guarded(version: str, function: Callable[..., Any], *given: Held) -> Held | 
 
 
 def require_closed(address: str) -> None:
-    """Refuse an address that other machines may reach without TLS, or that is none of a scheduler.
+    """Refuse an address that other machines may reach without TLS, or that is no scheduler's.
 
     Nothing is connected. `TRUST_NETWORK` lets other machines in, but no other kind of address;
     `LOCAL` is this process.
@@ -125,7 +125,7 @@ def _is_loopback(host: str) -> bool:
 
 
 class Workers:
-    """The workers behind one scheduler, at ``tcp://host:8786`` or ``tls://host:8786``.
+    """The workers of one scheduler, at ``tcp://host:8786`` or ``tls://host:8786``.
 
     An address that other machines reach without TLS, be it the scheduler's or a worker's, is a
     UsageError (`require_closed`). If Dask is not installed, or workers would write their data to a
@@ -183,7 +183,7 @@ class Workers:
         self._client.close()
 
     def addresses(self) -> list[str]:
-        """The workers that are there now, in order; none may be reached without TLS."""
+        """Return the workers that are connected now, in order; refuse addresses without TLS."""
         addresses = sorted(self._client.nthreads())
         for address in addresses:
             require_closed(address)
@@ -210,7 +210,7 @@ class Workers:
         return self._client.submit(guarded, __version__, function, *held, pure=False)
 
     def result(self, future: Any) -> Any:
-        """The result of a call; `Lost` if data that the call needs is gone with a worker."""
+        """Return the result of a call; raise `Lost` if data that it needs is gone with a worker."""
         while True:
             try:
                 found = future.result(timeout=WAIT)
@@ -230,7 +230,7 @@ class Workers:
 
 
 class WorkersCounter:
-    """Counts parts of a table's rows on workers, and adds what they found (`counter`).
+    """Counts parts of a table's rows on workers, and adds up their counts (`counter`).
 
     This process has the codes, the units and the weights of all rows: a unit's rows may lie in any
     parts, and their weights follow from how many rows the unit has in all of them (one aggregate
@@ -293,7 +293,7 @@ class WorkersCounter:
 
 
 def packed(part: NDArray[Any]) -> tuple[NDArray[Any], int]:
-    """A part of a column as it is sent, and its length; equal numbers are sent as a single one.
+    """Return a part of a column as it is sent, and its length; equal numbers are sent as one.
 
     >>> packed(np.broadcast_to(np.int64(7), 3))
     (array([7], dtype=int32), 3)
@@ -307,7 +307,7 @@ def packed(part: NDArray[Any]) -> tuple[NDArray[Any], int]:
 
 
 def unpacked(part: tuple[NDArray[Any], int]) -> NDArray[Any]:
-    """The column that was `packed`."""
+    """Return the part of a column that was `packed`."""
     kept, length = part
     return kept if kept.size == length else np.broadcast_to(kept[0], length)
 
@@ -316,7 +316,7 @@ def count_part(
     public: tuple[list[Ints | None], list[int], Sequence[Sequence[int]]],
     *columns: tuple[NDArray[Any], int],
 ) -> list[Ints]:
-    """Count in a worker: histograms of its rows alone.
+    """Count histograms over the given rows alone; runs in a worker.
 
     ``public`` are lookups and sizes of the axes, and the positions of the axes of every histogram;
     ``columns`` are weights, then the codes on every axis, `packed`.

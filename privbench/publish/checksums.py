@@ -26,7 +26,7 @@ _DEPTH = 5
 
 
 def walk(folder: Path) -> list[str]:
-    """Relative paths of all files, sorted; anything but files and folders is refused."""
+    """Return the relative paths of all files, sorted; refuse anything except files and folders."""
     found, folders = list[str](), [""]
     try:
         while folders:
@@ -48,7 +48,7 @@ def walk(folder: Path) -> list[str]:
 
 
 def read(folder: Path, path: str, limit: int = MAX_TEXT) -> bytes:
-    """The bytes of a plain file that is no larger than the limit."""
+    """Return the bytes of a plain file that is no larger than the limit."""
     try:
         handle = os.open(folder / path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         with os.fdopen(handle, "rb") as file:
@@ -61,13 +61,13 @@ def read(folder: Path, path: str, limit: int = MAX_TEXT) -> bytes:
 
 
 def digest(folder: Path, path: str) -> tuple[str, int]:
-    """SHA-256 and size of a file."""
+    """Return SHA-256 and size of a file."""
     data = read(folder, path, MAX_DATA if path.startswith("data/") else MAX_TEXT)
     return hashlib.sha256(data).hexdigest(), len(data)
 
 
 def sums_text(digests: Mapping[str, tuple[str, int]]) -> bytes:
-    """The file of checksums."""
+    """Return the content of the file of checksums."""
     lines = "".join(f"{digests[path][0]}  {path}\n" for path in sorted(digests)).encode()
     return f"{_HEAD}{hashlib.sha256(lines).hexdigest()}\n".encode() + lines
 

@@ -1,4 +1,4 @@
-"""``publish``: a model as a bundle that starts on PostgreSQL, made without the source."""
+"""The command ``publish``: make a bundle that starts on PostgreSQL from a model, with no source."""
 
 import os
 import shutil

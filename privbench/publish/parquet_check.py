@@ -1,4 +1,4 @@
-"""Whether the Parquet files of a bundle hold the rows of its CSV files, in a process of its own.
+"""Check in a separate process that a bundle's Parquet files hold the rows of its CSV files.
 
 A damaged Parquet file can crash its reader, and a small one can unpack to more bytes than fit into
 memory. So files are read in this process, under limits of memory and time, and if it dies, the
@@ -27,7 +27,7 @@ _MEMORY, _SECONDS = 6 * 2**30, 3600
 
 
 def compare(folder: Path, bundle: Bundle) -> None:
-    """Refuse a bundle whose two forms of the rows differ, or cannot be read.
+    """Refuse a bundle whose CSV and Parquet rows differ, or cannot be read.
 
     The message begins with the file's name.
     """

@@ -1,7 +1,7 @@
 """The planner's statistics of a clone, for a database that has the schema without the rows.
 
-All of it is gathered by ANALYZE from a clone of the source's size, so it is a function of the model
-and of public tables; no statistics of the source are read.
+ANALYZE gathers them from a clone of the source's size, so they are a function of the model and of
+public tables; no statistics of the source are read.
 """
 
 from collections.abc import Collection
@@ -49,7 +49,7 @@ def require_version(dsn: str) -> None:
 
 
 def gathered(connection: Connection, tables: Collection[tuple[str, ...]]) -> PublishedStatistics:
-    """The planner's statistics of tables, by schema and name, and of their indexes."""
+    """Return the planner's statistics of tables, by schema and name, and of their indexes."""
     with database_errors("reading the planner's statistics"):
         rows = connection.cursor(row_factory=dict_row).execute(_TABLES.format(_VALUES)).fetchall()
     kept = [row for row in rows if (row["schema"], row["name"]) in tables]

@@ -1,4 +1,4 @@
-"""The texts of a bundle that follow from its facts; `publish` and `verify` render them alike.
+"""The texts of a bundle that follow from its JSON files; `publish` and `verify` render them alike.
 
 `verify` renders them again and compares bytes, so that no script, readme or metadata of a stranger
 has to be read or trusted.
@@ -43,7 +43,7 @@ def rendered(
     statistics: PublishedStatistics | None,
     digests: Mapping[str, tuple[str, int]],
 ) -> dict[str, bytes]:
-    """Every text of a bundle that follows from others, by its path.
+    """Return every text of a bundle that follows from others, by its path.
 
     The digests are SHA-256 and size in bytes of every file of rows.
     """
@@ -68,7 +68,7 @@ def rendered(
 
 
 def fill(name: str, **shown: Any) -> str:
-    """Render a template."""
+    """Render a template with values."""
     return _environment(name.rpartition(".")[2]).get_template(f"{name}.j2").render(shown)
 
 

@@ -1,4 +1,4 @@
-"""Signatures over the checksums, by OpenSSH, whose program and keys most people have."""
+"""Sign and check the checksums with OpenSSH, whose program and keys most people have."""
 
 import base64
 import re
@@ -13,9 +13,9 @@ _BEGIN, _END = b"-----BEGIN SSH SIGNATURE-----", b"-----END SSH SIGNATURE-----"
 
 
 def sign(data: bytes, key: Path) -> bytes:
-    """Sign some bytes with a private key of OpenSSH.
+    """Sign bytes with a private key of OpenSSH, and return the signature.
 
-    A UsageError if ssh-keygen is missing, or does not take the key.
+    A UsageError is raised if ssh-keygen is missing, or does not take the key.
     """
     done = _keygen(["-Y", "sign", "-q", "-f", str(key), "-n", _NAMESPACE], data)
     if done.returncode != 0 or not done.stdout:
@@ -24,7 +24,7 @@ def sign(data: bytes, key: Path) -> bytes:
 
 
 def signer(data: bytes, signature: bytes, public: Path | None) -> str:
-    """Who signed some bytes: the fingerprint of the key.
+    """Return who signed some bytes: the fingerprint of the key.
 
     If ``public``, a file with a public key (``ssh-ed25519 AAAA…``), is given, that key has to be
     the signer. A ModelError is raised if it is not, or if these bytes were not signed; a UsageError

@@ -1,4 +1,4 @@
-"""``verify``: whether a bundle is whole, harmless to start, and in agreement with itself."""
+"""The command ``verify``: check that a bundle is complete, harmless to start, and consistent."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,7 +24,7 @@ from privbench.workload import read as read_workload
 
 @dataclass(frozen=True)
 class Verified:
-    """The facts of a bundle that was checked."""
+    """The contents of a bundle that was checked."""
 
     bundle: Bundle
     certificate: Certificate
@@ -35,7 +35,7 @@ class Verified:
     pages: int = 0  # pages that tables and indexes take on the disk, in a database without rows
 
     def render(self) -> Lines:
-        """Plain text for people."""
+        """Return the result as plain text."""
         about = {"bundle": self.bundle, "certificate": self.certificate, "found": self}
         return Lines(fill("verified.txt", **about).rstrip("\n"))
 

@@ -1,8 +1,8 @@
-"""Drift: a comparison against an earlier one of the same workload.
+"""The drift of a comparison: how its figures have changed since an earlier comparison.
 
-Ratios say how much worse or better the present clone is than the earlier one: ``drift.X`` is the
-figure X of this comparison divided by that of the baseline. Both comparisons read the source:
-CONFIDENTIAL, and no release may depend on a drift (P2).
+Both must be of the same workload. Ratios say how much worse or better the present clone is than the
+earlier one: ``drift.X`` is the figure X of this comparison divided by that of the baseline. Both
+comparisons read the source: CONFIDENTIAL, and no release may depend on a drift (P2).
 """
 
 from pathlib import Path
@@ -56,7 +56,7 @@ def require_same(baseline: ComparisonDocument, workload: Workload, allowed: bool
 
 
 def drift(baseline: ComparisonDocument, document: ComparisonDocument) -> DriftPart:
-    """Changes since the baseline."""
+    """Return the changes of all figures since the baseline."""
     old, new = _plain(baseline.figures), _plain(document.figures)
     names = sorted(old.keys() | new.keys())
     before = {(query.id, query.sql): query for query in baseline.queries}
@@ -73,17 +73,17 @@ def drift(baseline: ComparisonDocument, document: ComparisonDocument) -> DriftPa
 
 
 def names(figures: frozenset[str]) -> frozenset[str]:
-    """The names of the drift figures of a comparison that has these figures."""
+    """Return the names of the drift figures of a comparison that has these figures."""
     return frozenset(f"{PREFIX}{name}" for name in figures)
 
 
 def ratios(found: DriftPart) -> dict[str, float | None]:
-    """The drift's figures by name."""
+    """Return the drift figures by name."""
     return {f"{PREFIX}{name}": part.ratio for name, part in found.figures.items()}
 
 
 def change(old: float | None, new: float | None) -> ChangePart:
-    """The change of a figure since the baseline.
+    """Return the change of a figure since the baseline.
 
     >>> change(2.0, 3.0).ratio, change(0.0, 0.0).ratio, change(0.0, 1.0).ratio
     (1.5, 1.0, None)

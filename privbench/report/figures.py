@@ -1,4 +1,4 @@
-"""The flat table of named figures that gates and short reports read."""
+"""The named figures of a comparison as one flat table, which gates and short reports read."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -43,7 +43,7 @@ _MADE = ("replay.timeouts", "replay.errors", "integrity.violations", "rows.max_d
 
 
 def names(tables: Iterable[str], left_out: tuple[str, ...] = ()) -> frozenset[str]:
-    """Every figure that a comparison of these tables may have; some prefixes are left out."""
+    """Return the figures that a comparison of these tables may have, without excluded prefixes."""
     spread = {f"{kind}.{p}" for kind in (*_SPREADS, *KINDS) for p in POINTS}
     ways = {f"{kind}.{way}" for kind in ("kld", "tvd") for way in WAYS}
     by_table = {f"{name}[{table}]" for table in tables for name in ways}
@@ -52,7 +52,7 @@ def names(tables: Iterable[str], left_out: tuple[str, ...] = ()) -> frozenset[st
 
 
 def collect(document: ComparisonDocument) -> dict[str, float | None]:
-    """The figures of a comparison by name; None for a figure that could not be computed."""
+    """Return the figures of a comparison by name; None for a figure that could not be computed."""
     found: dict[str, float | None] = dict.fromkeys(
         sorted(names(part.name for part in document.tables))
     )
@@ -82,13 +82,13 @@ def collect(document: ComparisonDocument) -> dict[str, float | None]:
 
 
 def learned(tables: Iterable[TablePart]) -> list[TablePart]:
-    """Tables that a fit learns; those of a few rows are left out, unless all are so small."""
+    """Return the tables that a fit learns; small ones are left out, unless all are small."""
     some = [table for table in tables if not table.public]
     return [table for table in some if table.source_rows >= FEW_ROWS] or some
 
 
 def counted(tables: Sequence[TablePart]) -> list[TablePart]:
-    """Tables whose numbers of rows are compared: the learned ones and the public ones."""
+    """Return tables whose numbers of rows are compared: the learned ones and the public ones."""
     return [*learned(tables), *(table for table in tables if table.public)]
 
 
@@ -111,5 +111,5 @@ def _at(document: ComparisonDocument, place: str) -> Any:
 
 
 def rows_apart(part: TablePart) -> float:
-    """Difference of a table's row counts in per cent of the source's, floored at one row."""
+    """Return the difference of a table's row counts in per cent of the source's (at least one)."""
     return 100.0 * abs(part.source_rows - (part.clone_rows or 0)) / max(part.source_rows, 1)

@@ -54,7 +54,10 @@ _POINT = re.compile(r"\.(mean|p\d\d|max)\Z")
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """Fail if ``figure sign limit``; with ``other``, if ``figure sign limit * other``."""
+    """A gate that fails if ``figure sign limit``.
+
+    With ``other``, if ``figure sign limit * other``.
+    """
 
     figure: str
     sign: str
@@ -63,7 +66,7 @@ class Gate:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read a gate.
+        """Parse a gate from its text.
 
         >>> Gate.parse("qerror.p95 > 5")
         Gate(figure='qerror.p95', sign='>', limit=5.0, other=None)
@@ -89,7 +92,7 @@ class Gate:
     def require(
         self, known: Collection[str], of_queries: Collection[str] = frozenset(QUERY_FIGURES)
     ) -> None:
-        """Refuse figures that are not known."""
+        """Refuse a gate with unknown figures."""
         wanted = [(self.figure, {*of_queries, *known})]
         if self.other is not None:
             wanted.append((self.other, set(known)))
@@ -102,7 +105,7 @@ class Gate:
     ) -> GatePart:
         """Check the gate by its figures; it fails if a figure has no value.
 
-        A gate over queries leaves out those that the source itself could not answer.
+        A gate over queries leaves out queries that the source itself could not answer.
         """
         self.require(figures)
         limit: float | None = self.limit
@@ -158,12 +161,12 @@ def _advice(name: str, choice: Collection[str]) -> str:
 
 
 def parse(texts: Sequence[str]) -> list[Gate]:
-    """Read several gates."""
+    """Parse several gates."""
     return [Gate.parse(text) for text in texts]
 
 
 def enforce(gates: Iterable[GatePart]) -> None:
-    """Stop if a gate failed."""
+    """Raise a GateFailed if a gate failed."""
     gates = list(gates)
     failed = [_described(gate) for gate in gates if gate.failed]
     if failed:

@@ -1,4 +1,4 @@
-"""The figures that a reader sees first, in sentences, and the short reports made of them.
+"""The figures that a reader sees first, in sentences, and short reports of them.
 
 Short reports are a few lines of plain text for terminals, and Markdown for logs and tickets.
 """
@@ -47,7 +47,7 @@ class Headline:
 
 
 def headlines(document: ComparisonDocument) -> list[Headline]:
-    """The figures that stand for the whole comparison, metrics first."""
+    """Return the figures that summarise the comparison, metrics first."""
     found = [_qerror(document), _runtime(document)] if document.queries else []
     found += [_work(document)] if document.work else []
     found += [_values(document), _kld(document)]
@@ -233,7 +233,7 @@ _WORST = 5
 
 
 def markdown(document: ComparisonDocument) -> str:
-    """The short report in Markdown."""
+    """Return the short report in Markdown."""
     wrong = [query for query in document.queries if query.qerror is not None and query.qerror > 1]
     return template("report.md.j2").render(
         document=document,
@@ -244,10 +244,10 @@ def markdown(document: ComparisonDocument) -> str:
 
 
 def summary(document: ComparisonDocument) -> display.Lines:
-    """What failed: gates and queries without an answer; a line for each headline; then the rest.
+    """Return the short report: failures first, a line for each headline, then the rest.
 
-    A headline has a title, a figure, a grade and further figures. It holds exact figures of the
-    source: CONFIDENTIAL.
+    Failures are failed gates and queries without an answer. A headline has a title, a figure, a
+    grade and further figures. The report holds exact figures of the source: CONFIDENTIAL.
     """
     found = [(line.title, line.value, line.grade or "", line.aside) for line in headlines(document)]
     lines = [gate_line(gate) for gate in document.gates if gate.failed]
@@ -263,13 +263,13 @@ def summary(document: ComparisonDocument) -> display.Lines:
 
 
 def left_out(workload: str, refused: Sequence[Refusal], changed: Mapping[str, str]) -> list[str]:
-    """Lines on what of a workload was not run: whole queries, and words of others."""
+    """Return lines on what was not run of a workload: whole queries, and words of others."""
     found = [f"left out: {line(item, workload)}" for item in refused]
     return found + [f"query {name} ran without {words}" for name, words in changed.items()]
 
 
 def failed(document: ComparisonDocument) -> list[tuple[str, str, list[str]]]:
-    """Side, reason and ids of queries without an answer."""
+    """Return side, reason and ids of queries without an answer."""
     return [
         (side, reason, ids)
         for side in (SOURCE, CLONE)
@@ -282,6 +282,6 @@ def failed(document: ComparisonDocument) -> list[tuple[str, str, list[str]]]:
 
 
 def gate_line(gate: GatePart) -> str:
-    """One gate in a line."""
+    """Return a gate's result as a line."""
     verdict = "FAILED" if gate.failed else "passed"
     return f"gate {verdict}: fail if {gate.condition} (it is {number(gate.figure)})"

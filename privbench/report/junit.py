@@ -17,7 +17,7 @@ _MOST = 100
 
 
 def render(document: ComparisonDocument) -> str:
-    """The XML text: a suite of gates, one of queries that failed one, one of integrity checks."""
+    """Return the XML text: suites of gates, of queries that failed a gate, of integrity checks."""
     xml = JUnitXml("privbench compare")
     xml.add_testsuite(_suite("gates", map(_gate, document.gates)))
     if any(gate.queries for gate in document.gates):

@@ -1,4 +1,4 @@
-"""Measurements of a comparison besides the replay: tables, rows and statistics of both sides."""
+"""The measurements of a comparison besides the replay: tables, rows and statistics."""
 
 from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -38,7 +38,7 @@ _NULL, _OTHERS = "NULL", "all others"
 
 @dataclass(slots=True)
 class Measurements:
-    """Measurements of both databases."""
+    """The measurements of both databases."""
 
     tables: list[TablePart] = field(default_factory=list)  # every table of the source's schema
     # Of the compared tables, by the table's key.
@@ -49,7 +49,7 @@ class Measurements:
 
 
 def schema_of(dsn: str, config: Config | None) -> Schema:
-    """The schema of a database as the config chooses it."""
+    """Return the schema of a database, with the tables that the config chooses."""
     with reading(dsn) as connection:
         return _introspect(connection, config)
 

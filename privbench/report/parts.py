@@ -26,7 +26,7 @@ SOURCE, CLONE = "source", "clone"
 
 
 def queries(workload: Workload, replay: Replay) -> list[QueryPart]:
-    """Every query with its figures, in the order of the workload."""
+    """Return every query with its figures, in the order of the workload."""
     return [_query(query, result) for query, result in zip(workload, replay.results, strict=True)]
 
 
@@ -79,7 +79,7 @@ def _discrepancy(one: AnswerPart, other: AnswerPart) -> float | None:
 
 
 def qerrors(found: list[QueryPart]) -> QErrorPart:
-    """Q-error of the queries that both sides answered."""
+    """Return the Q-error of the queries that both sides answered."""
     answered = [query for query in found if query.qerror is not None]
     return qerror.report(
         [query.source.rows or 0 for query in answered],
@@ -92,7 +92,7 @@ def qerrors(found: list[QueryPart]) -> QErrorPart:
 
 
 def runtimes(found: list[QueryPart]) -> RuntimePart:
-    """Run time of the queries that ended on both sides, and the noise floor beside it."""
+    """Return the run times of the queries that ended on both sides, and the noise floor."""
     timed = [query for query in found if query.runtime is not None]
     floored = [query for query in found if query.floor is not None]
     times, floors = [query.runtime for query in timed], [query.floor for query in floored]
@@ -120,7 +120,7 @@ def _beyond_floor(found: list[QueryPart]) -> float | None:
 
 
 def replay_part(replay: Replay, found: list[QueryPart]) -> ReplayPart:
-    """How the workload was run, and what went wrong."""
+    """Return how the workload was run, and which queries failed."""
     one, other = replay.sides[SOURCE].settings, replay.sides[CLONE].settings
     return ReplayPart(
         repeats=replay.repeats,
@@ -150,7 +150,7 @@ def _ended(found: list[QueryPart], status: str) -> dict[str, int]:
 
 
 def work_summary(found: list[QueryPart]) -> WorkSummaryPart | None:
-    """Work discrepancy of a workload; None where nothing was explained."""
+    """Return the work discrepancy of a workload; None if no query was explained."""
     both = [(query, query.work) for query in found if query.work is not None]
     if not both:
         return None
@@ -174,7 +174,7 @@ def work_summary(found: list[QueryPart]) -> WorkSummaryPart | None:
 
 
 def plans_part(found: list[QueryPart]) -> PlansPart | None:
-    """Plan agreement of a workload; None where nothing was explained."""
+    """Return the plan agreement of a workload; None if no query was explained."""
     both = [(query.joins, query.work) for query in found if query.work is not None]
     if not both:
         return None

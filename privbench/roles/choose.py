@@ -29,7 +29,7 @@ _STEP = 0.5
 
 @dataclass(frozen=True)
 class Placement:
-    """Where a table stands in the forest."""
+    """The place of a table in the ownership forest: its owner, with the alternatives."""
 
     own: KeyFacts | None  # the OWN key, or None for a root
     root: str  # the root table of its tree
@@ -42,7 +42,7 @@ class Placement:
 def barred(
     tables: Mapping[str, TableFacts], key: KeyFacts, kinds: Mapping[str, TableKind]
 ) -> str | None:
-    """Why a key can never own its table's rows, or None."""
+    """Return why a key can never own its table's rows, or None."""
     facts = tables[str(key.key.table)]
     own, parent = kinds[facts.name], kinds[key.parent]
     if own in NEVER_OWN:
@@ -84,7 +84,7 @@ def _named_after(tables: Mapping[str, TableFacts], key: KeyFacts) -> bool:
 def choose(
     tables: Mapping[str, TableFacts], kinds: Mapping[str, TableKind]
 ) -> dict[str, Placement]:
-    """A place in the forest for every table, by its name."""
+    """Return a place in the ownership forest for every table, by the table's name."""
     chooser = _Chooser(tables, kinds)
     chooser.break_cycles()
     for name in tables:
@@ -200,7 +200,7 @@ class _Chooser:
 
 
 def find_cycle(candidates: Mapping[str, list[KeyFacts]]) -> list[KeyFacts]:
-    """The keys of one cycle, or nothing."""
+    """Return the keys of one cycle, or nothing if there is none."""
     left: Mapping[str, list[KeyFacts]] = {}
     inner = candidates
     # Tables from which no cycle can be reached are removed until none is left.
@@ -221,7 +221,7 @@ def find_cycle(candidates: Mapping[str, list[KeyFacts]]) -> list[KeyFacts]:
 def rivals(
     facts: TableFacts, places: Mapping[str, Placement], kinds: Mapping[str, TableKind]
 ) -> list[KeyFacts]:
-    """Other keys by which a table reaches a second person-like owner.
+    """Return other keys by which a table reaches a second owner that looks like a person.
 
     A key counts if it leads to another root table that is person-like, or directly to a table of
     people in the same tree. Keys of a table without an owner count if they lead to several owners.

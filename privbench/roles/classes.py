@@ -15,7 +15,7 @@ from privbench.words import listed, personal_kinds, words
 
 
 class TableKind(Enum):
-    """Kinds of tables: what they are called and how good an owner they make."""
+    """A kind of tables: what they are called, and how suitable they are as owners."""
 
     SUBJECT = ("person", 10)
     ROLE = ("role of a person", 9)
@@ -89,9 +89,9 @@ class LookupScore:
 def lookup_scores(
     tables: Mapping[str, TableFacts], people: frozenset[str]
 ) -> dict[str, LookupScore]:
-    """Score every table; `people` are the tables whose names say that they hold people.
+    """Score every table as a look-up; `people` are tables whose names say that they hold people.
 
-    A catalogue points to other look-ups alone: what points to a person or an event is none.
+    A look-up refers to other look-ups alone: a table that refers to a person or an event is none.
     """
     theirs = {
         key.parent
@@ -176,7 +176,7 @@ def _tells_persons(column: Column) -> bool:
 
 
 def is_secretive(facts: TableFacts, kind: TableKind) -> bool:
-    """Whether a table holds settings, sessions, logs or jobs, among which there may be secrets."""
+    """Return whether a table holds settings, sessions, logs or jobs, which may contain secrets."""
     named = facts.ends & listed("tables", "secretive") and not (facts.keys or facts.personal)
     return kind is TableKind.INFRA or bool(named)
 
@@ -267,7 +267,7 @@ def _is_short(column: Column) -> bool:
 def classify(
     tables: Mapping[str, TableFacts], lookups: Mapping[str, LookupScore]
 ) -> dict[str, TableKind]:
-    """The kind of every table."""
+    """Return the kind of every table."""
     # Sorted by name: if two tables describe each other, the result depends on their order.
     tables = dict(sorted(tables.items()))
     kinds = {name: next(_by_name(facts, lookups[name])) for name, facts in tables.items()}
@@ -329,7 +329,7 @@ def _named(facts: TableFacts) -> Iterator[TableKind]:
 
 
 def person_kind(facts: TableFacts) -> TableKind | None:
-    """SUBJECT or WORK if the table's name means people and other facts confirm that."""
+    """Return SUBJECT or WORK if a table's name means people and other facts confirm it, or None."""
     head = facts.head
     is_subject = head in listed("tables", "subject")
     named = any(words(column.name) == (head, "name") for column in facts.attributes)
@@ -366,12 +366,12 @@ def _is_guests(facts: TableFacts, kinds: Mapping[str, TableKind]) -> bool:
 
 
 def called_people(tables: Mapping[str, TableFacts]) -> frozenset[str]:
-    """Tables that keys say are people (``user_id``), whatever they are called."""
+    """Return the tables that keys say are people (``user_id``), whatever they are called."""
     return frozenset(key.parent for facts in tables.values() for key in facts.keys if key.to_person)
 
 
 def is_catalogue(facts: TableFacts, kind: TableKind) -> bool:
-    """Whether a table is a list of codes, which owns nothing."""
+    """Return whether a table is a list of codes, which owns nothing."""
     return kind in NAMED_BY_USERS and facts.is_natural
 
 

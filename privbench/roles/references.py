@@ -1,8 +1,8 @@
-"""References of the config: keys that only the application knows, as keys of the schema.
+"""References in the config: keys that only the application knows become keys of the schema.
 
-A reference is a `ForeignKey` like any other in all that reads rows, is released or is generated. No
-constraint is made of it, and nothing rests on its rows having targets: a value without a target is
-what it is for a foreign key that rows violate.
+A reference is a `ForeignKey` like any other for all code that reads, releases or generates rows. No
+constraint is made of it, and nothing relies on rows having targets: a value without a target is
+treated as for a foreign key that rows violate.
 """
 
 import json
@@ -25,7 +25,7 @@ _ELEMENTS = frozenset({*_BITS, *_TEXTS, "uuid"})
 
 
 def referenced(schema: Schema, config: Config) -> Schema:
-    """The schema, with those references of a config as keys that it does not have yet.
+    """Return the schema with the config's references added as keys, if it lacks them.
 
     Raises:
         ConfigError: A reference names what does not exist, leads to columns that are no key, stands
@@ -70,7 +70,10 @@ def _with_keys(schema: Schema, table: Table, references: Sequence[ReferenceConfi
 
 
 def targets(item: ReferenceConfig) -> Iterator[tuple[tuple[str, str] | None, TargetConfig]]:
-    """What the key of a row leads to, by a column and its value where there are several tables."""
+    """Yield what the key of a row refers to; for several tables, with the column and value.
+
+    The column's value selects the table.
+    """
     if item.to is not None:
         yield None, item.to
     for name, target in item.types.items():
@@ -133,7 +136,7 @@ def _check(table: Table, item: ReferenceConfig, target: Table, theirs: Sequence[
 
 
 def is_array_of_keys(table: Table, column: Column) -> bool:
-    """Whether the elements of a column may be keys: it is an array, of no domain and in no key."""
+    """Return whether the elements of a column may be keys: an array, of no domain and in no key."""
     keys = {*table.key_columns, *(name for item in table.unique_sets for name in item.columns)}
     kind = column.type
     plain = kind.category == "A" and kind.domain is None and kind.element in _ELEMENTS

@@ -9,11 +9,11 @@ from privbench.schema import ForeignKey, Schema, Table, TableName
 
 
 def resolve(schema: Schema, config: Config) -> dict[str, tuple[str, ...] | None]:
-    """The columns of every table's OWN key; None for a root and for a public table.
+    """Return the columns of every table's OWN key; None for a root and for a public table.
 
-    Tables of which the config says nothing are roots. A config that names what does not exist, or
-    gives ``own`` where it cannot stand, is a ConfigError; where ``own`` is no foreign key, or the
-    roles break the privacy contract, that is a SchemaError.
+    Tables that the config does not mention are roots. A config that names what does not exist, or
+    gives ``own`` for a table that cannot be owned, is a ConfigError; where ``own`` is no foreign
+    key, or the roles break the privacy contract, a SchemaError is raised.
     """
     found = sections(schema, config)
     for table in schema:
@@ -26,7 +26,7 @@ def resolve(schema: Schema, config: Config) -> dict[str, tuple[str, ...] | None]
 
 
 def sections(schema: Schema, config: Config) -> dict[str, TableConfig]:
-    """The section of every table, found under any spelling of its name; no table may have two."""
+    """Return the config's section of every table, under any spelling; refuse two for one table."""
     found: dict[str, TableConfig] = {}
     for name, section in config.tables.items():
         key = _key(schema, name)

@@ -1,4 +1,4 @@
-"""Columns that seem to be references and have no constraint, by names and types alone."""
+"""Find columns that seem to be references without a constraint, by names and types alone."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
@@ -20,13 +20,13 @@ _NUMBER = frozenset({"no", "nr", "num", "number"})
 
 
 def undeclared(schema: Schema, settled: Collection[str] = ()) -> dict[str, list[ReferenceConfig]]:
-    """References that columns seem to be, by table, but not of tables that are ``settled``.
+    """Return the references that columns seem to be, by table, except of ``settled`` tables.
 
-    The type has to be that of the key, or an array of it, and the name has to say the table: it
-    ends with the table's words, or is the name of the primary key of one table alone, or of a
+    The column's type must be that of the key, or an array of it, and its name must name the table:
+    it ends with the table's words, or is the name of the primary key of one table alone, or of a
     foreign key elsewhere. A table of another schema has to be named with its schema. Or a column
-    that is no array has to say that a person owns the row or acts (`_person`). Where several
-    tables remain, none is.
+    that is no array has to say that a person owns the row or acts (`_person`). Where several tables
+    fit, no reference is proposed.
     """
     found: dict[str, list[ReferenceConfig]] = {}
     people = [table for table in schema if of_person(noun(table.name.name))]

@@ -1,4 +1,4 @@
-"""Columns that names and types say are computed from others, as expressions for the config.
+"""Columns that are computed from others by their names and types, as expressions for the config.
 
 Sums and products have the names of an invoice's amounts in EN 16931 and UBL 2.1: a line's amount is
 its quantity by its price (BT-131, BT-129, BT-146), the tax inclusive amount is the tax exclusive
@@ -30,7 +30,7 @@ _COUNT = re.compile(r"(?:n|num|number|number of|count|nr) (?P<after>.+)|(?P<befo
 
 
 def proposed(schema: Schema) -> Iterator[tuple[Table, str, str]]:
-    """Tables, columns of them, and the expressions that their names suggest."""
+    """Yield tables, columns of them, and the expressions that their names suggest."""
     below = defaultdict[TableName, list[ForeignKey]](list)
     for table in schema:
         for key in _plain_keys(table):

@@ -33,7 +33,7 @@ _WORD = re.compile(r'"((?:[^"\\]|\\.)*)"|([^,"{}\\\s]+)')
 
 
 def named_paths(table: Table) -> dict[str, dict[str, PathType]]:
-    """The paths of scalars that expressions of a table name, by column, with their types.
+    """Return the paths of scalars that a table's expressions name, with types, by column.
 
     Of two paths of which one leads into the other's value, the longer one stays.
     """

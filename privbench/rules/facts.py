@@ -1,4 +1,4 @@
-"""The rules of a table: put together once, then asked by whatever makes or repairs rows."""
+"""The rules of a table: collected once, then queried by code that makes or repairs rows."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ SIZES = ("length", "size")
 
 
 def with_rules(table: Table) -> Table:
-    """The table with all rules that its parts state, and the domains of its columns."""
+    """Return the table with all rules that its parts and its columns' domains state."""
     columns = tuple(replace(item, type=type_with_rules(item.type)) for item in table.columns)
     return replace(table, columns=columns, rules=tuple(_of_table(table)))
 
 
 def type_with_rules(type_: ColumnType) -> ColumnType:
-    """The type, and the types within it, with the rules of their domains."""
+    """Return the type, and the types within it, with the rules of their domains."""
     if not (type_.domain_checks or type_.parts or type_.rules):
         return type_
     rules = [rule for text in type_.domain_checks for rule in _of_check(text, "domain", VALUE)]
@@ -75,33 +75,34 @@ def _of_check(text: str, source: Any, columns: tuple[str, ...]) -> Iterator[Rule
 
 
 def declared_check(text: str, name: str, table: Table) -> Check:
-    """The CHECK that a rule of the config becomes; errors are those of `condition`."""
+    """Return the CHECK that a rule of the config becomes; errors are those of `condition`."""
     whole, columns = condition(expression(text), [column.name for column in table.columns])
     return Check(name, expression(whole), columns, declared=True)
 
 
 def column_rules(table: Table, column: Column, kinds: Sequence[str] = LIMITS) -> tuple[Rule, ...]:
-    """The rules of some kinds on a single column, those of its domain last."""
+    """Return the rules of some kinds on a single column, those of its domain last."""
     own = [rule for rule in table.rules if rule.columns == (column.name,) and rule.kind in kinds]
     return (*own, *(rule for rule in column.type.rules if rule.kind in kinds))
 
 
 def orders(table: Table) -> tuple[Rule, ...]:
-    """Orders of two columns, that CHECKs demand or names suggest."""
+    """Return the orders of two columns that CHECKs demand or names suggest."""
     return tuple(rule for rule in table.rules if rule.kind == "order")
 
 
 def checked_orders(table: Table) -> list[tuple[str, ...]]:
-    """The columns of each order that a CHECK demands."""
+    """Return the columns of each order that a CHECK demands."""
     return [rule.columns for rule in orders(table) if rule.source != "name"]
 
 
 def exclusions(
     table: Table,
 ) -> Iterator[tuple[tuple[str, ...], tuple[str, ...], bool, tuple[ColumnCondition, ...]]]:
-    """Columns of equal rows; their period, a range or two columns, which keeps apart then.
+    """Yield constraints by which the periods of rows with equal columns may not overlap.
 
-    Then whether its end in a column belongs to it, and the condition of the rows.
+    Each is a tuple: the columns that are equal; the period, a range or two columns; whether an end
+    in a column belongs to the period; and the condition of the rows.
     """
     columns = {column.name for column in table.columns}
     for index in table.indexes:
@@ -116,7 +117,7 @@ def exclusions(
 
 
 def singles(table: Table) -> Iterator[tuple[tuple[str, ...], tuple[ColumnCondition, ...]]]:
-    """Columns of which each combination has one row at most that meets a condition (`marks`)."""
+    """Yield columns of which at most one row per combination meets a condition (`marks`)."""
     for index in table.indexes:
         wanted = marks(index.predicate or "") if index.unique and index.columns else ()
         if wanted and not index.has_expressions:
@@ -124,7 +125,7 @@ def singles(table: Table) -> Iterator[tuple[tuple[str, ...], tuple[ColumnConditi
 
 
 def sharing_keys(table: Table, columns: tuple[str, ...]) -> tuple[ForeignKey, ...]:
-    """Keys on just these columns: generation gives each parent one row of `singles` at most."""
+    """Return keys on just these columns, for which generation gives a parent one such row."""
     return tuple(
         key
         for key in table.foreign_keys
@@ -133,12 +134,12 @@ def sharing_keys(table: Table, columns: tuple[str, ...]) -> tuple[ForeignKey, ..
 
 
 def differences(table: Table) -> tuple[tuple[str, ...], ...]:
-    """Pairs of columns that must differ."""
+    """Return pairs of columns that must differ."""
     return tuple(rule.columns for rule in table.rules if rule.kind == "differs")
 
 
 def movable_keys(table: Table) -> tuple[ForeignKey, ...]:
-    """References to other tables, by one column of no other key: rows may exchange them."""
+    """Return single-column references to other tables, in no other key, that rows may exchange."""
     tied = Counter(name for key in table.foreign_keys for name in key.columns)
     tied.update(name for item in table.unique_sets for name in item.columns)
     keys = (key for key in table.foreign_keys if not (key.is_self or key.when or key.columns[1:]))
@@ -146,7 +147,7 @@ def movable_keys(table: Table) -> tuple[ForeignKey, ...]:
 
 
 def folded_uniques(table: Table) -> tuple[Unique, ...]:
-    """UNIQUE indexes on ``lower(column)``: unique whatever the case of the letters.
+    """Return UNIQUE indexes on ``lower(column)``, which are unique whatever the case of letters.
 
     Such an index may hold other columns too: ``(tenant, lower(mail))``. The case of those is
     ignored as well, which is stricter than the index.
@@ -157,7 +158,7 @@ def folded_uniques(table: Table) -> tuple[Unique, ...]:
 
 
 def length_limits(limits: Sequence[Rule], declared: int | None) -> tuple[int, int | None]:
-    """The least and greatest length or size of a value by its rules and its declared length."""
+    """Return the least and greatest length or size of a value by its rules and declared length."""
     tops = [rule.longest for rule in limits if rule.longest is not None]
     if declared is not None:
         tops.append(declared)
@@ -165,7 +166,7 @@ def length_limits(limits: Sequence[Rule], declared: int | None) -> tuple[int, in
 
 
 def allowed(limits: Sequence[Rule]) -> tuple[str, ...] | None:
-    """The values that every list allows, in the first list's order; None without a list."""
+    """Return the values that every list allows, in the first list's order; None without a list."""
     lists = [rule.values for rule in limits if rule.values is not None]
     if not lists:
         return None

@@ -1,4 +1,4 @@
-"""Reads CHECKs, the rules that each of their conjuncts states, and definitions of indexes."""
+"""Parse CHECKs into the rules that their conjuncts state, and parse definitions of indexes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _KEPT = ("bounds", "values", "length", "order", "combination")
 
 @lru_cache(maxsize=4096)
 def stated(expression: str) -> tuple[tuple[Rule, ...], bool]:
-    """The rules that an expression states, and whether they are all that it states.
+    """Return the rules that an expression states, and whether they are all that it states.
 
     A pattern or a case is all of it only if nothing else is stated.
 
@@ -318,7 +318,7 @@ _ORDER = {"ordering": "SORTBY_DEFAULT", "nulls_ordering": "SORTBY_NULLS_DEFAULT"
 
 @lru_cache(maxsize=1024)
 def lowered(definition: str) -> tuple[str, ...]:
-    """Columns of an index on ``lower(column)``, alone or beside plain columns; else none.
+    """Return the columns of an index on ``lower(column)``, also beside plain columns; else none.
 
     >>> lowered("CREATE UNIQUE INDEX i ON public.t USING btree (tenant, lower(mail))")
     ('tenant', 'mail')
@@ -344,7 +344,7 @@ def _lowered_column(key: Node) -> str | None:
 
 
 def marks(predicate: str) -> tuple[ColumnCondition, ...]:
-    """What a condition of an index asks of columns; nothing where that is not known.
+    """Return what an index's condition requires of columns; empty where that is not known.
 
     >>> marks("((is_main AND (gone IS NULL)) AND ((state)::text <> 'x'::text))")
     (('is_main', 'true', True), ('gone', None, True), ('state', 'x', False))

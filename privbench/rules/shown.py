@@ -1,4 +1,4 @@
-"""Rules that rows may show: groups to test, by names and types alone, and the CHECKs they become.
+"""Rules that rows may satisfy, to be tested in groups by names and types; they become CHECKs.
 
 What lies within what (a city in a state) follows PostalAddress and Product of schema.org, which
 number is the lesser its QuantitativeValue and AggregateOffer (min, low) and PostgreSQL's ranges.
@@ -38,18 +38,18 @@ class RuleGroup:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """All columns."""
+        """All columns of the group."""
         dates = (name for pair in self.orders for name in pair)
         return tuple(dict.fromkeys((*dates, *self.labels, *self.nulls)))
 
     def part(self, names: Collection[str]) -> RuleGroup:
-        """The combinations of some columns alone."""
+        """Return the combinations of some columns alone."""
         labels, nulls = ([*filter(names.__contains__, each)] for each in (self.labels, self.nulls))
         return replace(self, labels=tuple(labels), nulls=tuple(nulls))
 
     @property
     def halves(self) -> tuple[RuleGroup, ...]:
-        """Two groups to test if this one fails."""
+        """Return two groups to test if this one fails."""
         half = max(len(self.orders), len(self.nulls)) // 2
         parts = (slice(half), slice(half, None)) if half else ()
         return tuple(replace(self, orders=self.orders[p], nulls=self.nulls[p]) for p in parts)
@@ -58,7 +58,7 @@ class RuleGroup:
 def groups(
     table: Table, grids: Collection[str], columns: Collection[str], references: Collection[str]
 ) -> Iterator[RuleGroup]:
-    """What a table's rows may show; ``grids`` are those modelled ``columns`` read as points."""
+    """Yield rules to test on a table; ``grids`` are those ``columns`` that are read as points."""
     known = [column for column in table.columns if column.name in columns]
     checked = checked_orders(table)
     named = [pair for pair in named_orders(table, "spans") if pair not in checked]
@@ -105,14 +105,17 @@ def groups(
 
 
 def order_check(pair: tuple[str, ...], broken: float) -> Check:
-    """The CHECK of two dates, which a share of the rows breaks."""
+    """Return the CHECK that two dates are in order, which a share of the rows breaks."""
     text = f"({' <= '.join(map(quoted, pair))})"
     but = f"{_BUT}{broken:.3g})" if broken else ""
     return Check(SHOWN, text + but, pair, declared=True)
 
 
 def combination_check(group: RuleGroup, kept: Sequence[Sequence[str]]) -> Check:
-    """The CHECK that rows have these combinations, or another label with the NULLs of one."""
+    """Return the CHECK that rows have only these combinations of labels.
+
+    A further label is allowed with the NULLs of one combination.
+    """
     texts, rows = len(group.labels), [[*map(literal, row)] for row in kept]
     columns = [*map(quoted, group.labels), *(f"({quoted(name)} IS NULL)" for name in group.nulls)]
 
@@ -128,7 +131,7 @@ def combination_check(group: RuleGroup, kept: Sequence[Sequence[str]]) -> Check:
 
 
 def told(check: Check) -> str:
-    """What such a CHECK says, for people.
+    """Return what such a CHECK says, for people.
 
     >>> told(order_check(("opened", "closed"), 0.125))
     '("opened" <= "closed"), but for 12% of them'

@@ -1,13 +1,13 @@
-"""DuckDB files and folders of Parquet files: which tables they hold, and their rows as Arrow.
+"""Read DuckDB files and folders of Parquet files: their tables, and the rows as Arrow batches.
 
 DuckDB reads the files within this process, so nothing in them may run code or reach other files. A
 database is attached read-only, and extensions are neither installed nor loaded. Before anything is
 read, DuckDB gives up access to all files except the Parquet files of the source, for good. Views
 are never read. DuckDB's own messages may quote values, so only the kind of an error is reported.
 
-No type is made of values (PRIVACY P34): a column that the names of directories state is text, which
+No type is derived from values (PRIVACY P34): a column from the names of directories is text, which
 holds every name, and files that differ are one table only where the config declares its columns.
-Each value is converted by itself, and is NULL where its type does not hold it, here or in the copy.
+Each value is converted independently, and becomes NULL if its type cannot hold it.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ FROM duckdb_constraints() WHERE database_name = 'source' ORDER BY constraint_ind
 
 @dataclass(frozen=True)
 class FileTable:
-    """A table, and its keys."""
+    """A table of the source, and its keys."""
 
     name: TableName  # what it is called in PostgreSQL: DuckDB's schema ``main`` is ``public``
     # The relations that DuckDB selects from, as SQL, one for each file, and their own columns.
@@ -91,7 +91,7 @@ class FileTable:
 
 
 def is_file(source: str) -> bool:
-    """Whether a source is named as a DuckDB file or a folder of Parquet files.
+    """Return whether a source names a DuckDB file or a folder of Parquet files.
 
     >>> is_file("duckdb:///data/shop.db"), is_file("parquet:exports"), is_file("service=prod")
     (True, True, False)
@@ -100,7 +100,7 @@ def is_file(source: str) -> bool:
 
 
 class Files:
-    """A source that is opened for reading, written ``duckdb://PATH`` or ``parquet://PATH``.
+    """A source of files, opened for reading, written ``duckdb://PATH`` or ``parquet://PATH``.
 
     Attributes:
         tables: Its tables, with the keys that a DuckDB file declares.
@@ -132,7 +132,7 @@ class Files:
         self._connection.close()
 
     def batches(self, table: FileTable) -> Iterator[pa.RecordBatch]:
-        """The rows of a table in any order, in types that `postgres.csvtext` can write."""
+        """Yield the rows of a table in any order, in types that `postgres.csvtext` can write."""
         for relation, there in table.relations.items():
             columns = [
                 selected(kind, _converted(name, kind, there.get(name)))
@@ -345,7 +345,7 @@ def _checked(tables: list[FileTable], path: Path) -> list[FileTable]:
 
 
 def refuse_name(name: str, table: str, what: str) -> None:
-    """Refuse a name that PostgreSQL would truncate, or cannot have, by a SchemaError."""
+    """Refuse, by a SchemaError, a name that PostgreSQL would truncate or does not allow."""
     if not name or "\0" in name or len(name.encode(errors="surrogateescape")) > _LONGEST:
         raise SchemaError(
             f"the {what} name {name!r} is none that PostgreSQL can have: 1 to {_LONGEST} bytes, "

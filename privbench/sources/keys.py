@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 
 
 def settle(tables: Sequence[FileTable], config: SourceConfig | None) -> list[FileTable]:
-    """The tables with all their keys, without the columns that are left out.
+    """Return the tables with all their keys, without the columns that are left out.
 
     Columns and a primary key in the config take precedence over those of the file.
 

@@ -62,10 +62,10 @@ CASE WHEN {column} IS NOT NULL
 
 @contextlib.contextmanager
 def staged(source: str, config: Config, *, rows: bool = True) -> Iterator[str]:
-    """The DSN of a PostgreSQL database with the content of the source.
+    """Give the DSN of a PostgreSQL database with the content of the source.
 
-    The DSN of a PostgreSQL source is given as it is. Files, whose keys the config may declare, are
-    copied, and the copy is dropped at the end. Without ``rows`` it has only tables and keys.
+    The DSN of a PostgreSQL source is returned as it is. Files, whose keys the config may declare,
+    are copied, and the copy is dropped at the end. Without ``rows`` it has only tables and keys.
 
     Raises:
         UsageError: DuckDB or a PostgreSQL to copy into is not installed.

@@ -1,4 +1,4 @@
-"""The PostgreSQL type for each type of DuckDB, and the form in which its values are copied."""
+"""The PostgreSQL type for each DuckDB type, and the form in which its values are copied."""
 
 import re
 
@@ -44,7 +44,7 @@ SIMPLE = _AS_ARROW | _AS_TEXT
 
 
 def postgres_type(kind: str) -> str | None:
-    """The PostgreSQL type of a type as DuckDB's DESCRIBE prints it; None if there is none.
+    """Return the PostgreSQL type for a type that DuckDB's DESCRIBE prints; None if there is none.
 
     An ENUM becomes text, since labels of a PostgreSQL enum count as public: DuckDB takes the labels
     from rows if a table comes from a data frame or from ``SELECT DISTINCT``.
@@ -66,7 +66,7 @@ def postgres_type(kind: str) -> str | None:
 
 
 def declared_type(text: str) -> str | None:
-    """A type that a config declares, as DuckDB prints it; None if it cannot be declared.
+    """Return a type declared in a config, as DuckDB prints it; None if it cannot be declared.
 
     >>> declared_type("decimal(18, 3)"), declared_type("ENUM('a')")
     ('DECIMAL(18,3)', None)
@@ -78,7 +78,7 @@ def declared_type(text: str) -> str | None:
 
 
 def type_of(kind: str) -> str | None:
-    """The type, as DuckDB prints it, of a PostgreSQL type whose values stand in files as texts.
+    """Return the DuckDB type for a PostgreSQL type whose values are texts in files, or None.
 
     >>> type_of("timestamp(3) without time zone"), type_of("numeric(9,2)"), type_of("numeric")
     ('TIMESTAMP', 'DECIMAL(9,2)', None)
@@ -91,7 +91,7 @@ def type_of(kind: str) -> str | None:
 
 
 def element_type(kind: str) -> str | None:
-    """The type of a list's elements, as DuckDB prints it; None if a type is no list.
+    """Return the type of a list's elements, as DuckDB prints it; None if a type is no list.
 
     >>> element_type("INTEGER[3]"), element_type("INTEGER")
     ('INTEGER', None)
@@ -101,7 +101,7 @@ def element_type(kind: str) -> str | None:
 
 
 def selected(kind: str, column: str) -> str:
-    """DuckDB's SQL for a quoted column of a type, in a form that `postgres.csvtext` can write."""
+    """Return DuckDB's SQL for a quoted column, in a form that `postgres.csvtext` can write."""
     if element := element_type(kind):
         return f"CAST({column} AS {element if element in _AS_ARROW else 'VARCHAR'}[])"
     return column if kind in _AS_ARROW else f"CAST({column} AS VARCHAR)"

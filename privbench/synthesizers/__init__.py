@@ -1,6 +1,6 @@
 """Synthesizers, found by name through the entry points ``privbench.synthesizers``.
 
-Its concepts are `Synthesizer`, `PlanInput` (what is known before), `TableFit` (the fit of one
+Its concepts are `Synthesizer`, `PlanInput` (what is known before a fit), `TableFit` (the fit of one
 table's attributes) and `FittedModel`.
 """
 
@@ -28,12 +28,12 @@ __all__ = [
 
 
 def names() -> tuple[str, ...]:
-    """Names of the installed synthesizers, sorted."""
+    """Return the names of the installed synthesizers, sorted."""
     return plugins.names(plugins.SYNTHESIZERS)
 
 
 def get(name: str) -> type[Synthesizer[Any]]:
-    """The synthesizer of that name; a ConfigError if none is installed."""
+    """Return the synthesizer with this name; raise a ConfigError if none is installed."""
     found = plugins.load(plugins.SYNTHESIZERS, name)
     if found is None:
         raise ConfigError(

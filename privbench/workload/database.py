@@ -1,4 +1,4 @@
-"""Judges the queries of a workload by the catalog of the database that runs them.
+"""Judge the queries of a workload by the catalog of the database that runs them.
 
 Objects that initdb made are judged by lists that come with privbench. All other objects may have
 been made by users: a function is allowed if it belongs to a listed extension or if the operator
@@ -129,7 +129,7 @@ class Database:
         self._unnamed = self._unnamed_fault()
 
     def judge(self, tree: Node) -> None:
-        """Refuse a query that may do more than read; showing a setting is such a query."""
+        """Refuse a query that may do more than read; a query that shows a setting is allowed."""
         if self.trust.workload:
             return
         if self._unnamed is not None:
@@ -171,8 +171,9 @@ class Database:
     def refuse_function(self, function: Any, *, called: bool = False) -> None:
         """Refuse a function that neither the operator allows nor a listed extension provides.
 
-        In a replay those that only read pass too, if they are ``called`` by their names. What runs
-        unnamed, as casts and operators do, has to be an expression in SQL.
+        In a replay, functions that only read are allowed too, if they are ``called`` by their
+        names. Functions that run without being named, as casts and operators do, have to be SQL
+        expressions.
         """
         if function.range is not None:
             self.refuse_type(self._types[function.range], named=True)
@@ -244,7 +245,7 @@ class Database:
     def refuse_type(self, row: Any, *, named: bool) -> None:
         """Refuse a type whose values call a function that is not allowed.
 
-        If the query has the type ``named``, values of it are also made from text, not only read.
+        If the query names the type (``named``), values are also made from text, not only read.
         """
         self._once(("type", row.oid, named), lambda: self._refuse_type(row, named=named))
 
@@ -365,9 +366,9 @@ class CatalogScope(Scope):
     """Judges names by the objects of a database.
 
     Relations without a schema are looked up in the schemas of the path, in order. Without a path,
-    as in the text of a function, which may be called under any, they may be any of that name, and
-    may be read with the rights of the function's owner. In definitions of
-    objects (``deep``), names without a schema are those of `pg_catalog`, and an operator may be any
+    as in the text of a function, which may be called under any path, they may be any relation of
+    that name, and may be read with the rights of the function's owner. In definitions of objects
+    (``deep``), names without a schema are those of `pg_catalog`, and an operator may be any
     operator of that name. Functions that the planner never evaluates (``uncomputed``) are allowed,
     and functions that run ``texts``, all of which were judged.
     """
@@ -388,18 +389,18 @@ class CatalogScope(Scope):
         self._texts = texts
 
     def collation(self, name: QualifiedName) -> bool:
-        """Any collation is allowed, since collations call no functions."""
+        """Return True, since collations call no functions."""
         return True
 
     def column(self, name: str) -> bool:
-        """Any column is allowed; the server refuses what is neither a column nor a call."""
+        """Return True; the server refuses what is neither a column nor a call."""
         return True
 
     def function(self, name: QualifiedName) -> bool:
-        """Whether a function may be called.
+        """Return whether a function may be called.
 
-        That holds for listed functions of the server and of listed extensions, for functions that
-        the user allowed, and for a name that no function has: the server itself refuses it.
+        Allowed are listed functions of the server and of listed extensions, functions that the user
+        allowed, and names that no function has: the server itself refuses those.
         """
         if len(name) > 2:
             return False
@@ -440,21 +441,21 @@ class CatalogScope(Scope):
         return name[-1] in allowed or of_extension(name[-1])
 
     def operator(self, name: QualifiedName) -> bool:
-        """Whether an operator is the server's, or its functions are allowed."""
+        """Return whether an operator is the server's, or its functions are allowed."""
         for row in _named(self._database.operators, name):
             what = f"it may use the operator {row.schema}.{row.name}, which runs"
             self._database.refuse_code(row.code, row.function, what)
         return True
 
     def type(self, name: QualifiedName) -> bool:
-        """Whether a type is the server's, or calls only allowed functions when a value is made."""
+        """Return whether a type is the server's, or calls only allowed functions for a value."""
         found = _named(self._database.types, name)
         for row in found:
             self._database.refuse_type(row, named=True)
         return bool(found) or len(name) == 1 or names.is_system(name[0])
 
     def relation(self, name: QualifiedName) -> bool:
-        """Whether reading a relation runs only functions that are allowed.
+        """Return whether reading a relation runs only functions that are allowed.
 
         A relation that does not exist is allowed here: the server itself refuses it.
         """
@@ -469,7 +470,7 @@ class CatalogScope(Scope):
         return len(name) < 3
 
     def calls(self, field: str) -> bool:
-        """Whether a field of this name may be a call of a forbidden function, or a forbidden cast.
+        """Return whether a field of this name may be a forbidden call or a forbidden cast.
 
         This is never so in a definition that the server printed, which prints every call as a call.
         """

@@ -1,4 +1,4 @@
-"""Queries and workloads: the SQL text as given, and facts found from the text alone."""
+"""Queries and workloads: the SQL texts, and properties that follow from the text alone."""
 
 import hashlib
 from collections.abc import Iterator, Sequence
@@ -34,7 +34,7 @@ class WorkloadQuery:
 
     @property
     def tables(self) -> int | None:
-        """Table references, counted each time they occur; None where sqlglot cannot read the text.
+        """The number of table references, repeated ones included; None if sqlglot cannot parse.
 
         References to a WITH query are not counted.
         """
@@ -42,7 +42,7 @@ class WorkloadQuery:
 
     @property
     def joins(self) -> int | None:
-        """Joins of any form, also by comma; None where sqlglot cannot read the text.
+        """The number of joins of any form, also by comma; None if sqlglot cannot parse the text.
 
         >>> WorkloadQuery("q", "SELECT count(*) FROM a, b JOIN c USING (x) WHERE a.i = b.i").joins
         2
@@ -51,7 +51,7 @@ class WorkloadQuery:
 
     @property
     def limited(self) -> bool:
-        """Whether LIMIT or FETCH FIRST bounds the number of rows that it answers with.
+        """Whether LIMIT or FETCH FIRST bounds the number of rows in the answer.
 
         >>> WorkloadQuery("q", "SELECT i FROM a ORDER BY i LIMIT 9").limited
         True
@@ -61,7 +61,7 @@ class WorkloadQuery:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A query that is not replayed."""
+    """A query that is not replayed, and why."""
 
     id: str
     place: str  # ``file:line``, where it is known
@@ -87,7 +87,8 @@ class Workload:
     def digest(self) -> str:
         """SHA-256 over ids and texts: two workloads with one digest run the same queries.
 
-        Stated answers, weights and templates are no part of it: they change no query that runs.
+        Stated answers, weights and templates are not included, since they change no query that
+        runs.
         """
         sha = hashlib.sha256()
         for query in self.queries:
@@ -96,7 +97,7 @@ class Workload:
 
 
 def united(workloads: Sequence[Workload]) -> Workload:
-    """Several workloads as one; if there are several, ids begin with their workload's name.
+    """Join several workloads into one; if there are several, ids begin with the workload's name.
 
     Workloads of the same name are numbered. The result is confidential if one of them is.
     """
@@ -119,7 +120,7 @@ parse = lru_cache(maxsize=4096)(expression_tree)
 
 
 def conjuncts(condition: exp.Expr | None) -> Iterator[exp.Expr]:
-    """Operands of AND, without parentheses; a loop, since they may be many."""
+    """Yield the operands of AND, without parentheses; in a loop, since they may be many."""
     waiting = [condition] if condition is not None else []
     while waiting:
         part = waiting.pop().unnest()

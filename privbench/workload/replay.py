@@ -27,7 +27,7 @@ AGAIN = "source again"
 
 
 def silent(step: str, done: int, total: int) -> None:
-    """Report nothing."""
+    """Report no progress."""
 
 
 @with_fields_of(ReplayOptions)
@@ -155,7 +155,7 @@ def _judge(
 
 @contextmanager
 def sessions(dsns: Mapping[str, str]) -> Iterator[dict[str, ReplaySession]]:
-    """A session for each name, closed at the end."""
+    """Open a session for each name; all are closed at the end."""
     with ExitStack() as stack:
         opened = {}
         for name, dsn in dsns.items():
@@ -224,7 +224,7 @@ def _lost(query: WorkloadQuery, name: str) -> Iterator[None]:
 
 
 def orders(names: list[str], start: int = 0) -> Iterator[list[str]]:
-    """An endless sequence of orders of the sides, one for each round.
+    """Yield an endless sequence of orders of the sides, one for each round.
 
     In as many rounds as there are sides, each side takes each place once. The next rounds do the
     same in reversed order, so that each side follows each other side equally often. ``start`` says

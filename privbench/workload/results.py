@@ -22,7 +22,7 @@ _DONE = {"done": True}
 
 @dataclass(frozen=True, slots=True)
 class QueryAnswer:
-    """One query on one database."""
+    """The answer and run times of one query on one database."""
 
     status: Literal["ok", "timeout", "error"]  # ``timeout`` where any run passed the time-out
     # The number in a single integer cell, or else the number of rows; None without a run
@@ -39,13 +39,13 @@ class QueryAnswer:
 
     @property
     def median(self) -> float | None:
-        """Median seconds of the timed runs, None without one."""
+        """The median seconds of the timed runs; None without one."""
         return median(self.seconds) if self.seconds else None
 
 
 @dataclass(frozen=True, slots=True)
 class QueryResult:
-    """One query on every database, by the database's name in the replay.
+    """The answers to one query on every database, by the database's name in the replay.
 
     A replay may run the first database twice; its second answer is missing if the first one failed.
     """
@@ -78,7 +78,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """A whole replay."""
+    """The results of a replay."""
 
     sides: dict[str, Side]  # the databases by name
     settings: dict[str, str]  # session settings that held on every side
@@ -96,7 +96,7 @@ class Replay:
 
 @dataclass(slots=True)
 class ReplayLog:
-    """The JSON lines of a replay; `open` takes up a broken run where it stopped."""
+    """The JSON lines of a replay; `open` continues an interrupted replay."""
 
     path: Path | None
     found: dict[str, QueryResult] = field(default_factory=dict)  # of the broken run, by id
@@ -138,7 +138,7 @@ class ReplayLog:
 
     @staticmethod
     def finish(path: Path) -> None:
-        """Mark a log done."""
+        """Mark a log as done."""
         files.append_text(path, _line(_DONE))
 
 
@@ -155,7 +155,10 @@ def _lines(path: Path) -> list[Any]:
 
 
 def failures(answers: Iterable[tuple[str, str, str | None]]) -> list[tuple[str, list[str]]]:
-    """Why queries (id, status, error in words) have no answer, and which; most frequent first."""
+    """Return why queries have no answer, and which queries; the most frequent reason first.
+
+    The answers are given as id, status and the error in words.
+    """
     found: dict[str, list[str]] = {}
     for name, status, message in answers:
         if status != "ok":

@@ -75,9 +75,9 @@ NONE = Trust()
 class TextScope(Scope):
     """The scope for judging a text alone, without a database.
 
-    With ``users`` functions of users are allowed, which are judged on the database before they run,
-    and functions that tell facts of the server.
-    If the ``columns`` of the tables are known, no other field may be selected.
+    With ``users``, functions of users are allowed, which are judged on the database before they
+    run, and functions that read properties of the server. If the ``columns`` of the tables are
+    known, no other field may be selected.
     """
 
     def __init__(
@@ -88,35 +88,35 @@ class TextScope(Scope):
         self._columns = columns
 
     def collation(self, name: QualifiedName) -> bool:
-        """Any collation is allowed, since collations call no functions."""
+        """Return True, since collations call no functions."""
         return True
 
     def column(self, name: str) -> bool:
-        """Whether there may be a column of this name."""
+        """Return whether there may be a column of this name."""
         return self._columns is None or name in self._columns
 
     def function(self, name: QualifiedName) -> bool:
-        """Whether a function is listed, or allowed by the operator, or left to the database."""
+        """Return whether a function is listed, or allowed by the operator, or judged later."""
         listed = names.functions() | (names.reading() if self._users else frozenset())
         known = plain(name) in listed or name in self._trust.functions
         users = self._users and not (plain(name) and self.calls(name[-1]))
         return known or users or of_extension(name[-1])
 
     def operator(self, name: QualifiedName) -> bool:
-        """Any operator, type or relation is allowed: its name does not show what it runs."""
+        """Return True for any operator, type or relation: its name does not show what it runs."""
         return True
 
     type = relation = operator
 
 
 def of_extension(function: str) -> bool:
-    """Whether a listed extension has a listed function of this name."""
+    """Return whether a listed extension has a listed function of this name."""
     found = (names.extension(extension) or {} for extension in names.extensions())
     return any(function in listed.get("functions", ()) for listed in found)
 
 
 def check(workload: Workload, judges: Mapping[str, Callable[[Node], object]] | None = None) -> None:
-    """Refuse a workload that holds anything but reading queries.
+    """Refuse a workload that holds anything except reading queries.
 
     Without judges queries are judged by their texts alone.
 
@@ -130,7 +130,7 @@ def check(workload: Workload, judges: Mapping[str, Callable[[Node], object]] | N
 
 
 def refusals(workload: Workload, judges: Mapping[str, Callable[[Node], object]]) -> list[Refusal]:
-    """The queries that the judges of the databases refuse, in the order of the workload."""
+    """Return the queries that the judges of the databases refuse, in the order of the workload."""
     found = []
     for query in workload:
         where, why = "", None
@@ -156,7 +156,7 @@ def _kind(text: str) -> str:
 
 
 def refused(workload: Workload, found: Sequence[Refusal]) -> UsageError:
-    """The error that names all refused queries."""
+    """Return the error that names all refused queries."""
     head = f"{len(found):,} of {len(workload):,} queries are refused, none was run."
     several = [head] if len(found) > 1 else []
     return UsageError(
@@ -165,7 +165,7 @@ def refused(workload: Workload, found: Sequence[Refusal]) -> UsageError:
 
 
 def line(item: Refusal, workload: str) -> str:
-    """A refusal on one line: which query of the workload it is, why it is refused, and its text."""
+    """Return a refusal on one line: which query it is, why it is refused, and its text."""
     where = f" ({item.place})" if item.place else ""
     why, text = (_short(" ".join(part.split())) for part in (item.reason, item.sql))
     return display.visible(f"query {item.id} of workload {workload}{where}: {why}: {text}")
@@ -191,11 +191,12 @@ _WORDS = re.compile(
 
 
 def replayed(query: WorkloadQuery) -> tuple[WorkloadQuery, str]:
-    """A query as it is replayed, and the words of its text that are left out.
+    """Return a query as it is replayed, and the words of its text that are left out.
 
-    READ ONLY transactions lock no rows, and the lines of a plan are no answer that two databases
-    could be compared by: so the query is run without its locking clauses, and that of EXPLAIN.
-    What is left is judged like any text. A text that cannot be read stays as it is.
+    READ ONLY transactions lock no rows, and the lines of a plan are no answer by which two
+    databases could be compared: so the query is run without its locking clauses, and without
+    EXPLAIN. The remaining text is judged like any text. A text that cannot be parsed stays as it
+    is.
 
     >>> query, words = replayed(WorkloadQuery("q", "SELECT a FROM t FOR UPDATE OF t SKIP LOCKED"))
     >>> query.sql, words
@@ -224,7 +225,7 @@ def replayed(query: WorkloadQuery) -> tuple[WorkloadQuery, str]:
 
 
 def fault(text: str, trust: Trust = NONE) -> str | None:
-    """Why a query is not replayed, judged by its text and without its values; None if it is."""
+    """Return why a query is not replayed, by its text and without its values; None if it is."""
     try:
         judge(query_tree(text), TextScope(trust))
     except SqlError:
@@ -235,7 +236,7 @@ def fault(text: str, trust: Trust = NONE) -> str | None:
 
 
 def query_tree(text: str) -> Node:
-    """The tree of a text, which must be one query without writes, locks or parameters."""
+    """Return the tree of a text, which must be one query without writes, locks or parameters."""
     tree = statement(text).tree
     if tree.kind not in ("SelectStmt", "VariableShowStmt"):
         raise NotAllowed(_NO_QUERY)
@@ -248,7 +249,7 @@ def query_tree(text: str) -> Node:
 
 
 def uncomputed(text: str, *, condition: bool) -> frozenset[QualifiedName]:
-    """Functions that have a column among their arguments in all their calls.
+    """Return functions that have a column among their arguments in all their calls.
 
     The planner reads the expressions of indexes, CHECKs, partition keys and statistics of every
     table that a query reads, and evaluates their constant parts, but never these functions.

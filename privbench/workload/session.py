@@ -1,4 +1,4 @@
-"""One database of a replay: its settings, and one timed run.
+"""A session on one database of a replay: its settings, and one timed run.
 
 A run's time is measured on the client with a monotonic clock, from sending the query to having
 received its last row: what an application waits for, network and result transfer included. Rows
@@ -102,7 +102,7 @@ class ReplaySession:
         self._aligned: Mapping[str, str] = self._own
 
     def close(self) -> None:
-        """Leave the server."""
+        """Close the connection."""
         self.connection.close()
 
     def prepare(self, options: ReplayOptions, side: str) -> None:
@@ -130,7 +130,7 @@ class ReplaySession:
             self.connection.autocommit = False
 
     def settings(self, names: tuple[str, ...]) -> dict[str, str]:
-        """Present values of those of the settings that the server knows."""
+        """Return the present values of those settings that the server knows."""
         with self._begun():
             rows = self.connection.execute(
                 "SELECT s.name, pg_catalog.current_setting(s.name) FROM pg_catalog.pg_settings s"
@@ -157,7 +157,7 @@ class ReplaySession:
         self._aligned = {**self._own, **settings, **limits}
 
     def describe(self) -> Side:
-        """Name, version, fixed settings and role of the database."""
+        """Return name, version, fixed settings and role of the database."""
         with self._begun():
             (row,) = ask(self.connection, questions.SIDE)
         fixed = self.settings(RECORDED)
@@ -169,7 +169,10 @@ class ReplaySession:
             return self._timed(text)
 
     def explain(self, text: str) -> Any:
-        """The query's EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON); None if it fails or is too deep."""
+        """Return the query's EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON).
+
+        None if it fails or is too deep.
+        """
         statement = sql.SQL("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {}").format(sql.SQL(text))
         try:
             with self._begun(self._aligned), self.connection.cursor(binary=True) as cursor:
@@ -240,7 +243,7 @@ def _integer(result: pq.abc.PGresult) -> int | None:
 
 
 def summarise(runs: list[QueryAnswer], warmup: int, plan: Any = None) -> QueryAnswer:
-    """Join the runs of one query on one side; the first ``warmup`` of them are not timed."""
+    """Join the runs of one query on one database; the first ``warmup`` runs are not timed."""
     return replace(
         runs[-1],
         rows=next((run.rows for run in runs if run.status == "ok"), None),

@@ -31,7 +31,7 @@ class Repair:
     of the sample the same rows are repaired in the same way.
 
     Attributes:
-        loose: CHECKs that most rows break, so that they apply to later rows alone; known at the end.
+        loose: CHECKs that most rows break, so that they apply to later rows alone.
     """
 
     def __init__(

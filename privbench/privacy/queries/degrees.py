@@ -1,4 +1,4 @@
-"""Cross moments of degrees: how the numbers of rows that meet in one parent row go together."""
+"""Cross moments of degrees: how the numbers of child rows by two keys correlate over parents."""
 
 from __future__ import annotations
 

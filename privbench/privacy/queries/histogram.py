@@ -36,7 +36,7 @@ _BLOCK = 2**18
 
 @dataclass(frozen=True, slots=True)
 class Histogram(OverAxes, RowQuery):
-    """Weighted joint histogram over public axes of one table, in a region or in all of it.
+    """The weighted joint histogram over public axes of one table, in a region or in all of it.
 
     Statistic: for every cell of the product of the axes, the sum of the weights (`Units.weights`)
     of the region's rows in it, in grid units.
@@ -65,7 +65,7 @@ class Histogram(OverAxes, RowQuery):
         axes: Sequence[AxisLike],
         region: RowSubset | None = None,
     ) -> Self:
-        """A histogram over attributes (names, names with bins) or other axes of a table.
+        """Return a histogram over attributes (names, names with bins) or other axes of a table.
 
         Without axes it is the region's weighted number of rows, shape (1,).
         """
@@ -83,9 +83,10 @@ class Histogram(OverAxes, RowQuery):
 
 @dataclass(frozen=True, slots=True)
 class OrderTest(RowQuery):
-    """Rows that break some of the orders of two columns, and rows that keep those they have.
+    """The weight of rows that break the order of two columns, and of rows that keep it.
 
-    With a ``distance``, a pair is broken where its points are further apart than this.
+    With several orders a row breaks any, or keeps all that it has. With a ``distance``, a pair is
+    broken where its points are further apart than this.
 
     Statistic: the weights (`Units.weights`) of both. A row without a pair of finite points is in
     neither.
@@ -124,7 +125,7 @@ class OrderTest(RowQuery):
 
 @dataclass(frozen=True, slots=True)
 class GridHistogram(RawQuery):
-    """Weight, between public grid points, of the finite values of a column that is still a `Grid`.
+    """The weight between public grid points of the finite values of a column with a `Grid`.
 
     Statistic: for points t₁ < … < tₖ the weight of the rows with a value below t₁, in [t₁, t₂), …,
     and from tₖ on: k + 1 cells. NULL, NaN and ±∞ are in no cell. With a ``clip`` units count by
@@ -187,7 +188,7 @@ class GridHistogram(RawQuery):
 
 @dataclass(frozen=True, slots=True)
 class Total(TableQuery):
-    """Number of rows of a table, each unit counting at most ``clip`` rows.
+    """The number of rows of a table, where each unit counts at most ``clip`` rows.
 
     Statistic: Σ over units of min(n, clip), n the unit's rows. Shape (1,), counted in rows.
 
@@ -234,7 +235,7 @@ _DENSE = 8
 
 @dataclass(frozen=True, slots=True)
 class NormedHistogram(OverAxes):
-    """Joint histogram over public axes of one table, in which units count by their L2 norm.
+    """A joint histogram over public axes of one table, in which units count by their L2 norm.
 
     Statistic: a unit with h_v rows in cell v adds w·h_v to the cell, with w = ⌊√⌊GRID² / Σ h_v²⌋⌋,
     in integers. So a unit whose rows lie in several cells counts for more than in
@@ -320,6 +321,6 @@ def _add(found: Ints, unit: Ints, index: Ints, clip: int) -> None:
 
 
 def root_down(squares: Ints) -> Ints:
-    """The root of integers up to 2⁶⁰, rounded down, by one correction of the floating-point one."""
+    """Return the root of integers up to 2⁶⁰, rounded down exactly."""
     root = np.floor(np.sqrt(squares.astype(np.float64))).astype(np.int64)
     return np.asarray(root - (root * root > squares))

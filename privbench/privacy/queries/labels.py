@@ -1,4 +1,4 @@
-"""Weighted counts of a column's values whose domain is not settled: by value, and by rank.
+"""Weighted counts of a column's values whose domain is not yet public: by value, and by rank.
 
 What a unit contributes: at most `ROWS` of its rows in the table count, and at most ``most`` of
 their values; both are chosen at random (by `Units.ranks`). If h_v of these rows have the value v,
@@ -216,7 +216,7 @@ def _of_norm(norm: Norm, cells: int, spec: DatabaseSpec) -> Sensitivity:
 
 @dataclass(frozen=True, slots=True)
 class LabelCounts(_Weighted):
-    """Weighted count of each value of a column: a text, or a grid point written in digits.
+    """The weighted count of each value of a column: a text, or a grid point written in digits.
 
     Statistic: one vector in two parts. The first part is the public cells, in order: NULL, then
     every public candidate, present or not. The second is a map from every other value to
@@ -251,7 +251,7 @@ class LabelCounts(_Weighted):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Shape of the public part: which other values there are is private until their release."""
+        """The shape of the public part; the other values stay private until their release."""
         return (1 + len(self.public),)
 
     def _most(self, spec: DatabaseSpec) -> int:
@@ -262,13 +262,14 @@ class LabelCounts(_Weighted):
         return _of_norm(self.norm, self._most(spec), spec)
 
     def evaluate(self, data: PrivateDatabase) -> NoReturn:
-        """Refused: part of its cells are private. Use `evaluate_labels`."""
+        """Raise an error, since some of its cells are private. Use `evaluate_labels`."""
         raise PrivbenchError("label counts have private cells; release them by a threshold.")
 
     def evaluate_labels(self, data: PrivateDatabase) -> tuple[Ints, dict[str, int]]:
-        """Count NULL and the public candidates; map each other value to its count less a unit's.
+        """Count NULL and public candidates, and map other values to their count less a unit's.
 
-        The map has no counts of 0. All of it is private: for a threshold release alone.
+        Values whose count is then 0 are left out. All of it is private: only for a threshold
+        release.
         """
         cells, words = self._held(data)
         counts = self._counts(data, cells, len(words) + 1, self.norm, self.most)
@@ -291,7 +292,7 @@ def _beyond_one_unit(words: pa.Array, counts: Ints) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class RankedCounts(_Weighted):
-    """Weight of a column's most frequent values, by blocks of ranks.
+    """The weight of a column's most frequent values, by blocks of ranks.
 
     The query needs no δ and releases no value. It shows whether a list of values is worth its
     budget, and how often the values occur that no list names; by votes, in how many units they do.
@@ -331,13 +332,13 @@ class RankedCounts(_Weighted):
 
 
 def block_ends() -> Ints:
-    """The last rank of every block but the last, which has none: powers of two."""
+    """Return the last rank of every block except the last block, which has none: powers of two."""
     return 2 ** np.arange(BLOCKS, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
 class PresencePairs(OverAxes):
-    """In how many owners a cell is present, and in how many any two cells are.
+    """The number of owners in which a cell is present, and in which any two cells are.
 
     Statistic: an owner with rows in k of the first ``labels`` cells is in t = k(k + 1)/2 entries of
     a vector, of these cells and each two (a matrix's upper triangle). It adds ⌊√⌊W²/t⌋⌋ to each

@@ -2,7 +2,7 @@
 
 A fit queries scores of the same pairs dozens of times, each time against other predictions. Rows do
 not change between two queries, so the exact tables are kept in the database's cache: bounded in
-size, never outside the database. Nothing about them leaves but through a query.
+size, never outside the database. They affect what leaves it only through a query's noisy result.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PASS = 2**24
 
 @dataclass(frozen=True, slots=True)
 class PairScores(OverAxes, RowQuery):
-    """How far each pair of axes is from a released prediction.
+    """The distance of each pair of axes from a released prediction.
 
     Statistic: for every candidate pair (i, j), ‖Hᵢⱼ − Pᵢⱼ‖₁ minus a public penalty, where Hᵢⱼ is
     the weighted histogram of the pair in the region and Pᵢⱼ the released prediction, rounded to
@@ -80,7 +80,7 @@ class PairScores(OverAxes, RowQuery):
         region: RowSubset | None = None,
         penalties: ArrayLike = 0.0,
     ) -> PairScores:
-        """Scores from predictions and penalties in counts, as released, of any number type."""
+        """Return the query for predictions and penalties in counts, of any number type."""
         costs = np.broadcast_to(np.asarray(penalties, dtype=np.float64), len(pairs))
         return cls(
             table,
@@ -124,7 +124,7 @@ class PairScores(OverAxes, RowQuery):
 
 @dataclass(frozen=True, slots=True)
 class DependenceScores(PairScores):
-    """How far each pair of axes is from a released prediction, less the distance of its margins.
+    """The distance of each pair of axes from a released prediction, less that of its margins.
 
     Statistic: for every candidate pair (i, j), with H its weighted histogram, P the released
     prediction on the integer grid, and Hᵢ, Hⱼ, Pᵢ, Pⱼ their margins:
@@ -159,7 +159,7 @@ def pair_tables(
     region: RowSubset | None,
     pairs: Sequence[tuple[int, int]],
 ) -> Iterator[Ints]:
-    """The weighted pair histograms of a region, in the order of ``pairs``.
+    """Yield the weighted pair histograms of a region, in the order of ``pairs``.
 
     Tables of all rows are cached. The tables of a pass that are not in the cache yet are counted
     together.

@@ -1,4 +1,4 @@
-"""Words of texts: which ones many units hold, and then how often each occurs and where.
+"""Queries on words of texts: which words many units have, and how often and where they occur.
 
 The pieces of a row's text, the first `PLACES` places that they stand at, and its first character
 are a public map of that row's own value (P39), as is whether the text is one of the labels that an
@@ -69,7 +69,7 @@ def _places(held: Labels, texts: tuple[str, ...]) -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class WordVotes(LabelCounts):
-    """Votes of units for the words that their texts hold: a list under a threshold.
+    """Votes of units for the words of their texts, from which a threshold release makes a list.
 
     Statistic: that of `LabelCounts` by votes with C = 1, with words in place of values: a word has
     one vote of a unit that holds it, whatever the number of its rows or of times that they hold it.
@@ -97,7 +97,7 @@ class WordVotes(LabelCounts):
         return self.most
 
     def evaluate_labels(self, data: PrivateDatabase) -> tuple[Ints, dict[str, int]]:
-        """The public cell, and the map from every word; see the class's docstring."""
+        """Return the public cell, and the map from every word; see the class's docstring."""
         held, counted = _held(data, self)
         units, words = data._units, held._words._labels
         public = _places(held._words, self.known) >= 0
@@ -116,7 +116,7 @@ class WordVotes(LabelCounts):
 
 @dataclass(frozen=True, slots=True)
 class WordPresence(_Weighted):
-    """How often released words occur in texts, where, and with which character texts begin.
+    """How often released words occur in texts, at which positions, and how texts begin.
 
     Statistic, one vector over cells that are fixed beforehand: the texts that count; those of them
     that begin with a character of each range of code points; those that hold each word; and those

@@ -1,7 +1,7 @@
-"""Sections of the HTML report: a template each, and a line in `SECTIONS`, or a plug-in.
+"""Sections of the HTML report; each is a template with a line in `SECTIONS`, or a plug-in.
 
-A template sets its section's ``title`` and ``intro``. What it needs besides the document is made by
-the function that `SECTIONS` names.
+A template sets its section's ``title`` and ``intro``. Values that it needs besides the document are
+computed by the function that `SECTIONS` names.
 """
 
 from collections.abc import Callable, Iterator
@@ -55,7 +55,7 @@ class Section:
 
 
 def sections(document: ComparisonDocument) -> Iterator[Section]:
-    """The sections that have something to show."""
+    """Yield the sections that have something to show."""
     added = [plugin for plugin in installed() if plugin.name in document.sections]
     for name, values in SECTIONS.items():
         found = values(document)

@@ -16,7 +16,7 @@ Tick = tuple[float, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """Bars as the template draws them."""
+    """The geometry of a bar chart, as the template draws it."""
 
     real: str  # path of the source's bars
     clone: str  # path of the clone's bars, or, with many cells, of a line over the source's
@@ -36,10 +36,10 @@ def bars(
     ends: tuple[str, str],
     ticks: list[Tick] | None = None,
 ) -> Bars:
-    """Bars of each cell's shares on both sides; `height` turns a share into a height in [0, 1].
+    """Return a chart of each cell's shares on both sides; `height` maps a share to [0, 1].
 
-    `ticks` are labels under the chart, with which each cell has two bars. By default each cell has
-    a label and two bars; if there is no room, only the ends are labelled and the clone is a line.
+    `ticks` are labels under the chart; with them each cell has two bars. By default each cell has a
+    label and two bars; if there is no room, only the ends are labelled and the clone is a line.
     `ends` are the labels of the upper and the lower edge.
     """
     two = ticks is not None or len(labels) <= _PAIRED
@@ -91,7 +91,7 @@ def _ticks(labels: Sequence[str]) -> list[Tick]:
 
 
 def cut(label: str, room: int) -> str:
-    """A label with an ellipsis where it is too long.
+    """Return a label, shortened by an ellipsis if it is too long.
 
     >>> cut("reputation", 6)
     'reput…'

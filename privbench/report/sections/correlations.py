@@ -1,4 +1,4 @@
-"""Matrices of association of each table's columns: source, clone and the difference."""
+"""The section with matrices of association of each table's columns: source, clone, difference."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ _STEPS = (0.02, 0.1, 0.2, 0.35, 0.5, 0.7, 2.0)
 
 @dataclass(frozen=True, slots=True)
 class CorrelationGrid:
-    """One matrix as paths."""
+    """One matrix as SVG paths."""
 
     title: str  # its heading
     side: str  # ``real`` or ``clone``; empty for the difference
@@ -26,7 +26,7 @@ class CorrelationGrid:
 
 
 def values(document: ComparisonDocument) -> dict[str, object] | None:
-    """Values for the template."""
+    """Return the values for the section's template; None if the section is empty."""
     parts = document.views.correlations
     chosen = drawn(document)
     if not any(part.table in chosen for part in parts):
@@ -72,7 +72,7 @@ def _grid(title: str, side: str, matrix: list[list[float | None]]) -> Correlatio
 
 
 def step(value: float | None) -> str:
-    """The colour's class: n6 … n1 below 0, p0 near 0, p1 … p6 above, px where nothing is known.
+    """Return the class of a colour: n6 … n1 below 0, p0 near 0, p1 … p6 above, px if unknown.
 
     >>> step(-0.9), step(0.0), step(0.3), step(None)
     ('n6', 'p0', 'p3', 'px')

@@ -1,4 +1,4 @@
-"""Children per parent along every foreign key."""
+"""The section on children per parent along every foreign key."""
 
 import math
 
@@ -13,12 +13,15 @@ KEYS = 150
 
 
 def drawn(document: ComparisonDocument) -> list[tuple[int, FanoutPart]]:
-    """The keys that are drawn, with their places: as many as fit, those that differ most first."""
+    """Return the keys that are drawn with their positions, those that differ most first.
+
+    There are as many as fit on the page.
+    """
     return sorted(enumerate(document.views.fanouts), key=lambda item: -item[1].tvd)[:KEYS]
 
 
 def values(document: ComparisonDocument) -> dict[str, object] | None:
-    """Values for the template."""
+    """Return the values for the section's template; None if the section is empty."""
     found = document.views.fanouts
     if not found:
         return None

@@ -1,6 +1,6 @@
 """The native format: JSON with everything in a workload.
 
-It holds texts as given, answers, weights, templates and the values of their parameters.
+It holds query texts unchanged, answers, weights, templates and the values of their parameters.
 
 ::
 

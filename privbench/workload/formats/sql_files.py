@@ -1,4 +1,4 @@
-"""Plain SQL: a folder of ``.sql`` files (JOB), or one file of statements; and ``card||SQL``.
+"""The formats of plain SQL: a folder of ``.sql`` files (JOB), a file of statements, ``card||SQL``.
 
 In ``card||SQL`` each line is a query with its true answer in front (STATS-CEB, SAM). A line without
 ``||`` in front is a query without a stated answer. Lines that are empty or start with ``--`` are
@@ -125,7 +125,7 @@ def _blocks(file: Path, known: dict[Path, FileBlocks], depth: int = 0) -> FileBl
 
 
 def inside(folder: Path, name: str) -> Path:
-    """The file of that name in a folder; names that lead out of the folder are refused."""
+    """Return the file of that name in a folder; names that lead out of the folder are refused."""
     root = folder.resolve()
     # A loop of links, too long a name, or a NUL in it is an error of one of these kinds.
     with suppress(OSError, RuntimeError, ValueError):
@@ -137,13 +137,13 @@ def inside(folder: Path, name: str) -> Path:
 
 
 def natural(path: Path) -> list[tuple[int, str]]:
-    """A key that sorts 2a before 10a."""
+    """Return a sort key that sorts 2a before 10a."""
     parts = _NUMBERS.split(path.as_posix())
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
 
 
 def ended(sql: str) -> str:
-    """The text with a semicolon that no comment at its end can swallow."""
+    """Return the text with a semicolon that no comment at its end can swallow."""
     text = sql.rstrip()
     if "--" in text.rpartition("\n")[2]:
         return f"{text}\n;"

@@ -1,4 +1,4 @@
-"""Generated workloads, from rows of a database or of a model."""
+"""Generate workloads from rows of a database or of a model."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -40,9 +40,9 @@ def generate_from_source(
     plan: Plan | None = None,
     timeout: float = 20.0,
 ) -> Workload:
-    """A workload with literals and answers from the source's rows: CONFIDENTIAL.
+    """Return a workload with literals and answers from the source's rows: CONFIDENTIAL.
 
-    Workloads of all kinds but ``mixed`` state answers. Queries that take longer than `timeout`
+    Workloads of all kinds except ``mixed`` state answers. Queries that take longer than `timeout`
     seconds on the source are left out. Errors are those of `make`.
     """
     plan = plan or kinds()[kind].plan
@@ -59,12 +59,13 @@ def generate_from_tables(
     clone: psycopg.Connection[Any] | None = None,
     timeout: float = 20.0,
 ) -> Workload:
-    """A workload with literals from synthetic rows; it may be published if the rows may be.
+    """Return a workload with literals from synthetic rows; it may be published if the rows may.
 
-    The keys of ``tables`` are ``schema.table``. With a synthetic ``clone`` the workload states the
-    answers on the clone, which must not be empty, and queries that take longer than ``timeout``
-    seconds there are left out. Without a clone, queries are answered on the tables, and the answers
-    are not stated. Errors are those of `make`.
+    The keys of ``tables`` are ``schema.table``, then columns; columns that the server fills are
+    missing. With a synthetic ``clone`` the workload states the answers on the clone, which must not
+    be empty, and queries that take longer than ``timeout`` seconds there are left out. Without a
+    clone, queries are answered on the tables, and the answers are not stated. Errors are those of
+    `make`.
     """
     plan = plan or kinds()[kind].plan
     rows = MemoryRows(tables, plan.seed)

@@ -37,7 +37,7 @@ TRIES = 20
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A plan of a workload."""
+    """The plan of a workload: numbers of queries, joins and predicates."""
 
     queries: int = 400  # how many; fewer where the data does not yield as many different ones
     joins: tuple[int, int] = (0, 3)  # least and most foreign keys that a query follows
@@ -48,7 +48,7 @@ class Plan:
     seed: int = 0  # of the draws
 
     def check(self, schema: Schema) -> None:
-        """Refuse a plan or a schema of which no query can be made."""
+        """Refuse a plan or a schema for which no query can be made."""
         if not schema.tables:
             raise UsageError("the schema has no table to query.")
         ranges = {
@@ -69,7 +69,7 @@ def collect(
     *,
     stated: bool = True,
 ) -> Workload:
-    """Draw until there are enough distinct queries with answers in the plan's range.
+    """Draw queries until there are enough distinct ones with answers in the plan's range.
 
     The plan's numbers of joins are used in turn. A draw that fails, or whose answer is outside the
     range, is repeated. Queries state their answers if `RowSource.stated` and ``stated`` are true.
@@ -103,7 +103,7 @@ _LIMITS = (10, 100, 1000)
 
 
 def mscn(rows: RowSource, answers: RowSource, schema: Schema, plan: Plan) -> Workload:
-    """Joins to count, their predicates drawn independently, in the manner of MSCN.
+    """Draw counts of joins with predicates drawn independently, in the manner of MSCN.
 
     After Kipf et al., "Learned Cardinalities: Estimating Correlated Joins with Deep Learning" (CIDR
     2019), section 3.3 and the workloads published with it: as many queries of each number of joins;
@@ -142,7 +142,7 @@ def mscn(rows: RowSource, answers: RowSource, schema: Schema, plan: Plan) -> Wor
 
 
 def joins(rows: RowSource, answers: RowSource, schema: Schema, plan: Plan) -> Workload:
-    """Counts of joins whose predicates all hold for one tuple of rows that join.
+    """Draw counts of joins whose predicates all hold for one tuple of rows that join.
 
     Such workloads measure Q-error over many tables: the answer of a query is at least one, however
     many tables and predicates it has. Each foreign key is followed at most once; a table that is
@@ -170,7 +170,7 @@ def joins(rows: RowSource, answers: RowSource, schema: Schema, plan: Plan) -> Wo
 
 
 def mixed(rows: RowSource, answers: RowSource, schema: Schema, plan: Plan) -> Workload:
-    """Joins with COUNT, GROUP BY, or ORDER BY and LIMIT; literals come from random rows.
+    """Draw joins with COUNT, GROUP BY, or ORDER BY and LIMIT; literals come from random rows.
 
     The rows of each table are drawn independently. The number of joins is random; queries with few
     joins are more frequent, since fewer of them fail.
@@ -229,7 +229,7 @@ def _by_itself(place: int, values: ColumnSample, operators: list[str], rng: Rng)
 
 
 def fitting(plan: Plan, values: ColumnSample, text: str | None = None, *, equal: bool) -> list[str]:
-    """The plan's operators that suit a column, and one of its texts; ``=`` if ``equal`` is true."""
+    """Return the plan's operators that suit a column and a value; ``=`` if ``equal`` is true."""
     like = any(text is None or matches(pattern, text) for pattern in values.patterns)
     suits = {"=": equal, "like": like, "ilike": like}
     ranged = values.ordered or (like and "like" in plan.operators)
@@ -245,11 +245,12 @@ def around(
     *,
     exact: bool = False,
 ) -> QueryDraft | None:
-    """A count whose predicates hold for rows that join; None if ``start`` is, or columns are few.
+    """Return a count whose predicates hold for rows that join, or None.
 
-    ``start`` holds joined tables and their anchor, which is a row of each. A column has at most one
-    predicate, and none if no operator fits it. Bounds are values of random rows, as in MSCN. They
-    are the anchor's own values if random ones would exclude the anchor, or if ``exact`` is true.
+    ``start`` holds joined tables and their anchor, which is a row of each. None is returned if
+    ``start`` is None, or too few columns can have a predicate. A column has at most one predicate,
+    and none if no operator fits it. Bounds are values of random rows, as in MSCN. They are the
+    anchor's own values if random ones would exclude the anchor, or if ``exact`` is true.
     """
     if start is None:
         return None
@@ -307,6 +308,6 @@ KINDS: dict[str, WorkloadKind] = {
 
 
 def kinds() -> dict[str, WorkloadKind]:
-    """All kinds, those of installed formats too."""
+    """Return all kinds, those of installed formats too."""
     added = [item for name in formats.names() for item in formats.by_name(name).kinds.items()]
     return {**{name: kind for name, kind in added if isinstance(kind, WorkloadKind)}, **KINDS}

@@ -52,28 +52,28 @@ class RowSource(ABC):
         self._starts: dict[str, list[RowTexts]] = {}
 
     def values(self, table: Table) -> list[ColumnSample]:
-        """The usable columns of a table with their values in some of its rows."""
+        """Return the usable columns of a table with their values in some of its rows."""
         if table.key not in self._values:
             self._values[table.key] = judged(table, self.starts(table)[:_SAMPLE])
         return self._values[table.key]
 
     def starts(self, table: Table) -> list[RowTexts]:
-        """Some rows of a table, in an order that the seed decides."""
+        """Return some rows of a table, in an order that the seed decides."""
         if table.key not in self._starts:
             self._starts[table.key] = self.sample(table, _START_ROWS)
         return self._starts[table.key]
 
     @abstractmethod
     def sample(self, table: Table, most: int) -> list[RowTexts]:
-        """At most so many rows of a table, chosen by the seed."""
+        """Return at most so many rows of a table, chosen by the seed."""
 
     @abstractmethod
     def match(self, table: Table, wanted: Mapping[str, str], seed: int) -> RowTexts | None:
-        """A row of the table with these values; if there are several, the seed chooses one."""
+        """Return a row of the table with these values, chosen by the seed, or None."""
 
     @abstractmethod
     def count(self, draft: QueryDraft, enough: int | None = None) -> int | None:
-        """The number of rows that satisfy the conditions; None where counting takes too long.
+        """Return the number of rows that satisfy the conditions; None if counting takes too long.
 
         Counting may stop at ``enough`` rows.
         """
@@ -86,7 +86,7 @@ def joined(
     rows: RowSource,
     rng: Rng,
 ) -> dict[int, RowTexts]:
-    """Rows that join: a random row of the first table, then matching random rows along the links.
+    """Return rows that join: a random row of the first table, then matching rows along the links.
 
     Tables are numbered, and ``start`` is the number of the first one. The walk ends at a table
     without a matching row; the result has a row of every table that was reached until then.
@@ -115,7 +115,7 @@ def joined(
 
 
 def anchored(tree: JoinTree, rows: RowSource, rng: Rng) -> list[RowTexts] | None:
-    """Rows that join, one of each of the tree's tables; None if a table has no matching row.
+    """Return rows that join, one of each of the tree's tables; None if a table has no match.
 
     A query whose predicates hold for such rows has an answer of at least one.
     """
@@ -140,11 +140,11 @@ class DatabaseRows(RowSource):
         self._timeout = timeout
 
     def sample(self, table: Table, most: int) -> list[RowTexts]:
-        """At most so many rows of a table: the first in the order of their hashes."""
+        """Return at most so many rows of a table: the first in the order of their hashes."""
         return self._rows(table, sql.SQL("true"), self._seed, most)
 
     def match(self, table: Table, wanted: Mapping[str, str], seed: int) -> RowTexts | None:
-        """A row with these values."""
+        """Return a row with these values, or None."""
         condition = sql.SQL(" AND ").join(
             build("t.{} = {}", name, sql.Literal(value)) for name, value in wanted.items()
         )
@@ -152,7 +152,7 @@ class DatabaseRows(RowSource):
         return found[0] if found else None
 
     def count(self, draft: QueryDraft, enough: int | None = None) -> int | None:
-        """The number of rows that satisfy the conditions; None if counting takes too long."""
+        """Return the number of rows that satisfy the conditions; None if counting is too slow."""
         limit = str(max(1, round(1000 * self._timeout)))
         try:
             # The rollback restores the session's own time-out.
@@ -215,13 +215,13 @@ class MemoryRows(RowSource):
         self._codes: dict[ForeignKey, tuple[Ints, Ints, int]] = {}
 
     def sample(self, table: Table, most: int) -> list[RowTexts]:
-        """Random rows."""
+        """Return random rows of a table."""
         size = self.size(table)
         rng = generator(self._seed, "memory rows", table.key)
         return self._rows(table, rng.choice(size, min(size, most), replace=False))
 
     def match(self, table: Table, wanted: Mapping[str, str], seed: int) -> RowTexts | None:
-        """A row with these values."""
+        """Return a row with these values, or None."""
         place = (table.key, tuple(wanted))
         if place not in self._places:
             (codes,), known = _encoded(self.keys(table, tuple(wanted)))
@@ -233,11 +233,11 @@ class MemoryRows(RowSource):
         return None if found is None else self._rows(table, found[[seed % len(found)]])[0]
 
     def size(self, table: Table) -> int:
-        """The number of rows; 0 where there are no columns."""
+        """Return the number of rows; 0 if there are no columns."""
         return next((len(array) for array in self._tables.get(table.key, {}).values()), 0)
 
     def column(self, table: Table, name: str, *, numeric: bool = False) -> pa.Array:
-        """A column as text, or as numbers; NULL if the tables lack the column."""
+        """Return a column as text, or as numbers; NULL if the tables lack the column."""
         place = (table.key, name, numeric)
         if place not in self._read:
             array = self._tables.get(table.key, {}).get(name)
@@ -247,7 +247,7 @@ class MemoryRows(RowSource):
         return self._read[place]
 
     def keys(self, table: Table, columns: tuple[str, ...]) -> pa.Array:
-        """The values of some columns joined in one text a row; NULL if one of them is NULL."""
+        """Return the values of columns joined in one text per row; NULL if one of them is NULL."""
         arrays = [self.column(table, name) for name in columns]
         return pc.binary_join_element_wise(*arrays, _SEAM)
 
@@ -257,7 +257,7 @@ class MemoryRows(RowSource):
         return [dict(zip(names, row, strict=True)) for row in zip(*cells, strict=True)]
 
     def count(self, draft: QueryDraft, enough: int | None = None) -> int:
-        """The number of rows that satisfy the conditions."""
+        """Return the number of rows that satisfy the conditions."""
         weights = [self._kept(draft, place) for place in range(len(draft.tree.tables))]
         # The last table is a leaf of the remaining tree: multiply its counts into its neighbour.
         for new, edge in reversed(list(enumerate(draft.tree.edges, 1))):

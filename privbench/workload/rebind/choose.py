@@ -1,4 +1,4 @@
-"""Chooses new literals from synthetic rows for literals that are compared with a column.
+"""Choose new literals from synthetic rows for literals that are compared with a column.
 
 Functions that a query applies to the column are applied to its values as PostgreSQL prints them.
 """
@@ -33,7 +33,7 @@ _LIKE = re.compile(r"\\.|[%_]+|[^%_\\]+", re.DOTALL)
 def together(
     joins: Sequence[tuple[Operand, Operand]], rows: RowSource, rng: Rng
 ) -> dict[int, RowTexts]:
-    """Rows that join as a query's tables do, by number of the table; they give it an answer.
+    """Return rows that join as a query's tables do, by table number; the query then has an answer.
 
     If a table has no matching row, the search starts again from another table. The result is the
     attempt that reached the most tables.
@@ -75,7 +75,7 @@ class Chooser:
     def choose(
         self, found: Sequence[Site], own: Mapping[int, RowTexts], rng: Rng
     ) -> dict[int, list[str]]:
-        """New values by the number of the mark; several if the mark stands for a list.
+        """Return new values by the number of the mark; several if the mark stands for a list.
 
         ``own`` holds rows that join, by the number of the occurrence; an occurrence without a row
         there gets its values from others.
@@ -168,7 +168,7 @@ def _value(operand: Operand, row: RowTexts) -> str | None:
 
 
 def place(text: str) -> tuple[int, float, str]:
-    """A sort key for the values of a column: numbers by size, others by their text."""
+    """Return a sort key for the values of a column: numbers by size, others by their text."""
     try:
         return (0, float(text), "")
     except ValueError:
@@ -188,7 +188,7 @@ def _fitted(site: Site, text: str) -> str | None:
 
 
 def like(old: str, value: str, rng: Rng) -> str:
-    """A LIKE pattern with the old one's wildcards that a value matches, if it is long enough.
+    """Return a LIKE pattern with the old wildcards that a value matches, if it is long enough.
 
     >>> from privbench.rng import generator
     >>> like("ab%", "hello", generator(0)), like("%ab", "hello", None)
@@ -235,7 +235,7 @@ _REAL = ("decimal", "numeric", "real", "double", "float")
 
 
 def apply(text: str, steps: tuple[str, ...]) -> str | None:
-    """The value after all steps, or None where it is not known.
+    """Return the value after all steps, or None where it is not known.
 
     >>> apply("2024-05-17 10:00:00", ("extract month",)), apply(" Ab ", ("trim", "lower"))
     ('5', 'ab')

@@ -1,4 +1,4 @@
-"""Finds the column that an expression of a query refers to, through aliases, sub-queries and WITH.
+"""Find the column that an expression refers to, through aliases, sub-queries and WITH.
 
 sqlglot's optimizer qualifies every column with its table, expands stars and aliases, and infers
 types. This module follows a qualified column to its table, and lists the functions around it.
@@ -55,7 +55,7 @@ class Operand:
     numeric: bool = False  # whether the compared values are numbers to PostgreSQL
 
     def then(self, step: str) -> Operand:
-        """This operand with one more function around it."""
+        """Return this operand with one more function around it."""
         return replace(self, steps=(*self.steps, step))
 
 
@@ -87,7 +87,7 @@ class Tables:
         self.mapping = MappingSchema(dict(columns), dialect="postgres", normalize=False)
 
     def named(self, name: str, schema: str = "") -> Table | None:
-        """The table of that name; without a schema, the one in public, or else the only one."""
+        """Return the table with this name; without a schema, that in public, else the only one."""
         found = self._tables.get(name, [])
         if schema:
             return next((table for table in found if table.name.schema == schema), None)
@@ -96,9 +96,9 @@ class Tables:
 
 
 def qualified(tree: exp.Query, tables: Tables) -> exp.Expr:
-    """Change a tree: every column gets its table's name, and names are folded as in PostgreSQL.
+    """Qualify every column of a tree with its table's name, and fold names as PostgreSQL does.
 
-    A SqlglotError is raised if it is not clear which columns the tree names.
+    The tree is changed. A SqlglotError is raised if it is not clear which columns the tree names.
     """
     tree = normalize_identifiers(tree, dialect="postgres")
     # sqlglot has no search path, so `Tables.named` finds the tables.
@@ -137,14 +137,14 @@ class Resolver:
         self._scopes = {id(scope.expression): scope for scope in traverse_scope(self.tree)}
 
     def operand(self, node: exp.Expr | None) -> Operand | None:
-        """The operand that an expression refers to, or None if it refers to no column."""
+        """Return the operand that an expression refers to, or None if it refers to no column."""
         found = self._operand(node, 0)
         if found is None or node is None:
             return None
         return replace(found, numeric=node.is_type(*_NUMERIC))
 
     def unknown(self) -> str | None:
-        """The first table in the query that the schema does not have, or None."""
+        """Return the first table in the query that the schema does not have, or None."""
         sources = (each for scope in self._scopes.values() for each in scope.sources.values())
         tables = (
             t for t in sources if isinstance(t, exp.Table) and isinstance(t.this, exp.Identifier)
@@ -153,7 +153,7 @@ class Resolver:
         return next(missing, None)
 
     def joins(self) -> list[tuple[Operand, Operand]]:
-        """Columns of the same type, of two table occurrences, that the query sets equal."""
+        """Return columns of the same type, of two table occurrences, that the query sets equal."""
         found = []
         for equal in self.tree.find_all(exp.EQ):
             sides = (equal.this, equal.expression)
@@ -237,7 +237,7 @@ def _joined(one: Operand, other: Operand) -> bool:
 
 
 def folded(node: exp.Expr | None) -> str:
-    """A name as PostgreSQL folds it; empty where there is none."""
+    """Return a name as PostgreSQL folds it; empty if there is none."""
     if not isinstance(node, exp.Identifier):
         return ""
     return node.name if node.args.get("quoted") else node.name.lower()

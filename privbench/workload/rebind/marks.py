@@ -42,7 +42,7 @@ _LIST = re.compile(r"\s*/\*, \.\.\. \*/")
 
 @dataclass(frozen=True, slots=True)
 class LiteralMark:
-    """One literal or parameter."""
+    """A placeholder that stands for one literal or parameter of a query's text."""
 
     number: int  # its place among the marks
     kind: Literal["number", "string", "bits", "parameter"]  # how it was written
@@ -59,7 +59,7 @@ class LiteralMark:
         return f"'{_WORD}{str(self.number).translate(_LETTERS)}'"
 
     def written(self, value: str, *, bare: bool = False) -> str:
-        """A value, given as PostgreSQL prints it, as an SQL literal, of the old kind if possible.
+        """Return a value that PostgreSQL printed as an SQL literal, of the old kind if possible.
 
         With ``bare`` a number in the place of a parameter is written without quotes.
 
@@ -85,21 +85,21 @@ class Marked:
 
     @property
     def marks(self) -> list[LiteralMark]:
-        """The marks."""
+        """The marks of the text."""
         return [piece for piece in self.pieces if isinstance(piece, LiteralMark)]
 
     def render(self, put: Callable[[LiteralMark], str]) -> str:
-        """The text with something in place of every mark."""
+        """Return the text with something in place of every mark."""
         return "".join(piece if isinstance(piece, str) else put(piece) for piece in self.pieces)
 
     @property
     def text(self) -> str:
-        """The text that is parsed."""
+        """The text with placeholders, which is parsed."""
         return self.render(lambda mark: mark.text)
 
 
 def mark_of(node: exp.Expr | None, marks: Sequence[LiteralMark]) -> LiteralMark | None:
-    """The mark that a node of the tree holds, or None."""
+    """Return the mark that a node of the tree holds, or None."""
     if not isinstance(node, (exp.Literal, exp.Var)):
         return None
     value, number = str(node.args.get("this")), -1
@@ -114,7 +114,7 @@ def mark_of(node: exp.Expr | None, marks: Sequence[LiteralMark]) -> LiteralMark 
 def mark(
     text: str, known: Collection[str], given: Collection[str] = (), called: Collection[str] = ()
 ) -> Marked:
-    """Mark the literals of a statement, or raise a SqlError if it cannot be read.
+    """Mark the literals of a statement; raise a SqlError if it cannot be parsed.
 
     Two sorts of names are replaced by ``n1``, ``n2``, …: those that the query itself defines
     (``given``), and those that do not look like names and may contain data. Names of the schema

@@ -55,7 +55,10 @@ class Planner:
         self._path = users_path(connection)
 
     def types(self, text: str) -> list[str]:
-        """The types of ``$1``, ``$2``, … as the server infers them; none where it cannot."""
+        """Return the types of ``$1``, ``$2``, … as the server infers them.
+
+        Empty where it cannot.
+        """
         try:
             oids = self._safely(lambda: self._described(text))
         except psycopg.Error:
@@ -69,7 +72,10 @@ class Planner:
         return [str(name) for (name,) in found.fetchall()]
 
     def fault(self, text: str) -> str | None:
-        """Why the server would not run a query, in words that hold no literal; None if it would."""
+        """Return why the server would not run a query, in words without literals.
+
+        None if it would.
+        """
         try:
             self._safely(lambda: self._connection.execute(f"EXPLAIN {text}".encode()))
         except psycopg.Error as error:

@@ -44,7 +44,7 @@ _PLACES: dict[type[exp.Expr], LiteralRole] = {
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A mark and what it is for."""
+    """A mark and the role of its literal in the query."""
 
     mark: LiteralMark
     role: LiteralRole = "constant"  # ``value`` if it is compared with a column, else its other role
@@ -63,7 +63,7 @@ class Site:
 
 
 def sites(tree: exp.Expr, resolver: Resolver) -> list[Site]:
-    """The site of every mark, in order; a mark that is missing from the tree is a constant."""
+    """Return the site of every mark, in order; a mark that is not in the tree is a constant."""
     found = {site.mark.number: site for site in _positions(tree, resolver.marks)}
     for node in resolver.tree.walk():
         mark = mark_of(node, resolver.marks)
