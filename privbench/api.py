@@ -51,10 +51,10 @@ def connect(
     tables = {name: texts(frame) for name, frame in frames.items()}
     if tables or types or keys:
         config = declared(config, tables, types or {}, keys or {})
-    found = Source(dsn, config, tables)
-    with found.opened(rows=False) as here:
+    opened = Source(dsn, config, tables)
+    with opened.opened(rows=False) as here:
         pipeline.look(here, config, access=False, dump=False)
-    return found
+    return opened
 
 
 def fit(source: str | Mapping[str, Any], *, epsilon: float, **given: Any) -> "ReleasedModel":
@@ -147,13 +147,13 @@ class Roles:
 
     def __repr__(self) -> str:
         """Roles and values to accept; of a selection how its columns are made."""
-        found = self.inspect({})
+        proposal = self.inspect({})
         if self.selected:
-            every = found.plan.coverage()
+            every = proposal.plan.coverage()
             return pipeline.render_coverage([line for line in every if line.table == self.selected])
         listed = self.catalog.literals
         values = [pipeline.render_literals(listed)] if listed else []
-        return paragraphs(found.render(whole=False), *values)
+        return paragraphs(proposal.render(whole=False), *values)
 
     def public(self) -> None:
         """Declare the table public: its rows are COPIED VERBATIM."""
@@ -184,15 +184,15 @@ class ReleasedModel:
         self, scale: float = 1.0, *, seed: int | None = None, frames: bool = False
     ) -> dict[str, Any]:
         """Return synthetic tables by name, drawn as `privbench sample` does; of Arrow or pandas."""
-        found = pipeline.sample_tables(self.model, scale, seed)
-        for name, rows in found.items():
+        tables = pipeline.sample_tables(self.model, scale, seed)
+        for name, rows in tables.items():
             for place, column in enumerate(rows.column_names):
                 kind = arrow_type(kind_of(self.model.schema.table(name).column(column)))
                 # A column that does not hold all values, as infinity, stays text.
                 with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):
                     rows = rows.set_column(place, column, rows[column].cast(kind))
-            found[name] = rows.to_pandas() if frames else rows
-        return found
+            tables[name] = rows.to_pandas() if frames else rows
+        return tables
 
     def load(self, target: str, **options: Any) -> pipeline.LoadReport:
         """Load a clone into a database, see `privbench.pipeline.load` for the options."""

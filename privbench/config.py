@@ -48,9 +48,9 @@ def path_steps(text: str) -> tuple[str, ...]:
     """
     if len(text) > _MAX_PATH:
         raise ValueError(f"a path is longer than {_MAX_PATH} characters")
-    found = _STEP.findall(text)
-    steps = tuple(json.loads(step) if step[0] == '"' else step for step in found)
-    if ".".join(found) != text or not 0 < len(steps) <= MAX_STEPS:
+    matches = _STEP.findall(text)
+    steps = tuple(json.loads(step) if step[0] == '"' else step for step in matches)
+    if ".".join(matches) != text or not 0 < len(steps) <= MAX_STEPS:
         raise ValueError(f"{text!r} is not a path of at most {MAX_STEPS} keys")
     for step in steps:
         if not 0 < len(step) <= MAX_KEY or not step.isprintable():
@@ -70,8 +70,8 @@ def require_paths(texts: Iterable[str]) -> None:
     texts = list(texts)
     if len(texts) > MAX_PATHS:
         raise ValueError(f"more than {MAX_PATHS} paths")
-    found = sorted(map(path_steps, texts))
-    for one, other in pairwise(found):
+    paths = sorted(map(path_steps, texts))
+    for one, other in pairwise(paths):
         if other[: len(one)] == one:
             raise ValueError(
                 f"the paths {path_text(one)} and {path_text(other)} exclude each other"
@@ -460,7 +460,7 @@ class Config(_Section):
 def _inline(value: Any) -> str:
     """A value of TOML in one line."""
     if isinstance(value, dict):
-        items = (f"{tomli_w.dumps({key: 0})[:-5]} = {_inline(held)}" for key, held in value.items())
+        items = (f"{tomli_w.dumps({key: 0})[:-5]} = {_inline(item)}" for key, item in value.items())
         return f"{{ {', '.join(items)} }}"
     if isinstance(value, list):
         return f"[{', '.join(map(_inline, value))}]"
@@ -471,12 +471,12 @@ def refusal(source: str, error: ValidationError, kind: type[BaseModel]) -> Confi
     """Return the error for an invalid section; it proposes similar keys for an unknown key."""
     known, lines = {key for one in _Section.__subclasses__() for key in one.model_fields}, []
     for item in error.errors():
-        said = item["msg"].removeprefix("Value error, ") + "."
+        message = item["msg"].removeprefix("Value error, ") + "."
         if item["type"] == "extra_forbidden":
             *outer, name = map(str, item["loc"])
             near = get_close_matches(name, (known if outer else {*kind.model_fields}) - {name}, 1)
-            said = "there is no such key." + (f" Did you mean {near[0]!r}?" if near else "")
-        lines.append(f"[{'.'.join(map(str, item['loc']))}] {said}")
+            message = "there is no such key." + (f" Did you mean {near[0]!r}?" if near else "")
+        lines.append(f"[{'.'.join(map(str, item['loc']))}] {message}")
     return ConfigError(f"{source}: {' '.join(lines)}")
 
 

@@ -109,18 +109,18 @@ def table(
     >>> print(*table([["a", "10"], ["bc", "9"]], "1", indent=0), sep="; ")
     a   10; bc   9
     """
-    shown = [[visible(cell) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
-    made = []
-    for row in shown:
+    visible_cells = [[visible(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*visible_cells, strict=True)]
+    aligned = []
+    for row in visible_cells:
         cells = (
             cell.rjust(size) if str(at) in right else cell.ljust(size)
             for at, (cell, size) in enumerate(zip(row, widths, strict=True))
             if size
         )
         line = (" " * indent + "  ".join(cells)).rstrip()
-        made.append(Lines(f"{line[: width - 1]}…" if width and len(line) > width else line))
-    return made
+        aligned.append(Lines(f"{line[: width - 1]}…" if width and len(line) > width else line))
+    return aligned
 
 
 def json_lines(data: Any) -> Lines:

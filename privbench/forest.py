@@ -24,5 +24,5 @@ def circle_heads(parents: Ints) -> Ints:
         above = above[above]
     # After so many generations, only rows on circles and the row above all roots are reached.
     circles = np.unique(above[:rows])
-    found: Ints = circles[(circles < rows) & (lowest[circles] == circles)]
-    return found
+    heads: Ints = circles[(circles < rows) & (lowest[circles] == circles)]
+    return heads

@@ -119,9 +119,9 @@ def faults(error: ValidationError) -> list[str]:
 
     The value is left out as it may be secret.
     """
-    found = []
+    messages = []
     for fault in error.errors(include_input=False, include_url=False):
         place = ".".join(str(step)[:80] for step in fault["loc"])
         text = fault["msg"].removeprefix("Value error, ")
-        found.append(f"{place}: {text}" if place else text)
-    return found
+        messages.append(f"{place}: {text}" if place else text)
+    return messages

@@ -161,14 +161,14 @@ def with_fields_of(
             return function(*args, **given)
 
         signature = inspect.signature(function)
-        shown = [item for name, item in signature.parameters.items() if name != "options"]
-        shown += [
+        parameters = [item for name, item in signature.parameters.items() if name != "options"]
+        parameters += [
             inspect.Parameter(
                 name, inspect.Parameter.KEYWORD_ONLY, default=item.default, annotation=item.type
             )
             for name, item in own.items()
         ]
-        vars(called)["__signature__"] = signature.replace(parameters=shown)
+        vars(called)["__signature__"] = signature.replace(parameters=parameters)
         return called
 
     return decorate

@@ -33,14 +33,14 @@ def load(group: str, name: str) -> object:
         packages = " and ".join(sorted(map(_package, points)))
         raise ConfigError(f"{packages} both name {name!r}.", remedy="Remove one of them.")
     try:
-        found: object = points[0].load()
+        loaded: object = points[0].load()
     except (Exception, SystemExit) as error:
         # A module of others may end in any way.
         raise ConfigError(
             f"{name!r} cannot be loaded: {type(error).__name__}.",
             remedy=f"Install {_package(points[0])} again, or remove it.",
         ) from error
-    return found
+    return loaded
 
 
 def _package(point: EntryPoint) -> str:

@@ -363,8 +363,8 @@ class Table:
             for key in self.foreign_keys
             for pair in zip(key.columns, key.ref_columns, strict=True)
         ]
-        free = {ours for key, (ours, theirs) in pairs if not key.is_self or ours != theirs}
-        return frozenset(ours for _, (ours, _) in pairs) - free
+        free = {child for key, (child, parent) in pairs if not key.is_self or child != parent}
+        return frozenset(child for _, (child, _) in pairs) - free
 
 
 @dataclass(frozen=True, slots=True)
@@ -393,12 +393,12 @@ class Schema:
 
         Raise a `SchemaError` if none.
         """
-        wanted = TableName.parse(key) if isinstance(key, str) else key
+        name = TableName.parse(key) if isinstance(key, str) else key
         for table in self.tables:
-            if table.name == wanted:
+            if table.name == name:
                 return table
         known = ", ".join(table.key for table in self.tables[:8])
-        raise SchemaError(f"there is no table {wanted}.", remedy=f"Tables: {known} …")
+        raise SchemaError(f"there is no table {name}.", remedy=f"Tables: {known} …")
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON object of a model's header; comments are left out (P4).

@@ -56,9 +56,9 @@ def streamed(function: Callable[[Element], Mapped], items: Iterable[Element]) ->
     try:
         coming.extend(pool.submit(function, item) for item in islice(left, jobs))
         while coming:
-            found = coming.popleft().result()
+            result = coming.popleft().result()
             coming.extend(pool.submit(function, item) for item in islice(left, 1))
-            yield found
+            yield result
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
 

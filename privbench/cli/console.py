@@ -102,11 +102,11 @@ def echo(
 
     The first line of an ``alarm`` is red.
     """
-    shown = visible(text)
+    escaped = visible(text)
     if alarm:
-        first, *others = shown.split("\n", 1)
-        shown = "\n".join([click.style(first, "red"), *others])
-    click.echo(click.style(shown, fg) if fg else shown, err=err, color=color)
+        first, *others = escaped.split("\n", 1)
+        escaped = "\n".join([click.style(first, "red"), *others])
+    click.echo(click.style(escaped, fg) if fg else escaped, err=err, color=color)
 
 
 def show(text: str) -> None:

@@ -74,9 +74,9 @@ class Commands(click.Group):
         """Return the command with this name, or None if there is no such command."""
         if name in _MODULES:
             module = import_module(f"privbench.cli.{_MODULES[name]}")
-            found = getattr(module, name.replace("-", "_"))
-            assert isinstance(found, click.Command)
-            return found
+            command = getattr(module, name.replace("-", "_"))
+            assert isinstance(command, click.Command)
+            return command
         if points := entry_points(group=plugins.COMMANDS, name=name):
             return _loaded(next(iter(points)))
         # Among these names Click looks for one that may be meant.
@@ -88,12 +88,12 @@ def _loaded(point: EntryPoint) -> click.Command:
     """The command of another package; if it cannot be loaded, one that says so and fails."""
     cause: BaseException | None = None
     try:
-        found = point.load()
+        command = point.load()
     except (Exception, SystemExit) as error:
         cause, reason = error, type(error).__name__
     else:
-        if isinstance(found, click.Command):
-            return found
+        if isinstance(command, click.Command):
+            return command
         reason = "it is no click.Command"
     package = point.dist.name if point.dist else point.value
     refusal = PrivbenchError(

@@ -53,17 +53,17 @@ def metrics_option(command: Command) -> Command:
         state = cast("CommandState", context.obj)
         write = functools.partial(_write, path, str(context.info_name), state)
         try:
-            found = command(*args, **given)
+            result = command(*args, **given)
         except BaseException as error:
             try:
                 write(exit_code(error))
             except Exception as problem:
                 # The command's own error matters more than this one.
-                said = problem if isinstance(problem, PrivbenchError) else type(problem).__name__
-                LOG.warning("no metrics: %s", said)
+                reason = problem if isinstance(problem, PrivbenchError) else type(problem).__name__
+                LOG.warning("no metrics: %s", reason)
             raise
         write(0)
-        return found
+        return result
 
     text = "Seconds, budget, rows and exit code of the run, as OpenMetrics text."
     option = click.option("--metrics", metavar="FILE", help=text)
@@ -97,13 +97,13 @@ def rows(report: LoadReport) -> Iterator[MetricSample]:
 
 def _write(path: Path, command: str, state: CommandState, code: int) -> None:
     spending = state.reporter.spending
-    found = [
+    samples = [
         *_run(command, state.reporter, code),
         *(_spent(spending) if spending is not None else ()),
         *state.samples,
     ]
     with file_errors(f"cannot write {path}"):
-        write_text(path, _render(path.stem, found))
+        write_text(path, _render(path.stem, samples))
 
 
 def _render(run: str, samples: Iterable[MetricSample]) -> str:
@@ -116,8 +116,8 @@ def _render(run: str, samples: Iterable[MetricSample]) -> str:
         if not math.isnan(value):
             name = f"privbench_{name}"
             family = families.setdefault(name, Metric(name, meaning, "gauge"))
-            shown = {label: visible(text) for label, text in {"run": run, **labels}.items()}
-            family.add_sample(name, shown, value)
+            escaped = {label: visible(text) for label, text in {"run": run, **labels}.items()}
+            family.add_sample(name, escaped, value)
 
     collected = SimpleNamespace(collect=families.values)
     text: bytes = generate_latest(collected)  # type: ignore[no-untyped-call]

@@ -73,8 +73,8 @@ def exit_code(error: BaseException) -> int:
 def show_error(error: BaseException, arguments: Sequence[str]) -> None:
     """Log an error as one line; of internal errors only the type, since messages may be private."""
     if isinstance(error, PrivbenchError):
-        said = _without_secrets(str(error), arguments)
-        LOG.error("%s", said, extra={"fields": {"error": type(error).__name__}})
+        message = _without_secrets(str(error), arguments)
+        LOG.error("%s", message, extra={"fields": {"error": type(error).__name__}})
     elif isinstance(error, KeyboardInterrupt):
         LOG.error("interrupted.")
     elif isinstance(error, OSError) and error.errno in _FULL:
@@ -92,12 +92,12 @@ def _without_secrets(text: str, arguments: Sequence[str]) -> str:
     """A message, in which a connection string that was given for a file is no more than `shown`."""
     from privbench.postgres.connect import shown
 
-    kept = text
-    for given in {part for word in arguments for part in (word, word.partition("=")[2])}:
-        if (safe := shown(given, "options")) != given:
-            for spelled in map(visible, (given.strip(), str(Path(given.strip())))):
-                kept = kept.replace(spelled, safe)
-    return text if kept == text else lines(*kept.split("\n"))
+    safe_text = text
+    for argument in {part for word in arguments for part in (word, word.partition("=")[2])}:
+        if (safe := shown(argument, "options")) != argument:
+            for spelled in map(visible, (argument.strip(), str(Path(argument.strip())))):
+                safe_text = safe_text.replace(spelled, safe)
+    return text if safe_text == text else lines(*safe_text.split("\n"))
 
 
 def with_options(*options: Callable[[Any], Any]) -> Callable[[Command], Command]:
@@ -396,19 +396,19 @@ def read_config(path: str | None, **settings: Any) -> Config:
     from privbench.config import Config
 
     config = Config.load(path) if path else Config()
-    given = {name: value for name, value in settings.items() if value not in (None, ())}
+    overrides = {name: value for name, value in settings.items() if value not in (None, ())}
     declared, cap = config.database.identity, config.ledger.max_epsilon_per_month
-    if declared is not None and given.get("identity", declared) != declared:
+    if declared is not None and overrides.get("identity", declared) != declared:
         raise ConfigError("--identity and [database] identity of the config differ.")
-    if "excluded" in given:
-        given["excluded"] = [*config.database.exclude, *given["excluded"]]
-    if "apart_from" in given:
-        given["apart_from"] = [*config.ledger.apart_from, *given["apart_from"]]
-    if "max_epsilon_per_month" in given and cap is not None:
+    if "excluded" in overrides:
+        overrides["excluded"] = [*config.database.exclude, *overrides["excluded"]]
+    if "apart_from" in overrides:
+        overrides["apart_from"] = [*config.ledger.apart_from, *overrides["apart_from"]]
+    if "max_epsilon_per_month" in overrides and cap is not None:
         # The command line may lower the config's cap on a month, not raise it.
-        given["max_epsilon_per_month"] = min(cap, given["max_epsilon_per_month"])
+        overrides["max_epsilon_per_month"] = min(cap, overrides["max_epsilon_per_month"])
     sections: dict[str, dict[str, Any]] = {section: {} for section, _ in _SETTINGS.values()}
-    for name, value in given.items():
+    for name, value in overrides.items():
         section, key = _SETTINGS[name]
         sections[section][key] = value
     for section, changes in sections.items():

@@ -322,9 +322,9 @@ class Codec(ABC):
         Raises:
             KeyError, TypeError, ValueError: The object describes no such codec.
         """
-        given = {field.name: data[field.name] for field in fields(cls) if field.name in data}
+        arguments = {field.name: data[field.name] for field in fields(cls) if field.name in data}
         type_ = type_from_json(data["type"])
-        result: Self = _validator(cls).validate_python({**given, "type": type_})
+        result: Self = _validator(cls).validate_python({**arguments, "type": type_})
         return result
 
 

@@ -71,9 +71,9 @@ class ListCodec(Codec):
     def decode(self, codes: CodeMap, rng: Rng, rows: int | None = None) -> pa.Array:
         """Return the listed values as an Arrow array, of the column's type where Arrow has it."""
         domain = self.domains[self.column]
-        given = codes[self.column].astype(np.int64)
-        drawn = rng.integers(len(self.values), size=len(given))
-        chosen = np.where(given < domain.values, given, drawn)
+        positions = codes[self.column].astype(np.int64)
+        drawn = rng.integers(len(self.values), size=len(positions))
+        chosen = np.where(positions < domain.values, positions, drawn)
         null = null_mask(codes[self.column], domain)
         if self.type.base == "bool":
             truth = np.array([value == "true" for value in self.values])

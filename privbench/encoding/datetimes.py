@@ -240,8 +240,8 @@ def _chances(scale: TimedScale) -> tuple[tuple[float, ...], ...]:
         else:
             ends = [days(text) * scale.per_day for text in (_PLAIN if within_day else _CYCLE)]
             first, end = step.count(np.array(ends)).tolist()
-            found = scale.steps_of(step.at(np.arange(first, end)))
-            counts += np.bincount(found, minlength=len(counts))
+            coarsest = scale.steps_of(step.at(np.arange(first, end)))
+            counts += np.bincount(coarsest, minlength=len(counts))
         result.append(tuple((counts / counts.sum()).tolist()))
     return tuple(result)
 

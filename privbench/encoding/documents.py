@@ -163,9 +163,9 @@ class DocumentReader(PartsReader):
 
     def expressions(self, identifier: sql.Composable) -> Sequence[sql.Composable]:
         base = self.column.type.base
-        found = [_expression(identifier, base, path, type_) for path, type_ in self.paths]
+        scalars = [_expression(identifier, base, path, type_) for path, type_ in self.paths]
         there = [_presence(identifier, base, self.paths)] if self.measured else [identifier]
-        return [*there[: len(self.parts) - len(found)], *found]
+        return [*there[: len(self.parts) - len(scalars)], *scalars]
 
     def finish(self, released: Mapping[str, ReleasedDomain]) -> Codec:
         some = self.parts[len(self.parts) - len(self.paths) :]
@@ -175,11 +175,11 @@ class DocumentReader(PartsReader):
         return DocumentCodec(*self.head, parts, paths, self.column.templates, shapes)
 
     def describe(self) -> tuple[str, str]:
-        found = [f"{path} ({type_})" for path, type_ in self.paths]
-        found += ["those that enough units hold"][: self.asks]
+        described = [f"{path} ({type_})" for path, type_ in self.paths]
+        described += ["those that enough units hold"][: self.asks]
         place = f"tables.{toml_key(self.table)}.columns.{toml_key(self.name)}"
         why = f'other keys are not copied: {place}.paths = ["…"]'
-        return f"document by its paths, {', '.join(found) or 'none'}", why
+        return f"document by its paths, {', '.join(described) or 'none'}", why
 
 
 def _presence(
@@ -187,9 +187,9 @@ def _presence(
 ) -> sql.Composable:
     """A digit a path: whether there is a scalar; NULL without a document."""
     digit = sql.SQL("CASE WHEN {} IS NULL THEN '0' ELSE '1' END")
-    found = [digit.format(_expression(identifier, base, path, "text")) for path, _ in paths]
+    digits = [digit.format(_expression(identifier, base, path, "text")) for path, _ in paths]
     whole = sql.SQL("(CASE WHEN {} IS NOT NULL THEN pg_catalog.concat({}) END)")
-    return whole.format(identifier, sql.SQL(", ").join(found))
+    return whole.format(identifier, sql.SQL(", ").join(digits))
 
 
 def part_name(column: str, path: str, base: str) -> str:
@@ -249,8 +249,8 @@ class DocumentCodec(PartedCodec):
     def __post_init__(self) -> None:
         """Refuse paths and parts that are not those of a reader."""
         require_paths(self.paths)
-        made = {part_name(self.column, *item) for item in self._typed()}
-        if len(self.parts) != len(self.paths) or made != {part.column for part in self.parts}:
+        expected = {part_name(self.column, *item) for item in self._typed()}
+        if len(self.parts) != len(self.paths) or expected != {part.column for part in self.parts}:
             raise ValueError("the parts of a document are not those of its paths")
         if any(isinstance(p, FillCodec) and not p.filler.startswith("faker:") for p in self.parts):
             raise ValueError("a part of a document has no texts")
@@ -287,10 +287,10 @@ class DocumentCodec(PartedCodec):
         tree: dict[str, Any] = {}
         for path, part in zip(self.paths, self.parts, strict=True):
             *outer, last = path_steps(path)
-            held = tree
+            node = tree
             for step in outer:
-                held = held.setdefault(step, {})
-            held[last] = _scalars(part, self._settled(path, part, codes, rng))
+                node = node.setdefault(step, {})
+            node[last] = _scalars(part, self._settled(path, part, codes, rng))
         count = len(next(iter(codes.values()))) if codes else rows or 0
         bases = [_base(text) for text in self.templates] or [{}]
         number = rng.integers(2**20, size=count)
@@ -353,11 +353,11 @@ def _base(template: str) -> dict[str, Any]:
     parts = re.compile(f"{_STRING.pattern}|{TEMPLATE_PART.pattern}")
     text = parts.sub(lambda m: m[0] if m[0][0] == '"' else json.dumps(_BARE + m[0]), template)
     try:
-        found = json.loads(text)
-        json.dumps(found)
+        value = json.loads(text)
+        json.dumps(value)
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return value if isinstance(value, dict) else {}
 
 
 def _constant(value: Any, numbers: Ints) -> pa.Array:
@@ -376,15 +376,15 @@ def _object(base: dict[str, Any], tree: dict[str, Any], rows: Ints, numbers: Int
     places = bool(tree) and all(map(_PLACE.fullmatch, tree))
     pairs = [pa.array([""] * len(rows), pa.string())]
     for key in {**tree, **({} if places else base)}:
-        held, inner = tree.get(key), base.get(key)
-        if held is None:
+        below, inner = tree.get(key), base.get(key)
+        if below is None:
             value = _constant(inner, numbers)
-        elif isinstance(held, dict):
-            value = _object(inner if isinstance(inner, dict) else {}, held, rows, numbers)
+        elif isinstance(below, dict):
+            value = _object(inner if isinstance(inner, dict) else {}, below, rows, numbers)
             other = _constant(inner, numbers) if inner else pa.scalar(None, value.type)
             value = pc.if_else(pc.less(pc.utf8_length(value), 3), other, value)
         else:
-            value = held.take(pa.array(rows))
+            value = below.take(pa.array(rows))
         name = "" if places else f"{json.dumps(key, ensure_ascii=False)}: "
         pairs.append(pc.fill_null(joined(f", {name}", value), ""))
     whole = pc.utf8_slice_codeunits(joined(*pairs), 2)
@@ -428,14 +428,14 @@ class PathReader(ColumnReader):
 def path_piece(texts: pa.Array) -> WordPiece:
     """Return the paths of a batch of documents, each with the type of its scalar."""
     codes = dict[str, int]()
-    found = [
+    paths = [
         [codes.setdefault(path, len(codes)) for path in _paths(text or "")]
         for text in texts.to_pylist()
     ]
-    flat = pa.array([code for some in found for code in some], pa.int32())
+    flat = pa.array([code for some in paths for code in some], pa.int32())
     words = pa.DictionaryArray.from_arrays(flat, pa.array([*codes], pa.large_string()))
     firsts = np.where(np.asarray(texts.is_valid()), 0, -1).astype(np.int32)
-    return WordPiece(words, np.array([*map(len, found)], np.int64), firsts)
+    return WordPiece(words, np.array([*map(len, paths)], np.int64), firsts)
 
 
 def _paths(text: str) -> list[str]:
@@ -474,16 +474,24 @@ def released_paths(votes: Mapping[str, int], known: Mapping[str, PathType]) -> d
     Two released paths conflict if one leads into the scalar of the other; the one that more
     documents have is kept.
     """
-    kept, kinds, types = dict[str, Any](), dict[tuple[str, ...], bool | None](), list[Any](_TYPES)
+    released, kinds, types = (
+        dict[str, Any](),
+        dict[tuple[str, ...], bool | None](),
+        list[Any](_TYPES),
+    )
     least = _RARE * max(votes.values(), default=0)
     often = sorted((w for w in votes if votes[w] >= least), key=lambda word: (-votes[word], word))
     for word in (*(path + _OF + type_ for path, type_ in known.items()), *often):
         path, _, type_ = word.partition(_OF)
         steps = path_steps(path)
-        held = {steps[:n]: bool(_PLACE.fullmatch(s)) for n, s in enumerate(steps)} | {steps: None}
-        if path in kept:
-            kept[path] = known.get(path) or max(kept[path], type_, key=types.index)
-        elif len(kept) < MAX_PATHS and all(kinds.get(*item) == item[1] for item in held.items()):
-            kinds |= held
-            kept[path] = type_
-    return dict(sorted(kept.items()))
+        branches = {steps[:n]: bool(_PLACE.fullmatch(s)) for n, s in enumerate(steps)} | {
+            steps: None
+        }
+        if path in released:
+            released[path] = known.get(path) or max(released[path], type_, key=types.index)
+        elif len(released) < MAX_PATHS and all(
+            kinds.get(*item) == item[1] for item in branches.items()
+        ):
+            kinds |= branches
+            released[path] = type_
+    return dict(sorted(released.items()))

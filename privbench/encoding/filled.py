@@ -84,16 +84,16 @@ class FillCodec(Codec):
         count = next((len(values) for values in codes.values()), rows)
         if count is None:
             raise ValueError("a column without attributes needs the number of rows")
-        made = fill("null" if self.omitted else self.filler, self.type, count, rng)
-        made = rehoused(made, self.pieces, self.type.length, rng)
-        made = with_firsts(made, self.firsts, np.ones(count), rng)
+        filled = fill("null" if self.omitted else self.filler, self.type, count, rng)
+        filled = rehoused(filled, self.pieces, self.type.length, rng)
+        filled = with_firsts(filled, self.firsts, np.ones(count), rng)
         if not self.measured:
-            return made
+            return filled
         null = null_mask(codes[self.column], self.domains[self.column])
         if self.blank:
             empty = pa.array(np.asarray(codes[self.column] == 1))
-            made = pc.if_else(empty, pa.scalar("", made.type), made)
-        return pc.if_else(pa.array(null), pa.scalar(None, made.type), made)
+            filled = pc.if_else(empty, pa.scalar("", filled.type), filled)
+        return pc.if_else(pa.array(null), pa.scalar(None, filled.type), filled)
 
 
 @dataclass(frozen=True)
@@ -119,10 +119,10 @@ class FillReader(SettledReader):
         return (*self.codec.domains, *words)
 
     def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
-        found = self._cells(identifier)
+        expressions = self._cells(identifier)
         if self.words is not None:
-            found.append((self.text(identifier, CUT), self.alias("w")))
-        return found
+            expressions.append((self.text(identifier, CUT), self.alias("w")))
+        return expressions
 
     def _cells(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
         if not self.codec.measured:
@@ -137,12 +137,12 @@ class FillReader(SettledReader):
 
     def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
         """Return the codes: 0 for a value, 1 for empty text if it has a cell, the last for NULL."""
-        found: dict[str, Any] = {}
+        codes: dict[str, Any] = {}
         if self.codec.measured:
-            found[self.name] = np.asarray(batch[self.alias()].cast(pa.uint8()))
+            codes[self.name] = np.asarray(batch[self.alias()].cast(pa.uint8()))
         if self.words is not None:
-            found[self.words.attribute] = word_piece(batch[self.alias("w")], self.hosts)
-        return found
+            codes[self.words.attribute] = word_piece(batch[self.alias("w")], self.hosts)
+        return codes
 
     def describe(self) -> tuple[str, str]:
         if self.hosts is None:
@@ -307,8 +307,8 @@ class SizedCodec(Codec):
 
     def decode(self, codes: CodeMap, rng: Rng, rows: int | None = None) -> pa.Array:
         sizes, null = drawn_sizes(codes[self.column], self.domains[self.column], self.edges, rng)
-        made = _sized(self.measure, self.type, sizes, rng, self.templates)
-        return pc.if_else(pa.array(null), pa.scalar(None, made.type), made)
+        values = _sized(self.measure, self.type, sizes, rng, self.templates)
+        return pc.if_else(pa.array(null), pa.scalar(None, values.type), values)
 
 
 @dataclass(frozen=True)
@@ -379,10 +379,10 @@ def _sized(
             return pa.nulls(len(sizes))
         case "array":
             numbers = rng.integers(2**20, size=len(sizes))
-            made = array_texts(type_.parts[0], numbers, sizes, templates)
-            if made is None:
+            literals = array_texts(type_.parts[0], numbers, sizes, templates)
+            if literals is None:
                 raise ValueError(f"no element of {type_.sql} can be made")
-            return made
+            return literals
         case "bytea":
             return joined("\\x", _cut(2 * sizes, 16, rng))
         case "varbit":

@@ -354,8 +354,8 @@ class FloatScale(Scale):
     def _images(self, steps: Sequence[int]) -> list[int]:
         """Grid points of steps, which are clipped at ± `_FAR`."""
         assert self.decimal_grid is not None
-        kept = np.array([min(max(step, -_FAR), _FAR) for step in steps], dtype=np.int64)
-        return [int(point) for point in image(self.decimal_grid.numbers(kept))]
+        clipped = np.array([min(max(step, -_FAR), _FAR) for step in steps], dtype=np.int64)
+        return [int(point) for point in image(self.decimal_grid.numbers(clipped))]
 
     def _again(self, lo: int, hi: int, inner: Sequence[int]) -> list[int]:
         """First steps of cells: as many between two candidates as ``inner`` has edges there."""

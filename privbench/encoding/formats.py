@@ -64,27 +64,27 @@ class Choice:
 def choices(table: Table, names: Sequence[str], texts: Iterable[str]) -> list[Choice]:
     """Return the candidate formats for columns that expressions with these texts read."""
     constants = _constants(texts)
-    found: list[Choice] = []
+    candidates: list[Choice] = []
     first: list[Choice] = []
     for name in names:
         column = table.column(name)
         if allowed(column_rules(table, column)) is not None:
             continue
         if column.type.base in _KEYED:
-            found += _of_keys(column, constants)
+            candidates += _of_keys(column, constants)
         values = _values(column, constants)
         formats = tuple(dict.fromkeys((*_formats(table, column, constants), *values)))
         if formats:
-            found.append(Choice((name,), formats, frozenset(values)))
+            candidates.append(Choice((name,), formats, frozenset(values)))
             if column.type.category == "N":
                 first.append(Choice((name,), formats[:_OPEN]))
     # First what takes least from columns: a bound at one end, else an order of two.
-    return [*first, *_orders(table, names), *found]
+    return [*first, *_orders(table, names), *candidates]
 
 
 def _constants(texts: Iterable[str]) -> list[str]:
     """Strings and numbers in expressions, each once; of a path in braces its words too."""
-    found: dict[str, None] = {}
+    constants: dict[str, None] = {}
     for text in texts:
         try:
             words = tokens(text)
@@ -94,10 +94,10 @@ def _constants(texts: Iterable[str]) -> list[str]:
             if word.kind == "SCONST" and word.text.startswith("'"):
                 plain = word.text[1:-1].replace("''", "'")
                 parts = re.findall(r"\w+", plain) if plain[:1] in "{$" else []
-                found.update(dict.fromkeys([plain, *parts]))
+                constants.update(dict.fromkeys([plain, *parts]))
             elif word.kind in ("ICONST", "FCONST"):
-                found[word.text] = None
-    short = (text for text in found if 0 < len(text) <= _LONGEST and "#" not in text)
+                constants[word.text] = None
+    short = (text for text in constants if 0 < len(text) <= _LONGEST and "#" not in text)
     return list(islice(short, _CONSTANTS))
 
 

@@ -87,18 +87,18 @@ class MixedScale(Scale):
 
         A cell that has a multiple of no step with a share takes the coarsest one of which it has.
         """
-        found, none = list[tuple[Lattice, Floats]](), np.ones(len(lows), np.bool_)
+        mixture, none = list[tuple[Lattice, Floats]](), np.ones(len(lows), np.bool_)
         lattices = self._lattices()
         for share, step in zip(self._shares, lattices, strict=True):
             if share > 0:
                 mass = self._weight(step, lows, highs)
-                found.append((step, share * step.size * mass))
+                mixture.append((step, share * step.size * mass))
                 none &= mass <= 0
         for step in lattices if none.any() else ():
-            held = none & (self._weight(step, lows, highs) > 0)
-            found.append((step, held.astype(np.float64)))
-            none &= ~held
-        return found
+            usable = none & (self._weight(step, lows, highs) > 0)
+            mixture.append((step, usable.astype(np.float64)))
+            none &= ~usable
+        return mixture
 
     def _weight(self, step: Lattice, lows: Ints, highs: Ints) -> Floats:
         """The sum of the weights of a step's points in every cell ``[low, high)``."""

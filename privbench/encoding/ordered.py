@@ -113,8 +113,8 @@ class OrderedCodec(Codec):
         unit *= max(most // unit >> _OCTAVES, 1)
         most //= unit
         edges = (unit * log_grid(-most, most + 1, near=_NEAR)).tolist()
-        kept = tuple(name for name in self.recoding.specials if name in self.scale.specials)
-        cells = EdgesRecoding(tuple(edges), kept, self.nullable, (0, len(edges) - 1))
+        specials = tuple(name for name in self.recoding.specials if name in self.scale.specials)
+        cells = EdgesRecoding(tuple(edges), specials, self.nullable, (0, len(edges) - 1))
         return replace(self, recoding=replace(cells, since=base.column), law=(), cycles=())
 
     def cells(self) -> tuple[Ints, Ints]:
@@ -345,8 +345,8 @@ class OrderedReader(ColumnReader):
             return None
         # If the range holds no multiple of the step, its values have a finer one.
         scale = self.scale.with_step(result.choice)
-        held = scale.first_aligned(self.range.lo) <= self.range.hi
-        return result.choice if held and scale.has_value(bounds.lo, bounds.hi) else None
+        contains_step = scale.first_aligned(self.range.lo) <= self.range.hi
+        return result.choice if contains_step and scale.has_value(bounds.lo, bounds.hi) else None
 
     @cached_property
     def _recoding(self) -> EdgesRecoding:
@@ -376,7 +376,7 @@ class OrderedReader(ColumnReader):
         lo = min(max(min(bounds.lo, bounds.hi), first), end - 1)
         hi = min(max(bounds.lo, bounds.hi, lo + 1), end)
         least, most, named = self._default
-        meant = named and least <= lo and hi <= most
+        likely = named and least <= lo and hi <= most
         lo, hi = cells_of.aligned(lo, hi)
         lo, hi = max(lo, first), min(hi, end)
         cells = bounds.cells or LINEAR
@@ -386,7 +386,7 @@ class OrderedReader(ColumnReader):
             # values are. Not for floats, for which that cell is too narrow: decimals drawn in it
             # would be rounded to -0.
             below = [max(edge, 0) for edge in below]
-        if meant:
+        if likely:
             # Noise may fill every further cell. If a name suggests too narrow a range, most values
             # outside lie above it, so cells above it stay; but not where the suggestion is hard:
             # there is no thirteenth month.
@@ -401,12 +401,16 @@ class OrderedReader(ColumnReader):
         if self.scale.octaves and min(edges) < 0 < max(edges):
             # Values near zero are common: a cell across zero would mix those of both signs.
             edges.add(0)
-        kept = scale.with_own_cells(sorted({min(max(edge, first), end) for edge in edges}))
-        outer = ("below",) * (kept[0] > self.range.lo) + ("above",) * (kept[-1] < end)
-        last = max(bisect_left(kept, min(hi, kept[-1])), 1)
-        core = (bisect_left(kept, lo), last)
+        own_edges = scale.with_own_cells(sorted({min(max(edge, first), end) for edge in edges}))
+        outer = ("below",) * (own_edges[0] > self.range.lo) + ("above",) * (own_edges[-1] < end)
+        last = max(bisect_left(own_edges, min(hi, own_edges[-1])), 1)
+        core = (bisect_left(own_edges, lo), last)
         return EdgesRecoding(
-            tuple(kept), outer + self.range.specials, self.nullable, core, scale.places(kept)
+            tuple(own_edges),
+            outer + self.range.specials,
+            self.nullable,
+            core,
+            scale.places(own_edges),
         )
 
     def describe(self) -> tuple[str, str]:
@@ -454,5 +458,5 @@ def public_cells(
 ) -> EdgesRecoding:
     """Return the cells of a public range ``[lo, end)``: one per step, or `bins` if it is wide."""
     edges = scale.edges(lo, end, bins=bins if end - lo > UNIT_STEPS else None)
-    kept = scale.with_own_cells(edges)
-    return EdgesRecoding(tuple(kept), specials, nullable)
+    own_edges = scale.with_own_cells(edges)
+    return EdgesRecoding(tuple(own_edges), specials, nullable)

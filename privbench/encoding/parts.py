@@ -189,8 +189,12 @@ def parts_reader(table: str, column: Column, per_unit: int) -> ColumnReader | No
         known = bound.domain is None and bound.base in _SIZES
         return RangeReader(table, column, per_unit) if known else None
     parts = _parts_of(type_) if type_.extension == _OWNERS.get(type_.base) else []
-    kept = [part for part in parts if per_unit or part[1].base != "text"]
-    return ComposedReader(table, column, per_unit, kept) if kept[:1] == parts[:1] != [] else None
+    readable = [part for part in parts if per_unit or part[1].base != "text"]
+    return (
+        ComposedReader(table, column, per_unit, readable)
+        if readable[:1] == parts[:1] != []
+        else None
+    )
 
 
 @dataclass(frozen=True)
@@ -231,8 +235,8 @@ class PartsCodec(PartedCodec):
     def __post_init__(self) -> None:
         """Refuse parts that are not those of a reader."""
         known = [(attribute(self.column, part[0]), part[1]) for part in _parts_of(self.type)]
-        given = [(part.column, part.type) for part in self.parts]
-        if given not in (known, [part for part in known if part[1].base != "text"]) or not given:
+        actual = [(part.column, part.type) for part in self.parts]
+        if actual not in (known, [part for part in known if part[1].base != "text"]) or not actual:
             raise ValueError("the parts of a value are not those of its type")
 
     def decode(self, codes: CodeMap, rng: Rng, rows: int | None = None) -> pa.Array:
@@ -249,8 +253,8 @@ class PartsCodec(PartedCodec):
         first = self.parts[0]
         null = null_mask(codes[first.column], first.domains[first.column])
         join = _JOINS[_LIKE.get(self.type.base, self.type.base)]
-        made = join(self.type, values, len(null), rng)
-        return pc.if_else(pa.array(null), pa.scalar(None, made.type), made)
+        literals = join(self.type, values, len(null), rng)
+        return pc.if_else(pa.array(null), pa.scalar(None, literals.type), literals)
 
 
 def _without_null(values: pa.Array, rng: Rng) -> pa.Array:
@@ -266,8 +270,8 @@ def _without_null(values: pa.Array, rng: Rng) -> pa.Array:
 
 def _floats(values: pa.Array) -> Floats:
     """Finite numbers."""
-    found = np.asarray(values.cast(pa.float64()))
-    return np.asarray(np.nan_to_num(found, posinf=1e100, neginf=-1e100))
+    numbers = np.asarray(values.cast(pa.float64()))
+    return np.asarray(np.nan_to_num(numbers, posinf=1e100, neginf=-1e100))
 
 
 def _printed(numbers: Any) -> pa.Array:
@@ -301,26 +305,26 @@ def _shapes(type_: ColumnType, values: Mapping[str, pa.Array], rows: int, rng: R
         word, system = (int.from_bytes(data[at : at + 4], "little") for at in (1, 5))
         flags = "Z" * bool(word & _Z) + "M" * bool(word & _M)
         some = {part: item[rows] for part, item in lot.items()}
-        made = shape_texts(numbers.get(word & 0xFF, "point"), flags, some, falls[rows])
-        return joined(f"SRID={system};", made) if word & _SYSTEM else made
+        texts = shape_texts(numbers.get(word & 0xFF, "point"), flags, some, falls[rows])
+        return joined(f"SRID={system};", texts) if word & _SYSTEM else texts
 
     return grouped(_without_null(values["head"], rng), make)
 
 
 def _vectors(type_: ColumnType, values: Mapping[str, pa.Array], rows: int, rng: Rng) -> pa.Array:
     """Vectors of given norms in directions that are drawn at random."""
-    found = _SIZE.search(type_.sql)
-    assert found is not None
-    size, most = int(found[1]), 65_504 if type_.base == "halfvec" else 3e38
-    made = [pa.array([], pa.string())]
+    match = _SIZE.search(type_.sql)
+    assert match is not None
+    size, most = int(match[1]), 65_504 if type_.base == "halfvec" else 3e38
+    texts = [pa.array([], pa.string())]
     for norms in np.array_split(_floats(values["norm"]), rows * size // 2**22 + 1):
         parts = rng.standard_normal((len(norms), size))
         parts *= (norms / np.linalg.norm(parts, axis=1))[:, None]
         flat = _printed(np.clip(parts, -most, most).astype(np.float32).reshape(-1))
         places = pa.array(np.arange(len(norms) + 1) * size, pa.int32())
         lists = pa.ListArray.from_arrays(places, flat)
-        made.append(joined("[", pc.binary_join(lists, ","), "]"))
-    return pa.concat_arrays(made)
+        texts.append(joined("[", pc.binary_join(lists, ","), "]"))
+    return pa.concat_arrays(texts)
 
 
 def _addresses(type_: ColumnType, values: Mapping[str, pa.Array], rows: int, rng: Rng) -> pa.Array:

@@ -286,8 +286,8 @@ def unkept(table: Table) -> list[CoverageLine]:
     shared = [item for item in singles(table) if sharing_keys(table, item[0])]
     for index in unkept_indexes(table):
         where, marked = ", ".join(index.columns), (index.columns, marks(index.predicate or ""))
-        said = "kept in generation: at most one such row a parent" if marked in shared else how
-        lines.append(CoverageLine(table.key, where, said, f"UNIQUE index {index.name}"))
+        described = "kept in generation: at most one such row a parent" if marked in shared else how
+        lines.append(CoverageLine(table.key, where, described, f"UNIQUE index {index.name}"))
     if table.partition_key is not None:
         why = "rows that no partition takes are moved in the load"
         lines.append(CoverageLine(table.key, "", f"partitioned by {table.partition_key}", why))

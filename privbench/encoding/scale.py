@@ -400,8 +400,8 @@ def log_grid(lo: int, hi: int, per_octave: int = 4, near: int = 64) -> Ints:
     grown = [round(2 ** (k / per_octave)) for k in range(first, 63 * per_octave)]
     positive = {*range(near + 1), *grown}
     points = {sign * step for sign in (-1, 1) for step in positive}
-    kept = sorted({lo, hi, *(point for point in points if lo <= point <= hi)})
-    result = np.array(kept, dtype=np.int64)
+    ascending = sorted({lo, hi, *(point for point in points if lo <= point <= hi)})
+    result = np.array(ascending, dtype=np.int64)
     # Columns of one type share this array.
     result.flags.writeable = False
     return result

@@ -338,9 +338,11 @@ def _prose(layout: _Layout, rng: Rng) -> TextBytes:
 
 
 def _sentence(layout: _Layout, rng: Rng) -> TextBytes:
-    said = _Layout(layout.lengths - (layout.lengths >= 12))
+    sentence = _Layout(layout.lengths - (layout.lengths >= 12))
     flat = np.full(layout.total, ord("."), dtype=np.uint8)
-    flat[layout.starts[:-1][said.rows()] + said.places()] = _capitalise(_prose(said, rng), said)
+    flat[layout.starts[:-1][sentence.rows()] + sentence.places()] = _capitalise(
+        _prose(sentence, rng), sentence
+    )
     return flat
 
 

@@ -117,6 +117,6 @@ def _pool(provider: str, rows: int, rng: Rng, top: int | None, *, even: bool = F
     # Weighting by frequency takes most of Faker's time, and distinct values do not need it.
     maker = faker.Faker("en_US", use_weighting=not even)
     maker.seed_instance(int(rng.integers(2**62)))
-    made = [getattr(maker, name)() for _ in range(min(POOL, max(rows, 1)))]
-    texts = (str(value) if isinstance(value, (str, int, float)) else "" for value in made)
+    pool = [getattr(maker, name)() for _ in range(min(POOL, max(rows, 1)))]
+    texts = (str(value) if isinstance(value, (str, int, float)) else "" for value in pool)
     return pa.array([text.replace("\x00", "")[:top] for text in texts], pa.string())

@@ -165,17 +165,17 @@ class TextCodec(Codec):
         # The position of the released label, −1 for other text.
         label = np.full(len(null), -1, dtype=np.int64)
         if self.labels:
-            given = codes[self.column].astype(np.int64)
-            label = np.where(given < len(self.labels), given, -1)
+            labels_drawn = codes[self.column].astype(np.int64)
+            label = np.where(labels_drawn < len(self.labels), labels_drawn, -1)
         if self.begun:
             there = np.flatnonzero(~null)
             begun = pa.array(self.labels or ("",)).take(
                 pa.array(label[there], mask=label[there] < 0)
             )
-            made = self._made(codes, there, None, rng).cast(pa.string())
+            texts = self._made(codes, there, None, rng).cast(pa.string())
             most = self.type.length or MAX_LENGTH
-            made = numbers_after(begun, made, most, rng)
-            return made.take(pa.array(np.cumsum(~null) - 1, mask=null))
+            texts = numbers_after(begun, texts, most, rng)
+            return texts.take(pa.array(np.cumsum(~null) - 1, mask=null))
         made_rows, named = np.flatnonzero((label < 0) & ~null), np.flatnonzero(label >= 0)
         surrogates, share = self.surrogates, len(made_rows) / max(len(made_rows) + len(named), 1)
         if surrogates == () and share < _NOISE:
@@ -183,11 +183,11 @@ class TextCodec(Codec):
             made_rows = np.flatnonzero((label < 0) & ~null)
         elif surrogates == ():
             surrogates = KIND if share < _FEW else None
-        made = self._made(codes, made_rows, surrogates, rng)
-        pool = pa.array(self.labels or (), made.type)
+        texts = self._made(codes, made_rows, surrogates, rng)
+        pool = pa.array(self.labels or (), texts.type)
         places = np.where(label >= 0, label, 0)
         places[made_rows] = len(pool) + np.arange(len(made_rows))
-        both = pa.concat_arrays([pool, made])
+        both = pa.concat_arrays([pool, texts])
         return both.take(pa.array(places, mask=null))
 
     def _made(
@@ -207,14 +207,16 @@ class TextCodec(Codec):
         if self.lengths is None or (self.provider is not None and not self.pieces):
             provider, most = self.provider or "word", self.type.length
             if count is None:
-                made, weights = made_semantic(provider, rows, rng, most), np.ones(rows)
+                texts, weights = made_semantic(provider, rows, rng, most), np.ones(rows)
             else:
-                made, weights = made_distinct(provider, len(count), rng, most), count
-            made = with_firsts(made, self.firsts, weights, rng)
+                texts, weights = made_distinct(provider, len(count), rng, most), count
+            texts = with_firsts(texts, self.firsts, weights, rng)
             if count is not None:
-                made = made.take(pa.array(rng.permutation(np.repeat(np.arange(len(count)), count))))
+                texts = texts.take(
+                    pa.array(rng.permutation(np.repeat(np.arange(len(count)), count)))
+                )
             empty = pa.array(blank & (cell == 0))
-            return pc.if_else(empty, pa.scalar("", made.type), made)
+            return pc.if_else(empty, pa.scalar("", texts.type), texts)
         shape = _present(codes[attribute(self.column, "shape")], len(SHAPES), chosen, rng)
         shape = settled(shape, 2 * _NOISE, self.labels or (), rng)
         lengths = np.minimum(rng.integers(edges[cell], edges[cell + 1], dtype=np.int64), MAX_LENGTH)
@@ -224,8 +226,8 @@ class TextCodec(Codec):
             lengths = np.where(formats, np.minimum(lengths, most), lengths)
         days = None
         if self.dates is not None:
-            shape, given = in_one_order(shape), codes[self.dates.column]
-            date = _present(given, self.dates.recoding.domain.size - 1, chosen, rng)
+            shape, date_codes = in_one_order(shape), codes[self.dates.column]
+            date = _present(date_codes, self.dates.recoding.domain.size - 1, chosen, rng)
             lows, highs = self.dates.cells()
             days = self.dates.scale.draw(lows[date], highs[date], rng)
             if 2 * is_format(shape).sum() > rows:
@@ -236,10 +238,10 @@ class TextCodec(Codec):
         order = np.lexsort((rng.random(rows), lengths, shape))
         middle = order[np.cumsum(count) - count // 2 - 1]
         days = None if days is None else days[middle]
-        made = self._distinct(shape[middle], lengths[middle], count, rng, days)
-        taken = np.empty(rows, np.int64)
-        taken[order] = np.repeat(np.arange(len(count)), count)
-        return made.take(pa.array(taken))
+        texts = self._distinct(shape[middle], lengths[middle], count, rng, days)
+        positions = np.empty(rows, np.int64)
+        positions[order] = np.repeat(np.arange(len(count)), count)
+        return texts.take(pa.array(positions))
 
     def _distinct(
         self, shapes: Ints, lengths: Ints, count: Ints, rng: Rng, days: Ints | None
@@ -248,19 +250,19 @@ class TextCodec(Codec):
 
         ``count`` is the number of rows that each text is for.
         """
-        made = self._fitting(shapes, lengths, count, rng, days)
+        texts = self._fitting(shapes, lengths, count, rng, days)
         for first in (True, False, False):
-            keys = factorize(pa.concat_arrays([pa.array(self.labels or (), made.type), made]))
+            keys = factorize(pa.concat_arrays([pa.array(self.labels or (), texts.type), texts]))
             again = np.flatnonzero(later_duplicates(keys, np.ones(len(keys), np.bool_)))
-            again = again[again >= len(keys) - len(made)] - (len(keys) - len(made))
+            again = again[again >= len(keys) - len(texts)] - (len(keys) - len(texts))
             if not len(again):
                 break
             # A text of a format stays one, even if it has to be made twice.
             shape = np.where(first | is_format(shapes[again]), shapes[again], SHAPES.index("code"))
             later = None if days is None else days[again]
-            new = self._fitting(shape, lengths[again], count[again], rng, later).cast(made.type)
-            made = replace_rows(made, again, new)
-        return made
+            new = self._fitting(shape, lengths[again], count[again], rng, later).cast(texts.type)
+            texts = replace_rows(texts, again, new)
+        return texts
 
     def _fitting(
         self,
@@ -271,13 +273,13 @@ class TextCodec(Codec):
         days: Ints | None,
     ) -> pa.Array:
         """Texts of some shapes; plain words where a format does not fit the column's length."""
-        made = self._texts(shapes, lengths, count.astype(np.float64), rng, days)
-        sizes = np.asarray(pc.utf8_length(made))
+        texts = self._texts(shapes, lengths, count.astype(np.float64), rng, days)
+        sizes = np.asarray(pc.utf8_length(texts))
         assert self.lengths is not None
         bad = np.flatnonzero((sizes < self.lengths[0]) | (sizes >= self.lengths[-1]))
         words = np.full(len(bad), SHAPES.index("lower"))
-        new = made_text(words, lengths[bad], rng).cast(made.type)
-        return replace_rows(made, bad, new) if len(bad) else made
+        new = made_text(words, lengths[bad], rng).cast(texts.type)
+        return replace_rows(texts, bad, new) if len(bad) else texts
 
     def _texts(
         self, shapes: Ints, lengths: Ints, weights: Floats, rng: Rng, days: Ints | None
@@ -291,13 +293,13 @@ class TextCodec(Codec):
         rows = np.flatnonzero(~np.isin(shapes, _TEMPLATED) & (lengths > 0))
         rest = lengths.copy()
         rest[rows] = 0
-        made = with_firsts(made_text(shapes, rest, rng, days), digits, weights, rng, numbers)
+        texts = with_firsts(made_text(shapes, rest, rng, days), digits, weights, rng, numbers)
         if not len(rows):
-            return made
+            return texts
         some = shapes[rows], lengths[rows], weights[rows], self.lengths[-1] - 1
         new, front = worded(self.pieces, *some, rng)
         new = with_firsts(new, self.firsts, some[2], rng, front)
-        return replace_rows(made, rows, new.cast(made.type))
+        return replace_rows(texts, rows, new.cast(texts.type))
 
 
 def _present(
@@ -409,12 +411,12 @@ class TextReader(ColumnReader):
         return (need, *days)
 
     def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
-        kept = MAX_LABEL + 1 if self.labelled else _SHAPED
-        kept = max(kept, CUT) if self.pieces else kept
+        longest = MAX_LABEL + 1 if self.labelled else _SHAPED
+        longest = max(longest, CUT) if self.pieces else longest
         whole = sql.SQL(self.column.type.text_form).format(identifier)
         length = sql.SQL("pg_catalog.char_length({})::bigint").format(whole)
         return [
-            (self.text(identifier, kept), self.alias()),
+            (self.text(identifier, longest), self.alias()),
             *([(length, self.alias("n"))] if self.shaped else []),
         ]
 
@@ -513,8 +515,8 @@ def text_reader(
             table.key, column, least, greatest, per_unit, provider, labels, title, named, pieces
         )
     why = "named in the config" if config.faker else "by the column's name"
-    said = not column.not_null or (column.default or "").startswith("''")
-    blank = not unique and least == 0 and said
+    measures_null = not column.not_null or (column.default or "").startswith("''")
+    blank = not unique and least == 0 and measures_null
     rates = "rates of NULL and '' only" if blank else "NULL rate only"
     how = f"surrogate {kind.provider}, {rates}"
     reader = fill_reader(table.key, column, f"faker:{kind.provider}", how, why, blank=blank)

@@ -154,9 +154,9 @@ def _drawn(shares: Floats, weights: Floats, rng: Rng) -> Ints:
     ends = ends / max(float(ends[-1]), 1.0)
     upto = np.cumsum(weights[order])
     at = (upto - weights[order] * rng.random()) / max(float(upto[-1]), 1e-9)
-    found = np.empty(len(weights), np.int64)
-    found[order] = np.searchsorted(ends, at, side="right")
-    return np.where(found < len(shares), found, -1)
+    drawn = np.empty(len(weights), np.int64)
+    drawn[order] = np.searchsorted(ends, at, side="right")
+    return np.where(drawn < len(shares), drawn, -1)
 
 
 def worded(
@@ -179,8 +179,8 @@ def worded(
         at, tie = _placed(pieces, weight, rng), rng.random(len(rows))
         # Long texts get the words that need most room.
         room = sizes[at].sum(axis=1)
-        given, wanted = (np.lexsort((tie, size, weight)) for size in (room, length))
-        at[wanted] = at[given]
+        by_room, by_length = (np.lexsort((tie, size, weight)) for size in (room, length))
+        at[by_length] = at[by_room]
         # A filler stands in front if no word does, else behind the first places.
         some, front = (at >= 0).any(axis=1), at[:, 0] < 0
         room = length - sizes[at].sum(axis=1)
@@ -246,11 +246,13 @@ def _sentences(pieces: WordShares, at: Ints, filler: pa.Array, longest: int, rng
     chosen = np.append(len(names) + number, at[row, column])[order]
     row = np.append(rows, row)[order]
     upto = np.cumsum(np.asarray(pc.utf8_length(pool))[chosen] + 1)
-    kept = upto - np.append(0, upto)[np.searchsorted(row, row)] <= longest + 1
-    ends = np.searchsorted(row[kept], np.arange(len(at) + 1))
-    lists = pa.ListArray.from_arrays(pa.array(ends, pa.int32()), pool.take(pa.array(chosen[kept])))
-    made = pc.replace_substring(pc.binary_join(lists, " "), f" {GLUE}", "")
-    return numbered(pc.replace_substring(made, GLUE, ""), rng)
+    fitting = upto - np.append(0, upto)[np.searchsorted(row, row)] <= longest + 1
+    ends = np.searchsorted(row[fitting], np.arange(len(at) + 1))
+    lists = pa.ListArray.from_arrays(
+        pa.array(ends, pa.int32()), pool.take(pa.array(chosen[fitting]))
+    )
+    texts = pc.replace_substring(pc.binary_join(lists, " "), f" {GLUE}", "")
+    return numbered(pc.replace_substring(texts, GLUE, ""), rng)
 
 
 #: Shapes of texts without blanks, whose filler is joined to a word.
@@ -298,17 +300,19 @@ def with_firsts(
         return texts
     points, shares = (np.array(part) for part in zip(*firsts, strict=True))
     law = np.append(shares, 0.0) * weights.sum()
-    found = _points(texts)
+    first_points = _points(texts)
     # The number of every text's first character in the law; the last one is that of all others.
-    have = np.searchsorted(points, found)
-    have[np.append(points, -2)[have] != found] = len(points)
+    have = np.searchsorted(points, first_points)
+    have[np.append(points, -2)[have] != first_points] = len(points)
     order = np.lexsort((free, have))
     upto = np.cumsum(weights[order])
     upto = upto - np.append(0.0, upto)[np.searchsorted(have[order], have[order])]
-    kept = np.empty(len(have), np.bool_)
-    kept[order] = upto <= law[have[order]]
-    law = np.maximum(law - np.bincount(have[kept | ~free], weights[kept | ~free], len(law)), 0.0)
-    rows = np.flatnonzero(free & ~kept)
+    unchanged = np.empty(len(have), np.bool_)
+    unchanged[order] = upto <= law[have[order]]
+    law = np.maximum(
+        law - np.bincount(have[unchanged | ~free], weights[unchanged | ~free], len(law)), 0.0
+    )
+    rows = np.flatnonzero(free & ~unchanged)
     drawn = _drawn(law[:-1] / weights[rows].sum(), weights[rows], rng)
     rows, drawn = rows[drawn >= 0], drawn[drawn >= 0]
     letters = pa.array([chr(point) for point in points.tolist()], texts.type)

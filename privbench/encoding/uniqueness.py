@@ -105,10 +105,10 @@ def number_texts(
     suffix = pa.array(numbers).cast(chosen.type)
     pieces = pc.extract_regex(chosen, r"(?s)^(?P<head>[^@]*)(?P<tail>.*)$")
     head, tail = (pc.struct_field(pieces, name).cast(chosen.type) for name in ("head", "tail"))
-    made = pc.binary_join_element_wise(head, suffix, tail, "")
+    numbered = pc.binary_join_element_wise(head, suffix, tail, "")
     if greatest is not None:
-        made = _fitted(made, head, suffix, tail, greatest)
-    return replace_rows(text, rows, made)
+        numbered = _fitted(numbered, head, suffix, tail, greatest)
+    return replace_rows(text, rows, numbered)
 
 
 def replace_rows(array: pa.Array, rows: RowIndex, new: pa.Array) -> pa.Array:
@@ -118,9 +118,11 @@ def replace_rows(array: pa.Array, rows: RowIndex, new: pa.Array) -> pa.Array:
     return pa.concat_arrays([array, new]).take(pa.array(places))
 
 
-def _fitted(made: pa.Array, head: pa.Array, suffix: pa.Array, tail: pa.Array, top: int) -> pa.Array:
+def _fitted(
+    numbered: pa.Array, head: pa.Array, suffix: pa.Array, tail: pa.Array, top: int
+) -> pa.Array:
     """Shorten texts over ``top``: drop the end of the head or, if it is too short, the tail too."""
-    length = np.asarray(pc.utf8_length(made))
+    length = np.asarray(pc.utf8_length(numbered))
     excess = np.maximum(length - top, 0)
     room = np.asarray(pc.utf8_length(head))
     for cut in np.unique(excess[excess > 0]):
@@ -128,5 +130,5 @@ def _fitted(made: pa.Array, head: pa.Array, suffix: pa.Array, tail: pa.Array, to
         joined = pc.binary_join_element_wise(shorter, suffix, tail, "")
         bare = pc.utf8_slice_codeunits(pc.binary_join_element_wise(head, suffix, ""), -top)
         fitting = pc.if_else(pa.array(room >= cut), joined, bare)
-        made = pc.if_else(pa.array(excess == cut), fitting, made)
-    return made
+        numbered = pc.if_else(pa.array(excess == cut), fitting, numbered)
+    return numbered

@@ -126,7 +126,7 @@ def of_lists(session: Session) -> dict[tuple[str, str], Measured]:
     Values below the threshold are unknown. Values just above it are counted too high, by .8
     standard deviations at the threshold; averaging with the one-way marginal halves this error.
     """
-    found = {}
+    counts = {}
     recodings = {(table, name): item for table, name, item in session.recodings if not item.since}
     for step in session.trace:
         query, result = step.query, step.result
@@ -141,8 +141,8 @@ def of_lists(session: Session) -> dict[tuple[str, str], Measured]:
         noisy, sd = np.zeros(recoding.domain.size), np.full(recoding.domain.size, np.inf)
         noisy[codes] = np.array(drawn, np.float64)[places] * query.clip / GRID
         sd[codes] = session.noise_scale(query, step.event.amount) * query.clip
-        found[query.source, query.attribute] = Measured(query, noisy, sd)
-    return found
+        counts[query.source, query.attribute] = Measured(query, noisy, sd)
+    return counts
 
 
 def _cells_of(recoding: Recoding, values: Sequence[str]) -> tuple[Codes, NDArray[np.intp]]:
@@ -153,8 +153,8 @@ def _cells_of(recoding: Recoding, values: Sequence[str]) -> tuple[Codes, NDArray
     places = np.arange(len(values))
     if isinstance(recoding, EdgesRecoding):
         points = np.array([int(value) for value in values], np.int64)
-        codes, held = recoding.apply(points), np.isin(points, recoding.edges[:-1])
+        codes, has_cell = recoding.apply(points), np.isin(points, recoding.edges[:-1])
     else:
         codes = recoding.apply(places, pa.array(values, pa.string()))
-        held = np.isin(values, recoding.values)
-    return codes[held], places[held]
+        has_cell = np.isin(values, recoding.values)
+    return codes[has_cell], places[has_cell]

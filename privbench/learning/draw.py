@@ -74,9 +74,9 @@ def choose(
     below = np.ceil(np.repeat(sizes, lengths) * share - np.repeat(offset, lengths))
     before = np.append(0.0, below[:-1])
     before[(ends - lengths)[lengths > 0]] = 0.0
-    found = np.empty(count, cells.dtype)
-    found[order] = np.repeat(cells, (below - before).astype(np.int64))
-    return found
+    drawn = np.empty(count, cells.dtype)
+    drawn[order] = np.repeat(cells, (below - before).astype(np.int64))
+    return drawn
 
 
 def together(

@@ -61,24 +61,24 @@ def find_range(noisy: Floats, sd: float, *, narrow: bool = False) -> tuple[int, 
     return first, last
 
 
-def find_within(noisy: Floats, sd: float, held: float) -> tuple[int, int] | None:
+def find_within(noisy: Floats, sd: float, rows: float) -> tuple[int, int] | None:
     """Find a narrower range within a range that was found from a histogram of few cells.
 
     The result is the first and last cell (inclusive) of ``noisy``, the finer histogram, of shape
-    (cells,). It is None if these cells hold too few of the ``held`` rows that the wider range has
+    (cells,). It is None if these cells hold too few of the ``rows`` rows that the wider range has
     by the histogram of few cells.
 
     >>> noisy = np.array([0.0, 9.0, 1.0, 8.0, 0.5])
     >>> find_within(noisy, 1.0, 19.0), find_within(noisy, 1.0, 40.0)
     ((1, 3), None)
     """
-    found = find_range(noisy, sd)
-    if found is None:
+    ends = find_range(noisy, sd)
+    if ends is None:
         return None
-    first, last = found
+    first, last = ends
     inside = float(noisy[first : last + 1].sum())
-    missing = _NEARLY_ALL * held - inside
-    return found if missing <= sd * np.sqrt(last + 1 - first) / 2 else None
+    missing = _NEARLY_ALL * rows - inside
+    return ends if missing <= sd * np.sqrt(last + 1 - first) / 2 else None
 
 
 def within_likely(
@@ -120,14 +120,14 @@ def cut(noisy: Floats, sd: float, first: int, last: int, cells: int, *, gaps: bo
     >>> cut(np.array([9.0, *np.zeros(16), 9.0]), 0.1, 0, 17, 4, gaps=True).tolist()
     [2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2]
     """
-    held = np.where(noisy > SURE * sd, noisy, 0.0)
+    counts = np.where(noisy > SURE * sd, noisy, 0.0)
     total = max(float(noisy[first : last + 1].sum()), 1e-9)
-    pieces = np.clip(np.round(held * (cells / total)), 1, cells).astype(np.int64)
-    runs = np.split(np.arange(len(noisy)), np.flatnonzero(np.diff(held > 0)) + 1)
+    pieces = np.clip(np.round(counts * (cells / total)), 1, cells).astype(np.int64)
+    runs = np.split(np.arange(len(noisy)), np.flatnonzero(np.diff(counts > 0)) + 1)
     for run in runs if gaps else []:
         inside = run[(run >= first) & (run <= last)]
         nothing = float(noisy[inside].sum()) <= PRESENT * sd * len(inside) ** 0.5
-        if len(inside) >= _FEW and not held[inside[0]] and nothing:
+        if len(inside) >= _FEW and not counts[inside[0]] and nothing:
             pieces[inside[1:]] = 0
     return pieces
 
@@ -148,12 +148,16 @@ def find_law(noisy: Floats, sd: float, chances: Floats) -> tuple[float, ...]:
     >>> find_law(np.array([0.0, 260.0, 740.0]), 1.0, chances)
     (0.0, 1.0)
     """
-    counts, weights, taken = noisy[1:].copy(), np.zeros(len(noisy) - 1), np.zeros(len(noisy) - 1)
+    counts, weights, explained = (
+        noisy[1:].copy(),
+        np.zeros(len(noisy) - 1),
+        np.zeros(len(noisy) - 1),
+    )
     for place in reversed(range(len(counts))):
-        held = counts[place] - taken[place]
-        if held > SURE * np.sqrt(sd**2 + taken[place]):
-            weights[place] = held / chances[place, place]
-            taken += weights[place] * chances[place]
+        remaining = counts[place] - explained[place]
+        if remaining > SURE * np.sqrt(sd**2 + explained[place]):
+            weights[place] = remaining / chances[place, place]
+            explained += weights[place] * chances[place]
     total = weights.sum()
     return tuple((weights / total).tolist()) if total > 0 else ()
 
@@ -176,14 +180,14 @@ def find_cycle(noisy: Floats, sd: float, law: Floats | None = None) -> tuple[flo
         return ()
     usual = np.full(cells, total / cells) if law is None else total * law / law.sum()
     apart = noisy - usual
-    kept = max(1 - (cells - 3) * sd**2 / max(float(apart @ apart), 1e-9), 0.0)
-    if kept == 0 and law is None:
+    damping = max(1 - (cells - 3) * sd**2 / max(float(apart @ apart), 1e-9), 0.0)
+    if damping == 0 and law is None:
         return ()
-    found = usual + kept * apart
-    falling = -np.sort(-found)
+    damped = usual + damping * apart
+    falling = -np.sort(-damped)
     excess = (np.cumsum(falling) - total) / np.arange(1, cells + 1)
-    taken = excess[np.flatnonzero(falling > excess)[-1]]
-    shares = np.maximum(found - taken, 0.0)
+    surplus = excess[np.flatnonzero(falling > excess)[-1]]
+    shares = np.maximum(damped - surplus, 0.0)
     return tuple((shares / shares.sum()).tolist())
 
 
@@ -193,11 +197,11 @@ def common_step(law: tuple[float, ...], sizes: tuple[int, ...]) -> int:
     >>> common_step((0.5, 0.0, 0.5, 0.0), (60, 50, 30, 1))
     2
     """
-    held = [
+    shares_on_step = [
         sum(share for share, size in zip(law, sizes, strict=True) if size % step == 0)
         for step in sizes
     ]
-    return next(place for place, share in enumerate(held) if share >= 1 - _MORE - 1e-9)
+    return next(place for place, share in enumerate(shares_on_step) if share >= 1 - _MORE - 1e-9)
 
 
 def find_step(noisy: Floats, sd: float, default: int) -> int | None:
@@ -221,6 +225,6 @@ def find_step(noisy: Floats, sd: float, default: int) -> int | None:
     total, more = sums[-1], sums[-1] - sums
     allowed = _MORE * total + SIGNIFICANT * sd * np.sqrt(len(counts) - cells)
     fits = more <= np.minimum(allowed, _AT_MOST * np.maximum(total, sums)) + 1e-9 * total
-    found = np.logical_or.accumulate(clear) & fits
+    enough = np.logical_or.accumulate(clear) & fits
     # Noise may make the total negative; then no place fits, and the last one is returned.
-    return int(np.argmax(found)) if found.any() else len(counts) - 1
+    return int(np.argmax(enough)) if enough.any() else len(counts) - 1

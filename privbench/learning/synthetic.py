@@ -93,12 +93,13 @@ class Window:
             item = next(self._coming)
             if item[0].stop > rows[0]:
                 self._held.append(item)
-        taken = []
+        pieces = []
         for some, part in self._held:
             first, last = np.searchsorted(rows, (some.start, some.stop))
-            taken.append((part, rows[first:last] - some.start))
+            pieces.append((part, rows[first:last] - some.start))
         return {
-            name: np.concatenate([part[name][near] for part, near in taken]) for name in self._codes
+            name: np.concatenate([part[name][near] for part, near in pieces])
+            for name in self._codes
         }
 
 

@@ -68,8 +68,8 @@ class CellPlan:
 def section(config: Config | None, table: Table) -> TableConfig:
     """Return a table's section of the config, however the config spells the table's name."""
     sections = config.tables.items() if config is not None else ()
-    found = {TableName.parse(name): section for name, section in sections}
-    return found.get(table.name, TableConfig())
+    by_name = {TableName.parse(name): section for name, section in sections}
+    return by_name.get(table.name, TableConfig())
 
 
 def is_public(config: Config | None, table: Table) -> bool:
@@ -88,24 +88,28 @@ def plan(
     known = section(config, table).columns
     delta = (config or Config()).privacy.delta
     lines = [] if is_public(config, table) else table_coverage(table, known, delta)
-    made = {line.column for line in lines if line.how.startswith(PLACEHOLDER)}
+    placeholders = {line.column for line in lines if line.how.startswith(PLACEHOLDER)}
     cells: list[CellPlan] = []
     left_out: dict[str, str] = {}
     for column in table.columns:
-        said = known.get(column.name)
+        column_config = known.get(column.name)
         reason = key_kind(table, column.name)
-        if reason is None and said is not None and said.kind in ("text", "skip"):
-            reason = "free text by the config" if said.kind == "text" else "skipped by the config"
-        if reason is None and column.name in made:
+        if reason is None and column_config is not None and column_config.kind in ("text", "skip"):
+            reason = (
+                "free text by the config"
+                if column_config.kind == "text"
+                else "skipped by the config"
+            )
+        if reason is None and column.name in placeholders:
             reason = PLACEHOLDERS
         if reason is None and column.type.base in DOCUMENTS and not is_public(config, table):
             reason = "documents, of which paths are measured"
         few = distinct.get(column.name, 0) <= FEW
-        found = reason or _cells(connection, table, column, said, few)
-        if isinstance(found, str):
-            left_out[column.name] = found
+        decided = reason or _cells(connection, table, column, column_config, few)
+        if isinstance(decided, str):
+            left_out[column.name] = decided
         else:
-            cells.append(found)
+            cells.append(decided)
     return cells, left_out
 
 

@@ -88,11 +88,11 @@ def _pairs(one: AnyInts, other: AnyInts) -> tuple[Ints, Ints, Floats]:
     joint += other
     if (int(one.max(initial=0)) + 1) * width <= _CELLS_A_ROW * len(one) + _CELLS:
         table = np.bincount(joint)
-        found = np.flatnonzero(table)
-        counts = table[found]
+        pairs = np.flatnonzero(table)
+        counts = table[pairs]
     else:
-        found, counts = np.unique(joint, return_counts=True)
-    return found // width, found % width, counts.astype(np.float64)
+        pairs, counts = np.unique(joint, return_counts=True)
+    return pairs // width, pairs % width, counts.astype(np.float64)
 
 
 def _midranks(codes: Ints, counts: Floats) -> Floats:

@@ -78,24 +78,28 @@ def encode(
     """
     values: list[pa.Array] = [pa.array([], pa.string()) for _ in plans]
     sides = [
-        _codes(plans, values, _thinned(batches, kept, label))
-        for batches, kept, label in zip((real, clone), shares, ("real", "clone"), strict=True)
+        _codes(plans, values, _thinned(batches, share_kept, label))
+        for batches, share_kept, label in zip((real, clone), shares, ("real", "clone"), strict=True)
     ]
     return [_column(plan, values[i], *(side[i] for side in sides)) for i, plan in enumerate(plans)]
 
 
 def _thinned(
-    batches: Iterable[pa.RecordBatch], kept: float, label: str
+    batches: Iterable[pa.RecordBatch], share_kept: float, label: str
 ) -> Iterator[pa.RecordBatch]:
     rng = generator(SEED, label)
     for batch in batches:
-        yield batch if kept >= 1 else batch.filter(pa.array(rng.random(len(batch)) < kept))
+        yield (
+            batch
+            if share_kept >= 1
+            else batch.filter(pa.array(rng.random(len(batch)) < share_kept))
+        )
 
 
 def _narrow(codes: pa.Array) -> Codes:
     """Codes in the narrowest type that holds those of this batch."""
-    found = np.asarray(codes)
-    return found.astype(np.min_scalar_type(int(found.max(initial=0))))
+    values = np.asarray(codes)
+    return values.astype(np.min_scalar_type(int(values.max(initial=0))))
 
 
 def _codes(
@@ -110,11 +114,11 @@ def _codes(
                 values[i] = _known(values[i], column)
                 column = pc.index_in(column, value_set=values[i])
             parts[i].append(_narrow(pc.add(pc.fill_null(column, -1), 1)))
-    found = []
+    codes = []
     for i in range(len(plans)):
-        found.append(np.concatenate(parts[i]))
+        codes.append(np.concatenate(parts[i]))
         parts[i] = []  # The pieces are freed, so that memory never holds two copies of all columns.
-    return found
+    return codes
 
 
 def _known(values: pa.Array, column: pa.Array) -> pa.Array:
@@ -174,8 +178,8 @@ class TableFidelity:
 
     def measured(self) -> TableFidelity:
         """Return the comparison with its divergence computed, which needs neither database."""
-        found = {way: divergence(self.columns, way) for way in WAYS}
-        return replace(self, divergence={way: item for way, item in found.items() if item})
+        divergences = {way: divergence(self.columns, way) for way in WAYS}
+        return replace(self, divergence={way: item for way, item in divergences.items() if item})
 
 
 def fidelity(
@@ -198,9 +202,9 @@ def fidelity(
             left_out[cell.column.name] = "missing in the clone"
     cells = [cell for cell in cells if cell.column.name in distinct]
     shares = share(rows[0], len(cells)), share(rows[1], len(cells))
-    wanted = [(cell.expression, cell.column.name) for cell in cells]
+    expressions = [(cell.expression, cell.column.name) for cell in cells]
     columns: list[CodedColumn] = []
     if cells:
-        sides = source.stream(table, wanted), clone.stream(table, wanted)
+        sides = source.stream(table, expressions), clone.stream(table, expressions)
         columns = encode(cells, *sides, shares)
     return TableFidelity(tuple(columns), left_out, shares)

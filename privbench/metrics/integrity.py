@@ -112,8 +112,8 @@ def _not_null(
     counts = [build("pg_catalog.count(*) FILTER (WHERE {} IS NULL)", name) for name in names]
     query = SELECT + build("{} FROM {}", counts, from_table(table))
     row = connection.execute(query).fetchone() or ()
-    for name, found in zip(names, row, strict=True):
-        yield "not null", name, int(found)
+    for name, violations in zip(names, row, strict=True):
+        yield "not null", name, int(violations)
 
 
 def _duplicates(table: Table, unique: Unique) -> sql.Composed:

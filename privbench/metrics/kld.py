@@ -62,10 +62,10 @@ def distance(columns: Sequence[Coded]) -> tuple[float, float]:
 def _joint(columns: Sequence[Codes], sizes: Sequence[int], kind: type[Any]) -> Codes:
     """Numbers of the rows' combinations, shape (rows,)."""
     rows = len(columns[0])
-    found = np.empty(rows, dtype=kind)
+    numbers = np.empty(rows, dtype=kind)
     for begin in range(0, rows, _BLOCK):
-        found[begin : begin + _BLOCK] = _block(columns, sizes, begin)
-    return found
+        numbers[begin : begin + _BLOCK] = _block(columns, sizes, begin)
+    return numbers
 
 
 def _block(columns: Sequence[Codes], sizes: Sequence[int], begin: int) -> Ints:

@@ -136,7 +136,7 @@ def join_order(node: NodePart) -> Hashable:
     Two plans have equal values if they join the same relations in the same order; the order of the
     two sides of a join does not count.
     """
-    below = [found for found in map(join_order, node.children) if found is not None]
+    below = [order for order in map(join_order, node.children) if order is not None]
     if not below:
         return node.relation
     if len(below) == 1:

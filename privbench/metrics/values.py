@@ -126,8 +126,8 @@ def contents(
     fields of `ColumnPart` by the column's name.
     """
     columns = [column for column in table.columns if column.name in there]
-    asked = {"table": build("{}", table.name).as_string(None)}
-    source, clone = (side.execute(_SIZES, asked).fetchone() or (0, 0) for side in sides)
+    names = {"table": build("{}", table.name).as_string(None)}
+    source, clone = (side.execute(_SIZES, names).fetchone() or (0, 0) for side in sides)
     histograms: dict[str, dict[str, Any]] = {}
     return {
         "source_bytes": source,
@@ -150,11 +150,11 @@ def statistics(
 
     The session must print values as a snapshot's does.
     """
-    asked = [table.name.schema, table.name.name, table.kind == "p"]
+    parameters = [table.name.schema, table.name.name, table.kind == "p"]
     with database_errors("reading pg_stats", table.key):
-        found = connection.execute(_PLANNER, asked).fetchall()
+        stats = connection.execute(_PLANNER, parameters).fetchall()
     columns = {}
-    for name, distinct, nulls, width, order, values, shares in found:
+    for name, distinct, nulls, width, order, values, shares in stats:
         common = dict(zip(values or (), map(float, shares or ()), strict=False))
         facts: MetricFacts = {
             "stats.n_distinct": float(distinct if distinct >= 0 else -distinct * rows),
@@ -181,15 +181,15 @@ def apart(
     sides = [
         {name: float(x) for name, x in side[0].items() if x is not None} for side in (one, other)
     ]
-    found = {
+    distances = {
         name: abs(float(distance(*(side[name] for side in sides))))
         for name, distance in _APART.items()
         if all(name in side for side in sides)
     }
     pairs = [(one[1].get(value, 0.0), other[1].get(value, 0.0)) for value in {**one[1], **other[1]}]
-    if found and pairs and not key:
-        found["stats.mcv"] = 1 - math.fsum(map(min, pairs)) / math.fsum(map(max, pairs))
-    return found
+    if distances and pairs and not key:
+        distances["stats.mcv"] = 1 - math.fsum(map(min, pairs)) / math.fsum(map(max, pairs))
+    return distances
 
 
 def _columns(
@@ -200,10 +200,10 @@ def _columns(
     exact: bool,
     histograms: dict[str, dict[str, Any]],
 ) -> Iterator[ColumnValuesPart]:
-    seen = [statistics(side, table, n) for side, n in zip(sides, rows, strict=True)]
+    statistics_of_sides = [statistics(side, table, n) for side, n in zip(sides, rows, strict=True)]
     for column in columns:
         key = _is_key(table, column)
-        known = [side.get(column.name, ({}, {})) for side in seen]
+        known = [side.get(column.name, ({}, {})) for side in statistics_of_sides]
         errors = apart(key, *known)
         facts = [side for side, _ in known]
         if exact:

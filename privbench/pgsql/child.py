@@ -55,8 +55,8 @@ def answers(text: bytes) -> Iterator[Any]:
         if split.error:
             yield _fault_text(text, split.error.contents)
             return
-        found = [split.stmts[place].contents for place in range(split.n_stmts)]
-        pieces = [(piece.stmt_location, piece.stmt_len) for piece in found]
+        statements = [split.stmts[place].contents for place in range(split.n_stmts)]
+        pieces = [(piece.stmt_location, piece.stmt_len) for piece in statements]
     finally:
         lib.pg_query_free_split_result(split)
     for start, length in pieces:
@@ -65,11 +65,11 @@ def answers(text: bytes) -> Iterator[Any]:
         if fault:
             yield fault
             return
-        said = _parsed(piece)
-        if isinstance(said, str):
-            yield said
+        parsed = _parsed(piece)
+        if isinstance(parsed, str):
+            yield parsed
             return
-        yield [[start + at, size, nodes] for at, size, nodes in said]
+        yield [[start + at, size, nodes] for at, size, nodes in parsed]
     yield None
 
 
@@ -119,13 +119,13 @@ def _parsed(piece: bytes) -> str | list[tuple[int, int, list[Any]]]:
     raws = tree.get("stmts", [])
     if len(raws) > 1:
         return "a statement is cut in two ways"
-    found = []
+    statements = []
     for raw in raws:
         nodes: list[list[Any]] = []
         _flatten("Node", raw["stmt"], nodes)
         start = raw.get("stmt_location", 0)
-        found.append((start, raw.get("stmt_len", 0) or len(piece) - start, nodes))
-    return found
+        statements.append((start, raw.get("stmt_len", 0) or len(piece) - start, nodes))
+    return statements
 
 
 def _flatten(kind: str, value: dict[str, Any], nodes: list[list[Any]]) -> int | None:
@@ -136,14 +136,14 @@ def _flatten(kind: str, value: dict[str, Any], nodes: list[list[Any]]) -> int | 
         ((kind, value),) = value.items()
     scalars: dict[str, Any] = {}
     children: dict[str, Any] = {}
-    for name, held in value.items():
+    for name, field_value in value.items():
         inner = _FIELDS[kind].get(name)
         if inner is None:
-            scalars[name] = held
-        elif isinstance(held, list):
-            children[name] = [_flatten(inner, item, nodes) for item in held]
+            scalars[name] = field_value
+        elif isinstance(field_value, list):
+            children[name] = [_flatten(inner, item, nodes) for item in field_value]
         else:
-            children[name] = _flatten(inner, held, nodes)
+            children[name] = _flatten(inner, field_value, nodes)
     nodes.append([kind, scalars, children])
     return len(nodes) - 1
 

@@ -83,21 +83,21 @@ def computations(
     >>> [(c.column, c.level) for c in computations(given, {table: ["a", "b", "c"]})]
     [('b', 0), ('c', 1)]
     """
-    found, scope = {}, _Tables(tables)
+    judged, scope = {}, _Tables(tables)
     for place, text in texts.items():
         try:
-            found[place] = _judged(place, text, scope)
+            judged[place] = _judged(place, text, scope)
         except (NotAllowed, SqlError, ValueError) as error:
             raise not_computable(place, str(error).rstrip(".")) from None
-    level, left = 0, dict(found)
+    level, left = 0, dict(judged)
     while left:
         free = [place for place, item in left.items() if not item.reads & left.keys()]
         if not free:
             raise not_computable(next(iter(left)), "it depends on itself, or on one that does")
         for place in free:
-            found[place] = replace(left.pop(place), level=level)
+            judged[place] = replace(left.pop(place), level=level)
         level += 1
-    return sorted(found.values(), key=lambda item: item.level)
+    return sorted(judged.values(), key=lambda item: item.level)
 
 
 def not_computable(place: TableColumn, why: str) -> ConfigError:
@@ -144,8 +144,8 @@ def _judged(place: TableColumn, text: str, scope: _Tables) -> Computation:
     judge(tree, scope, _KINDS)
     looked_up = [places for words, places in reads.items() if words in compared and words[0] != ROW]
     every, groups = frozenset[TableColumn](), _groups(place[1], text, tree)
-    found = every.union(*reads.values()), every.union(*looked_up)
-    return Computation(*place, text, *found, groups=groups)
+    reads_and_compared = every.union(*reads.values()), every.union(*looked_up)
+    return Computation(*place, text, *reads_and_compared, groups=groups)
 
 
 def _groups(column: str, text: str, tree: Node) -> tuple[str, ...]:
@@ -194,7 +194,7 @@ def _own(names: QualifiedName) -> bool:
 
 def _rows(own: QualifiedName, tree: Node, scope: _Tables) -> dict[str, set[QualifiedName]]:
     """The tables whose rows each name may stand for; none where it is that of a sub-query."""
-    found: dict[str, set[QualifiedName]] = {ROW: {own}}
+    rows: dict[str, set[QualifiedName]] = {ROW: {own}}
     for node in tree.walk():
         if any(map(node.get, _HIDING.get(node.kind, ()))):
             raise NotAllowed("it joins or renames columns so that names do not tell their tables")
@@ -206,8 +206,8 @@ def _rows(own: QualifiedName, tree: Node, scope: _Tables) -> dict[str, set[Quali
             for name in alias or table[-1:]:
                 if name == ROW:
                     raise NotAllowed(f"it gives the name {ROW} to another row")
-                found.setdefault(name, set()).update([table] if table else [])
-    return found
+                rows.setdefault(name, set()).update([table] if table else [])
+    return rows
 
 
 def _read(

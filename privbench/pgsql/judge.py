@@ -149,17 +149,17 @@ def relation_name(node: Node) -> QualifiedName:
 
 def _named(nodes: list[Node]) -> frozenset[str]:
     """Names that the statement itself gives to columns."""
-    found = set(_GIVEN)
+    names = set(_GIVEN)
     for node in nodes:
         for field in ("name", "colname", "aliasname"):
-            given = node.get(field)
-            if isinstance(given, str):
-                found.add(given)
+            word = node.get(field)
+            if isinstance(word, str):
+                names.add(word)
         for field in ("colnames", "aliascolnames", "aliases", "names", "funcname"):
-            found.update(node.names(field))
+            names.update(node.names(field))
         if node.kind == "ColumnRef" and len(node.nodes("fields")) == 1:
-            found.update(node.names("fields"))
-    return frozenset(found)
+            names.update(node.names("fields"))
+    return frozenset(names)
 
 
 def _fields(node: Node) -> list[str]:
@@ -195,8 +195,8 @@ def constant(node: Node) -> str | None:
     """Return the text of a constant string, also where it is cast to regclass, or None."""
     if node.kind == "TypeCast" and plain(node.nodes("typeName")[0].names("names")) == "regclass":
         node = node.nodes("arg")[0]
-    held = node.nodes("sval") if node.kind == "A_Const" else []
-    return str(held[0].get("sval", "")) if held else None
+    string = node.nodes("sval") if node.kind == "A_Const" else []
+    return str(string[0].get("sval", "")) if string else None
 
 
 def operators(scope: Scope, used: Iterable[QualifiedName]) -> None:

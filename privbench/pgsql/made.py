@@ -39,8 +39,8 @@ class Made(Scope):
 
     def extend(self, extension: str, schema: str) -> None:
         """Record that an extension is created in a schema, with its objects."""
-        for kind, found in (names.extension(extension) or {}).items():
-            self.found.setdefault(kind, set()).update((schema, name) for name in found)
+        for kind, names_of_kind in (names.extension(extension) or {}).items():
+            self.found.setdefault(kind, set()).update((schema, name) for name in names_of_kind)
 
     def add(self, kind: str, *found: QualifiedName) -> None:
         """Record that objects of a kind are created, in any schema."""
@@ -75,9 +75,9 @@ def qualified(text: str) -> QualifiedName:
     Words that regclass would fold, or fold on some servers, have to be in quotes, as in dumps.
     """
     words, at = [], 0
-    while found := _IDENTIFIER.match(text, at):
-        words.append(found[1].replace('""', '"') if found[1] is not None else found[2])
-        at = found.end()
+    while match := _IDENTIFIER.match(text, at):
+        words.append(match[1].replace('""', '"') if match[1] is not None else match[2])
+        at = match.end()
         if at == len(text):
             return tuple(words)
         if text[at] != ".":

@@ -22,8 +22,8 @@ NEXTVAL = "nextval"
 
 @cache
 def _listed() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((files("privbench.pgsql") / "names.json").read_text())
-    return found
+    lists: dict[str, Any] = json.loads((files("privbench.pgsql") / "names.json").read_text())
+    return lists
 
 
 @cache
@@ -70,8 +70,8 @@ def extension(name: str) -> dict[str, frozenset[str]] | None:
     >>> "hstore" in extension("hstore")["types"], extension("dblink")
     (True, None)
     """
-    found = _listed()["extensions"].get(name)
-    return None if found is None else {kind: frozenset(names) for kind, names in found.items()}
+    objects = _listed()["extensions"].get(name)
+    return None if objects is None else {kind: frozenset(names) for kind, names in objects.items()}
 
 
 @cache

@@ -66,8 +66,8 @@ class Node:
 
     def nodes(self, name: str) -> list[Node]:
         """Return the nodes of a field: several, one or none."""
-        found = self.fields.get(name)
-        listed = found if isinstance(found, list) else [found]
+        value = self.fields.get(name)
+        listed = value if isinstance(value, list) else [value]
         return [item for item in listed if isinstance(item, Node)]
 
     def children(self) -> Iterator[Node]:
@@ -81,16 +81,16 @@ class Node:
         while waiting:
             node = waiting.pop()
             yield node
-            for held in node.fields.values():
-                if isinstance(held, Node):
-                    waiting.append(held)
-                elif isinstance(held, list):
-                    waiting += [item for item in held if isinstance(item, Node)]
+            for value in node.fields.values():
+                if isinstance(value, Node):
+                    waiting.append(value)
+                elif isinstance(value, list):
+                    waiting += [item for item in value if isinstance(item, Node)]
 
     def names(self, field: str) -> tuple[str, ...]:
         """Return the words of the qualified name in a field; ``*`` for a part that is no word."""
-        found = self.nodes(field)
-        return tuple(str(n.get("sval", "")) if n.kind == "String" else "*" for n in found)
+        words = self.nodes(field)
+        return tuple(str(n.get("sval", "")) if n.kind == "String" else "*" for n in words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,13 +134,13 @@ def cut(text: str) -> list[Statement]:
     >>> [(found.tree.kind, found.fault) for found in cut("CREATE PROPERTY GRAPH g; SELECT 1")]
     [('', 'syntax error at or near "PROPERTY" (line 1, column 8).'), ('SelectStmt', '')]
     """
-    found: list[Statement] = []
+    result: list[Statement] = []
     waiting, unread = [[(0, 0, len(text))]], 0
     while waiting:
         part = waiting.pop()
         piece = text[part[0][1] : part[-1][2]]
         try:
-            found += statements(piece)
+            result += statements(piece)
             continue
         except SqlError as error:
             if unread == _UNREAD or not error.message.startswith(_SYNTAX):
@@ -154,8 +154,8 @@ def cut(text: str) -> list[Statement]:
             waiting += [part[half:], part[:half]]
         else:
             unread += 1
-            found.append(Statement(piece, Node("", {}), fault))
-    return found
+            result.append(Statement(piece, Node("", {}), fault))
+    return result
 
 
 def _bytes(text: str) -> bytes:
@@ -172,10 +172,10 @@ def _bytes(text: str) -> bytes:
 
 def statement(text: str) -> Statement:
     """Parse the only statement of a text; raise a SqlError if there is not exactly one."""
-    found = statements(text)
-    if len(found) != 1:
+    parsed = statements(text)
+    if len(parsed) != 1:
         raise SqlError("it is not exactly one statement.")
-    return found[0]
+    return parsed[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +221,7 @@ def _spans(text: str, *, nested: bool = False) -> list[tuple[int, int, int]]:
     If ``nested``, no semicolon counts that stands in parentheses (rules) or between BEGIN ATOMIC
     and its END (bodies of functions, in which CASE has an END of its own).
     """
-    found: list[tuple[int, int, int]] = []
+    spans: list[tuple[int, int, int]] = []
     start, first, depth, before = 0, -1, 0, ""
     data = _bytes(text)
     places = _characters(data)
@@ -234,9 +234,9 @@ def _spans(text: str, *, nested: bool = False) -> list[tuple[int, int, int]]:
             first = begin if first < 0 else first
             continue
         if first >= 0:
-            found.append((places(start), places(first), places(begin)))
+            spans.append((places(start), places(first), places(begin)))
         start, first = end, -1
-    return [*found, (places(start), places(first), len(text))] if first >= 0 else found
+    return [*spans, (places(start), places(first), len(text))] if first >= 0 else spans
 
 
 def tokens(text: str) -> list[Token]:
@@ -266,11 +266,11 @@ def _scanned(text: str, data: bytes) -> Iterator[tuple[str, int, int]]:
     from privbench.pgsql.child import placed
 
     try:
-        found = postgast.scan(text).tokens
+        scanned = postgast.scan(text).tokens
     except postgast.PgQueryError as error:
         raise SqlError(f"{placed(data, error.message, error.cursorpos)}.") from None
     kinds = _kinds()
-    for token in found:
+    for token in scanned:
         # Characters that PostgreSQL has no use for, such as braces, have no name there.
         kind = kinds.get(token.token, "OTHER")
         if kind not in _COMMENTS:
@@ -345,26 +345,26 @@ def _started() -> tuple[subprocess.Popen[bytes], Connection]:
 
     A UsageError if it cannot start, which is no fault of any text.
     """
-    ours, theirs = Pipe()
+    own_end, child_end = Pipe()
     # -P: the working directory is not searched for modules.
     command = [sys.executable, "-P", str(Path(__file__).with_name("child.py"))]
-    with theirs:
+    with child_end:
         process = subprocess.Popen(  # noqa: S603
             command,
-            stdin=theirs.fileno(),
+            stdin=child_end.fileno(),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
     atexit.register(_end, process, os.getpid())
     try:
-        ours.recv_bytes()
+        own_end.recv_bytes()
     except (OSError, EOFError):
         raise UsageError(
             "the process that parses SQL cannot start.",
             remedy="Allow it more memory (ulimit -v); it takes 4 GiB at most.",
         ) from None
-    return process, ours
+    return process, own_end
 
 
 _PARSER = _Parser()
@@ -381,13 +381,13 @@ def _end(process: subprocess.Popen[bytes], owner: int) -> None:
 
 def _tree(listed: list[Any]) -> Node:
     """Build the tree from a list of nodes in which children come before their parents."""
-    made: list[Node] = []
+    nodes: list[Node] = []
 
     def held(place: Any) -> Any:
         if isinstance(place, list):
             return [held(item) for item in place]
-        return None if place is None else made[place]
+        return None if place is None else nodes[place]
 
     for kind, scalars, children in listed:
-        made.append(Node(kind, scalars | {name: held(at) for name, at in children.items()}))
-    return made[-1]
+        nodes.append(Node(kind, scalars | {name: held(at) for name, at in children.items()}))
+    return nodes[-1]

@@ -80,14 +80,14 @@ def canonical(text: str) -> str:
         written = postgast.deparse(postgast.parse(f"SELECT {text}")).removeprefix("SELECT ")
     except (DecodeError, postgast.PgQueryError):
         raise SqlError("it is nested too deeply.") from None
-    made, at = "", 0
+    result, at = "", 0
     for token in tokens(written):
         plain = token.text
         if token.kind == "SCONST" and plain[0] in "Ee":
             plain = plain[1:].replace("\\\\", "\\")
-        made += written[at : token.start] + plain
+        result += written[at : token.start] + plain
         at = token.end
-    return made
+    return result
 
 
 def condition(text: str, known: Iterable[str]) -> tuple[str, tuple[str, ...]]:

@@ -110,8 +110,8 @@ def ledger_cap(source: str, identity: str | None, path: str | None, cap: Cap) ->
 
     Returns a line for each limit of the previous cap that the new one lifts.
     """
-    given = [value for value in (cap.epsilon, cap.monthly) if value is not None]
-    if not all(0 < value < math.inf for value in given) or not 0 <= (cap.delta or 0) < 1:
+    limits = [value for value in (cap.epsilon, cap.monthly) if value is not None]
+    if not all(0 < value < math.inf for value in limits) or not 0 <= (cap.delta or 0) < 1:
         raise UsageError("a cap needs ε > 0 and δ in [0, 1).")
     ledger = _ledger(source, identity, path)
     ledger.require_one_name()
@@ -151,8 +151,8 @@ def _ledger(source: str, identity: str | None, path: str | None) -> Ledger:
     if is_file(source):
         return Ledger.open(path, identity or OF_FILES.required())
     with reading(source) as connection:
-        found = database_identity(connection, identity)
-    return Ledger.open(path, found.required(), found.own)
+        database = database_identity(connection, identity)
+    return Ledger.open(path, database.required(), database.own)
 
 
 def _number(value: float | None) -> str:

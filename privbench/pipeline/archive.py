@@ -155,17 +155,17 @@ def read_table(data: bytes, names: Sequence[str]) -> pa.Table:
     if b"\0" in data:
         raise ModelError("a public table of the model holds what is no text.")
     texts = [pa.string() for _ in names]
-    buffer, found = io.BytesIO(data), list[pa.Table]()
+    buffer, tables = io.BytesIO(data), list[pa.Table]()
     while line := buffer.readline():
         part = buffer.read(size := int(line))
         if not 0 < size == len(part):
             raise ModelError("a public table of the model has fewer bytes than it says.")
         # A part has 65,536 rows of a byte or more, unless a column of more than 2 GiB ends there.
-        if len(found) > _SHORT_PARTS + len(data) // 2**16:
+        if len(tables) > _SHORT_PARTS + len(data) // 2**16:
             raise ModelError("a public table of the model has more parts than rows need.")
-        found.append(read_csv(pa.py_buffer(part), texts).rename_columns(list(names)))
+        tables.append(read_csv(pa.py_buffer(part), texts).rename_columns(list(names)))
     return (
-        pa.concat_tables(found)
-        if found
+        pa.concat_tables(tables)
+        if tables
         else pa.schema([*zip(names, texts, strict=True)]).empty_table()
     )

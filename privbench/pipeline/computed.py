@@ -27,10 +27,10 @@ from privbench.schema import Schema, Table, TableName
 
 def texts(config: Config) -> dict[str, dict[str, str]]:
     """Return the expressions of a config by table, spelled as in the catalog, and by column."""
-    found: dict[str, dict[str, str]] = {}
+    expressions: dict[str, dict[str, str]] = {}
     for key, columns in config.computed.items():
-        found.setdefault(str(TableName.parse(key)), {}).update(columns)
-    return found
+        expressions.setdefault(str(TableName.parse(key)), {}).update(columns)
+    return expressions
 
 
 def with_computed(config: Config, more: Mapping[str, Mapping[str, str]]) -> Config:
@@ -49,7 +49,7 @@ def computed(schema: Schema, config: Config) -> list[Computation]:
     """
     if not config.computed:
         return []
-    found: dict[TableColumn, str] = {}
+    expressions: dict[TableColumn, str] = {}
     sections, keys = roles.sections(schema, config), _keys(schema)
     for key, columns in texts(config).items():
         table = schema.table(key)
@@ -60,49 +60,49 @@ def computed(schema: Schema, config: Config) -> list[Computation]:
                 why = "the table is public, so that its rows are copied as they are"
             if why:
                 raise not_computable(place, why)
-            found[place] = text
+            expressions[place] = text
     tables: dict[QualifiedName, list[str]] = {
         (table.name.schema, table.name.name): [c.name for c in table.columns if not c.generated]
         for table in schema
     }
-    return computations(found, tables)
+    return computations(expressions, tables)
 
 
 def suggestions(schema: Schema, config: Config) -> dict[str, dict[str, str]]:
     """Return expressions for columns that names suggest, if the config may have them, by table."""
-    declared, found = texts(config), defaultdict[str, dict[str, str]](dict)
+    declared, suggested = texts(config), defaultdict[str, dict[str, str]](dict)
     for table, column, text in proposed(schema):
         if column not in declared.get(table.key, ()):
-            found[table.key].setdefault(column, text)
+            suggested[table.key].setdefault(column, text)
     while True:
         try:
-            computed(schema, with_computed(config, found))
+            computed(schema, with_computed(config, suggested))
         except ConfigError as error:
-            if found[error.table or ""].pop(error.column or "", None) is None:
+            if suggested[error.table or ""].pop(error.column or "", None) is None:
                 raise
         else:
-            return {key: columns for key, columns in found.items() if columns}
+            return {key: columns for key, columns in suggested.items() if columns}
 
 
 def _keys(schema: Schema) -> dict[TableName, set[str]]:
     """Columns of keys on either side, and of UNIQUE sets, by table."""
-    found = defaultdict[TableName, set[str]](set)
+    keys = defaultdict[TableName, set[str]](set)
     for table in schema:
-        found[table.name].update(name for item in table.unique_sets for name in item.columns)
+        keys[table.name].update(name for item in table.unique_sets for name in item.columns)
         for key in (*table.foreign_keys, *table.arrays):
-            found[table.name].update(key.columns, key.when[:1] if key.when else ())
-            found[key.ref_table].update(key.ref_columns)
-    return found
+            keys[table.name].update(key.columns, key.when[:1] if key.when else ())
+            keys[key.ref_table].update(key.ref_columns)
+    return keys
 
 
 def _refused(table: Table, name: str, keys: set[str]) -> str:
     """Why a column of a table cannot be computed, or ''."""
-    found = next((column for column in table.columns if column.name == name), None)
-    if found is None:
+    existing = next((column for column in table.columns if column.name == name), None)
+    if existing is None:
         return "the table has no such column"
-    if found.generated:
+    if existing.generated:
         return "PostgreSQL itself computes it, as a generated column"
-    fixed = name in keys or role_of(table, found) != "modelled"
+    fixed = name in keys or role_of(table, existing) != "modelled"
     return "it is a key, or a part of one" if fixed else ""
 
 

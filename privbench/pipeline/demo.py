@@ -63,7 +63,9 @@ def demo(
         with teller.stage("make the source"):
             make_clinic(source, rows)
         config = _config(source, folder, epsilon, synthesizer)
-        made = clone(source, target, config, output=folder / "clinic.privbench", reporter=teller)
+        report_of_clone = clone(
+            source, target, config, output=folder / "clinic.privbench", reporter=teller
+        )
         with teller.stage("generate a workload"):
             with reading(source, ROWS) as connection:
                 plan = replace(KINDS["mixed"].plan, queries=queries, seed=7)
@@ -80,7 +82,7 @@ def demo(
         ("Workload:", "workload.sql"),
     )
     written = table([(what, str(folder / file)) for what, file in places], indent=0)
-    return lines(made.render(), "", report.summary(document), "", *written)
+    return lines(report_of_clone.render(), "", report.summary(document), "", *written)
 
 
 def make_clinic(dsn: str, rows: int = 200_000, seed: int = 7) -> None:

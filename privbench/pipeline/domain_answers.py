@@ -57,16 +57,16 @@ _BY_CHANCE = 0.02
 _REST = 0.05
 
 
-def released_list(need: CategoriesNeed, found: Listed, sd: float) -> tuple[str, ...]:
+def released_list(need: CategoriesNeed, listed: Listed, sd: float) -> tuple[str, ...]:
     """Return the sorted labels of a list: those above the threshold, public ones above the noise.
 
     `sd` is the standard deviation of the list's noise, in counted units.
     """
     clear = -float(ndtri(_BY_CHANCE / max(len(need.public), 1))) * sd * GRID
     public = (
-        label for label, count in zip(need.public, found.cells[1:], strict=True) if count > clear
+        label for label, count in zip(need.public, listed.cells[1:], strict=True) if count > clear
     )
-    return tuple(sorted({*found.labels, *public}))
+    return tuple(sorted({*listed.labels, *public}))
 
 
 def lent_labels(plan: FitPlan, named: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
@@ -125,11 +125,11 @@ class Answer:
 
     @classmethod
     def of(
-        cls, session: Session, need: Need | None, question: Question, found: NoisyResult
+        cls, session: Session, need: Need | None, question: Question, result: NoisyResult
     ) -> Answer:
         """Return the answer to a question, from what the mechanism released."""
-        listed = found if isinstance(found, Listed) else None
-        counts = np.asarray(found if listed is None else listed.counts, np.float64)
+        listed = result if isinstance(result, Listed) else None
+        counts = np.asarray(result if listed is None else listed.counts, np.float64)
         sd = session.noise_scale(question.query, question.amount)
         return cls(need, counts / question.query.unit, max(sd, 1e-9), listed)
 
@@ -144,9 +144,9 @@ class Answer:
         assert shared.listed is not None
         points = np.array([int(label) for label in shared.listed.labels], np.int64)
         cells = np.searchsorted(self.need.candidates, points, side="right")
-        taken = np.bincount(cells, shared.noisy, len(self.noisy))
+        counted = np.bincount(cells, shared.noisy, len(self.noisy))
         number = np.bincount(cells, minlength=len(self.noisy))
-        noisy = self.noisy - taken
+        noisy = self.noisy - counted
         hidden = noisy < _LEFT * np.sqrt(self.sd**2 + number * shared.sd**2)
         return replace(self, noisy=np.where((number > 0) & hidden, 0.0, noisy))
 
@@ -201,8 +201,8 @@ def bounds(answers: list[Answer], cells: int) -> Bounds | None:
         ends = within_likely(noisy, sd, ends, likely, whole=need.named)
     ends = _from_zero(need, noisy, sd, *ends)
     for close in answers[1:]:
-        held = float(noisy[ends[0] : ends[1] + 1].sum())
-        within = _closely(need.between(*ends, np.ones(len(noisy), np.int64), cells), close, held)
+        rows = float(noisy[ends[0] : ends[1] + 1].sum())
+        within = _closely(need.between(*ends, np.ones(len(noisy), np.int64), cells), close, rows)
         if within is not None:
             need, noisy, sd, ends = cast(BoundsNeed, close.need), close.noisy, close.sd, within
     pieces = cut(noisy, sd, *ends, cells, gaps=need.poor_default)
@@ -210,28 +210,32 @@ def bounds(answers: list[Answer], cells: int) -> Bounds | None:
     if step is not None:
         # Cells are cut by days or months, and not by integers.
         dates = need.calendars[step]
-        found = replace(need, candidates=dates.count(need.candidates)).between(*ends, pieces, cells)
-        lo, hi, *inner = dates.at(np.array([found.lo, found.hi, *found.inner])).tolist()
-        return replace(found, lo=lo, hi=hi, inner=tuple(inner), step=step)
-    found = need.between(*ends, pieces, cells)
+        released = replace(need, candidates=dates.count(need.candidates)).between(
+            *ends, pieces, cells
+        )
+        lo, hi, *inner = dates.at(np.array([released.lo, released.hi, *released.inner])).tolist()
+        return replace(released, lo=lo, hi=hi, inner=tuple(inner), step=step)
+    released = need.between(*ends, pieces, cells)
     if need.named and likely is not None and ends[1] == likely[1]:
         # The last cell may reach beyond the end that the column's name suggests: an age of at most
         # 100 has a last cell from 91 to 107.
-        high = max(min(found.hi, need.default.hi), found.lo + 1)
-        found = replace(found, hi=high, inner=tuple(edge for edge in found.inner if edge < high))
-    return found
+        high = max(min(released.hi, need.default.hi), released.lo + 1)
+        released = replace(
+            released, hi=high, inner=tuple(edge for edge in released.inner if edge < high)
+        )
+    return released
 
 
-def _closely(wide: Bounds, close: Answer, held: float) -> tuple[int, int] | None:
+def _closely(wide: Bounds, close: Answer, rows: float) -> tuple[int, int] | None:
     """The cells of the finer histogram that hold nearly all rows of the wider range.
 
-    None if there are none. `held` is the number of rows in the wider range.
+    None if there are none. `rows` is the number of rows in the wider range.
     """
     points = cast(BoundsNeed, close.need).candidates
     first = int(np.searchsorted(points, wide.lo, side="right"))
     last = int(np.searchsorted(points, wide.hi))
-    found = find_within(close.noisy[first : last + 1], close.sd, held)
-    return None if found is None else (first + found[0], first + found[1])
+    ends = find_within(close.noisy[first : last + 1], close.sd, rows)
+    return None if ends is None else (first + ends[0], first + ends[1])
 
 
 def _written(need: BoundsNeed, noisy: Floats, sd: float, first: int, last: int) -> int | None:
@@ -243,9 +247,9 @@ def _written(need: BoundsNeed, noisy: Floats, sd: float, first: int, last: int) 
     lows, highs = need.candidates[first - 1 : last], need.candidates[first : last + 1]
     inside = noisy[first : last + 1]
     for step, dates in need.calendars.items():
-        held = dates.holds(lows, highs)
-        clear = inside[held].sum() > _LEFT * sd * held.sum() ** 0.5
-        rest = inside[~held].sum() - sd * (~held).sum() ** 0.5
+        holds_date = dates.holds(lows, highs)
+        clear = inside[holds_date].sum() > _LEFT * sd * holds_date.sum() ** 0.5
+        rest = inside[~holds_date].sum() - sd * (~holds_date).sum() ** 0.5
         if clear and rest <= _OTHERS * inside.sum():
             return step
     return None
@@ -276,11 +280,11 @@ def rest_law(
     They come from the noisy counts by rank. If these are missing or show nothing, they are default
     frequencies if the column's name suggests that values repeat, else None.
     """
-    found = None
+    frequencies = None
     if noisy is not None:
         null = min(max(float(noisy[0]) / size.units, 0.0), 1.0)
-        found = surrogates(noisy[1:], max(sd, 1e-9), size.rows * (1 - null), named)
-    return KIND if found is None and need.repeats else found
+        frequencies = surrogates(noisy[1:], max(sd, 1e-9), size.rows * (1 - null), named)
+    return KIND if frequencies is None and need.repeats else frequencies
 
 
 #: Names of columns whose dates reveal nothing about the other dates of a row.
@@ -305,10 +309,10 @@ def lend_ranges(
     keys of all mappings are table and attribute.
     """
     tables = list(tables)
-    found = dict(released) | dict(_of_namesakes(tables, released, limits))
+    filled = dict(released) | dict(_of_namesakes(tables, released, limits))
     for base in DATES:
-        given = {table.key: _given(table, base, released) for table in tables}
-        everywhere = [item for some in given.values() for item in some]
+        ranges = {table.key: _given(table, base, released) for table in tables}
+        everywhere = [item for some in ranges.values() for item in some]
         for table in tables:
             hidden = [
                 (name, bounds)
@@ -316,13 +320,13 @@ def lend_ranges(
                 if not bounds.released
             ]
             pairs = [order.columns for order in orders(table)]
-            here = given[table.key]
+            here = ranges[table.key]
             for name, old in hidden:
                 near = [item for item in here if any({name, item[0]} == {*pair} for pair in pairs)]
                 lent = _hull(near or here or everywhere, limits.get((table.key, name)))
                 if lent is not None:
-                    found[table.key, name] = replace(old, lo=lent[0], hi=lent[1])
-    return found
+                    filled[table.key, name] = replace(old, lo=lent[0], hi=lent[1])
+    return filled
 
 
 def _of_namesakes(

@@ -132,8 +132,8 @@ class Rounds:
         """
         spec = self.plan.spec
         tables = {table for table, _, _ in self.plan.needs() if not single(spec, table)}
-        wanted = {t: (self.totals[spec.top(t)], spec.roots(t)) for t in sorted(tables)}
-        amounts = _spread(wanted, UNITS * self.budget, self.noise)
+        totals_roots = {t: (self.totals[spec.top(t)], spec.roots(t)) for t in sorted(tables)}
+        amounts = _spread(totals_roots, UNITS * self.budget, self.noise)
         return [
             Measurement(Total(name, 1), amount, f"units {name}") for name, amount in amounts.items()
         ]
@@ -142,43 +142,48 @@ class Rounds:
         """Return the sizes of tables, from their totals and noisy numbers of units."""
         spec = self.plan.spec
         columns = root_sums((spec.roots(table), 1.0) for table, _, _ in self.plan.needs())
-        found = {}
+        result = {}
         for name in spec.tables:
             rows = max(self.totals[name], 1.0)
             if single(spec, name):
-                found[name] = Size(rows, rows, rows)
+                result[name] = Size(rows, rows, rows)
                 continue
             most = max(self.totals[spec.top(name)], 1.0)
             count, sd = units.get(name, (min(most, rows), 0.0))
             # Every unit has a row: where a total is mostly noise, clear counts of units are better.
             rows = max(rows, min(count - 2 * sd, most))
-            held = min(max(count, sd, 1.0), most, max(rows, sd, 1.0))
+            counted_units = min(max(count, sd, 1.0), most, max(rows, sd, 1.0))
             share = self.whole / max(
                 (columns.get(root, 1.0) for root in spec.roots(name)), default=1.0
             )
             # The statistic leaves out one unit of a label, which biases the label's count.
             clip = rows / (_ENOUGH * max(self.noise.deviation(share), 1.0))
-            clip = min(clip, _TYPICAL * rows / held)
+            clip = min(clip, _TYPICAL * rows / counted_units)
             clip = 2 ** int(np.clip(math.floor(math.log2(max(clip, 1.0))), 0, 6))
-            found[name] = Size(rows, held, held * min(1.0, rows / held / bound(spec, name)), clip)
-        return found
+            result[name] = Size(
+                rows,
+                counted_units,
+                counted_units * min(1.0, rows / counted_units / bound(spec, name)),
+                clip,
+            )
+        return result
 
     def laws(self, sizes: Mapping[str, Size]) -> dict[str, Measurement]:
         """Return measurements of counts by rank, for columns that may get a list, by item.
 
         A column has none if noise would hide its list even with the whole budget.
         """
-        whole, wanted = self.noise.deviation(self.budget), {}
+        whole, items = self.noise.deviation(self.budget), {}
         for name, (table, _) in self.plan.lists.items():
             if sizes[table].units > 1 + 2 * whole * self.margins[name]:
-                wanted[name] = sizes[table].units, self.plan.spec.roots(table)
-        found = {}
-        for name, amount in _spread(wanted, LAWS * self.budget, self.noise).items():
+                items[name] = sizes[table].units, self.plan.spec.roots(table)
+        measurements = {}
+        for name, amount in _spread(items, LAWS * self.budget, self.noise).items():
             table, need = self.plan.lists[name]
             clip, votes = _counted(need, sizes[table])
             query = RankedCounts(table, need.source, clip, votes=votes)
-            found[name] = Measurement(query, amount, f"ranked counts {table}.{need.source}")
-        return found
+            measurements[name] = Measurement(query, amount, f"ranked counts {table}.{need.source}")
+        return measurements
 
     def last(
         self, sizes: Mapping[str, Size], laws: Mapping[str, Law]
@@ -193,55 +198,55 @@ class Rounds:
             for item in (*self.units(), *self.laws(sizes).values())
         )
         rest = self.budget - max(before.values(), default=0.0)
-        given = shares(self._items(sizes, laws), rest, self.noise, self._prices(sizes))
+        amounts = shares(self._items(sizes, laws), rest, self.noise, self._prices(sizes))
         lists = self.plan.lists
-        deltas = self.deltas(lists[name][0] for name in given if name in lists)
-        found: dict[str, list[tuple[Need | None, Question]]] = {}
+        deltas = self.deltas(lists[name][0] for name in amounts if name in lists)
+        questions: dict[str, list[tuple[Need | None, Question]]] = {}
         for table, column, need in self.plan.needs():
             name = need_key(table, need)
-            if name not in given:
+            if name not in amounts:
                 continue
-            amount = given[name]
+            amount = amounts[name]
             if isinstance(need, CategoriesNeed):
                 norm, (clip, votes) = NORMS[self.noise.accounting], _counted(need, sizes[table])
                 query = LabelCounts(
                     table, need.source, clip, norm, need.public, need.per_unit, votes=votes
                 )
                 label = f"categories {table}.{column}"
-                found[name] = [(need, LabelRelease(query, amount, label, deltas[table]))]
+                questions[name] = [(need, LabelRelease(query, amount, label, deltas[table]))]
             else:
                 size = sizes[table]
                 scales = size.weight / self.noise.deviation(amount)
                 normed = by_norms(spec, self.noise.accounting, table, size.rows, scales)
                 least = size.clip if normed else None
-                found[name] = [*grids(table, column, need, amount, scales, least)]
+                questions[name] = [*grids(table, column, need, amount, scales, least)]
         for name in spec.tables:
-            if name in given:
-                second = Measurement(Total(name), given[name], f"second total {name}")
-                found[name] = [(None, second)]
-        return found
+            if name in amounts:
+                second = Measurement(Total(name), amounts[name], f"second total {name}")
+                questions[name] = [(None, second)]
+        return questions
 
     def _items(self, sizes: Mapping[str, Size], laws: Mapping[str, Law]) -> dict[str, Item]:
         """Everything that may be measured, by item; a root's second total by the table's key."""
-        spec, found = self.plan.spec, dict[str, Item]()
+        spec, items = self.plan.spec, dict[str, Item]()
         clear = _CLEAR * self.noise.deviation(_CHEAP * self.budget)
         for table, _, need in self.plan.needs():
             name, size = need_key(table, need), sizes[table]
             if isinstance(need, PartNeed) and need.sizes and size.weight < clear:
                 continue
             if not isinstance(need, CategoriesNeed):
-                found[name] = Item(spec.roots(table), partial(range_loss, need, size))
+                items[name] = Item(spec.roots(table), partial(range_loss, need, size))
             elif name in laws:
                 error = partial(list_loss, need, laws[name], size, self.margins[name])
-                found[name] = Item(spec.roots(table), error)
+                items[name] = Item(spec.roots(table), error)
         first = total_amounts(self.plan, self.whole)
         for item in self.plan.private:
             name = item.table.key
             if spec.tables[name].own is None and not is_public(spec, name):
                 sd = self.noise.deviation(first[name])
                 error = partial(total_loss, len(item.readers), sizes[name], sd)
-                found[name] = Item(spec.roots(name), error)
-        return found
+                items[name] = Item(spec.roots(name), error)
+        return items
 
     def _prices(self, sizes: Mapping[str, Size]) -> dict[str, float]:
         """The error that the synthesizer would save by one more unit of ε or ρ, by root table.
@@ -318,20 +323,22 @@ def grids(
     histogram does (`domain_answers.Answer.without`). Two ranges of one column count by weights,
     since they are compared with each other, and norms differ between few and many cells.
     """
-    asked: tuple[BoundsNeed | PartNeed, ...] = (need,)
+    needs: tuple[BoundsNeed | PartNeed, ...] = (need,)
     words = [need.attribute.rpartition(PART)[2]]  # step, weekday or hour
     if isinstance(need, BoundsNeed):
-        asked, words = need.questions(scales), ["range", "range closely"]
-    found = list[tuple[Need, Measurement]]()
-    for part, word in zip(asked, words, strict=False):
-        norms = clip if len(asked) == 1 else None
+        needs, words = need.questions(scales), ["range", "range closely"]
+    measurements = list[tuple[Need, Measurement]]()
+    for part, word in zip(needs, words, strict=False):
+        norms = clip if len(needs) == 1 else None
         query = GridHistogram(table, part.attribute, PublicArray(part.candidates), norms)
-        found.append((part, Measurement(query, amount / len(asked), f"{word} {table}.{column}")))
-    return found
+        measurements.append(
+            (part, Measurement(query, amount / len(needs), f"{word} {table}.{column}"))
+        )
+    return measurements
 
 
 def _spread(
-    wanted: Mapping[str, tuple[float, frozenset[str]]], amount: float, noise: AmountNoise
+    shares_roots: Mapping[str, tuple[float, frozenset[str]]], amount: float, noise: AmountNoise
 ) -> dict[str, float]:
     """Divide an amount among items.
 
@@ -339,7 +346,7 @@ def _spread(
     negligible (`_ENOUGH`). An item that would need many equal shares gets nothing, since all other
     items would pay for its few units.
     """
-    left = dict(wanted)
+    left = dict(shares_roots)
     while left:
         load = root_sums((roots, 1.0) for _, roots in left.values())
         equal = {
@@ -350,8 +357,8 @@ def _spread(
         if least[worst] <= _COSTLY * equal[worst]:
             raised = {n: (max(least[n], equal[n]), roots) for n, (_, roots) in left.items()}
             most = {n: noise.amount(units / _ENOUGH) for n, (units, _) in left.items()}
-            given = allocate(raised, amount * MARGIN)
-            return {name: min(share, most[name]) for name, share in given.items()}
+            allocated = allocate(raised, amount * MARGIN)
+            return {name: min(share, most[name]) for name, share in allocated.items()}
         del left[worst]
     return {}
 
@@ -365,12 +372,12 @@ def shares(
     """
     left = dict(items)
     for _ in range(4):
-        given = _greedy(left, amount, noise, price) if left else {}
-        worth = [name for name, item in left.items() if _saves(item, given[name], noise)]
+        amounts = _greedy(left, amount, noise, price) if left else {}
+        worth = [name for name, item in left.items() if _saves(item, amounts[name], noise)]
         if len(worth) == len(left):
-            return given
+            return amounts
         left = {name: left[name] for name in worth}
-    return {name: given[name] for name in left}
+    return {name: amounts[name] for name in left}
 
 
 def _saves(item: Item, amount: float, noise: AmountNoise) -> bool:
@@ -407,11 +414,11 @@ def _greedy(
                 break
             steps.append((-float(slopes[best]), name, more[at], more[at + 1 + best]))
             at += 1 + best
-    given = dict.fromkeys(items, 0.0)
+    extras = dict.fromkeys(items, 0.0)
     for _, name, start, end in sorted(steps):
-        if given[name] == start and purse.take(items[name].roots, end - start):
-            given[name] = float(end)
-    return {name: floors[name] + extra for name, extra in given.items()}
+        if extras[name] == start and purse.take(items[name].roots, end - start):
+            extras[name] = float(end)
+    return {name: floors[name] + extra for name, extra in extras.items()}
 
 
 def _enough(item: Item, amounts: Floats, noise: AmountNoise) -> float:

@@ -135,9 +135,9 @@ def believed(
 
 def unnamed(law: Law, labels: int) -> float:
     """Return the share of the rows whose values rank after the first `labels`, in whole blocks."""
-    held = law.values * law.counts
+    weights = law.values * law.counts
     begun = np.append(0.0, np.cumsum(law.values)[:-1]) < labels
-    return float(held[~begun].sum() / held.sum())
+    return float(weights[~begun].sum() / weights.sum())
 
 
 def list_loss(need: CategoriesNeed, law: Law, size: Size, margin: float, sd: Floats) -> Floats:

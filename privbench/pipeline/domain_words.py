@@ -104,12 +104,12 @@ class WordRounds:
         self, codecs: Mapping[str, Mapping[str, Codec]], laws: Mapping[tuple[str, str], Law]
     ) -> list[Asked]:
         """Return the columns whose words are worth their budget."""
-        found = []
+        columns = []
         for item in self._texts():
             labels, law = codecs[item.table][item.column].listed or (), laws.get(item[:2])
             rest = 1.0 if law is None or not labels else unnamed(law, len(labels))
-            found += [item._replace(labels=labels)] if rest > _LEFT else []
-        return self._clear(found)
+            columns += [item._replace(labels=labels)] if rest > _LEFT else []
+        return self._clear(columns)
 
     def columns(self) -> list[Asked]:
         """Return all columns with words in tables whose size noise does not hide."""
@@ -138,33 +138,33 @@ class WordRounds:
             left = [item for item in left if item.table != scales[least]]
         return left
 
-    def lists(self, asked: list[Asked], delta: float) -> dict[str, LabelRelease]:
+    def lists(self, columns: list[Asked], delta: float) -> dict[str, LabelRelease]:
         """Return the releases of word lists, by column; none without δ."""
-        some = [item for item in asked if item.need.listed and delta > 0]
+        some = [item for item in columns if item.need.listed and delta > 0]
         amounts, spec = self._amounts(some, _LISTS), self.rounds.plan.spec
         usual = _PURE if self._norm == "l1" else VOTES
         load = root_sums((spec.roots(item.table), 1.0) for item in some)
-        found = {}
+        releases = {}
         for item in some:
             most, known = item.need.most or usual, public_words() if item.need.plain else ()
             query = WordVotes(**item.texts, norm=self._norm, most=most, votes=True, known=known)
             what = item.need.attribute.rpartition(PART)[2]
             share = delta * MARGIN / max(load[root] for root in spec.roots(item.table))
-            found[item.label] = LabelRelease(
+            releases[item.label] = LabelRelease(
                 query, amounts[item.label], f"{what} {item.label}", share
             )
-        return found
+        return releases
 
     def presence(
-        self, asked: list[Asked], words: Mapping[str, tuple[tuple[str, ...], float]]
+        self, columns: list[Asked], words: Mapping[str, tuple[tuple[str, ...], float]]
     ) -> dict[str, Measurement]:
         """Return measurements of how often words occur, by column.
 
         `words` gives the words of each column and the number of votes that a unit has for them.
         """
-        amounts, found = self._amounts(asked, _PRESENCE), {}
+        amounts, measurements = self._amounts(columns, _PRESENCE), {}
         pure = self._norm == "l1"
-        for item in asked:
+        for item in columns:
             listed, votes = words.get(item.label, ((), 0.0))
             # A text counts itself, its beginning, its words, and these at the first places.
             many = math.ceil(min(votes if pure else 1.25 * votes**2, 2.0 * VOTES))
@@ -177,36 +177,36 @@ class WordRounds:
                 firsts=PublicArray(FIRSTS),
             )
             label = f"how often words {item.label}"
-            found[item.label] = Measurement(query, amounts[item.label], label)
-        return found
+            measurements[item.label] = Measurement(query, amounts[item.label], label)
+        return measurements
 
     @property
     def _norm(self) -> Norm:
         return NORMS[self.rounds.noise.accounting]
 
-    def _amounts(self, asked: list[Asked], share: float) -> dict[str, float]:
-        if not asked:
+    def _amounts(self, columns: list[Asked], share: float) -> dict[str, float]:
+        if not columns:
             return {}
-        roots = {item.label: (1.0, self.rounds.plan.spec.roots(item.table)) for item in asked}
+        roots = {item.label: (1.0, self.rounds.plan.spec.roots(item.table)) for item in columns}
         return allocate(roots, share * self.rounds.whole * MARGIN)
 
 
 def release_words(
-    session: Session, rounds: WordRounds, asked: list[Asked], delta: float
+    session: Session, rounds: WordRounds, columns: list[Asked], delta: float
 ) -> dict[tuple[str, str], tuple[WordShares, FirstCharacters]]:
     """Release words and first characters, and return them by table and column."""
-    lists, words = rounds.lists(asked, delta), {}
+    lists, words = rounds.lists(columns, delta), {}
     for label, listed in zip(lists, session.ask([*lists.values()]), strict=True):
         assert isinstance(listed, Listed)
         query = lists[label].query
         size = rounds.sizes[query.table].units * query.unit
         order = np.argsort(-np.array(listed.counts, np.float64), kind="stable")[:_MOST]
-        kept = tuple(sorted(listed.labels[place] for place in order))
-        words[label] = kept, min(sum(listed.counts) / size, float(VOTES))
-    questions = rounds.presence(asked, words)
+        frequent_words = tuple(sorted(listed.labels[place] for place in order))
+        words[label] = frequent_words, min(sum(listed.counts) / size, float(VOTES))
+    questions = rounds.presence(columns, words)
     noisy = dict(zip(questions, session.measure_all([*questions.values()]), strict=True))
     result = {}
-    for item in asked:
+    for item in columns:
         question = questions[item.label]
         sd = session.noise_scale(question.query, question.amount)
         assert isinstance(question.query, WordPresence)
@@ -227,17 +227,17 @@ def _letters(noisy: Floats, clear: float, texts: float) -> Floats:
     Of alphabets that noise may hide the most frequent one counts. Laws that it hides are those of
     public words, and of numbers, which seldom begin with 0.
     """
-    held = np.where(noisy > _CLEAR * clear, noisy, 0.0)
+    counts = np.where(noisy > _CLEAR * clear, noisy, 0.0)
     usual = _usual_beginnings()
     parts = np.split(np.arange(len(FIRSTS)), np.searchsorted(FIRSTS, _ALPHABETS))
-    seen = [float(noisy[part].sum()) / clear / len(part) ** 0.5 for part in parts]
-    for part, sure in zip(parts, seen, strict=True):
-        if sure >= min(max(*seen, _PLACE), _CLEAR):
+    signal = [float(noisy[part].sum()) / clear / len(part) ** 0.5 for part in parts]
+    for part, sure in zip(parts, signal, strict=True):
+        if sure >= min(max(*signal, _PLACE), _CLEAR):
             law = find_cycle(noisy[part], clear, usual[part])
-            held[part] = noisy[part].sum() * np.array(law)
-    held[np.isin(FIRSTS, [*GAPS])] = 0.0
-    hidden = texts - held.sum() < _PLACE * clear * np.count_nonzero(held) ** 0.5
-    return held / (min(texts, held.sum()) if hidden else texts)
+            counts[part] = noisy[part].sum() * np.array(law)
+    counts[np.isin(FIRSTS, [*GAPS])] = 0.0
+    hidden = texts - counts.sum() < _PLACE * clear * np.count_nonzero(counts) ** 0.5
+    return counts / (min(texts, counts.sum()) if hidden else texts)
 
 
 def laws_of(query: WordPresence, noisy: Floats, sd: float) -> tuple[WordShares, FirstCharacters]:
@@ -253,10 +253,10 @@ def laws_of(query: WordPresence, noisy: Floats, sd: float) -> tuple[WordShares, 
     table = noisy[1 + count :].reshape(1 + PLACES, len(query.words))
     pieces, public = [], {*public_words()}
     for place, word in enumerate(query.words):
-        held = table[0, place]
-        if held <= (_CLEAR * clear if word in public else 0.0):
+        word_counts = table[0, place]
+        if word_counts <= (_CLEAR * clear if word in public else 0.0):
             continue
-        share = min(float(held / texts), 1.0)
+        share = min(float(word_counts / texts), 1.0)
         at = [float(x / texts) if x > _PLACE * clear else 0.0 for x in table[1:, place]]
         most = share / max(sum(at), share)
         pieces.append((word, (share, *(min(part * most, 1.0) for part in at))))
@@ -275,22 +275,28 @@ def path_lists(rounds: Rounds, delta: float) -> dict[str, LabelRelease]:
 def release_paths(session: Session, plan: FitPlan, totals: Mapping[str, float]) -> FitPlan:
     """Release paths of documents, and return the plan that models them."""
     rounds = Rounds(plan, AmountNoise(session.accounting), session.amount_total, 0.0, totals)
-    lists, found = path_lists(rounds, session.delta_total), {}
+    lists, paths = path_lists(rounds, session.delta_total), {}
     for item, listed in zip(lists.values(), session.ask([*lists.values()]), strict=True):
         assert isinstance(listed, Listed) and isinstance(item.query, WordVotes)  # noqa: PT018
         table, name = item.query.table, item.query.attribute.partition(PART)[0]
-        said = plan.tables[table].section.columns.get(name, ColumnConfig())
+        column_config = plan.tables[table].section.columns.get(name, ColumnConfig())
         votes = dict(zip(listed.labels, listed.counts, strict=True))
-        found[table, name] = released_paths(votes, said.paths)
-    return with_paths(plan, found)
+        paths[table, name] = released_paths(votes, column_config.paths)
+    return with_paths(plan, paths)
 
 
-def with_paths(plan: FitPlan, found: Mapping[tuple[str, str], Mapping[str, PathType]]) -> FitPlan:
+def with_paths(
+    plan: FitPlan, paths_of_columns: Mapping[tuple[str, str], Mapping[str, PathType]]
+) -> FitPlan:
     """Return the plan in which the named columns have these paths."""
     tables = {key: item.section for key, item in plan.tables.items()}
-    for (table, name), paths in found.items():
+    for (table, name), paths in paths_of_columns.items():
         section = tables[table]
-        said = section.columns.get(name, ColumnConfig()).model_copy(update={"paths": {**paths}})
-        tables[table] = section.model_copy(update={"columns": {**section.columns, name: said}})
+        column_config = section.columns.get(name, ColumnConfig()).model_copy(
+            update={"paths": {**paths}}
+        )
+        tables[table] = section.model_copy(
+            update={"columns": {**section.columns, name: column_config}}
+        )
     changed = plan.config.model_copy(update={"tables": tables})
-    return prepare(plan.schema, changed) if found else plan
+    return prepare(plan.schema, changed) if paths_of_columns else plan

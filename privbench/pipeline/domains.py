@@ -61,12 +61,12 @@ def release_totals(session: Session, plan: FitPlan) -> dict[str, float]:
     over units (P17).
     """
     amounts, names = total_amounts(plan, session.amount_total), session.spec.order()
-    found = session.measure_all(
+    totals = session.measure_all(
         [Measurement(Total(name), amounts[name], f"total {name}") for name in names]
     )
     return {
         name: max(float(noisy.reshape(-1)[0]), 1.0)
-        for name, noisy in zip(names, found, strict=True)
+        for name, noisy in zip(names, totals, strict=True)
     }
 
 
@@ -76,17 +76,17 @@ def release_domains(session: Session, plan: FitPlan, totals: Mapping[str, float]
     delta, of_words, _ = deltas(plan, session.delta_total)
     rounds = Rounds(plan, noise, whole, delta, totals)
     counted = rounds.units()
-    found = session.measure_all(counted)
+    counts = session.measure_all(counted)
     units = {
         item.query.table: (float(noisy[0]), session.noise_scale(item.query, item.amount))
-        for item, noisy in zip(counted, found, strict=True)
+        for item, noisy in zip(counted, counts, strict=True)
     }
     sizes = rounds.sizes(units)
     ranked = rounds.laws(sizes)
-    shown = dict(zip(ranked, session.measure_all([*ranked.values()]), strict=True))
+    ranked_counts = dict(zip(ranked, session.measure_all([*ranked.values()]), strict=True))
     sds = {name: session.noise_scale(q.query, q.amount) for name, q in ranked.items()}
     laws = {
-        name: believed(need, sizes[table].units, shown[name][1:], sds[name])
+        name: believed(need, sizes[table].units, ranked_counts[name][1:], sds[name])
         for name, (table, need) in plan.lists.items()
         if name in ranked
     }
@@ -111,7 +111,11 @@ def release_domains(session: Session, plan: FitPlan, totals: Mapping[str, float]
     heavy = _HEAVY[session.accounting]
     rest = {
         (table, need.attribute): rest_law(
-            need, sizes[table], len(named.get(name, ())), shown.get(name), heavy * sds.get(name, 0)
+            need,
+            sizes[table],
+            len(named.get(name, ())),
+            ranked_counts.get(name),
+            heavy * sds.get(name, 0),
         )
         for name, (table, need) in plan.lists.items()
         if need.grid is None
@@ -119,8 +123,8 @@ def release_domains(session: Session, plan: FitPlan, totals: Mapping[str, float]
     codecs = _codecs(plan, released, rest)
     words = WordRounds(rounds, sizes)
     of_column = {(t, need.attribute): laws[n] for n, (t, need) in plan.lists.items() if n in laws}
-    asked = words.asked(codecs, of_column)
-    found_words = release_words(session, words, asked, of_words)
+    word_columns = words.asked(codecs, of_column)
+    found_words = release_words(session, words, word_columns, of_words)
     for (table, column), (pieces, firsts) in found_words.items():
         codecs[table][column] = codecs[table][column].with_words(pieces, firsts)
     tests = RuleTests(plan, noise, whole, sizes)
@@ -150,7 +154,7 @@ def _settle(
         for answer in answers.get(name, [])
         if need.grid is not None and answer.listed is not None and answer.listed.labels
     }
-    found: dict[tuple[str, str], ReleasedDomain] = {}
+    domains: dict[tuple[str, str], ReleasedDomain] = {}
     for table, _, need in plan.needs():
         name = need_key(table, need)
         if isinstance(need, CategoriesNeed):
@@ -159,14 +163,14 @@ def _settle(
         else:
             known = shared.get((table, need.attribute))
             released = settled(need, answers.get(name, []), cells[table], known)
-        found[table, need.attribute] = released
+        domains[table, need.attribute] = released
     limits = {
         (item.table.key, name): (reader.range.lo, reader.range.hi)
         for item in plan.private
         for name, reader in item.readers.items()
         if isinstance(reader, OrderedReader)
     }
-    return lend_ranges((item.table for item in plan.private), found, limits)
+    return lend_ranges((item.table for item in plan.private), domains, limits)
 
 
 def _codecs(
@@ -225,10 +229,10 @@ def _cells(plan: FitPlan, session: Session, sizes: Mapping[str, Size]) -> dict[s
     )
     total = session.amount_total
     epsilon = total if session.accounting == "pure" else (2 * total) ** 0.5
-    found = {}
+    cells = {}
     for table, size in sizes.items():
         most = max((columns.get(root, 1.0) for root in session.spec.roots(table)), default=1.0)
-        found[table] = int(
+        cells[table] = int(
             min(max(size.weight * epsilon / (2 * max(most, 1)), LEAST_CELLS), LINEAR)
         )
-    return found
+    return cells

@@ -126,8 +126,10 @@ def planned(
             units = sizes[lists[name][0]].units
             noisy = None if shares is None else units * np.pad(shares, (0, BLOCKS - len(shares)))
             laws[name] = believed(lists[name][1], units, noisy, 0.0)
-        asked = (question for group in rounds.last(sizes, laws).values() for _, question in group)
-        last.append({item.label: described(item) for item in asked})
+        questions = (
+            question for group in rounds.last(sizes, laws).values() for _, question in group
+        )
+        last.append({item.label: described(item) for item in questions})
     expected, *others = last
     for label, event in expected.items():
         found = [one[label] for one in others if label in one]
@@ -164,8 +166,8 @@ def foresee(
     left = {root: source.total - spent.get(root, 0.0) for root in roots_of(spec)}
     least = min(left.values(), default=source.total)
     spare = {root: rest - least for root, rest in left.items()}
-    asked = synthesizer.plan(spec, replace(source, total=least, spare=spare))
-    rest = [PlannedEvent.of(question, spec, source) for question in asked]
+    questions = synthesizer.plan(spec, replace(source, total=least, spare=spare))
+    rest = [PlannedEvent.of(question, spec, source) for question in questions]
     attributes = {name: len(table.attributes) for name, table in spec.tables.items()}
     return first, rest, least_sizes(attributes, rest, source.accounting)
 
@@ -272,7 +274,7 @@ def _others(plan: FitPlan) -> list[frozenset[str]]:
     column's words occur; and, for every table in which a unit may have many rows, the number of
     units that have rows.
     """
-    found = []
+    roots_of_events = []
     for item in plan.private:
         table = item.table.key
         attributes = sum(
@@ -287,5 +289,5 @@ def _others(plan: FitPlan) -> list[frozenset[str]]:
         needs = sum(len(reader.needs) for reader in item.readers.values())
         units = needs > 0 and not single(plan.spec, table)
         words = sum(reader.words is not None for reader in item.readers.values())
-        found += [plan.spec.roots(table)] * (count + needs + units + words)
-    return found
+        roots_of_events += [plan.spec.roots(table)] * (count + needs + units + words)
+    return roots_of_events

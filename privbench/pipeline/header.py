@@ -92,13 +92,13 @@ class Promise:
         more than is promised.
         """
         for place, event in enumerate(events):
-            ours = event.id == place and event.neighbours == self.neighbours
-            ours &= event.private or not self.private
-            if not ours or not event.roots or not {*event.roots} <= {*self.roots}:
+            belongs = event.id == place and event.neighbours == self.neighbours
+            belongs &= event.private or not self.private
+            if not belongs or not event.roots or not {*event.roots} <= {*self.roots}:
                 raise ModelError(f"event {place} is not one of this release.")
         try:
-            found = loss_within(events, self.accounting, self.delta)
-            least = max(found.epsilon, self.level.epsilon if self.conversion else 0.0)
+            loss = loss_within(events, self.accounting, self.delta)
+            least = max(loss.epsilon, self.level.epsilon if self.conversion else 0.0)
         except PrivacyRefusal as error:
             raise ModelError(str(error)) from None
         except Exception as error:
@@ -106,11 +106,11 @@ class Promise:
             raise ModelError(f"the events have no price ({type(error).__name__}).") from None
         # The zCDP conversion minimises over a grid and is exact to about 10⁻¹². Twice this slack
         # would also accept only differences that no reader can notice.
-        if max(found.delta, self.conversion) > self.delta or least > self.epsilon * (1 + 1e-9):
+        if max(loss.delta, self.conversion) > self.delta or least > self.epsilon * (1 + 1e-9):
             raise ModelError(
-                f"the events cost ε = {found.epsilon:g}, δ = {found.delta:g}, and less is stated."
+                f"the events cost ε = {loss.epsilon:g}, δ = {loss.delta:g}, and less is stated."
             )
-        return found
+        return loss
 
 
 @dataclass(frozen=True)
@@ -155,13 +155,13 @@ def parse(data: bytes) -> Header:
     if json_depth(data) > MAX_DEPTH:
         raise ModelError("the model's header is nested too deeply.")
     try:
-        found = json.loads(
+        content = json.loads(
             data, object_pairs_hook=_pairs, parse_constant=_float, parse_float=_float
         )
-        _text(found)
+        _text(content)
     except (ValueError, RecursionError) as error:
         raise ModelError("the model's header is no JSON of ours.") from error
-    if not isinstance(found, dict) or (found.get("format"), found.get("version")) != VERSION:
+    if not isinstance(content, dict) or (content.get("format"), content.get("version")) != VERSION:
         raise ModelError(
             "this is not a model of this version of privbench.", remedy="Fit it again."
         )
@@ -173,7 +173,7 @@ def parse(data: bytes) -> Header:
     except ConfigError as error:
         raise ModelError(f"the model's header is damaged: {error.message}") from error
     # No field of the schema may be missing, and none may be there that no fit writes.
-    if json.loads(json.dumps(header.schema_.to_json())) != found["schema"]:
+    if json.loads(json.dumps(header.schema_.to_json())) != content["schema"]:
         raise ModelError("the model's header is damaged: its schema is not in full.")
     _check_schema(header.schema_)
     # Rules say what the CHECKs state, as this version reads them: no other rule counts.
@@ -257,10 +257,10 @@ def _require(condition: bool, message: str, table: Table | None) -> None:
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    fields_read = dict(pairs)
+    if len(fields_read) < len(pairs):
         raise ValueError("a field occurs twice")
-    return found
+    return fields_read
 
 
 def _float(text: str) -> float:

@@ -50,11 +50,11 @@ class Inspection:
         """Return the proposal as plain text; see `render_coverage`."""
         schema = self.plan.schema
         loose = ", ".join(f"{table.key}.{name}" for table in schema for name in table.loose)
-        said = f"Keys of tables that are left out, so NULL or a constant in the clone: {loose}."
+        left_out = f"Keys of tables that are left out, so NULL or a constant in the clone: {loose}."
         public = frozenset(item.table.key for item in self.plan.public)
         return paragraphs(
             f"{_counted(schema)}. Identity: {self.identity}.",
-            *([said] if loose else []),
+            *([left_out] if loose else []),
             roles.render(self.proposal, public),
             *([roles.render_sizes(self.proposal, self.sizes)] if self.sizes else []),
             render_coverage(self.plan.coverage(), whole=whole, width=width),
@@ -78,7 +78,7 @@ def inspect(
     proposal does not depend on them.
     """
     config = base or Config()
-    shown = estimated_sizes(source, config) if sizes else {}
+    estimates = estimated_sizes(source, config) if sizes else {}
     config = config.with_privacy(sizes_shown=True) if sizes else config
     catalog = catalog or look(source, config, access=False, dump=False)
     settled = {
@@ -94,19 +94,19 @@ def inspect(
     suggested = suggestions(schema, filled)
     if computed:
         filled, suggested = with_computed(filled, suggested), {}
-    return Inspection(catalog.identity, proposal, prepare(schema, filled), shown, suggested)
+    return Inspection(catalog.identity, proposal, prepare(schema, filled), estimates, suggested)
 
 
-def agreed_catalog(source: str, catalog: Catalog, found: Inspection) -> Catalog:
+def agreed_catalog(source: str, catalog: Catalog, inspection: Inspection) -> Catalog:
     """Return the catalog to fit with, after the user has accepted the proposal made from this one.
 
     The server's key comparisons are read only for declared keys: where references are proposed, the
     catalog is read again. A SchemaError is raised if the schema has changed since it was shown, so
     that no value of the schema is released that nobody has seen.
     """
-    if not found.proposal.undeclared:
+    if not inspection.proposal.undeclared:
         return catalog
-    again = look(source, found.config)
+    again = look(source, inspection.config)
     if again.ddl != catalog.ddl:
         raise SchemaError(
             "the schema was changed since it was shown.", remedy="Run the command again."
@@ -130,11 +130,11 @@ def _with_columns(config: Config, schema: Schema) -> Config:
 
 def _from_catalog(table: Table) -> dict[str, ColumnConfig]:
     """Config of modelled columns, as far as the catalog states more than their types."""
-    found = {name: ColumnConfig(kind="skip") for name in table.loose}
-    found = {n: ColumnConfig(paths=paths) for n, paths in named_paths(table).items()} | found
+    columns = {name: ColumnConfig(kind="skip") for name in table.loose}
+    columns = {n: ColumnConfig(paths=paths) for n, paths in named_paths(table).items()} | columns
     return {
         name: item
-        for name, item in found.items()
+        for name, item in columns.items()
         if role_of(table, table.column(name)) == "modelled"
     }
 
@@ -183,10 +183,10 @@ def check(config: Config, source: str) -> PlanCheck:
     return PlanCheck(plan, undecided, catalog.literals)
 
 
-def render_literals(found: tuple[str, ...]) -> Lines:
+def render_literals(values: tuple[str, ...]) -> Lines:
     """Return as text the values of the DDL that become part of a model."""
     head = "Values in the schema travel with the clone (look at them once):"
-    return lines(head, *(f"  {line}" for line in found))
+    return lines(head, *(f"  {line}" for line in values))
 
 
 def render_coverage(

@@ -30,8 +30,8 @@ def literals(ddl: Ddl) -> list[str]:
     ['CREATE POLICY p ON t TO auditor USING (true)']
     """
     parts = (ddl.pre_data, ddl.post_data)
-    found = (_said(statement.text) for part in parts for statement in statements(part))
-    return [line for line in found if line]
+    lines = (_said(statement.text) for part in parts for statement in statements(part))
+    return [line for line in lines if line]
 
 
 def seal(lines: Iterable[str]) -> str:
@@ -45,8 +45,8 @@ def seal(lines: Iterable[str]) -> str:
 
 def require_reviewed(config: Config, lines: Iterable[str]) -> None:
     """Refuse a schema whose literals differ from those approved by ``[privacy] ddl_reviewed``."""
-    given = config.privacy.ddl_reviewed
-    if given is not None and given != seal(lines):
+    digest = config.privacy.ddl_reviewed
+    if digest is not None and digest != seal(lines):
         raise ConfigError(
             "the values in the schema are not those that [privacy] ddl_reviewed was given for.",
             remedy="Remove that line, run 'privbench check', review the values that it lists, and "

@@ -80,9 +80,9 @@ class LoadReport:
         if name in self.public:
             return "PUBLIC: COPIED VERBATIM"
         changed, lost = self.repaired.get(name, 0), self.dropped.get(name, 0)
-        said = [f"{changed:,} changed to keep a rule"] if changed else []
-        said += [f"{lost:,} more had no valid key left or broke a rule"] if lost else []
-        return f"({'; '.join(said)})" if said else ""
+        remarks = [f"{changed:,} changed to keep a rule"] if changed else []
+        remarks += [f"{lost:,} more had no valid key left or broke a rule"] if lost else []
+        return f"({'; '.join(remarks)})" if remarks else ""
 
 
 @with_fields_of(LoadOptions)
@@ -110,24 +110,24 @@ def load(
     """
     teller = reporter or Reporter()
     if isinstance(model, Model):
-        found = model
+        loaded = model
     else:
         with teller.stage("read the model"):
-            found = Model.load(model)
-    found.ddl.script(trust=options.trust_programs)
-    computed = [] if options.schema_only else of_model(found)
+            loaded = Model.load(model)
+    loaded.ddl.script(trust=options.trust_programs)
+    computed = [] if options.schema_only else of_model(loaded)
     scale, seed = check_scale(options.scale), options.seed
     check_written(target_dsn, options, options.ledger)
     job = None
     if options.resumable and not (options.schema_only or options.dry_run):
-        wanted = Mark(found.digest, scale, seed, options.trust_programs)
-        mark = _mark(wanted, target_dsn, replace=options.replace)
-        job, seed = Job(target_dsn, options.as_role, found, mark, options.where), mark.seed
+        new_mark = Mark(loaded.digest, scale, seed, options.trust_programs)
+        mark = _mark(new_mark, target_dsn, replace=options.replace)
+        job, seed = Job(target_dsn, options.as_role, loaded, mark, options.where), mark.seed
     opened = partial(
         Loader,
         target_dsn,
-        found.schema,
-        found.ddl,
+        loaded.schema,
+        loaded.ddl,
         replace=options.replace,
         progress=lambda step, rows: teller.advance(step, rows or 0),
         trust=options.trust_programs,
@@ -138,17 +138,17 @@ def load(
         None,
         target_dsn,
         replace=options.replace or job is not None,
-        needed=found.ddl.extensions,
+        needed=loaded.ddl.extensions,
         as_role=options.as_role,
     )
     if options.dry_run:
         with teller.stage("rehearse the schema"), opened() as loader, loader.rehearsal():
-            return LoadReport({}, {}, (), (), tuple(loader.lost), found.promise.private)
+            return LoadReport({}, {}, (), (), tuple(loader.lost), loaded.promise.private)
     with teller.stage("sample"):
         if job:
             tables = list(job.tables.values())
         else:
-            tables = [] if options.schema_only else decode(found, scale=scale, seed=seed)
+            tables = [] if options.schema_only else decode(loaded, scale=scale, seed=seed)
     with teller.stage("load"), opened() as loader:
         repair = _write(loader, tables, computed, teller, seed, job)
     lost = repair.deleted
@@ -158,7 +158,7 @@ def load(
         tuple(item.table.key for item in tables if item.public),
         repair.loose,
         tuple(loader.lost),
-        found.promise.private,
+        loaded.promise.private,
         repair.changed,
         tuple(
             item.table.key
@@ -168,12 +168,12 @@ def load(
     )
 
 
-def _mark(wanted: Mark, target_dsn: str, *, replace: bool) -> Mark:
-    """The mark of the load that is resumed; if there is none, a new load begins with `wanted`."""
+def _mark(mark: Mark, target_dsn: str, *, replace: bool) -> Mark:
+    """The mark of the load that is resumed; if there is none, a new load begins with `mark`."""
     if not replace:
         with reading(target_dsn) as connection:
-            wanted = wanted.found(connection) or wanted
-    return wanted.seeded()
+            mark = mark.found(connection) or mark
+    return mark.seeded()
 
 
 def _write(
@@ -207,8 +207,8 @@ def _write(
         loader.finish()
     except BaseException as error:
         if job:
-            said = "What is loaded stays, and is marked as unfinished. To go on, run the command"
-            error.add_note(f"{said} again, without --replace.")
+            advice = "What is loaded stays, and is marked as unfinished. To go on, run the command"
+            error.add_note(f"{advice} again, without --replace.")
         raise
     return repair
 
@@ -228,19 +228,19 @@ def fill(loader: Loader, tables: list[CloneTable], repair: Repair, teller: Repor
     """Copy tables in the loader's own transaction."""
     for item in tables:
         if item.columns:
-            taken = loader.copy_table(item.table, item.columns, _reported(item, teller))
-            repair.missing(item.table, item.rows - taken)
+            copied = loader.copy_table(item.table, item.columns, _reported(item, teller))
+            repair.missing(item.table, item.rows - copied)
     for item in tables:
         if not item.columns:
             loader.add_rows(item.table, item.rows)
 
 
 def _reported(item: CloneTable, teller: Reporter) -> Iterator[pa.Table]:
-    done = 0
+    rows_done = 0
     for batch in item.batches():
         yield batch
-        done += batch.num_rows
-        teller.advance(f"load {item.table.key}", done, item.rows)
+        rows_done += batch.num_rows
+        teller.advance(f"load {item.table.key}", rows_done, item.rows)
 
 
 def refuse_sources(target_dsn: str, ledger: str | None, *, empty: bool = False) -> None:
@@ -251,11 +251,11 @@ def refuse_sources(target_dsn: str, ledger: str | None, *, empty: bool = False) 
     """
     with reading(target_dsn) as connection:
         full = empty or target.contents(connection)
-        found = full and ledgers_of(connection, ledger, surely=True)
-    if found:
+        ledgers = full and ledgers_of(connection, ledger, surely=True)
+    if ledgers:
         raise TargetError(
             "nothing is written: the target has releases in the ledger, so that it may be the "
-            f"source of a model ({', '.join(map(str, found))}).",
+            f"source of a model ({', '.join(map(str, ledgers))}).",
             remedy="Name another database. If all that it holds may go, drop and create it anew.",
         )
 

@@ -122,11 +122,11 @@ class Model:
             "config": self.config,
             "tables": {
                 key: {
-                    "own": made.own,
-                    "making": made.making,
-                    "codecs": {name: codec.to_json() for name, codec in made.codecs.items()},
+                    "own": private.own,
+                    "making": private.making,
+                    "codecs": {name: codec.to_json() for name, codec in private.codecs.items()},
                 }
-                for key, made in self.tables.items()
+                for key, private in self.tables.items()
             },
             "synthesizer": self.synthesizer,
             "state": self.state,

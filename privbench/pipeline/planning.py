@@ -109,26 +109,28 @@ def plan(
     with staged(source, config, rows=False) as here:
         draft = begin(here, config, Reporter(), dump=False)
     spec = draft.plan.spec
-    given = dict(rows or {})
-    unknown = sorted(set(given) - set(spec.tables))
+    expected = dict(rows or {})
+    unknown = sorted(set(expected) - set(spec.tables))
     if unknown:
         raise UsageError(f"--rows names {unknown[0]}, which is not a private table.")
     # The number that the user states for a table; else that of its root; else `ASSUMED`.
-    guessed = {name: given.get(name, given.get(spec.top(name), ASSUMED)) for name in spec.tables}
+    guessed = {
+        name: expected.get(name, expected.get(spec.top(name), ASSUMED)) for name in spec.tables
+    }
     first, rest, least = foresee(
         draft.plan, draft.synthesizer, draft.accountant, guessed, ranges=whole
     )
-    made = placeholders(draft.plan, ahead=True)
+    documents = placeholders(draft.plan, ahead=True)
     return PlanReport(
         events=[*first, *rest],
         total=draft.accountant.total,
         epsilon=draft.config.privacy.epsilon or 0.0,
         accounting=draft.accountant.accounting,
         least=least,
-        given=given,
+        given=expected,
         units=guessed,
         identity=draft.catalog.identity,
-        losses=[*small_tables(draft.plan, given, least), *made, *unmeasured(draft.plan)],
+        losses=[*small_tables(draft.plan, expected, least), *documents, *unmeasured(draft.plan)],
     )
 
 

@@ -67,9 +67,9 @@ class TablePlan:
         created = next((name for name in read if name in parts), "")
         serial = next((name for name in self.readers if self.making[name] == "minted"), "")
         for name, keys in tables.items():
-            said = self.section.bound, self.section.tau, self.section.weight
+            bound = self.section.bound, self.section.tau, self.section.weight
             times = ("", "") if name in named else (created, serial)
-            yield TableSpec(name, {}, keys, *said, name in named, *times)
+            yield TableSpec(name, {}, keys, *bound, name in named, *times)
 
     def coverage(self, delta: float) -> list[CoverageLine]:
         """Return how every column is made, and why."""
@@ -129,8 +129,10 @@ class FitPlan:
         """Return the plan that reads only those paths of documents that are to be released."""
         tables = {}
         for key, item in self.tables.items():
-            asked = [r for r in item.readers.values() if isinstance(r, DocumentReader) and r.asks]
-            readers = {r.name: PathReader(key, r.column, len(asked)) for r in asked}
+            releasing = [
+                r for r in item.readers.values() if isinstance(r, DocumentReader) and r.asks
+            ]
+            readers = {r.name: PathReader(key, r.column, len(releasing)) for r in releasing}
             tables[key] = replace(item, readers=readers)
         return replace(self, tables=tables)
 
@@ -259,25 +261,25 @@ def _table(
 
 def _require_apart(table: Table, readers: Mapping[str, ColumnReader]) -> None:
     """Refuse a column that is called as a part of another one."""
-    taken = dict[str, str]()
+    names = dict[str, str]()
     for name, item in readers.items():
         for part in item.attributes:
-            if part in taken:
+            if part in names:
                 raise SchemaError(
-                    f"its name is that of a part of the column {taken[part]}.",
+                    f"its name is that of a part of the column {names[part]}.",
                     table=table.key,
                     column=name,
                     remedy='Rename it, or use kind = "skip".',
                 )
-            taken[part] = name
+            names[part] = name
 
 
 def _key(
     schema: Schema, table: Table, key: ForeignKey, own: bool, settings: Mapping[str, TableConfig]
 ) -> KeySpec:
     def refused(what: str, remedy: str) -> SchemaError:
-        said = f"foreign key {key.name} {what}"
-        return SchemaError(said, table=table.key, column=", ".join(key.columns), remedy=remedy)
+        message = f"foreign key {key.name} {what}"
+        return SchemaError(message, table=table.key, column=", ".join(key.columns), remedy=remedy)
 
     if key.ref_table not in schema:
         raise refused(

@@ -58,9 +58,9 @@ class Reporter:
             self.broken()
             raise
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        done = StageTime(name, time.perf_counter() - begun, peak)
-        self.stages.append(done)
-        self.end(done)
+        stage_time = StageTime(name, time.perf_counter() - begun, peak)
+        self.stages.append(stage_time)
+        self.end(stage_time)
 
     def begin(self, name: str) -> None:
         """Called when a stage begins."""

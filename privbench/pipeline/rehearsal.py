@@ -93,8 +93,8 @@ def rehearse_expressions(loader: Loader, catalog: Catalog, config: Config) -> Ca
     trial, tables, lines = Trial(clone), {t.key: t for t in schema}, []
     for table in private:
         search = _Search(trial, table, sections[table.key], config.privacy.delta, listed[table.key])
-        tables[table.key], found = search.run()
-        lines += found
+        tables[table.key], failing = search.run()
+        lines += failing
     return replace(
         catalog,
         schema=replace(schema, tables=tuple(tables[t.key] for t in schema)),
@@ -117,14 +117,14 @@ def rehearse_apart(catalog: Catalog, config: Config, reporter: Reporter) -> Cata
             with database_errors("preparing a rehearsal"):
                 dsn = _scratch()
                 _extend(dsn, catalog.ddl)
-            found = Loader(dsn, catalog.schema, catalog.ddl, trust=False, as_role=_ROLE)
-            with found as loader, loader.rehearsal():
+            target = Loader(dsn, catalog.schema, catalog.ddl, trust=False, as_role=_ROLE)
+            with target as loader, loader.rehearsal():
                 return rehearse_expressions(loader, catalog, config)
     except SchemaError:
         raise
     except (UsageError, DatabaseError) as error:
-        said = "expressions of the schema are not rehearsed, so that a load may leave some out"
-        reporter.say(f"{said}: {error.message}")
+        warning = "expressions of the schema are not rehearsed, so that a load may leave some out"
+        reporter.say(f"{warning}: {error.message}")
         return catalog
 
 
@@ -346,8 +346,11 @@ class _Search:
         """Whether a column may have a format: no reference, and nothing that the config says."""
         column = self._table.column(name)
         # Paths say nothing of a document's other keys.
-        said = self._config.get(name, ColumnConfig()).model_copy(update={"paths": {}})
-        if said != ColumnConfig() or role_of(self._table, column) not in ("modelled", "minted"):
+        column_config = self._config.get(name, ColumnConfig()).model_copy(update={"paths": {}})
+        if column_config != ColumnConfig() or role_of(self._table, column) not in (
+            "modelled",
+            "minted",
+        ):
             return False
         # A range would leave a key too few values.
         unique = any(column.name in item.columns for item in self._table.unique_sets)
@@ -378,13 +381,13 @@ def _connected(items: Sequence[Stored]) -> Iterator[list[Stored]]:
 
 def _released(plan: ColumnReader) -> dict[str, ReleasedDomain]:
     """What a fit of no rows would release."""
-    found: dict[str, ReleasedDomain] = {}
+    domains: dict[str, ReleasedDomain] = {}
     for need in plan.needs:
         if isinstance(need, (BoundsNeed, CategoriesNeed)):
-            found[need.attribute] = need.default
+            domains[need.attribute] = need.default
         else:
-            found[need.attribute] = Step()
-    return found
+            domains[need.attribute] = Step()
+    return domains
 
 
 def _ordered(scale: Scale | None, low: pa.Array, high: pa.Array) -> tuple[pa.Array, pa.Array]:

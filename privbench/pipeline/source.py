@@ -43,8 +43,8 @@ class Catalog:
 def estimated_sizes(source: str, config: Config) -> dict[str, float]:
     """Return the planner's estimate of every table's rows: CONFIDENTIAL, and not used by a fit."""
     with staged(source, config, rows=False) as here, reading(here) as connection:
-        found = catalog.ask(connection, catalog.SIZES, {})
-    return {str(TableName(row.schema, row.name)): row.rows for row in found}
+        rows = catalog.ask(connection, catalog.SIZES, {})
+    return {str(TableName(row.schema, row.name)): row.rows for row in rows}
 
 
 def require_identity(source: str, config: Config) -> None:

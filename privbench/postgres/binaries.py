@@ -30,13 +30,13 @@ class Program:
 def program_version(path: Path) -> int | None:
     """Return the major version that a program prints for ``--version``; None if it does not run."""
     try:
-        shown = subprocess.run(  # noqa: S603
+        output = subprocess.run(  # noqa: S603
             [path, "--version"], capture_output=True, text=True, timeout=20, check=True
         ).stdout
     except (OSError, subprocess.SubprocessError):
         return None
-    found = _VERSION.search(shown)
-    return int(found[1]) if found else None
+    match = _VERSION.search(output)
+    return int(match[1]) if match else None
 
 
 def machine_directories() -> list[Path]:
@@ -57,16 +57,16 @@ def package_directories() -> list[Path]:
 
 def find(name: str, directories: list[Path]) -> list[Program]:
     """Return programs of that name in these directories, newest first; links are followed."""
-    found: dict[Path, Program] = {}
+    programs: dict[Path, Program] = {}
     for directory in directories:
         path = directory / name
         if not os.access(path, os.X_OK):
             continue
         path = _resolve(path)
-        major = None if path in found else program_version(path)
+        major = None if path in programs else program_version(path)
         if major is not None:
-            found[path] = Program(path, major)
-    return sorted(found.values(), key=lambda program: -program.major)
+            programs[path] = Program(path, major)
+    return sorted(programs.values(), key=lambda program: -program.major)
 
 
 def _resolve(path: Path) -> Path:

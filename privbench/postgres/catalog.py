@@ -339,8 +339,8 @@ def ask(connection: Connection, question: LiteralString, values: Mapping[str, An
     ):
         # psycopg sends a list as an array, but a tuple as a record. A question without
         # place-holders goes without values: it may hold a % sign.
-        given = {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
-        return cursor.execute(question, given or None).fetchall()
+        parameters = {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
+        return cursor.execute(question, parameters or None).fetchall()
 
 
 @contextlib.contextmanager

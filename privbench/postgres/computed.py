@@ -88,9 +88,9 @@ class Computing:
         for index in self._indexes.values():
             run(self._connection, build("DROP INDEX {}", index))
         self._indexes.clear()
-        for name, made in filled.items():
+        for name, computed in filled.items():
             run(self._connection, build("DROP TABLE {}", name))
-            self._rename(made, name)
+            self._rename(computed, name)
 
     def _fill(
         self, table: Table, columns: Sequence[Computation], stage: TableName, target: TableName
@@ -101,18 +101,20 @@ class Computing:
         """
         names = [column.name for column in table.columns if not column.generated]
         for grouped in sorted({any(item.groups for item in columns), False}, reverse=True):
-            made = {item.column: item.groups if grouped else () for item in columns}
-            self._index(item for item in columns if not made[item.column])
+            groups = {item.column: item.groups if grouped else () for item in columns}
+            self._index(item for item in columns if not groups[item.column])
             together = build(
                 _TOGETHER,
                 target=target,
                 columns=names,
-                values=[sql.Identifier(_MADE if name in made else ROW, name) for name in names],
+                values=[sql.Identifier(_MADE if name in groups else ROW, name) for name in names],
                 stage=stage,
                 row=ROW,
-                groups=sql.SQL(" ".join(item[0] for item in made.values() if item)),
+                groups=sql.SQL(" ".join(item[0] for item in groups.values() if item)),
                 computed=[
-                    build("({}\n) AS {}", sql.SQL((item.text, *made[item.column])[-1]), item.column)
+                    build(
+                        "({}\n) AS {}", sql.SQL((item.text, *groups[item.column])[-1]), item.column
+                    )
                     for item in columns
                 ],
                 made=_MADE,
@@ -171,8 +173,8 @@ class Computing:
     def _stage(self, of: TableName, name: TableName | None = None) -> TableName:
         """Make a staging table for the rows of a table."""
         name, aside = name or self._free(of), self._aside[of]
-        made = "CREATE UNLOGGED TABLE {} (LIKE {} INCLUDING DEFAULTS INCLUDING IDENTITY)"
-        run(self._connection, build(made, name, aside))
+        template = "CREATE UNLOGGED TABLE {} (LIKE {} INCLUDING DEFAULTS INCLUDING IDENTITY)"
+        run(self._connection, build(template, name, aside))
         for column in self.tables[of].columns:
             if column.generated:
                 run(self._connection, build("ALTER TABLE {} DROP COLUMN {}", name, column.name))

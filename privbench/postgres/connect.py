@@ -139,8 +139,8 @@ def redact(dsn: str) -> str:
     if not _certain(dsn, parts):
         return _HIDDEN
     secret = _secret_options()
-    kept = ((key, value) for key, value in parts.items() if key in secret or key in _SHOWN)
-    return _joined({key: _HIDDEN if key in secret else value for key, value in kept})
+    visible = ((key, value) for key, value in parts.items() if key in secret or key in _SHOWN)
+    return _joined({key: _HIDDEN if key in secret else value for key, value in visible})
 
 
 def _certain(dsn: str, parts: Mapping[str, str | int | None]) -> bool:
@@ -190,26 +190,28 @@ def connect(dsn: str, *, autocommit: bool = False, lock_timeout: float = 0) -> C
 
 def opened(dsn: str) -> Connection:
     """Return a new connection in autocommit mode, in UTF-8, on which nothing was sent yet."""
-    given = conninfo.conninfo_to_dict(libpq_dsn(dsn))
-    ours: dict[str, str | int | None] = {"fallback_application_name": APPLICATION}
+    parameters = conninfo.conninfo_to_dict(libpq_dsn(dsn))
+    settings: dict[str, str | int | None] = {"fallback_application_name": APPLICATION}
     if "PGCONNECT_TIMEOUT" not in os.environ:
-        ours["connect_timeout"] = _PATIENCE
+        settings["connect_timeout"] = _PATIENCE
     try:
         # Prepared statements fail behind a pooler.
         return psycopg.connect(
-            _joined({**ours, **given, "client_encoding": "UTF8"}),
+            _joined({**settings, **parameters, "client_encoding": "UTF8"}),
             autocommit=True,
             prepare_threshold=None,
         )
     except psycopg.Error as error:
-        if not _certain(dsn, given):
+        if not _certain(dsn, parameters):
             raise ConnectionFailed(
                 "cannot connect; neither the connection string nor the reason is shown, as the "
                 "string can be read in several ways.",
                 remedy="Write @, :, / and ? within its names and its password as %40, %3A, %2F "
                 "and %3F.",
             ) from None
-        raise ConnectionFailed(f"cannot connect to {redact(dsn)}: {_said(error, given)}.") from None
+        raise ConnectionFailed(
+            f"cannot connect to {redact(dsn)}: {_said(error, parameters)}."
+        ) from None
 
 
 def patiently(run: Callable[[], Element]) -> Element:
@@ -230,15 +232,20 @@ def resolved(connection: Connection) -> dict[str, str]:
     from these parameters reaches the same server.
     """
     info = connection.info
-    found = {key: str(value) for key, value in info.get_parameters().items()}
+    parameters = {key: str(value) for key, value in info.get_parameters().items()}
     for key in ("service", "target_session_attrs", "load_balance_hosts"):
-        found.pop(key, None)
-    if "hostaddr" in found:
-        found["hostaddr"] = info.hostaddr
-    found |= {"host": info.host, "port": str(info.port), "user": info.user, "dbname": info.dbname}
+        parameters.pop(key, None)
+    if "hostaddr" in parameters:
+        parameters["hostaddr"] = info.hostaddr
+    parameters |= {
+        "host": info.host,
+        "port": str(info.port),
+        "user": info.user,
+        "dbname": info.dbname,
+    }
     if info.password:
-        found["password"] = info.password
-    return {key: value for key, value in found.items() if value}
+        parameters["password"] = info.password
+    return {key: value for key, value in parameters.items() if value}
 
 
 def psql(connection: Connection, statement: str) -> str:
@@ -315,8 +322,8 @@ def _place(connection: Connection) -> tuple[str | None, int]:
             " d.oid::pg_catalog.int8 FROM pg_catalog.pg_database d"
             " WHERE d.datname = pg_catalog.current_database()",
         )
-        asked = "SELECT c.system_identifier::pg_catalog.text FROM pg_catalog.pg_control_system() c"
-        return ask_one(connection, asked)[0] if allowed else None, oid
+        query = "SELECT c.system_identifier::pg_catalog.text FROM pg_catalog.pg_control_system() c"
+        return ask_one(connection, query)[0] if allowed else None, oid
 
 
 def _advisory_conflict(one: Connection, other: Connection) -> bool:
@@ -354,10 +361,10 @@ def _secret_options() -> frozenset[str]:
     return frozenset(option.keyword.decode() for option in options if option.dispchar == b"*")
 
 
-def _said(error: psycopg.Error, given: Mapping[str, str | int | None]) -> str:
+def _said(error: psycopg.Error, parameters: Mapping[str, str | int | None]) -> str:
     text = describe(error) if error.sqlstate else " ".join(str(error).split()).rstrip(".")
     for key in _secret_options():
-        value = given.get(key)
+        value = parameters.get(key)
         if value:
             text = text.replace(str(value), _HIDDEN)
     return text

@@ -102,12 +102,14 @@ def copy_through_stage(
     Returns the number of rows that the table took.
     """
     parts: dict[str, StatementPart] = {"stage": _STAGE, "columns": columns, "table": table}
-    made = 'CREATE TEMPORARY TABLE "privbench stage" AS SELECT {columns} FROM {table} WITH NO DATA'
-    run(connection, build(made, **parts))
+    template = (
+        'CREATE TEMPORARY TABLE "privbench stage" AS SELECT {columns} FROM {table} WITH NO DATA'
+    )
+    run(connection, build(template, **parts))
     copy_rows(connection, _STAGE, columns, batches, kinds)
-    taken = insert(connection, **parts)
+    inserted = insert(connection, **parts)
     run(connection, build("DROP TABLE {}", _STAGE))
-    return taken
+    return inserted
 
 
 def insert(

@@ -110,7 +110,7 @@ class Ddl:
 
     def overlaps(self) -> list[tuple[str, str]]:
         """Return the EXCLUDE and similar constraints between pairs of rows, each with its table."""
-        found = []
+        overlapping = []
         for item in trusted(self.post_data).parts[0]:
             constraints = [node for node in item.tree.walk() if node.kind == "Constraint"]
             if any(
@@ -118,8 +118,8 @@ class Ddl:
                 for n in constraints
             ):
                 table = shown(relation_name(item.tree.nodes("relation")[0]))
-                found.append((table, item.text.partition("ADD CONSTRAINT ")[2]))
-        return found
+                overlapping.append((table, item.text.partition("ADD CONSTRAINT ")[2]))
+        return overlapping
 
 
 @lru_cache(maxsize=2)
@@ -127,19 +127,19 @@ def _script(ddl: Ddl, trust: bool) -> Script:
     judged = (trusted if trust else allowed)(ddl.pre_data, ddl.post_data)
     before, after = judged.parts
     return Script(
-        extensions=tuple(_extension(found, ddl) for found in before if _extends(found)),
-        objects=tuple(found.text for found in before if not _extends(found)),
-        constraints=tuple(found.text for found in after if not _secures(found)),
-        row_security=tuple(found.text for found in after if _secures(found)),
+        extensions=tuple(_extension(statement, ddl) for statement in before if _extends(statement)),
+        objects=tuple(statement.text for statement in before if not _extends(statement)),
+        constraints=tuple(statement.text for statement in after if not _secures(statement)),
+        row_security=tuple(statement.text for statement in after if _secures(statement)),
         left_out=judged.left_out,
     )
 
 
-def _extension(found: Statement, ddl: Ddl) -> MadeExtension:
-    name = str(found.tree.get("extname"))
-    options = {str(option.get("defname")): option for option in found.tree.nodes("options")}
+def _extension(statement: Statement, ddl: Ddl) -> MadeExtension:
+    name = str(statement.tree.get("extname"))
+    options = {str(option.get("defname")): option for option in statement.tree.nodes("options")}
     schema = options["schema"].nodes("arg")[0].get("sval") if "schema" in options else None
-    return MadeExtension(name, schema, found.text, name in ddl.extensions)
+    return MadeExtension(name, schema, statement.text, name in ddl.extensions)
 
 
 def find_pg_dump(minimum: int) -> Program:
@@ -148,12 +148,12 @@ def find_pg_dump(minimum: int) -> Program:
     Searches PATH, the places where systems put PostgreSQL, and the optional embedded server; raises
     a UsageError if there is none.
     """
-    found = binaries.find(
+    programs = binaries.find(
         "pg_dump", binaries.machine_directories() + binaries.package_directories()
     )
-    fitting = [program for program in found if program.major >= minimum]
+    fitting = [program for program in programs if program.major >= minimum]
     if not fitting:
-        versions = ", ".join(str(program.major) for program in found) or "none"
+        versions = ", ".join(str(program.major) for program in programs) or "none"
         raise UsageError(
             f"the server is PostgreSQL {minimum}, and pg_dump here is: {versions}.",
             remedy=f"Install the client programs of PostgreSQL {minimum} or later.",
@@ -206,9 +206,9 @@ def dump_ddl(connection: Connection, schema: Schema) -> Ddl:
 
 def _declared(schema: Schema) -> str:
     """Statements that add the rules of the config as CHECK constraints."""
-    made = "ALTER TABLE {} ADD CONSTRAINT {} CHECK {};\n"
+    template = "ALTER TABLE {} ADD CONSTRAINT {} CHECK {};\n"
     return "".join(
-        build(made, table.name, check.name, sql.SQL(check.expression)).as_string(None)
+        build(template, table.name, check.name, sql.SQL(check.expression)).as_string(None)
         for table in schema
         for check in table.checks
         if check.declared
@@ -241,9 +241,9 @@ def _listed(listed: str, dependencies: Dependencies) -> Iterable[str]:
 def _dump(command: list[Any], variables: dict[str, str]) -> None:
     """Run pg_dump under settings that the source's owner cannot change."""
     settings = {**TEXTS, "statement_timeout": "0"}
-    ours = [f"-c {name}={value}".replace(", ", r",\ ") for name, value in settings.items()]
+    arguments = [f"-c {name}={value}".replace(", ", r",\ ") for name, value in settings.items()]
     # Of two values for one setting the last counts.
-    options = " ".join([variables.get("PGOPTIONS", ""), *ours])
+    options = " ".join([variables.get("PGOPTIONS", ""), *arguments])
     try:
         _run(command, {**variables, "PGOPTIONS": options})
     except DatabaseError as error:
@@ -255,20 +255,20 @@ def _dump(command: list[Any], variables: dict[str, str]) -> None:
 
 def _run(command: list[Any], variables: dict[str, str] | None = None) -> str:
     inherited = {key: value for key, value in os.environ.items() if not key.startswith("PG")}
-    done = subprocess.run(  # noqa: S603
+    process = subprocess.run(  # noqa: S603
         [str(part) for part in command],
         env={**inherited, **(variables or {}), "LC_ALL": "C"},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         check=False,
     )
-    if done.returncode == 0:
+    if process.returncode == 0:
         with database_errors("reading what pg_dump wrote"):
-            return done.stdout.decode()
-    said = " ".join(done.stderr.decode(errors="replace").split())
+            return process.stdout.decode()
+    output = " ".join(process.stderr.decode(errors="replace").split())
     name = Path(command[0]).name
-    kind = AccessDenied if "permission denied" in said else DatabaseError
-    raise kind(f"{name} failed: {said[:600]}")
+    kind = AccessDenied if "permission denied" in output else DatabaseError
+    raise kind(f"{name} failed: {output[:600]}")
 
 
 def cleaned(text: str, gone: set[QualifiedName]) -> tuple[str, list[str]]:
@@ -304,8 +304,8 @@ def dumped(text: str) -> list[Statement]:
     begin = _RESTRICT.search(text)
     if begin is not None:
         last = f"\n\\unrestrict {begin[1]}\n"
-        inside, found, after = text[begin.end() - 1 :].rpartition(last)
-        if found:
+        inside, statements_text, after = text[begin.end() - 1 :].rpartition(last)
+        if statements_text:
             text = text[: begin.start()] + inside[1:] + "\n" + after
     try:
         return known(cut(text))
@@ -322,18 +322,18 @@ def _travels(tree: Node) -> bool:
     return tree.kind in STATEMENTS and not (tree.kind == "AlterTableStmt" and options)
 
 
-def _again(found: Statement) -> str:
+def _again(statement: Statement) -> str:
     """The text of a statement; CREATE SCHEMA gets IF NOT EXISTS, as an extension may make it."""
-    if found.tree.kind != "CreateSchemaStmt" or not found.text.startswith(_CREATE_SCHEMA):
-        return found.text
-    return f"{_CREATE_SCHEMA}IF NOT EXISTS {found.text.removeprefix(_CREATE_SCHEMA)}"
+    if statement.tree.kind != "CreateSchemaStmt" or not statement.text.startswith(_CREATE_SCHEMA):
+        return statement.text
+    return f"{_CREATE_SCHEMA}IF NOT EXISTS {statement.text.removeprefix(_CREATE_SCHEMA)}"
 
 
-def _extends(found: Statement) -> bool:
-    return found.tree.kind == "CreateExtensionStmt"
+def _extends(statement: Statement) -> bool:
+    return statement.tree.kind == "CreateExtensionStmt"
 
 
-def _secures(found: Statement) -> bool:
+def _secures(statement: Statement) -> bool:
     """Whether a statement is part of row-level security."""
-    commands = {str(command.get("subtype")) for command in found.tree.nodes("cmds")}
-    return found.tree.kind == "CreatePolicyStmt" or bool(commands & _SECURED)
+    commands = {str(command.get("subtype")) for command in statement.tree.nodes("cmds")}
+    return statement.tree.kind == "CreatePolicyStmt" or bool(commands & _SECURED)

@@ -170,12 +170,12 @@ def _closure(
     barred: Set[ObjectAddress],
 ) -> set[ObjectAddress]:
     """All objects that are reached from the start along the graphs without a barred object."""
-    found = set(start)
-    todo = list(found)
+    reached = set(start)
+    todo = list(reached)
     while todo:
         item = todo.pop()
         for graph in graphs:
-            new = graph.get(item, set()) - found - barred
-            found |= new
+            new = graph.get(item, set()) - reached - barred
+            reached |= new
             todo += new
-    return found
+    return reached

@@ -154,9 +154,9 @@ def embedded_programs() -> list[Program]:
 
 def machine_programs() -> list[Program]:
     """Return the machine's ``postgres`` programs that have initdb and pg_ctl, newest first."""
-    found = binaries.find("postgres", binaries.machine_directories())
+    servers = binaries.find("postgres", binaries.machine_directories())
     needed = ("initdb", "pg_ctl")
-    return [p for p in found if all((p.path.parent / name).exists() for name in needed)]
+    return [p for p in servers if all((p.path.parent / name).exists() for name in needed)]
 
 
 def programs(on: str = "auto") -> list[Labelled]:
@@ -244,7 +244,7 @@ def _run(command: Sequence[str | Path], what: str, log: Path | None = None) -> N
     # pg_ctl hands its output channels on to the server, which would keep a pipe open for ever.
     with tempfile.TemporaryFile() as output:
         try:
-            done = subprocess.run(  # noqa: S603
+            process = subprocess.run(  # noqa: S603
                 command,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -258,13 +258,13 @@ def _run(command: Sequence[str | Path], what: str, log: Path | None = None) -> N
             )
         except (OSError, subprocess.SubprocessError) as error:
             raise ConnectionFailed(f"{what} did not run: {error}.") from error
-        if done.returncode == 0:
+        if process.returncode == 0:
             return
         output.seek(0)
-        said = output.read().decode(errors="replace")
+        output_text = output.read().decode(errors="replace")
     if log is not None and log.exists():
-        said += log.read_text(errors="replace")
-    raise ConnectionFailed(f"{what} failed: {' '.join(said.split())[-600:]}")
+        output_text += log.read_text(errors="replace")
+    raise ConnectionFailed(f"{what} failed: {' '.join(output_text.split())[-600:]}")
 
 
 def own(directory: Path) -> None:

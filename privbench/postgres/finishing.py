@@ -62,8 +62,8 @@ def fill_views(
     filled, empty = [], []
     with database_errors("refreshing materialised views"):
         # Views are filled in the order of creation, in which each follows those it depends on.
-        found = run(connection, _UNPOPULATED).fetchall()
-        for view in [TableName(schema, name) for schema, name in found]:
+        views = run(connection, _UNPOPULATED).fetchall()
+        for view in [TableName(schema, name) for schema, name in views]:
             progress(f"refresh {view}", None)
             why = _fill(connection, view)
             if why is None:

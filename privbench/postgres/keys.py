@@ -96,22 +96,22 @@ def match(
     [-2]
     """
     pairs = [(_chunked(one), _chunked(other)) for one, other in zip(child, parent, strict=True)]
-    ours, theirs = pairs[0]
+    children, parents = pairs[0]
     for more_ours, more_theirs in pairs[1:]:
         # Codes are below the number of distinct keys, so their products stay below 2**63.
-        high_ours, high_theirs, _ = _codes(ours, theirs)
+        high_ours, high_theirs, _ = _codes(children, parents)
         low_ours, low_theirs, size = _codes(more_ours, more_theirs)
-        ours = pc.add(pc.multiply(high_ours, size), low_ours)
-        theirs = pc.add(pc.multiply(high_theirs, size), low_theirs)
-    found = _places(ours, theirs)
-    if len(pc.unique(theirs.drop_null())) < len(theirs) - theirs.null_count:
-        first = _places(theirs, theirs)
+        children = pc.add(pc.multiply(high_ours, size), low_ours)
+        parents = pc.add(pc.multiply(high_theirs, size), low_theirs)
+    rows = _places(children, parents)
+    if len(pc.unique(parents.drop_null())) < len(parents) - parents.null_count:
+        first = _places(parents, parents)
         several = np.unique(first[(first >= 0) & (first != np.arange(first.size))])
-        found[np.isin(found, several)] = DANGLING
+        rows[np.isin(rows, several)] = DANGLING
     for column, _ in pairs:
         if column.null_count:
-            found[column.is_null().to_numpy()] = NULL
-    return found
+            rows[column.is_null().to_numpy()] = NULL
+    return rows
 
 
 def key_expressions(
@@ -125,27 +125,30 @@ def key_expressions(
     key.
     """
     child, parent = schema.table(key.table), schema.table(key.ref_table)
-    ours = list[sql.Composable]()
-    theirs = list[sql.Composable]()
+    children = list[sql.Composable]()
+    parents = list[sql.Composable]()
     columns = zip(key.columns, key.ref_columns, key.equalities, strict=True)
     for name, ref_name, equality in columns:
         left = _expression(child.column(name), equality, equality.child)
         right = _expression(parent.column(ref_name), equality, equality.parent)
         if left is None or right is None:
-            ours, theirs = [_place_of(schema, key)], [sql.SQL("pg_catalog.concat(tableoid, ctid)")]
+            children, parents = (
+                [_place_of(schema, key)],
+                [sql.SQL("pg_catalog.concat(tableoid, ctid)")],
+            )
             break
-        ours.append(left)
-        theirs.append(right)
+        children.append(left)
+        parents.append(right)
     # By the row alone, whatever targets there are, it is NULL where it refers to nothing.
     if key.none:
         text = _text_of(child.column(key.columns[0]))
         none = [*map(sql.Literal, key.none)]
-        ours[0] = build("CASE WHEN NOT {} IN ({}) THEN {} END", text, none, ours[0])
+        children[0] = build("CASE WHEN NOT {} IN ({}) THEN {} END", text, none, children[0])
     if key.when is not None:
         column, value = key.when
         text = _text_of(child.column(column))
-        ours[0] = build("CASE WHEN {} = {} THEN {} END", text, sql.Literal(value), ours[0])
-    return ours, theirs
+        children[0] = build("CASE WHEN {} = {} THEN {} END", text, sql.Literal(value), children[0])
+    return children, parents
 
 
 def element_expressions(
@@ -166,7 +169,7 @@ def element_expressions(
         _expression(column, equality, own)
         for column, own in ((element, equality.child), (parent, equality.parent))
     )
-    ours, theirs = (
+    child_form, parent_form = (
         build(
             "':' || pg_catalog.replace(pg_catalog.replace({}::pg_catalog.text, '~', '~~'), "
             "',', '~c')",
@@ -180,7 +183,7 @@ def element_expressions(
         "(SELECT pg_catalog.string_agg(CASE WHEN pg_catalog.pg_column_size(v) > 65536 THEN '!' "
         "ELSE coalesce({}, '') END, ',') FROM {} AS e(v))"
     )
-    return [build(whole, ours, elements)], [theirs]
+    return [build(whole, child_form, elements)], [parent_form]
 
 
 def elements(arrays: pa.ChunkedArray) -> tuple[NDArray[np.int32], pa.ChunkedArray]:
@@ -195,8 +198,8 @@ def elements(arrays: pa.ChunkedArray) -> tuple[NDArray[np.int32], pa.ChunkedArra
     rows, forms, start = [np.empty(0, np.int32)], [], 0
     for chunk in arrays.chunks:
         lists = pc.split_pattern(chunk, ",")
-        found = pc.list_flatten(lists)
-        forms.append(pc.if_else(pc.equal(found, ""), pa.scalar(None, found.type), found))
+        flat = pc.list_flatten(lists)
+        forms.append(pc.if_else(pc.equal(flat, ""), pa.scalar(None, flat.type), flat))
         rows.append(pc.list_parent_indices(lists).to_numpy().astype(np.int32) + np.int32(start))
         start += len(chunk)
     return np.concatenate(rows), pa.chunked_array(forms, arrays.type)
@@ -212,9 +215,9 @@ def _chunked(column: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
 
 def _places(rows: pa.ChunkedArray, among: pa.ChunkedArray) -> NDArray[np.int32]:
     """The first place of every row's value among others, `DANGLING` where there is none."""
-    found = pc.index_in(rows, value_set=among, skip_nulls=True)
+    positions = pc.index_in(rows, value_set=among, skip_nulls=True)
     # Rows are converted piece by piece: several copies of a large table would take much memory.
-    pieces = [piece.fill_null(DANGLING).to_numpy() for piece in found.chunks]
+    pieces = [piece.fill_null(DANGLING).to_numpy() for piece in positions.chunks]
     return np.concatenate([np.empty(0, np.int32), *pieces])
 
 
@@ -332,10 +335,10 @@ def _place_of(schema: Schema, key: ForeignKey) -> sql.Composable:
     Every pair of rows is compared, so this is for types alone that have neither form nor hash.
     """
     child, parent = schema.table(key.table), schema.table(key.ref_table)
-    ours = [build("{}.{}", child.name, name) for name in key.columns]
-    theirs = [build("p.{}", name) for name in key.ref_columns]
+    child_columns = [build("{}.{}", child.name, name) for name in key.columns]
+    parent_columns = [build("p.{}", name) for name in key.ref_columns]
     equal = []
-    for mine, other, equality in zip(ours, theirs, key.equalities, strict=True):
+    for mine, other, equality in zip(child_columns, parent_columns, key.equalities, strict=True):
         left, right = _operand(other, equality.parent), _operand(mine, equality.child)
         if equality.collation is not None:
             left = build("{} COLLATE {}", left, equality.collation)
@@ -345,7 +348,7 @@ def _place_of(schema: Schema, key: ForeignKey) -> sql.Composable:
         "CASE pg_catalog.num_nulls({}) WHEN 0 THEN coalesce((SELECT "
         "pg_catalog.min(pg_catalog.concat(p.tableoid, p.ctid)) FROM {} AS p WHERE {} "
         "HAVING pg_catalog.count(*) = 1), '') END",
-        *(ours, source(parent), sql.SQL(" AND ").join(equal)),
+        *(child_columns, source(parent), sql.SQL(" AND ").join(equal)),
     )
 
 

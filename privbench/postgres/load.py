@@ -151,17 +151,17 @@ class Loader(TargetTransaction):
         if not columns:
             return 0
         kinds = [table.column(name).type for name in columns]
-        given = self.connection, build("{}", table.name), columns, batches, kinds
+        arguments = self.connection, build("{}", table.name), columns, batches, kinds
         self._progress(f"copy {table.key}", 0)
         with database_errors("loading rows", table.key):
             self._empty(table)
             if any(column.generated == "s" for column in table.columns):
-                rows = copy_in.copy_through_stage(*given)
+                rows = copy_in.copy_through_stage(*arguments)
             else:
                 # The table was made or emptied in this transaction, so its pages may be written as
                 # frozen and visible, like those of a vacuumed table. PostgreSQL cannot do that for
                 # rows that are copied into a partitioned table.
-                rows = copy_in.copy_rows(*given, freeze=table.kind == "r")
+                rows = copy_in.copy_rows(*arguments, freeze=table.kind == "r")
         self._progress(f"copy {table.key}", rows)
         return rows
 
@@ -196,8 +196,8 @@ class Loader(TargetTransaction):
         for name in names:
             lock(self.connection, build("{}", name), str(name))
         with database_errors("asking who owns the tables"):
-            asked = {"schemas": [n.schema for n in names], "names": [n.name for n in names]}
-            strange = run(self.connection, _STRANGE, asked).fetchone()
+            parameters = {"schemas": [n.schema for n in names], "names": [n.name for n in names]}
+            strange = run(self.connection, _STRANGE, parameters).fetchone()
         if strange:
             raise TargetError(
                 f"{strange[0]} in the target belongs to another role than the one that loads.",
@@ -283,15 +283,15 @@ class Loader(TargetTransaction):
         with database_errors("preparing the target"):
             target.refuse_source(self.connection, source)
         self.begin(self._lock)
-        found = target.contents(self.connection)
+        contents = target.contents(self.connection)
         if replace:
-            target.drop_contents(self.connection, found)
+            target.drop_contents(self.connection, contents)
         elif self._mark is not None and self._mark.found(self.connection):
             self._resumed = True
             return
         else:
             refuse_unfinished(self.connection)
-            target.refuse_contents(found)
+            target.refuse_contents(contents)
         self._make()
 
     def _lock(self) -> None:
@@ -307,8 +307,8 @@ class Loader(TargetTransaction):
     def _refuse_other(self) -> None:
         """Refuse a target that another load is filling, perhaps one that was killed."""
         with database_errors("asking which load is running"):
-            asked = build(_HOLDER, _LOCK >> 32, _LOCK & 0xFFFFFFFF)
-            holder = run(self.connection, asked).fetchone()
+            query = build(_HOLDER, _LOCK >> 32, _LOCK & 0xFFFFFFFF)
+            holder = run(self.connection, query).fetchone()
         if holder is None:
             raise TargetError("another load into this database was running.", remedy="Try again.")
         end = psql(self.connection, f"SELECT pg_catalog.pg_terminate_backend({holder[0]})")
@@ -347,14 +347,14 @@ class Loader(TargetTransaction):
                     remedy="Trust nothing that this model has made.",
                 )
         except psycopg.Error as error:
-            found = translate(error, f"making {what}")
-            unknown = type(found) is DatabaseError and str(error.sqlstate)[:2] in _UNKNOWN
+            translated = translate(error, f"making {what}")
+            unknown = type(translated) is DatabaseError and str(error.sqlstate)[:2] in _UNKNOWN
             if unknown and here < self._major:
-                found.remedy = (
+                translated.remedy = (
                     f"The target is PostgreSQL {here}, the source {self._major}: an older server "
                     f"may not know this, so take one of {self._major} or later."
                 )
-            raise found from None
+            raise translated from None
 
     def _extend(self) -> None:
         """Make the extensions; those that only texts of functions may need are optional."""
@@ -369,10 +369,14 @@ class Loader(TargetTransaction):
                 with self.connection.transaction():
                     self._run_all([extension.text])
             except psycopg.Error as error:
-                said = describe(error)
+                reason = describe(error)
                 if self.connection.closed:
-                    raise TargetError(f"the server broke off at {extension.text}: {said}") from None
-                self.lost.append(f"left out, since the server refuses it: {extension.text}: {said}")
+                    raise TargetError(
+                        f"the server broke off at {extension.text}: {reason}"
+                    ) from None
+                self.lost.append(
+                    f"left out, since the server refuses it: {extension.text}: {reason}"
+                )
 
     def _constrain(self, *, full: bool = False) -> None:
         """Make indexes, constraints and triggers in order, foreign keys with more memory.

@@ -126,8 +126,8 @@ class Packing:
             number = build("{}::bigint", chosen)
         else:
             first, end = known.start - 1, known.stop + 1
-            kept = "pg_catalog.int8smaller(pg_catalog.int8larger({}, {}), {})"
-            number = build(kept, chosen, _int8(first), _int8(end - 1))
+            clipped = "pg_catalog.int8smaller(pg_catalog.int8larger({}, {}), {})"
+            number = build(clipped, chosen, _int8(first), _int8(end - 1))
         size = end - first
         number = build("{} - {}", number, _int8(first))
         if size <= _LISTED:
@@ -139,11 +139,11 @@ class Packing:
         numbers = self._bits(build("coalesce({}, {})", number, _int8(size)), size + 1)
 
         def read(sent: Sequence[Ints]) -> pa.Array:
-            found = numbers(sent)
-            values = found + first
+            codes = numbers(sent)
+            values = codes + first
             if known is not None:
-                values[found == 0], values[found == size - 1] = NEG_INF, POS_INF
-            return _array(values, found == size, type_)
+                values[codes == 0], values[codes == size - 1] = NEG_INF, POS_INF
+            return _array(values, codes == size, type_)
 
         self.columns.append(read)
 
@@ -207,8 +207,8 @@ def packed(
         while more:
             stop = start + step if end is None else min(start + step, end)
             others = f"ctid >= '({stop},0)'" + ("" if end is None else f" AND ctid < '({end},0)'")
-            held = f"ctid >= '({start},0)' AND ctid < '({stop},0)'"
-            cursor.execute(f"{first}{others}{second}{held}) AS r")
+            condition = f"ctid >= '({start},0)' AND ctid < '({stop},0)'"
+            cursor.execute(f"{first}{others}{second}{condition}) AS r")
             result = cursor.pgresult
             assert result is not None
             *values, beyond = [result.get_value(0, place) for place in range(result.nfields)]

@@ -84,7 +84,7 @@ def stored(clone: TargetTables, is_unknown: Callable[[Column], bool]) -> dict[st
     """
     indexes, partitions = clone.ask_all(_INDEXES), clone.ask_all(_PARTITIONS)
     checks = clone.ask_all(_CHECKS)
-    found: dict[str, list[Stored]] = {}
+    by_table: dict[str, list[Stored]] = {}
     types = [column.type for table in clone.tables for column in table.columns]
     inner = {part.domain for type_ in types for part in type_.parts}
     for table in clone.tables:
@@ -97,12 +97,12 @@ def stored(clone: TargetTables, is_unknown: Callable[[Column], bool]) -> dict[st
         for name, excludes, predicate, keys in indexes[table.name]:
             what = f"{'constraint' if excludes else 'index'} {name}"
             whole = ", ".join(keys)
-            kept = build(
+            condition = build(
                 "CASE WHEN {} THEN pg_catalog.num_nulls({}) >= 0 ELSE true END",
                 rows.raw(predicate or "true"),
                 rows.raw(whole),
             )
-            here.append(_stored(table, what, kept, f"{whole} {predicate or ''}"))
+            here.append(_stored(table, what, condition, f"{whole} {predicate or ''}"))
         for name, text in checks[table.name]:
             check = _stored(table, f"CHECK {name}", build("({})", rows.raw(text)), text)
             # A repair knows no values of documents and arrays, which are not modelled.
@@ -112,11 +112,11 @@ def stored(clone: TargetTables, is_unknown: Callable[[Column], bool]) -> dict[st
         for (bounds,) in partitions[table.name]:
             text = " OR ".join(f"({bound})" for bound in bounds)
             if bounds and None not in bounds:
-                kept = build("({}) IS TRUE", rows.raw(text))
-                item = _stored(table, "bounds of the partitions", kept, text)
+                condition = build("({}) IS TRUE", rows.raw(text))
+                item = _stored(table, "bounds of the partitions", condition, text)
                 here.append(replace(item, repaired=True))
-        found[table.key] = [item for item in here if item.columns]
-    return found
+        by_table[table.key] = [item for item in here if item.columns]
+    return by_table
 
 
 def _stored(table: Table, what: str, condition: sql.Composable, text: str) -> Stored:
@@ -150,9 +150,11 @@ def _checks_of(type_: ColumnType) -> list[str]:
 
 
 def _generated(table: Table, column: Column) -> Stored:
-    kept, text = _computed(column, needed=column.not_null), column.default or ""
+    condition, text = _computed(column, needed=column.not_null), column.default or ""
     columns = tuple(columns_in(table, text))
-    return Stored(table, f"generated column {column.name}", kept, (column.name,), columns, text)
+    return Stored(
+        table, f"generated column {column.name}", condition, (column.name,), columns, text
+    )
 
 
 def _computed(column: Column, *, needed: bool) -> sql.Composable:
@@ -162,9 +164,9 @@ def _computed(column: Column, *, needed: bool) -> sql.Composable:
 
 def _variable(column: Column, place: int) -> sql.Composable:
     """The declaration of a variable for a column's value, which a function is given as a text."""
-    type_, given = rows.raw(column.type.sql), sql.SQL(f"${place}")
+    type_, argument = rows.raw(column.type.sql), sql.SQL(f"${place}")
     # A cast would cut a text that is too long, which COPY refuses, and so does an assignment.
-    value = given if column.type.length is not None else build("{}::{}", given, type_)
+    value = argument if column.type.length is not None else build("{}::{}", argument, type_)
     return build("{} {} := {};", column.name, type_, value)
 
 
@@ -208,7 +210,7 @@ class Trial:
                     [sql.SQL("pg_catalog.unnest(%s::pg_catalog.text[])")] * len(lists),
                     names,
                 )
-                found = [str(row[0]) for row in run(connection, statement, lists)]
+                states = [str(row[0]) for row in run(connection, statement, lists)]
         except psycopg.Error as error:
             # Limits of the server, as of a function's arguments, are operational errors too.
             if connection.closed:
@@ -218,7 +220,7 @@ class Trial:
             return None
         finally:
             self._left -= time.monotonic() - begun
-        return None if found and all(state[:2] in _NO_VALUE for state in found) else found
+        return None if states and all(state[:2] in _NO_VALUE for state in states) else states
 
     def _function(self, item: Stored) -> sql.Identifier:
         """The temporary function that evaluates an expression on one row."""
@@ -227,15 +229,17 @@ class Trial:
             return self._functions[place]
         table = item.table
         function = sql.Identifier("pg_temp", f"privbench trial {len(self._functions)}")
-        given = [
+        declared = [
             _variable(table.column(name), place) for place, name in enumerate(item.columns, start=1)
         ]
         row = build("(SELECT {}) AS {}", list(map(sql.Identifier, item.columns)), table.name.name)
-        made = [table.column(column) for column in item.reads if table.column(column).generated]
-        if made:
+        generated = [
+            table.column(column) for column in item.reads if table.column(column).generated
+        ]
+        if generated:
             computed = [
                 build("({})::{} AS {}", rows.raw(c.default or "NULL"), rows.raw(c.type.sql), c.name)
-                for c in made
+                for c in generated
             ]
             row = build("(SELECT *, {} FROM {}) AS {}", computed, row, table.name.name)
         body = build(
@@ -243,10 +247,10 @@ class Trial:
             "BEGIN DECLARE {} BEGIN"
             " RETURN (SELECT CASE WHEN ({}) IS FALSE THEN {} ELSE {} END FROM {}); END;"
             " EXCEPTION WHEN OTHERS THEN RETURN SQLSTATE; END",
-            *(sql.Composed(given), item.condition, sql.Literal(FALSE), sql.Literal(PASSED), row),
+            *(sql.Composed(declared), item.condition, sql.Literal(FALSE), sql.Literal(PASSED), row),
         )
         made_as = "CREATE FUNCTION {}({}) RETURNS pg_catalog.text LANGUAGE plpgsql STABLE AS {}"
-        texts = [sql.SQL("pg_catalog.text")] * len(given)
+        texts = [sql.SQL("pg_catalog.text")] * len(declared)
         code = sql.Literal(body.as_string(self._clone.connection))
         self._clone.run(made_as, function, texts, code)
         self._functions[place] = function

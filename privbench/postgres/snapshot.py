@@ -211,8 +211,11 @@ class Snapshot:
     def _lock(self, table: Table) -> None:
         lock(self.connection, source(table), table.key, seconds=self._wait)
         with database_errors("asking for the table's partitions", table.key):
-            given = {"table": quoted(table.name.schema, table.name.name), "root": table.kind == "p"}
-            kinds = self.connection.execute(_KINDS, given).fetchall()
+            arguments = {
+                "table": quoted(table.name.schema, table.name.name),
+                "root": table.kind == "p",
+            }
+            kinds = self.connection.execute(_KINDS, arguments).fetchall()
         for name, kind in kinds:
             if kind not in _OWN_ROWS:
                 raise DatabaseError(
@@ -231,12 +234,12 @@ class Snapshot:
         Raises:
             SchemaError: A table was changed since the schema was read.
         """
-        held = [table for table in schema if keys is None or table.key in keys]
-        for table in held:
+        locked = [table for table in schema if keys is None or table.key in keys]
+        for table in locked:
             self.lock(table)
         with reading(conninfo.make_conninfo("", **resolved(self.connection))) as now:
-            found = introspect(now, tables=[table.name for table in schema])
-        for table in held:
+            current = introspect(now, tables=[table.name for table in schema])
+        for table in locked:
             constraints = tuple(
                 replace(key, natural=False) for key in table.foreign_keys if not key.declared
             )
@@ -248,7 +251,7 @@ class Snapshot:
                 columns=tuple(replace(c, templates=(), least=0, dated="") for c in table.columns),
             )
             stated = with_rules(stated)
-            if table.name not in found or found.table(table.name) != stated:
+            if table.name not in current or current.table(table.name) != stated:
                 raise SchemaError(
                     "the table was changed while it was about to be read.",
                     table=table.key,

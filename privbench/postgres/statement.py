@@ -22,8 +22,8 @@ def build(template: LiteralString, *parts: StatementPart, **named: StatementPart
     >>> build("SELECT {} FROM {} LIMIT {}", ["a", "b c"], TableName("s", "t"), 7).as_string(None)
     'SELECT "a", "b c" FROM "s"."t" LIMIT 7'
     """
-    made = {name: _made(part) for name, part in named.items()}
-    return sql.SQL(template).format(*map(_made, parts), **made)
+    composed = {name: _made(part) for name, part in named.items()}
+    return sql.SQL(template).format(*map(_made, parts), **composed)
 
 
 def own_rows(name: TableName, *, whole: bool) -> sql.Composed:

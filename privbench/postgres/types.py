@@ -21,9 +21,9 @@ class Types:
         enums: Labels by the enum's name, of every enum in the database.
     """
 
-    def __init__(self, connection: Connection, wanted: Iterable[int]) -> None:
+    def __init__(self, connection: Connection, oids: Iterable[int]) -> None:
         self._rows: dict[int, Any] = {}
-        missing = set(wanted)
+        missing = set(oids)
         while missing:
             rows = catalog.ask(connection, catalog.TYPES, {"types": sorted(missing)})
             self._rows |= {row.oid: row for row in rows}

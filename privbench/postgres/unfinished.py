@@ -68,22 +68,22 @@ class Mark:
 
     def found(self, connection: Connection) -> Mark | None:
         """Return the target's mark, or None; raise a TargetError if it differs from this mark."""
-        said = _said(connection)
-        held = None if said is None else _read(said)
-        if said is not None and (held is None or self not in (held, replace(held, seed=None))):
+        comment = _said(connection)
+        mark = None if comment is None else _read(comment)
+        if comment is not None and (mark is None or self not in (mark, replace(mark, seed=None))):
             raise TargetError(
-                f"the target is the unfinished load of something else. {said}",
+                f"the target is the unfinished load of something else. {comment}",
                 remedy="Go on with what is named there, or say --replace to begin anew.",
             )
-        return held
+        return mark
 
     def make(self, connection: Connection) -> None:
         """Create the mark in a target."""
-        said = sql.Literal(f"{_SAID}{json.dumps(asdict(self))}")
+        comment = sql.Literal(f"{_SAID}{json.dumps(asdict(self))}")
         with database_errors("marking the target as unfinished"):
             run(connection, build("CREATE SCHEMA {}", PARTS.schema))
             run(connection, build(_MADE, PARTS))
-            run(connection, build("COMMENT ON TABLE {} IS {}", PARTS, said))
+            run(connection, build("COMMENT ON TABLE {} IS {}", PARTS, comment))
 
     def remove(self, connection: Connection) -> None:
         """Remove the mark, as the last step of the last transaction."""
@@ -94,10 +94,10 @@ class Mark:
 
 def refuse_unfinished(connection: Connection) -> None:
     """Refuse, by a TargetError, a database that a resumable load has not finished."""
-    said = _said(connection)
-    if said is not None:
+    comment = _said(connection)
+    if comment is not None:
         raise TargetError(
-            f"the database is not whole. {said}",
+            f"the database is not whole. {comment}",
             remedy="Go on with the same privbench load --resumable, or begin anew with --replace.",
         )
 
@@ -109,16 +109,16 @@ def parts_there(connection: Connection) -> dict[tuple[str, int], bool]:
     """
     with database_errors("reading which parts are loaded"):
         run(connection, build("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE", PARTS))
-        asked = build("SELECT relation, part, whole FROM {}", PARTS)
-        listed = run(connection, asked).fetchall()
+        query = build("SELECT relation, part, whole FROM {}", PARTS)
+        listed = run(connection, query).fetchall()
     return {(str(relation), int(part)): bool(whole) for relation, part, whole in listed}
 
 
 def outlasts(connection: Connection, table: Table) -> bool:
     """Return whether a table survives a crash of the server, as the mark does; UNLOGGED do not."""
     with database_errors("asking for UNLOGGED tables", table.key):
-        asked = build(_UNLOGGED, sql.Literal(build("{}", table.name).as_string()))
-        return not run(connection, asked).rowcount
+        query = build(_UNLOGGED, sql.Literal(build("{}", table.name).as_string()))
+        return not run(connection, query).rowcount
 
 
 def copy_part(
@@ -145,11 +145,11 @@ def copy_part(
     connection, part = transaction.connection, (PARTS, sql.Literal(table.key), number)
     transaction.begin()
     with database_errors("loading a part of a table", table.key):
-        taken = run(connection, build(_TAKEN, *part)).rowcount
+        unmarked = run(connection, build(_TAKEN, *part)).rowcount
     # The mark cannot be dropped now: a load that begins anew waits for this transaction.
     mark.found(connection)
     with database_errors("loading rows", table.key):
-        if taken:
+        if unmarked:
             kinds = [table.column(name).type for name in columns]
             try:
                 with connection.transaction():
@@ -168,10 +168,10 @@ def _said(connection: Connection) -> str | None:
     return ascii(rows[0].said or "")[1:-1][:_LONGEST] if rows else None
 
 
-def _read(said: str) -> Mark | None:
+def _read(comment: str) -> Mark | None:
     """The mark that a comment states, if it states one."""
     try:
-        held = Mark(**json.loads(said.removeprefix(_SAID)))
+        mark = Mark(**json.loads(comment.removeprefix(_SAID)))
     except (ValueError, TypeError):
         return None
-    return held if type(held.seed) is int and held.seed >= 0 else None
+    return mark if type(mark.seed) is int and mark.seed >= 0 else None

@@ -90,9 +90,9 @@ class Tally:
 
     def copy(self) -> Tally:
         """Return a copy; adding to the copy leaves this tally unchanged."""
-        made = Tally()
-        made._amount, made._delta = dict(self._amount), dict(self._delta)
-        return made
+        copied = Tally()
+        copied._amount, copied._delta = dict(self._amount), dict(self._delta)
+        return copied
 
     def guarantee(self, accounting: Accounting, delta_conversion: float) -> Guarantee:
         """Return the largest sums as (ε, δ), each rounded up."""

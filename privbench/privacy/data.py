@@ -195,11 +195,11 @@ class Cache(_Private):
         self, key: Any, make: Callable[[], tuple[NDArray[Any], ...]]
     ) -> tuple[NDArray[Any], ...]:
         """Return the arrays cached under ``key``, which ``make`` computes if there are none."""
-        found = self.find(key)
-        if found is None:
-            found = make()
-            self.put(key, found)
-        return found
+        arrays = self.find(key)
+        if arrays is None:
+            arrays = make()
+            self.put(key, arrays)
+        return arrays
 
     def find(self, key: Any) -> tuple[NDArray[Any], ...] | None:
         """Return the arrays cached under ``key``, or None."""
@@ -279,8 +279,8 @@ class PrivateDatabase(_Private):
 
     def recode(self, table: str, attribute: str, recoding: Recoding) -> Domain:
         """Map a `Grid` or `Labels` attribute to cells in place, and return its public domain."""
-        held = self._tables[table]
-        raw = held._attributes.get(attribute)
+        private = self._tables[table]
+        raw = private._attributes.get(attribute)
         if isinstance(raw, Grid) and isinstance(recoding, EdgesRecoding):
             base = self._points(table, recoding.since) if recoding.since else None
             codes = recoding.apply(raw._values, base)
@@ -290,8 +290,8 @@ class PrivateDatabase(_Private):
             raise SchemaError(
                 "this recoding does not fit the attribute.", table=table, column=attribute
             )
-        attributes = {**held._attributes, attribute: Cells(codes, recoding.domain)}
-        self._tables[table] = PrivateTable(held._rows, attributes, held._parents)
+        attributes = {**private._attributes, attribute: Cells(codes, recoding.domain)}
+        self._tables[table] = PrivateTable(private._rows, attributes, private._parents)
         self._spec = self._spec.with_attributes(table, _settled(self._tables[table]))
         self._recodings.append((table, attribute, recoding))
         return recoding.domain
@@ -300,9 +300,9 @@ class PrivateDatabase(_Private):
         """Drop an attribute that has not become `Cells`, since it was only read for a release."""
         if isinstance(self._raw(table, attribute), Cells):
             raise SchemaError("a modelled attribute stays.", table=table, column=attribute)
-        held = self._tables[table]
-        kept = {name: item for name, item in held._attributes.items() if name != attribute}
-        self._tables[table] = PrivateTable(held._rows, kept, held._parents)
+        private = self._tables[table]
+        attributes = {name: item for name, item in private._attributes.items() if name != attribute}
+        self._tables[table] = PrivateTable(private._rows, attributes, private._parents)
 
     def copy(self) -> PrivateDatabase:
         """Return a database of the same rows and ranks; recoding it leaves this one unchanged."""
@@ -313,28 +313,28 @@ class PrivateDatabase(_Private):
         return copy
 
     def _raw(self, table: str, attribute: str) -> Attribute:
-        held = self._tables[table]._attributes.get(attribute)
-        if held is None:
+        values = self._tables[table]._attributes.get(attribute)
+        if values is None:
             raise SchemaError("no such attribute.", table=table, column=attribute)
-        return held
+        return values
 
     def _points(self, table: str, attribute: str) -> Ints:
         """Points and sentinels of all rows."""
-        held = self._raw(table, attribute)
-        if not isinstance(held, Grid):
+        grid = self._raw(table, attribute)
+        if not isinstance(grid, Grid):
             raise SchemaError("the attribute is coded already.", table=table, column=attribute)
-        return held._values
+        return grid._values
 
     def _codes(self, table: str, attribute: str) -> tuple[Codes, Domain]:
         """Codes of a settled attribute and their domain."""
-        held = self._raw(table, attribute)
-        if not isinstance(held, Cells):
+        settled = self._raw(table, attribute)
+        if not isinstance(settled, Cells):
             raise SchemaError(
                 "its domain is not settled: release it and recode first.",
                 table=table,
                 column=attribute,
             )
-        return held._codes, held.domain
+        return settled._codes, settled.domain
 
     def _rows(self, table: str) -> int:
         return self._tables[table]._rows

@@ -213,7 +213,7 @@ class Ledger:
         Fits that run side by side lock their releases, so the returned ones belong to interrupted
         fits.
         """
-        header, found = _header(fit, accountant), {}
+        header, lost = _header(fit, accountant), {}
         with self._books() as books:
             for item, (book, standing) in books.items():
                 for account in standing.accounts.values():
@@ -221,8 +221,8 @@ class Ledger:
                         with suppress(ReleaseInUse):
                             release = item._release(book, account.id, header)
                             release.leave()
-                            found[account.id] = release.lost
-        return found
+                            lost[account.id] = release.lost
+        return lost
 
     def abandon(self, release_id: str) -> Guarantee:
         """Close a release that will not be resumed, and free the unspent part of its reservation.
@@ -245,8 +245,8 @@ class Ledger:
         """Return releases, totals per unit definition, and the cap. Totals may be infinite."""
         standing = self._standing() if there(self.directory) else Standing([])
         others, apart = self._others(), self.apart | standing.apart
-        for _, found in others:
-            standing.count_in(found)
+        for _, standing_of_other in others:
+            standing.count_in(standing_of_other)
         return {
             "identity": self.identity,
             "path": str(self.directory),
@@ -296,11 +296,11 @@ class Ledger:
     ) -> tuple[Ledger, Standing]:
         """The ledger that has a release (this one if none has), and the state of all together."""
         standing = books[self][1]
-        others = {item: found for item, (_, found) in books.items() if item is not self}
+        others = {item: counted for item, (_, counted) in books.items() if item is not self}
         self._require_one_name(standing, others.items())
-        holder = next((i for i, found in others.items() if release_id in found.accounts), self)
-        for found in others.values():
-            standing.count_in(found)
+        holder = next((i for i, counted in others.items() if release_id in counted.accounts), self)
+        for counted in others.values():
+            standing.count_in(counted)
         return holder, standing
 
     def _require_one_name(self, mine: Standing, others: Iterable[tuple[Ledger, Standing]]) -> None:
@@ -336,11 +336,11 @@ class Ledger:
         _make_folder(self.directory)
         _require_whole(self.directory)
         if not there(self.directory / FILE):
-            held = _lock(self.directory)
+            lock_held = _lock(self.directory)
             try:
                 make(self.directory)
             finally:
-                held.release()
+                lock_held.release()
         with transaction(self.directory) as book:
             header = {"type": "ledger", "format": 1, "identity": self.identity}
             entries = book.read()
@@ -398,7 +398,7 @@ def joined(
     database. Too much may be counted, never too little.
     """
     left, known = list(ledgers), set(names)
-    found: list[tuple[Ledger, Standing]] = []
+    joined_ledgers: list[tuple[Ledger, Standing]] = []
     while True:
         more = [
             (item, standing)
@@ -407,9 +407,9 @@ def joined(
             or (not surely and _is_former(item.identity, known))
         ]
         if not more:
-            return found
+            return joined_ledgers
         left = [pair for pair in left if pair not in more]
-        found += more
+        joined_ledgers += more
         known |= {name for item, own in more for name in (item.identity, *own.databases)}
 
 

@@ -314,8 +314,8 @@ class Threshold(Mechanism):
             raise ValueError("a threshold release needs its threshold")
         labels = list(exact)
         keyed = {str(i): min(int(exact[label]), CLAMP) for i, label in enumerate(labels)}
-        kept = _kept(self, scale, threshold)(keyed) if keyed else {}
-        return dict(sorted((labels[int(key)], int(count)) for key, count in kept.items()))
+        released = _kept(self, scale, threshold)(keyed) if keyed else {}
+        return dict(sorted((labels[int(key)], int(count)) for key, count in released.items()))
 
 
 # the mechanism for each task under each accounting ------------------------------------------------

@@ -43,8 +43,8 @@ class SeededNoise(NoiseSource):
 
     def keys(self, rows: int, table: str) -> NDArray[np.uint64]:
         """Return uniform numbers for the ranks of a table's rows, shape (rows,)."""
-        found = generator(self._seed, "ranks", table).integers(2**64, size=rows, dtype=np.uint64)
-        return np.asarray(found)
+        keys = generator(self._seed, "ranks", table).integers(2**64, size=rows, dtype=np.uint64)
+        return np.asarray(keys)
 
     def draw(self, method: Method, exact: Any, stream: str) -> Any:
         """Return the mechanism's release with seeded noise; see `NoiseSource.draw`."""

@@ -42,8 +42,8 @@ class Question:
     def draw(self, method: Method, data: Any, noise: NoiseSource, stream: str) -> NoisyResult:
         """Compute the exact statistic of the data and draw the noisy result."""
         exact = _checked(self.query, self.query.evaluate(data))
-        found: NoisyResult = noise.draw(method, exact, stream)
-        return found
+        noisy: NoisyResult = noise.draw(method, exact, stream)
+        return noisy
 
     def event(self, spec: DatabaseSpec, method: Method, *, private: bool) -> Event:
         """Return the event to record, with the position of a release's first event.
@@ -125,8 +125,8 @@ class LabelRelease(Question):
         exact, counts = self.query.evaluate_labels(data)  # type: ignore[attr-defined]
         exact = _checked(self.query, exact)
         cells = noise.draw(Method(method.public, method.scale), exact, f"{stream} cells")
-        found = noise.draw(method, counts, stream)
-        return Listed(tuple(cells.tolist()), tuple(found), tuple(found.values()))
+        released = noise.draw(method, counts, stream)
+        return Listed(tuple(cells.tolist()), tuple(released), tuple(released.values()))
 
 
 def _checked(query: Query, values: Any) -> Ints:

@@ -146,10 +146,10 @@ class LabelsRecoding:
         domain = self.domain
         null = domain.null_code
         other = domain.special_code(OTHER) if self.other else None
-        found = pc.index_in(labels, value_set=pa.array(self.values, type=labels.type))
+        positions = pc.index_in(labels, value_set=pa.array(self.values, type=labels.type))
         missing = next((code for code in (other, null) if code is not None), 0)
         table = np.empty(len(labels) + 1, dtype=domain.dtype)
-        table[:-1] = found.fill_null(missing).to_numpy(zero_copy_only=False)
+        table[:-1] = positions.fill_null(missing).to_numpy(zero_copy_only=False)
         table[-1] = next((code for code in (null, other) if code is not None), 0)
         return np.asarray(table[codes])
 

@@ -112,8 +112,8 @@ class Session:
 
         Errors as in `measure`.
         """
-        found = zip(questions, self.ask(questions), strict=True)
-        return [np.asarray(noisy) / float(item.query.unit) for item, noisy in found]
+        answered = zip(questions, self.ask(questions), strict=True)
+        return [np.asarray(noisy) / float(item.query.unit) for item, noisy in answered]
 
     def select(self, query: Query, amount: float, label: str) -> int:
         """Return the index of a largest score, by noisy max; charged by the L∞ sensitivity.
@@ -154,8 +154,8 @@ class Session:
             for item, how in zip(questions, methods, strict=True)
         ]
         self._accountant.charge(*events)
-        done = [self._release.replay(event) for event in events]
-        waiting = [place for place, stored in enumerate(done) if stored is None]
+        replayed = [self._release.replay(event) for event in events]
+        waiting = [place for place, stored in enumerate(replayed) if stored is None]
         first = len(self._release.events)
         fresh = [replace(events[place], id=first + n) for n, place in enumerate(waiting)]
         if fresh:
@@ -166,10 +166,10 @@ class Session:
             ]
             self._release.store(drawn)
             for place, pair in zip(waiting, drawn, strict=True):
-                done[place] = pair
+                replayed[place] = pair
         steps = [
             TraceStep(pair[0], item.query, pair[1])
-            for item, pair in zip(questions, done, strict=True)
+            for item, pair in zip(questions, replayed, strict=True)
             if pair is not None
         ]
         self.trace += steps

@@ -285,8 +285,8 @@ class Standing:
 
         A month is written as in ``2030-01``; "" stands for all months.
         """
-        found = [item for item in self.accounts.values() if item.opened.startswith(month)]
-        losses = [account.counted(definition) for account in found]
+        releases = [item for item in self.accounts.values() if item.opened.startswith(month)]
+        losses = [account.counted(definition) for account in releases]
         return Guarantee(
             _sum([loss.epsilon for loss in losses]), min(1.0, _sum([loss.delta for loss in losses]))
         )

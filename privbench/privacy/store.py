@@ -73,9 +73,11 @@ class Book:
             raise damaged(self.path)
         entries, seal = [], ""
         rows = "SELECT number, entry, seal FROM entries WHERE part = ? ORDER BY number"
-        for place, (number, text, found) in enumerate(self._connection.execute(rows, (part,))):
+        for place, (number, text, stored_seal) in enumerate(
+            self._connection.execute(rows, (part,))
+        ):
             seal = sealed(seal, str(text).encode())
-            if (number, found) != (place, seal):
+            if (number, stored_seal) != (place, seal):
                 raise damaged(self.path)
             entries.append(json.loads(text))
         return entries
@@ -157,16 +159,16 @@ def _verify(path: Path, connection: sqlite3.Connection) -> None:
     def ask(question: str) -> list[Any]:
         return connection.execute(question).fetchall()
 
-    found = [ask(f"PRAGMA {name}")[0][0] for name in ("application_id", "user_version")]
+    pragmas = [ask(f"PRAGMA {name}")[0][0] for name in ("application_id", "user_version")]
     schema = ask("SELECT type, name, tbl_name, sql FROM sqlite_master")
-    if schema and found[0] != _APPLICATION:
+    if schema and pragmas[0] != _APPLICATION:
         raise LedgerError(f"the file {path} is no ledger.", remedy="Move it away.")
-    elif found[1] > _VERSION:
+    elif pragmas[1] > _VERSION:
         raise LedgerError(
             f"the ledger file {path} was written by a later version of privbench.",
             remedy="Use that version or a newer one.",
         )
-    elif found != [_APPLICATION, _VERSION] or schema != [("table", "entries", "entries", _TABLE)]:
+    elif pragmas != [_APPLICATION, _VERSION] or schema != [("table", "entries", "entries", _TABLE)]:
         raise damaged(path)
     elif ask("PRAGMA journal_mode") != [("delete",)]:
         raise LedgerError(
@@ -177,13 +179,13 @@ def _verify(path: Path, connection: sqlite3.Connection) -> None:
 
 def lock(path: Path, wait: float, what: str) -> FileLock:
     """Take a lock between processes, held until it is released or the process ends."""
-    taken = FileLock(str(path), timeout=wait, mode=0o600, thread_local=False)
+    file_lock = FileLock(str(path), timeout=wait, mode=0o600, thread_local=False)
     with usable(path):
         try:
-            taken.acquire()
+            file_lock.acquire()
         except Timeout:
             raise ReleaseInUse(f"{what} is being written by another process.") from None
-    return taken
+    return file_lock
 
 
 def sync_folder(path: Path) -> None:

@@ -114,11 +114,11 @@ def tally(places: RowIndex, size: int) -> Ints:
 
     It is counted block by block, since NumPy first makes a wider copy of what it counts.
     """
-    found = np.zeros(size, dtype=np.int64)
+    counts = np.zeros(size, dtype=np.int64)
     for start in range(0, places.size, 4 * _BLOCK):
         block = places[start : start + 4 * _BLOCK]
-        found += np.bincount(block[block >= 0], minlength=size)
-    return found
+        counts += np.bincount(block[block >= 0], minlength=size)
+    return counts
 
 
 def row_weights(sizes: RowIndex, tau: int) -> NDArray[np.int32]:

@@ -154,7 +154,7 @@ class Workers:
             self.addresses()
             # A worker that never writes data to disk has a plain dictionary for it. A lambda is
             # pickled by value, so it also runs on workers without privbench.
-            held = self._client.run(lambda dask_worker: type(dask_worker.data) is dict)
+            in_memory = self._client.run(lambda dask_worker: type(dask_worker.data) is dict)
         except OSError:
             self.close()
             raise ConnectionFailed(
@@ -163,7 +163,7 @@ class Workers:
         except UsageError:
             self.close()
             raise
-        if not all(held.values()):
+        if not all(in_memory.values()):
             self.close()
             raise ConfigError(
                 "workers that run short of memory would write private rows to their disk, where "
@@ -206,27 +206,29 @@ class Workers:
 
         Arguments other than futures are sent as `Held`, whose text shows no values.
         """
-        held = [item if isinstance(item, distributed.Future) else Held(item) for item in given]
-        return self._client.submit(guarded, __version__, function, *held, pure=False)
+        arguments = [item if isinstance(item, distributed.Future) else Held(item) for item in given]
+        return self._client.submit(guarded, __version__, function, *arguments, pure=False)
 
     def result(self, future: Any) -> Any:
         """Return the result of a call; raise `Lost` if data that it needs is gone with a worker."""
         while True:
             try:
-                found = future.result(timeout=WAIT)
+                answer = future.result(timeout=WAIT)
             except TimeoutError:
                 if self.addresses():
                     continue
-                found = ConnectionFailed("the Dask scheduler has no workers any more.")
+                answer = ConnectionFailed("the Dask scheduler has no workers any more.")
             except CancelledError:
                 raise Lost from None
             except Exception as error:
                 # The error's text may quote anything, so only its kind is given, which shows
                 # whether memory or a module is missing.
-                found = PrivbenchError(f"workers could not do their part ({type(error).__name__}).")
-            if isinstance(found, PrivbenchError):
-                raise found
-            return found.what
+                answer = PrivbenchError(
+                    f"workers could not do their part ({type(error).__name__})."
+                )
+            if isinstance(answer, PrivbenchError):
+                raise answer
+            return answer.what
 
 
 class WorkersCounter:
@@ -244,22 +246,22 @@ class WorkersCounter:
         self._least = least or LEAST_ROWS
         self._sent: OrderedDict[tuple[int, int, int], tuple[Any, int, Any]] = OrderedDict()
 
-    def __call__(self, data: PrivateDatabase, wanted: Marginals) -> list[Ints]:
+    def __call__(self, data: PrivateDatabase, sets: Marginals) -> list[Ints]:
         """The histograms; an error if workers are lost in each of `TRIES` attempts."""
-        parted = wanted.region is not None and not wanted.region.whole
-        if data._rows(wanted.table) <= self._least or parted:
-            return local(data, wanted)
+        parted = sets.region is not None and not sets.region.whole
+        if data._rows(sets.table) <= self._least or parted:
+            return local(data, sets)
         for _ in range(TRIES):
             try:
-                return self._count(data, wanted)
+                return self._count(data, sets)
             except Lost:
                 self._sent.clear()
         raise ConnectionFailed("workers of the Dask scheduler were lost again and again.")
 
-    def _count(self, data: PrivateDatabase, wanted: Marginals) -> list[Ints]:
-        reads = [axis.read(data, wanted.table) for axis in wanted.axes]
-        weights = data._units.weights(wanted.table)
-        public = [lookup for _, lookup in reads], [axis.size for axis in wanted.axes], wanted.sets
+    def _count(self, data: PrivateDatabase, sets: Marginals) -> list[Ints]:
+        reads = [axis.read(data, sets.table) for axis in sets.axes]
+        weights = data._units.weights(sets.table)
+        public = [lookup for _, lookup in reads], [axis.size for axis in sets.axes], sets.sets
         workers = self._workers.addresses()
         if not workers:
             raise ConnectionFailed("the Dask scheduler has no workers any more.")
@@ -270,11 +272,11 @@ class WorkersCounter:
             columns = (weights, *(codes for codes, _ in reads))
             sent = [self._send(column, start, start + step, worker) for column in columns]
             calls.append(self._workers.submit(count_part, public, *sent))
-        found = [np.zeros(shape, dtype=np.int64) for shape in wanted.shapes]
+        totals = [np.zeros(shape, dtype=np.int64) for shape in sets.shapes]
         for call in calls:
-            for total, part in zip(found, self._workers.result(call), strict=True):
+            for total, part in zip(totals, self._workers.result(call), strict=True):
                 total += part
-        return found
+        return totals
 
     def _send(self, column: NDArray[Any], start: int, stop: int, worker: str) -> Any:
         """A part of a column on a worker, sent now if it is not there yet."""
@@ -299,17 +301,17 @@ def packed(part: NDArray[Any]) -> tuple[NDArray[Any], int]:
     (array([7], dtype=int32), 3)
     """
     same = part.strides == (0,)
-    kept = part[:1] if same else part
+    values = part[:1] if same else part
     # Weights and row numbers of parts fit 32 bits: the largest weight is 2³⁰.
-    if kept.dtype == np.int64 and kept.size and kept.min() >= 0 and kept.max() < 2**31:
-        kept = kept.astype(np.int32)
-    return np.ascontiguousarray(kept), part.size
+    if values.dtype == np.int64 and values.size and values.min() >= 0 and values.max() < 2**31:
+        values = values.astype(np.int32)
+    return np.ascontiguousarray(values), part.size
 
 
 def unpacked(part: tuple[NDArray[Any], int]) -> NDArray[Any]:
     """Return the part of a column that was `packed`."""
-    kept, length = part
-    return kept if kept.size == length else np.broadcast_to(kept[0], length)
+    values, length = part
+    return values if values.size == length else np.broadcast_to(values[0], length)
 
 
 def count_part(

@@ -23,9 +23,9 @@ def certificate_of(model: Model, path: Path, server: str) -> Certificate:
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     owners, owned_by, typed = dict.fromkeys(model.tables, ""), {}, []
-    for name, made in model.tables.items():
+    for name, private in model.tables.items():
         for key in model.schema.table(name).foreign_keys:
-            if key.name == made.own:
+            if key.name == private.own:
                 owners[name], owned_by[name] = ", ".join(key.columns), str(key.ref_table)
                 typed += [name] if key.when else []
     for name in typed:

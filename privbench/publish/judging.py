@@ -17,21 +17,21 @@ from privbench.workload import Workload, WorkloadQuery
 from privbench.workload.safety import TextScope, check
 
 
-def joined(found: Iterable[Statement | str]) -> str:
+def joined(statements: Iterable[Statement | str]) -> str:
     """Return statements as the text of a file, one after the other."""
-    return "".join(f"{item if isinstance(item, str) else item.text};\n" for item in found)
+    return "".join(f"{item if isinstance(item, str) else item.text};\n" for item in statements)
 
 
 def judge_ddl(before: str, after: str) -> Allowed:
     """Refuse DDL that is not on the allow-list, or that psql may parse differently."""
-    found = allowed(before, after)
-    if found.left_out:
-        raise ModelError(f"the schema holds what a load leaves out ({found.left_out[0]}).")
-    for text, part in zip((before, after), found.parts, strict=True):
+    judged = allowed(before, after)
+    if judged.left_out:
+        raise ModelError(f"the schema holds what a load leaves out ({judged.left_out[0]}).")
+    for text, part in zip((before, after), judged.parts, strict=True):
         if text != joined(part):
             raise ModelError("the schema holds more than its statements.")
         _refuse_variables(text)
-    return found
+    return judged
 
 
 def _refuse_variables(text: str) -> None:

@@ -40,10 +40,10 @@ WHERE c.relkind IN ('r', 'p') ORDER BY 1, 2
 def require_version(dsn: str) -> None:
     """Refuse a server whose version is too old to give the statistics."""
     with reading(dsn, ROWS) as connection:
-        found = major_version(connection)
-    if found < SERVER:
+        version = major_version(connection)
+    if version < SERVER:
         raise UsageError(
-            f"statistics can be published from PostgreSQL {SERVER} or later; this is {found}.",
+            f"statistics can be published from PostgreSQL {SERVER} or later; this is {version}.",
             remedy="Leave out --database, to use the embedded server, or --statistics.",
         )
 
@@ -52,5 +52,5 @@ def gathered(connection: Connection, tables: Collection[tuple[str, ...]]) -> Pub
     """Return the planner's statistics of tables, by schema and name, and of their indexes."""
     with database_errors("reading the planner's statistics"):
         rows = connection.cursor(row_factory=dict_row).execute(_TABLES.format(_VALUES)).fetchall()
-    kept = [row for row in rows if (row["schema"], row["name"]) in tables]
-    return PublishedStatistics.model_validate({"tables": kept})
+    chosen = [row for row in rows if (row["schema"], row["name"]) in tables]
+    return PublishedStatistics.model_validate({"tables": chosen})

@@ -232,9 +232,9 @@ class PublishedStatistics(Strict):
 RecordType = TypeVar("RecordType", Bundle, Certificate, PublishedStatistics)
 
 
-def text(found: Bundle | Certificate | PublishedStatistics) -> bytes:
+def text(record: Bundle | Certificate | PublishedStatistics) -> bytes:
     """Return the bytes of such a file, in its single valid form."""
-    data = found.model_dump(mode="json", by_alias=True)
+    data = record.model_dump(mode="json", by_alias=True)
     written = json_visible(json.dumps(data, indent=1, sort_keys=True, ensure_ascii=False))
     return written.encode() + b"\n"
 
@@ -244,9 +244,9 @@ def parse(kind: type[RecordType], data: bytes) -> RecordType:
     if json_depth(data) > MAX_DEPTH:
         raise ModelError("it is nested too deeply.")
     try:
-        found = kind.model_validate_json(data)
+        record = kind.model_validate_json(data)
     except ValidationError as error:
         raise ModelError(f"{faults(error)[0]}.") from None
-    if text(found) != data:
+    if text(record) != data:
         raise ModelError("it is not in the form that privbench writes.")
-    return found
+    return record

@@ -100,8 +100,8 @@ def read_chunk(path: Path, names: Sequence[str], kinds: Sequence[str]) -> pa.Tab
         )
     if len(data) == len(head):
         return pa.table([pa.array([], kind) for kind in types], list(names))
-    found = read_csv(pa.py_buffer(data).slice(len(head)), types)
-    return found.rename_columns(list(names))
+    rows = read_csv(pa.py_buffer(data).slice(len(head)), types)
+    return rows.rename_columns(list(names))
 
 
 def write_parquet(files: Sequence[Path], columns: Sequence[Column]) -> list[str]:
@@ -116,10 +116,10 @@ def write_parquet(files: Sequence[Path], columns: Sequence[Column]) -> list[str]
                 read_chunk(path, names, kinds)
                 break
             except pa.ArrowInvalid as error:
-                found = _BROKEN.search(str(error))
-                if found is None or kinds[int(found[1])] == "text":
+                match = _BROKEN.search(str(error))
+                if match is None or kinds[int(match[1])] == "text":
                     raise ModelError(f"{path.name} cannot be read again.") from None
-                kinds[int(found[1])] = "text"
+                kinds[int(match[1])] = "text"
     for path in files:
         chunk = read_chunk(path, names, kinds)
         papq.write_table(chunk, path.with_suffix(".parquet"), compression="zstd")

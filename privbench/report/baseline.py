@@ -77,9 +77,9 @@ def names(figures: frozenset[str]) -> frozenset[str]:
     return frozenset(f"{PREFIX}{name}" for name in figures)
 
 
-def ratios(found: DriftPart) -> dict[str, float | None]:
+def ratios(drift_part: DriftPart) -> dict[str, float | None]:
     """Return the drift figures by name."""
-    return {f"{PREFIX}{name}": part.ratio for name, part in found.figures.items()}
+    return {f"{PREFIX}{name}": part.ratio for name, part in drift_part.figures.items()}
 
 
 def change(old: float | None, new: float | None) -> ChangePart:
@@ -107,7 +107,7 @@ def _noise(*documents: ComparisonDocument) -> float:
 def _regressions(
     before: dict[tuple[str, str], QueryPart], now: dict[tuple[str, str], QueryPart], noise: float
 ) -> list[RegressionPart]:
-    found: list[RegressionPart] = []
+    regressions: list[RegressionPart] = []
     for figure in _COMPARED:
         pick = QUERY_FIGURES[f"query.{figure}"]
         worse = []
@@ -115,8 +115,8 @@ def _regressions(
             moved = change(pick(before[key]), pick(now[key]))
             if _grown(figure, moved, noise):
                 worse.append(RegressionPart(query=key[0], figure=figure, **moved.model_dump()))
-        found += sorted(worse, key=lambda part: (-(part.change or 0), part.query))
-    return found
+        regressions += sorted(worse, key=lambda part: (-(part.change or 0), part.query))
+    return regressions
 
 
 def _grown(figure: str, moved: ChangePart, noise: float) -> bool:

@@ -85,7 +85,7 @@ def compare(
         UsageError: A gate, the workload, the baseline, the config or the model is wrong.
         DatabaseError: A database refused.
     """
-    wanted = parse(gates)
+    conditions = parse(gates)
     queries = workload or Workload("none", ())
     if not isinstance(queries, Workload):
         queries = read(queries)
@@ -99,7 +99,7 @@ def compare(
     left_out = _left_out(len(queries), options)
     with stage("read the schema"):
         schema = schema_of(source_dsn, config)
-    _check_gates(wanted, schema, left_out, old is not None)
+    _check_gates(conditions, schema, left_out, old is not None)
     if model is not None:
         _check_model(model, schema)
     dsns = {parts.SOURCE: source_dsn, parts.CLONE: target_dsn}
@@ -122,7 +122,7 @@ def compare(
         drift = earlier.drift(old, document)
         named = {**document.figures, **earlier.ratios(drift)}
         document = document.model_copy(update={"figures": named, "drift": drift})
-    checked = [gate.check(document.figures, document.queries) for gate in wanted]
+    checked = [gate.check(document.figures, document.queries) for gate in conditions]
     document = document.model_copy(update={"gates": checked})
     _write(document, folder, options.junit)
     return document
@@ -140,13 +140,13 @@ def _left_out(queries: int, options: CompareOptions) -> tuple[str, ...]:
 
 
 def _check_gates(
-    wanted: Iterable[Gate], schema: Schema, left_out: tuple[str, ...], drift: bool
+    conditions: Iterable[Gate], schema: Schema, left_out: tuple[str, ...], drift: bool
 ) -> None:
     """Refuse an unknown figure before the long work, not after it."""
     known = figures.names((table.key for table in schema), left_out)
     if drift:
         known |= earlier.names(known)
-    for gate in wanted:
+    for gate in conditions:
         gate.require(known)
 
 
@@ -169,7 +169,7 @@ def _document(
     queries: Workload,
     answered: list[QueryPart],
     ran: Replay,
-    found: Measurements,
+    measurements: Measurements,
     model: Modelled | None,
 ) -> ComparisonDocument:
     document = ComparisonDocument(
@@ -187,14 +187,14 @@ def _document(
         replay=parts.replay_part(ran, answered),
         qerror=parts.qerrors(answered),
         runtime=parts.runtimes(answered),
-        tables=found.tables,
-        integrity=found.checks,
+        tables=measurements.tables,
+        integrity=measurements.checks,
         queries=answered,
         figures={},
         work=parts.work_summary(answered),
         plans=parts.plans_part(answered),
-        views=found.views,
-        sections=found.sections,
+        views=measurements.views,
+        sections=measurements.sections,
         model=None if model is None else ModelPart.model_validate(model, from_attributes=True),
     )
     named = figures.collect(document)

@@ -170,9 +170,9 @@ class TablePart(Part):
         """Return the table's errors, each with its figure, and its column or rule."""
         size = ratio(sum(self.source_bytes), sum(self.clone_bytes))
         columns = [c for c in self.values if self.left_out.get(c.name) != PLACEHOLDERS]
-        found = [(error, kind, c.name) for c in columns for kind, error in c.errors.items()]
+        errors = [(error, kind, c.name) for c in columns for kind, error in c.errors.items()]
         return [
-            *found,
+            *errors,
             *((r.error, r.kind, r.rule) for r in self.rules),
             (size, "values.bytes", ""),
         ]

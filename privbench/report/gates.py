@@ -73,15 +73,15 @@ class Gate:
         >>> Gate.parse("runtime.p50 > 2 * runtime.floor.median").other
         'runtime.floor.p50'
         """
-        found = _GATE.match(re.sub(r"\.median\b", ".p50", text))
-        if found is None:
+        match = _GATE.match(re.sub(r"\.median\b", ".p50", text))
+        if match is None:
             raise UsageError(
                 f"{text!r} is not a gate.",
                 remedy="Write: figure, one of < <= > >= == !=, and a number, or a number times a"
                 " figure: qerror.p95 > 5, runtime.p50 > 2 * runtime.floor.p50",
             )
-        limit = found["limit"] or found["factor"] or "1"
-        return cls(found["figure"], found["sign"], float(limit), found["other"])
+        limit = match["limit"] or match["factor"] or "1"
+        return cls(match["figure"], match["sign"], float(limit), match["other"])
 
     def __str__(self) -> str:
         if self.other is None:
@@ -93,10 +93,10 @@ class Gate:
         self, known: Collection[str], of_queries: Collection[str] = frozenset(QUERY_FIGURES)
     ) -> None:
         """Refuse a gate with unknown figures."""
-        wanted = [(self.figure, {*of_queries, *known})]
+        figures = [(self.figure, {*of_queries, *known})]
         if self.other is not None:
-            wanted.append((self.other, set(known)))
-        for name, choice in wanted:
+            figures.append((self.other, set(known)))
+        for name, choice in figures:
             if name not in choice:
                 raise UsageError(f"there is no figure {name!r}.", remedy=_advice(name, choice))
 

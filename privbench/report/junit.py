@@ -23,8 +23,8 @@ def render(document: ComparisonDocument) -> str:
     if any(gate.queries for gate in document.gates):
         xml.add_testsuite(_suite("queries", _queries(document)))
     xml.add_testsuite(_suite("integrity", map(_check, document.integrity)))
-    found: bytes = xml.tostring()  # type: ignore[no-untyped-call]
-    return found.decode()
+    written: bytes = xml.tostring()  # type: ignore[no-untyped-call]
+    return written.decode()
 
 
 def _suite(name: str, cases: Iterable[TestCase]) -> TestSuite:

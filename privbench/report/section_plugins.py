@@ -70,10 +70,10 @@ class ReportSection(ABC):
 
 def installed() -> list[ReportSection]:
     """Return the sections of installed packages, by name."""
-    found = []
+    sections = []
     for name in plugins.names(plugins.SECTIONS):
         kind = plugins.load(plugins.SECTIONS, name)
         if not (isinstance(kind, type) and issubclass(kind, ReportSection) and kind.name == name):
             raise ConfigError(f"the entry point {name!r} is no section of a report.")
-        found.append(kind())
-    return found
+        sections.append(kind())
+    return sections

@@ -93,7 +93,7 @@ def lookup_scores(
 
     A look-up refers to other look-ups alone: a table that refers to a person or an event is none.
     """
-    theirs = {
+    referenced = {
         key.parent
         for name, facts in tables.items()
         if name in people or facts.identifying
@@ -101,7 +101,7 @@ def lookup_scores(
         # Of a row that one person at most refers to, it is that person's.
         if any({*unique.columns} <= {*key.key.columns} for unique in facts.table.unique_sets)
     }
-    people |= theirs
+    people |= referenced
     scores = {name: _lookup_score(facts, people) for name, facts in tables.items()}
     while outside := [
         name
@@ -115,12 +115,12 @@ def lookup_scores(
 
 
 def _lookup_score(facts: TableFacts, people: frozenset[str]) -> LookupScore:
-    found = [*_by_names(facts), *_links(facts), *_shape(facts)]
-    evidence = _EVIDENCE & {reason for reason, _ in found}
-    shaped = sum(points for _, points in found) >= LEAST
+    scored = [*_by_names(facts), *_links(facts), *_shape(facts)]
+    evidence = _EVIDENCE & {reason for reason, _ in scored}
+    shaped = sum(points for _, points in scored) >= LEAST
     enough = bool(evidence) and shaped
     referred = bool(facts.incoming or evidence - {"short key"})
-    reasons = [f"{reason} {points:+d}" for reason, points in found]
+    reasons = [f"{reason} {points:+d}" for reason, points in scored]
     points_do, catalogue = enough and referred, _catalogue(facts)
     if catalogue and not points_do:
         reasons.insert(0, catalogue)
@@ -169,9 +169,9 @@ def _nouns_of_people() -> frozenset[str]:
 
 def _tells_persons(column: Column) -> bool:
     """Whether a column's text is a person (``seller``), or the number of a single thing."""
-    found = words(column.name)
-    single = {*found} & listed("columns", "single")
-    people = {*found[-1:]} & _nouns_of_people()
+    name_words = words(column.name)
+    single = {*name_words} & listed("columns", "single")
+    people = {*name_words[-1:]} & _nouns_of_people()
     return column.type.category == "S" and bool(people or single)
 
 
@@ -188,8 +188,8 @@ def _catalogue(facts: TableFacts) -> str:
     of a catalogue, its key a code, or it has the shape of a look-up with a name.
     """
     primary = [facts.table.column(name) for name in facts.table.primary_columns]
-    found = [words(column.name) for column in facts.attributes]
-    last = {name[-1] for name in found if name}
+    names = [words(column.name) for column in facts.attributes]
+    last = {name[-1] for name in names if name}
     if (
         not facts.incoming
         or (facts.keys and facts.head in listed("tables", "event"))
@@ -201,7 +201,7 @@ def _catalogue(facts: TableFacts) -> str:
         return ""
     if facts.ends & listed("tables", "trade"):
         money = listed("columns", "money")
-        return "" if any(money & {*name} for name in found) else "trade partner"
+        return "" if any(money & {*name} for name in names) else "trade partner"
     if any(facts.ends & listed("tables", name) for name in ("private", "proxy", "subject", "work")):
         return ""
     if facts.ends & (listed("tables", "catalogue") | listed("tables", "lookup")):
@@ -209,8 +209,8 @@ def _catalogue(facts: TableFacts) -> str:
     codes = len(primary) > 1 or all(c.type.category != "S" or is_short(c) for c in primary)
     rest = [column for column in facts.attributes if column not in primary]
     # Several codes may be a place (ward and bed), of which texts tell who is there.
-    told = len(primary) > 1 and (len(rest) > 1 or any(c.type.category != "N" for c in rest))
-    if facts.is_natural and codes and not told and len(facts.attributes) <= _FEW:
+    descriptive = len(primary) > 1 and (len(rest) > 1 or any(c.type.category != "N" for c in rest))
+    if facts.is_natural and codes and not descriptive and len(facts.attributes) <= _FEW:
         return "key of codes"
     plain = facts.ends & listed("tables", "structure") and len(facts.attributes) <= _PLAIN
     return "plain list" if plain and last & listed("columns", "label") else ""
@@ -252,9 +252,9 @@ def _shape(facts: TableFacts) -> Iterator[tuple[str, int]]:
     if facts.table.uniques:
         yield "unique column", 1
     names = [words(column.name) for column in facts.attributes]
-    if any(found and found[-1] in listed("columns", "label") for found in names):
+    if any(name_words and name_words[-1] in listed("columns", "label") for name_words in names):
         yield "name or description", 1
-    if any(set(found) & listed("columns", "money") for found in names):
+    if any(set(name_words) & listed("columns", "money") for name_words in names):
         yield "money", -2
     if any(column.type.base in _BLOBS for column in facts.table.columns):
         yield "document or binary column", -1

@@ -162,7 +162,7 @@ def _table(table: Table, incoming: Mapping[str, int]) -> TableFacts:
         if (column.name,) != primary and column.type.category != "B"
     }
     # A dialling code is no person's phone, unless another column shows that the table holds people.
-    if not any(found for name, found in kinds.items() if not _national(called, name)):
+    if not any(columns for name, columns in kinds.items() if not _national(called, name)):
         kinds = {}
     personal = frozenset[str]().union(*kinds.values())
     bookkeeping = listed("columns", "bookkeeping")
@@ -203,19 +203,21 @@ def opposites(keys: Sequence[ForeignKey]) -> list[tuple[ForeignKey, ForeignKey]]
 
 def _difference(one: ForeignKey, other: ForeignKey) -> tuple[str, ...]:
     """The words that stand in one key's name and in the other's instead, if it is one each."""
-    ours, theirs = ([word for name in key.columns for word in words(name)] for key in (one, other))
-    if len(ours) != len(theirs):
+    own_words, other_words = (
+        [word for name in key.columns for word in words(name)] for key in (one, other)
+    )
+    if len(own_words) != len(other_words):
         return ()
-    differ = {pair for pair in zip(ours, theirs, strict=True) if pair[0] != pair[1]}
+    differ = {pair for pair in zip(own_words, other_words, strict=True) if pair[0] != pair[1]}
     return differ.pop() if len(differ) == 1 else ()
 
 
 def _is_code(column: Column) -> bool:
     """Whether a column of a primary key holds codes that people read, by its type and name."""
-    kind, found = column.type, words(column.name)
+    kind, name_words = column.type, words(column.name)
     if kind.category == "N":
-        return not {*found[-1:]}.isdisjoint(listed("columns", "calendar"))
-    numbered = not {*found[-1:], *found[:1]}.isdisjoint(listed("keys", "numbered"))
+        return not {*name_words[-1:]}.isdisjoint(listed("columns", "calendar"))
+    numbered = not {*name_words[-1:], *name_words[:1]}.isdisjoint(listed("keys", "numbered"))
     return kind.category in "DE" or (kind.category == "S" and (is_short(column) or not numbered))
 
 
@@ -232,10 +234,10 @@ def _national(table: tuple[str, ...], column: str) -> bool:
 
 def _key(table: Table, key: ForeignKey) -> KeyFacts:
     primary = table.primary_columns
-    found = [word for name in key.columns for word in words(name)]
+    name_words = [word for name in key.columns for word in words(name)]
     target = set(words(key.ref_table.name))
-    own_words = [word for word in found if word not in target]
-    core = tuple(word for word in found if word not in listed("keys", "suffix"))
+    own_words = [word for word in name_words if word not in target]
+    core = tuple(word for word in name_words if word not in listed("keys", "suffix"))
     goal = noun(key.ref_table.name)
     done_by = "by" in own_words and not {*own_words} & listed("keys", "act")
     named = len(key.columns) == 1 and core in (goal, goal[-1:])

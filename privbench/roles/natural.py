@@ -43,14 +43,14 @@ def with_natural_keys(
             for key in other.foreign_keys
             if key.ref_table == table.name and {*key.columns} == {*(owners[other.key] or ())}
         ]
-        said = _refusal(table, sections[name], owners[name], owned)
+        reason = _refusal(table, sections[name], owners[name], owned)
         kind = proposed[name].kind
-        if said is None and kind in PERSON_LIKE:
-            said = f"it seems to hold people or organisations ({kind.label})."
-        if said is None and proposed[name].secretive:
-            said = f"its keys may be secrets ({kind.label})."
-        if said is not None:
-            raise ConfigError(f"'natural' cannot stand here: {said}", table=name, remedy=_REMEDY)
+        if reason is None and kind in PERSON_LIKE:
+            reason = f"it seems to hold people or organisations ({kind.label})."
+        if reason is None and proposed[name].secretive:
+            reason = f"its keys may be secrets ({kind.label})."
+        if reason is not None:
+            raise ConfigError(f"'natural' cannot stand here: {reason}", table=name, remedy=_REMEDY)
     calendars = {name for name in lookups if is_calendar(schema.table(name))}
     marked = list[Table]()
     for table in schema:

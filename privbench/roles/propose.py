@@ -123,9 +123,9 @@ class Proposal:
         are declared public if ``lookups`` says so and they refer to no private table.
         """
         unit = "row" if "row" in (base.privacy.unit, self.unit) else "owner"
-        given = {str(TableName.parse(name)): name for name in base.tables}
+        spelled = {str(TableName.parse(name)): name for name in base.tables}
         sections = {
-            name: base.tables.get(given.get(name, ""), TableConfig()) for name in self.tables
+            name: base.tables.get(spelled.get(name, ""), TableConfig()) for name in self.tables
         }
         if lookups == "public":
             opened = {
@@ -151,12 +151,12 @@ class Proposal:
             and name not in owners
         }
         filled = {
-            given.get(name, name): section
+            spelled.get(name, name): section
             if section.role == "public"
             else section.model_copy(update={"own": own[name]})
             for name, section in sections.items()
         }
-        rest = {name: base.tables[name] for key, name in given.items() if key not in self.tables}
+        rest = {name: base.tables[name] for key, name in spelled.items() if key not in self.tables}
         return base.model_copy(update={"tables": {**filled, **rest}}).with_privacy(
             roles="proposed", unit=unit
         )
@@ -290,26 +290,26 @@ def _lookups(proposal: Proposal, opened: frozenset[str]) -> list[str]:
         return []
     listed = ", ".join(_short(name) for name in names)
     if opened & {*names}:
-        found = [f"Look-ups ({listed}); those that are PUBLIC are COPIED VERBATIM:"]
+        lines = [f"Look-ups ({listed}); those that are PUBLIC are COPIED VERBATIM:"]
     else:
-        noun, kept = f"{len(names)} tables look like look-ups", "They are"
+        noun, remain = f"{len(names)} tables look like look-ups", "They are"
         if len(names) == 1:
-            noun, kept = "1 table looks like a look-up", "It is"
-        found = [
-            f"{noun} ({listed}). {kept} PRIVATE: labels will",
+            noun, remain = "1 table looks like a look-up", "It is"
+        lines = [
+            f"{noun} ({listed}). {remain} PRIVATE: labels will",
             "be synthetic and filters on them will not match, but for natural keys. If nothing in",
             "such a table is confidential, use --lookups public (COPIED VERBATIM).",
         ]
     public = proposal.public()
     for name in names:
-        found.append(_INDENT + _lookup(proposal.tables[name], public, opened))
+        lines.append(_INDENT + _lookup(proposal.tables[name], public, opened))
         values = ", ".join(proposal.tables[name].natural)
         if values and name not in opened:
-            found.append(f"{_INDENT * 2}natural = true: values of {values} may be released")
+            lines.append(f"{_INDENT * 2}natural = true: values of {values} may be released")
         tables = proposal.tables.items()
         if hanging := [_short(other) for other, item in tables if name in item.parents]:
-            found.append(f"{_INDENT * 2}{', '.join(hanging)} refer to it")
-    return found
+            lines.append(f"{_INDENT * 2}{', '.join(hanging)} refer to it")
+    return lines
 
 
 def _lookup(item: TableProposal, public: frozenset[str], opened: frozenset[str]) -> str:
@@ -319,8 +319,8 @@ def _lookup(item: TableProposal, public: frozenset[str], opened: frozenset[str])
     return f"{_short(item.table)}: {why}{barred}"
 
 
-def _block(title: str, found: list[str]) -> list[str]:
-    return [f"{title}:", *(_INDENT + line for line in found)] if found else []
+def _block(title: str, lines: list[str]) -> list[str]:
+    return [f"{title}:", *(_INDENT + line for line in lines)] if lines else []
 
 
 def _choice(columns: tuple[str, ...], parent: str | None) -> str:
@@ -352,69 +352,69 @@ def propose(schema: Schema, settled: Collection[str] = ()) -> Proposal:
     Where no table seems to hold people, parties or organisations, the unit is ``row`` and nothing
     owns anything. No references are proposed for tables in ``settled``, which the config decides.
     """
-    found = undeclared(schema, settled)
-    more = {name: TableConfig(references=items) for name, items in found.items()}
+    references = undeclared(schema, settled)
+    more = {name: TableConfig(references=items) for name, items in references.items()}
     tables = gather(referenced(schema, Config(tables=more)))
     people = called_people(tables) | {
         name for name, facts in tables.items() if person_kind(facts) is not None
     }
     scores = lookup_scores(tables, people)
     kinds = classify(tables, scores)
-    findings = _Findings(tables, scores, kinds, choose(tables, kinds), found)
+    findings = _Findings(tables, scores, kinds, choose(tables, kinds), references)
     has_people = any(kind in PERSON_LIKE for kind in kinds.values()) or any(
         "person" in facts.personal for facts in tables.values()
     )
     return Proposal(
         {name: _table(findings, facts, has_people) for name, facts in tables.items()},
         "owner" if has_people else "row",
-        found,
+        references,
     )
 
 
-def _table(found: _Findings, facts: TableFacts, has_people: bool) -> TableProposal:
-    place, score = found.places[facts.name], found.scores[facts.name]
+def _table(findings: _Findings, facts: TableFacts, has_people: bool) -> TableProposal:
+    place, score = findings.places[facts.name], findings.scores[facts.name]
     own = place.own if has_people else None
-    named = [tuple(item.columns) for item in found.undeclared.get(facts.name, ())]
+    named = [tuple(item.columns) for item in findings.undeclared.get(facts.name, ())]
     if own and own.key.columns in named:
         # A name alone makes an owner of people and of what is theirs.
-        own = own if found.kinds[place.root] in PERSON_LIKE else None
+        own = own if findings.kinds[place.root] in PERSON_LIKE else None
     return TableProposal(
         table=facts.name,
-        kind=found.kinds[facts.name],
+        kind=findings.kinds[facts.name],
         own=own.key.columns if own else None,
         owner=own.parent if own else None,
         keys=tuple((key.key.columns, key.parent) for key in facts.keys),
-        reason=_reason(found, facts, own),
+        reason=_reason(findings, facts, own),
         lookup_reasons=score.reasons,
         doubts=tuple((key.key.columns, key.parent) for key in place.near) if has_people else (),
-        natural=_natural(found, facts),
-        secretive=is_secretive(facts, found.kinds[facts.name]),
-        second_owners=_second_owners(found, facts) if has_people else (),
-        spread=_spread(found, facts) if has_people else (),
+        natural=_natural(findings, facts),
+        secretive=is_secretive(facts, findings.kinds[facts.name]),
+        second_owners=_second_owners(findings, facts) if has_people else (),
+        spread=_spread(findings, facts) if has_people else (),
     )
 
 
-def _natural(found: _Findings, facts: TableFacts) -> tuple[str, ...]:
+def _natural(findings: _Findings, facts: TableFacts) -> tuple[str, ...]:
     """Columns that refer to a look-up with a readable key, whose values may be released.
 
     What has the shape of a look-up, whatever it is called, counts as one: nothing is copied.
     """
-    kind, places = found.kinds[facts.name], found.places
+    kind, places = findings.kinds[facts.name], findings.places
     owners = {place.own.parent for place in places.values() if place.own}
     apart = facts.name not in owners and not places[facts.name].own
-    shaped = found.scores[facts.name].shaped and kind in NAMED_BY_USERS and apart
+    shaped = findings.scores[facts.name].shaped and kind in NAMED_BY_USERS and apart
     if not (kind is TableKind.LOOKUP or shaped) or not is_readable(facts.table):
         return ()
     return tuple(
         f"{_short(other.name)}.{key.key.columns[0]}"
-        for other in found.tables.values()
+        for other in findings.tables.values()
         for key in other.keys
         if key.parent == facts.name and refers_by_label(other.table, key.key, facts.table)
     )
 
 
-def _reason(found: _Findings, facts: TableFacts, own: KeyFacts | None) -> str:
-    kind, place = found.kinds[facts.name], found.places[facts.name]
+def _reason(findings: _Findings, facts: TableFacts, own: KeyFacts | None) -> str:
+    kind, place = findings.kinds[facts.name], findings.places[facts.name]
     label = kind.label
     if kind is TableKind.GUEST or (kind in PEOPLE and facts.personal):
         label += f" ({', '.join(sorted(facts.personal))})"
@@ -426,8 +426,8 @@ def _reason(found: _Findings, facts: TableFacts, own: KeyFacts | None) -> str:
     return f"{label}, a root ({'; '.join(place.reasons)})"
 
 
-def _second_owners(found: _Findings, facts: TableFacts) -> tuple[str, ...]:
-    place = found.places[facts.name]
+def _second_owners(findings: _Findings, facts: TableFacts) -> tuple[str, ...]:
+    place = findings.places[facts.name]
     owner = (
         f"owned by {place.own.parent} through {place.own.columns}"
         if place.own is not None
@@ -435,29 +435,33 @@ def _second_owners(found: _Findings, facts: TableFacts) -> tuple[str, ...]:
     )
     return tuple(
         f"{owner}, but {key.columns} reaches {key.parent}"
-        + ("" if found.places[key.parent].own is None else f" of {found.places[key.parent].root}")
-        for key in rivals(facts, found.places, found.kinds)
+        + (
+            ""
+            if findings.places[key.parent].own is None
+            else f" of {findings.places[key.parent].root}"
+        )
+        for key in rivals(facts, findings.places, findings.kinds)
     )
 
 
-def _spread(found: _Findings, facts: TableFacts) -> tuple[str, ...]:
+def _spread(findings: _Findings, facts: TableFacts) -> tuple[str, ...]:
     """References from a person to personal data in other units, one line each.
 
     Such a person's data lies in several units, and is protected per unit only.
     """
-    if found.kinds[facts.name] not in PERSON_LIKE - {TableKind.ORG}:
+    if findings.kinds[facts.name] not in PERSON_LIKE - {TableKind.ORG}:
         return ()
-    root = found.places[facts.name].root
+    root = findings.places[facts.name].root
     return tuple(
         f"{key.columns} points to {key.parent}, whose rows are in units of "
-        f"{found.places[key.parent].root}"
+        f"{findings.places[key.parent].root}"
         for key in facts.keys
         if not key.deputy
-        and _holds_personal_data(found, key.parent)
-        and found.places[key.parent].root != root
+        and _holds_personal_data(findings, key.parent)
+        and findings.places[key.parent].root != root
     )
 
 
-def _holds_personal_data(found: _Findings, table: str) -> bool:
-    kind, facts = found.kinds[table], found.tables[table]
+def _holds_personal_data(findings: _Findings, table: str) -> bool:
+    kind, facts = findings.kinds[table], findings.tables[table]
     return kind in _HOLDERS or (kind in (TableKind.THING, TableKind.EVENT) and bool(facts.personal))

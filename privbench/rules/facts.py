@@ -45,7 +45,7 @@ def type_with_rules(type_: ColumnType) -> ColumnType:
 
 def _of_table(table: Table) -> Iterator[Rule]:
     known = {column.name for column in table.columns}
-    shown = {frozenset(check.columns) for check in table.checks if check.name == SHOWN}
+    tested = {frozenset(check.columns) for check in table.checks if check.name == SHOWN}
     for check in table.checks:
         implied = {BOUNDS: "partition", REFERENCE: "reference"}.get(check.name, "check")
         source = "config" if check.declared else implied
@@ -57,7 +57,7 @@ def _of_table(table: Table) -> Iterator[Rule]:
         if columns and known.issuperset(columns):
             yield Rule("unique", columns, "index", index.definition, fold=True)
     for low, high in named_orders(table):
-        if {low, high} not in shown:
+        if {low, high} not in tested:
             yield Rule("order", (low, high), "name", f"{low} comes before {high}")
 
 
@@ -119,9 +119,9 @@ def exclusions(
 def singles(table: Table) -> Iterator[tuple[tuple[str, ...], tuple[ColumnCondition, ...]]]:
     """Yield columns of which at most one row per combination meets a condition (`marks`)."""
     for index in table.indexes:
-        wanted = marks(index.predicate or "") if index.unique and index.columns else ()
-        if wanted and not index.has_expressions:
-            yield index.columns, wanted
+        conditions = marks(index.predicate or "") if index.unique and index.columns else ()
+        if conditions and not index.has_expressions:
+            yield index.columns, conditions
 
 
 def sharing_keys(table: Table, columns: tuple[str, ...]) -> tuple[ForeignKey, ...]:
@@ -153,8 +153,8 @@ def folded_uniques(table: Table) -> tuple[Unique, ...]:
     ignored as well, which is stricter than the index.
     """
     names = {index.definition: index.name for index in table.indexes}
-    found = (rule for rule in table.rules if rule.kind == "unique")
-    return tuple(Unique(names[rule.text], rule.columns) for rule in found)
+    rules = (rule for rule in table.rules if rule.kind == "unique")
+    return tuple(Unique(names[rule.text], rule.columns) for rule in rules)
 
 
 def length_limits(limits: Sequence[Rule], declared: int | None) -> tuple[int, int | None]:
@@ -170,5 +170,5 @@ def allowed(limits: Sequence[Rule]) -> tuple[str, ...] | None:
     lists = [rule.values for rule in limits if rule.values is not None]
     if not lists:
         return None
-    kept = [value for value in lists[0] if all(value in other for other in lists[1:])]
-    return tuple(dict.fromkeys(kept))
+    common = [value for value in lists[0] if all(value in other for other in lists[1:])]
+    return tuple(dict.fromkeys(common))

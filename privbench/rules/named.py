@@ -272,11 +272,11 @@ def is_moment(column: str) -> bool:
     fields = re.compile("|".join(packaged("names")["moments"]))
     known = [pattern for pair in _date_words() for pattern in pair]
     # Of short words, as "in" and "to", none counts by itself; a time is one that begins or ends.
-    said = len(words[-1]) >= _LEAST_WORD and any(
+    whole_words = len(words[-1]) >= _LEAST_WORD and any(
         pattern.fullmatch(text) for pattern in known for text in (core, words[-1])
     )
     marked = suggested_dates(core) is not None or _MARKS.search(core) is not None
-    return said or marked or ("per" not in words and any(map(fields.fullmatch, words)))
+    return whole_words or marked or ("per" not in words and any(map(fields.fullmatch, words)))
 
 
 def _is_date(column: Column) -> bool:

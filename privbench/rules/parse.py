@@ -45,8 +45,8 @@ def stated(expression: str) -> tuple[tuple[Rule, ...], bool]:
         whole = len(parts) == 1 and len(texts) == 1
         if not whole:
             pairs = zip(parts, facts, strict=False)
-            kept = (_is_not_null(p) or (f is not None and f.kind in _KEPT) for p, f in pairs)
-            whole = 0 < len(parts) <= MOST and all(kept)
+            preserved = (_is_not_null(p) or (f is not None and f.kind in _KEPT) for p, f in pairs)
+            whole = 0 < len(parts) <= MOST and all(preserved)
     except RecursionError:
         return (), False
     return rules, whole
@@ -295,21 +295,21 @@ def _similar(tree: exp.Expr) -> str | None:
     text = _text(tree.expressions[0]) if named and len(tree.expressions) == 1 else None
     if text is None:
         return None
-    made, listed = "", False
+    expression, listed = "", False
     for letter in text:
         listed = letter == "[" or (listed and letter != "]")
         plain = {"%": ".*", "_": ".", ".": r"\.", "^": r"\^", "$": r"\$"}
-        made += letter if listed else plain.get(letter, letter)
-    return f"^(?:{made})$"
+        expression += letter if listed else plain.get(letter, letter)
+    return f"^(?:{expression})$"
 
 
 def _from_like(text: str) -> str:
     """The regular expression of a LIKE pattern, in which a backslash escapes the next character."""
-    made = ""
+    expression = ""
     for part in re.findall(r"\\?.", text, re.DOTALL):
         plain = f"\\{part[-1]}" if part[-1] in _SPECIAL else part[-1]
-        made += {"%": ".*", "_": "."}.get(part, plain)
-    return f"^{made}$"
+        expression += {"%": ".*", "_": "."}.get(part, plain)
+    return f"^{expression}$"
 
 
 #: What the parser says of an index key, beside its column or expression, if it is in usual order.
@@ -350,7 +350,7 @@ def marks(predicate: str) -> tuple[ColumnCondition, ...]:
     (('is_main', 'true', True), ('gone', None, True), ('state', 'x', False))
     """
     parts = [_MARK.fullmatch(part.strip("() ")) for part in predicate.split(" AND ")]
-    found = [
+    conditions = [
         (
             part["name"],
             None if part["value"] == "NULL" else (part["value"] or "true").strip("'"),
@@ -359,4 +359,4 @@ def marks(predicate: str) -> tuple[ColumnCondition, ...]:
         for part in parts
         if part
     ]
-    return tuple(found) if len(found) == len(parts) else ()
+    return tuple(conditions) if len(conditions) == len(parts) else ()

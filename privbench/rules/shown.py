@@ -65,17 +65,17 @@ def groups(
     created = creation_date(table)
     for base in dict.fromkeys(c.type.base for c in known):
         points = [c for c in known if c.name in grids and c.type.base == base]
-        said = [pair for pair in named if {*pair} <= {point.name for point in points}]
+        ordered = [pair for pair in named if {*pair} <= {point.name for point in points}]
         dates = points if base in DATES else []
         more = [(one.name, other.name) for one, other in pairwise(dates)]
         more += [(dates[0].name, b.name) for a, b in pairwise(dates[1:]) if not a.not_null]
-        more = [pair for pair in more if pair not in (*said, *checked)]
+        more = [pair for pair in more if pair not in (*ordered, *checked)]
         # Few rows may have both dates of a pair: these are not hidden among pairs that all have.
         sure = {date.name for date in dates if date.not_null}
         whole_pairs = [pair for pair in more if sure.issuperset(pair)]
-        parts = (said, whole_pairs, [pair for pair in more if pair not in whole_pairs])
+        parts = (ordered, whole_pairs, [pair for pair in more if pair not in whole_pairs])
         for some in filter(None, parts):
-            yield RuleGroup(table.key, tuple(some[:_MOST]), said=some is said)
+            yield RuleGroup(table.key, tuple(some[:_MOST]), said=some is ordered)
         dates.sort(key=lambda date: (date.name != created, not date.not_null))
         pairs = [(dates[0].name, date.name) for date in dates[1:] if dates[0].not_null]
         if pairs:
@@ -111,12 +111,12 @@ def order_check(pair: tuple[str, ...], broken: float) -> Check:
     return Check(SHOWN, text + but, pair, declared=True)
 
 
-def combination_check(group: RuleGroup, kept: Sequence[Sequence[str]]) -> Check:
+def combination_check(group: RuleGroup, combinations: Sequence[Sequence[str]]) -> Check:
     """Return the CHECK that rows have only these combinations of labels.
 
     A further label is allowed with the NULLs of one combination.
     """
-    texts, rows = len(group.labels), [[*map(literal, row)] for row in kept]
+    texts, rows = len(group.labels), [[*map(literal, row)] for row in combinations]
     columns = [*map(quoted, group.labels), *(f"({quoted(name)} IS NULL)" for name in group.nulls)]
 
     def within(some: slice) -> str:

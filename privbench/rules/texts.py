@@ -104,12 +104,12 @@ def _repeated(part: PatternNode, least: int, greatest: int | None) -> PatternNod
 
     def make(rows: int, extra: int, rng: Rng) -> pa.Array:
         count = rng.integers(least, most(extra) + 1, size=rows)
-        made = pa.repeat("", rows)
+        texts = pa.repeat("", rows)
         for turn in range(most(extra)):
             more = part.make(rows, extra, rng)
             more = pc.if_else(pa.array(turn < count), more, "")
-            made = pc.binary_join_element_wise(made, more, "")
-        return made
+            texts = pc.binary_join_element_wise(texts, more, "")
+        return texts
 
     return PatternNode(max(most(EXTRA), 1) * part.width, make)
 
@@ -232,11 +232,11 @@ def _patterns_between(
     )
     if not whole and not inner:
         return None
-    made = low[at] + inner + high[at] if whole else inner
-    plain = f"{head}{_letter_class(made)}{rest}"
+    pattern = low[at] + inner + high[at] if whole else inner
+    plain = f"{head}{_letter_class(pattern)}{rest}"
     stay = [plain, *([f"{head}{_letter_class(inner)}.*"] if inner else []), f"{low}.+"]
     stay += [] if open_ else [low, high]
-    below = made[:-1] if whole else inner
+    below = pattern[:-1] if whole else inner
     more = f"{head}{_letter_class(below)}{rest}{_letter_class(sets[-1])}{{1,{_LONGER}}}"
     return f"^(?:{'|'.join(stay)})$", f"^{plain}$", f"^{more}$"
 
@@ -280,11 +280,11 @@ class Pattern:
 
     def make(self, rows: int, rng: Rng) -> pa.Array:
         """Return texts that match, shape (rows,)."""
-        made = self.tree.make(rows, EXTRA, rng)
+        texts = self.tree.make(rows, EXTRA, rng)
         if self.length is None:
-            return made
+            return texts
         short = self.tree.make(rows, 0, rng)
-        return pc.if_else(pc.less_equal(pc.utf8_length(made), self.length), made, short)
+        return pc.if_else(pc.less_equal(pc.utf8_length(texts), self.length), texts, short)
 
     def distinct(self, rows: int, rng: Rng) -> pa.Array:
         """Return different texts that match, up to `rows` of them."""
@@ -325,8 +325,8 @@ def column_pattern(table: Table, column: Column) -> Pattern | None:
     found_spans = span_patterns(limits)
     if found_spans is None:
         return None
-    stays, made, more = found_spans
-    return Pattern(stays, False, parse(made), greatest, parse(more))
+    stays, inner, more = found_spans
+    return Pattern(stays, False, parse(inner), greatest, parse(more))
 
 
 def unkept_checks(table: Table) -> tuple[Check, ...]:

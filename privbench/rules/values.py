@@ -57,13 +57,13 @@ def values(
     tree = _parsed(text, stands_for)
     compared = list(_compared(tree, table))
     sources = [text, *(column.default for column in table.columns if column.default)]
-    found: list[Value] = []
+    candidates: list[Value] = []
     for name in columns:
-        made = [item for item in compared if item.column == name]
-        made += _of_column(table.column(name))
-        judged = (item for item in dict.fromkeys(made) if computes(item.text, sources))
-        found += islice(judged, MOST)
-    return found
+        own = [item for item in compared if item.column == name]
+        own += _of_column(table.column(name))
+        judged = (item for item in dict.fromkeys(own) if computes(item.text, sources))
+        candidates += islice(judged, MOST)
+    return candidates
 
 
 def _parsed(text: str, stands_for: str | None) -> exp.Expr:

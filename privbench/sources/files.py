@@ -113,14 +113,14 @@ class Files:
     """
 
     def __init__(self, source: str) -> None:
-        found = _DSN.fullmatch(source)
-        if found is None:
+        match = _DSN.fullmatch(source)
+        if match is None:
             raise ValueError("not a source of files")
         self._connection = _connect()
         self.views: tuple[TableName, ...] = ()
         try:
-            attach = self._attach if found[1] == "duckdb" else self._list
-            self.tables = attach(Path(found[2]).absolute())
+            attach = self._attach if match[1] == "duckdb" else self._list
+            self.tables = attach(Path(match[2]).absolute())
         except BaseException:
             self._connection.close()
             raise
@@ -301,12 +301,12 @@ def _named(schema: str, name: str) -> TableName:
 
 def _with_keys(tables: Sequence[FileTable], rows: Iterable[tuple[Any, ...]]) -> list[FileTable]:
     """The tables with their keys, whose names get the case that they have in their tables."""
-    found = {_folded(table.name): table for table in tables}
+    by_name = {_folded(table.name): table for table in tables}
 
     def columns_of(
         schema: str, name: str, columns: Iterable[str]
     ) -> tuple[FileTable, tuple[str, ...]]:
-        table = found[_folded(_named(schema, name))]
+        table = by_name[_folded(_named(schema, name))]
         spelled = {column.encode().lower(): column for column in table.columns}
         return table, tuple(spelled[column.encode().lower()] for column in columns)
 
@@ -319,11 +319,11 @@ def _with_keys(tables: Sequence[FileTable], rows: Iterable[tuple[Any, ...]]) -> 
         elif kind == "NOT NULL":
             table = replace(table, not_null=(*table.not_null, *columns))
         elif kind == "FOREIGN KEY" and ref:
-            theirs, there = columns_of(schema, ref, ref_names)
-            key = ForeignKey("", table.name, columns, theirs.name, there)
+            target_columns, there = columns_of(schema, ref, ref_names)
+            key = ForeignKey("", table.name, columns, target_columns.name, there)
             table = replace(table, foreign=(*table.foreign, key))
-        found[_folded(table.name)] = table
-    return list(found.values())
+        by_name[_folded(table.name)] = table
+    return list(by_name.values())
 
 
 def _folded(name: TableName) -> tuple[bytes, bytes]:

@@ -206,11 +206,11 @@ def _copy(connection: Connection, files: Files, table: FileTable) -> None:
 
 def _copy_held(connection: Connection, files: Files, table: FileTable) -> None:
     """Copy the rows through a table of texts."""
-    texts, held = [], []
+    texts, expressions = [], []
     for name, kind in table.columns.items():
         element = element_type(kind)
         texts.append(build("{} text[]" if element else "{} text", name))
-        held.append(
+        expressions.append(
             build(
                 _HELD_LIST if element else _HELD_VALUE,
                 column=name,
@@ -222,7 +222,7 @@ def _copy_held(connection: Connection, files: Files, table: FileTable) -> None:
     connection.execute(build("CREATE TEMPORARY TABLE {} ({})", _STAGE, texts))
     copy_rows(connection, _STAGE, names, files.batches(table))
     filled = "INSERT INTO {} ({}) SELECT {} FROM {}"
-    connection.execute(build(filled, table.name, names, held, _STAGE))
+    connection.execute(build(filled, table.name, names, expressions, _STAGE))
     connection.execute(build("DROP TABLE {}", _STAGE))
 
 

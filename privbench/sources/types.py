@@ -56,12 +56,12 @@ def postgres_type(kind: str) -> str | None:
     >>> postgres_type("DECIMAL(2,5)"), postgres_type("INTEGER[0]")
     (None, None)
     """
-    if found := _LIST.fullmatch(kind):
-        element = None if found[1].endswith("]") else postgres_type(found[1])
+    if match := _LIST.fullmatch(kind):
+        element = None if match[1].endswith("]") else postgres_type(match[1])
         return None if element is None else f"{element}[]"
-    if found := _DECIMAL.fullmatch(kind):
-        within = int(found[2]) <= int(found[1])
-        return f"numeric({found[1]},{found[2]})" if within else None
+    if match := _DECIMAL.fullmatch(kind):
+        within = int(match[2]) <= int(match[1])
+        return f"numeric({match[1]},{match[2]})" if within else None
     return "text" if kind.startswith("ENUM(") else SIMPLE.get(kind)
 
 
@@ -85,8 +85,8 @@ def type_of(kind: str) -> str | None:
     """
     plain = re.sub(r"\(\d\)", "", kind.replace("jsonb", "json"))
     texts = {known: name for name, known in reversed(_AS_TEXT.items()) if known != "text"}
-    if found := _DECIMAL.fullmatch(kind.replace("numeric", "DECIMAL")):
-        return found[0] if postgres_type(found[0]) else None
+    if match := _DECIMAL.fullmatch(kind.replace("numeric", "DECIMAL")):
+        return match[0] if postgres_type(match[0]) else None
     return texts.get(plain)
 
 
@@ -96,8 +96,8 @@ def element_type(kind: str) -> str | None:
     >>> element_type("INTEGER[3]"), element_type("INTEGER")
     ('INTEGER', None)
     """
-    found = _LIST.fullmatch(kind)
-    return found[1] if found else None
+    match = _LIST.fullmatch(kind)
+    return match[1] if match else None
 
 
 def selected(kind: str, column: str) -> str:

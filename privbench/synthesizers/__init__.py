@@ -34,12 +34,12 @@ def names() -> tuple[str, ...]:
 
 def get(name: str) -> type[Synthesizer[Any]]:
     """Return the synthesizer with this name; raise a ConfigError if none is installed."""
-    found = plugins.load(plugins.SYNTHESIZERS, name)
-    if found is None:
+    synthesizer = plugins.load(plugins.SYNTHESIZERS, name)
+    if synthesizer is None:
         raise ConfigError(
             f"no synthesizer {name!r} is installed.",
             remedy=f"Installed: {', '.join(names())}. Those of papers: pip install privbench-lab.",
         )
-    if isinstance(found, type) and issubclass(found, Synthesizer):
-        return found
+    if isinstance(synthesizer, type) and issubclass(synthesizer, Synthesizer):
+        return synthesizer
     raise ConfigError(f"the entry point {name!r} is no synthesizer.")

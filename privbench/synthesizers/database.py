@@ -49,10 +49,10 @@ class DatabaseSynthesizer(Synthesizer[OptionsT]):
     def plan(self, spec: DatabaseSpec, plan: PlanInput) -> Sequence[Question]:
         """Return the questions of a fit; see `Synthesizer.plan`."""
         budget = self._budget(spec, plan)
-        asked: list[Question] = [*planned(budget, plan.totals, dict(plan.public_kinds))]
+        questions: list[Question] = [*planned(budget, plan.totals, dict(plan.public_kinds))]
         for table, amount in budget.attributes.items():
-            asked += self.plan_table(spec, table, amount, plan)
-        return asked
+            questions += self.plan_table(spec, table, amount, plan)
+        return questions
 
     def plan_table(
         self, spec: DatabaseSpec, table: str, amount: float, plan: PlanInput
@@ -71,8 +71,8 @@ class DatabaseSynthesizer(Synthesizer[OptionsT]):
         return DatabaseModel.from_state(header, arrays, cls.read_attributes)
 
     def _budget(self, spec: DatabaseSpec, start: PlanInput) -> Budget:
-        given = start.accounting, start.total, start.spare, start.counted
-        return Budget(spec, *given, self.target(spec), self.learns)
+        amounts = start.accounting, start.total, start.spare, start.counted
+        return Budget(spec, *amounts, self.target(spec), self.learns)
 
     def _learner(
         self, session: Session, start: PlanInput
@@ -102,8 +102,8 @@ class TableFit:
 
     def measure(self, query: Query, amount: float, label: str) -> Measured:
         """Measure a query; the result unpacks to its counts and their standard deviation."""
-        (found,) = measured(self.session, [Measurement(query, amount, label)])
-        return found
+        (result,) = measured(self.session, [Measurement(query, amount, label)])
+        return result
 
 
 class TableSynthesizer(DatabaseSynthesizer[OptionsT]):

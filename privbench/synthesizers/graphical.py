@@ -48,13 +48,13 @@ class GraphicalSynthesizer(DatabaseSynthesizer[GraphicalOptions]):
         target = self.options.target
         if not target:
             return None
-        found = [
+        targets = [
             (table, name)
-            for table, held in spec.tables.items()
-            for name, domain in held.attributes.items()
+            for table, table_spec in spec.tables.items()
+            for name, domain in table_spec.attributes.items()
             if target in (name, f"{table}.{name}") and not domain.filler
         ]
-        if len(found) != 1:
-            how = "no modelled column" if not found else "a column of several tables"
+        if len(targets) != 1:
+            how = "no modelled column" if not targets else "a column of several tables"
             raise ConfigError(f"the target {target!r} is {how}.", remedy="Give table.column.")
-        return found[0]
+        return targets[0]

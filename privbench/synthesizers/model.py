@@ -32,16 +32,16 @@ class DatabaseModel:
     @cached_property
     def units(self) -> Mapping[str, float]:
         """Return for every table the most units that are expected to have rows in it."""
-        found: dict[str, float] = {}
+        units: dict[str, float] = {}
         for name, law in self.laws.items():
-            found[name] = law.rows
+            units[name] = law.rows
             if law.own is not None:
                 parent = self.laws[law.own.parent]
                 at = list(parent.columns).index(degree_name(law.own))
                 shares = next(f.shares for f in parent.model.factors if f.column == at)
                 having = (parent.rows + parent.free) * float(shares[1:].sum())
-                found[name] = min(found[law.own.parent], having, law.rows) + law.free
-        return found
+                units[name] = min(units[law.own.parent], having, law.rows) + law.free
+        return units
 
     def sample(self, scale: float = 1.0, seed: int | None = None) -> dict[str, SyntheticTable]:
         """Draw a synthetic database; see `privbench.learning.graphical.model.sample`."""
@@ -135,10 +135,10 @@ def _law(
     attributes = None
     if "attributes" in state:
         attributes = read(state["attributes"], load(arrays, "attributes", index))
-    shown = [name for name in names if not name.startswith(HIDDEN)]
+    visible = [name for name in names if not name.startswith(HIDDEN)]
     if attributes is not None:
         sizes = [(name, domain.size) for name, domain in attributes.domains.items()]
-        if [*attributes.domains] != shown or sizes != [*columns.items()][: len(shown)]:
+        if [*attributes.domains] != visible or sizes != [*columns.items()][: len(visible)]:
             raise ModelError("the attributes in the model do not fit their table.")
     model = TableModel.from_state(state, load(arrays, "table", index), len(names), attributes)
     follows, serial = bool(state.get("follows")), int(state.get("serial", 0))

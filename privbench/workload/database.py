@@ -224,8 +224,8 @@ class Database:
         if old or function.language != "sql" or function.body:
             return []
         (row,) = ask(self.connection, questions.STANDARD_BODY, function.oid)
-        made = f"CREATE FUNCTION f() RETURNS void LANGUAGE sql {row.text or ''}"
-        return statement(made).tree.nodes("sql_body")
+        definition = f"CREATE FUNCTION f() RETURNS void LANGUAGE sql {row.text or ''}"
+        return statement(definition).tree.nodes("sql_body")
 
     def refuse_code(self, code: int, name: str | None, what: str) -> None:
         """Refuse an object, described by ``what``, that runs the function with this OID."""
@@ -298,8 +298,8 @@ class Database:
         for column in ask(self.connection, questions.COLUMN_TYPES, row.oid):
             self.refuse_type(self._types[column.type], named=False)
         if row.kind == "v":
-            (found,) = ask(self.connection, questions.VIEW, row.oid)
-            self._refuse_definition(found.text, f"the view {name}", CatalogScope(self, deep=True))
+            (view,) = ask(self.connection, questions.VIEW, row.oid)
+            self._refuse_definition(view.text, f"the view {name}", CatalogScope(self, deep=True))
             return
         for part in self._parts(row):
             self.refuse_relation(part, deep=deep)
@@ -317,10 +317,10 @@ class Database:
         With ``checks`` the planner also looks at CHECKs (``constraint_exclusion``).
         """
         name = shown((row.schema, row.name))
-        found = ask(self.connection, questions.PLANNED, row.oid)
+        expressions = ask(self.connection, questions.PLANNED, row.oid)
         if self.connection.info.server_version >= 140000:
-            found += ask(self.connection, questions.STATISTICS, row.oid)
-        for item in found:
+            expressions += ask(self.connection, questions.STATISTICS, row.oid)
+        for item in expressions:
             if item.part == "check" and not checks:
                 continue
             # The planner replaces a virtual column by its expression.
@@ -405,19 +405,19 @@ class CatalogScope(Scope):
         if len(name) > 2:
             return False
         written, name = name, ("pg_catalog", *name) if self._deep and len(name) == 1 else name
-        found = _named(self._database.functions, name)
+        functions = _named(self._database.functions, name)
         if written in self._uncomputed and not any(
-            f.language == "sql" or f.defaults for f in found
+            f.language == "sql" or f.defaults for f in functions
         ):
             return True
         self.refuse_users(name)
         allowed = self._database.trust.functions
         last = name[-1]
         if name[0] != "pg_catalog" and len(name) == 2:
-            return bool(found) or name in allowed or self._lacking(name) or self._absent(last)
+            return bool(functions) or name in allowed or self._lacking(name) or self._absent(last)
         if last in self._database.known or last in self._texts or ("pg_catalog", last) in allowed:
             return True
-        known = bool(found) or self._lacking(name) or self._absent(last)
+        known = bool(functions) or self._lacking(name) or self._absent(last)
         return last not in names.others() and known
 
     def _absent(self, name: str) -> bool:
@@ -449,10 +449,10 @@ class CatalogScope(Scope):
 
     def type(self, name: QualifiedName) -> bool:
         """Return whether a type is the server's, or calls only allowed functions for a value."""
-        found = _named(self._database.types, name)
-        for row in found:
+        types = _named(self._database.types, name)
+        for row in types:
             self._database.refuse_type(row, named=True)
-        return bool(found) or len(name) == 1 or names.is_system(name[0])
+        return bool(types) or len(name) == 1 or names.is_system(name[0])
 
     def relation(self, name: QualifiedName) -> bool:
         """Return whether reading a relation runs only functions that are allowed.
@@ -536,7 +536,7 @@ def _bodies(function: Any) -> list[Node]:
 
 
 def _by_name(rows: Iterable[Any]) -> dict[str, list[Any]]:
-    found: dict[str, list[Any]] = defaultdict(list)
+    by_name: dict[str, list[Any]] = defaultdict(list)
     for row in rows:
-        found[row.name].append(row)
-    return found
+        by_name[row.name].append(row)
+    return by_name

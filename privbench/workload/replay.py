@@ -102,7 +102,7 @@ def replay(
             results.append(result)
         if log is not None and finish:
             ReplayLog.finish(log)
-    done = len(book.found)
+    finished = len(book.found)
     return Replay(
         sides,
         common,
@@ -111,7 +111,7 @@ def replay(
         options.repeats,
         options.untimed,
         options.timeout,
-        done,
+        finished,
         options.before,
         refused,
         changed,
@@ -147,10 +147,10 @@ def _judge(
     for session in opened.values():
         session.connection.rollback()
     out = {item.id for item in refused}
-    kept = tuple(query for query in workload if query.id not in out)
-    if refused and not kept:
+    replayable = tuple(query for query in workload if query.id not in out)
+    if refused and not replayable:
         raise safety.refused(workload, refused)
-    return replace(workload, queries=kept), changed, tuple(refused)
+    return replace(workload, queries=replayable), changed, tuple(refused)
 
 
 @contextmanager
@@ -205,9 +205,9 @@ def _rounds(
             with _lost(query, name):
                 plans[name] = opened[name].explain(query.sql)
     answers = {
-        name: summarise(found, options.untimed, plans.get(name))
-        for name, found in runs.items()
-        if found
+        name: summarise(side_runs, options.untimed, plans.get(name))
+        for name, side_runs in runs.items()
+        if side_runs
     }
     return QueryResult(query.id, answers)
 

@@ -159,8 +159,8 @@ def failures(answers: Iterable[tuple[str, str, str | None]]) -> list[tuple[str, 
 
     The answers are given as id, status and the error in words.
     """
-    found: dict[str, list[str]] = {}
+    by_reason: dict[str, list[str]] = {}
     for name, status, message in answers:
         if status != "ok":
-            found.setdefault(message or status, []).append(name)
-    return sorted(found.items(), key=lambda item: -len(item[1]))
+            by_reason.setdefault(message or status, []).append(name)
+    return sorted(by_reason.items(), key=lambda item: -len(item[1]))

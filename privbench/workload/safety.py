@@ -111,8 +111,8 @@ class TextScope(Scope):
 
 def of_extension(function: str) -> bool:
     """Return whether a listed extension has a listed function of this name."""
-    found = (names.extension(extension) or {} for extension in names.extensions())
-    return any(function in listed.get("functions", ()) for listed in found)
+    listed_objects = (names.extension(extension) or {} for extension in names.extensions())
+    return any(function in listed.get("functions", ()) for listed in listed_objects)
 
 
 def check(workload: Workload, judges: Mapping[str, Callable[[Node], object]] | None = None) -> None:
@@ -124,14 +124,14 @@ def check(workload: Workload, judges: Mapping[str, Callable[[Node], object]] | N
         UsageError: A query cannot be parsed, or is no query, or does more than read; the message
             names every such query.
     """
-    found = refusals(workload, judges or {"": lambda tree: judge(tree, TextScope())})
-    if found:
-        raise refused(workload, found)
+    refusals_found = refusals(workload, judges or {"": lambda tree: judge(tree, TextScope())})
+    if refusals_found:
+        raise refused(workload, refusals_found)
 
 
 def refusals(workload: Workload, judges: Mapping[str, Callable[[Node], object]]) -> list[Refusal]:
     """Return the queries that the judges of the databases refuse, in the order of the workload."""
-    found = []
+    result = []
     for query in workload:
         where, why = "", None
         try:
@@ -145,8 +145,8 @@ def refusals(workload: Workload, judges: Mapping[str, Callable[[Node], object]])
             why = f"{reason}{where}"
             why += f" but {_kind(query.sql)}" if why == _NO_QUERY else ""
         if why:
-            found.append(Refusal(query.id, query.place, why, query.sql))
-    return found
+            result.append(Refusal(query.id, query.place, why, query.sql))
+    return result
 
 
 def _kind(text: str) -> str:
@@ -155,12 +155,12 @@ def _kind(text: str) -> str:
     return " ".join(words if words[0] in ("ALTER", "CREATE", "DROP") else words[:1])
 
 
-def refused(workload: Workload, found: Sequence[Refusal]) -> UsageError:
+def refused(workload: Workload, refusals: Sequence[Refusal]) -> UsageError:
     """Return the error that names all refused queries."""
-    head = f"{len(found):,} of {len(workload):,} queries are refused, none was run."
-    several = [head] if len(found) > 1 else []
+    head = f"{len(refusals):,} of {len(workload):,} queries are refused, none was run."
+    several = [head] if len(refusals) > 1 else []
     return UsageError(
-        display.lines(*several, *(line(item, workload.name) for item in found), _REMEDY)
+        display.lines(*several, *(line(item, workload.name) for item in refusals), _REMEDY)
     )
 
 
@@ -210,18 +210,18 @@ def replayed(query: WorkloadQuery) -> tuple[WorkloadQuery, str]:
     marks = [m if _WORDS.fullmatch(m := word.text.upper()) else "x" for word in words]
     line, starts = " ".join(marks), list(accumulate((len(m) + 1 for m in marks), initial=0))
     locks = sum(node.kind == "LockingClause" for node in tree.walk())
-    found = list(_LOCKING.finditer(line)) if locks else []
-    if len(found) != locks:  # Some words are none of a clause: substring(a FOR update).
+    clauses = list(_LOCKING.finditer(line)) if locks else []
+    if len(clauses) != locks:  # Some words are none of a clause: substring(a FOR update).
         return query, ""
     if any(inner.kind == "SelectStmt" for inner in tree.nodes("query")):  # of EXPLAIN
-        found = [item for item in [_EXPLAIN.match(line)] if item] + found
-    kept, left_out, end = list[str](), list[str](), 0
-    for item in found:
+        clauses = [item for item in [_EXPLAIN.match(line)] if item] + clauses
+    remaining, left_out, end = list[str](), list[str](), 0
+    for item in clauses:
         first, last = (words[bisect(starts, at) - 1] for at in item.span())
-        kept.append(text[end : first.start].rstrip(" "))
+        remaining.append(text[end : first.start].rstrip(" "))
         left_out.append(" ".join(text[first.start : last.end].split()))
         end = last.end
-    return replace(query, sql="".join([*kept, text[end:]]).strip()), ", ".join(left_out)
+    return replace(query, sql="".join([*remaining, text[end:]]).strip()), ", ".join(left_out)
 
 
 def fault(text: str, trust: Trust = NONE) -> str | None:
@@ -257,7 +257,7 @@ def uncomputed(text: str, *, condition: bool) -> frozenset[QualifiedName]:
     A scan may evaluate the ``condition`` of an index again, if the query's condition implies it
     but does not contain all of it: ``n > 0`` implies ``n > 0 OR f(n)``.
     """
-    found: dict[QualifiedName, bool] = defaultdict(lambda: True)
+    always_computed: dict[QualifiedName, bool] = defaultdict(lambda: True)
     try:
         nodes = list(statement(f"SELECT {text}").tree.walk())
     except SqlError:
@@ -266,8 +266,10 @@ def uncomputed(text: str, *, condition: bool) -> frozenset[QualifiedName]:
         return frozenset()
     for node in nodes:
         if node.kind == "FuncCall":
-            found[node.names("funcname")] &= any(_varies(arg) for arg in node.nodes("args"))
-    return frozenset(name for name, always in found.items() if always)
+            always_computed[node.names("funcname")] &= any(
+                _varies(arg) for arg in node.nodes("args")
+            )
+    return frozenset(name for name, always in always_computed.items() if always)
 
 
 def _chooses(node: Node) -> bool:

@@ -69,7 +69,7 @@ def _run_command(command: str, side: str) -> None:
     """Run the user's command before a run."""
     try:
         # The user's own command, without a shell.
-        done = subprocess.run(  # noqa: S603
+        process = subprocess.run(  # noqa: S603
             shlex.split(command),
             env={**os.environ, "PRIVBENCH_SIDE": side},
             capture_output=True,
@@ -77,10 +77,10 @@ def _run_command(command: str, side: str) -> None:
         )
     except (OSError, ValueError, IndexError):
         raise UsageError(f"the command before a run, {command!r}, cannot be run.") from None
-    if done.returncode:
+    if process.returncode:
         raise UsageError(
-            f"the command before a run, {command!r}, ended with exit code {done.returncode} on the"
-            f" {side}."
+            f"the command before a run, {command!r}, ended with exit code {process.returncode} on"
+            f" the {side}."
         )
 
 
@@ -93,11 +93,11 @@ class ReplaySession:
         refuse_unfinished(self.connection)
         # Queries of users read and print values under the database's own settings.
         with database_errors("asking for settings"):
-            asked = (
+            query = (
                 "SELECT s.name, s.reset_val FROM pg_catalog.pg_settings s"
                 " WHERE pg_catalog.lower(s.name) = ANY(%s::pg_catalog.text[])"
             )
-            settings = self.connection.execute(asked, [list(VALUES)]).fetchall()
+            settings = self.connection.execute(query, [list(VALUES)]).fetchall()
         self._own: Mapping[str, str] = dict(settings)
         self._aligned: Mapping[str, str] = self._own
 
@@ -137,10 +137,10 @@ class ReplaySession:
                 " WHERE s.name = ANY(%s::pg_catalog.text[])",
                 [list(names)],
             )
-            found = dict(rows.fetchall())
-            if "search_path" in found:
-                found["search_path"] = users_path(self.connection)
-            return found
+            values = dict(rows.fetchall())
+            if "search_path" in values:
+                values["search_path"] = users_path(self.connection)
+            return values
 
     def align(self, settings: Mapping[str, str], timeout: float) -> None:
         """Apply the settings, including a search path, and the time-out to every run."""

@@ -98,8 +98,8 @@ def range_points(scale: Scale, array: pa.Array) -> tuple[RowIndex, RowIndex, Mas
 
     A range without a lower bound begins where it ends.
     """
-    found = pc.extract_regex(array, r"""^.(?:"(?P<low>[^"]+)")?,(?:"(?P<high>[^"]+)")?.$""")
-    low, high = (pc.struct_field(found, name) for name in ("low", "high"))
+    ends = pc.extract_regex(array, r"""^.(?:"(?P<low>[^"]+)")?,(?:"(?P<high>[^"]+)")?.$""")
+    low, high = (pc.struct_field(ends, name) for name in ("low", "high"))
     bare, none = (np.asarray(pc.equal(t, "").fill_null(False), np.bool_) for t in (low, high))
     grid = (pc.if_else(pc.equal(text, ""), None, text) for text in (low, high))
     begin, end = (scale.points_of(t if scale.specials else t.cast(pa.int64())) for t in grid)
@@ -280,9 +280,9 @@ def is_natural(column: Column) -> bool:
     """
     if column.type.base in _MEASURED:
         return True
-    made = column.identity or column.sequence is not None or column.default is not None
+    generated = column.identity or column.sequence is not None or column.default is not None
     named = _NATURAL.search(column.name.lower()) is not None
-    return named and not made and column.type.base in (*INTEGERS, "numeric", "date")
+    return named and not generated and column.type.base in (*INTEGERS, "numeric", "date")
 
 
 def calendar(table: Table) -> Column | None:
@@ -297,8 +297,8 @@ def calendar(table: Table) -> Column | None:
 
 def is_counted(column: Column) -> bool:
     """Return whether a sequence numbers all rows of the table by this column."""
-    made = column.identity or column.sequence is not None
-    return bool(made) or "nextval(" in (column.default or "")
+    generated = column.identity or column.sequence is not None
+    return bool(generated) or "nextval(" in (column.default or "")
 
 
 def is_discriminator(table: Table, column: Column) -> bool:

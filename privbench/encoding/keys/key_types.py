@@ -79,20 +79,20 @@ def _scale(type_: ColumnType) -> int:
     return 2**15 if type_.scale is None else type_.scale
 
 
-def in_key_type(array: pa.Array, drawn: ColumnType, wanted: ColumnType) -> pa.Array:
+def in_key_type(array: pa.Array, drawn: ColumnType, narrow: ColumnType) -> pa.Array:
     """Return values drawn for one type in the narrower type of `with_key_types`, rounded down.
 
     >>> whole, double = ColumnType("integer", "int4"), ColumnType("double precision", "float8")
     >>> in_key_type(pa.array([1.5, None]), double, whole).to_pylist()
     [1, None]
     """
-    scale, given = scale_of(wanted), scale_of(drawn)
-    if drawn == wanted:
+    scale, drawn_scale = scale_of(narrow), scale_of(drawn)
+    if drawn == narrow:
         return array
-    if isinstance(scale, MomentScale) and isinstance(given, MomentScale):
+    if isinstance(scale, MomentScale) and isinstance(drawn_scale, MomentScale):
         # Infinities become the nearest time that is none.
-        inside = np.clip(given.points_of(array), *given.limits)
-        points = inside // (given.per_day // scale.per_day)
+        inside = np.clip(drawn_scale.points_of(array), *drawn_scale.limits)
+        points = inside // (drawn_scale.per_day // scale.per_day)
     elif isinstance(scale, (IntegerScale, NumericScale)):
         digits = scale.digits if isinstance(scale, NumericScale) else 0
         values = np.asarray(array.cast(pa.float64()).fill_null(0.0))

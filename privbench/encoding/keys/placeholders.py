@@ -106,22 +106,22 @@ def value_space(table: Table, column: Column, codec: Codec | None, rows: int) ->
     For the other types see `modelled_values`.
     """
     result = modelled_values(table, column, codec, rows)
-    made = column_maker(column) if result is None else None
-    if result is not None or made is None:
+    maker = column_maker(column) if result is None else None
+    if result is not None or maker is None:
         return result
-    return ValueSpace(column, None, 0, made.room - 1, maker=made.make)
+    return ValueSpace(column, None, 0, maker.room - 1, maker=maker.make)
 
 
 def array_texts(
     element: ColumnType, numbers: Ints, sizes: Ints, templates: Sequence[str] = ()
 ) -> pa.Array | None:
     """Return array literals of the given sizes, or None where no element can be made."""
-    made = of_templates(templates) if templates else part_maker(element)
-    if made is None:
+    maker = of_templates(templates) if templates else part_maker(element)
+    if maker is None:
         return None
     places = np.concatenate([[0], np.cumsum(sizes)])
     within = np.arange(places[-1]) - np.repeat(places[:-1], sizes)
-    flat = quoted(made.make((np.repeat(numbers, sizes) + within) % made.room)).fill_null("NULL")
+    flat = quoted(maker.make((np.repeat(numbers, sizes) + within) % maker.room)).fill_null("NULL")
     lists = pa.ListArray.from_arrays(pa.array(places, pa.int32()), flat)
     return joined("{", pc.binary_join(lists, ";" if element.base == "box" else ","), "}")
 
@@ -135,7 +135,7 @@ def _composite(type_: ColumnType) -> Maker | None:
         return _constant("()")
 
     def make(numbers: Ints) -> pa.Array:
-        texts = [quoted(made.make(numbers % made.room)).fill_null("") for made in makers]
+        texts = [quoted(maker.make(numbers % maker.room)).fill_null("") for maker in makers]
         return joined("(", pc.binary_join_element_wise(*texts, ","), ")")
 
     return Maker(make, max(made.room for made in makers))
@@ -208,8 +208,8 @@ def _template(text: str, room: int) -> Maker:
     pieces = TEMPLATE_PART.split(text)
 
     def make(numbers: Ints) -> pa.Array:
-        made = [_part(piece, numbers) if piece.startswith("#") else piece for piece in pieces]
-        return joined(pa.repeat("", len(numbers)), *made)
+        texts = [_part(piece, numbers) if piece.startswith("#") else piece for piece in pieces]
+        return joined(pa.repeat("", len(numbers)), *texts)
 
     return Maker(make, room)
 
@@ -249,8 +249,8 @@ _SHAPE = re.compile(r"\(([a-z]+?)(zm|z|m)?[,)]")
 
 def shape_of(type_: ColumnType) -> tuple[str, str]:
     """Return the shape (default ``geometry``) and extra dimensions in a spatial type's modifier."""
-    found = _SHAPE.search(type_.sql.lower())
-    return (found[1], (found[2] or "").upper()) if found else ("geometry", "")
+    match = _SHAPE.search(type_.sql.lower())
+    return (match[1], (match[2] or "").upper()) if match else ("geometry", "")
 
 
 def _geometry(type_: ColumnType) -> Maker:
@@ -296,8 +296,8 @@ def shape_texts(name: str, flags: str, lot: Mapping[str, NDArray[Any]], falls: M
                     start = start + size * np.where((axis == "y") & falls[rows], 1 - share, share)
                 pair.append(pa.array(np.round(start, _DECIMALS)).cast(pa.string()))
             corners.append(joined(pair[0], " ", pair[1], more))
-        made = pc.binary_join_element_wise(*corners, ",")
-        return joined(f"{name.upper()} {flags}{left}", made, right)
+        outline = pc.binary_join_element_wise(*corners, ",")
+        return joined(f"{name.upper()} {flags}{left}", outline, right)
 
     return grouped(pa.array(counts), make)
 
@@ -309,8 +309,8 @@ def _outline(form: str, count: int) -> list[list[float]]:
     angles = np.arange(count) % (count - 1) * 2 * np.pi / (count - 1)
     angles, radius = (angles + np.pi / 4, 2**-0.5) if count == 5 else (angles, 0.5)
     both = 0.5 + radius * np.stack([np.cos(angles), np.sin(angles)], 1)
-    found: list[list[float]] = both.round(12).tolist()
-    return found
+    points: list[list[float]] = both.round(12).tolist()
+    return points
 
 
 def grouped(keys: pa.Array, make: Callable[[Any, Ints], pa.Array]) -> pa.Array:
@@ -318,9 +318,9 @@ def grouped(keys: pa.Array, make: Callable[[Any, Ints], pa.Array]) -> pa.Array:
     known = keys.dictionary_encode()
     which = known.indices.to_numpy()
     rows = [np.flatnonzero(which == place) for place in range(len(known.dictionary))]
-    made = [make(key, some) for key, some in zip(known.dictionary.to_pylist(), rows, strict=True)]
+    texts = [make(key, some) for key, some in zip(known.dictionary.to_pylist(), rows, strict=True)]
     order = np.argsort(np.concatenate([np.empty(0, np.int64), *rows]))
-    return pa.concat_arrays([pa.array([], pa.string()), *made]).take(pa.array(order))
+    return pa.concat_arrays([pa.array([], pa.string()), *texts]).take(pa.array(order))
 
 
 _LETTERS = pa.array([chr(code) for code in range(33, 127) if chr(code) not in "\\"])
@@ -355,9 +355,9 @@ def fill(filler: str, type_: ColumnType, rows: int, rng: Rng) -> pa.Array:
         return made_semantic(rest, rows, rng, type_.length)
     if name == "text":
         return _constant(rest).make(np.zeros(rows, np.int64))
-    made = maker_of(type_) if filler == "made" else None
+    maker = maker_of(type_) if filler == "made" else None
     if name == "templates":
-        made = of_templates([str(text) for text in json.loads(rest)])
-    if made is None:
+        maker = of_templates([str(text) for text in json.loads(rest)])
+    if maker is None:
         raise ValueError(f"unknown placeholder {filler!r}")
-    return made.make(rng.integers(min(made.room, 2**20), size=rows))
+    return maker.make(rng.integers(min(maker.room, 2**20), size=rows))

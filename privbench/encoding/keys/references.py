@@ -217,12 +217,16 @@ def draw_parents(drawn: RowIndex, groups: RowIndex, wanted: RowIndex, rng: Rng) 
 
 
 def _of_group(
-    candidates: RowIndex, groups: RowIndex, wanted: RowIndex
+    candidates: RowIndex, groups: RowIndex, groups_wanted: RowIndex
 ) -> tuple[RowIndex, RowIndex, RowIndex]:
     """Candidates sorted by group; the first, and how many there are, of each wanted group."""
     candidates = candidates[np.argsort(groups[candidates], kind="stable")]
-    first = np.searchsorted(groups[candidates], wanted, side="left")
-    return candidates, first, np.searchsorted(groups[candidates], wanted, side="right") - first
+    first = np.searchsorted(groups[candidates], groups_wanted, side="left")
+    return (
+        candidates,
+        first,
+        np.searchsorted(groups[candidates], groups_wanted, side="right") - first,
+    )
 
 
 def without_repeats(
@@ -235,10 +239,10 @@ def without_repeats(
     [0, 2, 3]
     """
     again = np.flatnonzero(later_duplicates(index, index >= 0))
-    wanted = child_groups[again]
+    groups_of_repeats = child_groups[again]
     free = rng.permutation(np.setdiff1d(np.arange(len(parent_groups)), index))
-    free, first, count = _of_group(free, parent_groups, wanted)
-    rank = ranks(wanted)
+    free, first, count = _of_group(free, parent_groups, groups_of_repeats)
+    rank = ranks(groups_of_repeats)
     result = index.copy()
     result[again] = NONE
     some = rank < count
@@ -282,18 +286,24 @@ def take_key(work: TableRows, key: ForeignKey, columns: Sequence[str]) -> None:
         if not (none.any() or lost.any()):
             work.columns[name] = values.take(pa.array(index))
             continue
-        given = lost | (none & (column.not_null | other)) if len(filled) else np.zeros_like(none)
+        placeholders = (
+            lost | (none & (column.not_null | other)) if len(filled) else np.zeros_like(none)
+        )
         spare = filled[np.arange(len(index)) % len(filled)] if len(filled) else np.zeros_like(index)
-        places = pa.array(np.where(given, spare, np.maximum(index, 0)), mask=(index < 0) & ~given)
-        made = values.take(places)
+        places = pa.array(
+            np.where(placeholders, spare, np.maximum(index, 0)), mask=(index < 0) & ~placeholders
+        )
+        filled_in = values.take(places)
         if key.none and column.not_null:
-            nothing = pa.array([key.none[0]] * int(none.sum()), pa.string()).cast(made.type)
-            made = replace_rows(made, np.flatnonzero(none), nothing)
+            nothing = pa.array([key.none[0]] * int(none.sum()), pa.string()).cast(filled_in.type)
+            filled_in = replace_rows(filled_in, np.flatnonzero(none), nothing)
         if name == open_column:
-            made = replace_rows(made, np.flatnonzero(lost), _of_nobody(work, name, values, lost))
+            filled_in = replace_rows(
+                filled_in, np.flatnonzero(lost), _of_nobody(work, name, values, lost)
+            )
         if key.when and name in work.columns and name in work.fixed:
-            made = _either(pa.array(rows_of_type(work, key)), made, work.columns[name])
-        work.columns[name] = made
+            filled_in = _either(pa.array(rows_of_type(work, key)), filled_in, work.columns[name])
+        work.columns[name] = filled_in
 
 
 def _either(which: pa.Array, ones: pa.Array, others: pa.Array) -> pa.Array:
@@ -315,13 +325,13 @@ def _of_nobody(work: TableRows, name: str, values: pa.Array, rows: Mask) -> pa.A
     column, count = work.table.column(name), int(rows.sum())
     space = work.space(name)
     if column.type.base == "uuid" or space is None:
-        made = random_uuids(count, work.rng)
+        unused = random_uuids(count, work.rng)
     else:
-        made = space.nth(np.arange(min(space.capacity, len(values) + count)))
-    made = made.cast(values.type)
-    made = made.filter(pc.invert(pc.is_in(made, value_set=values)))
-    places = pa.array(np.arange(count) % max(len(made), 1))
-    return made.take(places) if len(made) else pa.nulls(count, values.type)
+        unused = space.nth(np.arange(min(space.capacity, len(values) + count)))
+    unused = unused.cast(values.type)
+    unused = unused.filter(pc.invert(pc.is_in(unused, value_set=values)))
+    places = pa.array(np.arange(count) % max(len(unused), 1))
+    return unused.take(places) if len(unused) else pa.nulls(count, values.type)
 
 
 def surviving_ancestors(index: RowIndex, alive: Mask) -> RowIndex:
@@ -359,18 +369,18 @@ def fill_reference(work: TableRows, key: ForeignKey, referred: dict[str, pa.Arra
     shared = [name for name in key.columns if name in work.fixed and key.when is None]
     codes = [_joint(work.columns[name], referred[name]) for name in shared]
     groups = combine(codes, work.rows + count)
-    mine, theirs = groups[: work.rows], groups[work.rows :]
+    row_groups, parent_groups = groups[: work.rows], groups[work.rows :]
     # Rows with a NULL among the columns that earlier keys have filled refer to nothing.
     null = np.zeros(work.rows, np.bool_)
     for name in shared:
         null |= ~known(work.columns[name])
     # Nothing can refer to a row whose referenced columns are not all filled in.
     empty: Mask = np.logical_or.reduce([~known(values) for values in referred.values()])
-    theirs = np.where(empty, _NOBODY, theirs)
+    parent_groups = np.where(empty, _NOBODY, parent_groups)
     work.targets[key.name] = np.flatnonzero(~empty)
-    given = work.parents.get(key.name)
-    given = np.full(work.rows, NONE, np.int64) if given is None else given
-    index = np.where(given >= count, DANGLING, given)
+    drawn = work.parents.get(key.name)
+    drawn = np.full(work.rows, NONE, np.int64) if drawn is None else drawn
+    index = np.where(drawn >= count, DANGLING, drawn)
     index[null] = NONE
     free = _free(work, key, shared)
     null |= index == BOTTOM
@@ -378,13 +388,13 @@ def fill_reference(work: TableRows, key: ForeignKey, referred: dict[str, pa.Arra
         null |= ~rows_of_type(work, key)
     wrong = (index == DANGLING) | ((index < 0) & (~null & (not free)))
     if shared or empty.any():
-        seen = np.flatnonzero(index >= 0)
-        wrong[seen] |= mine[seen] != theirs[index[seen]]
+        referring = np.flatnonzero(index >= 0)
+        wrong[referring] |= row_groups[referring] != parent_groups[index[referring]]
     if wrong.any():
         # The parent is gone, disagrees, or is missing and must not be.
-        index[wrong] = draw_parents(index, theirs, mine[wrong], work.rng)
+        index[wrong] = draw_parents(index, parent_groups, row_groups[wrong], work.rng)
     if one_to_one(work.table, key) and count:
-        index = without_repeats(index, mine, theirs, work.rng)
+        index = without_repeats(index, row_groups, parent_groups, work.rng)
     if not free:
         work.alive &= (index >= 0) | null
     work.parents[key.name] = index

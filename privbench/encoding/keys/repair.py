@@ -238,17 +238,17 @@ def _separate(work: TableRows, left: str, right: str) -> None:
         return
     keys = sorted(pair, key=lambda key: key.name == work.own)
     index, other = (work.parents[key.name] for key in keys)
-    held = np.flatnonzero(index >= 0)
+    referring = np.flatnonzero(index >= 0)
     changed = False
     for _ in range(REDRAWS):
-        same = held[index[held] == other[held]]
-        partner = work.rng.permutation(held)[: len(same)]
+        same = referring[index[referring] == other[referring]]
+        partner = work.rng.permutation(referring)[: len(same)]
         fits = (index[partner] != other[same]) & (index[same] != other[partner])
         fits &= ~np.isin(partner, same)
         here, there = same[fits], partner[fits]
         index[here], index[there] = index[there], index[here]
         changed |= len(here) > 0
-    same = held[index[held] == other[held]]
+    same = referring[index[referring] == other[referring]]
     if _redraw_parents(work, keys[0], same) or changed:
         take_key(work, keys[0], keys[0].columns)
 

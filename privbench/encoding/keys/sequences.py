@@ -30,7 +30,7 @@ def put_in_sequence(work: TableRows) -> None:
     of which ends where the next begins, by name or if a UNIQUE set numbers them. Without a
     constraint, names and the catalog (numbers, one current row) must agree.
     """
-    done = set[tuple[str, ...]]()
+    finished = set[tuple[str, ...]]()
     keys = [key for key in work.table.foreign_keys if key.name in work.referred]
     for key in keys:
         _number_rows(work, key)
@@ -38,14 +38,14 @@ def put_in_sequence(work: TableRows) -> None:
         counted = any(_numbers(work, key) for key in keys if {*key.columns} == {*same})
         seamless = said("versions", names[0]) or counted
         _put_apart(work, names, same, closed, where, seamless=seamless)
-        done.add(names)
+        finished.add(names)
     for key in keys:
         for pair in (order.columns for order in orders(work.table)):
             agree = _numbers(work, key) or _current(work, key)
-            if said("versions", pair[0]) and agree and pair not in done:
+            if said("versions", pair[0]) and agree and pair not in finished:
                 day = work.table.column(pair[0]).type.base == "date"
                 _put_apart(work, pair, key.columns, day, (), seamless=True)
-                done.add(pair)
+                finished.add(pair)
 
 
 def _dates(work: TableRows) -> list[str]:
@@ -99,10 +99,10 @@ def _number_rows(work: TableRows, key: ForeignKey) -> None:
                 work.columns[name] = pa.array(current)
 
 
-def _meets(work: TableRows, wanted: Sequence[ColumnCondition]) -> Mask:
+def _meets(work: TableRows, conditions: Sequence[ColumnCondition]) -> Mask:
     """Rows that meet a condition, as far as it is known."""
     result = np.ones(work.rows, np.bool_)
-    for name, value, same in wanted:
+    for name, value, same in conditions:
         array = work.columns.get(name)
         if array is not None:
             alike = pc.is_null(array) if value is None else pc.equal(array.cast(pa.string()), value)
@@ -126,12 +126,12 @@ def share_singles(work: TableRows) -> None:
 
     Nothing changes if such rows outnumber the parents, or are nearly as many.
     """
-    for columns, wanted in singles(work.table):
+    for columns, conditions in singles(work.table):
         keys = sharing_keys(work.table, columns)
         names = [key.name for key in keys if key.name in work.parents]
         if not names:
             continue
-        index, flags = work.parents[names[0]].copy(), _meets(work, wanted)
+        index, flags = work.parents[names[0]].copy(), _meets(work, conditions)
         rows = work.rng.permutation(np.flatnonzero(index >= 0))
         # Of each parent, a row that meets the condition comes first.
         rows = rows[np.lexsort((~flags[rows], index[rows]))]
@@ -145,7 +145,7 @@ def share_singles(work: TableRows) -> None:
         for rest, lent in ((more[both:], ~flags), (less[both:] if every else rows[:0], flags)):
             if len(rest) and lent.any():
                 places[rest] = work.rng.choice(np.flatnonzero(lent), len(rest))
-        for name in {name for name, *_ in wanted} & work.columns.keys():
+        for name in {name for name, *_ in conditions} & work.columns.keys():
             work.columns[name] = work.columns[name].take(pa.array(places))
 
 
@@ -205,8 +205,8 @@ def _put_apart(
         begin = laid_out(begin, length, group, least, most)
     ends, last = begin + length, _last(work, open_, first)
     if scale is not None:
-        made = range_texts(scale, begin, ends, last)
-        work.columns[low.name] = replace_rows(work.columns[low.name], rows, made)
+        periods = range_texts(scale, begin, ends, last)
+        work.columns[low.name] = replace_rows(work.columns[low.name], rows, periods)
         return
     old = work.columns[high.name].take(pa.array(np.repeat(rows[open_][:1], last.sum())))
     work.move(one, rows, begin)

@@ -227,7 +227,7 @@ def _levels(work: TableRows, tree: Tree, roots: Mask) -> tuple[RowIndex | None, 
 def _groups(work: TableRows, up: ForeignKey, index: RowIndex) -> RowIndex:
     """What a row shares with that above: a thing by names, an owner if most did, or nothing."""
     owners, below = work.parents.get(work.own or ""), np.flatnonzero(index >= 0)
-    things = [
+    entities = [
         work.parents[key.name]
         for key in work.table.foreign_keys
         if key.name in work.referred
@@ -238,8 +238,8 @@ def _groups(work: TableRows, up: ForeignKey, index: RowIndex) -> RowIndex:
         and listed("tables", "lookup").isdisjoint(noun(key.ref_table.name)[-1:])
     ]
     if owners is not None and 2 * (owners[below] == owners[index[below]]).sum() > len(below):
-        things = things or [owners]
-    groups = max(things, key=lambda one: int(one.max()), default=np.zeros(work.rows, np.int64))
+        entities = entities or [owners]
+    groups = max(entities, key=lambda one: int(one.max()), default=np.zeros(work.rows, np.int64))
     return np.unique(groups, return_inverse=True)[1]
 
 
@@ -300,15 +300,15 @@ def with_tree(
     # Roots stand below one more row.
     above = np.where((index < 0) | (index == np.arange(rows)), rows, index)
     depth, top = _depths(above)
-    made: dict[str, np.ndarray] = {}
+    computed: dict[str, np.ndarray] = {}
     if "level" in tree.columns:
-        made["level"] = depth + first
+        computed["level"] = depth + first
     if "children" in tree.columns:
-        made["children"] = np.bincount(above, minlength=rows + 1)[:rows]
+        computed["children"] = np.bincount(above, minlength=rows + 1)[:rows]
     if "left" in tree.columns:
-        made |= _nested(above, depth, "tree" in tree.columns)
+        computed |= _nested(above, depth, "tree" in tree.columns)
     result, parents = dict(columns), dict(parents)
-    for kind, values in made.items():
+    for kind, values in computed.items():
         name = tree.columns[kind]
         old = columns.get(name)
         type_ = pa.int64() if old is None else old.type
@@ -415,15 +415,15 @@ def _joined(part: pa.Array, above: RowIndex, depth: RowIndex, sign: str) -> pa.A
     """Every row's parts from its root down, with a sign between two."""
     rows = len(above)
     order: list[RowIndex] = []
-    made: list[pa.Array] = []
+    levels: list[pa.Array] = []
     place = np.zeros(rows, np.int64)  # of a row of the generation before, within it
     for some in _generations(depth):
         own = part.take(pa.array(some))
-        if made:
-            before = made[-1].take(pa.array(place[above[some]]))
+        if levels:
+            before = levels[-1].take(pa.array(place[above[some]]))
             own = pc.binary_join_element_wise(before, own, sign)
         place[some] = np.arange(len(some))
         order.append(some)
-        made.append(own)
+        levels.append(own)
     back = np.argsort(np.concatenate(order)) if order else np.zeros(0, np.int64)
-    return pa.concat_arrays(made).take(pa.array(back)) if made else part
+    return pa.concat_arrays(levels).take(pa.array(back)) if levels else part

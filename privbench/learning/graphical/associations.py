@@ -89,14 +89,14 @@ def grouped(variables: Sequence[Variable], level: int) -> list[Variable]:
     cells are grouped as at a level of `LEVELS`. The coarse level comes first.
     """
     usable = [item for item in variables if item.modelled and not item.name.startswith(HIDDEN)]
-    found = [
+    candidates = [
         replace(item, levels=(_steps(item, STEPS), _steps(item, 2 * STEPS)))
         if item.ordered > 2 * STEPS
         else replace(item, levels=(item.levels[level],) * 2)
         for item in usable
     ]
     most = MOST_GROUPS[0 if level == ROW_LEVEL else 1]
-    return [item for item in found if item.groups(0) > 1 and item.groups(1) <= most]
+    return [item for item in candidates if item.groups(0) > 1 and item.groups(1) <= most]
 
 
 def _steps(item: Variable, count: int) -> Ints:
@@ -225,8 +225,8 @@ def estimated(
     fine = row.mass(1)[:, None] * np.exp(np.outer(row.scores(1), powers)) + 1e-12
     coarser = row.coarser(1, 0)
     sums = np.array([np.bincount(coarser, part, minlength=len(noisy)) for part in fine.T]).T
-    found = fine * (np.maximum(expected, 1e-9) / sums)[coarser]
-    return np.asarray(np.clip(found / found.sum(), 1e-12, 1.0))
+    joint = fine * (np.maximum(expected, 1e-9) / sums)[coarser]
+    return np.asarray(np.clip(joint / joint.sum(), 1e-12, 1.0))
 
 
 def _powers(noisy: Floats, sd: float, expected: Floats, scores: Floats) -> Floats:
@@ -252,13 +252,13 @@ def arranged(law: TargetAssociation, rows: Codes, targets: Codes, numbers: Rng) 
     """
     first, second = law.groups[0][rows], law.groups[1][targets]
     row, target = (
-        np.bincount(held, minlength=size) / len(rows)
-        for held, size in zip((first, second), law.table.shape, strict=True)
+        np.bincount(column_codes, minlength=size) / len(rows)
+        for column_codes, size in zip((first, second), law.table.shape, strict=True)
     )
     drawn = draw(rake(law.table, row, target) + 1e-12, first, numbers)
     waiting, places = (numbers.permutation(len(rows)) for _ in range(2))
-    found = np.empty(len(rows), np.int64)
-    found[waiting[np.argsort(drawn[waiting], kind="stable")]] = places[
+    positions = np.empty(len(rows), np.int64)
+    positions[waiting[np.argsort(drawn[waiting], kind="stable")]] = places[
         np.argsort(second[places], kind="stable")
     ]
-    return found
+    return positions

@@ -312,7 +312,7 @@ class Budget:
 
     def _divide_sets(self, top: str) -> float:
         """Divide a part of a tree's amount among sets beyond noise, and return it."""
-        found, total = {}, self.total[top]
+        amounts, total = {}, self.total[top]
         most = max(SETS, 0.5 / max(sum(len(self.columns[name]) for name in self.tree(top)), 1))
         for name in self.tree(top) if self.spec.relation.unit != "row" else ():
             size, own = self.sizes[name], self.spec.tables[name].own
@@ -328,18 +328,18 @@ class Budget:
                     full = size.rows > labels * scope.domain.size
                     other |= full or column is scope or column.kind != "scope"
                 if pairs and size.several / noise >= MORE + pairs and not other:
-                    found[name, column.name] = pairs
-        each = total * min(SET, most / max(sum(found.values()), 1.0))
-        self.sets |= {place: each * pairs for place, pairs in found.items()}
-        return each * sum(found.values())
+                    amounts[name, column.name] = pairs
+        each = total * min(SET, most / max(sum(amounts.values()), 1.0))
+        self.sets |= {place: each * pairs for place, pairs in amounts.items()}
+        return each * sum(amounts.values())
 
     def _divide_tree(self, top: str, rest: float) -> None:
         """Divide the part of a tree's amount that remains after sizes and references."""
         aimed = self.target is not None and self.spec.top(self.target[0]) == top
         ways = rest * (AIMED if aimed else ONE_WAYS)
-        pairs, asked = rest - ways, self._measured(top)
+        pairs, measured = rest - ways, self._measured(top)
         each = {
-            name: (len(self.columns[name]) / self._weight(name, ways / max(len(asked), 1), 6.0))
+            name: (len(self.columns[name]) / self._weight(name, ways / max(len(measured), 1), 6.0))
             ** (2 / 3)
             for name in self.tree(top)
         }
@@ -355,18 +355,18 @@ class Budget:
         if not seeing:
             ways += pairs
         shares = {}
-        for name, column in asked:
+        for name, column in measured:
             noises = 3.0 * sqrt(min(column.domain.size, 1000))
             cells = min(column.domain.size, MOST_CELLS) * (FILLER if column.domain.filler else 1.0)
-            relative = cells / self._weight(name, ways / len(asked), noises)
+            relative = cells / self._weight(name, ways / len(measured), noises)
             shares[name, column.name] = relative ** (2 / 3) * self.spec.tables[name].weight
         total = sum(shares.values())
         self.one_ways |= {item: ways * share / total for item, share in shares.items()}
         if self.learns == "attributes":
             for name, value in seeing.items():
                 names = self.spec.tables[name].attributes
-                held = sum(self.one_ways.pop((name, attribute), 0.0) for attribute in names)
-                self.attributes[name] = pairs * value / sum(seeing.values()) + held
+                taken_over = sum(self.one_ways.pop((name, attribute), 0.0) for attribute in names)
+                self.attributes[name] = pairs * value / sum(seeing.values()) + taken_over
 
     def _divide_pairs(self, amount: float, each: Mapping[str, float]) -> None:
         total = max(sum(each.values()), 1e-12)
@@ -481,12 +481,12 @@ def size_questions(budget: Budget, table: str) -> list[Measurement]:
     histogram = Histogram.of(spec, top, [UnitRows(table, MANY.lower)])
     free = FREE if own is not None and own.nullable else 0.0
     part = 1.0 - CLIPPED - free
-    found = [Measurement(histogram, amount * part, f"rows per unit of {table}")]
+    questions = [Measurement(histogram, amount * part, f"rows per unit of {table}")]
     if own is not None and own.nullable:
         label = f"rows of {table} without an owner"
         axis = Refers(own, own=own.loose)
-        found.append(Measurement(Histogram(table, (axis,)), amount * free, label))
-    return found
+        questions.append(Measurement(Histogram(table, (axis,)), amount * free, label))
+    return questions
 
 
 def clipped_question(budget: Budget, table: str, clip: int) -> Measurement:
@@ -499,7 +499,7 @@ def one_way_questions(
     budget: Budget, table: str, columns: list[ModelColumn]
 ) -> list[tuple[ModelColumn, Measurement]]:
     """Return the measurements of the one-way marginals of a table's own columns."""
-    found = []
+    questions = []
     for column in columns:
         amount = budget.one_ways.get((table, column.name))
         if amount is None:
@@ -508,8 +508,8 @@ def one_way_questions(
         if column.kind in ("degree", "order"):
             query = Histogram(table, (column.axis,))
         label = f"one-way of {table}.{shown(column.name)}"
-        found.append((column, Measurement(query, amount, label)))
-    return found
+        questions.append((column, Measurement(query, amount, label)))
+    return questions
 
 
 def sibling_questions(

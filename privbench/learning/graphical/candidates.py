@@ -29,15 +29,15 @@ def candidates(variables: Sequence[Variable], own: int, turn: int = 0) -> list[C
     """
     pairs = pairs_of(variables, own)
     stride = max(-(-len(pairs) // MOST_CANDIDATES), 1)
-    found = []
+    result = []
     for i, j in pairs[turn % stride :: stride]:
         shapes: set[tuple[int, int]] = set()
         for level in range(offered_levels(len(pairs))):
             shape = variables[i].groups(level), variables[j].groups(level)
             if min(shape) > 1 and shape not in shapes:
                 shapes.add(shape)
-                found.append(Candidate((i, j), level))
-    return found
+                result.append(Candidate((i, j), level))
+    return result
 
 
 def offered_levels(pairs: int) -> int:

@@ -99,7 +99,7 @@ def may_stay_inside(spec: DatabaseSpec, key: KeySpec) -> bool:
 def columns_of(spec: DatabaseSpec, table: str, public_kinds: dict[str, Ints]) -> list[ModelColumn]:
     """Return a table's own columns: attributes, then degrees, then scopes."""
     own = spec.tables[table]
-    found = [
+    columns = [
         ModelColumn(name, ColumnAxis.of(spec, table, name), domain)
         for name, domain in own.attributes.items()
     ]
@@ -107,31 +107,31 @@ def columns_of(spec: DatabaseSpec, table: str, public_kinds: dict[str, Ints]) ->
         buckets = ONE if key.unique else MANY
         axis = Children(key, buckets.lower)
         domain = Domain(buckets.size, ordered=True)
-        found.append(ModelColumn(degree_name(key), axis, domain, "degree", key))
+        columns.append(ModelColumn(degree_name(key), axis, domain, "degree", key))
     for key in own.keys:
         if key.role == "own":
             continue
-        found.append(_scope(spec, key, public_kinds))
-    return found
+        columns.append(_scope(spec, key, public_kinds))
+    return columns
 
 
 def columns_above(
     spec: DatabaseSpec, table: str, columns: Mapping[str, list[ModelColumn]]
 ) -> list[tuple[ModelColumn, list[KeySpec]]]:
     """Return the columns of all ancestors, nearest first, with the OWN keys that lead to each."""
-    found, path = [], list[KeySpec]()
+    above, path = [], list[KeySpec]()
     key = spec.tables[table].own
     while key is not None:
         path = [*path, key]
-        found += [(column, path) for column in columns[key.parent]]
+        above += [(column, path) for column in columns[key.parent]]
         key = spec.tables[key.parent].own
-    return found
+    return above
 
 
 def public_owner(spec: DatabaseSpec, table: str, columns: list[ModelColumn]) -> ModelColumn | None:
     """Return the scope with the most public rows, if the table has no OWN key, or None."""
-    found = [one for one in columns if isinstance(one.axis, PublicTarget)]
-    most = max(found, key=lambda one: one.domain.size, default=None)
+    scopes = [one for one in columns if isinstance(one.axis, PublicTarget)]
+    most = max(scopes, key=lambda one: one.domain.size, default=None)
     return None if spec.tables[table].own or not most or (most.key and most.key.unique) else most
 
 
@@ -212,14 +212,14 @@ class Variable:
 
     def coarser(self, fine: int, level: int) -> Ints:
         """Return for every group of the level ``fine`` its group at the coarser ``level``."""
-        found = np.zeros(self.groups(fine), np.int64)
-        found[self.levels[fine]] = self.levels[level]
-        return found
+        coarse = np.zeros(self.groups(fine), np.int64)
+        coarse[self.levels[fine]] = self.levels[level]
+        return coarse
 
     def mass(self, level: int) -> Floats:
         """Return the share of every group of a level."""
-        found = np.bincount(self.levels[level], self.shares, minlength=self.groups(level))
-        return np.asarray(found, np.float64)
+        masses = np.bincount(self.levels[level], self.shares, minlength=self.groups(level))
+        return np.asarray(masses, np.float64)
 
 
 def group(
@@ -242,54 +242,54 @@ def group(
     mass = shares / max(float(shares.sum()), 1e-12)
     if means is not None and float(mass @ means) > 0:
         mass = (mass + mass * means / float(mass @ means)) / 2
-    found: list[Ints] = []
+    partitions: list[Ints] = []
     groups = np.arange(len(mass))
     special = np.arange(len(mass)) >= domain.values
     for most in sorted(levels, reverse=True):
         count = int(groups.max()) + 1
         if count > most:
-            held = np.bincount(groups, mass, minlength=count).astype(np.float64)
+            masses = np.bincount(groups, mass, minlength=count).astype(np.float64)
             apart = np.bincount(groups, special, minlength=count) > 0
             kinds = np.zeros(count, np.int64)
             if alike is not None:
                 kinds[groups] = np.pad(alike, (0, len(mass) - len(alike)))
             merged = (
-                _merge_ordered(held, apart, most, floor)
+                _merge_ordered(masses, apart, most, floor)
                 if domain.ordered
-                else _merge_rare(held, most, kinds)
+                else _merge_rare(masses, most, kinds)
             )
             groups = merged[groups]
-        found.insert(0, groups)
-    return tuple(found)
+        partitions.insert(0, groups)
+    return tuple(partitions)
 
 
-def _merge_rare(held: Floats, most: int, kinds: Ints) -> Ints:
+def _merge_rare(masses: Floats, most: int, kinds: Ints) -> Ints:
     """Keep the heaviest groups, in their order, and merge all others of one kind.
 
     >>> _merge_rare(np.array([0.1, 0.4, 0.1, 0.1, 0.3]), 3, np.array([0, 0, 0, 1, 1])).tolist()
     [1, 0, 1, 2, 2]
     """
-    rank = np.argsort(np.argsort(-np.bincount(kinds, held), kind="stable"))
+    rank = np.argsort(np.argsort(-np.bincount(kinds, masses), kind="stable"))
     kinds = np.minimum(rank[kinds], most - 1)
     single = most - 1 - int(kinds.max())
     merged = single + kinds
-    heavy = np.sort(np.argsort(-held, kind="stable")[:single])
+    heavy = np.sort(np.argsort(-masses, kind="stable")[:single])
     merged[heavy] = np.arange(len(heavy))
     return np.unique(merged, return_inverse=True)[1]
 
 
-def _merge_ordered(held: Floats, apart: Mask, most: int, floor: float) -> Ints:
+def _merge_ordered(masses: Floats, apart: Mask, most: int, floor: float) -> Ints:
     """Merge neighbouring cells until a group covers 1/most of the coordinate (see `group`)."""
     lowest = log(min(max(floor, 1e-6), 0.5))
-    below = np.append(0.0, np.cumsum(held))
+    below = np.append(0.0, np.cumsum(masses))
     tail = np.log(np.maximum(1.0 - below, 0.0) * (1.0 - exp(lowest)) + exp(lowest)) / lowest
     # Half of the coordinate is the tail's. Without it, hubs lose attributes; with a quarter: no
     # difference on coded Adult.
     length = np.diff((below + tail) / 2)
-    merged = np.zeros(len(held), np.int64)
+    merged = np.zeros(len(masses), np.int64)
     number, used = -1, 1.0
-    for place in range(len(held)):
-        alone = held[place] > (SPECIAL if apart[place] else HEAVY) / most
+    for place in range(len(masses)):
+        alone = masses[place] > (SPECIAL if apart[place] else HEAVY) / most
         turns = place and bool(apart[place]) != bool(apart[place - 1])
         if used >= 1.0 / most or alone or turns:
             number, used = number + 1, 0.0
@@ -306,9 +306,9 @@ def shares_of(codes: Codes, weights: Floats, cells: int) -> Floats:
 
 def needed(spec: DatabaseSpec, present: Iterable[str]) -> set[str]:
     """Return the tables in ``present``, and all tables that their rows must refer to."""
-    found, new = set[str](), set(present)
+    tables, new = set[str](), set(present)
     while new:
-        found |= new
+        tables |= new
         keys = [key for name in new for key in spec.tables[name].keys if key.role != "public"]
-        new = {key.parent for key in keys if key.role == "own" or not key.nullable} - found
-    return found
+        new = {key.parent for key in keys if key.role == "own" or not key.nullable} - tables
+    return tables

@@ -99,15 +99,15 @@ def _summing_to(total: float, mean: Floats, variance: Floats, sd: float) -> Floa
     off = total - float(mean.sum())
     if off >= 0:
         return mean + off * variance / (float(variance.sum()) + sd * sd)
-    steps, rate, found = variance / mean, 0.0, mean
+    steps, rate, counts = variance / mean, 0.0, mean
     # Newton's method on a falling convex function, started left of its root, never oversteps it.
     for _ in range(SUM_ROUNDS):
-        found = mean / (1.0 + rate * steps)
-        over = float(found.sum()) - total - rate * sd * sd
+        counts = mean / (1.0 + rate * steps)
+        over = float(counts.sum()) - total - rate * sd * sd
         if over <= CLOSE_SUM * total:
             break
-        rate += over / (float((found * found / mean * steps).sum()) + sd * sd)
-    return found
+        rate += over / (float((counts * counts / mean * steps).sum()) + sd * sd)
+    return counts
 
 
 def _posterior(y: Floats, sd: Floats, m: Floats, step: float, law: Noise) -> tuple[Floats, Floats]:
@@ -159,20 +159,20 @@ def lowered(
     rest = float(counts[~clear].sum())
     if not clear.any() or rest <= LEAST:
         return counts
-    seen, spread = noisy[~clear].sum(keepdims=True), float(np.linalg.norm(sds[~clear]))
+    evidence, spread = noisy[~clear].sum(keepdims=True), float(np.linalg.norm(sds[~clear]))
     if total is not None:
         noise = np.append(sds[clear], np.max(sds[clear]))
         left = total - noisy[clear].sum(keepdims=True), float(np.linalg.norm(noise))
-        seen, spread = Measured(None, seen, spread).join(Measured(None, *left))
-    if seen[0] > SURE * spread:
+        evidence, spread = Measured(None, evidence, spread).join(Measured(None, *left))
+    if evidence[0] > SURE * spread:
         return counts
     sums = np.append(0.0, np.geomspace(LEAST, rest, 200))
-    fit = -0.5 * (seen - sums) ** 2 / max(spread * spread, TINY)
+    fit = -0.5 * (evidence - sums) ** 2 / max(spread * spread, TINY)
     fit[0] += np.log(len(sums) - 1.0)
     weight = posterior(fit)
     none = weight[0] > 0.5 and PRESENT * spread < SMALL * float(counts.sum())
-    held = 0.0 if none else float(weight @ sums) / float(weight[1:].sum())
-    return np.where(clear, counts, counts * (held / rest))
+    lowered_sum = 0.0 if none else float(weight @ sums) / float(weight[1:].sum())
+    return np.where(clear, counts, counts * (lowered_sum / rest))
 
 
 def posterior(fit: Floats) -> Floats:
@@ -214,12 +214,12 @@ def cell_fits(noisy: Floats | float, expected: Floats, sd: float, misfit: float 
     variance = np.asarray(misfit * expected)
     np.square(variance, out=variance)
     variance += sd * sd
-    found = np.asarray(noisy - expected)
-    np.square(found, out=found)
-    found /= variance
-    found += np.log(variance, out=variance)
-    found *= -0.5
-    return found
+    loss = np.asarray(noisy - expected)
+    np.square(loss, out=loss)
+    loss /= variance
+    loss += np.log(variance, out=variance)
+    loss *= -0.5
+    return loss
 
 
 def rake(table: Floats, rows: Floats, columns: Floats, sweeps: int = 12) -> Floats:
@@ -227,11 +227,11 @@ def rake(table: Floats, rows: Floats, columns: Floats, sweeps: int = 12) -> Floa
 
     All margins are at least 0.
     """
-    found = np.maximum(table, TINY)
+    raked = np.maximum(table, TINY)
     for _ in range(sweeps):
-        found = found * (rows / np.maximum(found.sum(axis=1), TINY))[:, None]
-        found = found * (columns / np.maximum(found.sum(axis=0), TINY))[None]
-    return np.asarray(found)
+        raked = raked * (rows / np.maximum(raked.sum(axis=1), TINY))[:, None]
+        raked = raked * (columns / np.maximum(raked.sum(axis=0), TINY))[None]
+    return np.asarray(raked)
 
 
 def conditional(
@@ -266,5 +266,5 @@ def conditional(
         if worst < CLOSE:
             break
     total = joint.sum(axis=-1, keepdims=True)
-    found = np.where(total > 1e-200, joint / np.maximum(total, 1e-300), own / own.sum())
-    return np.asarray(found)
+    conditioned = np.where(total > 1e-200, joint / np.maximum(total, 1e-300), own / own.sum())
+    return np.asarray(conditioned)

@@ -55,16 +55,16 @@ class JointDegrees:
 
         Correlations that degrees have already, through columns on which they depend, are counted.
         """
-        held = [codes[place] for place in self.columns]
-        if len(held[0]) <= len(held):
+        degrees = [codes[place] for place in self.columns]
+        if len(degrees[0]) <= len(degrees):
             return dict(codes)
-        scores = np.array([_scores(column, generator) for column in held])
+        scores = np.array([_scores(column, generator) for column in degrees])
         root = np.linalg.inv(np.linalg.cholesky(definite(np.corrcoef(scores))))
         sizes, presences = (
-            np.linalg.cholesky(definite(wanted)) @ root @ scores
-            for wanted in (self.sizes, self.presences)
+            np.linalg.cholesky(definite(correlations)) @ root @ scores
+            for correlations in (self.sizes, self.presences)
         )
-        moved = map(_placed, held, sizes, presences)
+        moved = map(_placed, degrees, sizes, presences)
         return {**codes, **dict(zip(self.columns, moved, strict=True))}
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
@@ -81,9 +81,9 @@ class JointDegrees:
         """
         columns, *both = (arrays[name] for name in ("columns", "sizes", "presences"))
         sound = columns.ndim == 1 and columns.dtype == np.int64 and len(np.unique(columns)) > 1
-        for held in both:
-            sound = sound and held.dtype == np.float64 and held.shape == (columns.size,) * 2
-            sound = sound and bool((np.abs(held) <= 1.0).all() and (held == held.T).all())
+        for matrix in both:
+            sound = sound and matrix.dtype == np.float64 and matrix.shape == (columns.size,) * 2
+            sound = sound and bool((np.abs(matrix) <= 1.0).all() and (matrix == matrix.T).all())
         if not sound or len(np.unique(columns)) < columns.size:
             raise ModelError("correlations of degrees in the model are damaged.")
         return cls(tuple(columns.tolist()), *both)
@@ -93,27 +93,27 @@ def _scores(codes: Codes, generator: Rng) -> Floats:
     """Normal scores of rows by their cells, equal ones in random order."""
     order = generator.permutation(len(codes))
     order = order[np.argsort(codes[order], kind="stable")]
-    found = np.empty(len(codes))
-    found[order] = ndtri((np.arange(len(codes)) + 0.5) / len(codes))
-    return found
+    scores = np.empty(len(codes))
+    scores[order] = ndtri((np.arange(len(codes)) + 0.5) / len(codes))
+    return scores
 
 
 def _placed(codes: NDArray[Any], sizes: Floats, presences: Floats) -> NDArray[Any]:
     """The same cells in other rows: those above 0 go to the rows of largest presence, by size."""
     none = int((codes == 0).sum())
-    found = np.zeros_like(codes)
+    placed = np.zeros_like(codes)
     if none < len(codes):
         rows = np.argpartition(presences, none)[none:]
-        found[rows[np.argsort(sizes[rows])]] = np.sort(codes)[none:]
-    return found
+        placed[rows[np.argsort(sizes[rows])]] = np.sort(codes)[none:]
+    return placed
 
 
 def definite(correlations: Floats) -> Floats:
     """Return the correlation matrix with negative eigenvalues removed and a diagonal of ones."""
     values, vectors = np.linalg.eigh(correlations)
-    found = (vectors * np.maximum(values, LEAST)) @ vectors.T
-    scale = np.sqrt(np.diag(found))
-    return np.asarray(found / np.outer(scale, scale))
+    positive = (vectors * np.maximum(values, LEAST)) @ vectors.T
+    scale = np.sqrt(np.diag(positive))
+    return np.asarray(positive / np.outer(scale, scale))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -140,10 +140,12 @@ class DegreeLaw:
         options = list(product(self.clips(), other.clips()))
         every: list[tuple[float, float]] = [(np.inf, np.inf), *options]
         low, middle, high = self._means(other, every, [(rho, rho) for rho in (0.2, 0.5, 0.8)])
-        told = (high - low) / max(float(np.log(max(high[0], TINY) / max(low[0], TINY))), TINY)
+        informative = (high - low) / max(
+            float(np.log(max(high[0], TINY) / max(low[0], TINY))), TINY
+        )
         errors = [
             np.hypot(
-                noise(clips) * clips[0] * clips[1] / max(float(told[place]), TINY),
+                noise(clips) * clips[0] * clips[1] / max(float(informative[place]), TINY),
                 EXTRAPOLATED * np.log(middle[0] / middle[place]),
             )
             for place, clips in enumerate(options, 1)
@@ -171,8 +173,8 @@ class DegreeLaw:
         there, size = noisy.tolist()
         both = self.moments_with(other, (1, 1))
         start = _correlation(there, sd, law, both, 0.0, SIZE_SD)
-        found = _correlation(size, sd, law, self.moments_with(other, clips), start, SIZE_SD)
-        presence = _correlation(there, sd, law, both, found, PRESENCE_SD)
+        correlation = _correlation(size, sd, law, self.moments_with(other, clips), start, SIZE_SD)
+        presence = _correlation(there, sd, law, both, correlation, PRESENCE_SD)
         means = self.moments_with(other, clips, presence)
         return _correlation(size, sd, law, means, presence, SIZE_SD), presence
 

@@ -58,8 +58,8 @@ def planned(
         if spec.tables[name].own is not None:
             yield from size_questions(budget, name)
             yield clipped_question(budget, name, KEPT)
-        asked = one_way_questions(budget, name, [*columns[name], *budget.times_of(name)])
-        yield from (question for _, question in asked)
+        questions = one_way_questions(budget, name, [*columns[name], *budget.times_of(name)])
+        yield from (question for _, question in questions)
         yield from (question for _, question in set_questions(budget, name))
         if pairs:
             above = columns_above(spec, name, columns)

@@ -207,8 +207,8 @@ class PairLearner:
 
     def _select(self, every: Sequence[Candidate], count: int) -> list[Candidate]:
         """Candidates of largest noisy score, one for each pair of columns."""
-        taken = {item.candidate.ends for item in self.found}
-        among = [candidate for candidate in every if candidate.ends not in taken]
+        measured_ends = {item.candidate.ends for item in self.found}
+        among = [candidate for candidate in every if candidate.ends not in measured_ends]
         if not among or not count:
             return []
         predictions = {candidate: self._predict(candidate) for candidate in among}
@@ -297,18 +297,18 @@ class PairLearner:
         every = replace(query, among=PublicArray(np.arange(len(among))))
         label = f"what has changed most in {self.table}"
         best = self.session.select(every, amount, label)
-        asked = replace(query, among=PublicArray(np.array([best])))
+        selected = replace(query, among=PublicArray(np.array([best])))
         label = f"how much has changed in {self.table}"
-        ((noisy, sd),) = measured(self.session, [Measurement(asked, amount, label)])
+        ((noisy, sd),) = measured(self.session, [Measurement(selected, amount, label)])
         return bool(noisy[0] > SIGNIFICANT * sd)
 
-    def _ask(self, asked: Sequence[tuple[Candidate, float]], label: str) -> list[Measured]:
+    def _ask(self, measured_pairs: Sequence[tuple[Candidate, float]], label: str) -> list[Measured]:
         """Noisy pair tables of weights."""
         questions = [
             Measurement(self.marginal(pair_axes(self.variables, candidate), amount), amount, label)
-            for candidate, amount in asked
+            for candidate, amount in measured_pairs
         ]
-        answers = zip(measured(self.session, questions), asked, strict=True)
+        answers = zip(measured(self.session, questions), measured_pairs, strict=True)
         return [
             answer.in_weight(self._predict(candidate))
             if isinstance(answer.query, NormedHistogram)
@@ -318,8 +318,8 @@ class PairLearner:
 
     def _measure(self, chosen: Sequence[Candidate]) -> int:
         """Measure pairs; keep those that differ from the model, and all with the target column."""
-        asked = [(candidate, self.budget.first) for candidate in chosen]
-        answers = self._ask(asked, f"pair of {self.table}")
+        amounts = [(candidate, self.budget.first) for candidate in chosen]
+        answers = self._ask(amounts, f"pair of {self.table}")
         hits = 0
         for candidate, table in zip(chosen, answers, strict=True):
             prediction = self._predictions[candidate]
@@ -352,9 +352,9 @@ class PairLearner:
         finer = [self._finest(item.candidate, sd, FINER * item.gap) for item in self.found]
         shares = np.array([self._cells(candidate) for candidate in finer]) ** (2 / 3)
         amounts = (amount * shares / shares.sum()).tolist()
-        asked = list(zip(finer, amounts, strict=True))
+        finer_amounts = list(zip(finer, amounts, strict=True))
         answers = zip(
-            self.found, finer, self._ask(asked, f"pair of {self.table}, again"), strict=True
+            self.found, finer, self._ask(finer_amounts, f"pair of {self.table}, again"), strict=True
         )
         self.found = [self._again(*each) for each in answers]
         self._estimate()
@@ -377,14 +377,14 @@ class PairLearner:
     def _cells(self, candidate: Candidate) -> int:
         return prod(self.variables[at].groups(candidate.level) for at in candidate.ends)
 
-    def _finest(self, found: Candidate, sd: float, most: float) -> Candidate:
+    def _finest(self, finest: Candidate, sd: float, most: float) -> Candidate:
         """The pair at the finest level whose expected noise is below ``most``, in weight."""
-        while found.level + 1 < len(LEVELS):
-            next_level = replace(found, level=found.level + 1)
+        while finest.level + 1 < len(LEVELS):
+            next_level = replace(finest, level=finest.level + 1)
             if sd * self._cells(next_level) / sqrt(2 * pi) > most:
                 break
-            found = next_level
-        return found
+            finest = next_level
+        return finest
 
     def _again(self, old: EstimatedPair, new: Candidate, table: Measured) -> EstimatedPair:
         """Combine two measurements of a pair to one."""

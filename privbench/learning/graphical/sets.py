@@ -42,10 +42,10 @@ class SetLaw:
 
 def counted(cells: Codes, labels: int, owners: Ints) -> NDArray[np.int32]:
     """Count rows by owner and label; the last column counts all other cells."""
-    held, place = np.unique(owners[owners >= 0], return_inverse=True)
-    found = np.zeros((len(held), labels + 1), np.int32)
-    np.add.at(found, (place, np.minimum(cells[owners >= 0], labels)), 1)
-    return found
+    distinct_owners, place = np.unique(owners[owners >= 0], return_inverse=True)
+    counts = np.zeros((len(distinct_owners), labels + 1), np.int32)
+    np.add.at(counts, (place, np.minimum(cells[owners >= 0], labels)), 1)
+    return counts
 
 
 def presences(counts: NDArray[np.int32], power: float) -> Floats:
@@ -75,20 +75,24 @@ def exchanged(
     sweeps = min(SWEEPS, LEAST + EXCHANGES // (int((sizes > 1).sum()) + 1))
     for number, size in enumerate(np.array_split(sizes, len(sizes) // OWNERS + 1)):
         rows, order = np.split(order, [size.sum()])
-        held, given, lambdas = cells[rows], index[rows], np.zeros((len(totals) + 1,) * 2)
-        wanted = np.maximum(totals, 0.0) * len(size) / len(sizes)
-        counts = counted(held, len(totals), np.repeat(range(len(size)), size))
+        owned_cells, owned_index, lambdas = (
+            cells[rows],
+            index[rows],
+            np.zeros((len(totals) + 1,) * 2),
+        )
+        block_totals = np.maximum(totals, 0.0) * len(size) / len(sizes)
+        counts = counted(owned_cells, len(totals), np.repeat(range(len(size)), size))
         for sweep in range(len(steps) if number else sweeps):
             if not number:
                 present = presences(counts, law.power)
-                off = wanted - present
-                if np.triu(off**2 - wanted, 1).sum() <= 0:
+                off = block_totals - present
+                if np.triu(off**2 - block_totals, 1).sum() <= 0:
                     break
-                off *= STEP / (1 + 4 * sweep / sweeps) / (np.maximum(wanted, present) + 1.0)
+                off *= STEP / (1 + 4 * sweep / sweeps) / (np.maximum(block_totals, present) + 1.0)
                 lambdas[:-1, :-1] = np.clip(lambdas[:-1, :-1] + off, -MOST, MOST)
                 steps.append(lambdas.copy())
-            _exchange(held, given, size, counts, logs, steps[sweep], numbers)
-        cells[rows] = held
+            _exchange(owned_cells, owned_index, size, counts, logs, steps[sweep], numbers)
+        cells[rows] = owned_cells
     return cells
 
 
@@ -115,7 +119,7 @@ def _exchange(
     gain += goes * (lambdas[lost, lost] - joint[each, lost])
     gain -= 2 * comes * goes * lambdas[lost, won]
     gain += logs[index[place], cells[other]] - logs[index[place], cells[place]]
-    taken = np.tile(np.log(numbers.random(half)) < gain[:half] + gain[half:], 2)
-    counts[chosen[taken], lost[taken]] -= 1
-    counts[chosen[taken], won[taken]] += 1
-    cells[place[taken]] = cells[other[taken]]
+    accepted = np.tile(np.log(numbers.random(half)) < gain[:half] + gain[half:], 2)
+    counts[chosen[accepted], lost[accepted]] -= 1
+    counts[chosen[accepted], won[accepted]] += 1
+    cells[place[accepted]] = cells[other[accepted]]

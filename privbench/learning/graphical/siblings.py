@@ -105,13 +105,13 @@ def with_siblings(
 
     def best(law: Callable[[float], Floats], old: float, signs: Floats) -> float:
         upward = float((signs * (observed - law(0.0))).sum()) > 0
-        found = minimize_scalar(
+        optimum = minimize_scalar(
             lambda value: misfit(law(value)),
             bounds=(0, 1) if upward else (-1, 0),
             method="bounded",
             options={"xatol": 0.03},
         )
-        return float(found.x) if found.fun < misfit(law(old)) - SURE**2 else old
+        return float(optimum.x) if optimum.fun < misfit(law(old)) - SURE**2 else old
 
     scores, likeness, drift = variable.scores(LEVEL), 0.0, 0.0
     near = np.outer(scores, scores) if variable.ordered else np.eye(size)

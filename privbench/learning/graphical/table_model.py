@@ -110,8 +110,8 @@ class Factor:
         alike = self.likeness, self.ordered, generator, self.drift, along
         index, numbers = self.index(codes, rows), together(owners, *alike)
         chosen = draw(self.table, index, generator, numbers)
-        held = np.min_scalar_type(len(self.shares))
-        cells = np.argsort(self.groups, kind="stable").astype(held)
+        code_type = np.min_scalar_type(len(self.shares))
+        cells = np.argsort(self.groups, kind="stable").astype(code_type)
         if len(cells) == self.table.shape[1]:
             return np.asarray(cells[chosen])
         if numbers is not None:
@@ -217,7 +217,10 @@ class TableModel:
             lists = tuple(
                 _grouping(arrays[f"{number}/parent{place}"]) for place in range(len(parents))
             )
-            shape = prod(int(held.max()) + 1 for held in lists), int(groups.max()) + 1
+            shape = (
+                prod(int(degree_arrays.max()) + 1 for degree_arrays in lists),
+                int(groups.max()) + 1,
+            )
             if prod(shape) > CELLS:
                 raise ModelError("a factor in the model has more cells than any that is learned.")
             table = _distributions(arrays[f"{number}/table"], shape)
@@ -237,8 +240,8 @@ class TableModel:
             raise ModelError("a table in the model lacks the factor of a column.")
         tilts = [_tilt(item, arrays, n, own) for n, item in enumerate(state["tilts"])]
         parts = ((name.partition("/"), array) for name, array in arrays.items())
-        held = {part: array for (first, _, part), array in parts if first == "degrees"}
-        degrees = JointDegrees.from_arrays(held) if held else None
+        degree_arrays = {part: array for (first, _, part), array in parts if first == "degrees"}
+        degrees = JointDegrees.from_arrays(degree_arrays) if degree_arrays else None
         if degrees and not set(degrees.columns) <= set(range(own)):
             raise ModelError("degrees in the model are no columns.")
         return cls(tuple(factors), attributes, tuple(tilts), degrees)
@@ -250,9 +253,9 @@ class TableModel:
             ModelError: A column that is not there, or another number of cells.
         """
         for factor in self.factors:
-            held = [(factor.column, factor.groups)]
-            held += zip(factor.parents, factor.parent_groups, strict=True)
-            _require_columns(held, cells)
+            columns_groups = [(factor.column, factor.groups)]
+            columns_groups += zip(factor.parents, factor.parent_groups, strict=True)
+            _require_columns(columns_groups, cells)
         for tilt in self.tilts:
             _require_columns(zip(tilt.columns, tilt.groups, strict=True), cells)
 
@@ -354,21 +357,21 @@ def _factor(
     """The conditional law of one column, given its pairs with columns that are placed already."""
     own = variables[column]
     fine = max((pair.level for pair in near), default=0)
-    kept: list[tuple[Pair, int]] = []
+    pairs_used: list[tuple[Pair, int]] = []
     size = own.groups(fine)
     for pair in near:
         other, level = variables[pair.seen_from(column)[0]], min(pair.level, fine)
         while level and size * other.groups(level) > CELLS:
             level -= 1
-        if len(kept) < WIDTH and size * other.groups(level) <= CELLS:
-            kept.append((pair, level))
+        if len(pairs_used) < WIDTH and size * other.groups(level) <= CELLS:
+            pairs_used.append((pair, level))
             size *= other.groups(level)
-    if not kept:
+    if not pairs_used:
         return Factor.alone(column, own.shares)
-    places = [pair.seen_from(column)[0] for pair, _ in kept]
+    places = [pair.seen_from(column)[0] for pair, _ in pairs_used]
     others = [variables[place] for place in places]
-    lists = [other.levels[level] for other, (_, level) in zip(others, kept, strict=True)]
-    shape = [other.groups(level) for other, (_, level) in zip(others, kept, strict=True)]
+    lists = [other.levels[level] for other, (_, level) in zip(others, pairs_used, strict=True)]
+    shape = [other.groups(level) for other, (_, level) in zip(others, pairs_used, strict=True)]
     # P(S) is counted on synthetic rows, on evenly spaced ones if there are many.
     step = -(-len(weights) // COUNTED)
     at = np.ravel_multi_index(
@@ -377,11 +380,11 @@ def _factor(
     counts = np.bincount(at, weights[::step], minlength=prod(shape)).reshape(shape)
     parents = np.asarray(counts / max(float(counts.sum()), 1e-12))
     targets, groups = [], []
-    for axis, (pair, level) in enumerate(kept):
+    for axis, (pair, level) in enumerate(pairs_used):
         table = pair.seen_from(column)[1]
         merged = np.zeros((shape[axis], table.shape[1]))
         np.add.at(merged, others[axis].coarser(pair.level, level), table)
-        margin = parents.sum(axis=tuple(other for other in range(len(kept)) if other != axis))
+        margin = parents.sum(axis=tuple(other for other in range(len(pairs_used)) if other != axis))
         targets.append(rake(merged, margin, own.mass(pair.level)))
         groups.append(own.coarser(fine, pair.level))
     table = conditional(parents, own.mass(fine), targets, groups)

@@ -34,11 +34,15 @@ ORDERED = 0.5
 def times_of(spec: DatabaseSpec, table: str) -> list[ModelColumn]:
     """Return the time orders of a table to measure, as columns of three cells."""
     item, own = spec.tables[table], spec.tables[table].own
-    asked = {
+    order_columns = {
         FOLLOWS: item.created and own and spec.tables[own.parent].created,
         SERIAL: item.created and item.serial,
     }
-    return [ModelColumn(name, Whole(), Domain(3), "order") for name, some in asked.items() if some]
+    return [
+        ModelColumn(name, Whole(), Domain(3), "order")
+        for name, some in order_columns.items()
+        if some
+    ]
 
 
 def order_axis(
@@ -57,22 +61,22 @@ def order_axis(
     mine = ColumnAxis.of(spec, table, item.created)
     if serial and date.ordered:
         sides = np.outer(_side(shares(item.created), date), _side(shares(attribute), other))
-        kept, broken = sides > 0, sides < 0
+        in_order, broken = sides > 0, sides < 0
     elif not serial and own is not None and date.edges and other.edges:
-        edges, theirs, axis = np.array(date.edges), np.array(other.edges), Owner(own, axis)
-        kept, broken = edges[:-1, None] >= theirs[1:], edges[1:, None] <= theirs[:-1]
+        edges, other_edges, axis = np.array(date.edges), np.array(other.edges), Owner(own, axis)
+        in_order, broken = edges[:-1, None] >= other_edges[1:], edges[1:, None] <= other_edges[:-1]
     else:
         return None
     groups = np.full((mine.size, axis.size), OTHER)
     inside = groups[: date.values, : other.values]
-    inside[kept & ~broken], inside[broken & ~kept] = KEPT, BROKEN
+    inside[in_order & ~broken], inside[broken & ~in_order] = KEPT, BROKEN
     return Joined((mine, axis), PublicArray(groups))
 
 
 def _side(shares: Floats, domain: Domain) -> Ints:
     """-1, 0 or 1: an ordinary cell lies before the middle fifth of the rows, in it or after it."""
-    held = shares[: domain.values]
-    middle = (np.cumsum(held) - held / 2) / max(float(held.sum()), 1e-12)
+    ordinary = shares[: domain.values]
+    middle = (np.cumsum(ordinary) - ordinary / 2) / max(float(ordinary.sum()), 1e-12)
     return np.sign((5 * middle).astype(np.int64) - 2)
 
 

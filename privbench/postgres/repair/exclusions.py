@@ -92,9 +92,9 @@ class PeriodKey:
         Adjoining periods of one target count as one period, which must contain the row's.
         """
         here = "(num_nulls({}) > 0 OR EXISTS (SELECT FROM {} AS p WHERE {} AND p.piece @> {}))"
-        ours = [build("{}.{}", row, name) for name in self.columns]
+        columns = [build("{}.{}", row, name) for name in self.columns]
         equal = (build("p.{} = {}.{}", slot, row, name) for name, slot in self.pairs)
-        return build(here, ours, _PIECES, rows.every(equal), ours[-1])
+        return build(here, columns, _PIECES, rows.every(equal), columns[-1])
 
     def moving(self) -> sql.Composable:
         """Return PL/pgSQL that gives row ``r`` another target, and fits its period into it.
@@ -139,8 +139,8 @@ class Exclusion:
     @property
     def added(self) -> sql.Composed:
         """The ``ALTER TABLE`` statement that adds the constraint."""
-        made = "ALTER TABLE {} ADD CONSTRAINT {} {}"
-        return build(made, self.place, self.name, rows.raw(self.definition))
+        template = "ALTER TABLE {} ADD CONSTRAINT {} {}"
+        return build(template, self.place, self.name, rows.raw(self.definition))
 
     @property
     def own(self) -> sql.Composable:
@@ -150,7 +150,7 @@ class Exclusion:
 
 def _make_pieces(clone: TargetTables, key: PeriodKey) -> None:
     """Make the table of the targets' periods, numbered among those that agree on fixed columns."""
-    given = [slot for _, slot in key.fixed]
+    fixed_slots = [slot for _, slot in key.fixed]
     clone.run("DROP TABLE IF EXISTS {}", _PIECES)
     clone.run(
         "CREATE TEMPORARY TABLE {pieces} AS SELECT *, row_number() OVER ({window}) AS n,"
@@ -158,14 +158,14 @@ def _make_pieces(clone: TargetTables, key: PeriodKey) -> None:
         " FROM (SELECT {keys}, unnest(range_agg({period})) AS piece FROM {target}"
         " WHERE {known} GROUP BY {plain}) AS listed",
         pieces=_PIECES,
-        window=build("PARTITION BY {}", given) if given else rows.NOTHING,
+        window=build("PARTITION BY {}", fixed_slots) if fixed_slots else rows.NOTHING,
         keys=rows.renamed(key.ref_columns[:-1], [slot for _, slot in key.pairs]),
         period=key.ref_columns[-1],
         target=own_rows(key.target, whole=key.whole),
         known=rows.present(key.ref_columns),
         plain=key.ref_columns[:-1],
     )
-    for columns in ([*given, sql.Identifier("n")], [slot for _, slot in key.pairs]):
+    for columns in ([*fixed_slots, sql.Identifier("n")], [slot for _, slot in key.pairs]):
         clone.run("CREATE INDEX ON {} ({})", _PIECES, columns)
     clone.run("ANALYZE {}", _PIECES)
 
@@ -239,13 +239,13 @@ def _periods(clone: TargetTables) -> list[PeriodKey]:
         for name, schema, target, whole, *columns in listed[table.name]:
             names = (tuple(some) for some in columns)
             left.append(PeriodKey(table, name, TableName(schema, target), whole, *names))
-    done: list[PeriodKey] = []
+    ordered: list[PeriodKey] = []
     while left:
         # As far as there is no cycle.
         waiting = {key.table.name for key in left if not key.is_self}
-        done += [key for key in left if key.target not in waiting - {key.table.name}] or left[:1]
-        left = [key for key in left if key not in done]
-    return done
+        ordered += [key for key in left if key.target not in waiting - {key.table.name}] or left[:1]
+        left = [key for key in left if key not in ordered]
+    return ordered
 
 
 def _repair(clone: TargetTables, item: Exclusion) -> None:
@@ -262,12 +262,14 @@ def _repair(clone: TargetTables, item: Exclusion) -> None:
 
 def _insert_again(clone: TargetTables, item: Exclusion) -> None:
     columns = [column.name for column in item.table.columns if not column.generated]
-    made = clone.run("CREATE TEMPORARY TABLE {} AS SELECT {} FROM {}", _STAGE, columns, item.own)
+    inserted = clone.run(
+        "CREATE TEMPORARY TABLE {} AS SELECT {} FROM {}", _STAGE, columns, item.own
+    )
     body = sql.Literal(_program(item, columns).as_string(clone.connection))
     program = "CREATE FUNCTION {}(OUT moved int, OUT placed int) LANGUAGE plpgsql AS {}"
     clone.run(program, _PLACE, body)
     moved, placed = clone.first("SELECT * FROM {}()", _PLACE)
-    clone.note(item.table.key, changed=moved, deleted=made - placed)
+    clone.note(item.table.key, changed=moved, deleted=inserted - placed)
     if item.definition:
         clone.run("ALTER TABLE {} DROP CONSTRAINT {}", item.place, item.name)
     clone.run("DROP FUNCTION {}", _PLACE)

@@ -61,9 +61,9 @@ class Partitions:
 
     def broken(self) -> set[str]:
         """Return the tables with rows in temporary partitions."""
-        asked = "SELECT EXISTS (SELECT FROM {})"
+        query = "SELECT EXISTS (SELECT FROM {})"
         rests = ((table, name) for table, names, _ in self._rests for name in names)
-        return {table.key for table, name in rests if self.clone.first(asked, name)[0]}
+        return {table.key for table, name in rests if self.clone.first(query, name)[0]}
 
     def repair(self) -> None:
         """Move such rows to key values of other rows; drop the rest and the partitions."""
@@ -79,10 +79,10 @@ class Partitions:
 
 def _missing(bounds: Iterable[str]) -> list[sql.Composable]:
     """Bounds of the hash partitions that a table lacks, from the bounds of those that it has."""
-    parts = [(int(found[1]), int(found[2])) for text in bounds if (found := _HASH.search(text))]
+    parts = [(int(match[1]), int(match[2])) for text in bounds if (match := _HASH.search(text))]
     modulus = max((size for size, _ in parts), default=1)
     return [
         build("FOR VALUES WITH (MODULUS {}, REMAINDER {})", modulus, left)
         for left in range(modulus if modulus <= _MODULUS else 0)
-        if all(left % size != taken for size, taken in parts)
+        if all(left % size != used for size, used in parts)
     ]

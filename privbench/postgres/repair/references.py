@@ -79,10 +79,12 @@ def _end(clone: TargetTables, table: Table, key: ForeignKey, target: Table | Non
         clone.update(table, rows.nulls(ended), bad)
         return
     needed = _tied(table, key)
-    taken = {ours: theirs for ours, theirs in pairs.items() if ours not in needed}
-    alike = {ours: theirs for ours, theirs in pairs.items() if ours in needed}
+    changed = {
+        child: target_column for child, target_column in pairs.items() if child not in needed
+    }
+    alike = {child: target_column for child, target_column in pairs.items() if child in needed}
     good = build("{} WHERE {}", parent, rows.present(key.ref_columns))
-    clone.borrow(table, taken, bad, good, alike)
+    clone.borrow(table, changed, bad, good, alike)
     clone.delete(table, bad)
 
 
@@ -90,7 +92,7 @@ def _end_circles(clone: TargetTables, table: Table, key: ForeignKey) -> None:
     ended = rows.nulls(_ending(table, key))
     if not _ending(table, key):
         pairs = [(o, t) for o, t in zip(key.columns, key.ref_columns, strict=True) if o != t]
-        if not pairs or _tied(table, key) & {ours for ours, _ in pairs}:
+        if not pairs or _tied(table, key) & {child for child, _ in pairs}:
             return
         ended = build("{}", [build("{} = broken.{}", *pair) for pair in pairs])
     clone.run("CREATE TEMPORARY TABLE {} AS {}", _NUMBERED, _numbered(table, key))
@@ -120,7 +122,7 @@ def _numbered(table: Table, key: ForeignKey) -> sql.Composed:
         rows.renamed(names, slots.values()),
         source(table),
         rows.every(
-            build("child.{} = parent.{}", slots[ours], slots[theirs])
-            for ours, theirs in zip(key.columns, key.ref_columns, strict=True)
+            build("child.{} = parent.{}", slots[child], slots[parent])
+            for child, parent in zip(key.columns, key.ref_columns, strict=True)
         ),
     )

@@ -78,13 +78,13 @@ class Repair:
         clone = self._clone
         with database_errors("looking for rows to repair"):
             steps = (self._partitions, self._checks, self._uniques, self._exclusions)
-            found = clone.lost.union(*(step.broken() for step in steps))
+            tables = clone.lost.union(*(step.broken() for step in steps))
         kin = {
             table.key: {str(key.ref_table) for key in table.foreign_keys} for table in clone.tables
         }
-        while more := {key for key, parents in kin.items() if parents & found} - found:
-            found |= more
-        return found.union(*(kin.get(key, ()) for key in found))
+        while more := {key for key, parents in kin.items() if parents & tables} - tables:
+            tables |= more
+        return tables.union(*(kin.get(key, ()) for key in tables))
 
     def settle(self) -> None:
         """Repair the rows and restore the constraints."""

@@ -86,15 +86,15 @@ class TargetTables:
         The query selects from ``{parts}``; the table's schema and name come first.
         """
         tables = self.tables if tables is None else tables
-        found: defaultdict[TableName, list[tuple[Any, ...]]] = defaultdict(list)
+        by_table: defaultdict[TableName, list[tuple[Any, ...]]] = defaultdict(list)
         names = {
             "schemas": [table.name.schema for table in tables],
             "names": [table.name.name for table in tables],
         }
-        asked = sql.SQL(question).format(parts=_PARTS)
-        for schema, name, *rest in run(self.connection, asked, names) if tables else ():
-            found[TableName(schema, name)].append(tuple(rest))
-        return found
+        query = sql.SQL(question).format(parts=_PARTS)
+        for schema, name, *rest in run(self.connection, query, names) if tables else ():
+            by_table[TableName(schema, name)].append(tuple(rest))
+        return by_table
 
     def note(self, table: str, *, changed: int = 0, deleted: int = 0) -> None:
         """Count rows of a table that were changed or deleted."""
@@ -117,9 +117,9 @@ class TargetTables:
     @contextlib.contextmanager
     def watch(self) -> Iterator[set[str]]:
         """Give a set that afterwards holds the tables whose rows the context has changed."""
-        before, found = self.changed.copy(), set[str]()
-        yield found
-        found.update(self.changed - before)
+        before, touched = self.changed.copy(), set[str]()
+        yield touched
+        touched.update(self.changed - before)
 
     def update(self, table: Table, assignments: sql.Composable, bad: sql.Composable) -> int:
         """Change the rows of a query (see `rows_of`), named ``broken``; return their number."""
@@ -163,7 +163,7 @@ class TargetTables:
         if not columns:
             return 0
         alike = alike or {}
-        taken = [sql.Identifier(f"taken {place}") for place in range(len(columns))]
+        aliases = [sql.Identifier(f"taken {place}") for place in range(len(columns))]
         same = [sql.Identifier(f"same {place}") for place in range(len(alike))]
         statement = build(
             "WITH lent AS MATERIALIZED (SELECT {lent} FROM {good} ORDER BY random() LIMIT {most}),"
@@ -180,7 +180,7 @@ class TargetTables:
             " FROM wanting JOIN sizes ON size > 0 AND {wanting_alike})"
             " UPDATE {table} AS broken SET {assignments} FROM bad JOIN good ON good.turn = bad.turn"
             " WHERE broken.ctid = bad.id AND broken.tableoid = bad.t",
-            lent=renamed([*columns.values(), *alike.values()], [*taken, *same]),
+            lent=renamed([*columns.values(), *alike.values()], [*aliases, *same]),
             good=good,
             most=_LENDERS,
             wanting=[sql.SQL("listed.t, listed.id"), *renamed(alike, same)],
@@ -190,7 +190,9 @@ class TargetTables:
             grouped=build("GROUP BY {}", same) if same else NOTHING,
             lent_alike=every(build("lent.{0} = sizes.{0}", slot) for slot in same),
             wanting_alike=every(build("wanting.{0} = sizes.{0}", slot) for slot in same),
-            assignments=[build("{} = good.{}", *pair) for pair in zip(columns, taken, strict=True)],
+            assignments=[
+                build("{} = good.{}", *pair) for pair in zip(columns, aliases, strict=True)
+            ],
         )
         return self.pair_off(table, statement)
 
@@ -263,8 +265,8 @@ def within(name: str | None) -> sql.Composable:
 
 def is_movable(table: Table, column: str) -> bool:
     """Return whether a repair may change a column within UNIQUE sets: no key, not computed."""
-    found = table.column(column)
-    return not (column in table.key_columns or found.generated or found.identity == "a")
+    described = table.column(column)
+    return not (column in table.key_columns or described.generated or described.identity == "a")
 
 
 def is_free(table: Table, column: str) -> bool:
@@ -284,8 +286,8 @@ def columns_in(table: Table, text: str) -> list[str]:
 
 def bases(table: Table, columns: Iterable[str]) -> list[str]:
     """Return the columns that determine the given ones: for generated ones, what they read."""
-    found: dict[str, None] = {}
+    stored: dict[str, None] = {}
     for column in map(table.column, columns):
         read = columns_in(table, column.default or "")
-        found.update(dict.fromkeys(read if column.generated else [column.name]))
-    return list(found)
+        stored.update(dict.fromkeys(read if column.generated else [column.name]))
+    return list(stored)

@@ -146,28 +146,32 @@ def find(
     The CHECKs stand by the constraint's name for people: the ``ALTER …``, its own name, and the
     clause that creates it.
     """
-    made: dict[str, tuple[sql.Composable, str, str]] = {}
-    found: list[TargetCheck] = []
+    definitions: dict[str, tuple[sql.Composable, str, str]] = {}
+    breakable: list[TargetCheck] = []
     checks = clone.ask_all(_TABLE_CHECKS)
     over = [table for table in clone.tables if any(c.type.domain for c in table.columns)]
     domains = clone.ask_all(_DOMAIN_CHECKS, over)
     for table in clone.tables:
         for schema, name, constraint, definition, text, columns, partition in checks[table.name]:
             label, place = f"{schema}.{name}: {constraint}", build("{}", TableName(schema, name))
-            made[label] = build("ALTER TABLE {}", place), constraint, definition
+            definitions[label] = build("ALTER TABLE {}", place), constraint, definition
             where = label, place, rows.within(partition), rows.raw(text)
-            found.append(_rule(clone, table, where, columns, text))
+            breakable.append(_rule(clone, table, where, columns, text))
         for schema, domain, name, definition, text, columns, plain in domains[table.name]:
             label = f"{schema}.{domain}: {name}"
             if columns:
-                made[label] = build("ALTER DOMAIN {}", TableName(schema, domain)), name, definition
+                definitions[label] = (
+                    build("ALTER DOMAIN {}", TableName(schema, domain)),
+                    name,
+                    definition,
+                )
             for column in columns:
                 # Read as its plain type: operators of enums and arrays do not take domains.
                 read = "(SELECT {} FROM (SELECT {}::{}) AS given(value))"
                 condition = build(read, rows.raw(text), column, rows.raw(plain))
                 where = label, build("{}", table.name), rows.TRUE, condition
-                found.append(_rule(clone, table, where, [column], text, column))
-    return made, found
+                breakable.append(_rule(clone, table, where, [column], text, column))
+    return definitions, breakable
 
 
 def _rule(
@@ -217,6 +221,6 @@ def guarded(clone: TargetTables, check: TargetCheck, number: int) -> TargetCheck
         columns,
     )
     types = [rows.raw(check.table.column(column).type.sql) for column in columns]
-    made = "CREATE FUNCTION {}({}) RETURNS boolean LANGUAGE plpgsql STABLE AS {}"
-    clone.run(made, name, types, sql.Literal(body.as_string(clone.connection)))
+    template = "CREATE FUNCTION {}({}) RETURNS boolean LANGUAGE plpgsql STABLE AS {}"
+    clone.run(template, name, types, sql.Literal(body.as_string(clone.connection)))
     return replace(check, condition=build("{}({})", name, columns))

@@ -115,9 +115,9 @@ class Uniques:
 
     def broken(self) -> set[str]:
         """Return the tables in which some rows break a UNIQUE index."""
-        asked = "SELECT EXISTS ({})"
+        query = "SELECT EXISTS ({})"
         risky = (index for index in self._indexes if not index.plain)
-        return {i.table.key for i in risky if self.clone.first(asked, i.surplus)[0]}
+        return {i.table.key for i in risky if self.clone.first(query, i.surplus)[0]}
 
     def repair(self, touched: Collection[str] | None, *, last: bool = False) -> None:
         """Change rows so that they are unique; with ``last``, delete those that still are not."""

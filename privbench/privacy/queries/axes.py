@@ -404,10 +404,10 @@ class OverAxes(TableQuery):
 AxisLike = Axis | str | tuple[str, PublicArray | None]
 
 
-def axis(spec: DatabaseSpec, table: str, given: AxisLike) -> Axis:
+def axis(spec: DatabaseSpec, table: str, named: AxisLike) -> Axis:
     """Return the axis for an attribute's name, for a name with bins, or for an axis itself."""
-    if isinstance(given, Axis):
-        return given
-    if isinstance(given, str):
-        return Column.of(spec, table, given)
-    return Column.of(spec, table, *given)
+    if isinstance(named, Axis):
+        return named
+    if isinstance(named, str):
+        return Column.of(spec, table, named)
+    return Column.of(spec, table, *named)

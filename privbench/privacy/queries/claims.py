@@ -94,7 +94,7 @@ class Joint(Query):
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
         """Return the sensitivity that the module's docstring proves, over all parts."""
-        moved = (found for part in self.parts for found in part.moved())
+        moved = (bounds for part in self.parts for bounds in part.moved())
         return _claim_by_regions(spec, self.parts[0], moved)
 
     def evaluate(self, data: PrivateDatabase) -> Ints:
@@ -135,10 +135,10 @@ def claim(
     rows only add; ``steps`` are the units of the statistic in a weight of 1.
     """
     total = contribution(spec, table) // GRID * steps
-    found = Sensitivity(math.ceil(total * l1), up(total * l2), math.ceil(total * linf))
+    added = Sensitivity(math.ceil(total * l1), up(total * l2), math.ceil(total * linf))
     if not adds or spec.relation.neighbours == "add-remove":
-        return doubled(spec, found)
-    return Sensitivity(2 * found.l1, up(found.l2 * math.sqrt(2)), found.linf)
+        return doubled(spec, added)
+    return Sensitivity(2 * added.l1, up(added.l2 * math.sqrt(2)), added.linf)
 
 
 def up(value: float) -> float:
@@ -146,11 +146,11 @@ def up(value: float) -> float:
     return value if value == int(value) else math.nextafter(value, math.inf)
 
 
-def doubled(spec: DatabaseSpec, found: Sensitivity) -> Sensitivity:
+def doubled(spec: DatabaseSpec, added: Sensitivity) -> Sensitivity:
     """Return the sensitivity for the relation, given that under add/remove.
 
     It is twice as large under replace, which removes one unit and adds one.
     """
     if spec.relation.neighbours == "replace":
-        return Sensitivity(2 * found.l1, 2 * found.l2, 2 * found.linf)
-    return found
+        return Sensitivity(2 * added.l1, 2 * added.l2, 2 * added.linf)
+    return added

@@ -88,16 +88,16 @@ class Marginals:
         return [tuple(self.axes[place].size for place in chosen) for chosen in self.sets]
 
 
-def marginals(data: PrivateDatabase, wanted: Marginals) -> list[Ints]:
+def marginals(data: PrivateDatabase, sets: Marginals) -> list[Ints]:
     """Return the histograms, counted by the database's own counter."""
-    for shape in wanted.shapes:
+    for shape in sets.shapes:
         cells(shape)
-    return (data.counter or local)(data, wanted)
+    return (data.counter or local)(data, sets)
 
 
-def local(data: PrivateDatabase, wanted: Marginals) -> list[Ints]:
+def local(data: PrivateDatabase, sets: Marginals) -> list[Ints]:
     """Count histograms in this process, in one pass over the rows that reads each axis once."""
-    return View.of(data, wanted.table, wanted.axes, wanted.region).count(wanted.sets)
+    return View.of(data, sets.table, sets.axes, sets.region).count(sets.sets)
 
 
 class View:
@@ -151,11 +151,11 @@ class View:
     def count(self, sets: Sequence[Sequence[int]]) -> list[Ints]:
         """Return the weighted joint histogram over each set of axes, int64, of its shape."""
         shapes = [tuple(self._sizes[place] for place in chosen) for chosen in sets]
-        found = [np.zeros(cells(shape), dtype=np.int64) for shape in shapes]
-        for columns, weights in self.blocks(max((total.size for total in found), default=0)):
-            for total, chosen, shape in zip(found, sets, shapes, strict=True):
+        totals = [np.zeros(cells(shape), dtype=np.int64) for shape in shapes]
+        for columns, weights in self.blocks(max((total.size for total in totals), default=0)):
+            for total, chosen, shape in zip(totals, sets, shapes, strict=True):
                 add(total, joint([columns[place] for place in chosen], shape), weights)
-        return [total.reshape(shape) for total, shape in zip(found, shapes, strict=True)]
+        return [total.reshape(shape) for total, shape in zip(totals, shapes, strict=True)]
 
 
 def codes_at(read: AxisCodes, at: Any) -> NDArray[np.intp]:

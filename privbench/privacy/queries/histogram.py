@@ -69,16 +69,16 @@ class Histogram(OverAxes, RowQuery):
 
         Without axes it is the region's weighted number of rows, shape (1,).
         """
-        found = tuple(axis(spec, table, given) for given in axes)
-        return cls(table, found or (Whole(),), region)
+        chosen = tuple(axis(spec, table, named) for named in axes)
+        return cls(table, chosen or (Whole(),), region)
 
     def moved(self) -> list[RegionBounds]:
         return [(self.region, 1.0, 1.0)]
 
     def evaluate(self, data: PrivateDatabase) -> Ints:
         whole = tuple(range(len(self.axes)))
-        (found,) = marginals(data, Marginals(self.source, self.axes, (whole,), self.region))
-        return found
+        (counts,) = marginals(data, Marginals(self.source, self.axes, (whole,), self.region))
+        return counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,8 +176,8 @@ class GridHistogram(RawQuery):
         for start in range(0, len(values), _BLOCK):
             block = slice(start, start + _BLOCK)
             index = self._cells(values[block])
-            held = index >= 0
-            add(cells, index[held], weights[block][held])
+            finite = index >= 0
+            add(cells, index[finite], weights[block][finite])
         return cells
 
     def _cells(self, values: Ints) -> Ints:
@@ -267,8 +267,8 @@ class NormedHistogram(OverAxes):
         def cells_of(rows: Ints) -> Ints:
             return joint([codes_at(read, rows) for read in reads], self.shape)
 
-        found = _counts(data, self.source, cells_of, math.prod(self.shape))
-        return found.reshape(self.shape)
+        counts = _counts(data, self.source, cells_of, math.prod(self.shape))
+        return counts.reshape(self.shape)
 
 
 def _claim(spec: DatabaseSpec, size: int) -> Sensitivity:
@@ -291,20 +291,20 @@ def _counts(
     ``cells_of`` gives the cell of each of these rows, which follows from its own unit alone; −1 for
     a row that is in none.
     """
-    found, units = np.zeros(size, np.int64), data._units
+    counts, units = np.zeros(size, np.int64), data._units
     identity = units.identity(table)
     for rows in units.blocks(table):
         index = cells_of(rows)
-        held = index >= 0
-        unit, index = identity[rows][held].astype(np.int64), index[held]
+        in_cell = index >= 0
+        unit, index = identity[rows][in_cell].astype(np.int64), index[in_cell]
         if unit.size:
-            _add(found, unit - unit.min(), index, clip)
-    return found
+            _add(counts, unit - unit.min(), index, clip)
+    return counts
 
 
-def _add(found: Ints, unit: Ints, index: Ints, clip: int) -> None:
+def _add(counts: Ints, unit: Ints, index: Ints, clip: int) -> None:
     """Add the contributions of some units, given the unit (from 0 on) and the cell of every row."""
-    size, number = found.size, int(unit.max()) + 1
+    size, number = counts.size, int(unit.max()) + 1
     pair = unit * size + index
     if number * size <= _DENSE * pair.size:
         table = np.bincount(pair, minlength=number * size)
@@ -317,7 +317,7 @@ def _add(found: Ints, unit: Ints, index: Ints, clip: int) -> None:
     # Fewer than 2³¹ rows have squares that sum to less than 2⁶².
     weight = root_down(GRID**2 // np.add.reduceat(rows * rows, starts))
     weight = np.minimum(weight, GRID // clip)
-    np.add.at(found, cell, np.repeat(weight, np.diff(np.append(starts, unit.size))) * rows)
+    np.add.at(counts, cell, np.repeat(weight, np.diff(np.append(starts, unit.size))) * rows)
 
 
 def root_down(squares: Ints) -> Ints:

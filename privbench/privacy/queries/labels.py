@@ -72,15 +72,15 @@ class _Weighted(RawQuery):
 
         Grid points are not converted to text: for millions of them that costs more than counting.
         """
-        held = data._raw(self.source, self.attribute)
+        raw = data._raw(self.source, self.attribute)
         # The ranks are cached. Drawing them takes much memory, so it is done before the arrays
         # below take more.
         data._units.ranks(self.source)
-        if isinstance(held, Labels):
-            words = held._labels
-            return np.where(held._codes < 0, len(words), held._codes), words
-        if isinstance(held, Grid):
-            values, cells = _numbered(held._values)
+        if isinstance(raw, Labels):
+            words = raw._labels
+            return np.where(raw._codes < 0, len(words), raw._codes), words
+        if isinstance(raw, Grid):
+            values, cells = _numbered(raw._values)
             return cells, pa.array(values)
         raise SchemaError(
             "the attribute is coded already.", table=self.source, column=self.attribute
@@ -94,14 +94,14 @@ class _Weighted(RawQuery):
             first = data._units.first(self.source, 1)
             alone = cells if first.strides == (0,) else cells[first]
             return np.bincount(alone, minlength=size).astype(np.int64) * (GRID // self.clip)
-        found = np.zeros(size, np.int64)
+        counts = np.zeros(size, np.int64)
         for rows in data._units.blocks(self.source):
-            self._add(found, data._units, rows[cells[rows] < size - 1], cells, norm, most)
-        return found
+            self._add(counts, data._units, rows[cells[rows] < size - 1], cells, norm, most)
+        return counts
 
     def _add(
         self,
-        found: Ints,
+        counts: Ints,
         units: Units,
         rows: Ints,
         cells: RowIndex,
@@ -110,17 +110,17 @@ class _Weighted(RawQuery):
     ) -> None:
         """Add what some units contribute to the cells; ``rows`` are their rows with a value."""
         identity, sizes = units.identity(self.source)[rows], units.sizes(self.source, rows)
-        pair = identity.astype(np.int64) * found.size + cells[rows]
+        pair = identity.astype(np.int64) * counts.size + cells[rows]
         large = sizes > min(most, ROWS)
         ranks = units.ranks(self.source)[rows]
         if large.any():
-            kept = ranks < ROWS
-            pair, ranks, large = pair[kept], ranks[kept], large[kept]
-        self._tally(found, pair, ranks, large, norm, most)
+            counted = ranks < ROWS
+            pair, ranks, large = pair[counted], ranks[counted], large[counted]
+        self._tally(counts, pair, ranks, large, norm, most)
 
     def _tally(
         self,
-        found: Ints,
+        totals: Ints,
         pair: Ints,
         ranks: RowIndex,
         large: Mask,
@@ -129,13 +129,13 @@ class _Weighted(RawQuery):
     ) -> None:
         """Add the pairs of unit and cell; those that are ``large`` are cut to the first by rank."""
         pairs, counts = np.unique(pair, return_counts=True)
-        unit = np.cumsum(np.diff(pairs // found.size, prepend=-1) > 0) - 1
+        unit = np.cumsum(np.diff(pairs // totals.size, prepend=-1) > 0) - 1
         if large.any():
             chosen = _first_cells(unit, pairs, pair[large], ranks[large], most)
             unit, pairs, counts = unit[chosen], pairs[chosen], counts[chosen]
         if self.votes:
             counts = np.ones_like(counts)
-        np.add.at(found, pairs % found.size, _weights(unit, counts, norm, self.clip))
+        np.add.at(totals, pairs % totals.size, _weights(unit, counts, norm, self.clip))
 
 
 def _numbered(points: Ints) -> tuple[Ints, RowIndex]:
@@ -275,11 +275,11 @@ class LabelCounts(_Weighted):
         counts = self._counts(data, cells, len(words) + 1, self.norm, self.most)
         # The number of every candidate among the values, −1 for those that no row has.
         texts = (words if self.public else words[:0]).cast(pa.string())
-        found = pc.index_in(pa.array(self.public, pa.string()), value_set=texts).fill_null(-1)
-        known = found.to_numpy(zero_copy_only=False).astype(np.int64)
-        shown = np.array([counts[-1], *np.where(known < 0, 0, counts[known])], np.int64)
+        positions = pc.index_in(pa.array(self.public, pa.string()), value_set=texts).fill_null(-1)
+        known = positions.to_numpy(zero_copy_only=False).astype(np.int64)
+        public_counts = np.array([counts[-1], *np.where(known < 0, 0, counts[known])], np.int64)
         counts[known[known >= 0]] = 0
-        return shown, _beyond_one_unit(words, counts[:-1])
+        return public_counts, _beyond_one_unit(words, counts[:-1])
 
 
 def _beyond_one_unit(words: pa.Array, counts: Ints) -> dict[str, int]:
@@ -384,10 +384,10 @@ class PresencePairs(OverAxes):
         edges, cells = data._parents(own), self.axes[0].codes(data, self.source)
         rows = np.flatnonzero((edges >= 0) & (cells < self.labels))
         owners, place = np.unique(edges[rows], return_inverse=True)
-        held = np.zeros((owners.size, self.labels), np.int64)
-        held[place, cells[rows]] = 1
+        present = np.zeros((owners.size, self.labels), np.int64)
+        present[place, cells[rows]] = 1
         sizes = np.ones_like(owners) if self.public else data._units.sizes(own.parent, owners)
         weights = row_weights(sizes, 1).astype(np.int64)
-        entries = held.sum(axis=1) * (held.sum(axis=1) + 1) // 2
+        entries = present.sum(axis=1) * (present.sum(axis=1) + 1) // 2
         each = weights // entries if self.norm == "l1" else root_down(weights**2 // entries)
-        return (held.T @ (held * each[:, None]))[np.triu_indices(self.labels)]
+        return (present.T @ (present * each[:, None]))[np.triu_indices(self.labels)]

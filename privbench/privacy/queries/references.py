@@ -77,11 +77,11 @@ def kept_rows(data: PrivateDatabase, key: KeySpec, *, outside: bool) -> RowIndex
     """
     edges, units = data._parents(key), data._units
     first = units.first(key.table, most_kept(data.spec, key))
-    kept = np.flatnonzero(first & (edges >= 0))
+    counted = np.flatnonzero(first & (edges >= 0))
     if outside:
-        target = units.identity(key.parent)[edges[kept]]
-        kept = kept[target != units.identity(key.table)[kept]]
-    return kept
+        target = units.identity(key.parent)[edges[counted]]
+        counted = counted[target != units.identity(key.table)[counted]]
+    return counted
 
 
 def of_both_ends(spec: DatabaseSpec, key: KeySpec, gone: int, moved: Sensitivity) -> Sensitivity:
@@ -207,8 +207,8 @@ class FanIn(OfReference):
     def _edges(self, data: PrivateDatabase) -> Ints:
         """Number of kept edges into every target row."""
         edges = data._parents(self.key)
-        kept = kept_rows(data, self.key, outside=self.outside)
-        return tally(edges[kept], data._rows(self.key.parent))
+        counted = kept_rows(data, self.key, outside=self.outside)
+        return tally(edges[counted], data._rows(self.key.parent))
 
 
 #: Largest cap of a target unit.
@@ -297,8 +297,8 @@ class TargetHistogram(OfReference):
 
         No attribute at an end means one cell.
         """
-        near = tuple(axis(spec, key.table, given) for given in source)
-        far = tuple(axis(spec, key.parent, given) for given in target)
+        near = tuple(axis(spec, key.table, named) for named in source)
+        far = tuple(axis(spec, key.parent, named) for named in target)
         return cls(key, near or (Whole(),), far or (Whole(),), cap, outside)
 
     @property
@@ -320,9 +320,9 @@ class TargetHistogram(OfReference):
         return of_both_ends(spec, self.key, self.cap * GRID, moved)
 
     def evaluate(self, data: PrivateDatabase) -> Ints:
-        kept, weights = self._kept(data)
-        edges = data._parents(self.key)[kept]
-        ends = [axis.codes(data, self.key.table)[kept] for axis in self.source]
+        rows, weights = self._kept(data)
+        edges = data._parents(self.key)[rows]
+        ends = [axis.codes(data, self.key.table)[rows] for axis in self.source]
         ends += [axis.codes(data, self.key.parent)[edges] for axis in self.target]
         cell = joint([end.astype(np.intp) for end in ends], self.shape)
         units = data._units.identity(self.key.parent)[edges]
@@ -333,9 +333,9 @@ class TargetHistogram(OfReference):
     def _kept(self, data: PrivateDatabase) -> tuple[RowIndex, NDArray[np.int32]]:
         """Rows that count and their weights."""
         table, most = self.key.table, most_kept(data.spec, self.key)
-        kept = kept_rows(data, self.key, outside=self.outside)
-        sizes = np.minimum(data._units.sizes(table, kept), most)
-        return kept, row_weights(sizes, bound(data.spec, table))
+        rows = kept_rows(data, self.key, outside=self.outside)
+        sizes = np.minimum(data._units.sizes(table, rows), most)
+        return rows, row_weights(sizes, bound(data.spec, table))
 
 
 #: Denominator of the shares that `TargetScores` compares with.
@@ -388,13 +388,13 @@ class TargetScores(OfReference):
         return Sensitivity(sum(moved), up(math.hypot(*moved)), max(moved))
 
     def evaluate(self, data: PrivateDatabase) -> Ints:
-        found = []
+        distances = []
         for pair, shares in zip(self.pairs, self.shares, strict=True):
             # Computed with Python's integers, since the products do not fit 64 bits.
             counts = pair.evaluate(data).astype(object)
             expected = np.outer(shares.values.astype(object), counts.sum(axis=0))
-            found.append(int(np.abs(SHARES * counts - expected).sum()) // SHARES)
-        return np.array(found, dtype=np.int64) - self.penalties.values
+            distances.append(int(np.abs(SHARES * counts - expected).sum()) // SHARES)
+        return np.array(distances, dtype=np.int64) - self.penalties.values
 
 
 def _moved_l2(cap: int, edges: int) -> float:
@@ -426,8 +426,8 @@ def capped(
     over = sums[place] > most
     np.add.at(total, cell[~over], weights[~over])
     pairs, pair = np.unique(place[over] * total.size + cell[over], return_inverse=True)
-    held = np.zeros(pairs.size, dtype=np.int64)
-    np.add.at(held, pair, weights[over])
+    pair_weights = np.zeros(pairs.size, dtype=np.int64)
+    np.add.at(pair_weights, pair, weights[over])
     # Computed with Python's integers, since the products do not fit 64 bits.
-    shares = most * held.astype(object) // sums[pairs // total.size].astype(object)
+    shares = most * pair_weights.astype(object) // sums[pairs // total.size].astype(object)
     np.add.at(total, pairs % total.size, shares.astype(np.int64))

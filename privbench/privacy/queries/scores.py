@@ -84,7 +84,7 @@ class PairScores(OverAxes, RowQuery):
         costs = np.broadcast_to(np.asarray(penalties, dtype=np.float64), len(pairs))
         return cls(
             table,
-            tuple(axis(spec, table, given) for given in axes),
+            tuple(axis(spec, table, named) for named in axes),
             tuple(pairs),
             tuple(PublicArray.rounded(values, GRID) for values in predictions),
             PublicArray.rounded(costs, 2 * GRID),
@@ -109,14 +109,14 @@ class PairScores(OverAxes, RowQuery):
             return self._distances(data)
         predicted = hashlib.sha256(b"".join(item.digest for item in self.predictions)).digest()
         key = (self.kind, self.source, self.axes, self.pairs, predicted)
-        (found,) = data._cache.get(key, lambda: (self._distances(data),))
-        return found
+        (distances,) = data._cache.get(key, lambda: (self._distances(data),))
+        return distances
 
     def _distances(self, data: PrivateDatabase) -> Ints:
         tables = pair_tables(data, self.source, self.axes, self.region, self.pairs)
         compared = zip(tables, self.predictions, strict=True)
-        found = [self._distance(table - predicted.values) for table, predicted in compared]
-        return np.array(found, dtype=np.int64)
+        distances = [self._distance(table - predicted.values) for table, predicted in compared]
+        return np.array(distances, dtype=np.int64)
 
     def _distance(self, difference: Ints) -> int:
         return int(np.abs(difference).sum())
@@ -168,14 +168,14 @@ def pair_tables(
     for chosen in _passes(axes, pairs):
         keys = [("pair table", table, axes[i], axes[j]) for i, j in chosen]
         known = [data._cache.find(key) if keep else None for key in keys]
-        missing = [pair for pair, found in zip(chosen, known, strict=True) if not found]
+        missing = [pair for pair, cached in zip(chosen, known, strict=True) if not cached]
         used = sorted({end for pair in missing for end in pair})
         sets = tuple((used.index(i), used.index(j)) for i, j in missing)
-        wanted = Marginals(table, tuple(axes[end] for end in used), sets, region)
-        counted = iter(marginals(data, wanted) if missing else ())
-        for key, found in zip(keys, known, strict=True):
-            (counts,) = found or (next(counted),)
-            if keep and not found:
+        sets_missing = Marginals(table, tuple(axes[end] for end in used), sets, region)
+        counted = iter(marginals(data, sets_missing) if missing else ())
+        for key, cached in zip(keys, known, strict=True):
+            (counts,) = cached or (next(counted),)
+            if keep and not cached:
                 data._cache.put(key, (counts,))
             yield counts
 
@@ -184,13 +184,13 @@ def _passes(
     axes: Sequence[Axis], pairs: Sequence[tuple[int, int]]
 ) -> Iterator[list[tuple[int, int]]]:
     chosen: list[tuple[int, int]] = []
-    held = 0
+    cells_chosen = 0
     for i, j in pairs:
         size = axes[i].size * axes[j].size
-        if chosen and held + size > PASS:
+        if chosen and cells_chosen + size > PASS:
             yield chosen
-            chosen, held = [], 0
+            chosen, cells_chosen = [], 0
         chosen.append((i, j))
-        held += size
+        cells_chosen += size
     if chosen:
         yield chosen

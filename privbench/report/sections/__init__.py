@@ -58,18 +58,18 @@ def sections(document: ComparisonDocument) -> Iterator[Section]:
     """Yield the sections that have something to show."""
     added = [plugin for plugin in installed() if plugin.name in document.sections]
     for name, values in SECTIONS.items():
-        found = values(document)
-        if found is not None:
-            yield _section(name, template(f"{name}.html.j2"), document, found)
+        context = values(document)
+        if context is not None:
+            yield _section(name, template(f"{name}.html.j2"), document, context)
         for plugin in added:
             if plugin.follows == name:
                 yield _section(plugin.name, plugin.template(), document, plugin.values(document))
 
 
 def _section(
-    name: str, shown: Template, document: ComparisonDocument, values: dict[str, object]
+    name: str, template: Template, document: ComparisonDocument, values: dict[str, object]
 ) -> Section:
-    module: Any = shown.make_module({"document": document, **values})
+    module: Any = template.make_module({"document": document, **values})
     # Safe because the template has escaped every value.
     return Section(name, module.title, module.intro, Markup(module))  # noqa: S704
 

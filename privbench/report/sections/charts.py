@@ -48,8 +48,8 @@ def embed(
         '<script type="application/json">{data}</script></div>'
     )
     # The JSON is safe: it has no "<" left that could end the element.
-    shown = Markup(data.replace("<", "\\u003c"))  # noqa: S704
-    return page.format(name=name, height=height, data=shown)
+    markup = Markup(data.replace("<", "\\u003c"))  # noqa: S704
+    return page.format(name=name, height=height, data=markup)
 
 
 def ticks(low: float, high: float) -> dict[str, Any]:
@@ -59,15 +59,15 @@ def ticks(low: float, high: float) -> dict[str, Any]:
     first, last = int(np.floor(np.log10(low))), int(np.ceil(np.log10(high)))
     stride = max(1, int(decades // 8))
     values = [s * 10.0**e for e in range(first, last + 1, stride) for s in steps]
-    shown = [value for value in values if low <= value <= high]
-    return {"tickvals": shown, "ticktext": [f"{value:,.10g}" for value in shown]}
+    within = [value for value in values if low <= value <= high]
+    return {"tickvals": within, "ticktext": [f"{value:,.10g}" for value in within]}
 
 
 def curve(values: ArrayLike) -> tuple[list[float], list[float]]:
     """Return the sorted values, and for each the share of the values up to it, in per cent."""
     x = np.sort(np.asarray(values, dtype=np.float64))
-    kept = np.unique(np.linspace(0, len(x) - 1, min(len(x), _POINTS)).astype(np.int64))
-    return short(x[kept]), short(100.0 * (kept + 1) / len(x))
+    chosen = np.unique(np.linspace(0, len(x) - 1, min(len(x), _POINTS)).astype(np.int64))
+    return short(x[chosen]), short(100.0 * (chosen + 1) / len(x))
 
 
 def short(values: Floats) -> list[float]:

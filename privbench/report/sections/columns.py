@@ -16,14 +16,14 @@ _HOW = {"equal widths": "bins of equal width", "logarithmic widths": "bins of lo
 
 def drawn(document: ComparisonDocument) -> frozenset[str]:
     """Return the tables whose columns are drawn: those that differ most, as many as fit."""
-    found: set[str] = set()
+    tables: set[str] = set()
     room = COLUMNS
     apart = {t.name: max((c.tvd for c in t.columns), default=0.0) for t in document.tables}
     for table in sorted(document.tables, key=lambda table: -apart[table.name]):
-        if not found or len(table.columns) <= room:
-            found.add(table.name)
+        if not tables or len(table.columns) <= room:
+            tables.add(table.name)
             room -= len(table.columns)
-    return frozenset(found)
+    return frozenset(tables)
 
 
 def values(document: ComparisonDocument) -> dict[str, object] | None:

@@ -85,10 +85,10 @@ def step(value: float | None) -> str:
 
 def _gaps(part: CorrelationPart) -> list[tuple[int, int]]:
     """The pairs of columns, by their places, that differ most."""
-    found = [
+    gaps = [
         (abs(real - clone), i, j)
         for i in range(len(part.columns))
         for j in range(i)
         if (real := part.real[i][j]) is not None and (clone := part.clone[i][j]) is not None
     ]
-    return [(i, j) for _, i, j in sorted(found, key=lambda gap: -gap[0])[:_LISTED]]
+    return [(i, j) for _, i, j in sorted(gaps, key=lambda gap: -gap[0])[:_LISTED]]

@@ -22,13 +22,13 @@ def drawn(document: ComparisonDocument) -> list[tuple[int, FanoutPart]]:
 
 def values(document: ComparisonDocument) -> dict[str, object] | None:
     """Return the values for the section's template; None if the section is empty."""
-    found = document.views.fanouts
-    if not found:
+    fanouts = document.views.fanouts
+    if not fanouts:
         return None
     return {
         "keys": [(i, part, _chart(part)) for i, part in drawn(document)],
-        "hidden": max(0, len(found) - KEYS),
-        "unfolded": len(found) <= 2 * UNFOLDED,
+        "hidden": max(0, len(fanouts) - KEYS),
+        "unfolded": len(fanouts) <= 2 * UNFOLDED,
     }
 
 

@@ -23,15 +23,15 @@ def queries(document: ComparisonDocument) -> dict[str, object]:
 
 def worst(document: ComparisonDocument) -> dict[str, object] | None:
     """Return the queries furthest from the source, and those without an answer, or None."""
-    found = document.queries
-    order = _from_the_worst([query.qerror for query in found])
-    wrong = [i for i in order if (found[i].qerror or 0.0) > 1]
-    failed = [query for query in found if {query.source.status, query.clone.status} != {"ok"}]
+    queries = document.queries
+    order = _from_the_worst([query.qerror for query in queries])
+    wrong = [i for i in order if (queries[i].qerror or 0.0) > 1]
+    failed = [query for query in queries if {query.source.status, query.clone.status} != {"ok"}]
     if not wrong and not failed:
         return None
     return {
-        "why": {query.id: _why(query, document) for query in found},
-        "worst": [found[i] for i in wrong[:WORST]],
+        "why": {query.id: _why(query, document) for query in queries},
+        "worst": [queries[i] for i in wrong[:WORST]],
         "failed": failed[:WORST],
         "failures": len(failed),
         "long": _LONG,

@@ -63,11 +63,11 @@ def read_json(path: Path, kind: type[ParsedModel]) -> ParsedModel:
 
 def whole(path: Path, files: Iterable[Path], queries: Iterable[WorkloadQuery]) -> Workload:
     """Return the workload of a file or folder of scripts; it is confidential if one of them is."""
-    found = tuple(queries)
-    if not found:
+    read = tuple(queries)
+    if not read:
         raise UsageError(f"the workload {path} holds no query.")
     secret = any(marked(read_text(file)) for file in files)
-    return Workload(path.stem if path.is_file() else path.name, found, secret)
+    return Workload(path.stem if path.is_file() else path.name, read, secret)
 
 
 def query_id(file: Path, root: Path, number: int) -> str:
@@ -82,12 +82,12 @@ def cut(text: str, path: Path) -> list[tuple[int, str]]:
     Each comes with the number of the line on which it begins, counted from 0.
     """
     try:
-        found = placed_pieces(text)
+        pieces = placed_pieces(text)
     except SqlError as error:
         raise UsageError(f"cannot read the workload {path}: {error.message}") from None
-    places = [0, *(place for place, _ in found)]
+    places = [0, *(place for place, _ in pieces)]
     lines = accumulate(text.count("\n", *ends) for ends in pairwise(places))
-    return [(line, piece) for line, (_, piece) in zip(lines, found, strict=True)]
+    return [(line, piece) for line, (_, piece) in zip(lines, pieces, strict=True)]
 
 
 def beyond(query: WorkloadQuery, form: str, reason: str) -> UsageError:

@@ -54,8 +54,8 @@ def _read(path: Path) -> Workload:
     The files of a folder are read in natural order (2a before 10a), and sub-folders are searched.
     """
     if not path.is_dir():
-        found = enumerate(_texts(path), 1)
-        alone = (WorkloadQuery(f"q{i}", text, place=place) for i, (place, text) in found)
+        numbered = enumerate(_texts(path), 1)
+        alone = (WorkloadQuery(f"q{i}", text, place=place) for i, (place, text) in numbered)
         return whole(path, [path], alone)
     files = sorted(path.rglob("*.sql"), key=lambda file: natural(file.relative_to(path)))
     queries = (
@@ -83,13 +83,13 @@ def _texts(file: Path) -> list[tuple[str, str]]:
     """The statements of a file, each with its file and line."""
     blocks = _blocks(file, {})
     starts = [0, *accumulate(text.count("\n") for _, _, text in blocks)]
-    found = []
+    statements = []
     # The mark of confidentiality is a line of a comment and an empty statement.
     for number, statement in cut("".join(text for _, _, text in blocks), file):
         block = bisect_right(starts, number, hi=len(blocks)) - 1
         path, first, _ = blocks[block]
-        found.append((f"{path}:{first + number - starts[block]}", statement))
-    return found
+        statements.append((f"{path}:{first + number - starts[block]}", statement))
+    return statements
 
 
 def _blocks(file: Path, known: dict[Path, FileBlocks], depth: int = 0) -> FileBlocks:
@@ -157,10 +157,10 @@ def _detects_lines(path: Path) -> bool:
 
 def _read_lines(path: Path) -> Workload:
     """Read one query a line; ids are q1, q2, … in their order."""
-    found = ((place, _LINE.match(line) or (line, None, line)) for place, line in _lines(path))
+    matches = ((place, _LINE.match(line) or (line, None, line)) for place, line in _lines(path))
     queries = (
         WorkloadQuery(f"q{number}", item[2].strip(), int(item[1]) if item[1] else None, place=place)
-        for number, (place, item) in enumerate(found, 1)
+        for number, (place, item) in enumerate(matches, 1)
     )
     return Workload(path.stem, tuple(queries), marked(read_text(path)))
 

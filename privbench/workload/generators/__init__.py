@@ -19,18 +19,18 @@ def make(kind: str, rows: RowSource, answers: RowSource, schema: Schema, plan: P
 
     A UsageError is raised if plan and schema allow no query, or if no query had an answer.
     """
-    found = kinds()[kind]
+    chosen = kinds()[kind]
     plan.check(schema)
-    if plan.joins[1] and not found.plan.joins[1]:
+    if plan.joins[1] and not chosen.plan.joins[1]:
         raise UsageError(f"queries of kind {kind} join nothing.", remedy="Ask for 0 joins.")
-    allowed = found.operators or found.plan.operators
+    allowed = chosen.operators or chosen.plan.operators
     unknown = sorted(set(plan.operators) - set(allowed))
     if unknown or not plan.operators:
         raise UsageError(
             f"queries of kind {kind} ask no operator {', '.join(unknown) or 'at all'}.",
             remedy=f"Operators: {', '.join(allowed)}.",
         )
-    return found.make(rows, answers, schema, plan)
+    return chosen.make(rows, answers, schema, plan)
 
 
 def generate_from_source(

@@ -81,10 +81,12 @@ def _patterns(texts: Sequence[str | None]) -> tuple[str, ...]:
     """Patterns of frequent words, but for those that fill texts."""
     some, filler = [text for text in texts if text], frozenset(words())
     least = max(_SHARE * len(some), _LEAST)
-    held = Counter(word for text in some for word in {text[0], *text.split()} - filler)
-    plain = [word for word, rows in held.items() if rows >= least and not {*word} & {*"%_\\"}]
-    made = [one for word in sorted(plain) for one in (f"{word}%", f"%{word}%")[: len(word)]]
-    return tuple(one for one in made if sum(matches(one, text) for text in some) >= least)
+    frequencies = Counter(word for text in some for word in {text[0], *text.split()} - filler)
+    plain = [
+        word for word, rows in frequencies.items() if rows >= least and not {*word} & {*"%_\\"}
+    ]
+    patterns = [one for word in sorted(plain) for one in (f"{word}%", f"%{word}%")[: len(word)]]
+    return tuple(one for one in patterns if sum(matches(one, text) for text in some) >= least)
 
 
 def matches(pattern: str, text: str) -> bool:
@@ -99,12 +101,12 @@ def judged(table: Table, rows: Sequence[RowTexts]) -> list[ColumnSample]:
     """
     keys = table.key_columns | set(table.primary_columns)
     keys |= {unique.columns[0] for unique in table.unique_sets if len(unique.columns) == 1}
-    found = [
+    samples = [
         ColumnSample.of(column, [row[column.name] for row in rows])
         for column in table.columns
         if column.name not in keys and (column.type.category in "NDTBS" or column.type.kind == "e")
     ]
-    suited = [values for values in found if values.ordered or values.few or values.patterns]
+    suited = [values for values in samples if values.ordered or values.few or values.patterns]
     return [values for values in suited if any(text is not None for text in values.texts)]
 
 
@@ -185,18 +187,18 @@ def _steps(
     graph: list[ForeignKey], tables: list[Table], edges: list[Edge], repeats: bool
 ) -> list[Edge]:
     """The edges, in either direction, that lead from a table of the tree to one more table."""
-    held, used = {table.name for table in tables}, {edge.key for edge in edges}
+    present, used = {table.name for table in tables}, {edge.key for edge in edges}
     new = len(tables)
-    found = []
+    steps = []
     for key in graph:
-        if key in used if repeats else {key.table, key.ref_table} <= held:
+        if key in used if repeats else {key.table, key.ref_table} <= present:
             continue
         for place, table in enumerate(tables):
             if table.name == key.table:
-                found.append(Edge(key, place, new))
+                steps.append(Edge(key, place, new))
             if table.name == key.ref_table:
-                found.append(Edge(key, new, place))
-    return found
+                steps.append(Edge(key, new, place))
+    return steps
 
 
 @dataclass(frozen=True, slots=True)

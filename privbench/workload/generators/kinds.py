@@ -74,28 +74,29 @@ def collect(
     The plan's numbers of joins are used in turn. A draw that fails, or whose answer is outside the
     range, is repeated. Queries state their answers if `RowSource.stated` and ``stated`` are true.
     """
-    found: dict[str, int | None] = {}
+    answered: dict[str, int | None] = {}
     enough = None if stated or plan.most is not None else plan.least
     low, high = plan.joins
     for turn in range(2 * plan.queries):
-        if len(found) == plan.queries:
+        if len(answered) == plan.queries:
             break
         for _ in range(TRIES):
             draft = draw(low + turn % (high - low + 1))
-            if draft is None or (text := draft.text) in found:
+            if draft is None or (text := draft.text) in answered:
                 continue
             card = answers.count(draft, enough)
             if card is not None and plan.least <= card <= (
                 card if plan.most is None else plan.most
             ):
-                found[text] = card if stated and answers.stated else None
+                answered[text] = card if stated and answers.stated else None
                 break
-    if plan.queries and not found:
+    if plan.queries and not answered:
         raise UsageError("no query with an answer was found: are the tables empty?")
-    made = (
-        WorkloadQuery(f"g{i}", f"{text};", card) for i, (text, card) in enumerate(found.items(), 1)
+    queries = (
+        WorkloadQuery(f"g{i}", f"{text};", card)
+        for i, (text, card) in enumerate(answered.items(), 1)
     )
-    return Workload(name, tuple(made))
+    return Workload(name, tuple(queries))
 
 
 _HEADS, _SHARES = ("count", "group", "top"), (0.7, 0.15, 0.15)
@@ -120,7 +121,7 @@ def mscn(rows: RowSource, answers: RowSource, schema: Schema, plan: Plan) -> Wor
         tree = draw(schema, joins, rng)
         if len(tree.edges) < joins:
             return None
-        found: list[Predicate] = []
+        predicates: list[Predicate] = []
         for place, table in enumerate(tree.tables):
             # Equality is only used with values that are likely to occur again.
             columns = [
@@ -128,15 +129,17 @@ def mscn(rows: RowSource, answers: RowSource, schema: Schema, plan: Plan) -> Wor
                 for values in rows.values(table)
                 if (operators := fitting(plan, values, equal=values.few or values.whole))
             ]
-            wanted = int(rng.integers(len(columns) + 1))
-            chosen = rng.choice(len(columns), wanted, replace=False) if wanted else ()
-            found += [_by_itself(place, *columns[int(i)], rng) for i in chosen]
+            count = int(rng.integers(len(columns) + 1))
+            chosen = rng.choice(len(columns), count, replace=False) if count else ()
+            predicates += [_by_itself(place, *columns[int(i)], rng) for i in chosen]
         low, high = plan.predicates
-        if len(found) < low:
+        if len(predicates) < low:
             return None
-        if len(found) > high:
-            found = [found[int(i)] for i in sorted(rng.choice(len(found), high, replace=False))]
-        return QueryDraft(tree, tuple(found))
+        if len(predicates) > high:
+            predicates = [
+                predicates[int(i)] for i in sorted(rng.choice(len(predicates), high, replace=False))
+            ]
+        return QueryDraft(tree, tuple(predicates))
 
     return collect("mscn", plan, drawn, answers)
 
@@ -162,7 +165,7 @@ def joins(rows: RowSource, answers: RowSource, schema: Schema, plan: Plan) -> Wo
         tree = draw(schema, joins, rng, repeats=True)
         # Many rows have no children: if the walk along the tree fails, another row is tried.
         tries = (anchored(tree, rows, rng) for _ in range(TRIES))
-        anchor = next((found for found in tries if found is not None), None)
+        anchor = next((draft for draft in tries if draft is not None), None)
         start = None if anchor is None else (tree, anchor)
         return around(start, rows, plan, rng, operators)
 
@@ -284,8 +287,8 @@ def _some(items: Sequence[Element], plan: Plan, rng: Rng) -> list[Element] | Non
     low, high = plan.predicates
     if len(items) < low:
         return None
-    wanted = min(len(items), low + int(rng.integers(high - low + 1)))
-    return [items[int(i)] for i in rng.choice(len(items), wanted, replace=False)] if wanted else []
+    count = min(len(items), low + int(rng.integers(high - low + 1)))
+    return [items[int(i)] for i in rng.choice(len(items), count, replace=False)] if count else []
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,7 +68,7 @@ class RowSource(ABC):
         """Return at most so many rows of a table, chosen by the seed."""
 
     @abstractmethod
-    def match(self, table: Table, wanted: Mapping[str, str], seed: int) -> RowTexts | None:
+    def match(self, table: Table, values: Mapping[str, str], seed: int) -> RowTexts | None:
         """Return a row of the table with these values, chosen by the seed, or None."""
 
     @abstractmethod
@@ -92,26 +92,26 @@ def joined(
     without a matching row; the result has a row of every table that was reached until then.
     """
     starts = rows.starts(tables[start])
-    found = {start: pick(starts, rng)} if starts else {}
+    row_of = {start: pick(starts, rng)} if starts else {}
     ends = [end for link in links for end in (link, link[::-1])]
-    while found:
-        reached = (new for (old, _), (new, _) in ends if old in found and new not in found)
+    while row_of:
+        reached = (new for (old, _), (new, _) in ends if old in row_of and new not in row_of)
         new = next(reached, None)
         if new is None:
             break
-        wanted = {
-            name: found[old][given]
-            for (old, given), (other, name) in ends
-            if other == new and old in found
+        values = {
+            name: row_of[old][source_column]
+            for (old, source_column), (other, name) in ends
+            if other == new and old in row_of
         }
-        known = {name: value for name, value in wanted.items() if value is not None}
-        if len(known) < len(wanted):
+        known = {name: value for name, value in values.items() if value is not None}
+        if len(known) < len(values):
             break
         row = rows.match(tables[new], known, int(rng.integers(_SEEDS)))
         if row is None:
             break
-        found[new] = row
-    return found
+        row_of[new] = row
+    return row_of
 
 
 def anchored(tree: JoinTree, rows: RowSource, rng: Rng) -> list[RowTexts] | None:
@@ -119,8 +119,12 @@ def anchored(tree: JoinTree, rows: RowSource, rng: Rng) -> list[RowTexts] | None
 
     A query whose predicates hold for such rows has an answer of at least one.
     """
-    found = joined(dict(enumerate(tree.tables)), tree.links, 0, rows, rng)
-    return [found[place] for place in range(len(found))] if len(found) == len(tree.tables) else None
+    reached = joined(dict(enumerate(tree.tables)), tree.links, 0, rows, rng)
+    return (
+        [reached[place] for place in range(len(reached))]
+        if len(reached) == len(tree.tables)
+        else None
+    )
 
 
 class DatabaseRows(RowSource):
@@ -143,13 +147,13 @@ class DatabaseRows(RowSource):
         """Return at most so many rows of a table: the first in the order of their hashes."""
         return self._rows(table, sql.SQL("true"), self._seed, most)
 
-    def match(self, table: Table, wanted: Mapping[str, str], seed: int) -> RowTexts | None:
+    def match(self, table: Table, values: Mapping[str, str], seed: int) -> RowTexts | None:
         """Return a row with these values, or None."""
         condition = sql.SQL(" AND ").join(
-            build("t.{} = {}", name, sql.Literal(value)) for name, value in wanted.items()
+            build("t.{} = {}", name, sql.Literal(value)) for name, value in values.items()
         )
-        found = self._rows(table, condition, seed, 1)
-        return found[0] if found else None
+        rows = self._rows(table, condition, seed, 1)
+        return rows[0] if rows else None
 
     def count(self, draft: QueryDraft, enough: int | None = None) -> int | None:
         """Return the number of rows that satisfy the conditions; None if counting is too slow."""
@@ -179,8 +183,8 @@ class DatabaseRows(RowSource):
             most=most,
         )
         names = [column.name for column in table.columns]
-        found = self._connection.execute(query).fetchall()
-        return [dict(zip(names, row, strict=True)) for row in found]
+        fetched = self._connection.execute(query).fetchall()
+        return [dict(zip(names, row, strict=True)) for row in fetched]
 
 
 def _as_text(column: Column) -> sql.Composable:
@@ -220,17 +224,17 @@ class MemoryRows(RowSource):
         rng = generator(self._seed, "memory rows", table.key)
         return self._rows(table, rng.choice(size, min(size, most), replace=False))
 
-    def match(self, table: Table, wanted: Mapping[str, str], seed: int) -> RowTexts | None:
+    def match(self, table: Table, values: Mapping[str, str], seed: int) -> RowTexts | None:
         """Return a row with these values, or None."""
-        place = (table.key, tuple(wanted))
+        place = (table.key, tuple(values))
         if place not in self._places:
-            (codes,), known = _encoded(self.keys(table, tuple(wanted)))
+            (codes,), known = _encoded(self.keys(table, tuple(values)))
             order = np.argsort(codes, kind="stable")
             ends = np.searchsorted(codes[order], np.arange(len(known) + 1))
             groups = zip(known, pairwise(ends), strict=True)
             self._places[place] = {key: order[start:end] for key, (start, end) in groups}
-        found = self._places[place].get(_SEAM.join(wanted.values()))
-        return None if found is None else self._rows(table, found[[seed % len(found)]])[0]
+        matching = self._places[place].get(_SEAM.join(values.values()))
+        return None if matching is None else self._rows(table, matching[[seed % len(matching)]])[0]
 
     def size(self, table: Table) -> int:
         """Return the number of rows; 0 if there are no columns."""
@@ -262,20 +266,20 @@ class MemoryRows(RowSource):
         # The last table is a leaf of the remaining tree: multiply its counts into its neighbour.
         for new, edge in reversed(list(enumerate(draft.tree.edges, 1))):
             old = edge.parent if edge.child == new else edge.child
-            mine, theirs, size = self._coded(draft.tree, edge, new)
+            mine, other_codes, size = self._coded(draft.tree, edge, new)
             sums = np.bincount(mine[mine >= 0], weights[new][mine >= 0], minlength=max(size, 1))
-            weights[old] = weights[old] * np.where(theirs >= 0, sums[theirs], 0.0)
+            weights[old] = weights[old] * np.where(other_codes >= 0, sums[other_codes], 0.0)
         return round(float(weights[0].sum()))
 
     def _kept(self, draft: QueryDraft, place: int) -> Floats:
         """1 for the rows of a table that satisfy its predicates, 0 for all others."""
         table = draft.tree.tables[place]
-        kept = np.ones(self.size(table), dtype=bool)
+        satisfied = np.ones(self.size(table), dtype=bool)
         for item in draft.predicates:
             if item.table == place:
                 mask = self._mask(table, item).fill_null(False)
-                kept &= mask.to_numpy(zero_copy_only=False)
-        return kept.astype(np.float64)
+                satisfied &= mask.to_numpy(zero_copy_only=False)
+        return satisfied.astype(np.float64)
 
     def _mask(self, table: Table, item: Predicate) -> pa.Array:
         name, numeric = item.values.column.name, item.values.column.type.category == "N"
@@ -300,8 +304,12 @@ class MemoryRows(RowSource):
             parent = self.keys(tree.tables[edge.parent], edge.key.ref_columns)
             (mine, others), known = _encoded(child, parent)
             self._codes[edge.key] = mine, others, len(known)
-        ours, theirs, size = self._codes[edge.key]
-        return (ours, theirs, size) if edge.child == new else (theirs, ours, size)
+        child_codes, parent_codes, size = self._codes[edge.key]
+        return (
+            (child_codes, parent_codes, size)
+            if edge.child == new
+            else (parent_codes, child_codes, size)
+        )
 
 
 def _encoded(*columns: pa.Array) -> tuple[list[Ints], list[str]]:

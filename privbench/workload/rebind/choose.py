@@ -49,7 +49,7 @@ def together(
         if first is not second:
             first += second
             groups.remove(second)
-    found: dict[int, RowTexts] = {}
+    reached: dict[int, RowTexts] = {}
     for group in groups:
         best: dict[int, RowTexts] = {}
         for number in range(_STARTS):
@@ -57,8 +57,8 @@ def together(
             best = max(best, joined(tables, links, start, rows, rng), key=len)
             if len(best) == len(group):
                 break
-        found |= best
-    return found
+        reached |= best
+    return reached
 
 
 class Chooser:
@@ -73,7 +73,7 @@ class Chooser:
         self._values: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
 
     def choose(
-        self, found: Sequence[Site], own: Mapping[int, RowTexts], rng: Rng
+        self, sites: Sequence[Site], own: Mapping[int, RowTexts], rng: Rng
     ) -> dict[int, list[str]]:
         """Return new values by the number of the mark; several if the mark stands for a list.
 
@@ -84,10 +84,10 @@ class Chooser:
         self._own: dict[tuple[object, ...], str] = {}
         self._members: dict[tuple[object, ...], list[str]] = defaultdict(list)
         chosen: dict[int, list[str]] = {}
-        for site in found:
+        for site in sites:
             # An empty literal is kept: it is no value of a column, and `nullif(x, '')` needs it.
-            meant = site.mark.original or site.mark.kind == "parameter"
-            if site.role == "value" and site.operand is not None and meant:
+            literal = site.mark.original or site.mark.kind == "parameter"
+            if site.role == "value" and site.operand is not None and literal:
                 values = self._literals(site, site.operand)
                 if values:
                     chosen[site.mark.number] = values
@@ -97,8 +97,8 @@ class Chooser:
         """The operand's values in sampled rows, except NULL, unknown and too long ones."""
         key = (operand.table.key, operand.column.name, operand.steps)
         if key not in self._values:
-            found = (_value(operand, row) for row in self.rows.starts(operand.table))
-            self._values[key] = [text for text in found if text is not None]
+            values = (_value(operand, row) for row in self.rows.starts(operand.table))
+            self._values[key] = [text for text in values if text is not None]
         return self._values[key]
 
     def _literals(self, site: Site, operand: Operand) -> list[str]:
@@ -152,19 +152,19 @@ class Chooser:
 
     def _several(self, operand: Operand, present: Sequence[str], count: int) -> list[str]:
         """Values for ``count`` further members of a query's lists, all different if possible."""
-        seen = self._members[operand.source, operand.column.name, operand.steps]
+        members = self._members[operand.source, operand.column.name, operand.steps]
         own = self._value_of_row(operand, present)
         for _ in range(count):
             fresh = [own, *(pick(present, self._rng) for _ in range(_TRIES))]
-            seen.append(next((text for text in fresh if text not in seen), own))
-        return seen[len(seen) - count :]
+            members.append(next((text for text in fresh if text not in members), own))
+        return members[len(members) - count :]
 
 
 def _value(operand: Operand, row: RowTexts) -> str | None:
     """The operand's value in one row, None where it is NULL, not known or too long."""
     text = row[operand.column.name]
-    found = None if text is None else apply(text, operand.steps)
-    return None if found is None or len(found) > _LONGEST else found
+    value = None if text is None else apply(text, operand.steps)
+    return None if value is None or len(value) > _LONGEST else value
 
 
 def place(text: str) -> tuple[int, float, str]:
@@ -203,13 +203,13 @@ def like(old: str, value: str, rng: Rng) -> str:
         for piece, free in zip(pieces, wild, strict=True)
     ]
     at = _start(len(value) - sum(sizes), "%" in pieces[0], "%" in pieces[-1], rng)
-    found = []
+    pattern = []
     for number, (piece, free, size) in enumerate(zip(pieces, wild, sizes, strict=True), 1):
         if number == len(pieces) and not free:
             at = max(at, len(value) - size)
-        found.append(piece if free else _escaped(value[at : at + size]))
+        pattern.append(piece if free else _escaped(value[at : at + size]))
         at += size
-    return "".join(found)
+    return "".join(pattern)
 
 
 def _piece(value: str, size: int, open_start: bool, open_end: bool, rng: Rng) -> str:

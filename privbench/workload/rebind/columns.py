@@ -88,11 +88,11 @@ class Tables:
 
     def named(self, name: str, schema: str = "") -> Table | None:
         """Return the table with this name; without a schema, that in public, else the only one."""
-        found = self._tables.get(name, [])
+        tables = self._tables.get(name, [])
         if schema:
-            return next((table for table in found if table.name.schema == schema), None)
-        first = next((table for table in found if table.name.schema == "public"), None)
-        return first or (found[0] if len(found) == 1 else None)
+            return next((table for table in tables if table.name.schema == schema), None)
+        first = next((table for table in tables if table.name.schema == "public"), None)
+        return first or (tables[0] if len(tables) == 1 else None)
 
 
 def qualified(tree: exp.Query, tables: Tables) -> exp.Expr:
@@ -138,10 +138,10 @@ class Resolver:
 
     def operand(self, node: exp.Expr | None) -> Operand | None:
         """Return the operand that an expression refers to, or None if it refers to no column."""
-        found = self._operand(node, 0)
-        if found is None or node is None:
+        operand = self._operand(node, 0)
+        if operand is None or node is None:
             return None
-        return replace(found, numeric=node.is_type(*_NUMERIC))
+        return replace(operand, numeric=node.is_type(*_NUMERIC))
 
     def unknown(self) -> str | None:
         """Return the first table in the query that the schema does not have, or None."""
@@ -154,14 +154,14 @@ class Resolver:
 
     def joins(self) -> list[tuple[Operand, Operand]]:
         """Return columns of the same type, of two table occurrences, that the query sets equal."""
-        found = []
+        pairs = []
         for equal in self.tree.find_all(exp.EQ):
             sides = (equal.this, equal.expression)
             if all(isinstance(side, exp.Column) for side in sides):
                 one, other = (self.operand(side) for side in sides)
                 if one is not None and other is not None and _joined(one, other):
-                    found.append((one, other))
-        return found
+                    pairs.append((one, other))
+        return pairs
 
     def _operand(self, node: exp.Expr | None, depth: int) -> Operand | None:
         if node is None or depth > _DEPTH:
@@ -172,14 +172,14 @@ class Resolver:
             return None
         inner, step = self._inner(node)
         if inner is not None:
-            found = self._operand(inner, depth + 1)
-            return found.then(step) if found and step else found
+            operand_found = self._operand(inner, depth + 1)
+            return operand_found.then(step) if operand_found and step else operand_found
         if isinstance(node, (*_FIRST, exp.Func)):
             parts = (self._operand(child, depth + 1) for child in node.iter_expressions())
-            found = next((operand for operand in parts if operand), None)
-            if found is None or isinstance(node, _FIRST) or not isinstance(node, exp.Func):
-                return found
-            return found.then(node.sql_name().lower())
+            operand_found = next((operand for operand in parts if operand), None)
+            if operand_found is None or isinstance(node, _FIRST) or not isinstance(node, exp.Func):
+                return operand_found
+            return operand_found.then(node.sql_name().lower())
         return None
 
     def _inner(self, node: exp.Expr) -> tuple[exp.Expr | None, str]:

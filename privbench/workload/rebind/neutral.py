@@ -61,15 +61,15 @@ def given_names(tree: exp.Expr, known: Collection[str]) -> frozenset[str]:
     These are aliases of tables and columns, and names of sub-queries, WITH queries and windows,
     except for names of the schema, short names and common words. Unquoted names are in lower case.
     """
-    found: set[str] = set()
+    names: set[str] = set()
     for node in tree.walk():
         places = [node.args.get("alias")]
         if isinstance(node, exp.TableAlias):
             places = [node.this, *node.columns]
         elif isinstance(node, exp.Window) and not isinstance(node.this, exp.Func):
             places.append(node.this)
-        found |= {folded(place) for place in places if isinstance(place, exp.Identifier)}
-    return frozenset(name for name in found if not (name in known or tells_nothing(name)))
+        names |= {folded(place) for place in places if isinstance(place, exp.Identifier)}
+    return frozenset(name for name in names if not (name in known or tells_nothing(name)))
 
 
 def tells_nothing(name: str) -> bool:
@@ -103,9 +103,9 @@ def kept(site: Site) -> str | None:
 def constant(site: Site, type_name: str | None = None) -> str:
     """Return the constant for a literal that is not kept."""
     if site.role == "interval":
-        found = _INTERVAL.match(site.mark.original.strip())
-        unit = found[2].lower().removesuffix("s") if found else ""
-        return f"1 {unit}" if unit in _UNITS else "1" if found and not unit else "1 day"
+        match = _INTERVAL.match(site.mark.original.strip())
+        unit = match[2].lower().removesuffix("s") if match else ""
+        return f"1 {unit}" if unit in _UNITS else "1" if match and not unit else "1 day"
     if site.role in _DEFAULTS:
         return _DEFAULTS[site.role]
     if site.mark.kind == "number":
@@ -147,8 +147,8 @@ def _limit(old: str) -> str | None:
 
 
 def _interval(site: Site) -> str | None:
-    found = _INTERVAL.match(site.mark.original.strip())
-    if found is None or found[1] not in NUMBERS:
+    match = _INTERVAL.match(site.mark.original.strip())
+    if match is None or match[1] not in NUMBERS:
         return None
-    unit = found[2].lower().removesuffix("s")
+    unit = match[2].lower().removesuffix("s")
     return site.mark.original if not unit or unit in _UNITS else None

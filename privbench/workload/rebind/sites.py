@@ -64,12 +64,12 @@ class Site:
 
 def sites(tree: exp.Expr, resolver: Resolver) -> list[Site]:
     """Return the site of every mark, in order; a mark that is not in the tree is a constant."""
-    found = {site.mark.number: site for site in _positions(tree, resolver.marks)}
+    by_number = {site.mark.number: site for site in _positions(tree, resolver.marks)}
     for node in resolver.tree.walk():
         mark = mark_of(node, resolver.marks)
         if mark is not None:
-            found.setdefault(mark.number, _Climb(mark, node, resolver).site())
-    return [found.get(mark.number, Site(mark)) for mark in resolver.marks]
+            by_number.setdefault(mark.number, _Climb(mark, node, resolver).site())
+    return [by_number.get(mark.number, Site(mark)) for mark in resolver.marks]
 
 
 def _positions(tree: exp.Expr, marks: Sequence[LiteralMark]) -> Iterator[Site]:
@@ -98,11 +98,11 @@ class _Climb:
     def site(self) -> Site:
         child, parent = self._node, self._node.parent
         while parent is not None:
-            found = self._placed(child, parent)
-            if found is None and not self._passes(child, parent):
-                found = self._compared(child, parent)
-            if found is not None:
-                return found
+            site = self._placed(child, parent)
+            if site is None and not self._passes(child, parent):
+                site = self._compared(child, parent)
+            if site is not None:
+                return site
             child, parent = parent, parent.parent
         return self._plain("constant")
 
