@@ -45,6 +45,7 @@ from privbench.encoding.surrogate_text import (
 )
 from privbench.encoding.text_words import (
     CUT,
+    SPARE,
     FirstCharacters,
     WordShares,
     WordsNeed,
@@ -84,9 +85,10 @@ class FillCodec(Codec):
         count = next((len(values) for values in codes.values()), rows)
         if count is None:
             raise ValueError("a column without attributes needs the number of rows")
-        filled = fill("null" if self.omitted else self.filler, self.type, count, rng)
+        spare = count + SPARE if self.firsts else 0
+        filled = fill("null" if self.omitted else self.filler, self.type, count + spare, rng)
+        filled = with_firsts(filled[:count], self.firsts, np.ones(count), rng, spare=filled[count:])
         filled = rehoused(filled, self.pieces, self.type.length, rng)
-        filled = with_firsts(filled, self.firsts, np.ones(count), rng)
         if not self.measured:
             return filled
         null = null_mask(codes[self.column], self.domains[self.column])

@@ -65,6 +65,7 @@ from privbench.encoding.text_formats import (
 )
 from privbench.encoding.text_words import (
     CUT,
+    SPARE,
     FirstCharacters,
     WordShares,
     WordsNeed,
@@ -206,11 +207,11 @@ class TextCodec(Codec):
             cell = _present(coded, len(edges) - 1, chosen, rng, least)
         if self.lengths is None or (self.provider is not None and not self.pieces):
             provider, most = self.provider or "word", self.type.length
-            if count is None:
-                texts, weights = made_semantic(provider, rows, rng, most), np.ones(rows)
-            else:
-                texts, weights = made_distinct(provider, len(count), rng, most), count
-            texts = with_firsts(texts, self.firsts, weights, rng)
+            weights = np.ones(rows) if count is None else count
+            make = made_semantic if count is None else made_distinct
+            some = len(weights)
+            texts = make(provider, some + (some + SPARE if self.firsts else 0), rng, most)
+            texts = with_firsts(texts[:some], self.firsts, weights, rng, spare=texts[some:])
             if count is not None:
                 texts = texts.take(
                     pa.array(rng.permutation(np.repeat(np.arange(len(count)), count)))

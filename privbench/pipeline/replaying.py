@@ -58,8 +58,8 @@ def run(
         "refused": [asdict(item) for item in replayed.refused],
         "changed": replayed.changed,
         "results": [
-            {"id": query.id, "weight": query.weight, **asdict(result.answers[_NAME])}
-            for query, result in zip(queries, replayed.results, strict=True)
+            {"id": query.id, "weight": query.weight, **asdict(answers[_NAME])}
+            for query, answers in zip(queries, replayed.results, strict=True)
         ],
         "summary": summary,
         "gates": [gate.check(figures).model_dump(mode="json") for gate in conditions],
@@ -68,7 +68,7 @@ def run(
 
 def _summary(queries: Workload, replayed: Replay) -> dict[str, float]:
     """How many queries ended, and the sum of their seconds, without and with weights."""
-    answers = [result.answers[_NAME] for result in replayed.results]
+    answers = [result[_NAME] for result in replayed.results]
     statuses = [answer.status for answer in answers]
     medians = [
         (query.weight, answer.median)

@@ -61,22 +61,12 @@ _SECURED = frozenset({"AT_EnableRowSecurity", "AT_ForceRowSecurity", "AT_NoForce
 
 
 @dataclass(frozen=True, slots=True)
-class MadeExtension:
-    """An extension that the schema's DDL creates."""
-
-    name: str
-    # The PostgreSQL schema that it lives in, which need not be cloned itself; None if the statement
-    # names none.
-    schema: str | None
-    text: str  # the statement that makes it
-    needed: bool  # whether objects need it; else only the text of functions may need it
-
-
-@dataclass(frozen=True, slots=True)
 class Script:
     """The statements that create a schema, each to be run alone."""
 
-    extensions: tuple[MadeExtension, ...]  # extensions, which come first
+    # The extensions, which come first: name, the PostgreSQL schema that it lives in, which need not
+    # be cloned itself (None if the statement names none), and the statement that makes it.
+    extensions: tuple[tuple[str, str | None, str], ...]
     objects: tuple[str, ...]  # what must exist before rows are loaded
     constraints: tuple[str, ...]  # what is made after the rows
     # Row-level security and its policies, last, since some name roles.
@@ -127,7 +117,7 @@ def _script(ddl: Ddl, trust: bool) -> Script:
     judged = (trusted if trust else allowed)(ddl.pre_data, ddl.post_data)
     before, after = judged.parts
     return Script(
-        extensions=tuple(_extension(statement, ddl) for statement in before if _extends(statement)),
+        extensions=tuple(_extension(statement) for statement in before if _extends(statement)),
         objects=tuple(statement.text for statement in before if not _extends(statement)),
         constraints=tuple(statement.text for statement in after if not _secures(statement)),
         row_security=tuple(statement.text for statement in after if _secures(statement)),
@@ -135,11 +125,11 @@ def _script(ddl: Ddl, trust: bool) -> Script:
     )
 
 
-def _extension(statement: Statement, ddl: Ddl) -> MadeExtension:
+def _extension(statement: Statement) -> tuple[str, str | None, str]:
     name = str(statement.tree.get("extname"))
     options = {str(option.get("defname")): option for option in statement.tree.nodes("options")}
     schema = options["schema"].nodes("arg")[0].get("sval") if "schema" in options else None
-    return MadeExtension(name, schema, statement.text, name in ddl.extensions)
+    return name, schema, statement.text
 
 
 def find_pg_dump(minimum: int) -> Program:
