@@ -21,11 +21,8 @@ GOLDEN = Path(__file__).parent / "golden" / "bench"
 
 def test_scripts_are_read_with_their_weights_and_variables():
     select, report, plain = read(GOLDEN)
-    assert [(query.id, query.weight) for query in (select, report, plain)] == [
-        ("select", 9.0),
-        ("report", 1.0),
-        ("report#2", 1.0),
-    ]
+    found = {query.id: query.weight for query in (select, report, plain)}
+    assert found == {"select": 9.0, "report": 1.0, "report#2": 1.0}
     assert select.template == (
         "SELECT abalance FROM pgbench_accounts WHERE aid = $2"
         " AND note <> '12:30' AND t > '2020-01-01'::date"
@@ -66,10 +63,8 @@ def test_weights_are_written_as_whole_numbers_and_one_script_without(tmp_path):
     write(Workload("w", queries[:1]), tmp_path / "w.pgbench", "pgbench")
     assert [(q.id, q.sql) for q in read(tmp_path / "w.pgbench")] == [("w", "SELECT 1")]
     write(Workload("w", queries), tmp_path / "w.pgbench", "pgbench")
-    assert [(q.id, q.sql) for q in read(tmp_path / "w.pgbench")] == [
-        ("w", "SELECT 1"),
-        ("w#2", "SELECT 2"),
-    ]
+    both = [("w", "SELECT 1"), ("w#2", "SELECT 2")]
+    assert [(q.id, q.sql) for q in read(tmp_path / "w.pgbench")] == both
 
 
 def test_pgbench_takes_as_many_scripts_as_are_written(tmp_path):
@@ -137,10 +132,8 @@ needs_pgbench = pytest.mark.skipif(PGBENCH is None, reason="pgbench is not insta
 def run_pgbench(dsn, folder, options, count, fails=None):
     with psycopg.connect(dsn) as connection:
         info = connection.info
-        address = conninfo.make_conninfo(
-            host=info.host, port=info.port, user=info.user, password=info.password or None,
-            dbname=info.dbname,
-        )  # fmt: skip
+        named = {name: getattr(info, name) for name in ("host", "port", "user", "dbname")}
+        address = conninfo.make_conninfo(**named, password=info.password or None)
     command = [PGBENCH, "-n", "-t", str(count), *options, address]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if fails:
@@ -201,17 +194,14 @@ def test_pgbench_sends_what_the_query_is_or_it_is_left_out(form, make_database, 
     left_out = sum(said is None for said in texts.values()) + len(odd)
     assert len(caplog.messages) == left_out
     # Each sends its value into a table, which the server then has as it came.
-    for file in [tmp_path / form] if form == "w.sql" else (tmp_path / form).glob("*.sql"):
+    folder = tmp_path / form
+    for file in [folder] if form == "w.sql" else folder.glob("*.sql"):
         text = file.read_bytes().decode()
         assert text.startswith("-- For a clone, never for the source")
         file.write_text(
             re.sub(r"^SELECT(?! CASE)", "INSERT INTO said SELECT", text, flags=re.M), newline=""
         )
-    if form == "w.sql":
-        run_pgbench(clone, tmp_path, ["-f", "w.sql"], 1)
-    else:
-        for file in (tmp_path / form).glob("*.sql"):
-            run_pgbench(clone, tmp_path / form, ["-f", file.name], 1)
+        run_pgbench(clone, file.parent, ["-f", file.name], 1)
     with psycopg.connect(clone) as connection:
         found = [row[0] for row in connection.execute("SELECT v FROM said")]
     wanted = [
