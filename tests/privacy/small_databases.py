@@ -1,11 +1,10 @@
 """Small private databases of every shape, and every query that fits them."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import reduce
 
 import numpy as np
 from hypothesis import strategies as st
-from subsets import WithCodes
 
 from privbench.domain import Domain
 from privbench.learning.graphical.columns import children
@@ -40,6 +39,32 @@ EDGES = EdgesRecoding((-3, 0, 4, 9), ("below", "nan"), nullable=True, since="h")
 NAMES = LabelsRecoding(("word1", "word4"), nullable=True)
 PUBLIC_ROWS = 4
 BINS = q.PublicArray([0, 0, 1, 1])
+
+
+@dataclass(frozen=True)
+class WithCodes(q.RowSubset):
+    """The rows in which an attribute has one of some codes."""
+
+    table: str
+    attribute: str
+    codes: tuple[int, ...]
+
+    def rows(self, data):
+        codes, _ = data._codes(self.table, self.attribute)
+        return np.flatnonzero(np.isin(codes, self.codes))
+
+    @staticmethod
+    def overlap(amounts):
+        """A row has one code of each attribute: per attribute the code in most subsets counts."""
+        whole, by_code = 0.0, dict[str, dict[int, float]]()
+        for subset, amount in amounts:
+            if not isinstance(subset, WithCodes):
+                whole += amount
+                continue
+            sums = by_code.setdefault(subset.attribute, {})
+            for code in subset.codes:
+                sums[code] = sums.get(code, 0.0) + amount
+        return whole + sum(max(sums.values()) for sums in by_code.values())
 
 
 def table_names(count):

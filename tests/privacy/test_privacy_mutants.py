@@ -11,8 +11,7 @@ import pytest
 import stability
 from harness import Mutants, caught, check
 from private_tables import of_tables, two_tables
-from small_databases import ADD, REPLACE, ROW, texts
-from subsets import WithCodes
+from small_databases import ADD, REPLACE, ROW, WithCodes, texts
 
 from privbench.domain import Domain
 from privbench.errors import SchemaError

@@ -19,6 +19,7 @@ from small_databases import (
     EDGES,
     REPLACE,
     ROW,
+    WithCodes,
     fill,
     queries,
     recodings,
@@ -28,7 +29,6 @@ from small_databases import (
     with_relation,
 )
 from stability import change
-from subsets import WithCodes
 
 from privbench.domain import Domain
 from privbench.errors import PrivacyRefusal, PrivbenchError, SchemaError

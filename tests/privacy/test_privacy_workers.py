@@ -30,19 +30,19 @@ NO_DISK = {"distributed.worker.memory.target": False, "distributed.worker.memory
 
 
 @contextmanager
-def local_cluster(settings, **given):
+def local_cluster(settings=NO_DISK, **given):
     """A scheduler and workers of this machine, with these settings of Dask."""
     import dask
     import distributed
 
-    given = {"dashboard_address": None, **given}
+    given = {"dashboard_address": None, "n_workers": 1, "processes": False, **given}
     with dask.config.set(settings), distributed.LocalCluster(**given) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
 def cluster():
-    with local_cluster(NO_DISK, n_workers=2, threads_per_worker=1, processes=True) as made:
+    with local_cluster(n_workers=2, threads_per_worker=1, processes=True) as made:
         yield made
 
 
@@ -102,17 +102,10 @@ def test_columns_that_are_made_for_one_count_are_not_kept(workers):
 
 def test_workers_that_would_write_rows_to_disk_are_refused():
     """Dask's files are open to every account of the machine."""
-    with (
-        local_cluster(
-            {name: 0.7 for name in NO_DISK},
-            n_workers=1,
-            processes=False,
-            memory_limit="1GB",
-            protocol="tcp",
-        ) as made,
-        pytest.raises(ConfigError, match="disk"),
-    ):
-        Workers(made.scheduler_address)
+    disk = dict.fromkeys(NO_DISK, 0.7)
+    made = local_cluster(disk, memory_limit="1GB", protocol="tcp")
+    with made as cluster, pytest.raises(ConfigError, match="disk"):
+        Workers(cluster.scheduler_address)
 
 
 def fail(text, given):
@@ -140,6 +133,14 @@ def test_other_versions_and_absent_schedulers_are_refused(monkeypatch):
     monkeypatch.setattr(module, "WAIT", 1)
     with pytest.raises(ConnectionFailed, match="no Dask scheduler answers"):
         Workers("tcp://127.0.0.1:9")
+
+
+@contextmanager
+def trusting(trusted):
+    """Whether the network is trusted."""
+    token = TRUST_NETWORK.set(trusted)
+    yield
+    TRUST_NETWORK.reset(token)
 
 
 class Unreached(Exception):
@@ -186,12 +187,8 @@ tls://scheduler:8786 tls://10.1.2.3:8786 tls://[2001:db8::1]:8786
 )
 def test_an_open_address_is_refused_before_anything_is_connected(address, trusted, refused):
     """Whoever reaches a scheduler without TLS runs programs, and hears rows and passwords."""
-    token = TRUST_NETWORK.set(trusted)
-    try:
-        with pytest.raises(Unreached if refused is None else UsageError) as caught:
-            Workers(address)
-    finally:
-        TRUST_NETWORK.reset(token)
+    with trusting(trusted), pytest.raises(Unreached if refused is None else UsageError) as caught:
+        Workers(address)
     assert (refused or "") in str(caught.value) + str(getattr(caught.value, "remedy", ""))
 
 
@@ -227,17 +224,11 @@ def test_commands_refuse_an_open_address_first(tmp_path, words):
 
 def test_an_open_scheduler_or_worker_behind_a_closed_address_is_refused():
     """A tunnel leads to this machine's loopback interface, and to a scheduler elsewhere."""
-    with local_cluster(
-        NO_DISK, n_workers=1, processes=False, protocol="tcp", host="0.0.0.0"
-    ) as made:
+    with local_cluster(protocol="tcp", host="0.0.0.0") as made:
         port = made.scheduler_address.rpartition(":")[2]
         if "127.0.0.1" in made.scheduler_address:
             pytest.skip("this machine has no other address")
         with pytest.raises(UsageError, match="whoever reaches"):
             Workers(f"tcp://127.0.0.1:{port}")
-        token = TRUST_NETWORK.set(True)
-        try:
-            with Workers(f"tcp://127.0.0.1:{port}") as found:
-                assert len(found.addresses()) == 1
-        finally:
-            TRUST_NETWORK.reset(token)
+        with trusting(True), Workers(f"tcp://127.0.0.1:{port}") as trusted:
+            assert len(trusted.addresses()) == 1
