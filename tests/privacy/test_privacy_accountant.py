@@ -292,7 +292,7 @@ def test_events_survive_json(amount, l1, name, roots):
     assert not original.same(replace(original, label="other"))
 
 
-# shares of a budget -------------------------------------------------------------------------------
+# Shares of a budget.
 
 ROOTS = st.frozensets(st.sampled_from("abcde"), min_size=1)
 SHARES = st.dictionaries(

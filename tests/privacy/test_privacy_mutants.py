@@ -31,7 +31,7 @@ from privbench.privacy.units import BOTTOM, NONE
 mutants = Mutants()
 
 
-# what mutants read -------------------------------------------------------------------------------
+# What mutants read.
 
 
 def codes(data, table="posts", column="a0"):
@@ -65,7 +65,7 @@ def first_of_valid(data, key, rows):
     return valid[order][np.arange(valid.size) - np.repeat(first, sizes) < 16]
 
 
-# databases ---------------------------------------------------------------------------------------
+# Databases.
 
 
 def off_the_diagonal():
@@ -226,7 +226,7 @@ def unlike_units():
     return two_tables([0, 0, 0, 1, 1, 1], [[0] * 3 + [1] * 3], [2], tau=3, relation=REPLACE)
 
 
-# sound queries -----------------------------------------------------------------------------------
+# Sound queries.
 
 
 def histogram(*names, **changes):
@@ -357,7 +357,7 @@ def grid(d):
     return q.GridHistogram("posts", "g", q.PublicArray([0, 5, 9]))
 
 
-# claims are reached ------------------------------------------------------------------------------
+# Claims are reached.
 
 LOOP_OF_48 = two_tables(
     [0] * 16 + list(range(17, 65)), refs=list(range(1, 17)) + [0] * 48
@@ -394,7 +394,7 @@ def test_a_claim_holds_and_is_reached(case):
     assert report.worst_ratio > 0.9999
 
 
-# margins and predictions -------------------------------------------------------------------------
+# Margins and predictions.
 
 
 @mutants.of(off_the_diagonal, scores(q.PairScores, [[19, 1], [1, 0]]), "linf")
@@ -424,7 +424,7 @@ class MarginsForFree(q.DependenceScores):
     moved = q.PairScores.moved
 
 
-# bounds of contributions -------------------------------------------------------------------------
+# Bounds of contributions.
 
 
 @mutants.of(
@@ -501,7 +501,7 @@ def public_number_of_owned_rows(query, spec):
     return q.Total("users").sensitivity(spec)
 
 
-# siblings ----------------------------------------------------------------------------------------
+# Siblings.
 
 SIX_AND_TWO = [[0, 0, 1, 1, 2, 2, 0, 1]]
 
@@ -535,7 +535,7 @@ def owners_of_weight_one(query, data):
     return counts(2 * first + second, 4).reshape(2, 2)
 
 
-# rules of rows -----------------------------------------------------------------------------------
+# Rules of rows.
 
 
 @mutants.of(dated, lambda d: q.OrderTest("posts", (("a", "b"),)), "l1", "l2")
@@ -552,7 +552,7 @@ def rule_of_exact_rows(query, data):
     return np.array([int(table.sum()) - kept, kept])
 
 
-# units by their norms ----------------------------------------------------------------------------
+# Units by their norms.
 
 
 @mutants.of(lambda: two_tables([0] * 9, [[1] * 9], [2]), normed, "l2", "linf")
@@ -574,7 +574,7 @@ def norms_of_cells(query, data):
     return counts(np.unique(pair, axis=1)[1], query.shape[0])
 
 
-# sets --------------------------------------------------------------------------------------------
+# Sets.
 
 
 def of_members(owners, cells):
@@ -626,7 +626,7 @@ def pairs_of_public_owners_without_a_norm(query, data):
     return (held.T @ held)[np.triu_indices(3)] * GRID
 
 
-# ⊥, ranks and references -------------------------------------------------------------------------
+# ⊥, ranks and references.
 
 
 @mutants.of(hub, presence(), "l1")
@@ -718,7 +718,7 @@ def test_elements_stand_in_a_row():
             PrivateDatabase(database.spec, {**database._tables, "elements": outside})
 
 
-# attributes of targets ---------------------------------------------------------------------------
+# Attributes of targets.
 
 
 @mutants.of(lambda: apart(1), target_scores, "linf", method="sensitivity")
@@ -769,7 +769,7 @@ def targets_dropped_before_the_cut(query, data):
     return kept, np.full(kept.size, GRID // 16)
 
 
-# cross moments of degrees ------------------------------------------------------------------------
+# Cross moments of degrees.
 
 
 def products(query, data):
@@ -816,7 +816,7 @@ def edges_of_duplicate_parents(query, data):
     return np.array([weight * each // query._product])
 
 
-# one row a unit, believed from the schema --------------------------------------------------------
+# One row a unit, believed from the schema.
 
 
 @mutants.of(against_unique, listed(), "l1", "l2", "linf", method="_counts")
@@ -830,7 +830,7 @@ def every_row_weighs_one(query, data):
     return counts(codes(data), 2)
 
 
-# lists of labels ---------------------------------------------------------------------------------
+# Lists of labels.
 
 EACH = {"public": ("x", "y", "z")}
 
@@ -899,7 +899,7 @@ def ranks_in_the_order_of_rows(query, data):
     return np.append(0, np.resize(GRID * rows[np.argsort(first)], BLOCKS))
 
 
-# words of texts ----------------------------------------------------------------------------------
+# Words of texts.
 
 
 @mutants.of(shared_words, votes(most=2), "l0", "l2", method="evaluate_labels")
@@ -934,7 +934,7 @@ def test_a_word_that_one_unit_alone_holds_is_never_listed():
         assert caught(query, database) == set()
 
 
-# points of a grid --------------------------------------------------------------------------------
+# Points of a grid.
 
 
 @mutants.of(labelled, grid, "l1", "linf")
@@ -951,7 +951,7 @@ def nulls_in_the_lowest_cell(query, data):
     return cells
 
 
-# what a fan-out counts ---------------------------------------------------------------------------
+# What a fan-out counts.
 
 
 class RowsThatRefer(q.UnitRows):
@@ -988,7 +988,7 @@ def test_mutants_are_caught(mutant):
     mutant.must_be_caught()
 
 
-# steps that queries share ------------------------------------------------------------------------
+# Steps that queries share.
 
 
 def nearest(sizes, tau):

@@ -46,7 +46,7 @@ QUICK = settings(max_examples=30, deadline=None)
 SEED = st.integers(0, 2**32)
 
 
-# statistics by their definitions -----------------------------------------------------------------
+# Statistics by their definitions.
 
 
 @given(spec=specs(), seed=SEED)
@@ -376,7 +376,7 @@ def test_points_of_a_grid_are_labels_in_digits():
     assert (cells[1:].tolist(), others) == ([2 * GRID, 0], {})
 
 
-# references --------------------------------------------------------------------------------------
+# References.
 
 
 @pytest.mark.parametrize("scale", [2, 16])
@@ -466,7 +466,7 @@ def test_scores_of_targets_are_distances_from_shares_of_the_margin(data, seed):
     assert check(scores, database).ok
 
 
-# what a statistic may not depend on --------------------------------------------------------------
+# What a statistic may not depend on.
 
 
 @given(spec=specs(), seed=SEED)
@@ -508,7 +508,7 @@ def test_statistics_do_not_depend_on_how_many_rows_are_read_at_once(spec, seed):
         assert change(one, other).l1 == 0, query.kind
 
 
-# claims ------------------------------------------------------------------------------------------
+# Claims.
 
 
 OWNED = two_tables([0], [[0], [0]], [2, 2], refs=[0], bound="truncation", tau=3).spec
