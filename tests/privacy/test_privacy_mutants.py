@@ -34,9 +34,9 @@ mutants = Mutants()
 # What mutants read.
 
 
-def codes(data, table="posts", column="a0"):
-    """Codes of the rows of a table."""
-    return data._codes(table, column)[0]
+def codes(data):
+    """Codes of posts in their first column."""
+    return data._codes("posts", "a0")[0]
 
 
 def key(data, table="posts", name="ref"):
@@ -56,10 +56,10 @@ def counts(codes, size, weights=None):
     return np.bincount(codes, weights, size).astype(np.int64)
 
 
-def first_of_valid(data, key, rows):
-    """The first sixteen of a unit's rows whose edge is neither NULL nor ⊥."""
+def first_of_valid(data, key):
+    """The first sixteen of a unit's posts whose edge is neither NULL nor ⊥."""
     valid = np.flatnonzero(data._parents(key) >= 0)
-    identity, ranks = data._units.identity(rows)[valid], data._units.ranks(rows)[valid]
+    identity, ranks = (of("posts")[valid] for of in (data._units.identity, data._units.ranks))
     order = np.lexsort((ranks, identity))
     _, first, sizes = np.unique(identity[order], return_index=True, return_counts=True)
     return valid[order][np.arange(valid.size) - np.repeat(first, sizes) < 16]
@@ -276,7 +276,7 @@ def presence(own=False):
     return lambda d: q.Histogram("posts", (q.Refers(key(d), own),))
 
 
-def siblings(*columns, joined=False):
+def siblings(joined=False):
     """Makes a histogram of two posts of a user."""
 
     def made(d):
@@ -359,14 +359,13 @@ def grid(d):
 
 # Claims are reached.
 
-LOOP_OF_48 = two_tables(
-    [0] * 16 + list(range(17, 65)), refs=list(range(1, 17)) + [0] * 48
-)  # user 0, a hub, refers to sixteen users to whom nobody else refers
+#: User 0, a hub, refers to sixteen users to whom nobody else does.
+ONE_HUB = two_tables([0] * 16 + list(range(17, 65)), refs=list(range(1, 17)) + [0] * 48)
 TRUNCATED = two_tables([0] * 40 + [1], [[0] * 40 + [1]], [2], bound="truncation", tau=5)
 REACHED = {
     "a table above a prediction that both margins fall short of": (
         equal_rows(), scores(q.DependenceScores, [[0, 5], [5, 0]])),
-    "a hub that refers to targets of its own": (LOOP_OF_48, fan_in),
+    "a hub that refers to targets of its own": (ONE_HUB, fan_in),
     "two units of unlike cells that change places": (unlike_units(), histogram("a0")),
     "a heavy unit under truncation": (TRUNCATED, histogram("a0")),
     "a heavy unit in a total": (TRUNCATED, lambda d: q.Total("posts", clip=7)),
@@ -388,7 +387,7 @@ REACHED = {
 @pytest.mark.parametrize("case", REACHED)
 def test_a_claim_holds_and_is_reached(case):
     database, sound = REACHED[case]
-    units = [("users", 0)] if database is LOOP_OF_48 else None
+    units = [("users", 0)] if database is ONE_HUB else None
     report = check([sound(database)], database, units=units, every=units is None)
     assert report.ok
     assert report.worst_ratio > 0.9999
@@ -658,7 +657,7 @@ def rank_by_the_hash_of_a_reference(query, data):
 @mutants.of(lambda: hub_with_others(60), fan_in, "l1", method="_edges")
 def edges_dropped_before_the_cut(query, data):
     """NULL and ⊥ edges are dropped first, then sixteen are kept."""
-    kept = first_of_valid(data, query.key, "posts")
+    kept = first_of_valid(data, query.key)
     return np.bincount(edges(data)[kept], minlength=data._rows("users"))
 
 
@@ -765,7 +764,7 @@ def weights_of_valid_edges(query, data):
 
 @mutants.of(lambda: hub_with_others(30), targets(), "l1", method="_kept")
 def targets_dropped_before_the_cut(query, data):
-    kept = first_of_valid(data, query.key, "posts")
+    kept = first_of_valid(data, query.key)
     return kept, np.full(kept.size, GRID // 16)
 
 

@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from private_tables import two_tables
 from small_databases import fill, queries, settled, specs
+from sql_files import cases
 
 from privbench.cli import main
 from privbench.errors import ConfigError, ConnectionFailed, PrivbenchError, UsageError
@@ -155,34 +156,23 @@ def unreached(monkeypatch):
     monkeypatch.setattr("distributed.Client", connected)
 
 
-#: Addresses that other machines reach, or may.
-OPEN = """
-tcp://10.1.2.3:8786 tcp://scheduler:8786 tcp://localhost.example:8786 tcp://127.0.0.1.example:8786
-tcp://0.0.0.0:8786 tcp://[::]:8786 tcp://[2001:db8::1]:8786 tcp://[::ffff:10.0.0.1]:8786
-tcp://0:8786 tcp://127.1:8786 tcp://2130706433:8786 tcp://127.0.0.1.:8786 tcp://128.0.0.1:8786
-""".split()
-#: Texts that are no address of a scheduler, or one of a kind that is not spoken.
-NONE = """
-10.1.2.3:8786 127.0.0.1:8786 ucx://127.0.0.1:8786 ucxx://10.1.2.3:8786 ws://127.0.0.1:8786
-wss://h:8786 inproc://127.0.0.1/7/1 asynctls://h:8786 TCP://10.1.2.3:8786 tcp:10.1.2.3:8786
-tcp://127.0.0.1@10.1.2.3:8786 tcp://127.0.0.1:8786,10.1.2.3:8786 tcp://127.0.0.1:1/tcp://h:2
-tcp://[::1%eth0]:8786 tcp://127.0.0.1 tls:// scheduler.json /tmp/scheduler.json tls://h:8786?x
-tcp://h:8786#tls:// tcp://١٢٧.0.0.1:8786
-""".split()
-CLOSED = """
-tcp://127.0.0.1:8786 tcp://127.8.9.1:8786 tcp://[::1]:8786 tcp://localhost:8786
-tls://scheduler:8786 tls://10.1.2.3:8786 tls://[2001:db8::1]:8786
-""".split()
+#: Addresses that other machines reach, or may; those of this machine or of TLS; and texts that are
+#: no address of a scheduler, or one of a kind that is not spoken.
+ADDRESSES = {title: text.split() for title, text in cases(__file__, "addresses.txt")}
 
 
 @pytest.mark.usefixtures("unreached")
 @pytest.mark.parametrize(
     ("address", "trusted", "refused"),
     [
-        *((one, False, "--trust-network") for one in OPEN),
-        *((one, True, None) for one in OPEN),
-        *((one, trusted, "no address") for one in [*NONE, "", " "] for trusted in (False, True)),
-        *((one, False, None) for one in CLOSED),
+        *((one, False, "--trust-network") for one in ADDRESSES["open"]),
+        *((one, True, None) for one in ADDRESSES["open"]),
+        *((one, False, None) for one in ADDRESSES["closed"]),
+        *(
+            (one, trusted, "no address")
+            for one in [*ADDRESSES["none"], "", " "]
+            for trusted in (False, True)
+        ),
     ],
 )
 def test_an_open_address_is_refused_before_anything_is_connected(address, trusted, refused):
