@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
@@ -234,6 +235,10 @@ def convert(
 @click.option("--database", metavar="NAME", help="Only this database's statements, of logs.")
 @click.option("--samples", type=int, default=1, help="Executions kept a statement, of logs.")
 @click.option("--seed", type=int, default=0, help="Seed of the samples.")
+@click.option("--sessions", is_flag=True,
+              help="Keep all that each session ran, in its order, of logs.")  # fmt: skip
+@click.option("--writes", is_flag=True,
+              help="INSERT, UPDATE and DELETE too, for pgbench on a clone, of logs.")  # fmt: skip
 @click.option("-o", "--output", required=True, metavar="FILE", help="The workload, as JSON.")
 @click.pass_obj
 def capture(state: CommandState, /, dsn: str | None, output: str, **given: Any) -> None:
@@ -249,6 +254,7 @@ def capture(state: CommandState, /, dsn: str | None, output: str, **given: Any) 
     Example:
       privbench workload capture "service=prod" -o captured.json
       privbench workload capture --log postgresql.csv --database shop -o captured.json
+      privbench workload capture --log postgresql.csv --sessions --writes -o stream.json
     """
     from privbench.workload import write
     from privbench.workload.formats.base import CONFIDENTIAL
@@ -260,7 +266,8 @@ def capture(state: CommandState, /, dsn: str | None, output: str, **given: Any) 
         echo(f"Left out {calls:,} calls: {reason}.")
     echo(
         f"{CONFIDENTIAL} Wrote {len(found.workload):,} queries that stand for {found.calls:,} "
-        f"calls to {output}. Next: privbench workload rebind."
+        f"calls to {output}. Next: privbench workload "
+        + ("convert --to pgbench; all else takes reads alone." if given["writes"] else "rebind.")
     )
 
 
@@ -310,16 +317,14 @@ def _said(found: Rebinding) -> list[str]:
     from privbench.report.text import few
     from privbench.workload.results import failures
 
-    drawn, kept, neutral = (
-        sum(getattr(item, name) for item in found.bound) for name in ("drawn", "kept", "neutral")
-    )
+    all_of = sum(found.literals.values(), Counter[str]())
     lines = [
-        f"{len(found.workload):,} queries bound anew: {drawn:,} literals drawn from columns, "
-        f"{kept:,} kept as structure, {neutral:,} made neutral."
+        f"{len(found.workload):,} queries bound anew: {all_of['drawn']:,} literals drawn from "
+        f"columns, {all_of['kept']:,} kept as structure, {all_of['neutral']:,} made neutral."
     ]
-    constants = [item for item in found.bound if item.neutral]
+    constants = {name: n for name, of in found.literals.items() if (n := of["neutral"])}
     if constants:
-        names = few([f"{item.query.id} ({item.neutral})" for item in constants], _SHOWN)
+        names = few([f"{name} ({count})" for name, count in constants.items()], _SHOWN)
         lines.append(f"Literals that met no column, by query: {names}.")
     if found.left_out:
         lines.append(f"Left out {len(found.left_out):,} queries:")

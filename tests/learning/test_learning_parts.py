@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from privbench.learning.draw import CHUNK_ROWS
-from privbench.learning.synthetic import Parts, Window
+from privbench.learning.synthetic import Parts, windows
 from privbench.rng import generator
 from privbench.threads import JOBS, streamed
 
@@ -38,9 +38,8 @@ def test_a_window_gives_the_rows_that_are_asked_for(drawn):
     expected = dict(codes) if drawn else dict(Parts("ab", ROWS, made))
     kept = np.flatnonzero(generator(4, "kept").random(ROWS) < 0.3)
     kept = kept[(kept < 100) | (kept > CHUNK_ROWS + 70_000)]
-    window = Window(codes, kept)
-    for rows in np.array_split(kept, 9):
-        found = window.take(rows)
+    pieces = np.array_split(kept, 9)
+    for rows, found in zip(pieces, windows(codes, pieces), strict=True):
         assert all((found[name] == expected[name][rows]).all() for name in "ab")
 
 
