@@ -16,8 +16,6 @@ from privbench.metrics.qerror import report
 from privbench.rng import generator
 from privbench.schema import Column, ColumnType
 
-Rows = list[tuple[int, ...]]
-
 
 def _rows(n, sizes, label):
     rng = generator(5, label)

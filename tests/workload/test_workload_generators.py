@@ -2,7 +2,6 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import replace
 
 import pyarrow as pa
@@ -25,12 +24,9 @@ from privbench.workload.generators.draft import JoinTree, QueryDraft, draw
 from privbench.workload.generators.rows import (
     DatabaseRows,
     MemoryRows,
-    TableColumns,
     anchored,
 )
 from privbench.workload.safety import check
-
-Tables = Mapping[str, TableColumns]
 
 # Two keys to one parent, a self-reference, a composite key that may be NULL, and a key to UNIQUE.
 PRESS = sql_of(__file__, "press")
