@@ -37,7 +37,8 @@ from privbench.encoding.bounds import Bounds
 from privbench.encoding.keys.generate import generate_keys
 from privbench.encoding.registry import codec_from_json, reader, unkept
 from privbench.errors import ModelError
-from privbench.pipeline.domain_answers import Answer, settled
+from privbench.learning.answers import Measured
+from privbench.pipeline.domain_answers import settled
 from privbench.postgres.introspect import introspect
 from privbench.postgres.snapshot import Snapshot
 from privbench.privacy.recoding import NULL
@@ -505,7 +506,7 @@ def measured(need, parts, sd, rng, cells=128):
     """What is settled of a part of the values by a noisy histogram of it."""
     size = len(need.candidates) + 1
     counts = np.bincount(np.searchsorted(need.candidates, parts, side="right"), minlength=size)
-    return settled(need, [Answer(need, counts + rng.normal(0, sd, size), sd)], cells)
+    return settled(need, [(need, Measured(None, counts + rng.normal(0, sd, size), sd))], cells)
 
 
 def drawn_in_their_cells(codec, sent, rng):

@@ -27,7 +27,8 @@ from privbench.encoding.bounds import Bounds
 from privbench.encoding.floats import value
 from privbench.encoding.registry import codec_from_json
 from privbench.errors import ModelError
-from privbench.pipeline.domain_answers import Answer, bounds
+from privbench.learning.answers import Measured
+from privbench.pipeline.domain_answers import bounds
 from privbench.privacy.recoding import NAN, NEG_INF, NULL, POS_INF
 from privbench.rng import generator
 
@@ -204,7 +205,7 @@ def test_integers_that_are_dates_stay_dates(name, values, step):
         np.searchsorted(need.candidates, values, side="right"), minlength=len(need.candidates) + 1
     )
     noise = generator(1).normal(0, 5.0, len(counts))
-    released = bounds([Answer(need, counts + noise, 5.0)], 128)
+    released = bounds([(need, Measured(None, counts + noise, 5.0))], 128)
     codec = stored(found.finish({need.attribute: released}))
     assert codec.step == step
     if step is None:

@@ -11,13 +11,16 @@ from sql_files import database_of, sql_of
 from privbench.config import Config
 from privbench.encoding import Bounds, BoundsNeed, CategoriesNeed, PartNeed
 from privbench.encoding.text_words import FIRSTS, WordsNeed
-from privbench.pipeline.domain_answers import Answer, bounds
+from privbench.learning.answers import Measured
+from privbench.pipeline.domain_answers import bounds, without
 from privbench.pipeline.domain_budget import DOMAINS, Rounds, total_amounts
 from privbench.pipeline.domain_error import (
-    AmountNoise,
     Size,
+    amount_for,
     believed,
+    deviation,
     list_loss,
+    margin_of,
     range_loss,
     unnamed,
 )
@@ -26,7 +29,7 @@ from privbench.pipeline.fit import STAGES, begin
 from privbench.pipeline.planning import plan as plan_fit
 from privbench.pipeline.prepare import FitPlan
 from privbench.pipeline.progress import Reporter
-from privbench.privacy import GRID, DatabaseSpec, Listed, Relation, root_sums
+from privbench.privacy import GRID, DatabaseSpec, Relation, root_sums
 from privbench.privacy.mechanisms import THRESHOLD
 from privbench.privacy.queries import WordPresence
 from privbench.privacy.queries.labels import BLOCKS, NORMS
@@ -44,13 +47,16 @@ def numbers(name):
     return BoundsNeed(name, np.arange(9), USUAL, poor_default=False)
 
 
+def labels(name, **more):
+    return CategoriesNeed(name, 64, **more)
+
+
 MAKE = {
     "n": numbers,
     "d": dates,
-    "l": lambda name: CategoriesNeed(name, 64, repeats=True),
-    "o": lambda name: CategoriesNeed(name, 64, own=True),
-    "g": lambda name: CategoriesNeed(name, 64, own=True, grid=f"{name}p"),
-    "m": PartNeed,
+    "l": lambda name: labels(name, repeats=True),
+    "o": lambda name: labels(name, own=True),
+    "g": lambda name: labels(name, own=True, grid=f"{name}p"),
 }
 
 
@@ -80,7 +86,24 @@ def owned(name):
 
 def rounds(plan, rows, whole=0.13, accounting="zcdp"):
     totals = rows if isinstance(rows, dict) else dict.fromkeys(plan.spec.tables, rows)
-    return Rounds(plan, AmountNoise(accounting), whole, 5e-10, totals)
+    return Rounds(plan, accounting, whole, 5e-10, totals)
+
+
+def amounts(needs, rows):
+    """What each attribute of a table of so many rows is asked for in the last round."""
+    turn = rounds(planned({"a": needs}), rows)
+    groups = turn.last(turn.sizes({}), {}).values()
+    return {need.attribute: item.amount for group in groups for need, item in group if need}
+
+
+def words_of(plan, rows, accounting):
+    """The rounds of words of a plan whose texts may all be cut into words."""
+    for item in plan.private:
+        for name, reader in item.readers.items():
+            reader.words = WordsNeed(f"{name} words", name, True, True)
+    words = WordRounds(rounds(plan, rows, 3.2, accounting), {})
+    words.sizes.update(words.rounds.sizes({}))
+    return words
 
 
 @given(st.data(), st.integers(0, 10**6))
@@ -125,14 +148,16 @@ def test_domains_stay_within_their_budget(data, seed):
 def test_a_few_units_do_not_raise_the_noise_of_all(accounting):
     """Two dozen managers of 5,000 employees: their ranges need more than everything else."""
     whole = 0.13 if accounting == "zcdp" else 3.2
-    needs = {"a": [CategoriesNeed("kind", 64), dates("d"), numbers("n")], "few": [dates("from")]}
-    plan = planned(needs, owned("few"))
+    plan = planned({"a": [labels("kind"), dates("d"), numbers("n")], "few": [dates("from")]},
+                   owned("few"))  # fmt: skip
     turn = rounds(plan, {"a": 5000.0, "few": 24.0}, whole, accounting)
-    law = {"a\x1fkind": believed(CategoriesNeed("kind", 64), 5000.0)}
-    found = turn.last(turn.sizes({"few": (24.0, 3.0)}), law)
-    assert "few\x1ffrom" not in found
-    assert {"a\x1fkind", "a\x1fd", "a\x1fn"} <= set(found)
-    assert sum(question.amount for _, question in found["a\x1fkind"]) > 0.01 * whole
+    asked = turn.last(
+        turn.sizes({"few": (24.0, 3.0)}), {"a\x1fkind": believed(labels("kind"), 5000.0)}
+    )
+    assert {*asked} & {"few\x1ffrom", "a\x1fkind", "a\x1fd", "a\x1fn"} == {
+        "a\x1fkind", "a\x1fd", "a\x1fn",
+    }  # fmt: skip
+    assert sum(question.amount for _, question in asked["a\x1fkind"]) > 0.01 * whole
 
 
 @pytest.mark.parametrize("accounting", ["pure", "zcdp"])
@@ -142,22 +167,18 @@ def test_texts_are_listed_by_votes_and_grid_points_by_rows(accounting):
     turn = rounds(plan, {"a": 20_000.0, "b": 1e7}, 3.2, accounting)
     sizes = turn.sizes({"b": (20_000.0, 3.0)})
     laws = turn.laws(sizes)
-    found = turn.last(sizes, {name: believed(plan.lists[name][1], 20_000.0) for name in laws})
+    asked = turn.last(sizes, {name: believed(plan.lists[name][1], 20_000.0) for name in laws})
     for name, votes in (("b\x1fkind", True), ("b\x1fprice", False)):
-        for query in (laws[name].query, found[name][0][1].query):
+        for query in (laws[name].query, asked[name][0][1].query):
             assert (query.votes, query.clip == 1) == (votes, votes)
 
 
 @pytest.mark.parametrize(("accounting", "most"), [("pure", 3), ("zcdp", 8)])
 def test_words_are_asked_of_texts_that_no_label_covers(accounting, most):
     plan = planned({"a": [MAKE["l"]("kind"), MAKE["l"]("note")], "few": []})
-    for item in plan.private:
-        for name, reader in item.readers.items():
-            reader.words = WordsNeed(f"{name} words", name, True, True)
-    words = WordRounds(rounds(plan, {"a": 20_000.0, "few": 20.0}, 3.2, accounting), {})
-    words.sizes.update(words.rounds.sizes({}))
+    words = words_of(plan, {"a": 20_000.0, "few": 20.0}, accounting)
     codecs = {"a": {name: SimpleNamespace(listed=("x",)) for name in ("kind", "note")}}
-    one = believed(CategoriesNeed("kind", 64), 20_000.0, np.eye(1, BLOCKS)[0] * 20_000, 1.0)
+    one = believed(labels("kind"), 20_000.0, np.eye(1, BLOCKS)[0] * 20_000, 1.0)
     asked = words.asked(codecs, {("a", "kind"): one})
     assert [(item.column, item.labels) for item in asked] == [("note", ("x",))]
     assert words.lists(asked, 0.0) == {}
@@ -176,11 +197,7 @@ def test_words_are_not_asked_where_the_columns_of_a_table_share_too_little(accou
     for count, found in ((1, ["small.0", "large.0"]), (9, ["large.0"])):
         columns = {"small": [str(n) for n in range(count)], "large": ["0"]}
         plan = planned({table: [MAKE["l"](n) for n in names] for table, names in columns.items()})
-        for item in plan.private:
-            for name, reader in item.readers.items():
-                reader.words = WordsNeed(f"{name} words", name, True, True)
-        words = WordRounds(rounds(plan, {"small": units, "large": 1e6}, 3.2, accounting), {})
-        words.sizes.update(words.rounds.sizes({}))
+        words = words_of(plan, {"small": units, "large": 1e6}, accounting)
         assert [item.label for item in words.columns()] == found
 
 
@@ -212,23 +229,21 @@ def test_thresholds_are_those_of_the_mechanism(accounting, values):
     mechanism = THRESHOLD[accounting]
     claim = Sensitivity(GRID, float(GRID), GRID, values)
     scale = mechanism.scale(claim, amount)
-    noise = AmountNoise(accounting)
     stated = mechanism.threshold(claim, scale, delta) / GRID
-    assert 1 + noise.margin(delta, values) * noise.deviation(amount) == pytest.approx(
-        stated, rel=0.02
-    )
-    assert noise.deviation(noise.amount(7.0)) == pytest.approx(7.0)
+    margin = margin_of(accounting, delta, values) * deviation(accounting, amount)
+    assert 1 + margin == pytest.approx(stated, rel=0.02)
+    assert deviation(accounting, amount_for(accounting, 7.0)) == pytest.approx(7.0)
 
 
 def test_noise_in_a_law_is_no_gate():
     """A column that drowns in noise is taken to hold what is usual, not nothing."""
-    need = CategoriesNeed("kind", 64)
+    need = labels("kind")
     usual = believed(need, 400.0)
     drowned = believed(need, 400.0, np.full(BLOCKS, -500.0), 1e6)
-    assert drowned.counts == pytest.approx(usual.counts, rel=0.01)
+    assert drowned == pytest.approx(usual, rel=0.01)
     clear = believed(need, 4000.0, np.append([2000.0, 1500.0], np.zeros(BLOCKS - 2)), 10.0)
-    assert clear.counts[:2] == pytest.approx([2000.0, 1500.0], rel=0.02)
-    assert (np.diff(clear.counts) <= 1e-9).all()
+    assert clear[:2] == pytest.approx([2000.0, 1500.0], rel=0.02)
+    assert (np.diff(clear) <= 1e-9).all()
     assert unnamed(clear, 2) == pytest.approx(0.0, abs=0.01)
     assert unnamed(clear, 1) == pytest.approx(1500 / 3500, abs=0.01)
 
@@ -251,7 +266,7 @@ def test_a_range_of_numbers_begins_at_zero_where_nothing_is_seen_below(below):
     need = BoundsNeed("n", np.arange(-20, 21), USUAL, poor_default=False)
     counts = np.repeat([below, 0.0, 3.0, 0.0], [3, 18, 12, 9])
     noise = np.random.default_rng(1).normal(0.0, 1.0, (60, counts.size))
-    found = [bounds([Answer(need, counts + one, 1.0)], 16) for one in noise]
+    found = [bounds([(need, Measured(None, counts + one, 1.0))], 16) for one in noise]
     negative = sum(item.lo < 0 for item in found)
     # Noise alone is taken for rows once or twice.
     assert negative == len(found) if below else negative <= 4
@@ -265,11 +280,11 @@ def test_a_value_of_most_rows_does_not_stretch_a_range(mark, others):
     values = np.append(rng.integers(400, 600, others), np.full(7000, mark))
     places = np.searchsorted(need.candidates, values, side="right")
     noisy = np.bincount(places, minlength=102) + rng.normal(0.0, 10.0, 102)
-    listed = Listed((), (str(mark),), (7020,))
-    shared = Answer(None, np.array([7020.0]), 30.0, listed)
-    answer = Answer(need, noisy, 10.0)
-    assert bounds([answer], 32).lo <= mark < bounds([answer], 32).hi
-    apart = bounds([answer.without(shared)], 32)
+    shared = Measured(None, np.array([7020.0]), 30.0)
+    answer = Measured(None, noisy, 10.0)
+    found = bounds([(need, answer)], 32)
+    assert found.lo <= mark < found.hi
+    apart = bounds([(need, without(need, answer, [str(mark)], shared))], 32)
     if others:
         assert 380 <= apart.lo <= 400 < 600 <= apart.hi <= 620
     else:
@@ -284,14 +299,14 @@ source = database_of(SOURCE)
 @pytest.fixture(scope="module")
 def fitted(source, tmp_path_factory):
     """The domains of the database above, and what was asked for them."""
-    tables = {
-        "public.users": {"own": []}, "public.orders": {"own": ["user_id"]},
-        "public.refunds": {"own": ["user_id"]},
-    }  # fmt: skip
+    tables = {"public.users": [], "public.orders": ["user_id"], "public.refunds": ["user_id"]}
     config = Config.model_validate(
-        {"privacy": {"epsilon": 3.0, "delta": 1e-9, "seed": 4}, "tables": tables,
-         "ledger": {"path": str(tmp_path_factory.mktemp("ledger"))}}
-    )  # fmt: skip
+        {
+            "privacy": {"epsilon": 3.0, "delta": 1e-9, "seed": 4},
+            "tables": {name: {"own": own} for name, own in tables.items()},
+            "ledger": {"path": str(tmp_path_factory.mktemp("ledger"))},
+        }
+    )
     draft = begin(source, config, Reporter())
     for _, stage in STAGES[:4]:
         stage(draft)
@@ -304,10 +319,7 @@ def fitted(source, tmp_path_factory):
 
 
 def test_domains_of_a_fit_hold_what_few_owners_and_namesakes_tell(fitted):
-    """A tenth of the users has orders, next to none has refunds: labels, blanks and marks come out.
-
-    Two thousand rows say 'until now' elsewhere: the lone refund's column knows that day.
-    """
+    """A tenth of the users has orders, next to none has refunds: labels, blanks, marks."""
     _, codecs, noise = fitted
     assert {"units public.orders", "units public.refunds"} <= {*noise}
     for label in noise:
@@ -366,21 +378,14 @@ def test_a_noisy_total_does_not_hide_units_that_were_counted(noisy_total):
 
 def test_steps_of_integers_are_asked_for_where_they_are_cheap():
     """Few columns have one, and in a small table all others would pay for it."""
-    times, integers = PartNeed("t", range(3)), PartNeed("i", range(3), sizes=(10, 2, 1))
-    plan = planned({"a": [numbers("n"), times, integers]})
-    asked = []
-    for rows in (1_000, 100_000):
-        turn = rounds(plan, rows)
-        groups = turn.last(turn.sizes({}), {}).values()
-        asked.append({need.attribute for group in groups for need, _ in group if need})
-    assert asked == [{"n", "t"}, {"n", "t", "i"}]
+    needs = [numbers("n"), PartNeed("t", range(3)), PartNeed("i", range(3), sizes=(10, 2, 1))]
+    assert {*amounts(needs, 1_000)} == {"n", "t"}
+    assert {*amounts(needs, 100_000)} == {"n", "t", "i"}
 
 
 def test_steps_of_dates_are_asked_for_more_closely_than_those_of_numbers():
     """A tenth of the rows may have a date: its step was hidden at the price of the others."""
     number = PartNeed("number", range(3))
     date = PartNeed("date", range(3), chances=((1.0, 0.0), (0.5, 0.5)))
-    turn = rounds(planned({"a": [numbers("n"), number, date]}), 5_000)
-    groups = turn.last(turn.sizes({}), {}).values()
-    amounts = {need.attribute: item.amount for group in groups for need, item in group if need}
-    assert amounts["date"] > 1.5 * amounts["number"]
+    asked = amounts([numbers("n"), number, date], 5_000)
+    assert asked["date"] > 1.5 * asked["number"]

@@ -1,10 +1,8 @@
 """Every type of DuckDB that has a counterpart arrives in PostgreSQL as the same value."""
 
-from pathlib import Path
-
-import duckdb
 import psycopg
 import pytest
+from duckdb_files import write
 from psycopg import sql
 from sql_files import cases
 
@@ -22,12 +20,6 @@ VALUES = [
 NOT_IN_PARQUET = ("HUGEINT", "BIT", "'::TIME", "TIME_NS", "TIMETZ", "infinity", "INTERVAL", "BC",
                   "TIMESTAMP_", "ENUM", "::DOUBLE[2]")  # fmt: skip
 EMPTY = Config()
-
-
-def write(path: Path, statements: str) -> str:
-    with duckdb.connect(str(path)) as connection:
-        connection.execute(statements)
-    return f"duckdb://{path}"
 
 
 def columns_of(dsn: str) -> list[tuple[str, str | None, bool]]:

@@ -29,7 +29,7 @@ def _workload(*texts):
 def _alone(dsn, *texts, **options):
     """The answers of one database that runs each query once."""
     found = replay(_workload(*texts), {"source": dsn}, repeats=1, warmup=0, **options)
-    return [result.answers["source"] for result in found.results]
+    return [result["source"] for result in found.results]
 
 
 def test_answers_are_counts_or_row_counts(shop):
@@ -49,9 +49,9 @@ def test_both_sides_run_every_query_the_asked_number_of_times(shop, shop_clone):
     one, other = _both(shop, shop_clone, *texts, **options).results
     assert told == [("queries", 1, 2), ("queries", 2, 2)]
     for result in (one, other):
-        assert [len(answer.seconds) for answer in result.answers.values()] == [3, 3]
-        assert all((answer.median or 0) > 0 for answer in result.answers.values())
-    assert one.answers["source"].rows != one.answers["clone"].rows
+        assert [len(answer.seconds) for answer in result.values()] == [3, 3]
+        assert all((answer.median or 0) > 0 for answer in result.values())
+    assert one["source"].rows != one["clone"].rows
 
 
 def test_timeouts_and_errors_are_counted_not_fatal(shop, shop_clone):
@@ -61,7 +61,7 @@ def test_timeouts_and_errors_are_counted_not_fatal(shop, shop_clone):
         found = _both(shop, shop_clone, *texts, repeats=1, timeout=0.2, functions=TOLD)
     finally:
         execute(shop_clone, "DROP TABLE only_here")
-    sleep, missing, one = (result.answers for result in found.results)
+    sleep, missing, one = found.results
     assert {answer.status for answer in sleep.values()} == {"timeout"}
     assert sleep["source"].seconds == ()
     assert (missing["source"].status, missing["source"].error) == ("error", "42P01")
@@ -77,7 +77,7 @@ def test_same_settings_hold_on_both_sides(shop, shop_clone, statement):
     odd = psycopg.conninfo.make_conninfo(shop, options=options)
     more = {"settings": {"jit": "off"}, "repeats": 1, "statement": statement, "functions": TOLD}
     found = _both(odd, shop_clone, _MEGABYTES, "SELECT length('A'::bytea::text)", **more)
-    same, own = (result.answers for result in found.results)
+    same, own = found.results
     assert same["source"].rows == same["clone"].rows == 7
     assert (found.settings["TimeZone"], found.settings["jit"]) == ("Asia/Tokyo", "off")
     # What is not the same on both sides is each database's own.
@@ -145,7 +145,7 @@ def test_a_broken_replay_is_taken_up(shop, tmp_path):
     )
     assert ran == [3, 4]
     assert found.resumed == 2
-    assert [result.answers["source"].rows for result in found.results] == [1, 2, 3, 4]
+    assert [result["source"].rows for result in found.results] == [1, 2, 3, 4]
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     assert [line.get("id") for line in lines] == [None, "q1", "q2", "q3", "q4", None]
     # A log that is done is not taken up: its figures would be old.
@@ -221,17 +221,17 @@ def test_the_floor_is_a_second_part_of_the_first_side_without_a_plan(shop, shop_
     found = _both(shop, shop_clone, *texts, **options)
     counted, sleep, one = found.results
     for side in ("source", "clone"):
-        plan = counted.answers[side].plan[0]["Plan"]
+        plan = counted[side].plan[0]["Plan"]
         assert plan["Node Type"] == "Aggregate"
         assert "Shared Hit Blocks" in plan
-    assert counted.answers[AGAIN].plan is None
+    assert counted[AGAIN].plan is None
     for result in (counted, one):
-        assert set(result.answers) == {"source", "clone", AGAIN}
-        assert [len(answer.seconds) for answer in result.answers.values()] == [3, 3, 3]
-    assert counted.answers["source"].rows == counted.answers[AGAIN].rows == 1200
+        assert set(result) == {"source", "clone", AGAIN}
+        assert [len(answer.seconds) for answer in result.values()] == [3, 3, 3]
+    assert counted["source"].rows == counted[AGAIN].rows == 1200
     # What timed out on the source is not waited for again.
-    assert set(sleep.answers) - {AGAIN} == {"source", "clone"}
-    assert AGAIN not in sleep.answers or len(sleep.answers[AGAIN].seconds) == 0
+    assert set(sleep) - {AGAIN} == {"source", "clone"}
+    assert AGAIN not in sleep or len(sleep[AGAIN].seconds) == 0
     assert set(found.sides) == {"source", "clone"}
 
 
