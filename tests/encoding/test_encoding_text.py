@@ -165,25 +165,6 @@ def test_a_rest_that_is_noise_becomes_labels_and_a_real_one_does_not():
 
 
 @pytest.mark.parametrize(
-    ("labels", "kinds", "numbers"),
-    [
-        (("0", "12"), range(len(WORDS)), True),
-        (("0", ""), range(len(WORDS)), True),
-        (("0", "12"), [0, 0, 0, 1], False),
-        (("0", "red"), range(len(WORDS)), False),
-        ((), range(len(WORDS)), False),
-    ],
-)
-def test_texts_whose_formats_noise_hides_have_the_formats_of_the_labels(labels, kinds, numbers):
-    codec = codec_of(labels, nullable=True)
-    found = decoded(codec, 700, len(labels), shape=[*kinds], seed=6)
-    assert all(map(str.isdigit, found)) == numbers
-    # Of words most begin with consonants.
-    lower = [text for text in found if text.isalpha() and text.islower()]
-    assert sum(text[0] in "aeiou" for text in lower) < max(0.3 * len(lower), 1)
-
-
-@pytest.mark.parametrize(
     "blocks", [[[-1, 0.5]], [[1, -0.5]], [[1, float("nan")]], [[float("inf"), 1.0]], [[10**9, 1.0]]]
 )
 def test_surrogates_of_a_strangers_model_are_refused(blocks):

@@ -9,7 +9,6 @@ import pyarrow as pa
 import pytest
 
 from privbench.metrics import METRICS, fidelity, kld
-from privbench.metrics.base import summarise
 from privbench.metrics.columns import CellPlan
 from privbench.metrics.kld import MOST_SETS, Coded, column_sets, divergence
 from privbench.metrics.qerror import report
@@ -112,13 +111,6 @@ def test_qerror_report_by_joins_thirds_and_patterns():
     # Equal answers are kept together.
     equal = report([5] * 9, [5] * 8 + [10], [0] * 9)
     assert {name: part.n for name, part in equal.by_third.items()} == {"small": 9}
-
-
-def test_summary_interpolates_and_is_none_without_errors():
-    found = summarise(np.arange(1.0, 102.0))
-    assert (found.mean, found.p50, found.p75, found.p90) == (51, 51, 76, 91)
-    assert (found.p95, found.p99, found.max, found.n) == (96, 100, 101, 101)
-    assert summarise(np.zeros(0)) is None
 
 
 def test_declarations_are_sound():

@@ -12,10 +12,11 @@ import pyarrow as pa
 import pytest
 from market import ask, execute
 from plans import load, plan
-from psycopg import conninfo
+from psycopg import conninfo, sql
 from sql_files import cases, sql_of
 
 from privbench.errors import AccessDenied, DatabaseError, TargetError
+from privbench.limits import CLONE
 from privbench.postgres.connect import connect
 from privbench.postgres.ddl import Ddl
 from privbench.postgres.load import Loader
@@ -78,8 +79,11 @@ def test_loader_into_a_target_with_anything_is_refused(shop, make_database):
 
 def test_loader_with_replace_drops_all_that_users_made(shop, make_database):
     copy = make_database(sql_of(__file__, "made_by_users"))
+    said = "SELECT shobj_description(oid, 'pg_database') FROM pg_database WHERE datname = {}"
+    (name,) = ask(copy, "SELECT current_database()")[0]
     load(copy, shop, rows=ROWS, replace=True)
     assert plan(copy)[1] == shop[1]
+    assert ask(copy, said.format(sql.Literal(name).as_string())) == [(CLONE,)]
     load(copy, shop, replace=True)
     assert ask(copy, "SELECT count(*) FROM shop.person") == [(0,)]
 
