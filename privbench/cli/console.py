@@ -352,7 +352,7 @@ class CellReporter(LogReporter):
 
 
 def reporter(log_format: str, arguments: Sequence[str]) -> Reporter:
-    """Return the reporter: bars on a terminal, one text that changes in a notebook, else log lines."""
+    """Return a reporter: bars on a terminal, one text in a notebook, log lines elsewhere."""
     if log_format == "human" and STDERR.is_jupyter:
         return CellReporter(arguments)
     if log_format == "human" and STDERR.is_terminal:
