@@ -84,7 +84,9 @@ def test_config_examples_load(page):
 
 
 PROSE = ["README.md", "schemas/README.md"]
-PROSE += [f"docs/{name}.md" for name in ("index", "imdb", "operate", "plugins", "publish")]
+PROSE += [
+    f"docs/{name}.md" for name in ("index", "first-clone", "imdb", "operate", "plugins", "publish")
+]
 
 
 @pytest.mark.parametrize("page", PROSE)
@@ -136,7 +138,7 @@ def test_fields_are_the_options_of_command_and_function(command, function, kind)
         assert options[name].default == here[name].default
 
 
-PAGES = ["README.md", "CHANGELOG.md", "lab/README.md"]
+PAGES = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "lab/README.md"]
 PAGES += [str(p.relative_to(ROOT)) for f in ("docs", "lab/docs") for p in (ROOT / f).glob("*.md")]
 
 

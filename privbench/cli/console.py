@@ -21,7 +21,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 
 from privbench.display import lines, visible
 from privbench.errors import PrivacyRefusal, PrivbenchError, UsageError
-from privbench.pipeline.progress import Reporter, StageTime
+from privbench.pipeline.progress import Reporter
 
 LOG = logging.getLogger("privbench")
 
@@ -186,17 +186,12 @@ class LogReporter(Reporter):
         if self._timer is not None:
             self._timer.cancel()
 
-    def end(self, stage: StageTime) -> None:
+    def end(self, name: str, seconds: float, peak: float) -> None:
         """Write the stage's line."""
         LogReporter.broken(self)
-        fields = {"stage": stage.name, "seconds": round(stage.seconds, 3)}
-        LOG.info(
-            "%s: %.1f s, peak %.0f MiB",
-            stage.name,
-            stage.seconds,
-            stage.peak_mib,
-            extra={"fields": {**fields, "peak_mib": round(stage.peak_mib)}},
-        )
+        fields = {"stage": name, "seconds": round(seconds, 3), "peak_mib": round(peak)}
+        line = "%s: %.1f s, peak %.0f MiB"
+        LOG.info(line, name, seconds, peak, extra={"fields": fields})
 
     def say(self, text: str) -> None:
         """Write a line."""
@@ -286,14 +281,14 @@ class BarReporter(LogReporter):
             task = list(self._tasks.values())[-1]
             self._progress.update(task, completed=done, total=total, description=visible(what))
 
-    def end(self, stage: StageTime) -> None:
+    def end(self, name: str, seconds: float, peak: float) -> None:
         """Close the bar and leave a line."""
         if self._progress is not None:
-            self._progress.remove_task(self._tasks.pop(stage.name))
+            self._progress.remove_task(self._tasks.pop(name))
             if not self._tasks:
                 self._progress.stop()
                 self._progress = None
-        super().end(stage)
+        super().end(name, seconds, peak)
 
     def warn(self, text: str) -> None:
         """Write lines in red, above the bars."""

@@ -126,8 +126,8 @@ def _run(command: str, reporter: Reporter, code: int) -> Iterator[Sample]:
     yield "run_exit_code", "CONFIDENTIAL, like a log: the exit code.", {}, code
     yield "run_end_time_seconds", "When the run ended, in seconds since 1970.", {}, time.time()
     seconds: dict[str, float] = {}
-    for stage in reporter.stages:
-        seconds[stage.name] = seconds.get(stage.name, 0) + stage.seconds
+    for stage, took, _ in reporter.stages:
+        seconds[stage] = seconds.get(stage, 0) + took
     for name, value in seconds.items():
         meaning = "CONFIDENTIAL, like a log: seconds of the stages that were done."
         yield "run_stage_seconds", meaning, {"stage": name}, value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
@@ -310,16 +311,14 @@ def _said(found: Rebinding) -> list[str]:
     from privbench.report.text import few
     from privbench.workload.results import failures
 
-    drawn, kept, neutral = (
-        sum(getattr(item, name) for item in found.bound) for name in ("drawn", "kept", "neutral")
-    )
+    all_of = sum(found.literals.values(), Counter[str]())
     lines = [
-        f"{len(found.workload):,} queries bound anew: {drawn:,} literals drawn from columns, "
-        f"{kept:,} kept as structure, {neutral:,} made neutral."
+        f"{len(found.workload):,} queries bound anew: {all_of['drawn']:,} literals drawn from "
+        f"columns, {all_of['kept']:,} kept as structure, {all_of['neutral']:,} made neutral."
     ]
-    constants = [item for item in found.bound if item.neutral]
+    constants = {name: n for name, of in found.literals.items() if (n := of["neutral"])}
     if constants:
-        names = few([f"{item.query.id} ({item.neutral})" for item in constants], _SHOWN)
+        names = few([f"{name} ({count})" for name, count in constants.items()], _SHOWN)
         lines.append(f"Literals that met no column, by query: {names}.")
     if found.left_out:
         lines.append(f"Left out {len(found.left_out):,} queries:")

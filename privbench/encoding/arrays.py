@@ -210,7 +210,7 @@ class ArrayReader(PartsReader):
     @cached_property
     def parts(self) -> tuple[ColumnReader, ...]:
         table, element = self.table, self.column.type.parts[0]
-        length = part_column(self, "length", self.column.type, null=self.nullable)
+        length = part_column(self.column, "length", self.column.type, null=self.nullable)
         edges = limited_edges(self.column, self.sizes, MAX_ELEMENTS)
         size = SizedReader(table, length, SizedCodec(*head(length), "array", edges), "", "")
         if _has_grid(element):
@@ -226,7 +226,7 @@ class ArrayReader(PartsReader):
 
     @property
     def _order(self) -> ListReader:
-        column = part_column(self, "ascends", plain_type("bool"))
+        column = part_column(self.column, "ascends", plain_type("bool"))
         return list_reader(self.table, column, ("false", "true"), "")
 
     def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:

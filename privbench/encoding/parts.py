@@ -15,7 +15,6 @@ import re
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -39,7 +38,7 @@ from privbench.encoding.base import (
 from privbench.encoding.categories import LabelReader, ListCodec, ListReader
 from privbench.encoding.filled import FillCodec, SizedCodec
 from privbench.encoding.keys.placeholders import grouped, shape_of, shape_texts
-from privbench.encoding.ordered import OrderedCodec, OrderedReader, grid_of, ordered_part
+from privbench.encoding.ordered import OrderedCodec, grid_of, ordered_part
 from privbench.encoding.surrogate_text import digits, joined, quoted
 from privbench.encoding.text import TextCodec
 from privbench.privacy.data import Attribute
@@ -89,10 +88,9 @@ class PartsReader(ColumnReader):
         return {name: item for part in self.parts for name, item in part.collect(pieces).items()}
 
 
-def part_column(whole: ColumnReader, part: str, type_: ColumnType, *, null: bool = True) -> Column:
+def part_column(whole: Column, part: str, type_: ColumnType, *, null: bool = True) -> Column:
     """A part of a column as a column of its own."""
-    name = attribute(whole.name, part)
-    return Column(name, whole.column.position, type_, not_null=not null)
+    return Column(attribute(whole.name, part), whole.position, type_, not_null=not null)
 
 
 _CODECS: dict[str, type[Codec]] = {
@@ -180,39 +178,47 @@ def parts_reader(table: str, column: Column, per_unit: int) -> ColumnReader | No
         bound = type_.parts[0]
         # The CHECK of a domain applies within a range too, and may not be understood.
         known = bound.domain is None and bound.base in _SIZES
-        return RangeReader(table, column, per_unit) if known else None
+        return _range_reader(table, column, per_unit) if known else None
     parts = _parts_of(type_) if type_.extension == _OWNERS.get(type_.base) else []
+    # Texts are left out where no label may be released.
     kept = [part for part in parts if per_unit or part[1].base != "text"]
-    return ComposedReader(table, column, per_unit, kept) if kept[:1] == parts[:1] != [] else None
+    if kept[:1] != parts[:1] or not parts:
+        return None
+    readers: list[ColumnReader] = []
+    for name, kind, _ in kept:
+        own = part_column(column, name, kind, null=bool(readers) or not column.not_null)
+        text = kind.base == "text"
+        readers.append(LabelReader(table, own, per_unit) if text else ordered_part(table, own))
+    how = f"{type_.sql} by {', '.join(name for name, _, _ in kept)}"
+    how_and_why = how, "ranges, labels of enough units"
+    texts = tuple(text for _, _, text in kept)
+    return ComposedReader(table, column, tuple(readers), texts, PartsCodec, *how_and_why)
 
 
 @dataclass(frozen=True)
 class ComposedReader(PartsReader):
-    """Reads the parts of a type; texts are left out where no label may be released."""
+    """Reads the parts of a type by a piece of SQL each; its codec makes values of them again."""
 
-    per_unit: int  # distinct texts of a part that one unit may propose; 0 without δ
-    kept: Sequence[tuple[str, ColumnType, str]]  # name, type and SQL of every part
+    readers: tuple[ColumnReader, ...]
+    texts: tuple[str, ...]  # SQL of every part, in which ``{0}`` is the value
+    codec: type[PartedCodec]
+    how: str  # how the column is covered, for the coverage map
+    why: str  # why it is covered in this way, for the coverage map
+    public: int = 0  # how many of the first parts have public cells, which the codec knows
 
-    @cached_property
+    @property
     def parts(self) -> tuple[ColumnReader, ...]:
-        result: list[ColumnReader] = []
-        for name, type_, _ in self.kept:
-            column = part_column(self, name, type_, null=bool(result) or self.nullable)
-            if type_.base == "text":
-                result.append(LabelReader(self.table, column, self.per_unit))
-            else:
-                result.append(ordered_part(self.table, column))
-        return tuple(result)
+        return self.readers
 
     def expressions(self, identifier: sql.Composable) -> Sequence[sql.Composable]:
-        return [sql.SQL(text).format(identifier) for _, _, text in self.kept]
+        return [sql.SQL(text).format(identifier) for text in self.texts]
 
     def finish(self, released: Mapping[str, Released]) -> Codec:
-        return PartsCodec(*self.head, tuple(part.finish(released) for part in self.parts))
+        parts = tuple(part.finish(released) for part in self.readers[self.public :])
+        return self.codec(*self.head, parts)
 
     def describe(self) -> tuple[str, str]:
-        names = ", ".join(name for name, _, _ in self.kept)
-        return f"{self.column.type.sql} by {names}", "ranges, labels of enough units"
+        return self.how, self.why
 
 
 @dataclass(frozen=True)
@@ -397,41 +403,26 @@ def _kinds(*, nullable: bool) -> Domain:
     return Domain(_ALL, specials=("all", "empty"), nullable=nullable)
 
 
-@dataclass(frozen=True)
-class RangeReader(PartsReader):
+def _range_reader(table: str, column: Column, per_unit: int) -> ComposedReader:
     """Reads the kind of a range, its bound (the lower one where there is one) and its size."""
-
-    per_unit: int  # distinct sizes that one unit may propose; 0 without δ
-
-    @cached_property
-    def parts(self) -> tuple[ListReader, OrderedReader, OrderedReader]:
-        # Sizes that many units have, an hour or a week, are released like labels.
-        bound = self.column.type.parts[0]
-        more: dict[str, Any] = {"per_unit": self.per_unit}
-        if _SIZES[bound.base] is _SPAN:
-            more["default_range"] = _STAY
-        named = part_column(self, "kind", plain_type("int2"), null=self.nullable)
-        lower = ordered_part(self.table, part_column(self, "lower", bound))
-        size = ordered_part(self.table, part_column(self, "size", _SIZES[bound.base]), **more)
-        codec = ListCodec(*head(named), _KINDS, False, False, True)
-        cells = _kinds(nullable=self.nullable)
-        return ListReader(self.table, named, codec, "kind", "by kind", cells), lower, size
-
-    def expressions(self, identifier: sql.Composable) -> Sequence[sql.Composable]:
-        known = packaged("parts", "privbench.encoding")
-        base = self.column.type.parts[0].base
-        # Older servers cannot subtract infinite times, and the widest ranges of times are longer
-        # than the longest interval.
-        size = known["sizes of ranges"]["date" if base == "date" else _SIZES[base].base]
-        texts = (*(text for _, _, text in known["range"]), size)
-        return [sql.SQL(text).format(identifier) for text in texts]
-
-    def finish(self, released: Mapping[str, Released]) -> Codec:
-        return RangeCodec(*self.head, tuple(part.finish(released) for part in self.parts[1:]))
-
-    def describe(self) -> tuple[str, str]:
-        how = f"{self.column.type.sql} by kind, beginning and size, bounds released"
-        return how, "no range is declared"
+    known, bound = packaged("parts", "privbench.encoding"), column.type.parts[0]
+    # Sizes that many units have, an hour or a week, are released like labels.
+    more: dict[str, Any] = {"per_unit": per_unit}
+    if _SIZES[bound.base] is _SPAN:
+        more["default_range"] = _STAY
+    nullable = not column.not_null
+    named = part_column(column, "kind", plain_type("int2"), null=nullable)
+    codec = ListCodec(*head(named), _KINDS, False, False, True)
+    kind = ListReader(table, named, codec, "kind", "by kind", _kinds(nullable=nullable))
+    lower = ordered_part(table, part_column(column, "lower", bound))
+    size = ordered_part(table, part_column(column, "size", _SIZES[bound.base]), **more)
+    # Older servers cannot subtract infinite times, and the widest ranges of times are longer than
+    # the longest interval.
+    sized = known["sizes of ranges"]["date" if bound.base == "date" else _SIZES[bound.base].base]
+    texts = (*(text for _, _, text in known["range"]), sized)
+    how = f"{column.type.sql} by kind, beginning and size, bounds released"
+    parts = (kind, lower, size), texts, RangeCodec
+    return ComposedReader(table, column, *parts, how, "no range is declared", public=1)
 
 
 @dataclass(frozen=True)

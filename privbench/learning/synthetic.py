@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -74,31 +74,26 @@ class Parts(Mapping[str, Codes]):
         yield from zip(some, streamed(self._draw, some), strict=True)
 
 
-class Window:
-    """Gives the codes of ``rows`` of a table in ascending order and frees parts before them."""
-
-    def __init__(self, codes: Mapping[str, Codes], rows: Ints) -> None:
-        self._codes = codes
-        ends = (int(rows[0]), int(rows[-1]) + 1) if len(rows) else (0, 0)
-        self._coming = codes.parts(*ends) if isinstance(codes, Parts) else None
-        self._held: list[tuple[slice, Mapping[str, Codes]]] = []
-
-    def take(self, rows: Ints) -> dict[str, Codes]:
-        """Codes of some rows, all of which come after those of earlier calls."""
-        if self._coming is None:
-            return {name: held[rows] for name, held in self._codes.items()}
-        self._held = [item for item in self._held if item[0].stop > rows[0]]
-        while not self._held or self._held[-1][0].stop <= rows[-1]:
-            item = next(self._coming)
-            if item[0].stop > rows[0]:
-                self._held.append(item)
-        taken = []
-        for some, part in self._held:
-            first, last = np.searchsorted(rows, (some.start, some.stop))
-            taken.append((part, rows[first:last] - some.start))
-        return {
-            name: np.concatenate([part[name][near] for part, near in taken]) for name in self._codes
-        }
+def windows(codes: Mapping[str, Codes], pieces: Sequence[Ints]) -> Iterator[dict[str, Codes]]:
+    """Codes of ascending rows of a table, piece by piece; parts before a piece are freed."""
+    if not isinstance(codes, Parts):
+        yield from ({name: column[rows] for name, column in codes.items()} for rows in pieces)
+    elif pieces:
+        coming = codes.parts(int(pieces[0][0]), int(pieces[-1][-1]) + 1)
+        window: list[tuple[slice, Mapping[str, Codes]]] = []
+        for rows in pieces:
+            window = [item for item in window if item[0].stop > rows[0]]
+            while not window or window[-1][0].stop <= rows[-1]:
+                item = next(coming)
+                if item[0].stop > rows[0]:
+                    window.append(item)
+            taken = []
+            for some, part in window:
+                first, last = np.searchsorted(rows, (some.start, some.stop))
+                taken.append((part, rows[first:last] - some.start))
+            yield {
+                name: np.concatenate([part[name][near] for part, near in taken]) for name in codes
+            }
 
 
 @dataclass(slots=True)

@@ -28,7 +28,7 @@ from privbench.encoding.keys.references import remap
 from privbench.encoding.keys.trees import tree_of
 from privbench.errors import ModelError, UsageError
 from privbench.learning.graphical.model import TableLaw
-from privbench.learning.synthetic import NULL, Parts, SyntheticTable, Window
+from privbench.learning.synthetic import NULL, Parts, SyntheticTable, windows
 from privbench.pipeline.computed import texts
 from privbench.pipeline.lookups import with_lookups
 from privbench.pipeline.model import UNFIT, Model
@@ -331,11 +331,10 @@ def _private(
         first, stop = starts.start, min(starts.stop, minted.rows)
         every = minted.rows == len(minted.keep)
         kept = np.arange(first, stop) if every else np.flatnonzero(minted.keep)[first:stop]
-        window = Window(synthetic.codes, kept)
-        for start in starts:
+        pieces = [kept[start - first :][:CHUNK] for start in starts]
+        taken = windows(synthetic.codes, pieces)
+        for start, part, codes in zip(starts, pieces, taken, strict=True):
             number = start // CHUNK
-            part = kept[start - first :][:CHUNK]
-            codes = window.take(part)
             _check_codes(table, codecs, codes, len(part))
             rng = generator(seed, "decode", table.key, number)
             arrays = [

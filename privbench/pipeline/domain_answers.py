@@ -13,9 +13,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import cast
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from scipy.special import ndtri
@@ -25,6 +24,7 @@ from privbench.encoding import Bounds, BoundsNeed, CategoriesNeed, PartNeed, Ste
 from privbench.encoding.base import Need, Released
 from privbench.encoding.scale import scale_of
 from privbench.encoding.surrogates import KIND, Surrogates
+from privbench.learning.answers import Measured
 from privbench.learning.ranges import (
     common_step,
     cut,
@@ -36,7 +36,7 @@ from privbench.learning.ranges import (
     within_likely,
 )
 from privbench.learning.surrogates import surrogates
-from privbench.pipeline.domain_error import Law, Size, unnamed
+from privbench.pipeline.domain_error import Size, unnamed
 from privbench.pipeline.prepare import FitPlan
 from privbench.privacy import GRID, PART, Listed, Question, Result, Session
 from privbench.rules.facts import orders
@@ -99,7 +99,7 @@ def _column(need: CategoriesNeed) -> str:
 
 
 def with_default(
-    need: CategoriesNeed, labels: tuple[str, ...], law: Law | None, cells: int
+    need: CategoriesNeed, labels: tuple[str, ...], law: Floats | None, cells: int
 ) -> tuple[str, ...]:
     """The released labels, with default labels for rows whose values are not among them.
 
@@ -112,65 +112,58 @@ def with_default(
     return tuple(dict.fromkeys((*labels, *need.default[: 2 * cells])))
 
 
-@dataclass(frozen=True)
-class Answer:
-    """A released answer to a question."""
+def measurement_of(session: Session, question: Question, result: Result) -> Measured:
+    """The measurement that a question gave: counts of cells, or of the labels of a list."""
+    counts = np.asarray(result.counts if isinstance(result, Listed) else result, np.float64)
+    sd = session.noise_scale(question.query, question.amount)
+    return Measured(question.query, counts / question.query.unit, max(sd, 1e-9))
 
-    need: Need | None  # the need that it settles; None for the size of a table
-    # Noisy counts of rows: of the cells between the need's candidates, or of the listed values.
-    noisy: Floats
-    sd: float  # standard deviation of their noise, above 0
-    listed: Listed | None = None  # the list, if it is one
 
-    @classmethod
-    def of(cls, session: Session, need: Need | None, question: Question, found: Result) -> Answer:
-        """The answer to a question."""
-        listed = found if isinstance(found, Listed) else None
-        counts = np.asarray(found if listed is None else listed.counts, np.float64)
-        sd = session.noise_scale(question.query, question.amount)
-        return cls(need, counts / question.query.unit, max(sd, 1e-9), listed)
+def without(
+    need: BoundsNeed, histogram: Measured, labels: Sequence[str], shared: Measured
+) -> Measured:
+    """A histogram less the rows whose values are the labels of a list, with their counts.
 
-    def without(self, shared: Answer) -> Answer:
-        """This histogram less the rows whose values are in the list `shared`.
-
-        A cell that contains a listed value becomes empty if what remains of its count may be noise
-        alone. The list gives a unit's rows at least the weight that the histogram gives them, so
-        what remains may be too small, but is not too large.
-        """
-        assert isinstance(self.need, BoundsNeed)
-        assert shared.listed is not None
-        points = np.array([int(label) for label in shared.listed.labels], np.int64)
-        cells = np.searchsorted(self.need.candidates, points, side="right")
-        taken = np.bincount(cells, shared.noisy, len(self.noisy))
-        number = np.bincount(cells, minlength=len(self.noisy))
-        noisy = self.noisy - taken
-        hidden = noisy < _LEFT * np.sqrt(self.sd**2 + number * shared.sd**2)
-        return replace(self, noisy=np.where((number > 0) & hidden, 0.0, noisy))
+    A cell that contains a listed value becomes empty if what remains of its count may be noise
+    alone. The list gives a unit's rows at least the weight that the histogram gives them, so
+    what remains may be too small, but is not too large.
+    """
+    points = np.array([int(label) for label in labels], np.int64)
+    cells = np.searchsorted(need.candidates, points, side="right")
+    taken = np.bincount(cells, shared.counts, len(histogram.counts))
+    number = np.bincount(cells, minlength=len(histogram.counts))
+    noisy = histogram.counts - taken
+    hidden = noisy < _LEFT * np.sqrt(histogram.sd**2 + number * shared.sd**2)
+    return replace(histogram, counts=np.where((number > 0) & hidden, 0.0, noisy))
 
 
 def settled(
-    need: BoundsNeed | PartNeed, answers: list[Answer], cells: int, shared: Answer | None = None
+    need: BoundsNeed | PartNeed,
+    answers: Sequence[tuple[Need | None, Measured]],
+    cells: int,
+    shared: tuple[Sequence[str], Measured] | None = None,
 ) -> Released:
-    """A range, a step or a cycle, from the answers to the questions about it, if any.
+    """A range, a step or a cycle, from the measurements for it, if any, each with its own need.
 
-    Values that many units share (the list `shared`) get cells of their own, and the range is that
-    of all other values: most rows of a column may hold ``9999-12-31`` while the other dates lie
-    within a few years.
+    Values that many units share (the labels `shared` with their counts) get cells of their own, and
+    the range is that of all other values: most rows of a column may hold ``9999-12-31`` while the
+    other dates lie within a few years.
     """
     if not isinstance(need, BoundsNeed):
-        return part(need, answers)
-    others = [answer.without(shared) for answer in answers] if shared is not None else []
-    return bounds(others, cells) or bounds(answers, cells) or replace(need.default, cells=cells)
+        return part(need, [answer for _, answer in answers])
+    ranges = [(of, answer) for of, answer in answers if isinstance(of, BoundsNeed)]
+    others = [(of, without(of, answer, *shared)) for of, answer in ranges] if shared else []
+    return bounds(others, cells) or bounds(ranges, cells) or replace(need.default, cells=cells)
 
 
-def part(need: PartNeed, answers: list[Answer]) -> Step:
+def part(need: PartNeed, answers: Sequence[Measured]) -> Step:
     """The step of which nearly all values are multiples, or a cycle; empty where noise hides it."""
     if not answers:
         return Step(None)
+    noisy, sd = answers[0]
     if need.cycle:
-        return Step(law=find_cycle(answers[0].noisy, answers[0].sd))
+        return Step(law=find_cycle(noisy, sd))
     default = need.choices.index(need.default)
-    noisy, sd = answers[0].noisy, answers[0].sd
     law = find_law(noisy, sd, np.array(need.chances)) if need.chances else ()
     if need.sizes:
         place = common_step(law, need.sizes) if law else None
@@ -179,23 +172,23 @@ def part(need: PartNeed, answers: list[Answer]) -> Step:
     return Step(None if place is None else need.choices[place], law)
 
 
-def bounds(answers: list[Answer], cells: int) -> Bounds | None:
+def bounds(answers: Sequence[tuple[BoundsNeed, Measured]], cells: int) -> Bounds | None:
     """A range from one histogram, or from a coarse and a finer one; None if noise hides it."""
     if not answers:
         return None
-    wide = answers[0]
-    need, noisy, sd = cast(BoundsNeed, wide.need), wide.noisy, wide.sd
+    need, (noisy, sd) = answers[0]
     ends = find_range(noisy, sd, narrow=not need.poor_default)
     if ends is None:
         return None
     if (likely := need.likely_cells) is not None:
         ends = within_likely(noisy, sd, ends, likely, whole=need.named)
     ends = _from_zero(need, noisy, sd, *ends)
-    for close in answers[1:]:
+    for finer, close in answers[1:]:
         held = float(noisy[ends[0] : ends[1] + 1].sum())
-        within = _closely(need.between(*ends, np.ones(len(noisy), np.int64), cells), close, held)
+        wide = need.between(*ends, np.ones(len(noisy), np.int64), cells)
+        within = _closely(wide, finer, close, held)
         if within is not None:
-            need, noisy, sd, ends = cast(BoundsNeed, close.need), close.noisy, close.sd, within
+            need, (noisy, sd), ends = finer, close, within
     pieces = cut(noisy, sd, *ends, cells, gaps=need.poor_default)
     step = _written(need, noisy, sd, *ends)
     if step is not None:
@@ -213,15 +206,16 @@ def bounds(answers: list[Answer], cells: int) -> Bounds | None:
     return found
 
 
-def _closely(wide: Bounds, close: Answer, held: float) -> tuple[int, int] | None:
+def _closely(
+    wide: Bounds, need: BoundsNeed, close: Measured, held: float
+) -> tuple[int, int] | None:
     """The cells of the finer histogram that hold nearly all rows of the wider range.
 
     None if there are none. `held` is the number of rows in the wider range.
     """
-    points = cast(BoundsNeed, close.need).candidates
-    first = int(np.searchsorted(points, wide.lo, side="right"))
-    last = int(np.searchsorted(points, wide.hi))
-    found = find_within(close.noisy[first : last + 1], close.sd, held)
+    first = int(np.searchsorted(need.candidates, wide.lo, side="right"))
+    last = int(np.searchsorted(need.candidates, wide.hi))
+    found = find_within(close.counts[first : last + 1], close.sd, held)
     return None if found is None else (first + found[0], first + found[1])
 
 

@@ -24,10 +24,12 @@ from privbench.encoding import BoundsNeed, CategoriesNeed, PartNeed
 from privbench.encoding.base import Need
 from privbench.learning.answers import by_norms
 from privbench.pipeline.domain_error import (
-    AmountNoise,
-    Law,
     Size,
+    amount_for,
+    deviation,
+    deviations,
     list_loss,
+    margin_of,
     range_loss,
     total_loss,
 )
@@ -35,6 +37,7 @@ from privbench.pipeline.prepare import FitPlan, need_key
 from privbench.privacy import (
     MARGIN,
     PART,
+    Accounting,
     DatabaseSpec,
     LabelRelease,
     Measurement,
@@ -96,7 +99,7 @@ class Rounds:
     """The questions of every round, for `fit` and `plan` alike."""
 
     plan: FitPlan  # the fit's plan
-    noise: AmountNoise  # noise of the accounting
+    accounting: Accounting  # whether amounts are ε or ρ
     whole: float  # the whole budget per root table, ε or ρ
     delta: float  # δ for threshold releases, per root table
     totals: Mapping[str, float]  # noisy or guessed rows per table
@@ -121,7 +124,9 @@ class Rounds:
         spec, lists = self.plan.spec, self.plan.lists
         deltas = self.deltas(table for table, _ in lists.values())
         return {
-            name: self.noise.margin(deltas[table], 1 if single(spec, table) else need.per_unit)
+            name: margin_of(
+                self.accounting, deltas[table], 1 if single(spec, table) else need.per_unit
+            )
             for name, (table, need) in lists.items()
         }
 
@@ -133,7 +138,7 @@ class Rounds:
         spec = self.plan.spec
         tables = {table for table, _, _ in self.plan.needs() if not single(spec, table)}
         wanted = {t: (self.totals[spec.top(t)], spec.roots(t)) for t in sorted(tables)}
-        amounts = _spread(wanted, UNITS * self.budget, self.noise)
+        amounts = _spread(wanted, UNITS * self.budget, self.accounting)
         return [
             Measurement(Total(name, 1), amount, f"units {name}") for name, amount in amounts.items()
         ]
@@ -157,7 +162,7 @@ class Rounds:
                 (columns.get(root, 1.0) for root in spec.roots(name)), default=1.0
             )
             # The statistic leaves out one unit of a label, which biases the label's count.
-            clip = rows / (_ENOUGH * max(self.noise.deviation(share), 1.0))
+            clip = rows / (_ENOUGH * max(deviation(self.accounting, share), 1.0))
             clip = min(clip, _TYPICAL * rows / held)
             clip = 2 ** int(np.clip(math.floor(math.log2(max(clip, 1.0))), 0, 6))
             found[name] = Size(rows, held, held * min(1.0, rows / held / bound(spec, name)), clip)
@@ -168,12 +173,12 @@ class Rounds:
 
         A column has none if noise would hide its list even with the whole budget.
         """
-        whole, wanted = self.noise.deviation(self.budget), {}
+        whole, wanted = deviation(self.accounting, self.budget), {}
         for name, (table, _) in self.plan.lists.items():
             if sizes[table].units > 1 + 2 * whole * self.margins[name]:
                 wanted[name] = sizes[table].units, self.plan.spec.roots(table)
         found = {}
-        for name, amount in _spread(wanted, LAWS * self.budget, self.noise).items():
+        for name, amount in _spread(wanted, LAWS * self.budget, self.accounting).items():
             table, need = self.plan.lists[name]
             clip, votes = _counted(need, sizes[table])
             query = RankedCounts(table, need.source, clip, votes=votes)
@@ -181,7 +186,7 @@ class Rounds:
         return found
 
     def last(
-        self, sizes: Mapping[str, Size], laws: Mapping[str, Law]
+        self, sizes: Mapping[str, Size], laws: Mapping[str, Floats]
     ) -> dict[str, list[tuple[Need | None, Question]]]:
         """Measurements of lists, ranges, parts and second totals that are worth their budget.
 
@@ -193,7 +198,7 @@ class Rounds:
             for item in (*self.units(), *self.laws(sizes).values())
         )
         rest = self.budget - max(before.values(), default=0.0)
-        given = shares(self._items(sizes, laws), rest, self.noise, self._prices(sizes))
+        given = shares(self._items(sizes, laws), rest, self.accounting, self._prices(sizes))
         lists = self.plan.lists
         deltas = self.deltas(lists[name][0] for name in given if name in lists)
         found: dict[str, list[tuple[Need | None, Question]]] = {}
@@ -203,7 +208,7 @@ class Rounds:
                 continue
             amount = given[name]
             if isinstance(need, CategoriesNeed):
-                norm, (clip, votes) = NORMS[self.noise.accounting], _counted(need, sizes[table])
+                norm, (clip, votes) = NORMS[self.accounting], _counted(need, sizes[table])
                 query = LabelCounts(
                     table, need.source, clip, norm, need.public, need.per_unit, votes=votes
                 )
@@ -211,8 +216,8 @@ class Rounds:
                 found[name] = [(need, LabelRelease(query, amount, label, deltas[table]))]
             else:
                 size = sizes[table]
-                scales = size.weight / self.noise.deviation(amount)
-                normed = by_norms(spec, self.noise.accounting, table, size.rows, scales)
+                scales = size.weight / deviation(self.accounting, amount)
+                normed = by_norms(spec, self.accounting, table, size.rows, scales)
                 least = size.clip if normed else None
                 found[name] = [*grids(table, column, need, amount, scales, least)]
         for name in spec.tables:
@@ -221,10 +226,10 @@ class Rounds:
                 found[name] = [(None, second)]
         return found
 
-    def _items(self, sizes: Mapping[str, Size], laws: Mapping[str, Law]) -> dict[str, Item]:
+    def _items(self, sizes: Mapping[str, Size], laws: Mapping[str, Floats]) -> dict[str, Item]:
         """Everything that may be measured, by item; a root's second total by the table's key."""
         spec, found = self.plan.spec, dict[str, Item]()
-        clear = _CLEAR * self.noise.deviation(_CHEAP * self.budget)
+        clear = _CLEAR * deviation(self.accounting, _CHEAP * self.budget)
         for table, _, need in self.plan.needs():
             name, size = need_key(table, need), sizes[table]
             if isinstance(need, PartNeed) and need.sizes and size.weight < clear:
@@ -238,7 +243,7 @@ class Rounds:
         for item in self.plan.private:
             name = item.table.key
             if spec.tables[name].own is None and not is_public(spec, name):
-                sd = self.noise.deviation(first[name])
+                sd = deviation(self.accounting, first[name])
                 error = partial(total_loss, len(item.readers), sizes[name], sd)
                 found[name] = Item(spec.roots(name), error)
         return found
@@ -251,14 +256,14 @@ class Rounds:
         spec, amount = self.plan.spec, self.whole - self.budget
         columns = {item.table.key: len(item.readers) for item in self.plan.private}
         load = root_sums((spec.roots(name), 2.0 * count) for name, count in columns.items())
-        power = 1.0 if self.noise.accounting == "pure" else 0.5
+        power = 1.0 if self.accounting == "pure" else 0.5
         parts = []
         for name, count in columns.items():
             roots = spec.roots(name)
             if not count or not roots:
                 continue
             each = amount / max(load[root] for root in roots)
-            error = min(math.sqrt(self.noise.deviation(each) / sizes[name].weight), 1.0)
+            error = min(math.sqrt(deviation(self.accounting, each) / sizes[name].weight), 1.0)
             parts.append((roots, count * power / 2 * error / amount))
         return root_sums(parts)
 
@@ -269,7 +274,7 @@ def _counted(need: CategoriesNeed, size: Size) -> tuple[int, bool]:
     A list of texts is chosen by votes: by rows, units with many rows hardly count for a label that
     few of these have. How many rows a label has is told by the column's one-way marginal. A list of
     numbers or times counts rows, since it is subtracted from a histogram that does
-    (`domain_answers.Answer.without`), and votes may be fewer.
+    (`domain_answers.without`), and votes may be fewer.
     """
     return (size.clip, False) if need.grid else (1, True)
 
@@ -315,7 +320,7 @@ def grids(
     The measurements share the amount equally. `scales` is the table's number of rows in noise
     scales of a single histogram that would get the whole amount. `clip` is C if units count by
     their norms; it is the C of lists, so that a list gives its values no less weight than a
-    histogram does (`domain_answers.Answer.without`). Two ranges of one column count by weights,
+    histogram does (`domain_answers.without`). Two ranges of one column count by weights,
     since they are compared with each other, and norms differ between few and many cells.
     """
     asked: tuple[BoundsNeed | PartNeed, ...] = (need,)
@@ -331,7 +336,7 @@ def grids(
 
 
 def _spread(
-    wanted: Mapping[str, tuple[float, frozenset[str]]], amount: float, noise: AmountNoise
+    wanted: Mapping[str, tuple[float, frozenset[str]]], amount: float, accounting: Accounting
 ) -> dict[str, float]:
     """Divide an amount among items.
 
@@ -345,11 +350,11 @@ def _spread(
         equal = {
             name: amount / max(load[root] for root in roots) for name, (_, roots) in left.items()
         }
-        least = {name: noise.amount(units / _SCALES) for name, (units, _) in left.items()}
+        least = {name: amount_for(accounting, units / _SCALES) for name, (units, _) in left.items()}
         worst = max(left, key=lambda name: (least[name] / equal[name], name))
         if least[worst] <= _COSTLY * equal[worst]:
             raised = {n: (max(least[n], equal[n]), roots) for n, (_, roots) in left.items()}
-            most = {n: noise.amount(units / _ENOUGH) for n, (units, _) in left.items()}
+            most = {n: amount_for(accounting, units / _ENOUGH) for n, (units, _) in left.items()}
             given = allocate(raised, amount * MARGIN)
             return {name: min(share, most[name]) for name, share in given.items()}
         del left[worst]
@@ -357,7 +362,7 @@ def _spread(
 
 
 def shares(
-    items: Mapping[str, Item], amount: float, noise: AmountNoise, price: Mapping[str, float]
+    items: Mapping[str, Item], amount: float, accounting: Accounting, price: Mapping[str, float]
 ) -> dict[str, float]:
     """ε or ρ of every item that is worth its cost; no root table's sum exceeds the amount.
 
@@ -365,21 +370,21 @@ def shares(
     """
     left = dict(items)
     for _ in range(4):
-        given = _greedy(left, amount, noise, price) if left else {}
-        worth = [name for name, item in left.items() if _saves(item, given[name], noise)]
+        given = _greedy(left, amount, accounting, price) if left else {}
+        worth = [name for name, item in left.items() if _saves(item, given[name], accounting)]
         if len(worth) == len(left):
             return given
         left = {name: left[name] for name in worth}
     return {name: given[name] for name in left}
 
 
-def _saves(item: Item, amount: float, noise: AmountNoise) -> bool:
-    error = item.error(noise.sd(np.array([0.0, amount])))
+def _saves(item: Item, amount: float, accounting: Accounting) -> bool:
+    error = item.error(deviations(accounting, np.array([0.0, amount])))
     return bool(error[0] - error[1] > _WORTH * error[0])
 
 
 def _greedy(
-    items: Mapping[str, Item], amount: float, noise: AmountNoise, price: Mapping[str, float]
+    items: Mapping[str, Item], amount: float, accounting: Accounting, price: Mapping[str, float]
 ) -> dict[str, float]:
     """Divide an amount among items, to reduce the sum of their errors.
 
@@ -388,15 +393,17 @@ def _greedy(
     """
     amount *= MARGIN
     equal = allocate({name: (1.0, item.roots) for name, item in items.items()}, EQUAL * amount)
-    least = _LEAST if noise.accounting == "zcdp" else _LEAST**0.5
+    least = _LEAST if accounting == "zcdp" else _LEAST**0.5
     more = np.append(0.0, amount * np.geomspace(least, 1.0, _LEVELS))
-    floors = {name: min(equal[name], _enough(item, more, noise)) for name, item in items.items()}
+    floors = {
+        name: min(equal[name], _enough(item, more, accounting)) for name, item in items.items()
+    }
     purse = Purse(amount)
     for name, floor in floors.items():
         purse.take(items[name].roots, floor * MARGIN)
     steps: list[tuple[float, str, float, float]] = []
     for name, item in items.items():
-        error = item.error(noise.sd(floors[name] + more))
+        error = item.error(deviations(accounting, floors[name] + more))
         at, worth = 0, max(price.get(root, 0.0) for root in item.roots)
         # Larger amounts are not considered: all other items would pay for an item of few units.
         last = int(np.searchsorted(more, _COSTLY / EQUAL * equal[name], side="right"))
@@ -414,7 +421,7 @@ def _greedy(
     return {name: floors[name] + extra for name, extra in given.items()}
 
 
-def _enough(item: Item, amounts: Floats, noise: AmountNoise) -> float:
+def _enough(item: Item, amounts: Floats, accounting: Accounting) -> float:
     """The least amount whose error exceeds that of the largest amount by at most `_SAME`."""
-    error = item.error(noise.sd(amounts))
+    error = item.error(deviations(accounting, amounts))
     return float(amounts[int(np.argmax(error <= error[-1] + _SAME))])

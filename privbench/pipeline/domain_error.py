@@ -61,37 +61,37 @@ _ROUND = 8.0
 _CYCLE = 0.25
 
 
-@dataclass(frozen=True, slots=True)
-class AmountNoise:
-    """Noise of events of sensitivity 1, in the continuous limit."""
+# noise of events of sensitivity 1, in the continuous limit; amounts are ε or ρ by the accounting
 
-    accounting: Accounting  # whether amounts are ε or ρ
 
-    def sd(self, amount: Floats) -> Floats:
-        """The standard deviation at each amount; infinite at an amount of 0."""
-        with np.errstate(divide="ignore"):
-            if self.accounting == "pure":
-                return np.asarray(math.sqrt(2) / amount, np.float64)
-            return np.asarray(np.sqrt(0.5 / amount), np.float64)
+def deviations(accounting: Accounting, amounts: Floats) -> Floats:
+    """The standard deviation at each amount; infinite at an amount of 0."""
+    with np.errstate(divide="ignore"):
+        if accounting == "pure":
+            return np.asarray(math.sqrt(2) / amounts, np.float64)
+        return np.asarray(np.sqrt(0.5 / amounts), np.float64)
 
-    def deviation(self, amount: float) -> float:
-        """Standard deviation at one amount."""
-        return float(self.sd(np.array([amount]))[0])
 
-    def amount(self, sd: float) -> float:
-        """The amount that gives a standard deviation."""
-        return math.sqrt(2) / sd if self.accounting == "pure" else 0.5 / sd**2
+def deviation(accounting: Accounting, amount: float) -> float:
+    """Standard deviation at one amount."""
+    return float(deviations(accounting, np.array([amount]))[0])
 
-    def margin(self, delta: float, values: int) -> float:
-        """How many standard deviations a threshold lies above what one unit adds.
 
-        Infinitely many if no δ is left for it.
-        """
-        if not delta:
-            return math.inf
-        if self.accounting == "pure":
-            return max(math.log(values / (2 * delta)), 1.0) / math.sqrt(2)
-        return max(-float(ndtri(delta / values)), 1.0)
+def amount_for(accounting: Accounting, sd: float) -> float:
+    """The amount that gives a standard deviation."""
+    return math.sqrt(2) / sd if accounting == "pure" else 0.5 / sd**2
+
+
+def margin_of(accounting: Accounting, delta: float, values: int) -> float:
+    """How many standard deviations a threshold lies above what one unit adds.
+
+    Infinitely many if no δ is left for it.
+    """
+    if not delta:
+        return math.inf
+    if accounting == "pure":
+        return max(math.log(values / (2 * delta)), 1.0) / math.sqrt(2)
+    return max(-float(ndtri(delta / values)), 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,17 +104,13 @@ class Size:
     clip: int = 1  # C of the weights that lists count by
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Law:
-    """Counts of a column's values by blocks of ranks."""
-
-    counts: Floats  # of each value of a block, descending
-    values: Floats  # values in the block
+#: Values in every block of ranks of a law, which is the count of each of them, descending.
+_VALUES = np.diff(block_ends(), prepend=0).astype(np.float64)
 
 
 def believed(
     need: CategoriesNeed, units: float, noisy: Floats | None = None, sd: float = math.inf
-) -> Law:
+) -> Floats:
     """The law of a column: a weighted mean of measured and default frequencies.
 
     `units` is the weight of all values, `noisy` the released sums of the blocks, if there are any,
@@ -127,30 +123,28 @@ def believed(
     if noisy is not None:
         trust = 1 / (1 + (4 * sd / max(units, 1.0)) ** 2)
         sums = trust * noisy + (1 - trust) * prior
-    values = np.diff(block_ends(), prepend=0).astype(np.float64)
-    counts = falling(sums / values, values)
-    counts = np.maximum(counts, 1e-9)
-    return Law(counts * min(1.0, units / float((counts * values).sum())), values)
+    counts = np.maximum(falling(sums / _VALUES, _VALUES), 1e-9)
+    return np.asarray(counts * min(1.0, units / float((counts * _VALUES).sum())))
 
 
-def unnamed(law: Law, labels: int) -> float:
+def unnamed(law: Floats, labels: int) -> float:
     """The share of the rows whose values rank after the first `labels` ranks, in whole blocks."""
-    held = law.values * law.counts
-    begun = np.append(0.0, np.cumsum(law.values)[:-1]) < labels
+    held = _VALUES * law
+    begun = np.append(0.0, np.cumsum(_VALUES)[:-1]) < labels
     return float(held[~begun].sum() / held.sum())
 
 
-def list_loss(need: CategoriesNeed, law: Law, size: Size, margin: float, sd: Floats) -> Floats:
+def list_loss(need: CategoriesNeed, law: Floats, size: Size, margin: float, sd: Floats) -> Floats:
     """The expected error of a list at every noise; see the module's docstring.
 
     `margin` says how many standard deviations a threshold lies above one unit.
     """
-    share = law.counts * law.values / size.units
+    share = law * _VALUES / size.units
     values = _CELLS if need.grid else size.rows
-    lost = np.log(np.maximum(law.counts / size.units * min(values, size.rows), 1.0))
+    lost = np.log(np.maximum(law / size.units * min(values, size.rows), 1.0))
     noise = np.minimum(sd, 1e12)[:, None]
-    named = ndtr((law.counts - 2) / noise - margin)
-    error = named * np.minimum(0.8 * noise / law.counts, lost) + (1 - named) * lost
+    named = ndtr((law - 2) / noise - margin)
+    error = named * np.minimum(0.8 * noise / law, lost) + (1 - named) * lost
     return np.asarray((_NAMED if need.grid else 1.0) * (share * error).sum(axis=1), np.float64)
 
 

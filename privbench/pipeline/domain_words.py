@@ -25,7 +25,7 @@ from privbench.encoding.surrogate_text import word_beginnings
 from privbench.encoding.text_words import FIRSTS, GAPS, Firsts, Pieces, WordsNeed, public_words
 from privbench.learning.ranges import find_cycle
 from privbench.pipeline.domain_budget import Rounds
-from privbench.pipeline.domain_error import AmountNoise, Law, Size, unnamed
+from privbench.pipeline.domain_error import Size, deviation, unnamed
 from privbench.pipeline.prepare import FitPlan, prepare
 from privbench.privacy import MARGIN, PART, LabelRelease, Measurement, Session, allocate, root_sums
 from privbench.privacy.queries import PublicArray, WordPresence, WordVotes
@@ -93,7 +93,7 @@ class WordRounds:
     sizes: Mapping[str, Size]
 
     def asked(
-        self, codecs: Mapping[str, Mapping[str, Codec]], laws: Mapping[tuple[str, str], Law]
+        self, codecs: Mapping[str, Mapping[str, Codec]], laws: Mapping[tuple[str, str], Floats]
     ) -> list[Asked]:
         """The columns whose words are worth asking for."""
         found = []
@@ -119,7 +119,7 @@ class WordRounds:
         """Those in whose tables noise hides no words, each time without the table it hides most."""
         while left:
             scales = {
-                self.sizes[table].units / self.rounds.noise.deviation(amount): table
+                self.sizes[table].units / deviation(self.rounds.accounting, amount): table
                 for (table, _, *_), amount in zip(
                     left, self._amounts(left, _LISTS).values(), strict=True
                 )
@@ -171,7 +171,7 @@ class WordRounds:
 
     @property
     def _norm(self) -> Norm:
-        return NORMS[self.rounds.noise.accounting]
+        return NORMS[self.rounds.accounting]
 
     def _amounts(self, asked: list[Asked], share: float) -> dict[str, float]:
         if not asked:
@@ -263,7 +263,7 @@ def path_lists(rounds: Rounds, delta: float) -> dict[str, LabelRelease]:
 
 def release_paths(session: Session, plan: FitPlan, totals: Mapping[str, float]) -> FitPlan:
     """Release paths, and give the plan that models them."""
-    rounds = Rounds(plan, AmountNoise(session.accounting), session.amount_total, 0.0, totals)
+    rounds = Rounds(plan, session.accounting, session.amount_total, 0.0, totals)
     lists, found = path_lists(rounds, session.delta_total), {}
     for item, listed in zip(lists.values(), session.ask([*lists.values()]), strict=True):
         assert isinstance(listed, Listed) and isinstance(item.query, WordVotes)  # noqa: PT018

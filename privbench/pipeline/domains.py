@@ -12,27 +12,28 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from privbench.arrays import Floats
 from privbench.encoding import CategoriesNeed, Codec
-from privbench.encoding.base import Released
+from privbench.encoding.base import Need, Released
 from privbench.encoding.ordered import OrderedReader
 from privbench.encoding.scale import LINEAR
 from privbench.encoding.surrogates import Surrogates
 from privbench.learning.answers import Measured
 from privbench.pipeline.domain_answers import (
-    Answer,
     lend_ranges,
     lent_labels,
+    measurement_of,
     released_list,
     rest_law,
     settled,
     with_default,
 )
 from privbench.pipeline.domain_budget import Rounds, total_amounts, totals_share
-from privbench.pipeline.domain_error import AmountNoise, Law, Size, believed
+from privbench.pipeline.domain_error import Size, believed
 from privbench.pipeline.domain_words import WordRounds, deltas, release_words
 from privbench.pipeline.prepare import FitPlan, need_key
 from privbench.pipeline.shown import RuleTests
-from privbench.privacy import Accounting, Measurement, Session, root_sums
+from privbench.privacy import Accounting, Listed, Measurement, Session, root_sums
 from privbench.privacy.queries import Total
 from privbench.schema import Check
 
@@ -74,9 +75,9 @@ def release_totals(session: Session, plan: FitPlan) -> dict[str, float]:
 
 def release_domains(session: Session, plan: FitPlan, totals: Mapping[str, float]) -> Domains:
     """Make the measurements that columns need, settle every domain, and return the codecs."""
-    noise, whole = AmountNoise(session.accounting), session.amount_total
+    accounting, whole = session.accounting, session.amount_total
     delta, of_words, _ = deltas(plan, session.delta_total)
-    rounds = Rounds(plan, noise, whole, delta, totals)
+    rounds = Rounds(plan, accounting, whole, delta, totals)
     counted = rounds.units()
     found = session.measure_all(counted)
     units = {
@@ -94,22 +95,26 @@ def release_domains(session: Session, plan: FitPlan, totals: Mapping[str, float]
     }
     questions = rounds.last(sizes, laws)
     results = iter(session.ask([q for group in questions.values() for _, q in group]))
-    answers = {
-        name: [Answer.of(session, need, q, next(results)) for need, q in group]
-        for name, group in questions.items()
-    }
+    lists: dict[str, Listed] = {}
+    answers: dict[str, list[tuple[Need | None, Measured]]] = {}
+    for name, group in questions.items():
+        answers[name] = []
+        for need, question in group:
+            result = next(results)
+            answers[name].append((need, measurement_of(session, question, result)))
+            if isinstance(result, Listed):
+                lists[name] = result
     again = {
-        name: _better(session, name, group[0], totals)
+        name: _better(session, name, group[0][1], totals)
         for name, group in answers.items()
         if name in session.spec.tables
     }
     named = {
-        name: released_list(need, answer.listed, answer.sd)
+        name: released_list(need, lists[name], answers[name][0][1].sd)
         for name, (_, need) in plan.lists.items()
-        for answer in answers.get(name, [])
-        if answer.listed is not None
+        if name in lists
     }
-    released = _settle(session, plan, sizes, laws, answers, named)
+    released = _settle(session, plan, sizes, laws, answers, lists, named)
     heavy = _HEAVY[session.accounting]
     rest = {
         (table, need.attribute): rest_law(
@@ -125,7 +130,7 @@ def release_domains(session: Session, plan: FitPlan, totals: Mapping[str, float]
     found_words = release_words(session, words, asked, of_words)
     for (table, column), (pieces, firsts) in found_words.items():
         codecs[table][column] = codecs[table][column].with_words(pieces, firsts)
-    tests = RuleTests(plan, noise, whole, sizes)
+    tests = RuleTests(plan, accounting, whole, sizes)
     tests.orders(session, codecs)
     recode(session, plan, codecs)
     tests.combinations(session, codecs)
@@ -140,17 +145,17 @@ def _settle(
     session: Session,
     plan: FitPlan,
     sizes: Mapping[str, Size],
-    laws: Mapping[str, Law],
-    answers: Mapping[str, list[Answer]],
+    laws: Mapping[str, Floats],
+    answers: Mapping[str, list[tuple[Need | None, Measured]]],
+    lists: Mapping[str, Listed],
     named: Mapping[str, tuple[str, ...]],
 ) -> dict[tuple[str, str], Released]:
     """The released domain of every need, by table and attribute."""
     cells, lent = _cells(plan, session, sizes), lent_labels(plan, named)
     shared = {
-        (table, need.grid): answer
+        (table, need.grid): (lists[name].labels, answers[name][0][1])
         for name, (table, need) in plan.lists.items()
-        for answer in answers.get(name, [])
-        if need.grid is not None and answer.listed is not None and answer.listed.labels
+        if need.grid is not None and name in lists and lists[name].labels
     }
     found: dict[tuple[str, str], Released] = {}
     for table, _, need in plan.needs():
@@ -207,13 +212,13 @@ def recode(session: Session, plan: FitPlan, codecs: Codecs) -> None:
                 session.let_go(table, reader.words.attribute)
 
 
-def _better(session: Session, table: str, second: Answer, totals: Mapping[str, float]) -> float:
+def _better(session: Session, table: str, second: Measured, totals: Mapping[str, float]) -> float:
     """The inverse-variance mean of both totals of a table, at least 1."""
     query = Total(table)
     first = next(step.event.amount for step in session.trace if step.query == query)
     sd = session.noise_scale(query, first)
     known = Measured(query, np.array([totals[table]]), sd)
-    return max(known.join(Measured(query, second.noisy, second.sd)).counts.item(), 1.0)
+    return max(known.join(second).counts.item(), 1.0)
 
 
 def _cells(plan: FitPlan, session: Session, sizes: Mapping[str, Size]) -> dict[str, int]:

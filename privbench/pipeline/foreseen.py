@@ -17,7 +17,7 @@ from privbench.encoding import (
     Step,
 )
 from privbench.pipeline.domain_budget import Rounds, is_public, total_amounts
-from privbench.pipeline.domain_error import AmountNoise, believed
+from privbench.pipeline.domain_error import believed, deviation, margin_of
 from privbench.pipeline.domain_words import WordRounds, deltas, path_lists
 from privbench.pipeline.prepare import FitPlan
 from privbench.pipeline.shown import RuleTests
@@ -92,7 +92,7 @@ def planned(
     is planned for: events whose noise depends on the law by rank of a column's values then state a
     range of noise, and lists the number of units that a label needs.
     """
-    spec, noise = plan.spec, AmountNoise(source.accounting)
+    spec = plan.spec
     thresholds = set[tuple[type[Question], float]]()
 
     def described(item: Question) -> PlannedEvent:
@@ -109,7 +109,7 @@ def planned(
 
     rows = {name: source.rows(name) for name in spec.tables}
     of_labels, of_words, _ = deltas(plan, delta)
-    rounds = Rounds(plan, noise, source.total, of_labels, rows)
+    rounds = Rounds(plan, source.accounting, source.total, of_labels, rows)
     totals = total_amounts(plan, source.total)
     sizes = rounds.sizes({})
     ranked, lists = rounds.laws(sizes), plan.lists
@@ -137,7 +137,7 @@ def planned(
     words = WordRounds(rounds, sizes)
     columns = words.columns()
     of_texts = (*words.lists(columns, of_words).values(), *words.presence(columns, {}).values())
-    tests = RuleTests(plan, noise, source.total, sizes).first()
+    tests = RuleTests(plan, source.accounting, source.total, sizes).first()
     return [
         *(described(item) for item in first),
         *expected.values(),
@@ -252,13 +252,13 @@ def settle_accounting(plan: FitPlan, privacy: PrivacyConfig) -> Accounting:
     list_load = root_sums((roots, 1.0) for roots in lists)
     threshold = None if lists else 0.0
     rho = Accountant("zcdp", privacy.epsilon, privacy.delta, threshold_delta=threshold).cap
-    pure, zcdp, gain = AmountNoise("pure"), AmountNoise("zcdp"), 0.0
+    gain = 0.0
     for roots in (*lists, *others):
         most = max(load[root] for root in roots)
-        gain += math.log(pure.deviation(privacy.epsilon / most) / zcdp.deviation(rho / most))
+        gain += math.log(deviation("pure", privacy.epsilon / most) / deviation("zcdp", rho / most))
     for roots in lists:
         delta = privacy.delta / max(list_load[root] for root in roots)
-        gain += math.log(pure.margin(delta, 1) / zcdp.margin(delta / 2, 1))
+        gain += math.log(margin_of("pure", delta, 1) / margin_of("zcdp", delta / 2, 1))
     return "zcdp" if gain > 0 else "pure"
 
 

@@ -17,15 +17,6 @@ if TYPE_CHECKING:
     from privbench.privacy import Accountant, Cap, Ledger, Release
 
 
-@dataclass(frozen=True)
-class StageTime:
-    """How long a stage took, and the process's peak memory at its end."""
-
-    name: str
-    seconds: float
-    peak_mib: float
-
-
 @dataclass
 class Spending:
     """The objects that know what a fit spends and what budget is left."""
@@ -41,7 +32,8 @@ class Spending:
 class Reporter:
     """Records the stages of a command; subclasses draw progress bars or write log lines."""
 
-    stages: list[StageTime] = field(default_factory=list)  # the stages that are done
+    # The stages that are done: name, seconds, and the process's peak memory (MiB) at the end.
+    stages: list[tuple[str, float, float]] = field(default_factory=list)
     spending: Spending | None = None  # what a fit spends; None until the fit has opened the ledger
     strict: bool = False  # whether a fit stops where finer units would make a table useful
     agreed: bool = False  # whether nobody is asked if it stops there
@@ -58,9 +50,8 @@ class Reporter:
             self.broken()
             raise
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        done = StageTime(name, time.perf_counter() - begun, peak)
-        self.stages.append(done)
-        self.end(done)
+        self.stages.append((name, time.perf_counter() - begun, peak))
+        self.end(*self.stages[-1])
 
     def begin(self, name: str) -> None:
         """Called when a stage begins."""
@@ -68,8 +59,8 @@ class Reporter:
     def advance(self, what: str, done: int, total: int | None = None) -> None:
         """Called during a stage: `done` rows or items are finished, of `total` if it is known."""
 
-    def end(self, stage: StageTime) -> None:
-        """Called when a stage is done."""
+    def end(self, name: str, seconds: float, peak: float) -> None:
+        """Called when a stage is done; see `stages`."""
 
     def broken(self) -> None:
         """Called when a stage has failed."""

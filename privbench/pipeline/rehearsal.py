@@ -141,15 +141,12 @@ def _scratch() -> str:
 def _extend(dsn: str, ddl: Ddl) -> None:
     """Make extensions that only add types and operators, for which a role may lack the right."""
     with connect(dsn) as connection:
-        for extension in ddl.script(trust=False).extensions:
-            space = extension.schema or "public"
+        for _, space, text in ddl.script(trust=False).extensions:
             with suppress(psycopg.Error), connection.transaction():
                 # The schema may hold tables as well, which the role makes.
-                run(
-                    connection,
-                    build("CREATE SCHEMA IF NOT EXISTS {} AUTHORIZATION {}", space, _ROLE),
-                )
-                run(connection, extension.text.encode())
+                made = "CREATE SCHEMA IF NOT EXISTS {} AUTHORIZATION {}"
+                run(connection, build(made, space or "public", _ROLE))
+                run(connection, text.encode())
         connection.commit()
 
 

@@ -58,8 +58,8 @@ def run(
         "refused": [asdict(item) for item in found.refused],
         "changed": found.changed,
         "results": [
-            {"id": query.id, "weight": query.weight, **asdict(result.answers[_NAME])}
-            for query, result in zip(queries, found.results, strict=True)
+            {"id": query.id, "weight": query.weight, **asdict(answers[_NAME])}
+            for query, answers in zip(queries, found.results, strict=True)
         ],
         "summary": summary,
         "gates": [gate.check(figures).model_dump(mode="json") for gate in wanted],
@@ -68,7 +68,7 @@ def run(
 
 def _summary(queries: Workload, found: Replay) -> dict[str, float]:
     """How many queries ended, and the sum of their seconds, without and with weights."""
-    answers = [result.answers[_NAME] for result in found.results]
+    answers = [result[_NAME] for result in found.results]
     statuses = [answer.status for answer in answers]
     medians = [
         (query.weight, answer.median)

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from privbench.domain import Domain
 from privbench.encoding import Codec
 from privbench.encoding.ordered import OrderedReader
-from privbench.pipeline.domain_error import AmountNoise, Size
+from privbench.pipeline.domain_error import Size, amount_for, deviation
 from privbench.pipeline.prepare import FitPlan
-from privbench.privacy import Measurement, Purse, Query, Session, noise_sd
+from privbench.privacy import Accounting, Measurement, Purse, Query, Session, noise_sd
 from privbench.privacy.queries import (
     Axis,
     Column,
@@ -51,7 +51,7 @@ class RuleTests:
     """The tests of a fit of budget ``whole``, ε or ρ."""
 
     def __init__(
-        self, plan: FitPlan, noise: AmountNoise, whole: float, sizes: Mapping[str, Size]
+        self, plan: FitPlan, accounting: Accounting, whole: float, sizes: Mapping[str, Size]
     ) -> None:
         self._spec = spec = plan.spec
         self._weights = {name: size.weight for name, size in sizes.items()}
@@ -70,10 +70,10 @@ class RuleTests:
             self._groups += groups(table, grids, readers, edges)
         load = Counter(spec.top(group.table) for group in self._groups)
         for name in {group.table for group in self._groups}:
-            one = noise_sd(Histogram(name, (Whole(),)), spec, 1.0, noise.accounting)
-            weight = self._weights[name] * noise.deviation(1.0) / one
+            one = noise_sd(Histogram(name, (Whole(),)), spec, 1.0, accounting)
+            weight = self._weights[name] * deviation(accounting, 1.0) / one
             share = SHARE * whole / (4 * load[spec.top(name)])
-            best, worst = (noise.amount(part * weight) for part in (_BEST, _WORST))
+            best, worst = (amount_for(accounting, part * weight) for part in (_BEST, _WORST))
             # Else tests would take as much as one-ways of few units need, and tell little.
             useful = worst <= share * max(load[spec.top(name)] / _GROUPS, 1)
             self._amounts[name] = sorted((share, best, worst))[1] if useful else math.inf

@@ -61,22 +61,12 @@ _SECURED = frozenset({"AT_EnableRowSecurity", "AT_ForceRowSecurity", "AT_NoForce
 
 
 @dataclass(frozen=True, slots=True)
-class MadeExtension:
-    """An extension that a schema makes."""
-
-    name: str
-    # The PostgreSQL schema that it lives in, which need not be cloned itself; None if the statement
-    # names none.
-    schema: str | None
-    text: str  # the statement that makes it
-    needed: bool  # whether objects need it; else only the text of functions may need it
-
-
-@dataclass(frozen=True, slots=True)
 class Script:
     """The statements that make a schema, each to be run by itself."""
 
-    extensions: tuple[MadeExtension, ...]  # extensions, which come first
+    # The extensions, which come first: name, the PostgreSQL schema that it lives in, which need not
+    # be cloned itself (None if the statement names none), and the statement that makes it.
+    extensions: tuple[tuple[str, str | None, str], ...]
     objects: tuple[str, ...]  # what must exist before rows are loaded
     constraints: tuple[str, ...]  # what is made after the rows
     # Row-level security and its policies, last, since some name roles.
@@ -127,7 +117,7 @@ def _script(ddl: Ddl, trust: bool) -> Script:
     judged = (trusted if trust else allowed)(ddl.pre_data, ddl.post_data)
     before, after = judged.parts
     return Script(
-        extensions=tuple(_extension(found, ddl) for found in before if _extends(found)),
+        extensions=tuple(_extension(found) for found in before if _extends(found)),
         objects=tuple(found.text for found in before if not _extends(found)),
         constraints=tuple(found.text for found in after if not _secures(found)),
         row_security=tuple(found.text for found in after if _secures(found)),
@@ -135,11 +125,11 @@ def _script(ddl: Ddl, trust: bool) -> Script:
     )
 
 
-def _extension(found: Statement, ddl: Ddl) -> MadeExtension:
+def _extension(found: Statement) -> tuple[str, str | None, str]:
     name = str(found.tree.get("extname"))
     options = {str(option.get("defname")): option for option in found.tree.nodes("options")}
     schema = options["schema"].nodes("arg")[0].get("sval") if "schema" in options else None
-    return MadeExtension(name, schema, found.text, name in ddl.extensions)
+    return name, schema, found.text
 
 
 def find_pg_dump(minimum: int) -> Program:

@@ -296,7 +296,7 @@ class Loader(TargetTransaction):
             alone = run(self.connection, locked).rowcount
         if not alone:
             self._refuse_other()
-        spaces = {item.name: item.schema for item in self._script.extensions if item.schema}
+        spaces = {name: space for name, space, _ in self._script.extensions if space}
         target.refuse_missing_extensions(self.connection, self._needed, spaces)
 
     def _refuse_other(self) -> None:
@@ -353,21 +353,20 @@ class Loader(TargetTransaction):
 
     def _extend(self) -> None:
         """Make the extensions; those that only texts of functions may need are optional."""
-        for extension in self._script.extensions:
-            space = extension.schema
+        for name, space, text in self._script.extensions:
             if space is not None and not space.startswith("pg_"):
                 run(self.connection, build("CREATE SCHEMA IF NOT EXISTS {}", space))
-            if extension.needed:
-                self._run_all([extension.text])
+            if name in self._needed:
+                self._run_all([text])
                 continue
             try:
                 with self.connection.transaction():
-                    self._run_all([extension.text])
+                    self._run_all([text])
             except psycopg.Error as error:
                 said = describe(error)
                 if self.connection.closed:
-                    raise TargetError(f"the server broke off at {extension.text}: {said}") from None
-                self.lost.append(f"left out, since the server refuses it: {extension.text}: {said}")
+                    raise TargetError(f"the server broke off at {text}: {said}") from None
+                self.lost.append(f"left out, since the server refuses it: {text}: {said}")
 
     def _constrain(self, *, full: bool = False) -> None:
         """Make indexes, constraints and triggers in order, foreign keys with more memory.

@@ -193,10 +193,11 @@ def _ddl(connection: Connection, schema: Schema) -> tuple[Ddl, list[str]]:
     dumped = dump_ddl(connection, schema)
     before, after = allowed(dumped.pre_data, dumped.post_data).parts
     made = {str(s.tree.get("schemaname")) for s in before if s.tree.kind == "CreateSchemaStmt"}
-    extensions = [item for item in dumped.script(trust=False).extensions if item.needed]
+    extensions = dumped.script(trust=False).extensions
+    spaces = {space or "public" for name, space, _ in extensions if name in dumped.extensions}
     first = [
         f"CREATE SCHEMA IF NOT EXISTS {quoted(space)}"
-        for space in sorted({item.schema or "public" for item in extensions} - made - {"public"})
+        for space in sorted(spaces - made - {"public"})
     ]
     kept = [
         item

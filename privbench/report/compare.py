@@ -24,7 +24,7 @@ from privbench.report.document import (
 )
 from privbench.report.gates import Gate, parse
 from privbench.report.headlines import markdown
-from privbench.report.measuring import Measurements, measure, schema_of
+from privbench.report.measuring import measure, schema_of
 from privbench.report.section_plugins import Modelled
 from privbench.schema import Schema
 from privbench.workload import Replay, Workload, read, replay
@@ -169,7 +169,7 @@ def _document(
     queries: Workload,
     answered: list[QueryPart],
     ran: Replay,
-    found: Measurements,
+    measured: dict[str, Any],
     model: Modelled | None,
 ) -> ComparisonDocument:
     document = ComparisonDocument(
@@ -187,15 +187,12 @@ def _document(
         replay=parts.replay_part(ran, answered),
         qerror=parts.qerrors(answered),
         runtime=parts.runtimes(answered),
-        tables=found.tables,
-        integrity=found.checks,
         queries=answered,
         figures={},
         work=parts.work_summary(answered),
         plans=parts.plans_part(answered),
-        views=found.views,
-        sections=found.sections,
         model=None if model is None else ModelPart.model_validate(model, from_attributes=True),
+        **measured,
     )
     named = figures.collect(document)
     return document.model_copy(update={"figures": named})

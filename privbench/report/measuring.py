@@ -2,7 +2,6 @@
 
 from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,6 @@ from privbench.metrics.columns import CELLS, is_public
 from privbench.metrics.correlation import association, mean_difference
 from privbench.metrics.fanout import FanoutPart, fanout
 from privbench.metrics.fidelity import CodedColumn, TableFidelity, fidelity
-from privbench.metrics.integrity import CheckPart
 from privbench.postgres.connect import Connection
 from privbench.postgres.introspect import introspect
 from privbench.postgres.reading import reading
@@ -34,18 +32,6 @@ from privbench.workload.replay import Tell, silent
 #: Most columns of a matrix; a wider one is no longer readable.
 _COLUMNS = 40
 _NULL, _OTHERS = "NULL", "all others"
-
-
-@dataclass(slots=True)
-class Measurements:
-    """Measurements of both databases."""
-
-    tables: list[TablePart] = field(default_factory=list)  # every table of the source's schema
-    # Of the compared tables, by the table's key.
-    fidelity: dict[str, TableFidelity] = field(default_factory=dict)
-    checks: list[CheckPart] = field(default_factory=list)  # integrity of the clone
-    views: ViewsPart = field(default_factory=ViewsPart)  # what pictures are drawn from
-    sections: dict[str, Any] = field(default_factory=dict)  # of other packages, by name
 
 
 def schema_of(dsn: str, config: Config | None) -> Schema:
@@ -68,14 +54,16 @@ def measure(
     *,
     distributions: bool = True,
     tell: Tell = silent,
-) -> Measurements:
+) -> dict[str, Any]:
     """Compare tables, integrity and statistics in one snapshot of each database.
 
+    The result has fields of a `ComparisonDocument` by name: ``tables`` are those of the source's
+    schema, ``integrity`` that of the clone.
     After both snapshots are closed, distributions are compared, unless they are left out, and
     sections of other packages are measured, in short snapshots of their own. `tell` is called with
     each step, its number and the number of steps.
     """
-    found = Measurements()
+    compared: dict[str, TableFidelity] = {}
     rows: dict[str, tuple[int, int | None]] = {}
     contents: dict[str, dict[str, Any]] = {}
     with Snapshot(source_dsn) as source, Snapshot(target_dsn) as clone:
@@ -98,14 +86,14 @@ def measure(
             known = contents[table.key] = values.contents(sides, table, there, size, distributions)
             if distributions and not is_public(config, table):
                 distinct = {part.name: part.source["distinct"] for part in known["values"]}
-                found.fidelity[table.key] = fidelity(source, clone, table, distinct, config, size)
-        found.checks = integrity.check(
+                compared[table.key] = fidelity(source, clone, table, distinct, config, size)
+        checks = integrity.check(
             clone.connection, schema, theirs, integrity.of_users(source.connection)
         )
         fanouts = _fanouts(source, clone, schema, theirs)
-    for number, key in enumerate(found.fidelity, 1):
-        tell(f"compare {key}", number, len(found.fidelity))
-        found.fidelity[key] = found.fidelity[key].measured()
+    for number, key in enumerate(compared, 1):
+        tell(f"compare {key}", number, len(compared))
+        compared[key] = compared[key].measured()
 
     @contextmanager
     def snapshots(keys: Container[str]) -> Iterator[tuple[Snapshot, Snapshot]]:
@@ -114,21 +102,24 @@ def measure(
             _hold(clone, theirs, keys)
             yield source, clone
 
-    measured = Comparison(schema, found.fidelity, queries, model, snapshots)
+    measured = Comparison(schema, compared, queries, model, snapshots)
     added = {section.name: section.collect(measured) for section in installed()}
-    found.sections = {name: part for name, part in added.items() if part is not None}
-    found.views = ViewsPart(fanouts=fanouts, correlations=_correlations(found.fidelity))
-    found.tables = [
+    tables = [
         _table(
             table.key,
             is_public(config, table),
             rows[table.key],
-            found.fidelity.get(table.key),
+            compared.get(table.key),
             contents.get(table.key, {}),
         )
         for table in schema
     ]
-    return found
+    return {
+        "tables": tables,
+        "integrity": checks,
+        "views": ViewsPart(fanouts=fanouts, correlations=_correlations(compared)),
+        "sections": {name: part for name, part in added.items() if part is not None},
+    }
 
 
 def _hold(side: Snapshot, schema: Schema, keys: Container[str]) -> None:

@@ -18,7 +18,7 @@ from privbench.report.document import (
     RuntimePart,
     WorkSummaryPart,
 )
-from privbench.workload import QueryAnswer, QueryResult, Replay, Workload, WorkloadQuery
+from privbench.workload import QueryAnswer, Replay, Workload, WorkloadQuery
 from privbench.workload.replay import AGAIN
 
 #: Names of the two databases in a replay.
@@ -30,9 +30,9 @@ def queries(workload: Workload, replay: Replay) -> list[QueryPart]:
     return [_query(query, result) for query, result in zip(workload, replay.results, strict=True)]
 
 
-def _query(query: WorkloadQuery, result: QueryResult) -> QueryPart:
-    source, clone = _answer(result.answers[SOURCE]), _answer(result.answers[CLONE])
-    again = _answer(result.answers[AGAIN]) if AGAIN in result.answers else None
+def _query(query: WorkloadQuery, result: dict[str, QueryAnswer]) -> QueryPart:
+    source, clone = _answer(result[SOURCE]), _answer(result[CLONE])
+    again = _answer(result[AGAIN]) if AGAIN in result else None
     return QueryPart(
         id=query.id,
         sql=query.sql,

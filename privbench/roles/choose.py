@@ -81,18 +81,9 @@ def _named_after(tables: Mapping[str, TableFacts], key: KeyFacts) -> bool:
     return len(noun) > len(parent) and noun[: len(parent)] == parent
 
 
-def choose(
-    tables: Mapping[str, TableFacts], kinds: Mapping[str, TableKind]
-) -> dict[str, Placement]:
-    """A place in the forest for every table, by its name."""
-    chooser = _Chooser(tables, kinds)
-    chooser.break_cycles()
-    for name in tables:
-        chooser.place(name)
-    return chooser.places
+class Forest:
+    """The tables of a schema, and a place for each by its name, once it is chosen."""
 
-
-class _Chooser:
     def __init__(self, tables: Mapping[str, TableFacts], kinds: Mapping[str, TableKind]) -> None:
         self.tables = tables
         self.kinds = kinds
@@ -103,8 +94,12 @@ class _Chooser:
             for name, facts in sorted(tables.items())
         }
         self.places: dict[str, Placement] = {}
+        self.break_cycles()
+        for name in tables:
+            self.place(name)
 
     def score(self, key: KeyFacts) -> float:
+        """The points of a key as an owner."""
         return sum(points for _, points in self.reasons(key))
 
     def reasons(self, key: KeyFacts) -> Iterator[tuple[str, float]]:
@@ -198,6 +193,30 @@ class _Chooser:
             ]
         return Placement(key, owner.root, worth, tuple(why))
 
+    def rivals(self, table: str) -> list[KeyFacts]:
+        """Other keys by which a table reaches a second person-like owner.
+
+        A key counts if it leads to another root table that is person-like, or directly to a table
+        of people in the same tree. Keys of a table without an owner count if they lead to several
+        owners.
+        """
+        place, keys = self.places[table], self.tables[table].keys
+        roots = {key: self.places[key.parent].root for key in keys}
+        personal = [key for key in keys if self.kinds[roots[key]] in PERSON_LIKE]
+        personal = [key for key in personal if key != place.own]
+        if place.own is not None:
+            return [k for k in personal if roots[k] != place.root or self._second_person(k)]
+        several = len({roots[key] for key in personal}) > 1
+        return personal if several and self.kinds[table] not in PERSON_LIKE | NEVER_OWN else []
+
+    def _second_person(self, key: KeyFacts) -> bool:
+        """Whether a key names a person beside the owner, and not just an optional deputy.
+
+        The key may name the owner again (``order_items.customer_id``): the catalog cannot
+        distinguish that from another person (``comments.author_id`` under another user's post).
+        """
+        return self.kinds[key.parent] in PERSON_LIKE and (key.not_null or not key.deputy)
+
 
 def find_cycle(candidates: Mapping[str, list[KeyFacts]]) -> list[KeyFacts]:
     """The keys of one cycle, or nothing."""
@@ -216,29 +235,3 @@ def find_cycle(candidates: Mapping[str, list[KeyFacts]]) -> list[KeyFacts]:
         path.append(inner[name][0])
         name = path[-1].parent
     return [] if name is None else path[steps[name] :]
-
-
-def rivals(
-    facts: TableFacts, places: Mapping[str, Placement], kinds: Mapping[str, TableKind]
-) -> list[KeyFacts]:
-    """Other keys by which a table reaches a second person-like owner.
-
-    A key counts if it leads to another root table that is person-like, or directly to a table of
-    people in the same tree. Keys of a table without an owner count if they lead to several owners.
-    """
-    place = places[facts.name]
-    roots = {key: places[key.parent].root for key in facts.keys}
-    personal = [key for key in facts.keys if kinds[roots[key]] in PERSON_LIKE and key != place.own]
-    if place.own is not None:
-        return [key for key in personal if roots[key] != place.root or _second_person(key, kinds)]
-    several = len({roots[key] for key in personal}) > 1
-    return personal if several and kinds[facts.name] not in PERSON_LIKE | NEVER_OWN else []
-
-
-def _second_person(key: KeyFacts, kinds: Mapping[str, TableKind]) -> bool:
-    """Whether a key names a person beside the owner, and not just an optional deputy.
-
-    The key may name the owner again (``order_items.customer_id``): the catalog cannot distinguish
-    that from another person (``comments.author_id`` under another user's post).
-    """
-    return kinds[key.parent] in PERSON_LIKE and (key.not_null or not key.deputy)

@@ -6,7 +6,7 @@ from typing import Literal
 
 from privbench.config import Config, ReferenceConfig, TableConfig
 from privbench.display import Lines, lines, paragraphs, table, toml_key
-from privbench.roles.choose import Placement, choose, rivals
+from privbench.roles.choose import Forest
 from privbench.roles.classes import (
     NAMED_BY_USERS,
     PEOPLE,
@@ -334,15 +334,6 @@ def _short(table: str) -> str:
 _HOLDERS = frozenset({TableKind.SATELLITE, TableKind.PROXY, TableKind.GUEST, TableKind.SUBJECT})
 
 
-@dataclass(frozen=True)
-class _Findings:
-    tables: Mapping[str, TableFacts]
-    scores: Mapping[str, LookupScore]
-    kinds: Mapping[str, TableKind]
-    places: Mapping[str, Placement]
-    undeclared: Mapping[str, Sequence[ReferenceConfig]]  # by table
-
-
 def propose(schema: Schema, settled: Collection[str] = ()) -> Proposal:
     """Propose an owner, or none, for every table of a schema, whose comments are read for hints.
 
@@ -357,61 +348,70 @@ def propose(schema: Schema, settled: Collection[str] = ()) -> Proposal:
     }
     scores = lookup_scores(tables, people)
     kinds = classify(tables, scores)
-    findings = _Findings(tables, scores, kinds, choose(tables, kinds), found)
+    forest = Forest(tables, kinds)
     has_people = any(kind in PERSON_LIKE for kind in kinds.values()) or any(
         "person" in facts.personal for facts in tables.values()
     )
     return Proposal(
-        {name: _table(findings, facts, has_people) for name, facts in tables.items()},
+        {
+            name: _table(forest, facts, scores[name], found.get(name, ()), has_people)
+            for name, facts in tables.items()
+        },
         "owner" if has_people else "row",
         found,
     )
 
 
-def _table(found: _Findings, facts: TableFacts, has_people: bool) -> TableProposal:
-    place, score = found.places[facts.name], found.scores[facts.name]
+def _table(
+    forest: Forest,
+    facts: TableFacts,
+    score: LookupScore,
+    references: Sequence[ReferenceConfig],
+    has_people: bool,
+) -> TableProposal:
+    place = forest.places[facts.name]
     own = place.own if has_people else None
-    named = [tuple(item.columns) for item in found.undeclared.get(facts.name, ())]
+    named = [tuple(item.columns) for item in references]
     if own and own.key.columns in named:
         # A name alone makes an owner of people and of what is theirs.
-        own = own if found.kinds[place.root] in PERSON_LIKE else None
+        own = own if forest.kinds[place.root] in PERSON_LIKE else None
     return TableProposal(
         table=facts.name,
-        kind=found.kinds[facts.name],
+        kind=forest.kinds[facts.name],
         own=own.key.columns if own else None,
         owner=own.parent if own else None,
         keys=tuple((key.key.columns, key.parent) for key in facts.keys),
-        reason=_reason(found, facts, own),
+        reason=_reason(forest, facts, own),
         lookup_reasons=score.reasons,
         doubts=tuple((key.key.columns, key.parent) for key in place.near) if has_people else (),
-        natural=_natural(found, facts),
-        secretive=is_secretive(facts, found.kinds[facts.name]),
-        second_owners=_second_owners(found, facts) if has_people else (),
-        spread=_spread(found, facts) if has_people else (),
+        natural=_natural(forest, facts, score),
+        secretive=is_secretive(facts, forest.kinds[facts.name]),
+        second_owners=_second_owners(forest, facts) if has_people else (),
+        spread=_spread(forest, facts) if has_people else (),
     )
 
 
-def _natural(found: _Findings, facts: TableFacts) -> tuple[str, ...]:
+def _natural(forest: Forest, facts: TableFacts, score: LookupScore) -> tuple[str, ...]:
     """Columns that refer to a look-up with a readable key, whose values may be released.
 
     What has the shape of a look-up, whatever it is called, counts as one: nothing is copied.
     """
-    kind, places = found.kinds[facts.name], found.places
+    kind, places = forest.kinds[facts.name], forest.places
     owners = {place.own.parent for place in places.values() if place.own}
     apart = facts.name not in owners and not places[facts.name].own
-    shaped = found.scores[facts.name].shaped and kind in NAMED_BY_USERS and apart
+    shaped = score.shaped and kind in NAMED_BY_USERS and apart
     if not (kind is TableKind.LOOKUP or shaped) or not is_readable(facts.table):
         return ()
     return tuple(
         f"{_short(other.name)}.{key.key.columns[0]}"
-        for other in found.tables.values()
+        for other in forest.tables.values()
         for key in other.keys
         if key.parent == facts.name and refers_by_label(other.table, key.key, facts.table)
     )
 
 
-def _reason(found: _Findings, facts: TableFacts, own: KeyFacts | None) -> str:
-    kind, place = found.kinds[facts.name], found.places[facts.name]
+def _reason(forest: Forest, facts: TableFacts, own: KeyFacts | None) -> str:
+    kind, place = forest.kinds[facts.name], forest.places[facts.name]
     label = kind.label
     if kind is TableKind.GUEST or (kind in PEOPLE and facts.personal):
         label += f" ({', '.join(sorted(facts.personal))})"
@@ -423,8 +423,8 @@ def _reason(found: _Findings, facts: TableFacts, own: KeyFacts | None) -> str:
     return f"{label}, a root ({'; '.join(place.reasons)})"
 
 
-def _second_owners(found: _Findings, facts: TableFacts) -> tuple[str, ...]:
-    place = found.places[facts.name]
+def _second_owners(forest: Forest, facts: TableFacts) -> tuple[str, ...]:
+    place = forest.places[facts.name]
     owner = (
         f"owned by {place.own.parent} through {place.own.columns}"
         if place.own is not None
@@ -432,29 +432,29 @@ def _second_owners(found: _Findings, facts: TableFacts) -> tuple[str, ...]:
     )
     return tuple(
         f"{owner}, but {key.columns} reaches {key.parent}"
-        + ("" if found.places[key.parent].own is None else f" of {found.places[key.parent].root}")
-        for key in rivals(facts, found.places, found.kinds)
+        + ("" if forest.places[key.parent].own is None else f" of {forest.places[key.parent].root}")
+        for key in forest.rivals(facts.name)
     )
 
 
-def _spread(found: _Findings, facts: TableFacts) -> tuple[str, ...]:
+def _spread(forest: Forest, facts: TableFacts) -> tuple[str, ...]:
     """References from a person to personal data in other units, one line each.
 
     Such a person's data lies in several units, and is protected per unit only.
     """
-    if found.kinds[facts.name] not in PERSON_LIKE - {TableKind.ORG}:
+    if forest.kinds[facts.name] not in PERSON_LIKE - {TableKind.ORG}:
         return ()
-    root = found.places[facts.name].root
+    root = forest.places[facts.name].root
     return tuple(
         f"{key.columns} points to {key.parent}, whose rows are in units of "
-        f"{found.places[key.parent].root}"
+        f"{forest.places[key.parent].root}"
         for key in facts.keys
         if not key.deputy
-        and _holds_personal_data(found, key.parent)
-        and found.places[key.parent].root != root
+        and _holds_personal_data(forest, key.parent)
+        and forest.places[key.parent].root != root
     )
 
 
-def _holds_personal_data(found: _Findings, table: str) -> bool:
-    kind, facts = found.kinds[table], found.tables[table]
+def _holds_personal_data(forest: Forest, table: str) -> bool:
+    kind, facts = forest.kinds[table], forest.tables[table]
     return kind in _HOLDERS or (kind in (TableKind.THING, TableKind.EVENT) and bool(facts.personal))

@@ -15,7 +15,7 @@ from privbench.pgsql import SETTINGS
 from privbench.workload import safety
 from privbench.workload.database import Database
 from privbench.workload.query import Refusal, Workload, WorkloadQuery
-from privbench.workload.results import QueryAnswer, QueryResult, Replay, ReplayLog
+from privbench.workload.results import QueryAnswer, Replay, ReplayLog
 from privbench.workload.safety import Trust
 from privbench.workload.session import ALIGNED, ReplaySession, summarise
 
@@ -97,7 +97,7 @@ def replay(
             result = book.found.get(query.id)
             if result is None:
                 result = _rounds(query, number, opened, options)
-                book.add(result)
+                book.add(query.id, result)
                 tell("queries", number, len(workload))
             results.append(result)
         if log is not None and finish:
@@ -183,7 +183,7 @@ def _rounds(
     number: int,
     opened: Mapping[str, ReplaySession],
     options: ReplayOptions,
-) -> QueryResult:
+) -> dict[str, QueryAnswer]:
     """Run all rounds of one query on all sides, untimed ones first."""
     runs: dict[str, list[QueryAnswer]] = {name: [] for name in opened}
     left, rounds = list(opened), options.untimed + options.repeats
@@ -209,7 +209,7 @@ def _rounds(
         for name, found in runs.items()
         if found
     }
-    return QueryResult(query.id, answers)
+    return answers
 
 
 @contextmanager

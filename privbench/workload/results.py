@@ -7,6 +7,7 @@ A log is JSON lines: a header that says what is being replayed, then one line a 
 import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
+from itertools import starmap
 from pathlib import Path
 from statistics import median
 from typing import Any, Literal, Self
@@ -44,17 +45,6 @@ class QueryAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class QueryResult:
-    """One query on every database, by the database's name in the replay.
-
-    A replay may run the first database twice; its second answer is missing if the first one failed.
-    """
-
-    id: str
-    answers: dict[str, QueryAnswer]
-
-
-@dataclass(frozen=True, slots=True)
 class Side:
     """One database of a replay."""
 
@@ -83,7 +73,9 @@ class Replay:
     sides: dict[str, Side]  # the databases by name
     settings: dict[str, str]  # session settings that held on every side
     workload: Workload  # the queries as they ran
-    results: tuple[QueryResult, ...]  # one for each of them
+    # For each of them its answers by the database's name. The first database may run twice; its
+    # second answer is missing if the first one failed.
+    results: tuple[dict[str, QueryAnswer], ...]
     repeats: int  # timed runs a query and side
     warmup: int  # runs before them
     timeout: float  # seconds that one run may take
@@ -99,7 +91,8 @@ class ReplayLog:
     """The JSON lines of a replay; `open` takes up a broken run where it stopped."""
 
     path: Path | None
-    found: dict[str, QueryResult] = field(default_factory=dict)  # of the broken run, by id
+    # Answers of the broken run by the query's id, then by the database's name.
+    found: dict[str, dict[str, QueryAnswer]] = field(default_factory=dict)
 
     @classmethod
     def open(cls, path: Path | None, header: dict[str, Any]) -> Self:
@@ -121,25 +114,29 @@ class ReplayLog:
                         " (workload, settings or databases differ).",
                         remedy="Delete it, or choose another directory.",
                     )
-                results = TypeAdapter(list[QueryResult]).validate_python(lines[1:])
-                log.found = {result.id: result for result in results}
-        except ValueError:
+                answers = TypeAdapter(dict[str, QueryAnswer]).validate_python
+                log.found = {str(line["id"]): answers(line["answers"]) for line in lines[1:]}
+        except (ValueError, TypeError, LookupError):
             raise UsageError(f"{path} is not the log of a replay.") from None
         # The header and the earlier results are written anew; the file appears complete or not at
         # all.
-        lines = [header, *map(asdict, log.found.values())]
+        lines = [header, *starmap(_result, log.found.items())]
         files.write_text(path, "".join(map(_line, lines)))
         return log
 
-    def add(self, result: QueryResult) -> None:
-        """Append one result."""
+    def add(self, query: str, answers: dict[str, QueryAnswer]) -> None:
+        """Append the answers to the query of an id."""
         if self.path is not None:
-            files.append_text(self.path, _line(asdict(result)))
+            files.append_text(self.path, _line(_result(query, answers)))
 
     @staticmethod
     def finish(path: Path) -> None:
         """Mark a log done."""
         files.append_text(path, _line(_DONE))
+
+
+def _result(query: str, answers: dict[str, QueryAnswer]) -> dict[str, Any]:
+    return {"id": query, "answers": {side: asdict(answer) for side, answer in answers.items()}}
 
 
 def _line(data: dict[str, Any]) -> str:

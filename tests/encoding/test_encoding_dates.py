@@ -25,7 +25,8 @@ from privbench.encoding.ordered import OrderedReader
 from privbench.encoding.registry import codec_from_json, reader, unkept
 from privbench.encoding.scale import scale_of
 from privbench.errors import ModelError
-from privbench.pipeline.domain_answers import Answer, settled
+from privbench.learning.answers import Measured
+from privbench.pipeline.domain_answers import settled
 from privbench.postgres.introspect import introspect
 from privbench.postgres.snapshot import Snapshot
 from privbench.privacy.recoding import NULL
@@ -619,7 +620,7 @@ def test_values_keep_the_shares_of_their_steps(type_, mixed, step):
     )
     bounds = Bounds(int(sent.min()), int(sent.max()) + 1)
     codec = found.finish(
-        {"c": bounds, need.attribute: settled(need, [Answer(need, noisy, 3.0)], 128)}
+        {"c": bounds, need.attribute: settled(need, [(need, Measured(None, noisy, 3.0))], 128)}
     )
     assert codec.step == step
     data = json.loads(json.dumps(codec.to_json()))
@@ -668,7 +669,7 @@ def test_values_keep_their_weekdays_and_hours(case):
         counts = np.bincount(np.searchsorted(need.candidates, of(sent), side="right"))
         counts = np.append(counts, np.zeros(len(need.candidates) + 1 - len(counts)))
         noisy = counts + rng.normal(0, 10, len(counts))
-        released[need.attribute] = settled(need, [Answer(need, noisy, 10.0)], 40)
+        released[need.attribute] = settled(need, [(need, Measured(None, noisy, 10.0))], 40)
     codec = found.finish(released)
     data = json.loads(json.dumps(codec.to_json()))
     assert codec_from_json(data) == codec

@@ -20,7 +20,8 @@ from privbench.encoding.keys.generate import fill_keys
 from privbench.encoding.keys.references import TableRows
 from privbench.encoding.registry import codec_from_json
 from privbench.errors import ModelError
-from privbench.pipeline.domain_answers import Answer, bounds
+from privbench.learning.answers import Measured
+from privbench.pipeline.domain_answers import bounds
 from privbench.privacy.recoding import NAN, NEG_INF, NULL, POS_INF
 from privbench.rng import generator
 
@@ -262,7 +263,9 @@ def test_integers_that_are_dates_stay_dates(name, values, step):
         np.searchsorted(need.candidates, values, side="right"), minlength=len(need.candidates) + 1
     )
     noise = generator(1).normal(0, 5.0, len(counts))
-    codec = found.finish({need.attribute: bounds([Answer(need, counts + noise, 5.0)], 128)})
+    codec = found.finish(
+        {need.attribute: bounds([(need, Measured(None, counts + noise, 5.0))], 128)}
+    )
     assert codec.step == step
     assert codec_from_json(json.loads(json.dumps(codec.to_json()))) == codec
     if step is None:

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from privbench.learning.draw import CHUNK_ROWS
-from privbench.learning.synthetic import Parts, Window
+from privbench.learning.synthetic import Parts, windows
 from privbench.rng import generator
 from privbench.threads import JOBS, streamed
 
 ROWS = 2 * CHUNK_ROWS + 1000
 
 
-def made(some: slice) -> dict[str, np.ndarray]:
+def made(some):
     numbers = generator(3, "part", some.start)
     return {name: numbers.integers(0, 200, some.stop - some.start, np.uint8) for name in "ab"}
 
@@ -38,16 +38,15 @@ def test_a_window_gives_the_rows_that_are_asked_for(drawn):
     expected = dict(codes) if drawn else dict(Parts("ab", ROWS, made))
     kept = np.flatnonzero(generator(4, "kept").random(ROWS) < 0.3)
     kept = kept[(kept < 100) | (kept > CHUNK_ROWS + 70_000)]
-    window = Window(codes, kept)
-    for rows in np.array_split(kept, 9):
-        found = window.take(rows)
+    pieces = np.array_split(kept, 9)
+    for rows, found in zip(pieces, windows(codes, pieces), strict=True):
         assert all((found[name] == expected[name][rows]).all() for name in "ab")
 
 
 def test_a_stream_is_ahead_by_no_more_than_its_threads_and_fails_in_place():
     begun = threading.Semaphore(0)
 
-    def function(item: int) -> int:
+    def function(item):
         begun.release()
         if item == 3:
             raise ValueError("three")
@@ -71,7 +70,7 @@ def test_streamed_with_a_failure_does_not_wait_for_others():
     """An item that waits for a server may take minutes; whoever closes the connection ends it."""
     closed, ended = threading.Event(), list[int]()
 
-    def function(item: int) -> None:
+    def function(item):
         if item == 0:
             raise ValueError("none")
         closed.wait(60)

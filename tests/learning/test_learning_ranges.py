@@ -9,9 +9,10 @@ from privbench.domain import Domain
 from privbench.encoding import Bounds, BoundsNeed
 from privbench.encoding.scale import scale_of
 from privbench.encoding.surrogate_text import WORD, length_cells, length_edges
+from privbench.learning.answers import Measured
 from privbench.learning.graphical.one_way import one_way
 from privbench.learning.ranges import cut, find_range, find_step, within_likely
-from privbench.pipeline.domain_answers import Answer, bounds
+from privbench.pipeline.domain_answers import bounds
 from privbench.rng import generator
 from privbench.schema import ColumnType
 
@@ -86,11 +87,13 @@ def test_noise_in_other_millennia_makes_no_dates(base):
     rows[np.searchsorted(few, edges[1], side="right")] = 200.0
     odd = 0
     for seed in range(400):
-        found = bounds([Answer(need, rows + noise_of("laplace", 10.0, len(rows), seed), 10.0)], 16)
+        found = bounds(
+            [(need, Measured(None, rows + noise_of("laplace", 10.0, len(rows), seed), 10.0))], 16
+        )
         odd += not edges[0] <= found.lo <= edges[1] < edges[2] <= found.hi <= edges[3]
     assert odd <= 2
     rows[np.searchsorted(few, scale.parse("1700-01-01"), side="right")] = 200.0
-    assert bounds([Answer(need, rows, 10.0)], 16).lo <= scale.parse("1700-01-01")
+    assert bounds([(need, Measured(None, rows, 10.0))], 16).lo <= scale.parse("1700-01-01")
 
 
 def test_a_narrow_range_is_found_within_a_wide_one():
@@ -109,7 +112,7 @@ def test_a_narrow_range_is_found_within_a_wide_one():
             cells = np.searchsorted(part.candidates, rows, side="right")
             counts = np.bincount(cells, minlength=len(part.candidates) + 1)
             noise = noise_of("laplace", sd, len(counts), (seed, part is close))
-            answers.append(Answer(part, counts + noise, sd))
+            answers.append((part, Measured(None, counts + noise, sd)))
         found = bounds(answers, 16)
         assert found.lo <= rows[0] <= rows[-1] < found.hi
         spans.append(found.hi - found.lo)

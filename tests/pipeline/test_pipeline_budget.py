@@ -11,13 +11,16 @@ from sql_files import database_of, sql_of
 from privbench.config import Config
 from privbench.encoding import Bounds, BoundsNeed, CategoriesNeed, PartNeed
 from privbench.encoding.text_words import FIRSTS, WordsNeed
-from privbench.pipeline.domain_answers import Answer, bounds
+from privbench.learning.answers import Measured
+from privbench.pipeline.domain_answers import bounds, without
 from privbench.pipeline.domain_budget import DOMAINS, Rounds, total_amounts
 from privbench.pipeline.domain_error import (
-    AmountNoise,
     Size,
+    amount_for,
     believed,
+    deviation,
     list_loss,
+    margin_of,
     range_loss,
     unnamed,
 )
@@ -26,7 +29,7 @@ from privbench.pipeline.fit import STAGES, begin
 from privbench.pipeline.planning import plan as plan_fit
 from privbench.pipeline.prepare import FitPlan
 from privbench.pipeline.progress import Reporter
-from privbench.privacy import GRID, DatabaseSpec, Listed, Relation, root_sums
+from privbench.privacy import GRID, DatabaseSpec, Relation, root_sums
 from privbench.privacy.mechanisms import THRESHOLD
 from privbench.privacy.queries import WordPresence
 from privbench.privacy.queries.labels import BLOCKS, NORMS
@@ -83,7 +86,7 @@ def owned(name):
 
 def rounds(plan, rows, whole=0.13, accounting="zcdp"):
     totals = rows if isinstance(rows, dict) else dict.fromkeys(plan.spec.tables, rows)
-    return Rounds(plan, AmountNoise(accounting), whole, 5e-10, totals)
+    return Rounds(plan, accounting, whole, 5e-10, totals)
 
 
 def amounts(needs, rows):
@@ -226,12 +229,10 @@ def test_thresholds_are_those_of_the_mechanism(accounting, values):
     mechanism = THRESHOLD[accounting]
     claim = Sensitivity(GRID, float(GRID), GRID, values)
     scale = mechanism.scale(claim, amount)
-    noise = AmountNoise(accounting)
     stated = mechanism.threshold(claim, scale, delta) / GRID
-    assert 1 + noise.margin(delta, values) * noise.deviation(amount) == pytest.approx(
-        stated, rel=0.02
-    )
-    assert noise.deviation(noise.amount(7.0)) == pytest.approx(7.0)
+    margin = margin_of(accounting, delta, values) * deviation(accounting, amount)
+    assert 1 + margin == pytest.approx(stated, rel=0.02)
+    assert deviation(accounting, amount_for(accounting, 7.0)) == pytest.approx(7.0)
 
 
 def test_noise_in_a_law_is_no_gate():
@@ -239,10 +240,10 @@ def test_noise_in_a_law_is_no_gate():
     need = labels("kind")
     usual = believed(need, 400.0)
     drowned = believed(need, 400.0, np.full(BLOCKS, -500.0), 1e6)
-    assert drowned.counts == pytest.approx(usual.counts, rel=0.01)
+    assert drowned == pytest.approx(usual, rel=0.01)
     clear = believed(need, 4000.0, np.append([2000.0, 1500.0], np.zeros(BLOCKS - 2)), 10.0)
-    assert clear.counts[:2] == pytest.approx([2000.0, 1500.0], rel=0.02)
-    assert (np.diff(clear.counts) <= 1e-9).all()
+    assert clear[:2] == pytest.approx([2000.0, 1500.0], rel=0.02)
+    assert (np.diff(clear) <= 1e-9).all()
     assert unnamed(clear, 2) == pytest.approx(0.0, abs=0.01)
     assert unnamed(clear, 1) == pytest.approx(1500 / 3500, abs=0.01)
 
@@ -265,7 +266,7 @@ def test_a_range_of_numbers_begins_at_zero_where_nothing_is_seen_below(below):
     need = BoundsNeed("n", np.arange(-20, 21), USUAL, poor_default=False)
     counts = np.repeat([below, 0.0, 3.0, 0.0], [3, 18, 12, 9])
     noise = np.random.default_rng(1).normal(0.0, 1.0, (60, counts.size))
-    found = [bounds([Answer(need, counts + one, 1.0)], 16) for one in noise]
+    found = [bounds([(need, Measured(None, counts + one, 1.0))], 16) for one in noise]
     negative = sum(item.lo < 0 for item in found)
     # Noise alone is taken for rows once or twice.
     assert negative == len(found) if below else negative <= 4
@@ -279,11 +280,11 @@ def test_a_value_of_most_rows_does_not_stretch_a_range(mark, others):
     values = np.append(rng.integers(400, 600, others), np.full(7000, mark))
     places = np.searchsorted(need.candidates, values, side="right")
     noisy = np.bincount(places, minlength=102) + rng.normal(0.0, 10.0, 102)
-    listed = Listed((), (str(mark),), (7020,))
-    shared = Answer(None, np.array([7020.0]), 30.0, listed)
-    answer = Answer(need, noisy, 10.0)
-    assert bounds([answer], 32).lo <= mark < bounds([answer], 32).hi
-    apart = bounds([answer.without(shared)], 32)
+    shared = Measured(None, np.array([7020.0]), 30.0)
+    answer = Measured(None, noisy, 10.0)
+    found = bounds([(need, answer)], 32)
+    assert found.lo <= mark < found.hi
+    apart = bounds([(need, without(need, answer, [str(mark)], shared))], 32)
     if others:
         assert 380 <= apart.lo <= 400 < 600 <= apart.hi <= 620
     else:

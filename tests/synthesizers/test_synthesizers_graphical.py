@@ -10,9 +10,10 @@ from private_tables import private_database
 
 from privbench.domain import Domain
 from privbench.errors import ConfigError, ModelError
+from privbench.learning.answers import Measured
 from privbench.learning.graphical import herding
 from privbench.learning.graphical.table_model import Factor, TableModel
-from privbench.learning.graphical.tilting import Marginal, tilts_for
+from privbench.learning.graphical.tilting import Tilt, tilts_for
 from privbench.learning.synthetic import Parts
 from privbench.privacy import KeySpec
 from privbench.privacy.data import PrivateDatabase
@@ -402,7 +403,7 @@ def test_a_measured_pair_that_no_factor_holds_is_met_by_tilting():
     shares, groups = np.full(4, 0.25), np.arange(4)
     factors = tuple(Factor.alone(place, shares) for place in range(2))
     counts = 4_000 * (0.6 * np.eye(4) / 4 + 0.4 / 16)
-    pair = Marginal((0, 1), (groups, groups), counts, np.full((4, 4), 5.0))
+    pair = Tilt((0, 1), (groups, groups), np.zeros((4, 4))), Measured(None, counts, 5.0)
     pool = TableModel(factors).sample({}, 8_000, np.random.default_rng(2))
     tilts = tilts_for([pair], pool, 8_000, 4_000.0)
     state = TableModel(factors, tilts=tilts).to_state()

@@ -284,10 +284,10 @@ def test_anchors_join_dead_ends_are_none_and_a_slow_query_is_given_up(press, pre
         tree = draw(press_schema, 2, rng, repeats=True)
         anchor = anchored(tree, rows, rng)
         ends[anchor is None] += 1
-        for edge in tree.edges if anchor else ():
-            child, parent = anchor[edge.child], anchor[edge.parent]  # type: ignore[index]
-            ours = [child[name] for name in edge.key.columns]
-            assert ours == [parent[name] for name in edge.key.ref_columns]
+        for key, *ends in tree.edges if anchor else ():
+            child, parent = (anchor[end] for end in ends)  # type: ignore[index]
+            ours = [child[name] for name in key.columns]
+            assert ours == [parent[name] for name in key.ref_columns]
             assert None not in ours
     # Persons without articles, and articles without an editor, are dead ends.
     assert ends[True] > 0

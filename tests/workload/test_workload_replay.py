@@ -30,7 +30,7 @@ def _workload(*texts: str) -> Workload:
 def _alone(dsn: str, *texts: str, **options: Any) -> list[QueryAnswer]:
     """The answers of one database that runs each query once."""
     found = replay(_workload(*texts), {"source": dsn}, repeats=1, warmup=0, **options)
-    return [result.answers["source"] for result in found.results]
+    return [result["source"] for result in found.results]
 
 
 def test_answers_are_counts_or_row_counts(shop):
@@ -51,9 +51,9 @@ def test_both_sides_run_every_query_the_asked_number_of_times(shop, shop_clone):
     )
     assert told == [("queries", 1, 2), ("queries", 2, 2)]
     for result in found.results:
-        assert [len(answer.seconds) for answer in result.answers.values()] == [3, 3]
-        assert all((answer.median or 0) > 0 for answer in result.answers.values())
-    assert found.results[0].answers["source"].rows != found.results[0].answers["clone"].rows
+        assert [len(answer.seconds) for answer in result.values()] == [3, 3]
+        assert all((answer.median or 0) > 0 for answer in result.values())
+    assert found.results[0]["source"].rows != found.results[0]["clone"].rows
 
 
 def test_timeouts_and_errors_are_counted_not_fatal(shop, shop_clone):
@@ -69,11 +69,11 @@ def test_timeouts_and_errors_are_counted_not_fatal(shop, shop_clone):
     finally:
         execute(shop_clone, "DROP TABLE only_here")
     sleep, missing, one = found.results
-    assert {answer.status for answer in sleep.answers.values()} == {"timeout"}
-    assert sleep.answers["source"].seconds == ()
-    failed = missing.answers["source"]
-    assert (failed.status, failed.error, missing.answers["clone"].rows) == ("error", "42P01", 0)
-    assert one.answers["source"].rows == 1
+    assert {answer.status for answer in sleep.values()} == {"timeout"}
+    assert sleep["source"].seconds == ()
+    failed = missing["source"]
+    assert (failed.status, failed.error, missing["clone"].rows) == ("error", "42P01", 0)
+    assert one["source"].rows == 1
 
 
 _MEGABYTES = "SELECT (pg_size_bytes(current_setting('work_mem')) / 1048576)::int"
@@ -91,11 +91,11 @@ def test_same_settings_hold_on_both_sides(shop, shop_clone, statement):
         statement=statement,
         functions=TOLD,
     )
-    answers = found.results[0].answers
+    answers = found.results[0]
     assert answers["source"].rows == answers["clone"].rows == 7
     assert (found.settings["TimeZone"], found.settings["jit"]) == ("Asia/Tokyo", "off")
     # What is not the same on both sides is each database's own.
-    printed = found.results[1].answers
+    printed = found.results[1]
     assert (printed["source"].rows, printed["clone"].rows) == (1, 4)
     assert found.sides["clone"].version == found.sides["clone"].settings["server_version"]
 
@@ -160,7 +160,7 @@ def test_a_broken_replay_is_taken_up(shop, tmp_path):
     )
     assert ran == [3, 4]
     assert found.resumed == 2
-    assert [result.answers["source"].rows for result in found.results] == [1, 2, 3, 4]
+    assert [result["source"].rows for result in found.results] == [1, 2, 3, 4]
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     assert [line.get("id") for line in lines] == [None, "q1", "q2", "q3", "q4", None]
     # A log that is done is not taken up: its figures would be old.
@@ -242,17 +242,17 @@ def test_the_floor_is_a_second_part_of_the_first_side_without_a_plan(shop, shop_
     )
     counted, sleep, one = found.results
     for side in ("source", "clone"):
-        plan = counted.answers[side].plan[0]["Plan"]
+        plan = counted[side].plan[0]["Plan"]
         assert plan["Node Type"] == "Aggregate"
         assert "Shared Hit Blocks" in plan
-    assert counted.answers[AGAIN].plan is None
+    assert counted[AGAIN].plan is None
     for result in (counted, one):
-        assert set(result.answers) == {"source", "clone", AGAIN}
-        assert [len(answer.seconds) for answer in result.answers.values()] == [3, 3, 3]
-    assert counted.answers["source"].rows == counted.answers[AGAIN].rows == 1200
+        assert set(result) == {"source", "clone", AGAIN}
+        assert [len(answer.seconds) for answer in result.values()] == [3, 3, 3]
+    assert counted["source"].rows == counted[AGAIN].rows == 1200
     # What timed out on the source is not waited for again.
-    assert set(sleep.answers) - {AGAIN} == {"source", "clone"}
-    assert AGAIN not in sleep.answers or len(sleep.answers[AGAIN].seconds) == 0
+    assert set(sleep) - {AGAIN} == {"source", "clone"}
+    assert AGAIN not in sleep or len(sleep[AGAIN].seconds) == 0
     assert set(found.sides) == {"source", "clone"}
 
 

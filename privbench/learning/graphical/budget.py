@@ -120,7 +120,11 @@ class TableSize:
     rows: float
     weight: float  # sum of the weights of its rows
     free: float = 0.0  # rows without an owner
-    units: Floats | None = None  # of an owned table, units of its tree per bucket of rows (`MANY`)
+    # Of an owned table, units of its tree per bucket of rows (`MANY`); log posterior odds that it
+    # has rows at all, at equal prior odds; and rows whose owner is not there, by a declared key.
+    units: Floats | None = None
+    odds: float = 0.0
+    lost: float = 0.0
 
     @property
     def several(self) -> float:

@@ -65,7 +65,6 @@ from privbench.learning.graphical.siblings import date_of, with_siblings
 from privbench.learning.graphical.sizes import (
     MANY,
     ONE,
-    UnitSizes,
     best_clip,
     contributed,
     references_per_target,
@@ -73,7 +72,7 @@ from privbench.learning.graphical.sizes import (
     with_mean,
 )
 from privbench.learning.graphical.table_model import AttributeModel, Factor, Rows, TableModel
-from privbench.learning.graphical.tilting import POOL, Marginal, tilts_for
+from privbench.learning.graphical.tilting import POOL, Tilt, tilts_for
 from privbench.learning.graphical.times import FOLLOWS, SERIAL, direction, follows, order_axis
 from privbench.privacy import DatabaseSpec, KeySpec, Measurement, Session
 from privbench.privacy.queries import Histogram, NormedHistogram, Total
@@ -111,8 +110,6 @@ class DatabaseFit:
         self.spec: DatabaseSpec = self.session.spec
         self.law = noise_law(self.session.accounting)
         self.sizes: dict[str, TableSize] = {}
-        self.lost: dict[str, float] = {}
-        self.odds: dict[str, float] = {}
         self.variables: dict[str, list[Variable]] = {}
         self.laws: dict[str, TableLaw] = {}
         self.answers = of_lists(self.session)
@@ -155,8 +152,8 @@ class DatabaseFit:
         for name, table in self.spec.tables.items():
             released = released_totals(self.session, name)
             total, sd = released[0].join(*released[1:]) if released else (np.ones(1), 0.0)
-            odds = self.odds[name] + log(SOME) if table.own else total.item() - PRESENT_SDS * sd
-            if odds > 0 or self.sizes[name].free > 0:
+            size, above = self.sizes[name], total.item() - PRESENT_SDS * sd
+            if (size.odds + log(SOME) if table.own else above) > 0 or size.free > 0:
                 present.add(name)
         for name in set(self.laws) - needed(self.spec, present):
             self.laws[name] = replace(self.laws[name], rows=0.0, free=0.0, lost=0.0)
@@ -173,10 +170,10 @@ class DatabaseFit:
         answers = iter(measured(self.session, [item for _, items in asked for item in items]))
         first = {name: [next(answers) for _ in items] for name, items in asked}
         free = {name: self._free(name, first[name]) for name in owned}
-        clipped = [self._clipped_question(name, first[name][0], free[name]) for name in owned]
+        clipped = [self._clipped_question(name, first[name][0], free[name][0]) for name in owned]
         measured(self.session, clipped)
         for name in owned:
-            self.sizes[name] = self._size(name, first[name][0], free[name])
+            self.sizes[name] = self._size(name, first[name][0], *free[name])
 
     def _clipped(self, table: str, histogram: Measured, free: float) -> list[Measured]:
         """All released values of Σ min(n, C) over the units of an owned table (`Total`).
@@ -191,23 +188,22 @@ class DatabaseFit:
         totals = released_totals(self.session, table)
         return [units, *(replace(item, counts=item.counts - free) for item in totals)]
 
-    def _free(self, table: str, answers: list[Measured]) -> float:
+    def _free(self, table: str, answers: list[Measured]) -> tuple[float, float]:
         """Number of rows without an owner; each is a unit of one row, whose weight is 1/τ or 1.
 
-        By a declared key these are rows of NULL and rows whose owner is not there (`lost`).
+        By a declared key these are rows of NULL and rows whose owner is not there, of which the
+        second number is.
         """
         if len(answers) == 1:
-            return 0.0
+            return 0.0, 0.0
         noisy, sd = answers[1]
         bounded = self.spec.tables[table].bound == "truncation"
         counts = [max(float(x), 0.0) for x in noisy[: len(noisy) - 1] if float(x) > PRESENT * sd]
         each = 1 if bounded else bound(self.spec, table)
-        self.lost[table] = (
-            float(noisy[1]) * each if len(noisy) == 3 and noisy[1] > PRESENT * sd else 0.0
-        )
-        return sum(counts) * each
+        lost = float(noisy[1]) * each if len(noisy) == 3 and noisy[1] > PRESENT * sd else 0.0
+        return sum(counts) * each, lost
 
-    def _units(self, table: str, histogram: Measured, free: float) -> UnitSizes:
+    def _units(self, table: str, histogram: Measured, free: float) -> tuple[Floats, float, float]:
         units = self.sizes[self.spec.top(table)].rows
         return rows_per_unit(
             histogram.counts, histogram.sd, units, self.law, self._clipped(table, histogram, free)
@@ -216,32 +212,31 @@ class DatabaseFit:
     def _clipped_question(self, table: str, histogram: Measured, free: float) -> Measurement:
         one = clipped_question(self.budget, table, 1)
         sd = self.session.noise_scale(one.query, one.amount)
-        clip = best_clip(self._units(table, histogram, free), sd)
+        units, rows, _ = self._units(table, histogram, free)
+        clip = best_clip(units, rows, sd)
         return clipped_question(self.budget, table, clip)
 
-    def _size(self, table: str, histogram: Measured, free: float) -> TableSize:
+    def _size(self, table: str, histogram: Measured, free: float, lost: float) -> TableSize:
         """The estimated size of an owned table, from its histogram of units and its clipped totals.
 
         The units per bucket are adjusted to the mean that follows from the number of rows.
         """
-        found = self._units(table, histogram, free)
-        self.odds[table] = found.odds
-        units, owned = found.units, max(found.rows, 1.0)
+        units, rows, odds = self._units(table, histogram, free)
+        owned = max(rows, 1.0)
         count = max(float(units.sum()), 1e-9)
         shares = units / count
         units = count * with_mean(shares, MANY.means(shares), owned / count)
         tau = bound(self.spec, table)
         each = 1.0 if self.spec.tables[table].bound == "truncation" else 1.0 / tau
         weight = (contributed(units, tau) + free) * each
-        return TableSize(owned + free, max(weight, 1.0), free, units)
+        return TableSize(owned + free, max(weight, 1.0), free, units, odds, lost)
 
     # tables --------------------------------------------------------------------------------------
 
     def _fit_table(self, table: str) -> None:
         size, columns = self.sizes[table], self.columns[table]
         width = {name: [c.domain.size for c in held] for name, held in self.columns.items()}
-        lost = self.lost.get(table, 0.0)
-        self.people.start(table, size.owned, size.free, lost)
+        self.people.start(table, size.owned, size.free, size.lost)
         pairs = self.budget.learns == "pairs"
         context = self.people.context(table, width, None if pairs else ())
         model = self._unchanged(table, context)
@@ -261,7 +256,7 @@ class DatabaseFit:
             {column.name: column.domain.size for column in columns},
             self.spec.tables[table].keys,
             model,
-            lost,
+            size.lost,
             *times,
             sets,
         )
@@ -434,7 +429,8 @@ class DatabaseFit:
                 continue
             groups, counts = variable.levels[-1], variable.mass(-1) * learner.weight
             variance = np.bincount(groups, np.broadcast_to(answer.sd, len(groups)) ** 2)
-            marginals.append(Marginal((place,), (groups,), counts, np.sqrt(variance)))
+            tilt = Tilt((place,), (groups,), np.zeros(counts.shape))
+            marginals.append((tilt, Measured(None, counts, np.sqrt(variance))))
         rows = POOL * round(self.sizes[table].rows)
         pool = learner.model.sample({}, rows, self.people.stream("tilt", table))
         tilts = tilts_for(marginals, pool, rows, learner.weight)
@@ -542,7 +538,7 @@ class DatabaseFit:
         if answer is None:
             units = child.units if child.units is not None else np.ones(MANY.size)
         else:
-            units = rows_per_unit(answer.counts, answer.sd, size.weight, self.law, []).units
+            units = rows_per_unit(answer.counts, answer.sd, size.weight, self.law, [])[0]
         shares = units / max(float(units.sum()), 1e-9)
         by_sizes = with_mean(shares, MANY.means(shares), mean)
         if self.spec.tables[table].own is not None and answer is not None:

@@ -31,7 +31,7 @@ from privbench.learning.graphical.columns import LEVELS, Variable
 from privbench.learning.graphical.estimate import COUNTED, associate, rake, shrink
 from privbench.learning.graphical.joint_degrees import JointDegrees
 from privbench.learning.graphical.table_model import Pair, Rows, build_table_model
-from privbench.learning.graphical.tilting import Marginal
+from privbench.learning.graphical.tilting import Tilt
 from privbench.privacy import GRID, Measurement, Session
 from privbench.privacy.queries import (
     Axis,
@@ -356,20 +356,15 @@ class PairLearner:
         self.found = [self._again(*each) for each in answers]
         self._estimate()
 
-    def marginals(self) -> list[Marginal]:
+    def marginals(self) -> list[tuple[Tilt, Measured]]:
         """The noisy tables of the kept pairs of own columns."""
-        own = [item for item in self.found if item.candidate.ends[1] < self.rows.own]
-        return [
-            Marginal(
-                item.candidate.ends,
-                tuple(
-                    self.variables[at].levels[item.candidate.level] for at in item.candidate.ends
-                ),
-                item.table.counts,
-                np.full(item.counts.shape, item.table.sd),
-            )
-            for item in own
-        ]
+        found = []
+        for item in self.found:
+            ends, level = item.candidate.ends, item.candidate.level
+            if ends[1] < self.rows.own:
+                groups = tuple(self.variables[at].levels[level] for at in ends)
+                found.append((Tilt(ends, groups, np.zeros(item.counts.shape)), item.table))
+        return found
 
     def _cells(self, candidate: Candidate) -> int:
         return prod(self.variables[at].groups(candidate.level) for at in candidate.ends)

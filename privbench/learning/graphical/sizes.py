@@ -148,19 +148,14 @@ def family() -> tuple[Floats, Floats, Floats]:
     return priors, shapes, means
 
 
-@dataclass(frozen=True, slots=True)
-class UnitSizes:
-    """Rows per unit of an owned table, from a noisy histogram."""
-
-    units: Floats  # units per bucket of `MANY`; they sum to the number of units
-    rows: float  # exp of the posterior mean of the log number of rows, plus rows of clear buckets
-    odds: float  # log posterior odds that the table has rows at all, at equal prior odds
-
-
 def rows_per_unit(
     noisy: Floats, sd: float, units: float, law: Noise, totals: Sequence[Measured]
-) -> UnitSizes:
+) -> tuple[Floats, float, float]:
     """Estimate the histogram of units by their number of rows, and the total of rows.
+
+    The units per bucket of `MANY` sum to the number of units. The total is exp of the posterior
+    mean of its logarithm, plus rows of clear buckets. With them come the log posterior odds that
+    there are rows at all, at equal prior odds.
 
     The histogram is shrunk to the posterior mean of a family of laws. The family includes laws that
     end in any bucket: without these, shapes that the noise cannot rule out would give tables of few
@@ -210,7 +205,7 @@ def rows_per_unit(
     shown = clear & (np.array(MANY.lower[1:]) == MANY.ends[1:])
     hidden = max(all_rows - float(found[1:][shown] @ middle[shown]), 0.0)
     error = hypot(MISFIT * hidden, sd * float(np.linalg.norm(middle[shown])))
-    return UnitSizes(found, _with_totals(all_rows, error / all_rows, found, totals), odds)
+    return found, _with_totals(all_rows, error / all_rows, found, totals), odds
 
 
 def _of_total(item: Measured) -> tuple[int, float, float]:
@@ -286,15 +281,15 @@ def tail_rows(units: Floats, most: float) -> float:
     return float(units @ np.maximum(means - most, 0.0))
 
 
-def best_clip(found: UnitSizes, sd: float) -> int:
+def best_clip(units: Floats, rows: float, sd: float) -> int:
     """The contribution bound C with the least squared error from noise and from clipping.
 
     The noise has a standard deviation of C·sd; clipping loses about half of the rows beyond C.
     Bounds whose noise would exceed the number of rows are left out: the expected rows beyond C may
     all come from an unlikely shape, of few units with very many rows.
     """
-    options = [int(end) for end in MANY.ends[1:24] if end * sd <= max(found.rows, sd)]
-    return min(options, key=lambda c: (c * sd) ** 2 + (0.5 * tail_rows(found.units, c)) ** 2)
+    options = [int(end) for end in MANY.ends[1:24] if end * sd <= max(rows, sd)]
+    return min(options, key=lambda c: (c * sd) ** 2 + (0.5 * tail_rows(units, c)) ** 2)
 
 
 def contributed(units: Floats, most: float) -> float:

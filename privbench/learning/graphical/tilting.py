@@ -15,6 +15,7 @@ import numpy as np
 
 from privbench.arrays import Floats, Ints
 from privbench.domain import Codes
+from privbench.learning.answers import Measured
 
 #: Weight of the divergence from the law of the factors, against the squared error of counts. Half
 #: or double on coded Adult: the same; a tenth: rare combinations are lost.
@@ -43,16 +44,6 @@ class Tilt:
         return np.asarray(np.ravel_multi_index(places, self.multipliers.shape))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Marginal:
-    """A noisy marginal of a table's own columns."""
-
-    columns: tuple[int, ...]  # places of its columns
-    groups: tuple[Ints, ...]  # group of every cell of each column
-    counts: Floats  # noisy weights, shape (groups, …)
-    sd: Floats  # standard deviation of their noise, of the same shape
-
-
 def weights_of(tilts: Sequence[Tilt], codes: Mapping[int, Codes], rows: int) -> Floats:
     """Weights by which rows of the law of the factors are rows of the tilted law, shape (rows,)."""
     logs = np.zeros(rows)
@@ -62,24 +53,22 @@ def weights_of(tilts: Sequence[Tilt], codes: Mapping[int, Codes], rows: int) -> 
 
 
 def tilts_for(
-    marginals: Sequence[Marginal], pool: Mapping[int, Codes], rows: int, weight: float
+    marginals: Sequence[tuple[Tilt, Measured]], pool: Mapping[int, Codes], rows: int, weight: float
 ) -> tuple[Tilt, ...]:
     """The multipliers that meet noisy marginals of total ``weight``, found on a pool of the law.
+
+    Each marginal comes with the multipliers of its cells to begin with.
 
     Block ascent on the dual of the ridge problem: in turn, each marginal's log multipliers l move
     by d, where the pool has h in a cell, the noisy count is y, its noise σ, and
     h·exp(d) + σ²·`STRENGTH`·(l + d) = y. A cell without rows in the pool keeps its l: nothing
     says how likely it is, and the one row of a larger pool in it would outweigh all others.
     """
-    tilts = [
-        Tilt(marginal.columns, marginal.groups, np.zeros(marginal.counts.shape))
-        for marginal in marginals
-    ]
-    places = [tilt.at(pool) for tilt in tilts]
+    places = [tilt.at(pool) for tilt, _ in marginals]
     weights = np.full(rows, weight / rows)
     for _ in range(SWEEPS):
-        for tilt, at, marginal in zip(tilts, places, marginals, strict=True):
-            noisy, ridge = marginal.counts.ravel(), STRENGTH * marginal.sd.ravel() ** 2
+        for at, (tilt, (counts, sd)) in zip(places, marginals, strict=True):
+            noisy, ridge = counts.ravel(), STRENGTH * np.ravel(sd) ** 2
             logs = tilt.multipliers.ravel()
             have = np.bincount(at, weights, minlength=len(logs))
             moved = np.zeros(len(logs))
@@ -91,4 +80,4 @@ def tilts_for(
             moved = np.where(have > 0, np.clip(logs + moved, -MOST, MOST) - logs, 0.0)
             tilt.multipliers[...] += moved.reshape(tilt.multipliers.shape)
             weights *= np.exp(moved)[at]
-    return tuple(tilts)
+    return tuple(tilt for tilt, _ in marginals)

@@ -169,65 +169,61 @@ def _make_pieces(clone: TargetTables, key: PeriodKey) -> None:
     clone.run("ANALYZE {}", _PIECES)
 
 
-class Exclusions:
-    """EXCLUDE constraints and PERIOD keys, read in a rehearsal of them."""
+def find(clone: TargetTables) -> tuple[list[PeriodKey], list[Exclusion]]:
+    """PERIOD keys and constraints, read in a rehearsal of them.
 
-    def __init__(self, clone: TargetTables) -> None:
-        """Find them; a period that refers by a PERIOD key is moved within its target's."""
-        self.clone = clone
-        self._periods = _periods(self.clone)
-        self._constraints: list[Exclusion] = []
-        listed = self.clone.ask_all(_EXCLUSIONS)
-        for table in self.clone.tables:
-            alone = [key for key in self._periods if key.table == table]
-            for name, definition, *own, whole in listed[table.name]:
-                read = rows.columns_in(table, definition)
-                spans = (key for key in alone if key.columns[-1] in read and not key.is_self)
-                key, plain = next(spans, None), _DEFERRED.sub("", definition)
-                self._constraints.append(Exclusion(table, TableName(*own), whole, name, plain, key))
-                alone = [other for other in alone if other is not key]
-            for key in alone:
-                whole = table.kind == "p"
-                self._constraints.append(Exclusion(table, table.name, whole, key.name, "", key))
+    A period that refers by a PERIOD key is moved within its target's.
+    """
+    periods, found = _periods(clone), list[Exclusion]()
+    listed = clone.ask_all(_EXCLUSIONS)
+    for table in clone.tables:
+        alone = [key for key in periods if key.table == table]
+        for name, definition, *own, whole in listed[table.name]:
+            read = rows.columns_in(table, definition)
+            spans = (key for key in alone if key.columns[-1] in read and not key.is_self)
+            key, plain = next(spans, None), _DEFERRED.sub("", definition)
+            found.append(Exclusion(table, TableName(*own), whole, name, plain, key))
+            alone = [other for other in alone if other is not key]
+        for key in alone:
+            found.append(Exclusion(table, table.name, table.kind == "p", key.name, "", key))
+    return periods, found
 
-    def broken(self) -> set[str]:
-        """All their tables, whose rows are put in one by one, and those that periods refer to."""
-        return self.targets.union(item.table.key for item in self._constraints)
 
-    @property
-    def targets(self) -> set[str]:
-        """Tables that periods refer to."""
-        return {str(key.target) for key in self._periods}
+def repair(
+    clone: TargetTables,
+    periods: Sequence[PeriodKey],
+    constraints: Sequence[Exclusion],
+    touched: Collection[str] | None,
+) -> None:
+    """Leave out rows that conflict; PERIOD keys are only repaired for all."""
+    turns = {key: turn for turn, key in enumerate(periods, start=1)}
+    # Those without targets first, then targets of periods before what refers to them.
+    for item in sorted(constraints, key=lambda i: turns[i.key] if i.key else 0):
+        if touched is None or (item.key is None and item.table.key in touched):
+            with database_errors("repairing rows that exclude each other", item.table.key):
+                _repair(clone, item)
+    for item in constraints:
+        # These columns may no longer change.
+        read = rows.columns_in(item.table, item.definition)
+        clone.fixed[item.table.key].update(read, item.key.columns if item.key else ())
 
-    def repair(self, touched: Collection[str] | None) -> None:
-        """Leave out rows that conflict; PERIOD keys are only repaired for all."""
-        turns = {key: turn for turn, key in enumerate(self._periods, start=1)}
-        # Those without targets first, then targets of periods before what refers to them.
-        for item in sorted(self._constraints, key=lambda i: turns[i.key] if i.key else 0):
-            if touched is None or (item.key is None and item.table.key in touched):
-                with database_errors("repairing rows that exclude each other", item.table.key):
-                    _repair(self.clone, item)
-        for item in self._constraints:
-            # These columns may no longer change.
-            read = rows.columns_in(item.table, item.definition)
-            self.clone.fixed[item.table.key].update(read, item.key.columns if item.key else ())
 
-    def end(self) -> None:
-        """Set references by PERIOD keys to NULL where no target has their period.
+def end(clone: TargetTables, periods: Sequence[PeriodKey]) -> None:
+    """Set references by PERIOD keys to NULL where no target has their period.
 
-        Where no column of the key may be NULL, the rows are deleted.
-        """
-        for key in self._periods:
-            row = build("{}", key.table.name)
-            bad = rows.rows_of(source(key.table), build("NOT {}", key.held(row)))
-            free = [name for name in key.columns[:-1] if name not in key.table.key_columns]
-            ended = [name for name in free if not key.table.column(name).not_null]
-            with database_errors("ending references to periods that are gone", key.table.key):
-                _make_pieces(self.clone, key)
-                if ended:
-                    self.clone.update(key.table, rows.nulls(ended), bad)
-                else:
-                    self.clone.delete(key.table, bad)
+    Where no column of the key may be NULL, the rows are deleted.
+    """
+    for key in periods:
+        row = build("{}", key.table.name)
+        bad = rows.rows_of(source(key.table), build("NOT {}", key.held(row)))
+        free = [name for name in key.columns[:-1] if name not in key.table.key_columns]
+        ended = [name for name in free if not key.table.column(name).not_null]
+        with database_errors("ending references to periods that are gone", key.table.key):
+            _make_pieces(clone, key)
+            if ended:
+                clone.update(key.table, rows.nulls(ended), bad)
+            else:
+                clone.delete(key.table, bad)
 
 
 def _periods(clone: TargetTables) -> list[PeriodKey]:

@@ -36,45 +36,51 @@ _HASH = re.compile(r"modulus (\d+), remainder (\d+)", re.IGNORECASE)
 _MODULUS = 4096
 
 
-class Partitions:
-    """Rows that no partition takes."""
+def make(clone: TargetTables) -> list[tuple[Table, list[TableName], dict[str, str]]]:
+    """Give every partitioned table partitions for what it has none for.
 
-    def __init__(self, clone: TargetTables) -> None:
-        """Give every partitioned table partitions for what it has none for."""
-        self.clone = clone
-        # Tables, their passing partitions, and the columns that decide on them and may change.
-        self._rests: list[tuple[Table, list[TableName], dict[str, str]]] = []
-        parted = [table for table in clone.tables if table.kind == "p"]
-        levels = clone.ask_all(_LEVELS, parted)
-        number = itertools.count()
-        for table in parted:
-            names, columns = [], {}
-            for schema, name, key, hashes in levels[table.name]:
-                for bound in [sql.SQL("DEFAULT")] if hashes is None else _missing(hashes):
-                    names.append(TableName(table.name.schema, f"privbench rest {next(number)}"))
-                    parent = TableName(schema, name)
-                    clone.run("CREATE TABLE {} PARTITION OF {} {}", names[-1], parent, bound)
-                read = columns_in(table, key)
-                columns.update({c: c for c in read if rows.is_movable(table, c)})
-            if names:
-                self._rests.append((table, names, columns))
+    Each table comes with its passing partitions, and the columns that decide on them and may
+    change.
+    """
+    found = []
+    parted = [table for table in clone.tables if table.kind == "p"]
+    levels = clone.ask_all(_LEVELS, parted)
+    number = itertools.count()
+    for table in parted:
+        names, columns = list[TableName](), dict[str, str]()
+        for schema, name, key, hashes in levels[table.name]:
+            for bound in [sql.SQL("DEFAULT")] if hashes is None else _missing(hashes):
+                names.append(TableName(table.name.schema, f"privbench rest {next(number)}"))
+                parent = TableName(schema, name)
+                clone.run("CREATE TABLE {} PARTITION OF {} {}", names[-1], parent, bound)
+            read = columns_in(table, key)
+            columns.update({c: c for c in read if rows.is_movable(table, c)})
+        if names:
+            found.append((table, names, columns))
+    return found
 
-    def broken(self) -> set[str]:
-        """Tables of which some rows are in passing partitions."""
-        asked = "SELECT EXISTS (SELECT FROM {})"
-        rests = ((table, name) for table, names, _ in self._rests for name in names)
-        return {table.key for table, name in rests if self.clone.first(asked, name)[0]}
 
-    def repair(self) -> None:
-        """Move the rows caught to where others lie, drop those that stay, and the partitions."""
-        for table, names, columns in self._rests:
-            bad = sql.SQL(" UNION ALL ").join(rows.rows_of(name, rows.TRUE) for name in names)
-            good = rows.among(table, [build("tableoid NOT IN (SELECT t FROM ({}) AS bad)", bad)])
-            with database_errors("moving rows that no partition takes", table.key):
-                self.clone.borrow(table, columns, bad, good)
-                self.clone.delete(table, bad)
-                for name in names:
-                    self.clone.run("DROP TABLE {}", name)
+def broken(
+    clone: TargetTables, passing: Iterable[tuple[Table, list[TableName], dict[str, str]]]
+) -> set[str]:
+    """Tables of which some rows are in passing partitions."""
+    asked = "SELECT EXISTS (SELECT FROM {})"
+    places = ((table, name) for table, names, _ in passing for name in names)
+    return {table.key for table, name in places if clone.first(asked, name)[0]}
+
+
+def repair(
+    clone: TargetTables, passing: Iterable[tuple[Table, list[TableName], dict[str, str]]]
+) -> None:
+    """Move the rows caught to where others lie, drop those that stay, and the partitions."""
+    for table, names, columns in passing:
+        bad = sql.SQL(" UNION ALL ").join(rows.rows_of(name, rows.TRUE) for name in names)
+        good = rows.among(table, [build("tableoid NOT IN (SELECT t FROM ({}) AS bad)", bad)])
+        with database_errors("moving rows that no partition takes", table.key):
+            clone.borrow(table, columns, bad, good)
+            clone.delete(table, bad)
+            for name in names:
+                clone.run("DROP TABLE {}", name)
 
 
 def _missing(bounds: Iterable[str]) -> list[sql.Composable]:

@@ -7,12 +7,10 @@ from collections.abc import Collection, Sequence
 
 from privbench.postgres.failures import database_errors
 from privbench.postgres.load import Loader
+from privbench.postgres.repair import exclusions, partitions, uniques
 from privbench.postgres.repair.checks import Checks
-from privbench.postgres.repair.exclusions import Exclusions
-from privbench.postgres.repair.partitions import Partitions
 from privbench.postgres.repair.references import end_circles, end_dangling
 from privbench.postgres.repair.rows import TargetTables
-from privbench.postgres.repair.uniques import Uniques
 from privbench.rng import generator
 from privbench.schema import Table
 
@@ -47,8 +45,9 @@ class Repair:
         self._clone = clone = TargetTables(loader.connection, map(loader.table, tables), suspects)
         with database_errors("reading the rules of the schema"):
             with loader.rehearsal():
-                self._uniques, self._exclusions = Uniques(clone), Exclusions(clone)
-            self._partitions, self._checks = Partitions(clone), Checks(clone)
+                self._indexes = uniques.find(clone)
+                self._periods, self._exclusions = exclusions.find(clone)
+            self._passing, self._checks = partitions.make(clone), Checks(clone)
 
     @property
     def changed(self) -> dict[str, int]:
@@ -67,7 +66,12 @@ class Repair:
     @property
     def placed(self) -> set[str]:
         """Tables whose rows are put in one by one, and those that their periods refer to."""
-        return self._exclusions.broken()
+        return self._targets.union(item.table.key for item in self._exclusions)
+
+    @property
+    def _targets(self) -> set[str]:
+        """Tables that periods refer to."""
+        return {str(key.target) for key in self._periods}
 
     def unsettled(self) -> set[str]:
         """Tables of which rows will change or go, and tables that they may take values from.
@@ -77,8 +81,8 @@ class Repair:
         """
         clone = self._clone
         with database_errors("looking for rows to repair"):
-            steps = (self._partitions, self._checks, self._uniques, self._exclusions)
-            found = clone.lost.union(*(step.broken() for step in steps))
+            found = clone.lost | partitions.broken(clone, self._passing) | self._checks.broken()
+            found |= uniques.broken(clone, self._indexes) | self.placed
         kin = {
             table.key: {str(key.ref_table) for key in table.foreign_keys} for table in clone.tables
         }
@@ -94,19 +98,19 @@ class Repair:
             with database_errors("seeding the repairs"):
                 clone.run("SELECT pg_catalog.setseed({})", value)
         with clone.watch() as touched:
-            self._partitions.repair()
+            partitions.repair(clone, self._passing)
         clone.lost |= touched
         for _ in range(ROUNDS):
             self._check(touched, everywhere=True)
             with clone.watch() as parted:
-                self._uniques.repair(touched)
+                uniques.repair(clone, self._indexes, touched)
             if not parted:
                 break
         else:
             self._check(touched, everywhere=True)
-        self._uniques.repair(touched, last=True)
+        uniques.repair(clone, self._indexes, touched, last=True)
         self._place()
-        clone.lost |= self._exclusions.targets
+        clone.lost |= self._targets
         while clone.lost:
             self._end_dangling()
         self._checks.restore()
@@ -130,7 +134,7 @@ class Repair:
     def _place(self, touched: Collection[str] | None = None) -> None:
         """Move rows under EXCLUDE constraints of some tables, or under all of these and periods."""
         with self._clone.watch() as moved:
-            self._exclusions.repair(touched)
+            exclusions.repair(self._clone, self._periods, self._exclusions, touched)
         # Rows that had to move may break a CHECK, and leave what refers to them behind.
         self._clone.lost |= moved
         self._check(moved)
@@ -139,9 +143,9 @@ class Repair:
         """End references to deleted rows; repair or delete rows that break another rule by that."""
         with self._clone.watch() as touched:
             end_dangling(self._clone)
-            self._exclusions.end()
+            exclusions.end(self._clone, self._periods)
         if touched:
             self._check(touched)
             self._place(touched)
         # Rows may no longer be unique since references of theirs are NULL, or other ones.
-        self._uniques.repair(touched, last=True)
+        uniques.repair(self._clone, self._indexes, touched, last=True)

@@ -9,7 +9,7 @@ unique at last are deleted.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import LiteralString
 
@@ -61,73 +61,79 @@ class UniqueIndex:
     surplus: sql.Composable
 
 
-class Uniques:
-    """UNIQUE indexes, read in a rehearsal of them.
+def find(clone: TargetTables) -> list[UniqueIndex]:
+    """The UNIQUE indexes, read in a rehearsal of them."""
+    found: list[UniqueIndex] = []
+    listed = clone.ask_all(_INDEXES)
+    for table in clone.tables:
+        hung = {name for target, name in clone.referred if target == table.name}
+        for predicate, nulls_equal, keys, risky, partition, *name, whole in listed[table.name]:
+            read = [column for key in keys for column in columns_in(table, key)]
+            columns = rows.bases(table, read)
+            computed = any(table.column(column).generated for column in read)
+            decided = rows.bases(table, columns_in(table, predicate or ""))
+            leaving = [c for c in decided if rows.is_free(table, c)]
+            others = [c for c in leaving if c not in columns]
+            texts = [c for c in columns if c not in hung and _is_text(table, c)]
+            free = [c for c in columns if c not in hung and rows.is_free(table, c)]
+            ended = [c for c in free if not (nulls_equal or table.column(c).not_null)]
+            inside = [rows.raw(predicate)] if predicate else []
+            if not nulls_equal:
+                inside += [build("({}) IS NOT NULL", rows.raw(key)) for key in keys]
+            # Only this partition is read: to read all of them for each one's index takes long.
+            surplus = build(
+                "SELECT t, id, n - 1 AS n FROM (SELECT tableoid AS t, ctid AS id,"
+                " row_number() OVER (PARTITION BY {keys}) AS n"
+                " FROM {place} WHERE {inside}) AS numbered WHERE n > 1",
+                place=own_rows(TableName(*name), whole=whole),
+                keys=[build("({})", rows.raw(key)) for key in keys],
+                inside=rows.every(inside),
+            )
+            outside = build("({}) IS NOT TRUE", rows.raw(predicate or "true"))
+            counted = texts == columns  # a text is the whole key
+            found.append(
+                UniqueIndex(
+                    table,
+                    () if counted else tuple(others or leaving),
+                    rows.within(partition),
+                    outside if predicate else None,
+                    next(iter(texts), None),
+                    table.column(texts[0]).type.length if texts else None,
+                    free[-1] if free and len(columns) > 1 else None,
+                    next(iter(ended), None),
+                    not (risky or computed or predicate) and partition is None,
+                    surplus,
+                )
+            )
+    return found
+
+
+def broken(clone: TargetTables, indexes: Iterable[UniqueIndex]) -> set[str]:
+    """Tables of which some rows break a rule, of those that may."""
+    asked = "SELECT EXISTS ({})"
+    risky = (index for index in indexes if not index.plain)
+    return {i.table.key for i in risky if clone.first(asked, i.surplus)[0]}
+
+
+def repair(
+    clone: TargetTables,
+    indexes: Iterable[UniqueIndex],
+    touched: Collection[str] | None,
+    *,
+    last: bool = False,
+) -> None:
+    """Change rows so that they are unique; those that are not go, with ``last``.
 
     Tables of which no row was changed still have the unique plain keys they were made with.
     """
-
-    def __init__(self, clone: TargetTables) -> None:
-        self.clone = clone
-        self._indexes: list[UniqueIndex] = []
-        listed = self.clone.ask_all(_INDEXES)
-        for table in self.clone.tables:
-            hung = {name for target, name in self.clone.referred if target == table.name}
-            for predicate, nulls_equal, keys, risky, partition, *name, whole in listed[table.name]:
-                read = [column for key in keys for column in columns_in(table, key)]
-                columns = rows.bases(table, read)
-                computed = any(table.column(column).generated for column in read)
-                decided = rows.bases(table, columns_in(table, predicate or ""))
-                leaving = [c for c in decided if rows.is_free(table, c)]
-                others = [c for c in leaving if c not in columns]
-                texts = [c for c in columns if c not in hung and _is_text(table, c)]
-                free = [c for c in columns if c not in hung and rows.is_free(table, c)]
-                ended = [c for c in free if not (nulls_equal or table.column(c).not_null)]
-                inside = [rows.raw(predicate)] if predicate else []
-                if not nulls_equal:
-                    inside += [build("({}) IS NOT NULL", rows.raw(key)) for key in keys]
-                # Only this partition is read: to read all of them for each one's index takes long.
-                surplus = build(
-                    "SELECT t, id, n - 1 AS n FROM (SELECT tableoid AS t, ctid AS id,"
-                    " row_number() OVER (PARTITION BY {keys}) AS n"
-                    " FROM {place} WHERE {inside}) AS numbered WHERE n > 1",
-                    place=own_rows(TableName(*name), whole=whole),
-                    keys=[build("({})", rows.raw(key)) for key in keys],
-                    inside=rows.every(inside),
-                )
-                outside = build("({}) IS NOT TRUE", rows.raw(predicate or "true"))
-                counted = texts == columns  # a text is the whole key
-                self._indexes.append(
-                    UniqueIndex(
-                        table,
-                        () if counted else tuple(others or leaving),
-                        rows.within(partition),
-                        outside if predicate else None,
-                        next(iter(texts), None),
-                        table.column(texts[0]).type.length if texts else None,
-                        free[-1] if free and len(columns) > 1 else None,
-                        next(iter(ended), None),
-                        not (risky or computed or predicate) and partition is None,
-                        surplus,
-                    )
-                )
-
-    def broken(self) -> set[str]:
-        """Tables of which some rows break a rule, of those that may."""
-        asked = "SELECT EXISTS ({})"
-        risky = (index for index in self._indexes if not index.plain)
-        return {i.table.key for i in risky if self.clone.first(asked, i.surplus)[0]}
-
-    def repair(self, touched: Collection[str] | None, *, last: bool = False) -> None:
-        """Change rows so that they are unique; those that are not go, with ``last``."""
-        for index in self._indexes:
-            if index.plain and touched is not None and index.table.key not in touched:
-                continue
-            with database_errors("repairing rows that are not unique", index.table.key):
-                if last:
-                    self.clone.delete(index.table, index.surplus)
-                else:
-                    _change(self.clone, index)
+    for index in indexes:
+        if index.plain and touched is not None and index.table.key not in touched:
+            continue
+        with database_errors("repairing rows that are not unique", index.table.key):
+            if last:
+                clone.delete(index.table, index.surplus)
+            else:
+                _change(clone, index)
 
 
 def _change(clone: TargetTables, index: UniqueIndex) -> None:

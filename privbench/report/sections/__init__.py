@@ -5,7 +5,6 @@ the function that `SECTIONS` names.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from jinja2 import Template
@@ -44,18 +43,11 @@ SECTIONS: dict[str, Callable[[ComparisonDocument], dict[str, object] | None]] = 
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
-    """One section of the report's page."""
+def sections(document: ComparisonDocument) -> Iterator[dict[str, str]]:
+    """The sections that have something to show.
 
-    name: str  # its anchor, and its template's name
-    title: str  # its heading
-    intro: str  # one or two sentences that say what it shows
-    body: Markup
-
-
-def sections(document: ComparisonDocument) -> Iterator[Section]:
-    """The sections that have something to show."""
+    Each has a name, which is its anchor, a title, an intro of one or two sentences, and a body.
+    """
     added = [plugin for plugin in installed() if plugin.name in document.sections]
     for name, values in SECTIONS.items():
         found = values(document)
@@ -68,10 +60,11 @@ def sections(document: ComparisonDocument) -> Iterator[Section]:
 
 def _section(
     name: str, shown: Template, document: ComparisonDocument, values: dict[str, object]
-) -> Section:
+) -> dict[str, str]:
     module: Any = shown.make_module({"document": document, **values})
     # Safe because the template has escaped every value.
-    return Section(name, module.title, module.intro, Markup(module))  # noqa: S704
+    body = Markup(module)  # noqa: S704
+    return {"name": name, "title": module.title, "intro": module.intro, "body": body}
 
 
 def _if(part: object) -> dict[str, object] | None:

@@ -1,8 +1,6 @@
 """Small bar charts of shares on both sides, drawn as SVG so that they print."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import ClassVar
 
 #: Size of a chart's plot area in SVG units.
 WIDTH, HEIGHT = 300.0, 96.0
@@ -14,20 +12,6 @@ _PAIRED, _LABELLED = 16, 7
 Tick = tuple[float, str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Bars:
-    """Bars as the template draws them."""
-
-    real: str  # path of the source's bars
-    clone: str  # path of the clone's bars, or, with many cells, of a line over the source's
-    line: bool  # whether it is a line
-    ticks: list[Tick]  # labels of the cells, or of the ends of the range
-    cell: float  # width of a cell
-    ends: tuple[str, str]  # labels of the upper and the lower edge
-    width: ClassVar[float] = WIDTH
-    height: ClassVar[float] = HEIGHT
-
-
 def bars(
     labels: Sequence[str],
     real: Sequence[float],
@@ -35,8 +19,10 @@ def bars(
     height: Callable[[float], float],
     ends: tuple[str, str],
     ticks: list[Tick] | None = None,
-) -> Bars:
-    """Bars of each cell's shares on both sides; `height` turns a share into a height in [0, 1].
+) -> dict[str, object]:
+    """Bars of each cell's shares on both sides, as the template draws them.
+
+    `height` turns a share into a height in [0, 1].
 
     `ticks` are labels under the chart, with which each cell has two bars. By default each cell has
     a label and two bars; if there is no room, only the ends are labelled and the clone is a line.
@@ -48,16 +34,17 @@ def bars(
     width = (cell - 2 * gap) / (2 if two else 1)
     heights = [[HEIGHT * height(share) for share in side] for side in (real, clone)]
     left = [i * cell + gap for i in range(len(labels))]
-    return Bars(
-        real=_rectangles(left, heights[0], width),
-        clone=_rectangles([x + width for x in left], heights[1], width)
-        if two
-        else _step(heights[1], cell),
-        line=not two,
-        ticks=_ticks(labels) if ticks is None else ticks,
-        cell=round(cell, 3),
-        ends=ends,
-    )
+    beside = [x + width for x in left]
+    return {
+        "real": _rectangles(left, heights[0], width),
+        "clone": _rectangles(beside, heights[1], width) if two else _step(heights[1], cell),
+        "line": not two,
+        "ticks": _ticks(labels) if ticks is None else ticks,
+        "cell": round(cell, 3),
+        "ends": ends,
+        "width": WIDTH,
+        "height": HEIGHT,
+    }
 
 
 def _rectangles(left: Sequence[float], heights: Sequence[float], width: float) -> str:

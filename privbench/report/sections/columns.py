@@ -4,7 +4,7 @@ from typing import Any
 
 from privbench.report.document import ColumnPart, ComparisonDocument
 from privbench.report.figures import learned
-from privbench.report.sections.bars import Bars, bars
+from privbench.report.sections.bars import bars
 from privbench.report.text import percent
 
 #: Most columns that are drawn: a page has to open fast.
@@ -51,7 +51,7 @@ def _nearness(item: tuple[Any, ...]) -> float:
     return -float(item[1].tvd)
 
 
-def _chart(place: int, column: ColumnPart) -> tuple[int, ColumnPart, Bars, str]:
+def _chart(place: int, column: ColumnPart) -> tuple[int, ColumnPart, dict[str, object], str]:
     """Place, column, its bars, and how values became cells."""
     top = max([*column.real, *column.clone, 1e-12])
     ends = percent(top), "0"

@@ -1,7 +1,5 @@
 """Matrices of association of each table's columns: source, clone and the difference."""
 
-from dataclasses import dataclass
-
 from privbench.report.document import ComparisonDocument, CorrelationPart
 from privbench.report.sections.bars import cut
 from privbench.report.sections.columns import UNFOLDED, drawn
@@ -12,17 +10,6 @@ SIDE, LABELS, _NUMBERED = 240.0, 96.0, 7
 _LISTED = 5
 # Upper ends of the steps of |value| that share a colour; a difference may reach 2.
 _STEPS = (0.02, 0.1, 0.2, 0.35, 0.5, 0.7, 2.0)
-
-
-@dataclass(frozen=True, slots=True)
-class CorrelationGrid:
-    """One matrix as paths."""
-
-    title: str  # its heading
-    side: str  # ``real`` or ``clone``; empty for the difference
-    paths: dict[str, str]  # class of a colour and the path of its cells
-    # Row, column and colour of the cells whose number is printed.
-    numbers: list[tuple[int, int, str]]
 
 
 def values(document: ComparisonDocument) -> dict[str, object] | None:
@@ -44,7 +31,8 @@ def values(document: ComparisonDocument) -> dict[str, object] | None:
     }
 
 
-def _grids(part: CorrelationPart) -> list[CorrelationGrid]:
+def _grids(part: CorrelationPart) -> list[dict[str, object]]:
+    """The matrices as the template draws them: of the source, of the clone, of the difference."""
     gaps: list[list[float | None]] = [
         [None if a is None or b is None else b - a for a, b in zip(*rows, strict=True)]
         for rows in zip(part.real, part.clone, strict=True)
@@ -56,7 +44,12 @@ def _grids(part: CorrelationPart) -> list[CorrelationGrid]:
     ]
 
 
-def _grid(title: str, side: str, matrix: list[list[float | None]]) -> CorrelationGrid:
+def _grid(title: str, side: str, matrix: list[list[float | None]]) -> dict[str, object]:
+    """Heading, side of the document's part (none for the difference), and what is drawn.
+
+    That is the path of the cells of every colour's class, and the row, column and class of the
+    cells whose number is printed.
+    """
     size, few = SIDE / len(matrix), len(matrix) <= _NUMBERED
     paths: dict[str, str] = {}
     numbers: list[tuple[int, int, str]] = []
@@ -68,7 +61,7 @@ def _grid(title: str, side: str, matrix: list[list[float | None]]) -> Correlatio
                 paths[name] = paths.get(name, "") + cell
             if few and value is not None:
                 numbers.append((y, x, name))
-    return CorrelationGrid(title, side, paths, numbers)
+    return {"title": title, "side": side, "paths": paths, "numbers": numbers}
 
 
 def step(value: float | None) -> str:

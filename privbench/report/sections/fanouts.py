@@ -4,7 +4,7 @@ import math
 
 from privbench.metrics.fanout import FanoutPart
 from privbench.report.document import ComparisonDocument
-from privbench.report.sections.bars import WIDTH, Bars, Tick, bars
+from privbench.report.sections.bars import WIDTH, Tick, bars
 from privbench.report.sections.columns import UNFOLDED
 from privbench.report.text import percent
 
@@ -29,7 +29,7 @@ def values(document: ComparisonDocument) -> dict[str, object] | None:
     }
 
 
-def _chart(part: FanoutPart) -> Bars:
+def _chart(part: FanoutPart) -> dict[str, object]:
     """Bars on a logarithmic scale (a heavy tail is few parents), and the shares at its ends."""
     shares = [share for share in (*part.real.shares, *part.clone.shares) if share > 0]
     low = math.floor(math.log10(min(shares, default=0.1)) - 1e-9)

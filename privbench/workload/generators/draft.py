@@ -118,21 +118,13 @@ OPERATORS = ("=", "<", ">", "<=", ">=", "between", "like", "ilike")
 
 
 @dataclass(frozen=True, slots=True)
-class Edge:
-    """One foreign key followed by a query."""
-
-    key: ForeignKey  # the foreign key
-    child: int  # place of the referencing table among the tree's tables
-    parent: int  # place of the referenced table
-
-
-@dataclass(frozen=True, slots=True)
 class JoinTree:
     """Tables joined by foreign keys."""
 
     tables: tuple[Table, ...]  # in the order in which they were reached
-    # ``edges[i]`` is the key by which ``tables[i + 1]`` was reached from an earlier table.
-    edges: tuple[Edge, ...] = ()
+    # ``edges[i]`` is the key by which ``tables[i + 1]`` was reached from an earlier table, with the
+    # places of the referencing and of the referenced table.
+    edges: tuple[tuple[ForeignKey, int, int], ...] = ()
 
     @property
     def aliases(self) -> tuple[str, ...]:
@@ -148,9 +140,9 @@ class JoinTree:
     def links(self) -> list[tuple[tuple[int, str], tuple[int, str]]]:
         """The columns that are equal, those of the child first."""
         return [
-            ((edge.child, column), (edge.parent, target))
-            for edge in self.edges
-            for column, target in zip(edge.key.columns, edge.key.ref_columns, strict=True)
+            ((child, column), (parent, target))
+            for key, child, parent in self.edges
+            for column, target in zip(key.columns, key.ref_columns, strict=True)
         ]
 
 
@@ -172,20 +164,23 @@ def draw(schema: Schema, joins: int, rng: Rng, *, repeats: bool = False) -> Join
     ends = {name for key in graph for name in (key.table, key.ref_table)}
     starts = [table for table in schema if joins == 0 or table.name in ends]
     tables = [pick(starts or list(schema), rng)]
-    edges: list[Edge] = []
+    edges: list[tuple[ForeignKey, int, int]] = []
     while len(edges) < joins and (steps := _steps(graph, tables, edges, repeats)):
-        step = pick(steps, rng)
-        new = step.key.table if step.child == len(tables) else step.key.ref_table
-        edges.append(step)
+        key, child, parent = pick(steps, rng)
+        new = key.table if child == len(tables) else key.ref_table
+        edges.append((key, child, parent))
         tables.append(schema.table(new))
     return JoinTree(tuple(tables), tuple(edges))
 
 
 def _steps(
-    graph: list[ForeignKey], tables: list[Table], edges: list[Edge], repeats: bool
-) -> list[Edge]:
+    graph: list[ForeignKey],
+    tables: list[Table],
+    edges: list[tuple[ForeignKey, int, int]],
+    repeats: bool,
+) -> list[tuple[ForeignKey, int, int]]:
     """The edges, in either direction, that lead from a table of the tree to one more table."""
-    held, used = {table.name for table in tables}, {edge.key for edge in edges}
+    held, used = {table.name for table in tables}, {key for key, _, _ in edges}
     new = len(tables)
     found = []
     for key in graph:
@@ -193,9 +188,9 @@ def _steps(
             continue
         for place, table in enumerate(tables):
             if table.name == key.table:
-                found.append(Edge(key, place, new))
+                found.append((key, place, new))
             if table.name == key.ref_table:
-                found.append(Edge(key, new, place))
+                found.append((key, new, place))
     return found
 
 

@@ -25,7 +25,6 @@ from privbench.schema import Column, ForeignKey, Table
 from privbench.workload.generators.draft import (
     DATES,
     ColumnSample,
-    Edge,
     JoinTree,
     Predicate,
     QueryDraft,
@@ -261,7 +260,8 @@ class MemoryRows(RowSource):
         weights = [self._kept(draft, place) for place in range(len(draft.tree.tables))]
         # The last table is a leaf of the remaining tree: multiply its counts into its neighbour.
         for new, edge in reversed(list(enumerate(draft.tree.edges, 1))):
-            old = edge.parent if edge.child == new else edge.child
+            _, child, parent = edge
+            old = parent if child == new else child
             mine, theirs, size = self._coded(draft.tree, edge, new)
             sums = np.bincount(mine[mine >= 0], weights[new][mine >= 0], minlength=max(size, 1))
             weights[old] = weights[old] * np.where(theirs >= 0, sums[theirs], 0.0)
@@ -290,18 +290,21 @@ class MemoryRows(RowSource):
             return pc.and_(pc.greater_equal(column, bounds[0]), pc.less_equal(column, bounds[1]))
         return _COMPARE[item.operator](column, bounds[0])
 
-    def _coded(self, tree: JoinTree, edge: Edge, new: int) -> tuple[Ints, Ints, int]:
+    def _coded(
+        self, tree: JoinTree, edge: tuple[ForeignKey, int, int], new: int
+    ) -> tuple[Ints, Ints, int]:
         """The key as codes in both tables, those of the new table first, and their number.
 
         NULL is -1.
         """
-        if edge.key not in self._codes:
-            child = self.keys(tree.tables[edge.child], edge.key.columns)
-            parent = self.keys(tree.tables[edge.parent], edge.key.ref_columns)
+        key, below, above = edge
+        if key not in self._codes:
+            child = self.keys(tree.tables[below], key.columns)
+            parent = self.keys(tree.tables[above], key.ref_columns)
             (mine, others), known = _encoded(child, parent)
-            self._codes[edge.key] = mine, others, len(known)
-        ours, theirs, size = self._codes[edge.key]
-        return (ours, theirs, size) if edge.child == new else (theirs, ours, size)
+            self._codes[key] = mine, others, len(known)
+        ours, theirs, size = self._codes[key]
+        return (ours, theirs, size) if below == new else (theirs, ours, size)
 
 
 def _encoded(*columns: pa.Array) -> tuple[list[Ints], list[str]]:

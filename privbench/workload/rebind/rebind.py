@@ -1,5 +1,6 @@
 """Replace the literals of a workload, which are values of users, by values of synthetic rows."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -29,21 +30,14 @@ from privbench.workload.safety import NONE, Trust, fault
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
-    """A re-bound query, and how many of its literals were treated in each way."""
-
-    query: WorkloadQuery  # the new query
-    drawn: int  # how many literals were drawn from a column
-    kept: int  # how many stayed, as they are structural: limits, positions, units, small numbers
-    neutral: int  # how many are compared with no column, and became constants of their type
-
-
-@dataclass(frozen=True, slots=True)
 class Rebinding:
     """A workload with new literals."""
 
     workload: Workload  # the queries whose literals could be replaced
-    bound: tuple[Bound, ...]  # one a query of the workload
+    # By id of such a query, how many of its literals were ``drawn`` from a column, stayed (were
+    # ``kept``, as limits, positions, units and small numbers are) or became ``neutral`` constants
+    # of their type, as they are compared with no column.
+    literals: dict[str, Counter[str]]
     left_out: dict[str, str]  # for each query that was left out: its id and the reason
 
 
@@ -113,11 +107,13 @@ def rebind(
     resolves types and checks the new queries.
     """
     binder = _Binder(schema, Tables(schema), Chooser(rows), seed, planner, trust)
-    bound: list[Bound] = []
+    bound: list[WorkloadQuery] = []
+    literals: dict[str, Counter[str]] = {}
     left_out: dict[str, str] = {}
     for query in workload:
         try:
-            bound.append(binder.bind(query))
+            made, literals[query.id] = binder.bind(query)
+            bound.append(made)
         except NotAllowed as reason:
             left_out[query.id] = str(reason)
         except ODD as error:
@@ -127,8 +123,7 @@ def rebind(
     if not bound:
         reasons = "; ".join(sorted(set(left_out.values()))[:3])
         raise UsageError(f"no query of the workload can be bound: {reasons}.")
-    queries = tuple(item.query for item in bound)
-    return Rebinding(Workload(workload.name, queries), tuple(bound), left_out)
+    return Rebinding(Workload(workload.name, tuple(bound)), literals, left_out)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +137,8 @@ class _Binder:
     planner: Planner | None
     trust: Trust
 
-    def bind(self, query: WorkloadQuery) -> Bound:
-        """Bind one query."""
+    def bind(self, query: WorkloadQuery) -> tuple[WorkloadQuery, Counter[str]]:
+        """Bind one query; see `Rebinding`."""
         marked, tree = self._marked(query)
         found, joins = self._sites(marked, tree)
         own = together(joins, self.chooser.rows, generator(self.seed, "rebind joins", query.id))
@@ -172,7 +167,7 @@ class _Binder:
         if any(not neutral.tells_nothing(name) for name in marked.stayed - named):
             raise NotAllowed("it holds names that the schema does not have")
         made = WorkloadQuery(query.id, text, weight=query.weight)
-        return Bound(made, len(drawn), len(kept), len(constants))
+        return made, Counter(drawn=len(drawn), kept=len(kept), neutral=len(constants))
 
     def _marked(self, query: WorkloadQuery) -> tuple[Marked, exp.Query]:
         """The query with marks and neutral names, and its tree."""
