@@ -18,6 +18,7 @@ from privbench.privacy import (
     open_session,
 )
 from privbench.privacy.data import (
+    Attribute,
     Cells,
     PrivateDatabase,
     PrivateTable,
