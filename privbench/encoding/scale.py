@@ -74,7 +74,7 @@ class Scale(ABC):
 
     @property
     def cycles(self) -> dict[str, int]:
-        """Recurring parts of a value, such as its weekday, and the number of each one's values."""
+        """The recurring parts of a value, such as its weekday, each with its number of values."""
         return {}
 
     @property
@@ -145,7 +145,7 @@ class Scale(ABC):
 
     @property
     def calendars(self) -> Mapping[int, WrittenDates]:
-        """The date formats in which integers may be written, by the step that stands for each."""
+        """The formats of dates that are written as integers, by the step that chooses each."""
         return {}
 
     def moments(self) -> Ints:

@@ -187,7 +187,7 @@ def element_expressions(
 
 
 def elements(arrays: pa.ChunkedArray) -> tuple[NDArray[np.int32], pa.ChunkedArray]:
-    """Return the row of every element of such texts, and the element's form or NULL.
+    """Split texts of `element_expressions`; return each element's row and its form or NULL.
 
     Chunks stay apart, since together they may have more text than one Arrow array holds.
 

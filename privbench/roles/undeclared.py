@@ -20,7 +20,7 @@ _NUMBER = frozenset({"no", "nr", "num", "number"})
 
 
 def undeclared(schema: Schema, settled: Collection[str] = ()) -> dict[str, list[ReferenceConfig]]:
-    """Return the references that columns seem to be, by table, except of ``settled`` tables.
+    """Return the references that columns seem to be, by table, except for ``settled`` tables.
 
     The column's type must be that of the key, or an array of it, and its name must name the table:
     it ends with the table's words, or is the name of the primary key of one table alone, or of a

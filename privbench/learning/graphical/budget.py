@@ -550,9 +550,9 @@ def degree_pairs(spec: DatabaseSpec, table: str) -> list[tuple[KeySpec, KeySpec]
 def moments(
     keys: tuple[KeySpec, KeySpec], clips: tuple[int, int] = (1, 1)
 ) -> list[tuple[int, int]]:
-    """Return the clips at which the product of two degrees is measured.
+    """Return the pairs of clips at which the products of two degrees are summed.
 
-    (1, 1) measures presence.
+    With the clips (1, 1), the sum counts the rows that have children by both keys.
     """
     return [(1, 1), clips]
 

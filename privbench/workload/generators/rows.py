@@ -64,7 +64,7 @@ class RowSource(ABC):
 
     @abstractmethod
     def sample(self, table: Table, most: int) -> list[RowTexts]:
-        """Return at most so many rows of a table, chosen by the seed."""
+        """Return at most ``most`` rows of a table, chosen by the seed."""
 
     @abstractmethod
     def match(self, table: Table, values: Mapping[str, str], seed: int) -> RowTexts | None:
@@ -143,7 +143,7 @@ class DatabaseRows(RowSource):
         self._timeout = timeout
 
     def sample(self, table: Table, most: int) -> list[RowTexts]:
-        """Return at most so many rows of a table: the first in the order of their hashes."""
+        """Return at most ``most`` rows of a table: the first in the order of their hashes."""
         return self._rows(table, sql.SQL("true"), self._seed, most)
 
     def match(self, table: Table, values: Mapping[str, str], seed: int) -> RowTexts | None:

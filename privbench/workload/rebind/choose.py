@@ -75,7 +75,7 @@ class Chooser:
     def choose(
         self, sites: Sequence[Site], own: Mapping[int, RowTexts], rng: Rng
     ) -> dict[int, list[str]]:
-        """Return new values by the number of the mark; several if the mark stands for a list.
+        """Return new values by the number of the placeholder; several values for a list.
 
         ``own`` holds rows that join, by the number of the occurrence; an occurrence without a row
         there gets its values from others.
