@@ -11,7 +11,8 @@ import sys
 import time
 from collections.abc import Sequence
 from contextvars import ContextVar
-from threading import Timer
+from importlib import import_module
+from threading import Timer, current_thread
 from typing import Any, TextIO
 
 import click
@@ -24,9 +25,6 @@ from privbench.errors import PrivacyRefusal, PrivbenchError, UsageError
 from privbench.pipeline.progress import Reporter
 
 LOG = logging.getLogger("privbench")
-
-#: Seconds until a long stage logs where it is, and between such lines.
-_FIRST, _SILENCE = 4, 29
 
 #: Whether the command line agrees that a release costs more than was asked for.
 PAY_AGAIN: ContextVar[bool] = ContextVar("pay_again", default=False)
@@ -156,6 +154,8 @@ class LogReporter(Reporter):
 
     _timer: Timer | None = None
     _where = ""
+    #: Seconds until a long stage tells where it is, and between such lines.
+    _pauses = (4.0, 29.0)
 
     def __init__(self, arguments: Sequence[str] = ()) -> None:
         super().__init__()
@@ -164,7 +164,7 @@ class LogReporter(Reporter):
     def begin(self, name: str) -> None:
         """Start the clock of a stage; nothing is written yet."""
         self._where = name
-        self._wait(_FIRST)
+        self._wait(self._pauses[0])
 
     def _wait(self, seconds: float) -> None:
         LogReporter.broken(self)
@@ -178,8 +178,13 @@ class LogReporter(Reporter):
             table, tables = spent.release.events[-1].table, spent.tables
             if table in tables:
                 self.advance(f"{stage} {table}", 1 + tables.index(table), len(tables))
+        # The stage may have ended meanwhile.
+        if self._timer is current_thread():
+            self._show()
+            self._wait(self._pauses[1])
+
+    def _show(self) -> None:
         LOG.info("%s", self._where)
-        self._wait(_SILENCE)
 
     def advance(self, what: str, done: int, total: int | None = None) -> None:
         """Log how far a stage is, now and then: ``learn 4 of 15: public.orders``."""
@@ -191,6 +196,7 @@ class LogReporter(Reporter):
         """Stop reporting progress, since the command failed."""
         if self._timer is not None:
             self._timer.cancel()
+        self._timer = None
 
     def end(self, name: str, seconds: float, peak: float) -> None:
         """Write the log line of a finished stage."""
@@ -311,8 +317,44 @@ class BarReporter(LogReporter):
             self._progress = None
 
 
+class CellReporter(LogReporter):
+    """One text below a cell of a notebook: the stages that are done, and where the last one is."""
+
+    _pauses = (0.5, 0.5)
+    _share = 0.0
+    _handle: Any = None  # of what is displayed; None until it is
+
+    def advance(self, what: str, done: int, total: int | None = None) -> None:
+        """Note it, and its share of the whole."""
+        super().advance(what, done, total)
+        self._share = min(done / total, 1.0) if total else 0.0
+
+    def end(self, name: str, seconds: float, peak: float) -> None:
+        """Add the stage to those that are done."""
+        super().end(name, seconds, peak)
+        self._where, self._share = "", 0.0
+        self._show()
+
+    def _show(self) -> None:
+        done = (f"{name}: {seconds:.1f} s" for name, seconds, _ in self.stages)
+        bar = f"{'█' * round(20 * self._share):░<20} " if self._share else ""
+        where = [f"{bar}{self._where}"] if self._where else []
+        text = {"text/plain": visible(lines(*done, *where))}
+        if self._handle is None:
+            display = import_module("IPython.display").display
+            self._handle = display(text, raw=True, display_id=True)
+        else:
+            self._handle.update(text, raw=True)
+
+    def warn(self, text: str) -> None:
+        """Write lines below it."""
+        show(text)
+
+
 def reporter(log_format: str, arguments: Sequence[str]) -> Reporter:
-    """Return a reporter: progress bars on a terminal or in a notebook, log lines elsewhere."""
-    if log_format == "human" and (STDERR.is_terminal or STDERR.is_jupyter):
+    """Return a reporter: bars on a terminal, one text in a notebook, log lines elsewhere."""
+    if log_format == "human" and STDERR.is_jupyter:
+        return CellReporter(arguments)
+    if log_format == "human" and STDERR.is_terminal:
         return BarReporter(arguments)
     return LogReporter(arguments)

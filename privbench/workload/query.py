@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from pydantic import Field, with_config
 from sqlglot import exp
@@ -33,30 +33,23 @@ class WorkloadQuery:
     place: Annotated[str, Field(max_length=0)] = field(default="", compare=False)
 
     @property
-    def tables(self) -> int | None:
-        """The number of table references, repeated ones included; None if sqlglot cannot parse.
+    def facts(self) -> "QueryFacts":
+        """Facts found from the text alone.
 
-        References to a WITH query are not counted.
+        >>> WorkloadQuery("q", "SELECT count(*) FROM a, b JOIN c USING (x) WHERE a.i = b.i").facts
+        QueryFacts(tables=3, joins=2, limited=False)
+        >>> WorkloadQuery("q", "WITH w AS (SELECT * FROM a) SELECT * FROM w LIMIT 9").facts
+        QueryFacts(tables=1, joins=0, limited=True)
         """
-        return _facts(self.sql)[0]
+        return _facts(self.sql)
 
-    @property
-    def joins(self) -> int | None:
-        """The number of joins of any form, also by comma; None if sqlglot cannot parse the text.
 
-        >>> WorkloadQuery("q", "SELECT count(*) FROM a, b JOIN c USING (x) WHERE a.i = b.i").joins
-        2
-        """
-        return _facts(self.sql)[1]
+class QueryFacts(NamedTuple):
+    """What is found from a query's text; None where sqlglot cannot read it."""
 
-    @property
-    def limited(self) -> bool:
-        """Whether LIMIT or FETCH FIRST bounds the number of rows in the answer.
-
-        >>> WorkloadQuery("q", "SELECT i FROM a ORDER BY i LIMIT 9").limited
-        True
-        """
-        return _facts(self.sql)[2]
+    tables: int | None = None  # references each time they occur, but none to WITH queries
+    joins: int | None = None  # of any form, also by comma
+    limited: bool = False  # whether LIMIT or FETCH FIRST bounds the rows that it answers with
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,15 +124,10 @@ def conjuncts(condition: exp.Expr | None) -> Iterator[exp.Expr]:
 
 
 @lru_cache(maxsize=4096)
-def _facts(sql: str) -> tuple[int | None, int | None, bool]:
-    """Number of tables and of joins of a statement, and whether LIMIT bounds its answer.
-
-    >>> _facts("WITH w AS (SELECT * FROM a) SELECT * FROM w")
-    (1, 0, False)
-    """
+def _facts(sql: str) -> QueryFacts:
     tree = parse(sql)
     if tree is None:
-        return None, None, False
+        return QueryFacts()
     named = {cte.alias for cte in tree.find_all(exp.CTE)}
     tables = sum(
         bool(table.name) and (bool(table.db) or table.name not in named)
@@ -147,4 +135,4 @@ def _facts(sql: str) -> tuple[int | None, int | None, bool]:
     )
     count = [type(part.unalias()) for part in getattr(tree, "selects", ())] == [exp.Count]
     limited = tree.args.get("limit") is not None and not (count and not tree.args.get("group"))
-    return tables, len(list(tree.find_all(exp.Join))), limited
+    return QueryFacts(tables, len(list(tree.find_all(exp.Join))), limited)
