@@ -164,7 +164,7 @@ def prepare(schema: Schema, config: Config) -> FitPlan:
     with own_words(config.words):
         schema = roles.with_natural_keys(schema, settings, owners)
     plans = {
-        table.key: _table(schema, table, settings, owners.get(table.key), config.privacy.delta)
+        table.key: _plan_table(schema, table, settings, owners.get(table.key), config.privacy.delta)
         for table in schema
     }
     relation = Relation(config.privacy.neighbours, config.privacy.unit)
@@ -217,7 +217,7 @@ def require_decided(plan: FitPlan) -> None:
         )
 
 
-def _table(
+def _plan_table(
     schema: Schema,
     table: Table,
     settings: Mapping[str, TableConfig],

@@ -143,10 +143,10 @@ def gather(schema: Schema) -> dict[str, TableFacts]:
         for key in table.foreign_keys:
             if not key.is_self and str(key.ref_table) in incoming:
                 incoming[str(key.ref_table)] += 1
-    return {table.key: _table(table, incoming) for table in schema}
+    return {table.key: _table_facts(table, incoming) for table in schema}
 
 
-def _table(table: Table, incoming: Mapping[str, int]) -> TableFacts:
+def _table_facts(table: Table, incoming: Mapping[str, int]) -> TableFacts:
     keys = [
         _key(table, key)
         for key in table.foreign_keys

@@ -15,7 +15,7 @@ from privbench.arrays import Rng
 from privbench.workload.generators.draft import RowTexts, pick
 from privbench.workload.generators.rows import RowSource, joined
 from privbench.workload.rebind.columns import Operand
-from privbench.workload.rebind.sites import Site
+from privbench.workload.rebind.literal_roles import Site
 
 # Number of members of a list, and of letters in a piece of a pattern, if the old one is not known.
 _MEMBERS, _PIECE = 3, 3

@@ -7,7 +7,7 @@ from typing import Literal
 from sqlglot import exp
 
 from privbench.workload.rebind.columns import Operand, Resolver
-from privbench.workload.rebind.marks import LiteralMark, mark_of
+from privbench.workload.rebind.literal_marks import LiteralMark, mark_of
 
 LiteralRole = Literal[
     "value", "limit", "offset", "position", "type", "interval", "unit", "format", "zone",

@@ -68,8 +68,8 @@ class Mark:
 
     def found(self, connection: Connection) -> Mark | None:
         """Return the target's mark, or None; raise a TargetError if it differs from this mark."""
-        comment = _said(connection)
-        mark = None if comment is None else _read(comment)
+        comment = _mark_comment(connection)
+        mark = None if comment is None else _parse_mark(comment)
         if comment is not None and (mark is None or self not in (mark, replace(mark, seed=None))):
             raise TargetError(
                 f"the target is the unfinished load of something else. {comment}",
@@ -94,7 +94,7 @@ class Mark:
 
 def refuse_unfinished(connection: Connection) -> None:
     """Refuse, by a TargetError, a database that a resumable load has not finished."""
-    comment = _said(connection)
+    comment = _mark_comment(connection)
     if comment is not None:
         raise TargetError(
             f"the database is not whole. {comment}",
@@ -161,14 +161,14 @@ def copy_part(
     transaction.commit()
 
 
-def _said(connection: Connection) -> str | None:
+def _mark_comment(connection: Connection) -> str | None:
     """The comment of a mark (it may be empty), safe to print on a terminal; None without a mark."""
     rows = catalog.ask(connection, _COMMENT, {"schema": PARTS.schema, "name": PARTS.name})
     # Anybody may have written the comment: it is cut, and terminal control characters are escaped.
     return ascii(rows[0].said or "")[1:-1][:_LONGEST] if rows else None
 
 
-def _read(comment: str) -> Mark | None:
+def _parse_mark(comment: str) -> Mark | None:
     """The mark that a comment states, if it states one."""
     try:
         mark = Mark(**json.loads(comment.removeprefix(_SAID)))
