@@ -168,7 +168,7 @@ class TimedScale(MixedScale):
 
     @property
     def per_day(self) -> int:
-        """The number of grid points per day."""
+        """The number of integers of the scale per day."""
         return 1 if self.base == "date" else _DAY
 
     @property
@@ -346,9 +346,9 @@ class MomentScale(TimedScale):
         return [edge for edge in below if edge >= first], [edge for edge in above if edge <= last]
 
     def select(self, identifier: sql.Composable) -> sql.Composable:
-        """Return an SQL expression for the grid point as int8.
+        """Return an SQL expression for a value's integer (grid point) as int8.
 
-        Dates beyond the limits count as the limits. Infinities have sentinels.
+        Infinities have sentinels, and dates beyond the limits count as the limits.
         """
         lo, hi = self.limits
         return sql.SQL(

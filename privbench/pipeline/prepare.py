@@ -107,7 +107,7 @@ class FitPlan:
 
     @cached_property
     def lists(self) -> dict[str, tuple[str, CategoriesNeed]]:
-        """Return every list that columns need, with its table, by `need_key`."""
+        """Return every list of values that columns need, with its table, by `need_key`."""
         return {
             need_key(table, need): (table, need)
             for table, _, need in self.needs()

@@ -96,7 +96,7 @@ def sample(
 
 
 def sample_tables(model: Model, scale: float, seed: int | None) -> dict[str, pa.Table]:
-    """Return a model's clone as Arrow tables by their names, as drawn."""
+    """Return a model's synthetic tables as Arrow tables by name, without repairs by a load."""
     result = {}
     tables = decode(model, scale=check_scale(scale), seed=seed)
     for item in _with_computed(model, tables, seed)[0]:

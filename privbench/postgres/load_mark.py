@@ -63,7 +63,7 @@ class Mark:
     version: str = __version__  # of privbench
 
     def seeded(self) -> Mark:
-        """Return this mark, with a random seed if it has none."""
+        """Return the same mark, with a random seed if it has none."""
         return self if self.seed is not None else replace(self, seed=secrets.randbits(63))
 
     def found(self, connection: Connection) -> Mark | None:
@@ -78,7 +78,7 @@ class Mark:
         return mark
 
     def make(self, connection: Connection) -> None:
-        """Create the mark in a target."""
+        """Mark a target database as being filled by a resumable load."""
         comment = sql.Literal(f"{_SAID}{json.dumps(asdict(self))}")
         with database_errors("marking the target as unfinished"):
             run(connection, build("CREATE SCHEMA {}", PARTS.schema))
@@ -86,7 +86,7 @@ class Mark:
             run(connection, build("COMMENT ON TABLE {} IS {}", PARTS, comment))
 
     def remove(self, connection: Connection) -> None:
-        """Remove the mark, as the last step of the last transaction."""
+        """Remove the mark of a resumable load, in the last step of its last transaction."""
         with database_errors("removing the mark of the unfinished load"):
             run(connection, build("DROP TABLE {}", PARTS))
             run(connection, build("DROP SCHEMA {}", PARTS.schema))

@@ -543,7 +543,7 @@ def set_questions(budget: Budget, table: str) -> Iterator[tuple[ModelColumn, Mea
 
 
 def degree_pairs(spec: DatabaseSpec, table: str) -> list[tuple[KeySpec, KeySpec]]:
-    """Return all pairs of OWN keys that lead to a table."""
+    """Return all pairs of owning (OWN) keys that refer to a table."""
     return list(combinations(children(spec, table), 2))
 
 

@@ -61,7 +61,7 @@ class TableLaw:
 
     @property
     def own(self) -> KeySpec | None:
-        """The OWN key of the table, or None."""
+        """The foreign key by which other rows own the table's rows (OWN key), or None."""
         return next((key for key in self.keys if key.role == "own"), None)
 
 
@@ -84,7 +84,7 @@ class Population:
     _next: int = 0
 
     def own(self, table: str) -> KeySpec | None:
-        """Return the OWN key of a table, or None."""
+        """Return the foreign key by which other rows own a table's rows (OWN key), or None."""
         return next((key for key in self.keys[table] if key.role == "own"), None)
 
     def rows(self, table: str) -> int:
