@@ -506,8 +506,7 @@ def measured(need, parts, sd, rng, cells=128):
     """What is settled of a part of the values by a noisy histogram of it."""
     size = len(need.candidates) + 1
     counts = np.bincount(np.searchsorted(need.candidates, parts, side="right"), minlength=size)
-    noisy = Measured(None, counts + rng.normal(0, sd, size), sd)
-    return settled(need, [(need, noisy)], cells)
+    return settled(need, [(need, Measured(None, counts + rng.normal(0, sd, size), sd))], cells)
 
 
 def drawn_in_their_cells(codec, sent, rng):
