@@ -365,19 +365,6 @@ def _joint(drawn, size):
     return np.bincount(drawn["x"] * size + drawn["y"], minlength=size * size) / len(drawn["x"])
 
 
-def test_rows_of_a_single_table_have_half_the_sampling_error_of_its_law(begin):
-    g, size = np.random.default_rng(1), 12
-    x = g.integers(0, size, 4_000)
-    y = np.where(g.random(4_000) < 0.6, x, g.integers(0, size, 4_000))
-    columns = {name: (codes, Domain(size)) for name, codes in (("x", x), ("y", y))}
-    model = fit(begin(private_database({"t": (4_000, columns, {})}), noise="none"))
-    law = np.mean([_joint(model.sample(1.0, seed)["t"].codes, size) for seed in range(8)], 0)
-    away = np.abs(_joint(model.sample(1.0, 9)["t"].codes, size) - law).sum()
-    # Of independent rows the mean distance of a cell is √(2/π · p (1 − p) / n).
-    assert away < np.sqrt(2 / np.pi * law * (1 - law) / 4_000).sum() / 2
-    assert np.abs(law - _joint({"x": x, "y": y}, size)).sum() < 0.1
-
-
 def test_a_measured_pair_that_no_factor_holds_is_met_by_tilting():
     shares, groups = np.full(4, 0.25), np.arange(4)
     factors = tuple(Factor.alone(place, shares) for place in range(2))
