@@ -138,7 +138,6 @@ def test_effects_between_owners_and_what_they_own_are_kept(accounting, sample):
 
 
 def test_rows_differ_by_the_kind_of_the_public_row_that_they_refer_to(sample):
-    """Of 300 products the heaviest were told apart, and no others."""
     g = np.random.default_rng(2)
     kinds, key = np.arange(300) % 4, KeySpec("product", "sales", "products", "public")
     product = np.minimum(g.exponential(90, 5_000), 299).astype(int)
@@ -241,9 +240,6 @@ def test_degrees_of_one_owner_go_together_as_they_did(accounting, sample):
     assert (np.abs(ratios) < (0.35, 0.3)).all(), ratios
 
 
-# damaged models
-
-
 def _set(*path):
     """A change of the header: the last of the path is put where the others lead.
 
@@ -344,7 +340,6 @@ def test_damaged_models_and_endless_scales_are_refused(shop, begin):
         spoil(damaged, parts)
         with pytest.raises(ModelError):
             pytest.fail(f"{fault}: {GraphicalSynthesizer.load(damaged, parts)}")
-    # So is a scale beyond this machine.
     for scale in (1e15, 0.0, float("inf")):
         with pytest.raises(ModelError):
             model.sample(scale, 1)
@@ -356,9 +351,6 @@ def test_a_factor_of_more_cells_than_are_learned_is_refused():
     large = Factor(2, (0, 1), (wide, wide), pair, np.full((256**2, 2), 0.5), np.full(2, 0.5))
     with pytest.raises(ModelError, match="more cells than any that is learned"):
         TableModel.from_state(*TableModel((first, second, large)).to_state(), 3)
-
-
-# single tables
 
 
 def _joint(drawn, size):
@@ -391,9 +383,6 @@ def test_a_measured_pair_that_no_factor_holds_is_met_by_tilting():
             TableModel.from_state({**state[0], "tilts": [{"columns": columns}]}, state[1], 2)
 
 
-# rows drawn later
-
-
 def test_many_rows_that_own_nothing_are_drawn_later_and_follow_their_owners(begin):
     kind = np.arange(2_000) % 2
     owners = np.append(np.repeat(np.arange(2_000), 6), np.full(1_000, -1))
@@ -413,9 +402,6 @@ def test_many_rows_that_own_nothing_are_drawn_later_and_follow_their_owners(begi
         assert (part["size"] == expected).mean() > 0.97
     again = model.sample(50.0, 7)["b"].codes["size"]
     assert (again == found["size"]).all()
-
-
-# a column whose pairs are measured, whatever they show
 
 
 @pytest.mark.parametrize("target", ["orders.state", "kind"])

@@ -17,8 +17,6 @@ def under(table, parent, *, nullable=False):
     return KeySpec(f"{table}_{parent}", table, parent, "own", nullable=nullable)
 
 
-# sizes
-
 UNITS = 150
 KEYS = {
     "boards": (under("boards", "teams"),),
@@ -100,8 +98,6 @@ def test_sizes_are_the_models_whatever_the_seed_draws(begin):
             assert np.ptp([item[table].rows for item in made]) <= 1, table
 
 
-# tables without rows
-
 USERS, RELEASES = 2000, 8
 OWNED = {"none": 0, "few": 150}
 
@@ -131,12 +127,8 @@ def test_empty_tables_stay_empty_and_others_keep_their_rows(begin, emptied, acco
     assert len(asked) == 1
 
 
-# tails
-
-
 @pytest.mark.parametrize("power", [1.5, pytest.param(2.0, marks=pytest.mark.slow)])
 def test_the_tail_of_a_degree_goes_on_as_its_clear_buckets_end(sample, power):
-    """The body of rows per unit is not that of a power law, whose squares are in its tail."""
     users = 20_000
     numbers = np.floor(3 * np.random.default_rng(5).pareto(power, users)).astype(int)
     numbers = np.minimum(numbers, 2_000)
@@ -147,9 +139,6 @@ def test_the_tail_of_a_degree_goes_on_as_its_clear_buckets_end(sample, power):
         made = sample(data, 1.0, "pure", seed, seed=seed)["posts"].parents["posts_users"]
         off.append(np.log((np.bincount(made) ** 2).sum() / (numbers**2).sum()))
     assert abs(np.median(off)) < 0.4, off
-
-
-# a row and the row that it refers to
 
 
 def make_matches(effect):
