@@ -20,10 +20,7 @@ from privbench.workload import (
     kinds,
 )
 from privbench.workload.generators.draft import JoinTree, QueryDraft
-from privbench.workload.generators.rows import (
-    DatabaseRows,
-    MemoryRows,
-)
+from privbench.workload.generators.rows import DatabaseRows, MemoryRows
 from privbench.workload.safety import check
 
 # Two keys to one parent, a self-reference, a composite key that may be NULL, and a key to UNIQUE.
@@ -139,13 +136,13 @@ def test_of_a_source_it_is_confidential_and_of_the_promised_form(kind, made, sou
         joined = re.findall(r'"\w+"\."(\w+)" = "\w+"\."(\w+)"', query.sql)
         assert set(joined) <= {("customer_id", "id"), ("order_id", "id")}
         names = re.findall(r'"public"\."(\w+)" AS', query.sql)
-        assert len(names) == query.tables == len(joined) + 1
+        assert len(names) == query.facts.tables == len(joined) + 1
         assert kind == "joins" or len(set(names)) == len(names)
     # Words that many notes have.
     assert bool(forms & {"LIKE", "ILIKE"}) == (kind in ("joins", "mixed"))
     assert forms - {"LIKE", "ILIKE"} == FORMS[kind]
     assert sizes == {1, 2, 3} if kind != "california" else {1}
-    numbers = Counter(query.joins for query in made[kind])
+    numbers = Counter(query.facts.joins for query in made[kind])
     assert numbers == JOINS.get(kind, numbers)
     assert set(numbers) == ({0} if kind in ("sam", "california") else {0, 1, 2})
 
@@ -249,7 +246,7 @@ def test_joins_follow_every_key_once_and_ask_for_values_that_others_share(press,
     plan = plan_of("joins", queries=48, predicates=(1, 4))
     made = generate_from_source(press, "joins", press_schema, plan)
     _answers_are_true(made, press, stated=True)
-    assert Counter(query.joins for query in made) == dict.fromkeys(range(4), 12)
+    assert Counter(query.facts.joins for query in made) == dict.fromkeys(range(4), 12)
     seen = Counter()
     for query in made:
         joins = re.findall(r'"\w+"\."(\w+)" = "\w+"\."\w+"', query.sql)

@@ -220,8 +220,8 @@ def _text(path: Path) -> list[str]:
 
 def _scripts(root: Path) -> list[Path]:
     """All scripts of a folder in natural order."""
-    found = [file for file in root.rglob("*") if file.suffix in _SUFFIXES and file.is_file()]
-    return sorted(found, key=lambda file: natural(file.relative_to(root)))
+    scripts = [file for file in root.rglob("*") if file.suffix in _SUFFIXES and file.is_file()]
+    return sorted(scripts, key=lambda file: natural(file.relative_to(root)))
 
 
 def _files(root: Path) -> list[tuple[Path, float]]:
@@ -294,11 +294,11 @@ def _bound(name: str, text: str, draws: dict[str, str], weight: float, place: st
 
 def _needed(text: str, draws: dict[str, str]) -> dict[str, str]:
     """The variables in a statement, and those that their definitions depend on."""
-    wanted = set(_VARIABLE.findall(text))
+    names = set(_VARIABLE.findall(text))
     for name in reversed(draws):
-        if name in wanted:
-            wanted.update(_VARIABLE.findall(draws[name]))
-    return {name: expression for name, expression in draws.items() if name in wanted}
+        if name in names:
+            names.update(_VARIABLE.findall(draws[name]))
+    return {name: expression for name, expression in draws.items() if name in names}
 
 
 def _script(query: WorkloadQuery, names: Collection[str], before: str) -> str:
@@ -312,8 +312,8 @@ def _script(query: WorkloadQuery, names: Collection[str], before: str) -> str:
     text, drawn = query.template, [item.partition(" = ")[0] for item in query.draws]
     if text is None or not drawn or len(drawn) != len(query.parameters):
         text, drawn = query.sql, []
-    if taken := {*names}.intersection(_VARIABLE.findall(text)):
-        raise beyond(query, "pgbench", f"it holds :{min(taken)}, a variable of pgbench")
+    if clashing := {*names}.intersection(_VARIABLE.findall(text)):
+        raise beyond(query, "pgbench", f"it holds :{min(clashing)}, a variable of pgbench")
     places = {f"${place}": f":{name}" for place, name in enumerate(drawn, 1)}
     text = _PLACE.sub(lambda found: places.get(found[0], found[0]), text)
     depth, kinds = 0, {"PARAM"}
