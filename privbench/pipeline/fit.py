@@ -1,4 +1,4 @@
-"""``fit``: learn a model file from a live source; a session measures all private rows."""
+"""The command ``fit``: learn a model file from a live source; a session measures private rows."""
 
 import hashlib
 import json
@@ -58,7 +58,7 @@ from privbench.workload.database import refuse_computing
 
 @dataclass
 class Draft:
-    """The state of a fit: each stage fills in the next of the fields that are empty at first."""
+    """The state of a fit; each stage fills in some of the fields that are empty at first."""
 
     source: str
     config: Config
@@ -210,10 +210,10 @@ def _extract(draft: Draft) -> None:
             )
             return draft.rows
 
-        asked = draft.plan.documents.words and draft.since is None
-        data = read(draft.plan.documents if asked else draft.plan)
+        reads_documents = draft.plan.documents.words and draft.since is None
+        data = read(draft.plan.documents if reads_documents else draft.plan)
         draft.session = Session(data, draft.accountant, draft.release, _noise(draft.config))
-        if asked:
+        if reads_documents:
             _totals(draft)
             draft.plan = release_paths(draft.session, draft.plan, draft.totals)
             draft.session.read_again(read(draft.plan))
@@ -240,8 +240,8 @@ def _open(draft: Draft) -> None:
     draft.reporter.spending = spending = Spending(
         ledger, cap, draft.accountant, [*draft.plan.spec.tables]
     )
-    seen = bool(config.privacy.sizes_shown)
-    what = Fit(config_hash(draft), definition, _noise(config).private, seen)
+    sizes_shown = bool(config.privacy.sizes_shown)
+    what = Fit(config_hash(draft), definition, _noise(config).private, sizes_shown)
     if draft.resume is None:
         draft.resume = _resumed(draft, ledger.unfinished(what, draft.accountant))
     release = ledger.open_release(
@@ -284,11 +284,11 @@ def _agree(draft: Draft, release: Release) -> None:
 
 def _price(draft: Draft, release: str, lost: Sequence[Event]) -> str:
     whole = draft.accountant.terms.reserved(lost)
-    said = f"{len(lost)} answers were lost when release {release} was broken off, and"
+    text = f"{len(lost)} answers were lost when release {release} was broken off, and"
     if math.isinf(whole.epsilon):
-        return f"{said} paying for them again would pass its last limit: it cannot be resumed"
+        return f"{text} paying for them again would pass its last limit: it cannot be resumed"
     return (
-        f"{said} are paid for again: it costs up to ε = {whole.epsilon:.4g}, "
+        f"{text} are paid for again: it costs up to ε = {whole.epsilon:.4g}, "
         f"δ = {whole.delta:.3g}, where ε = {draft.accountant.requested.epsilon:.4g} was asked for"
     )
 
@@ -328,10 +328,10 @@ def _totals(draft: Draft) -> None:
         more = 2 * noise[f"total {name}"] if table.own else 0.0
         units[name] = min(totals[name] + more, totals[spec.top(name)])
         rows[name] = totals[name] - more
-    if found := small_tables(draft.plan, units, least):
+    if losses := small_tables(draft.plan, units, least):
         stop = f"Ctrl-C and `{_abandon(draft, draft.release.id)}` give back the rest."
         draft.reporter.warn(
-            lines(render_losses(found), f"Only the totals are spent so far: {stop}")
+            lines(render_losses(losses), f"Only the totals are spent so far: {stop}")
         )
     # A release after another one keeps its units.
     if not draft.since and (text := finer_units(draft.plan, units, rows, least)):
@@ -358,9 +358,9 @@ def _learn(draft: Draft) -> None:
                 session, domains.totals, domains.left, public_kinds=public
             )
         else:
-            found = draft.since.refit(session, domains, draft.plan, draft.public)
-            draft.fitted = found
-            anew = ", ".join(draft.since.anew(found)) or "nothing"
+            fitted = draft.since.refit(session, domains, draft.plan, draft.public)
+            draft.fitted = fitted
+            anew = ", ".join(draft.since.anew(fitted)) or "nothing"
             draft.reporter.say(f"tables that are learned anew: {anew}")
 
 
@@ -375,7 +375,7 @@ STAGES: tuple[tuple[str, Callable[[Draft], None]], ...] = (
 
 
 def finish(draft: Draft) -> Model:
-    """The model of a draft whose stages are done."""
+    """Return the model of a draft whose stages are done."""
     state, arrays = draft.fitted.to_state()
     privacy, spec = draft.config.privacy, draft.plan.spec
     promised, roles = draft.session.guarantee(), privacy.roles
@@ -391,7 +391,7 @@ def finish(draft: Draft) -> Model:
         earlier = draft.since.model.promise.roles
         roles = "proposed" if "proposed" in (roles, earlier) else roles
         sizes_shown |= draft.since.model.promise.sizes_shown
-    shown = (
+    promise_sizes = (
         with_rules(replace(table, checks=(*table.checks, *draft.domains.shown.get(table.key, ()))))
         for table in draft.plan.schema
     )
@@ -402,7 +402,7 @@ def finish(draft: Draft) -> Model:
         name = item.owners[0].name if item.owners else own.name if own else None
         tables[key] = PrivateColumns(name, item.making, codecs)
     return Model(
-        schema=replace(draft.plan.schema, tables=tuple(shown)),
+        schema=replace(draft.plan.schema, tables=tuple(promise_sizes)),
         promise=Promise(
             epsilon=promised.epsilon,
             delta=promised.delta,
@@ -449,7 +449,7 @@ def _public_config(config: Config) -> dict[str, Any]:
 
 
 def config_hash(draft: Draft) -> str:
-    """Hash of what a resumed fit must share with the one that was killed (P25)."""
+    """Return a hash of what a resumed fit must share with the interrupted one (P25)."""
     shared = {
         "config": _public_config(draft.config),
         "schema": draft.catalog.schema.to_json(),

@@ -1,6 +1,7 @@
-"""``workload generate``, ``capture`` and ``rebind``: queries from a database, a model, or logs.
+"""The commands ``workload generate``, ``capture`` and ``rebind``.
 
-Workloads made from a model may be published; all others are for the data's owner alone.
+Queries come from a database, a model, or logs. Workloads made from a model may be published; all
+others are for the data's owner alone.
 """
 
 import hashlib
@@ -49,13 +50,17 @@ def capture(
     database: str | None = None,
     samples: int = 1,
     seed: int = 0,
+    writes: bool = False,
+    sessions: bool = False,
 ) -> Capture:
     """Capture a workload from pg_stat_statements of a DSN, or from logs; reads no table of users.
 
     The workload is CONFIDENTIAL, since its literals are those of the server's users. The other
     options concern logs. `prefix` is the ``log_line_prefix`` of plain logs; by default common ones
     are tried. With `database`, only statements of that database are captured. At most `samples`
-    executions of each text, chosen by `seed`, become queries.
+    executions of each text, chosen by `seed`, become queries. With `sessions` all do, a script for
+    each session of the server in its own order. With `writes` INSERT, UPDATE and DELETE are
+    captured too; no replay but that of pgbench on a clone runs them.
     """
     if (dsn is None) == (not logs):
         raise UsageError(
@@ -65,7 +70,20 @@ def capture(
     if samples < 1:
         raise UsageError("--samples must be at least 1.")
     if dsn is None:
-        return capture_logs(logs, prefix=prefix, database=database, samples=samples, seed=seed)
+        return capture_logs(
+            logs,
+            prefix=prefix,
+            database=database,
+            samples=samples,
+            seed=seed,
+            writes=writes,
+            sessions=sessions,
+        )
+    if writes or sessions:
+        raise UsageError(
+            "pg_stat_statements holds neither the values that were written nor sessions.",
+            remedy="Capture logs (--log FILE).",
+        )
     with reading(dsn) as connection:
         return capture_statements(connection)
 
@@ -123,16 +141,16 @@ def generate_workload(
         if on_clone is not None:
             refuse_unfinished(on_clone)
         fitted = on_clone is not None and bool(ledgers_of(on_clone, ledger))
-        made = generate_from_tables(
+        generated = generate_from_tables(
             tables, kind, _some(model.schema, only), plan, clone=on_clone, timeout=timeout
         )
-    return replace(made, confidential=fitted or not model.promise.private)
+    return replace(generated, confidential=fitted or not model.promise.private)
 
 
 def sampled_tables(
     model: Model, *, scale: float = 1.0, seed: int | None = None
 ) -> dict[str, dict[str, pa.ChunkedArray]]:
-    """Synthetic rows of a model, the columns of each table by name."""
+    """Return synthetic rows of a model, the columns of each table by name."""
     computed = texts(Config.model_validate(model.config))
     return {
         item.table.key: _columns(item.without(computed.get(item.table.key, ())))
@@ -143,8 +161,8 @@ def sampled_tables(
 def _some(schema: Schema, only: Sequence[str]) -> Schema:
     if not only:
         return schema
-    kept = {schema.table(name).name for name in only}
-    return replace(schema, tables=tuple(table for table in schema if table.name in kept))
+    names = {schema.table(name).name for name in only}
+    return replace(schema, tables=tuple(table for table in schema if table.name in names))
 
 
 def _columns(item: CloneTable) -> dict[str, pa.ChunkedArray]:
@@ -186,8 +204,8 @@ def rebind(
             remedy="Give --model MODEL, or --on with the DSN of the clone.",
         )
     queries = workload if isinstance(workload, Workload) else read(workload)
-    found = Model.load(model) if model is not None else None
-    secret = found is not None and not found.promise.private
+    loaded = Model.load(model) if model is not None else None
+    secret = loaded is not None and not loaded.promise.private
     with ExitStack() as stack:
         clone = stack.enter_context(reading(on, _LIMIT)) if on is not None else None
         if clone is not None:
@@ -195,18 +213,18 @@ def rebind(
             schema, planner = introspect(clone), Planner(clone)
             refuse_computing(clone, [table.name for table in schema], checks=True)
             rows: RowSource = DatabaseRows(clone, seed)
-        elif found is not None:
-            schema, planner = found.schema, None
-            rows = MemoryRows(sampled_tables(found, seed=seed), seed)
-        made = rebind_workload(queries, schema, rows, seed=seed, planner=planner, trust=trust)
-    return replace(made, workload=replace(made.workload, confidential=secret))
+        elif loaded is not None:
+            schema, planner = loaded.schema, None
+            rows = MemoryRows(sampled_tables(loaded, seed=seed), seed)
+        rebinding = rebind_workload(queries, schema, rows, seed=seed, planner=planner, trust=trust)
+    return replace(rebinding, workload=replace(rebinding.workload, confidential=secret))
 
 
 def modelled(path: str | Path) -> Modelled:
     """Read a model file for a comparison, whose sections may show it."""
     model = Model.load(path)
     fitted = find_synthesizer(model.synthesizer).load(model.state, model.arrays)
-    codecs = {key: made.codecs for key, made in model.tables.items()}
+    codecs = {key: columns.codecs for key, columns in model.tables.items()}
     with Path(path).open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     promise = model.promise.sentence()

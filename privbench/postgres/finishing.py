@@ -1,4 +1,4 @@
-"""The steps of a load after the rows: sequences, materialised views, statistics, VACUUM."""
+"""The last steps of a load, after the rows: sequences, materialised views, statistics, VACUUM."""
 
 import contextlib
 from collections.abc import Callable, Sequence
@@ -7,6 +7,7 @@ from typing import LiteralString
 import psycopg
 from psycopg import errors, sql
 
+from privbench.limits import CLONE
 from privbench.postgres.connect import Connection
 from privbench.postgres.failures import database_errors, describe
 from privbench.postgres.reading import assignment
@@ -19,6 +20,10 @@ SELECT n.nspname, c.relname FROM pg_catalog.pg_class c
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind = 'm' AND NOT c.relispopulated
 ORDER BY c.oid
+"""
+_SAID: LiteralString = """
+SELECT d.datname, pg_catalog.shobj_description(d.oid, 'pg_database')
+FROM pg_catalog.pg_database d WHERE d.datname = pg_catalog.current_database()
 """
 #: Errors for which an index may be missing, as synthetic rows can cause them: a value that cannot
 #: be computed, an entry that is too long, a function or an extension that raises.
@@ -33,7 +38,7 @@ _FLUSHES = 150_000
 
 
 def move_sequences(connection: Connection, schema: Schema) -> None:
-    """Move every sequence past the values of the columns that it fills."""
+    """Set every sequence past the values of the columns that it fills."""
     by_name = {sequence.name: sequence for sequence in schema.sequences}
     users: dict[SchemaSequence, list[sql.Composable]] = {}
     for table in schema:
@@ -55,6 +60,18 @@ def move_sequences(connection: Connection, schema: Schema) -> None:
             run(connection, moved)
 
 
+def name_clone(connection: Connection) -> None:
+    """Add to the database's comment that it is a clone, for tools that may write to no source.
+
+    The role must own the database; otherwise the comment stays unchanged.
+    """
+    with contextlib.suppress(errors.InsufficientPrivilege), connection.transaction():
+        ((name, said),) = run(connection, _SAID).fetchall()
+        if CLONE not in (said or ""):
+            text = sql.Literal(f"{said}\n{CLONE}" if said else CLONE)
+            run(connection, build("COMMENT ON DATABASE {} IS {}", name, text))
+
+
 def fill_views(
     connection: Connection, progress: Callable[[str, int | None], None]
 ) -> tuple[list[TableName], list[str]]:
@@ -62,8 +79,8 @@ def fill_views(
     filled, empty = [], []
     with database_errors("refreshing materialised views"):
         # Views are filled in the order of creation, in which each follows those it depends on.
-        found = run(connection, _UNPOPULATED).fetchall()
-        for view in [TableName(schema, name) for schema, name in found]:
+        views = run(connection, _UNPOPULATED).fetchall()
+        for view in [TableName(schema, name) for schema, name in views]:
             progress(f"refresh {view}", None)
             why = _fill(connection, view)
             if why is None:
@@ -99,7 +116,7 @@ def _fill(connection: Connection, view: TableName) -> str | None:
 def vacuum(
     connection: Connection, names: Sequence[TableName], role: str | None = None
 ) -> list[TableName]:
-    """VACUUM the tables, so that autovacuum has nothing to do and queries do the same work later.
+    """VACUUM the tables, so that autovacuum has nothing to do and the work of queries is stable.
 
     COPY and repairs leave empty pages and pages that are not marked visible, and autovacuum counts
     a table as changed even if it was analysed in the transaction that filled it. VACUUM cannot run

@@ -1,4 +1,4 @@
-"""``verify``: whether a bundle is whole, harmless to start, and in agreement with itself."""
+"""The command ``verify``: check that a bundle is complete, harmless to start, and consistent."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,7 +24,7 @@ from privbench.workload import read as read_workload
 
 @dataclass(frozen=True)
 class Verified:
-    """The facts of a bundle that was checked."""
+    """The contents of a bundle that was checked."""
 
     bundle: Bundle
     certificate: Certificate
@@ -35,7 +35,7 @@ class Verified:
     pages: int = 0  # pages that tables and indexes take on the disk, in a database without rows
 
     def render(self) -> Lines:
-        """Plain text for people."""
+        """Return the result as plain text."""
         about = {"bundle": self.bundle, "certificate": self.certificate, "found": self}
         return Lines(fill("verified.txt", **about).rstrip("\n"))
 
@@ -105,17 +105,17 @@ def _named(path: str = "") -> Iterator[None]:
         raise GateFailed(f"{path}: {error}" if path else str(error)) from None
 
 
-def _facts(kind: type[records.File], folder: Path, path: str) -> records.File:
+def _facts(kind: type[records.RecordType], folder: Path, path: str) -> records.RecordType:
     with _named(path):
         return records.parse(kind, read(folder, path, records.MAX_FACTS))
 
 
 def _refuse(faults: Iterator[str] | list[str]) -> None:
     """Raise GateFailed with the first fault, and how many more there are."""
-    found = sorted(faults)
-    if found:
-        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-        raise GateFailed(f"{found[0]}{more}.")
+    ordered = sorted(faults)
+    if ordered:
+        more = f" (and {len(ordered) - 1} more)" if len(ordered) > 1 else ""
+        raise GateFailed(f"{ordered[0]}{more}.")
 
 
 def _signed(folder: Path, present: list[str], key: Path | None) -> str | None:
@@ -136,13 +136,13 @@ def _schema(
             texts.append(_text(read(folder, path)))
     with _named(f"{records.BEFORE}, {records.AFTER}"):
         judged = judge_ddl(*texts)
-        made = judged.made()
+        created = judged.made()
     with _named(records.STATISTICS):
         for table in statistics.tables if statistics else ():
-            if (table.schema_, table.name) not in made["tables"]:
+            if (table.schema_, table.name) not in created["tables"]:
                 raise ModelError(f"the schema does not make {table.key}.")
     with _named(records.BUNDLE):
-        for part, known in made.items():
+        for part, known in created.items():
             for item in getattr(bundle, part):
                 if (item.schema_, item.name) not in known:
                     raise ModelError(f"the schema does not make {item.key}.")
@@ -157,13 +157,13 @@ def _workload(folder: Path, columns: frozenset[str]) -> Workload:
     with _named(records.WORKLOAD):
         _text(read(folder, records.WORKLOAD))
         try:
-            found = read_workload(folder / records.WORKLOAD, "native")
+            workload = read_workload(folder / records.WORKLOAD, "native")
         except (UsageError, RecursionError) as error:
             raise ModelError(f"it is no workload ({error}).") from None
-        if found.confidential:
+        if workload.confidential:
             raise ModelError("the workload is CONFIDENTIAL.")
-        judge_workload(found, columns)
-        return found
+        judge_workload(workload, columns)
+        return workload
 
 
 def _text(data: bytes) -> str:

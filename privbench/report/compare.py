@@ -28,7 +28,7 @@ from privbench.report.measuring import measure, schema_of
 from privbench.report.section_plugins import Modelled
 from privbench.schema import Schema
 from privbench.workload import Replay, Workload, read, replay
-from privbench.workload.replay import Tell, silent
+from privbench.workload.replay import ReplayProgress, silent
 from privbench.workload.results import ReplayLog
 
 
@@ -62,7 +62,7 @@ def compare(
     gates: Sequence[str] = (),
     *,
     model: Modelled | None = None,
-    tell: Tell = silent,
+    tell: ReplayProgress = silent,
     stage: Callable[[str], AbstractContextManager[Any]] = nullcontext,
     options: CompareOptions,
 ) -> ComparisonDocument:
@@ -85,7 +85,7 @@ def compare(
         UsageError: A gate, the workload, the baseline, the config or the model is wrong.
         DatabaseError: A database refused.
     """
-    wanted = parse(gates)
+    conditions = parse(gates)
     queries = workload or Workload("none", ())
     if not isinstance(queries, Workload):
         queries = read(queries)
@@ -99,7 +99,7 @@ def compare(
     left_out = _left_out(len(queries), options)
     with stage("read the schema"):
         schema = schema_of(source_dsn, config)
-    _check_gates(wanted, schema, left_out, old is not None)
+    _check_gates(conditions, schema, left_out, old is not None)
     if model is not None:
         _check_model(model, schema)
     dsns = {parts.SOURCE: source_dsn, parts.CLONE: target_dsn}
@@ -122,7 +122,7 @@ def compare(
         drift = earlier.drift(old, document)
         named = {**document.figures, **earlier.ratios(drift)}
         document = document.model_copy(update={"figures": named, "drift": drift})
-    checked = [gate.check(document.figures, document.queries) for gate in wanted]
+    checked = [gate.check(document.figures, document.queries) for gate in conditions]
     document = document.model_copy(update={"gates": checked})
     _write(document, folder, options.junit)
     return document
@@ -140,13 +140,13 @@ def _left_out(queries: int, options: CompareOptions) -> tuple[str, ...]:
 
 
 def _check_gates(
-    wanted: Iterable[Gate], schema: Schema, left_out: tuple[str, ...], drift: bool
+    conditions: Iterable[Gate], schema: Schema, left_out: tuple[str, ...], drift: bool
 ) -> None:
     """Refuse an unknown figure before the long work, not after it."""
     known = figures.names((table.key for table in schema), left_out)
     if drift:
         known |= earlier.names(known)
-    for gate in wanted:
+    for gate in conditions:
         gate.require(known)
 
 

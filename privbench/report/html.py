@@ -1,4 +1,4 @@
-"""The report as one HTML page that needs nothing else: no network, no other file."""
+"""The report as one HTML page that loads nothing else, neither from the network nor from files."""
 
 import base64
 import gzip
@@ -13,7 +13,7 @@ from privbench.report.templates import template
 
 
 def render(document: ComparisonDocument) -> str:
-    """The whole page.
+    """Return the whole page.
 
     Every value is escaped; scripts and styles are inline, so the page works offline. Without plotly
     it has no charts and says so: its tables hold the same figures.

@@ -1,4 +1,4 @@
-"""The model that a fit releases: the law of every table and of every reference."""
+"""The model that a fit releases: the distributions of every table and of every reference."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -21,7 +21,7 @@ from privbench.privacy import KeySpec
 
 @dataclass(frozen=True)
 class DatabaseModel:
-    """A fitted model."""
+    """The fitted model of a database."""
 
     synthesizer: str  # name of the synthesizer that made it
     laws: dict[str, TableLaw]  # released law of every table, owners first
@@ -31,24 +31,24 @@ class DatabaseModel:
 
     @cached_property
     def units(self) -> Mapping[str, float]:
-        """For every table, the most units that are expected to have rows in it."""
-        found: dict[str, float] = {}
+        """Return for every table the most units that are expected to have rows in it."""
+        units: dict[str, float] = {}
         for name, law in self.laws.items():
-            found[name] = law.rows
+            units[name] = law.rows
             if law.own is not None:
                 parent = self.laws[law.own.parent]
                 at = list(parent.columns).index(degree_name(law.own))
                 shares = next(f.shares for f in parent.model.factors if f.column == at)
                 having = (parent.rows + parent.free) * float(shares[1:].sum())
-                found[name] = min(found[law.own.parent], having, law.rows) + law.free
-        return found
+                units[name] = min(units[law.own.parent], having, law.rows) + law.free
+        return units
 
     def sample(self, scale: float = 1.0, seed: int | None = None) -> dict[str, SyntheticTable]:
         """Draw a synthetic database; see `privbench.learning.graphical.model.sample`."""
         return sample(self.laws, self.references, self.public_rows, scale, seed)
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """A JSON object and arrays that `from_state` reads back."""
+        """Return the model as a JSON object and arrays, which `from_state` reads."""
         arrays: dict[str, NDArray[Any]] = {}
         tables, references = [], []
         for index, (name, law) in enumerate(self.laws.items()):
@@ -98,7 +98,7 @@ class DatabaseModel:
         arrays: Mapping[str, NDArray[Any]],
         read: Callable[[Any, Mapping[str, NDArray[Any]]], AttributeModel],
     ) -> Self:
-        """The model that `to_state` wrote; ``read`` reads the models of attributes."""
+        """Return the model that `to_state` wrote; ``read`` reads the models of attributes."""
         laws: dict[str, TableLaw] = {}
         references: dict[tuple[str, str], ReferenceLaw] = {}
         with damaged():
@@ -135,10 +135,10 @@ def _law(
     attributes = None
     if "attributes" in state:
         attributes = read(state["attributes"], load(arrays, "attributes", index))
-    shown = [name for name in names if not name.startswith(HIDDEN)]
+    visible = [name for name in names if not name.startswith(HIDDEN)]
     if attributes is not None:
         sizes = [(name, domain.size) for name, domain in attributes.domains.items()]
-        if [*attributes.domains] != shown or sizes != [*columns.items()][: len(shown)]:
+        if [*attributes.domains] != visible or sizes != [*columns.items()][: len(visible)]:
             raise ModelError("the attributes in the model do not fit their table.")
     model = TableModel.from_state(state, load(arrays, "table", index), len(names), attributes)
     follows, serial = bool(state.get("follows")), int(state.get("serial", 0))
@@ -191,7 +191,7 @@ def _require(condition: bool, table: str) -> None:
 
 @contextmanager
 def damaged() -> Iterator[None]:
-    """Turn the errors of reading a damaged header into `ModelError`."""
+    """Turn the errors of reading a damaged header into a `ModelError`, within this context."""
     try:
         yield
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError, IndexError) as error:
@@ -201,12 +201,12 @@ def damaged() -> Iterator[None]:
 def store(
     arrays: dict[str, NDArray[Any]], parts: Mapping[str, NDArray[Any]], *place: str | int
 ) -> None:
-    """Add arrays to ``arrays``, under names that begin with a place in the model."""
+    """Add ``parts`` to ``arrays``, under names that begin with a place in the model."""
     arrays.update({"/".join(map(str, (*place, name))): array for name, array in parts.items()})
 
 
 def load(arrays: Mapping[str, NDArray[Any]], *place: str | int) -> dict[str, NDArray[Any]]:
-    """The arrays that `store` put under a place."""
+    """Return the arrays that `store` added under a place."""
     prefix = "/".join(map(str, (*place, "")))
     return {
         name.removeprefix(prefix): array

@@ -65,7 +65,7 @@ class Watching(Reporter):
 
     def warn(self, text: str) -> None:
         self.said.append(text)
-        self.warned.append((text, [stage.name for stage in self.stages]))
+        self.warned.append((text, [name for name, *_ in self.stages]))
 
 
 def stop() -> None:

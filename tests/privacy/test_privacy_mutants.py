@@ -11,8 +11,7 @@ import pytest
 import stability
 from harness import Mutants, caught, check
 from private_tables import of_tables, two_tables
-from small_databases import ADD, REPLACE, ROW, texts
-from subsets import WithCodes
+from small_databases import ADD, REPLACE, ROW, WithCodes, texts
 
 from privbench.domain import Domain
 from privbench.errors import SchemaError
@@ -32,12 +31,12 @@ from privbench.privacy.units import BOTTOM, NONE
 mutants = Mutants()
 
 
-# what mutants read -------------------------------------------------------------------------------
+# What mutants read.
 
 
-def codes(data, table="posts", column="a0"):
-    """Codes of the rows of a table."""
-    return data._codes(table, column)[0]
+def codes(data):
+    """Codes of posts in their first column."""
+    return data._codes("posts", "a0")[0]
 
 
 def key(data, table="posts", name="ref"):
@@ -57,16 +56,16 @@ def counts(codes, size, weights=None):
     return np.bincount(codes, weights, size).astype(np.int64)
 
 
-def first_of_valid(data, key, rows):
-    """The first sixteen of a unit's rows whose edge is neither NULL nor ⊥."""
+def first_of_valid(data, key):
+    """The first sixteen of a unit's posts whose edge is neither NULL nor ⊥."""
     valid = np.flatnonzero(data._parents(key) >= 0)
-    identity, ranks = data._units.identity(rows)[valid], data._units.ranks(rows)[valid]
+    identity, ranks = (of("posts")[valid] for of in (data._units.identity, data._units.ranks))
     order = np.lexsort((ranks, identity))
     _, first, sizes = np.unique(identity[order], return_index=True, return_counts=True)
     return valid[order][np.arange(valid.size) - np.repeat(first, sizes) < 16]
 
 
-# databases ---------------------------------------------------------------------------------------
+# Databases.
 
 
 def off_the_diagonal():
@@ -227,7 +226,7 @@ def unlike_units():
     return two_tables([0, 0, 0, 1, 1, 1], [[0] * 3 + [1] * 3], [2], tau=3, relation=REPLACE)
 
 
-# sound queries -----------------------------------------------------------------------------------
+# Sound queries.
 
 
 def histogram(*names, **changes):
@@ -277,7 +276,7 @@ def presence(own=False):
     return lambda d: q.Histogram("posts", (q.Refers(key(d), own),))
 
 
-def siblings(*columns, joined=False):
+def siblings(joined=False):
     """Makes a histogram of two posts of a user."""
 
     def made(d):
@@ -358,16 +357,15 @@ def grid(d):
     return q.GridHistogram("posts", "g", q.PublicArray([0, 5, 9]))
 
 
-# claims are reached ------------------------------------------------------------------------------
+# Claims are reached.
 
-LOOP_OF_48 = two_tables(
-    [0] * 16 + list(range(17, 65)), refs=list(range(1, 17)) + [0] * 48
-)  # user 0, a hub, refers to sixteen users to whom nobody else refers
+#: User 0, a hub, refers to sixteen users to whom nobody else does.
+ONE_HUB = two_tables([0] * 16 + list(range(17, 65)), refs=list(range(1, 17)) + [0] * 48)
 TRUNCATED = two_tables([0] * 40 + [1], [[0] * 40 + [1]], [2], bound="truncation", tau=5)
 REACHED = {
     "a table above a prediction that both margins fall short of": (
         equal_rows(), scores(q.DependenceScores, [[0, 5], [5, 0]])),
-    "a hub that refers to targets of its own": (LOOP_OF_48, fan_in),
+    "a hub that refers to targets of its own": (ONE_HUB, fan_in),
     "two units of unlike cells that change places": (unlike_units(), histogram("a0")),
     "a heavy unit under truncation": (TRUNCATED, histogram("a0")),
     "a heavy unit in a total": (TRUNCATED, lambda d: q.Total("posts", clip=7)),
@@ -389,13 +387,13 @@ REACHED = {
 @pytest.mark.parametrize("case", REACHED)
 def test_a_claim_holds_and_is_reached(case):
     database, sound = REACHED[case]
-    units = [("users", 0)] if database is LOOP_OF_48 else None
+    units = [("users", 0)] if database is ONE_HUB else None
     report = check([sound(database)], database, units=units, every=units is None)
     assert report.ok
     assert report.worst_ratio > 0.9999
 
 
-# margins and predictions -------------------------------------------------------------------------
+# Margins and predictions.
 
 
 @mutants.of(off_the_diagonal, scores(q.PairScores, [[19, 1], [1, 0]]), "linf")
@@ -425,7 +423,7 @@ class MarginsForFree(q.DependenceScores):
     moved = q.PairScores.moved
 
 
-# bounds of contributions -------------------------------------------------------------------------
+# Bounds of contributions.
 
 
 @mutants.of(
@@ -502,7 +500,7 @@ def public_number_of_owned_rows(query, spec):
     return q.Total("users").sensitivity(spec)
 
 
-# siblings ----------------------------------------------------------------------------------------
+# Siblings.
 
 SIX_AND_TWO = [[0, 0, 1, 1, 2, 2, 0, 1]]
 
@@ -536,7 +534,7 @@ def owners_of_weight_one(query, data):
     return counts(2 * first + second, 4).reshape(2, 2)
 
 
-# rules of rows -----------------------------------------------------------------------------------
+# Rules of rows.
 
 
 @mutants.of(dated, lambda d: q.OrderTest("posts", (("a", "b"),)), "l1", "l2")
@@ -553,7 +551,7 @@ def rule_of_exact_rows(query, data):
     return np.array([int(table.sum()) - kept, kept])
 
 
-# units by their norms ----------------------------------------------------------------------------
+# Units by their norms.
 
 
 @mutants.of(lambda: two_tables([0] * 9, [[1] * 9], [2]), normed, "l2", "linf")
@@ -575,7 +573,7 @@ def norms_of_cells(query, data):
     return counts(np.unique(pair, axis=1)[1], query.shape[0])
 
 
-# sets --------------------------------------------------------------------------------------------
+# Sets.
 
 
 def of_members(owners, cells):
@@ -627,7 +625,7 @@ def pairs_of_public_owners_without_a_norm(query, data):
     return (held.T @ held)[np.triu_indices(3)] * GRID
 
 
-# ⊥, ranks and references -------------------------------------------------------------------------
+# ⊥, ranks and references.
 
 
 @mutants.of(hub, presence(), "l1")
@@ -659,7 +657,7 @@ def rank_by_the_hash_of_a_reference(query, data):
 @mutants.of(lambda: hub_with_others(60), fan_in, "l1", method="_edges")
 def edges_dropped_before_the_cut(query, data):
     """NULL and ⊥ edges are dropped first, then sixteen are kept."""
-    kept = first_of_valid(data, query.key, "posts")
+    kept = first_of_valid(data, query.key)
     return np.bincount(edges(data)[kept], minlength=data._rows("users"))
 
 
@@ -719,7 +717,7 @@ def test_elements_stand_in_a_row():
             PrivateDatabase(database.spec, {**database._tables, "elements": outside})
 
 
-# attributes of targets ---------------------------------------------------------------------------
+# Attributes of targets.
 
 
 @mutants.of(lambda: apart(1), target_scores, "linf", method="sensitivity")
@@ -766,11 +764,11 @@ def weights_of_valid_edges(query, data):
 
 @mutants.of(lambda: hub_with_others(30), targets(), "l1", method="_kept")
 def targets_dropped_before_the_cut(query, data):
-    kept = first_of_valid(data, query.key, "posts")
+    kept = first_of_valid(data, query.key)
     return kept, np.full(kept.size, GRID // 16)
 
 
-# cross moments of degrees ------------------------------------------------------------------------
+# Cross moments of degrees.
 
 
 def products(query, data):
@@ -817,7 +815,7 @@ def edges_of_duplicate_parents(query, data):
     return np.array([weight * each // query._product])
 
 
-# one row a unit, believed from the schema --------------------------------------------------------
+# One row a unit, believed from the schema.
 
 
 @mutants.of(against_unique, listed(), "l1", "l2", "linf", method="_counts")
@@ -831,7 +829,7 @@ def every_row_weighs_one(query, data):
     return counts(codes(data), 2)
 
 
-# lists of labels ---------------------------------------------------------------------------------
+# Lists of labels.
 
 EACH = {"public": ("x", "y", "z")}
 
@@ -900,7 +898,7 @@ def ranks_in_the_order_of_rows(query, data):
     return np.append(0, np.resize(GRID * rows[np.argsort(first)], BLOCKS))
 
 
-# words of texts ----------------------------------------------------------------------------------
+# Words of texts.
 
 
 @mutants.of(shared_words, votes(most=2), "l0", "l2", method="evaluate_labels")
@@ -935,7 +933,7 @@ def test_a_word_that_one_unit_alone_holds_is_never_listed():
         assert caught(query, database) == set()
 
 
-# points of a grid --------------------------------------------------------------------------------
+# Points of a grid.
 
 
 @mutants.of(labelled, grid, "l1", "linf")
@@ -952,7 +950,7 @@ def nulls_in_the_lowest_cell(query, data):
     return cells
 
 
-# what a fan-out counts ---------------------------------------------------------------------------
+# What a fan-out counts.
 
 
 class RowsThatRefer(q.UnitRows):
@@ -989,7 +987,7 @@ def test_mutants_are_caught(mutant):
     mutant.must_be_caught()
 
 
-# steps that queries share ------------------------------------------------------------------------
+# Steps that queries share.
 
 
 def nearest(sizes, tau):

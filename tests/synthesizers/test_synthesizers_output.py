@@ -1,22 +1,18 @@
 """The output distribution of whole tiny fits, on neighbours, within e^ε.
 
-A fit is a tree: each answer decides what is asked next. `Scripted` gives answers that the test
-chooses and keeps, for every answer, the exact statistic and the mechanism's scale. From these
-follow the answer's exact log-probability under the law that the mechanism documents
-(`test_privacy_mechanisms` holds OpenDP to it), and the least upper bound of the log-ratio over
-every answer that the mechanism could have given in its place.
-
-Walking the tree over a grid of answers on both neighbours therefore shows three things for every
-path: both fits ask the same questions; the probabilities of the path differ by at most e^ε; and so
-does the product of the bounds, which covers the answers beside the path as well.
+A fit is a tree: each answer decides what is asked next. `Scripted` gives chosen answers and keeps
+the exact statistic and the mechanism's scale of each, from which follow the answer's exact
+log-probability under the documented law (`test_privacy_mechanisms` holds OpenDP to it), and the
+least upper bound of the log-ratio over every answer that could have been given in its place. So a
+path of answers on both neighbours shows that they are asked the same questions, and that neither
+the path's probability nor that of any path beside it differs by more than e^ε.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import count, product
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,10 +21,8 @@ from private_tables import single_table, started
 from privbench.domain import Domain
 from privbench.learning.graphical.select import PairLearner
 from privbench.privacy import Relation
-from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries import PairScores
 from privbench.privacy.query import GRID
-from privbench.privacy.session import TraceStep
 from privbench.synthesizers.graphical import GraphicalSynthesizer
 
 SLACK = 1e-9
@@ -45,7 +39,7 @@ PAIRS = {
 NEIGHBOURS = pytest.mark.parametrize("neighbours", list(PAIRS))
 
 
-def build(rows, columns: int, neighbours: str) -> PrivateDatabase:
+def build(rows, columns, neighbours):
     values = np.array(rows, np.int64).reshape(-1, len(DOMAINS))
     whole = dict(zip(DOMAINS, zip(values.T, DOMAINS.values(), strict=True), strict=True))
     return single_table(
@@ -59,16 +53,16 @@ def no_disk(monkeypatch):
     monkeypatch.setattr("os.fsync", lambda handle: None)
 
 
-# The laws of the two mechanisms -------------------------------------------------------------------
+# The laws of the two mechanisms
 
 
-def log_laplace(answer: np.ndarray, exact: np.ndarray, scale: float) -> float:
+def log_laplace(answer, exact, scale):
     """Log-probability of a discrete Laplace answer: P(k) = tanh(1/2s) · exp(−|k|/s) a cell."""
     off = float(np.abs(answer - exact).sum())
     return answer.size * math.log(math.tanh(0.5 / scale)) - off / scale
 
 
-def log_choice(index: int, scores: np.ndarray, scale: float) -> float:
+def log_choice(index, scores, scale):
     """Log-probability that a score with exponential noise of mean ``scale`` is the largest.
 
     With gaps gⱼ = (max − qⱼ)/s it is e^(−gᵢ) · ∫₀¹ Πⱼ≠ᵢ (1 − u·e^(−gⱼ)) du, a polynomial.
@@ -79,7 +73,7 @@ def log_choice(index: int, scores: np.ndarray, scale: float) -> float:
     return float(-gaps[index] + math.log(np.polyval(whole, 1.0)))
 
 
-# Fits with chosen answers -------------------------------------------------------------------------
+# Fits with chosen answers
 
 
 @dataclass
@@ -91,7 +85,7 @@ class Asked:
     answer: np.ndarray | int
 
     @property
-    def log_probability(self) -> float:
+    def log_probability(self):
         if isinstance(self.answer, int):
             return log_choice(self.answer, self.exact, self.scale)
         return log_laplace(self.answer, self.exact, self.scale)
@@ -101,9 +95,8 @@ class Asked:
 class Scripted:
     """A noise source that gives chosen answers; NOT PRIVATE.
 
-    Attributes:
-        choose: From the number of the question and its exact statistic and scale, the answer.
-        factor: Of the mechanism's scale: 1, or ½ for a mutant that draws too little noise.
+    `choose` gives the answer from the number of the question, its exact statistic and scale;
+    `factor` is ½ for a mutant that draws too little noise.
     """
 
     choose: Callable[[int, np.ndarray, float, bool], np.ndarray | int]
@@ -124,7 +117,7 @@ class Scripted:
 FOLDERS = count()
 
 
-def run(database, epsilon: float, noise, folder: Path) -> tuple[list[TraceStep], object]:
+def run(database, epsilon, noise, folder):
     """A whole fit; its steps and the model."""
     begun = started(database, folder / str(next(FOLDERS)), epsilon, noise=noise, share=0.1)
     session, model = begun[0], GraphicalSynthesizer().fit(*begun)
@@ -132,20 +125,11 @@ def run(database, epsilon: float, noise, folder: Path) -> tuple[list[TraceStep],
     return session.trace, model
 
 
-def replaying(answers) -> Callable[[int, np.ndarray, float, bool], np.ndarray | int]:
-    return lambda number, exact, scale, selection: answers[number]
-
-
-def compare(first, second, epsilon, choose, folder, factor=1.0) -> tuple[float, float, int]:
-    """One path of the tree on both neighbours.
-
-    Returns:
-        The path's log-ratio; the sum over its questions of the largest log-ratio of any answer;
-        the number of questions.
-    """
+def compare(first, second, epsilon, choose, folder, factor=1.0):
+    """Of a path on both neighbours the log-ratio, the bound of any answers', and its length."""
     one = Scripted(choose, factor)
     trace, model = run(first, epsilon, one, folder)
-    other = Scripted(replaying([item.answer for item in one.asked]), factor)
+    other = Scripted(lambda number, *_: one.asked[number].answer, factor)
     again, twin = run(second, epsilon, other, folder)
     queries = [[step.query for step in steps] for steps in (trace, again)]
     assert queries[0] == queries[1], "the next question depends on more than the answers so far"
@@ -156,7 +140,7 @@ def compare(first, second, epsilon, choose, folder, factor=1.0) -> tuple[float, 
     return ratio, sum(bound(a, b) for a, b in sides), len(sides)
 
 
-def bound(one: Asked, other: Asked) -> float:
+def bound(one, other):
     """The largest |log-ratio| of any answer to a question."""
     if not isinstance(one.answer, int):
         return float(np.abs(one.exact - other.exact).sum()) / one.scale
@@ -166,27 +150,18 @@ def bound(one: Asked, other: Asked) -> float:
     )
 
 
-def same_model(one, other) -> None:
+def same_model(one, other):
     header, arrays = one.to_state()
     again, copies = other.to_state()
     assert header == again
     assert all(np.array_equal(arrays[name], copies[name]) for name in arrays)
 
 
-def rich(rows: float) -> np.ndarray:
-    """A total so large that the fit learns structure; any total can be drawn, if seldom."""
-    return np.array([round(rows)], np.int64)
-
-
 #: Answers to a measurement: the statistic itself, far below, far above, in noise scales.
 OFFSETS = (0.0, -4.0, 4.0)
 
 
-def grid(sizes: int) -> Iterator[tuple[int, ...]]:
-    return product(range(len(OFFSETS)), repeat=sizes)
-
-
-def on_grid(path, total: float):
+def on_grid(path, total):
     """Answers by the numbers of a path: an offset for measurements, an index for selections."""
 
     def choose(number, exact, scale, selection):
@@ -194,7 +169,8 @@ def on_grid(path, total: float):
         if selection:
             return int(step % exact.size)
         if number == 0:
-            return rich(total)
+            # A total so large that the fit learns structure can be drawn, if seldom.
+            return np.array([round(total)], np.int64)
         # Alternating signs, so that cells move against one another as well.
         signs = np.where(np.arange(exact.size).reshape(exact.shape) % 2, -1, 1)
         return exact + np.rint(OFFSETS[step] * scale * signs).astype(np.int64)
@@ -212,7 +188,7 @@ def test_every_path_of_a_grid_stays_within_epsilon(neighbours, tmp_path):
     largest = 0.0
     for first, second in PAIRS[neighbours]:
         sides = [build(rows, 2, neighbours) for rows in (first, second)]
-        for path in grid(3):
+        for path in product(range(len(OFFSETS)), repeat=3):
             steps = (0, path[0], path[1], 0, path[2], *path)
             ratio, most, questions = compare(*sides, EPSILON, on_grid(steps, 500.0), tmp_path)
             # A pair that looks like independence is not measured again: both one-ways are.
@@ -249,10 +225,10 @@ def test_the_law_of_a_choice_is_a_law():
     assert math.exp(log_choice(0, np.array([0, GRID]), float(GRID))) == pytest.approx(0.5 / math.e)
 
 
-# Mutants ------------------------------------------------------------------------------------------
+# Mutants
 
 
-def exceeds(first, second, folder, factor=1.0) -> bool:
+def exceeds(first, second, folder, factor=1.0):
     sides = [build(rows, 2, "add-remove") for rows in (first, second)]
     path = (0, 0, 0, 0, 0)
     ratio, most, _ = compare(*sides, EPSILON, on_grid(path, 500.0), folder, factor)

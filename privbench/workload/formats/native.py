@@ -1,6 +1,6 @@
 """The native format: JSON with everything in a workload.
 
-It holds texts as given, answers, weights, templates and the values of their parameters.
+It holds query texts unchanged, answers, weights, templates and the values of their parameters.
 
 ::
 
@@ -45,10 +45,10 @@ def _detects(path: Path) -> bool:
 
 def _read(path: Path) -> Workload:
     """Read the workload."""
-    found = read_json(path, _File)
-    if len({query.id for query in found.queries}) < len(found.queries):
+    document = read_json(path, _File)
+    if len({query.id for query in document.queries}) < len(document.queries):
         raise UsageError(f"{path} has two queries of one id.")
-    return Workload(found.name, found.queries, found.confidential)
+    return Workload(document.name, document.queries, document.confidential)
 
 
 def _write(workload: Workload, path: Path) -> None:
