@@ -1,7 +1,8 @@
 """Where a throwaway server runs: by a program of this machine, or in a container.
 
-A container's port is published on 127.0.0.1 alone. testcontainers finds the engine; its reaper, with
-a port that is open to the network, is left out: `privbench.postgres.embedded.Lifeline` removes them.
+A container's port is published on 127.0.0.1 alone. testcontainers finds the engine, but its reaper,
+whose port is open to the network, is left out: `privbench.postgres.embedded.Lifeline` removes what
+is left.
 """
 
 import secrets
