@@ -284,8 +284,8 @@ def test_anchors_join_dead_ends_are_none_and_a_slow_query_is_given_up(press, pre
         tree = draw(press_schema, 2, rng, repeats=True)
         anchor = anchored(tree, rows, rng)
         ends[anchor is None] += 1
-        for key, *ends in tree.edges if anchor else ():
-            child, parent = (anchor[end] for end in ends)  # type: ignore[index]
+        for key, *places in tree.edges if anchor else ():
+            child, parent = (anchor[place] for place in places)  # type: ignore[index]
             ours = [child[name] for name in key.columns]
             assert ours == [parent[name] for name in key.ref_columns]
             assert None not in ours
