@@ -254,17 +254,19 @@ def _from_zero(
 
 
 def rest_law(
-    need: CategoriesNeed, size: Size, named: int, noisy: Floats | None, sd: float
+    need: CategoriesNeed, size: Size, named: int, ranked: Measured | None, heavy: float
 ) -> Surrogates | None:
     """The frequencies, by rank, of the values that a released list does not name.
 
-    They come from the noisy counts by rank. If these are missing or show nothing, they are default
-    frequencies if the column's name suggests that values repeat, else None.
+    They come from the noisy counts by rank, of whose noise the tails are so ``heavy``. If these are
+    missing or show nothing, they are default frequencies if the column's name suggests that values
+    repeat, else None.
     """
     found = None
-    if noisy is not None:
+    if ranked is not None:
+        noisy, sd = ranked
         null = min(max(float(noisy[0]) / size.units, 0.0), 1.0)
-        found = surrogates(noisy[1:], max(sd, 1e-9), size.rows * (1 - null), named)
+        found = surrogates(noisy[1:], max(heavy * sd, 1e-9), size.rows * (1 - null), named)
     return KIND if found is None and need.repeats else found
 
 

@@ -18,7 +18,7 @@ from privbench.encoding.base import Need, Released
 from privbench.encoding.ordered import OrderedReader
 from privbench.encoding.scale import LINEAR
 from privbench.encoding.surrogates import Surrogates
-from privbench.learning.answers import Measured
+from privbench.learning.answers import Measured, measured
 from privbench.pipeline.domain_answers import (
     lend_ranges,
     lent_labels,
@@ -30,7 +30,7 @@ from privbench.pipeline.domain_answers import (
 )
 from privbench.pipeline.domain_budget import Rounds, total_amounts, totals_share
 from privbench.pipeline.domain_error import Size, believed
-from privbench.pipeline.domain_words import WordRounds, deltas, release_words
+from privbench.pipeline.domain_words import deltas, release_words, worth_asking
 from privbench.pipeline.prepare import FitPlan, need_key
 from privbench.pipeline.shown import RuleTests
 from privbench.privacy import Accounting, Listed, Measurement, Session, root_sums
@@ -78,22 +78,17 @@ def release_domains(session: Session, plan: FitPlan, totals: Mapping[str, float]
     accounting, whole = session.accounting, session.amount_total
     delta, of_words, _ = deltas(plan, session.delta_total)
     rounds = Rounds(plan, accounting, whole, delta, totals)
-    counted = rounds.units()
-    found = session.measure_all(counted)
-    units = {
-        item.query.table: (float(noisy[0]), session.noise_scale(item.query, item.amount))
-        for item, noisy in zip(counted, found, strict=True)
-    }
-    sizes = rounds.sizes(units)
-    ranked = rounds.laws(sizes)
-    shown = dict(zip(ranked, session.measure_all([*ranked.values()]), strict=True))
-    sds = {name: session.noise_scale(q.query, q.amount) for name, q in ranked.items()}
+    counted = measured(session, rounds.units())
+    units = {item.query.table: (item.counts.item(), item.sd) for item in counted if item.query}
+    rounds = rounds.sized(units)
+    sizes, ranked = rounds.sizes, rounds.laws()
+    shown = dict(zip(ranked, measured(session, [*ranked.values()]), strict=True))
     laws = {
-        name: believed(need, sizes[table].units, shown[name][1:], sds[name])
+        name: believed(need, sizes[table].units, shown[name].counts[1:], shown[name].sd)
         for name, (table, need) in plan.lists.items()
         if name in ranked
     }
-    questions = rounds.last(sizes, laws)
+    questions = rounds.last(laws)
     results = iter(session.ask([q for group in questions.values() for _, q in group]))
     lists: dict[str, Listed] = {}
     answers: dict[str, list[tuple[Need | None, Measured]]] = {}
@@ -118,16 +113,15 @@ def release_domains(session: Session, plan: FitPlan, totals: Mapping[str, float]
     heavy = _HEAVY[session.accounting]
     rest = {
         (table, need.attribute): rest_law(
-            need, sizes[table], len(named.get(name, ())), shown.get(name), heavy * sds.get(name, 0)
+            need, sizes[table], len(named.get(name, ())), shown.get(name), heavy
         )
         for name, (table, need) in plan.lists.items()
         if need.grid is None
     }
     codecs = _codecs(plan, released, rest)
-    words = WordRounds(rounds, sizes)
     of_column = {(t, need.attribute): laws[n] for n, (t, need) in plan.lists.items() if n in laws}
-    asked = words.asked(codecs, of_column)
-    found_words = release_words(session, words, asked, of_words)
+    asked = worth_asking(rounds, codecs, of_column)
+    found_words = release_words(session, rounds, asked, of_words)
     for (table, column), (pieces, firsts) in found_words.items():
         codecs[table][column] = codecs[table][column].with_words(pieces, firsts)
     tests = RuleTests(plan, accounting, whole, sizes)
