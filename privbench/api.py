@@ -9,7 +9,7 @@ All is CONFIDENTIAL but a `ReleasedModel` and what is sampled from it.
 
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,6 @@ from privbench.cli.console import reporter, show
 from privbench.config import Config, TableConfig, refusal
 from privbench.display import lines, paragraphs
 from privbench.postgres.connect import shown
-from privbench.publish.tabular import arrow_type, kind_of
 from privbench.schema import TableName
 from privbench.sources import staged
 from privbench.sources.frames import ColumnTypes, Keys, declared, texts
@@ -178,14 +177,7 @@ class ReleasedModel:
     ) -> dict[str, Any]:
         """Tables by name, of Arrow or pandas, as `privbench sample` draws them."""
         found = pipeline.sample_tables(self.model, scale, seed)
-        for name, rows in found.items():
-            for place, column in enumerate(rows.column_names):
-                kind = arrow_type(kind_of(self.model.schema.table(name).column(column)))
-                # A column that does not hold all values, as infinity, stays text.
-                with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):
-                    rows = rows.set_column(place, column, rows[column].cast(kind))
-            found[name] = rows.to_pandas() if frames else rows
-        return found
+        return {name: rows.to_pandas() if frames else rows for name, rows in found.items()}
 
     def load(self, target: str, **options: Any) -> pipeline.LoadReport:
         """`privbench.pipeline.load` with its options."""

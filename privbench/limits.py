@@ -21,6 +21,8 @@ MAX_TEXT, MAX_LABELS = 2**20, 2**20
 
 #: The schema that marks a database as an unfinished load; no model and no source may have it.
 UNFINISHED = "privbench unfinished load"
+#: What the comment of a database says that a load has filled.
+CLONE = "Synthetic clone, written by privbench load."
 
 _SYSTEM = re.compile(rf"pg_|(?:information_schema|{UNFINISHED})\Z")
 _ESCAPED = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"")

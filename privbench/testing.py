@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
+from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -36,59 +38,137 @@ def loader(model: str | Path, **options: Any) -> Callable[..., None]:
     return fill
 
 
+class Servers(ExitStack):
+    """The servers of a run of pytest, which start when a test asks for them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lock, self._uris = Lock(), dict[tuple[object, ...], str]()
+
+    def uri(self, model: Path, scale: float, on: str) -> str:
+        """URI of a clone, the template of copies."""
+        from privbench.publish import serve
+
+        with self._lock:
+            if (model, scale) not in self._uris:
+                server = serve(model, scale=scale, on=on)
+                self._uris[model, scale] = self.enter_context(server)
+            return self._uris[model, scale]
+
+
+_SERVERS, _ADDRESS = pytest.StashKey[Any](), pytest.StashKey[Any]()
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add options, for the ini file too."""
-    for name, meaning in ("model", "Model or bundle"), ("scale", "Size"):
-        said = f"{meaning} of the clone for privbench's fixtures."
+    for name in ("model", "scale", "on"):
+        said = f"{name.upper()} of `privbench serve`, for privbench's fixtures."
         parser.getgroup("privbench").addoption(f"--privbench-{name}", help=said)
         parser.addini(f"privbench_{name}", said)
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Say what the marker means."""
+    text = "privbench(model, scale): another clone for privbench_dsn and privbench_connection."
+    config.addinivalue_line("markers", text)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell a worker of pytest-xdist how to ask this process, the controller, for servers."""
+    from multiprocessing.managers import BaseManager
+
+    if _ADDRESS not in node.config.stash:
+        servers, key = _servers(node.config), secrets.token_bytes(32)
+        BaseManager.register("privbench_servers", lambda: servers)
+        listener = BaseManager(("127.0.0.1", 0), key).get_server()
+        Thread(target=listener.serve_forever, daemon=True).start()
+        node.config.stash[_ADDRESS] = listener.address, key
+    node.workerinput["privbench"] = node.config.stash[_ADDRESS]
+
+
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Refuse tests that need a model if none is given."""
-    needed = {name for item in session.items for name in getattr(item, "fixturenames", ())}
     config = session.config
-    later = config.option.collectonly or hasattr(config, "workerinput")
-    if "privbench_server" in needed and not later:
-        _model(config)
+    if config.option.collectonly or hasattr(config, "workerinput"):
+        return
+    for item in session.items:
+        names = {*getattr(item, "fixturenames", ())}
+        if names & {"privbench_server", "privbench_shared_dsn"}:
+            _clone(config)
+        if "privbench_dsn" in names:
+            _clone(config, item)
 
 
-def _model(config: pytest.Config) -> Path:
-    folder, given = config.invocation_params.dir, config.getoption("privbench_model")
-    if not given:
-        folder, given = config.rootpath, config.getini("privbench_model")
-    if not given:
+def _uri(config: pytest.Config, item: pytest.Item | None = None) -> str:
+    return str(_servers(config).uri(*_clone(config, item)))
+
+
+def _servers(config: pytest.Config) -> Any:
+    if _SERVERS not in config.stash:
+        if controller := getattr(config, "workerinput", {}).get("privbench"):
+            from multiprocessing.managers import BaseManager
+
+            from privbench.publish.serving import drop_variables
+
+            drop_variables()
+            BaseManager.register("privbench_servers")
+            manager: Any = BaseManager(*controller)
+            manager.connect()
+            config.stash[_SERVERS] = manager.privbench_servers()
+        else:
+            config.stash[_SERVERS] = Servers()
+            config.add_cleanup(config.stash[_SERVERS].close)
+    return config.stash[_SERVERS]
+
+
+def _clone(config: pytest.Config, item: pytest.Item | None = None) -> tuple[Path, float, str]:
+    """Model, size and server, of a test's marker, the command line or the ini file."""
+    marker = item.get_closest_marker("privbench") if item else None
+    marked = marker.kwargs if marker else {}
+
+    def option(name: str, default: str) -> str:
+        options = marked.get(name), config.getoption(key := f"privbench_{name}"), config.getini(key)
+        return str(next(filter(None, options), default))
+
+    model = option("model", "")
+    if not model:
         raise pytest.UsageError("privbench's fixtures need a model: name it by --privbench-model.")
-    if not (path := folder / str(given)).exists():
+    typed = config.getoption("privbench_model") == model
+    path = (config.invocation_params.dir if typed else config.rootpath) / model
+    if not path.exists():
         raise pytest.UsageError(f"there is no model {path}.")
-    return path
+    return path, float(option("scale", "1")), option("on", "auto")
 
 
 @pytest.fixture(scope="session")
-def privbench_server(pytestconfig: pytest.Config) -> Iterator[str]:
+def privbench_server(pytestconfig: pytest.Config) -> str:
     """URI of database ``postgres`` of a server with the clone, the template ``clone``."""
-    from privbench.publish import serve
+    return _uri(pytestconfig).rpartition("/")[0] + "/postgres"
 
-    scale = pytestconfig.getoption("privbench_scale") or pytestconfig.getini("privbench_scale")
-    with serve(_model(pytestconfig), scale=float(scale or 1)) as uri:
-        yield uri.rpartition("/")[0] + "/postgres"
+
+@pytest.fixture(scope="session")
+def privbench_shared_dsn(pytestconfig: pytest.Config) -> str:
+    """URI of a copy of the clone for all tests, whose role may only read."""
+    from psycopg import errors
+
+    from privbench.publish import serving
+
+    owners = _uri(pytestconfig)
+    with suppress(errors.DuplicateDatabase, errors.UniqueViolation):  # of another worker
+        serving.copy(owners, "shared")
+    uri = owners.removesuffix(serving.DATABASE) + "shared"
+    return uri.replace(serving.OWNER, serving.READER, 1)
 
 
 @pytest.fixture
-def privbench_dsn(privbench_server: str) -> Iterator[str]:
+def privbench_dsn(request: pytest.FixtureRequest) -> Iterator[str]:
     """URI of a copy of the clone, for this test alone."""
-    from privbench.postgres.connect import connect
-    from privbench.postgres.statement import build
-    from privbench.publish.serving import DATABASE
+    from privbench.publish import serving
 
-    name = f"test_{secrets.token_hex(8)}"
-    with connect(privbench_server, autocommit=True) as connection:
-        since = connection.info.server_version >= 150000
-        made = build("CREATE DATABASE {} TEMPLATE {}", name, DATABASE)
-        connection.execute(made + build(" STRATEGY file_copy") if since else made)
-    yield privbench_server.rpartition("/")[0] + f"/{name}"
-    with connect(privbench_server, autocommit=True) as connection:
-        connection.execute(build("DROP DATABASE IF EXISTS {} WITH (FORCE)", name))
+    uri, name = _uri(request.config, request.node), f"test_{secrets.token_hex(8)}"
+    yield serving.copy(uri, name)
+    serving.drop(uri, name)
 
 
 @pytest.fixture

@@ -1,7 +1,8 @@
 """Private databases of arrays, for tests that need no rows of a server."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 
@@ -39,25 +40,59 @@ Started = tuple[Session, dict[str, float], float]
 
 
 def private_database(
-    tables: Mapping[str, tuple[int, Columns, Keys]], relation: Relation | None = None
+    tables: Mapping[str, tuple[Any, ...]], relation: Relation | None = None, **given: Any
 ) -> PrivateDatabase:
-    """A database of tables, each of so many rows, some columns and some keys.
+    """A database of tables: their numbers of rows, their columns, and parents by their keys.
 
-    Rows are there since the date of a column of this name.
+    A column is an attribute, or codes and their domain. Rows are there since the date of a column
+    of this name. What else is ``given`` is said of each table.
     """
-    specs = {
-        name: TableSpec(name, {}, tuple(keys), created="since" if "since" in columns else "")
-        for name, (_, columns, keys) in tables.items()
-    }
-    held = {
-        name: PrivateTable(
-            rows,
-            {column: Cells(codes, domain) for column, (codes, domain) in columns.items()},
-            {key.name: np.asarray(edges, np.int64) for key, edges in keys.items()},
-        )
-        for name, (rows, columns, keys) in tables.items()
-    }
+    specs, held = {}, {}
+    for name, (rows, columns, *more) in tables.items():
+        keys = more[0] if more else {}
+        created = "since" if "since" in columns else ""
+        specs[name] = TableSpec(name, {}, tuple(keys), created=created, **given)
+        attributes = {
+            column: Cells(*values) if isinstance(values, tuple) else values
+            for column, values in columns.items()
+        }
+        parents = {key.name: np.asarray(edges, np.int64) for key, edges in keys.items()}
+        held[name] = PrivateTable(rows, attributes, parents)
     return PrivateDatabase(DatabaseSpec(specs, relation or Relation()), held)
+
+
+def of_tables(relation: Relation | None = None, **tables: tuple[Any, ...]) -> PrivateDatabase:
+    """The same of tables by their names, in which a unit's only row weighs 1."""
+    return private_database(tables, relation, tau=1)
+
+
+def two_tables(
+    owners: Sequence[int],
+    cells: Sequence[Sequence[int]] = (),
+    sizes: Sequence[int] = (),
+    *,
+    users: int | None = None,
+    refs: Sequence[int] | None = None,
+    bound: Literal["weights", "truncation"] = "weights",
+    tau: int = 1,
+    relation: Relation | None = None,
+    unique: bool = False,
+    **attributes: Attribute,
+) -> PrivateDatabase:
+    """Users who own posts; posts have the given cells and attributes, and refer by ``ref``.
+
+    If ``unique``, the schema says that each user has one post at most.
+    """
+    count = max(owners, default=-1) + 1 if users is None else users
+    keys = {KeySpec("own", "posts", "users", "own", nullable=True, unique=unique): owners}
+    if refs is not None:
+        keys[KeySpec("ref", "posts", "users", "ref", nullable=True)] = refs
+    columns = {
+        f"a{place}": (np.array(codes, np.int64), Domain(size))
+        for place, (codes, size) in enumerate(zip(cells, sizes, strict=True))
+    }
+    tables = {"users": (count, {}), "posts": (len(owners), {**columns, **attributes}, keys)}
+    return private_database(tables, relation, bound=bound, tau=tau)
 
 
 def single_table(columns: Columns, relation: Relation | None = None) -> PrivateDatabase:

@@ -84,12 +84,13 @@ def test_config_examples_load(page):
 
 
 PROSE = ["README.md", "schemas/README.md"]
-PROSE += [f"docs/{name}.md" for name in ("index", "imdb", "operate", "plugins", "publish")]
+PROSE += [
+    f"docs/{name}.md" for name in ("index", "first-clone", "imdb", "operate", "plugins", "publish")
+]
 
 
 @pytest.mark.parametrize("page", PROSE)
 def test_commands_in_prose_parse(page, parse_line):
-    """Every `privbench` line of a page is one that click takes; scripts that it names exist."""
     lines = [
         line.strip()
         for block in _blocks(ROOT / page, "bash")
@@ -103,7 +104,6 @@ def test_commands_in_prose_parse(page, parse_line):
 
 
 def test_python_example_calls_what_is_there():
-    """Names exist and the calls fit the functions' signatures."""
     (block,) = _blocks(ROOT / "README.md", "python")
     found = [
         node
@@ -138,7 +138,7 @@ def test_fields_are_the_options_of_command_and_function(command, function, kind)
         assert options[name].default == here[name].default
 
 
-PAGES = ["README.md", "CHANGELOG.md", "lab/README.md"]
+PAGES = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "lab/README.md"]
 PAGES += [str(p.relative_to(ROOT)) for f in ("docs", "lab/docs") for p in (ROOT / f).glob("*.md")]
 
 

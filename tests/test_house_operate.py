@@ -21,6 +21,7 @@ from cronsim import CronSim
 
 ROOT = Path(__file__).parents[1]
 NIGHTLY = ROOT / "docs" / "examples" / "nightly"
+TESTS = ROOT / "docs" / "examples" / "tests"
 DOCKER = ROOT / "docker"
 SCRIPT = NIGHTLY / "nightly.sh"
 IMAGE = ROOT / ".github" / "workflows" / "image.yml"
@@ -63,13 +64,12 @@ def _manifests() -> dict[str, Any]:
     return {item["kind"]: item for item in yaml.safe_load_all(text)}
 
 
-def _lines(name: str) -> list[str]:
+def _lines(path: Path) -> list[str]:
     """The `privbench` lines of an example, continued lines joined."""
-    path = NIGHTLY / name
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".yml":
         text = "\n".join(_texts(_load(path)))
-    elif name == "crontab":
+    elif path.name == "crontab":
         text = "\n".join(_crontab())
     lines = (line.strip() for line in re.sub(r"\\\n\s*", "", text).splitlines())
     return [line for line in lines if line.startswith("privbench ")]
@@ -78,7 +78,7 @@ def _lines(name: str) -> list[str]:
 @pytest.mark.parametrize("name", JOBS)
 def test_every_line_of_a_job_parses(name, parse_line):
     """A job has a cap and a gate, and keeps its reports at home."""
-    lines = _lines(name)
+    lines = _lines(NIGHTLY / name)
     assert {line.replace("--log-format json ", "").split()[1] for line in lines} >= JOBS[name]
     for line in lines:
         parse_line(line)
@@ -88,6 +88,24 @@ def test_every_line_of_a_job_parses(name, parse_line):
         assert any("--fail-if" in line for line in lines if " compare " in line)
     # Whoever may decide over a cap sets it once: a job would lift one that was lowered.
     assert not re.search("upload-artifact|ledger cap", (NIGHTLY / name).read_text(encoding="utf-8"))
+
+
+def test_pipelines_on_a_clone_read_no_source(parse_line):
+    """A new model is proposed whatever a report on the source says, and the report stays inside."""
+    for path in TESTS.glob("*.yml"):
+        for line in _lines(path):
+            parse_line(line)
+    jobs = _load(TESTS / "new-model.yml")["jobs"]
+    assert "compare" not in "\n".join(_texts(jobs["fit"]))
+    for pipeline in (
+        jobs["propose"],
+        _load(TESTS / "github-actions.yml"),
+        _load(TESTS / "gitlab-ci.yml"),
+    ):
+        assert "service=" not in "\n".join(_texts(pipeline))
+    assert (jobs["propose"]["needs"], jobs["warn"]["needs"]) == (["fit"], ["fit"])
+    (compare,) = [text for text in _texts(jobs["warn"]) if "compare" in text]
+    assert re.search(r'compare [^|]*> "\$report\.log" 2>&1 \|\|', compare.replace("\\\n", " "))
 
 
 def test_the_script_is_one_that_bash_reads():
@@ -114,8 +132,13 @@ def test_schedules_are_those_of_a_day_or_a_week(job):
     [
         ("github-workflows", NIGHTLY / "github-actions.yml"),
         ("gitlab-ci", NIGHTLY / "gitlab-ci.yml"),
+        ("github-workflows", TESTS / "github-actions.yml"),
+        ("github-workflows", TESTS / "new-model.yml"),
+        ("gitlab-ci", TESTS / "gitlab-ci.yml"),
         ("compose-spec", DOCKER / "compose.yaml"),
         ("github-workflows", IMAGE),
+        ("github-workflows", IMAGE.with_name("test.yml")),
+        ("citation-file-format", ROOT / "CITATION.cff"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

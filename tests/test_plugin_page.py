@@ -8,6 +8,7 @@ from pathlib import Path
 import market
 import pytest
 from integrity import whole
+from packages import install
 
 from privbench import plugin, plugins, synthesizers
 from privbench.errors import ConfigError, ModelError
@@ -21,23 +22,14 @@ def _block(language):
     return text
 
 
-def _install(folder, name, points):
-    about = folder / f"{name}-1.0.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-    lines = [f"[{group}]\n" + "".join(f"{k} = {v}\n" for k, v in found.items())
-             for group, found in points.items()]  # fmt: skip
-    (about / "entry_points.txt").write_text("\n".join(lines))
-
-
 @pytest.fixture
 def chain(tmp_path, monkeypatch):
     """The page's package, installed as its pyproject says."""
     project = tomllib.loads(_block("toml"))["project"]
     folder = tmp_path / "site"
     folder.mkdir()
-    (folder / "privbench_chain.py").write_text(_block("python"))
-    _install(folder, project["name"], project["entry-points"])
+    modules = {"privbench_chain": _block("python")}
+    install(folder, project["name"], project["entry-points"], modules)
     monkeypatch.syspath_prepend(folder)
     yield folder
     sys.modules.pop("privbench_chain", None)
@@ -82,9 +74,9 @@ def test_a_model_of_a_synthesizer_that_is_not_installed_is_refused(chain, tmp_pa
 
 
 def test_two_packages_of_one_name_and_one_that_cannot_be_imported_are_said(chain):
-    _install(chain, "other", {"privbench.synthesizers": {"chain": "other:It", "odd": "nowhere:It"}})
-    (chain / "ends.py").write_text("raise SystemExit(0)")
-    _install(chain, "ending", {"privbench.synthesizers": {"ends": "ends:It"}})
+    group = plugins.SYNTHESIZERS
+    install(chain, "other", {group: {"chain": "other:It", "odd": "nowhere:It"}})
+    install(chain, "ending", {group: {"ends": "ends:It"}}, {"ends": "raise SystemExit(0)"})
     with pytest.raises(ConfigError, match="other and privbench-chain both name 'chain'"):
         plugins.load(plugins.SYNTHESIZERS, "chain")
     with pytest.raises(ConfigError, match=r"'odd' cannot be loaded.*Install other again"):

@@ -115,6 +115,9 @@ def sample(
     UNIQUE indexes of expressions, EXCLUDE constraints and partition bounds are repaired by `load`,
     in a database. For files that keep them, load the model and COPY its tables out.
 
+    Parquet has dates, times, numbers, uuids and bytes as such where all values of a column fit
+    them, and a folder of such files is a source again, with its keys (parquet://DIR).
+
     \b
     Example:
       privbench sample prod.privbench -o clone/ --format parquet --scale 2

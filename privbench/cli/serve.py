@@ -24,11 +24,12 @@ from privbench.options import LoadOptions
 @options_of(LoadOptions, "scale", "seed", "trust_programs")
 @click.option(
     "--on",
-    type=click.Choice(["auto", "machine", "embedded"]),
+    type=click.Choice(["auto", "docker", "machine", "embedded"]),
     default="auto",
-    help="Whose PostgreSQL; auto takes the version nearest to the source's.",
+    help="Whose PostgreSQL; auto takes a container of the source's version, or what is nearest.",
 )
 @click.option("--port", type=click.IntRange(1, 65535), help="Port on 127.0.0.1.  [default: free]")
+@click.option("--keep", metavar="FOLDER", help="Where data stay, and the next start goes on.")
 @click.option("--prune", is_flag=True, help="Empty the cache instead.")
 @click.pass_context
 def serve(
@@ -42,7 +43,7 @@ def serve(
     of this run; the server listens on 127.0.0.1. Without --seed, rows are the same in every run.
 
     The loaded data folder is kept in your cache, so that a second start copies it: it holds a
-    clone, no private row. No container is started.
+    clone, no private row.
 
     \b
     Example:

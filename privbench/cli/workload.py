@@ -235,6 +235,10 @@ def convert(
 @click.option("--database", metavar="NAME", help="Only this database's statements, of logs.")
 @click.option("--samples", type=int, default=1, help="Executions kept a statement, of logs.")
 @click.option("--seed", type=int, default=0, help="Seed of the samples.")
+@click.option("--sessions", is_flag=True,
+              help="Keep all that each session ran, in its order, of logs.")  # fmt: skip
+@click.option("--writes", is_flag=True,
+              help="INSERT, UPDATE and DELETE too, for pgbench on a clone, of logs.")  # fmt: skip
 @click.option("-o", "--output", required=True, metavar="FILE", help="The workload, as JSON.")
 @click.pass_obj
 def capture(state: CommandState, /, dsn: str | None, output: str, **given: Any) -> None:
@@ -250,6 +254,7 @@ def capture(state: CommandState, /, dsn: str | None, output: str, **given: Any) 
     Example:
       privbench workload capture "service=prod" -o captured.json
       privbench workload capture --log postgresql.csv --database shop -o captured.json
+      privbench workload capture --log postgresql.csv --sessions --writes -o stream.json
     """
     from privbench.workload import write
     from privbench.workload.formats.base import CONFIDENTIAL
@@ -261,7 +266,8 @@ def capture(state: CommandState, /, dsn: str | None, output: str, **given: Any) 
         echo(f"Left out {calls:,} calls: {reason}.")
     echo(
         f"{CONFIDENTIAL} Wrote {len(found.workload):,} queries that stand for {found.calls:,} "
-        f"calls to {output}. Next: privbench workload rebind."
+        f"calls to {output}. Next: privbench workload "
+        + ("convert --to pgbench; all else takes reads alone." if given["writes"] else "rebind.")
     )
 
 

@@ -42,6 +42,7 @@ from privbench.encoding.surrogate_text import (
 )
 from privbench.encoding.text_words import (
     CUT,
+    SPARE,
     Firsts,
     Pieces,
     WordsNeed,
@@ -81,9 +82,10 @@ class FillCodec(Codec):
         count = next((len(values) for values in codes.values()), rows)
         if count is None:
             raise ValueError("a column without attributes needs the number of rows")
-        made = fill("null" if self.omitted else self.filler, self.type, count, rng)
+        spare = count + SPARE if self.firsts else 0
+        made = fill("null" if self.omitted else self.filler, self.type, count + spare, rng)
+        made = with_firsts(made[:count], self.firsts, np.ones(count), rng, spare=made[count:])
         made = rehoused(made, self.pieces, self.type.length, rng)
-        made = with_firsts(made, self.firsts, np.ones(count), rng)
         if not self.measured:
             return made
         null = null_mask(codes[self.column], self.domains[self.column])

@@ -65,6 +65,7 @@ from privbench.encoding.text_formats import (
 )
 from privbench.encoding.text_words import (
     CUT,
+    SPARE,
     Firsts,
     Pieces,
     WordsNeed,
@@ -206,11 +207,11 @@ class TextCodec(Codec):
             cell = _present(coded, len(edges) - 1, chosen, rng, least)
         if self.lengths is None or (self.provider is not None and not self.pieces):
             provider, most = self.provider or "word", self.type.length
-            if count is None:
-                made, weights = made_semantic(provider, rows, rng, most), np.ones(rows)
-            else:
-                made, weights = made_distinct(provider, len(count), rng, most), count
-            made = with_firsts(made, self.firsts, weights, rng)
+            weights = np.ones(rows) if count is None else count
+            make = made_semantic if count is None else made_distinct
+            some = len(weights)
+            made = make(provider, some + (some + SPARE if self.firsts else 0), rng, most)
+            made = with_firsts(made[:some], self.firsts, weights, rng, spare=made[some:])
             if count is not None:
                 made = made.take(pa.array(rng.permutation(np.repeat(np.arange(len(count)), count))))
             empty = pa.array(blank & (cell == 0))

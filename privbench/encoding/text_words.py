@@ -21,7 +21,7 @@ from pydantic import AfterValidator
 
 from privbench.arrays import Floats, Ints, Mask, Rng
 from privbench.encoding.surrogate_text import SHAPES, blocks, joined, made_text, strings
-from privbench.encoding.uniqueness import replace_rows
+from privbench.encoding.uniqueness import ranks, replace_rows
 from privbench.privacy.queries.words import PLACES
 from privbench.rules.named import packaged
 
@@ -33,6 +33,9 @@ GLUE, DIGIT = "\x1f", "\x1d"
 RUN = 5
 #: Most released pieces of a column.
 _PIECES = 4096
+#: Spare texts for `with_firsts` beyond as many as there are rows, since small tables have few: a
+#: letter that one name in a hundred has begins ten of them.
+SPARE = 1000
 #: Characters that are made at a time; a shorter gap in a text stays a gap.
 _BLOCK, _GAP = 2**22, 3
 
@@ -288,17 +291,20 @@ def with_firsts(
     weights: Floats,
     rng: Rng,
     free: Mask | None = None,
+    spare: pa.Array | None = None,
 ) -> pa.Array:
-    """Texts that begin as the law says; of those that are ``free`` as few are changed as may be."""
+    """Texts that begin as the law says; of those that are ``free`` as few are changed as may be.
+
+    A text that has to begin otherwise becomes the next of the ``spare`` texts that begins so; where
+    there is none left, its first character is replaced. Spare texts that are not distinct are used
+    again and again.
+    """
     free = np.ones(len(texts), np.bool_) if free is None else free
     if not firsts or not free.any():
         return texts
     points, shares = (np.array(part) for part in zip(*firsts, strict=True))
     law = np.append(shares, 0.0) * weights.sum()
-    found = _points(texts)
-    # The number of every text's first character in the law; the last one is that of all others.
-    have = np.searchsorted(points, found)
-    have[np.append(points, -2)[have] != found] = len(points)
+    have = _places(points, texts)
     order = np.lexsort((free, have))
     upto = np.cumsum(weights[order])
     upto = upto - np.append(0.0, upto)[np.searchsorted(have[order], have[order])]
@@ -310,4 +316,22 @@ def with_firsts(
     rows, drawn = rows[drawn >= 0], drawn[drawn >= 0]
     letters = pa.array([chr(point) for point in points.tolist()], texts.type)
     rest = pc.utf8_slice_codeunits(texts.take(pa.array(rows)), 1)
-    return replace_rows(texts, rows, joined(letters.take(pa.array(drawn)), rest))
+    changed = joined(letters.take(pa.array(drawn)), rest)
+    if spare is not None:
+        begun = _places(points, spare)
+        sides = np.searchsorted(np.sort(begun), np.arange(len(points) + 1))
+        room, turn = np.diff(sides)[drawn], ranks(drawn)
+        if len(pc.unique(spare)) < len(spare):
+            turn %= np.maximum(room, 1)
+        at, whole = sides[drawn] + turn, np.flatnonzero(turn < room)
+        ones = spare.take(pa.array(np.argsort(begun, kind="stable")[at[whole]]))
+        changed = replace_rows(changed, whole, ones.cast(changed.type))
+    return replace_rows(texts, rows, changed)
+
+
+def _places(points: NDArray[np.int64], texts: pa.Array) -> Ints:
+    """The place of each text's first character among sorted code points; their number if none."""
+    found = _points(texts)
+    places = np.searchsorted(points, found)
+    places[np.append(points, -2)[places] != found] = len(points)
+    return places

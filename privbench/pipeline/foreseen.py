@@ -67,13 +67,16 @@ class PlannedEvent:
     needs: tuple[float, ...] = ()  # other values of ``needed``, for other earlier results
 
     @classmethod
-    def of(cls, question: Question, spec: DatabaseSpec, source: PlanInput) -> Self:
+    def of(
+        cls, question: Question, spec: DatabaseSpec, source: PlanInput, *, needed: bool = True
+    ) -> Self:
         """The planned form of a question; for a list, with the number of units that a label needs.
 
-        That is the threshold and one more, since the statistic leaves one unit out.
+        That is the threshold and one more, since the statistic leaves one unit out. Without
+        ``needed`` it is not computed, which takes as long as all else.
         """
         query, amount = question.query, question.amount
-        threshold = question.method(spec, source.accounting).threshold
+        threshold = question.method(spec, source.accounting).threshold if needed else None
         return cls(
             question.label,
             query.table,
@@ -102,16 +105,11 @@ def planned(
     thresholds = set[tuple[type[Question], float]]()
 
     def described(item: Question) -> PlannedEvent:
-        """The planned form, for a list with the units that a label needs."""
-        event, kind = PlannedEvent.of(item, spec, source), (type(item), item.delta)
-        # One list of each δ shows that there is a threshold.
-        if not ranges and kind in thresholds:
-            return event
+        """The planned form; one list of each δ shows that there is a threshold."""
+        kind = type(item), item.delta
+        needed = ranges or kind not in thresholds
         thresholds.add(kind)
-        threshold = item.method(spec, source.accounting).threshold
-        return (
-            event if threshold is None else replace(event, needed=1 + threshold / item.query.unit)
-        )
+        return PlannedEvent.of(item, spec, source, needed=needed)
 
     rows = {name: source.rows(name) for name in spec.tables}
     of_labels, delta_of_words, _ = deltas(plan, delta)

@@ -3,7 +3,8 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
+from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any, BinaryIO, Literal
 from urllib.parse import quote
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as papq
 from psycopg import sql
 
@@ -30,12 +32,14 @@ from privbench.postgres.embedded import any_server
 from privbench.postgres.load import Loader
 from privbench.postgres.patterns import choose
 from privbench.postgres.stream import stream
-from privbench.schema import TableName, quoted
+from privbench.schema import ColumnType, TableName, quoted
 from privbench.sources.types import type_of
 
 _CUT = r" (a text has the line \., which psql before version 18 takes for the end of the rows)"
 #: Longest name of a file; for longer names, the schema is a folder and the table a file in it.
 _LONGEST = 255
+#: Most digits of a number with a fixed point in Arrow.
+_MOST_DIGITS = 38
 #: Bytes of a batch in which computed columns are read.
 _BATCH_BYTES = 1 << 20
 _DEVICES = frozenset({
@@ -98,7 +102,7 @@ def sample_tables(model: Model, scale: float, seed: int | None) -> dict[str, pa.
     for item in _with_computed(model, tables, seed)[0]:
         batches = [batch.rename_columns(list(item.columns)) for batch in item.batches()]
         empty = pa.table({name: pa.nulls(0) for name in item.columns})
-        found[item.table.key] = pa.concat_tables(batches or [empty])
+        found[item.table.key] = _typed(pa.concat_tables(batches or [empty]), item)
     return found
 
 
@@ -242,14 +246,62 @@ def _write_rows(item: CloneTable, file: BinaryIO, file_format: Literal["csv", "p
             file.write(block)
             cut = cut or stops_psql(memoryview(block).tobytes())
         return cut
-    batches = (batch.rename_columns(names) for batch in item.batches())
-    kinds = (NUMBERS.get(item.table.column(name).type.base, [pa.string()])[0] for name in names)
-    first = next(batches, pa.table([pa.array([], kind) for kind in kinds], names))
     stated = {"privbench.table": item.table.key, "privbench.keys": json.dumps(_keys(item))}
+    plain = set[str]()
+    while odd := _write_parquet(item, file, stated, plain):
+        plain |= odd
+        file.seek(0)
+        file.truncate()
+    return cut
+
+
+def _write_parquet(
+    item: CloneTable, file: BinaryIO, stated: dict[str, str], plain: Set[str]
+) -> set[str]:
+    """Write rows, ``plain`` columns as drawn; returns columns that have two types, none if all fit.
+
+    A column whose values do not all fit its Arrow type, as infinity does not, is text.
+    """
+    batches = (_typed(batch, item, plain) for batch in item.batches())
+    empty = pa.table([pa.array([], pa.string())] * len(item.columns), list(item.columns))
+    first = next(batches, _typed(empty, item))
     with papq.ParquetWriter(file, first.schema.with_metadata(stated)) as writer:
         for batch in chain([first], batches):
+            if odd := {one.name for one in set(batch.schema) ^ set(first.schema)}:
+                return odd
             writer.write_table(batch)
-    return cut
+    return set()
+
+
+def _typed(rows: pa.Table, item: CloneTable, plain: Set[str] = frozenset()) -> pa.Table:
+    """Rows by name, each column in the Arrow type of its own if that holds all its values."""
+    arrays = dict(zip(item.columns, rows.columns, strict=True))
+    for name in arrays.keys() - plain:
+        with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError):
+            arrays[name] = _converted(arrays[name], item.table.column(name).type)
+    return pa.table(arrays)
+
+
+def _converted(values: pa.ChunkedArray, of: ColumnType) -> pa.ChunkedArray:
+    if of.kind != "b" or of.extension:
+        return values
+    if of.base in NUMBERS:
+        return values.cast(NUMBERS[of.base][0])
+    scale = of.scale or 0
+    if of.base == "numeric" and 0 <= scale <= (of.precision or 0) <= _MOST_DIGITS and of.precision:
+        return values.cast(pa.decimal128(of.precision, scale))
+    if of.base == "time" and values.type == pa.string():
+        days = pc.binary_join_element_wise("2000-01-01", values, " ")
+        return days.cast(pa.timestamp("us")).cast(pa.time64("us"))
+    if of.base in ("bytea", "uuid") and values.type == pa.string():
+        # Both are digits of base 16, that of an uuid with hyphens.
+        texts = (text and text.removeprefix("\\x").replace("-", "") for text in values.to_pylist())
+        found = [None if text is None else bytes.fromhex(text) for text in texts]
+        if of.base == "bytea":
+            return pa.chunked_array([pa.array(found, pa.binary())])
+        held = pa.array(found, pa.binary(16))
+        return pa.chunked_array([pa.ExtensionArray.from_storage(pa.uuid(), held)])
+    return values
 
 
 def _keys(item: CloneTable) -> dict[str, Any]:

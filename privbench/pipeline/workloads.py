@@ -49,13 +49,17 @@ def capture(
     database: str | None = None,
     samples: int = 1,
     seed: int = 0,
+    writes: bool = False,
+    sessions: bool = False,
 ) -> Capture:
     """Capture a workload from pg_stat_statements of a DSN, or from logs; reads no table of users.
 
     The workload is CONFIDENTIAL, since its literals are those of the server's users. The other
     options concern logs. `prefix` is the ``log_line_prefix`` of plain logs; by default common ones
     are tried. With `database`, only statements of that database are captured. At most `samples`
-    executions of each text, chosen by `seed`, become queries.
+    executions of each text, chosen by `seed`, become queries. With `sessions` all do, a script for
+    each session of the server in its own order. With `writes` INSERT, UPDATE and DELETE are
+    captured too; no replay but that of pgbench on a clone runs them.
     """
     if (dsn is None) == (not logs):
         raise UsageError(
@@ -65,7 +69,20 @@ def capture(
     if samples < 1:
         raise UsageError("--samples must be at least 1.")
     if dsn is None:
-        return capture_logs(logs, prefix=prefix, database=database, samples=samples, seed=seed)
+        return capture_logs(
+            logs,
+            prefix=prefix,
+            database=database,
+            samples=samples,
+            seed=seed,
+            writes=writes,
+            sessions=sessions,
+        )
+    if writes or sessions:
+        raise UsageError(
+            "pg_stat_statements holds neither the values that were written nor sessions.",
+            remedy="Capture logs (--log FILE).",
+        )
     with reading(dsn) as connection:
         return capture_statements(connection)
 

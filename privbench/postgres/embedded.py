@@ -39,14 +39,17 @@ FAST: Mapping[str, str] = {
 #: A program, and the first word of its server's name.
 Labelled: TypeAlias = tuple[str, Program]
 _INITDB = ("--username=postgres", "--auth=trust", "--encoding=UTF8", "--no-locale", "--no-sync")
-#: A shell script that waits for the end of its input, then stops the server of the directory $1
-#: without a checkpoint and removes the folder $0, again while a server that was starting writes
-#: there.
+#: A shell script that waits for the end of its input, runs the command $2..., stops the server of
+#: the directory $1 without a checkpoint and removes the folder $0, again while a server that was
+#: starting writes there.
 _WAIT = """
 trap '' HUP INT TERM
 cat
+data="$1/data"
+shift
+"$@"
 for turn in $(seq 100); do
-    if read -r process < "$1/data/postmaster.pid" && kill -QUIT "$process"; then
+    if read -r process < "$data/postmaster.pid" && kill -QUIT "$process"; then
         for wait in $(seq 100); do kill -0 "$process" && sleep 0.05 || break; done
     fi
     rm -rf "$0" && exit
@@ -95,16 +98,17 @@ class Lifeline:
 
     Args:
         directory: Where the server's data live; None for a place in the folder.
+        last: A command that is run then.
 
     Attributes:
         folder: The folder, which only this account and that of the server can open.
     """
 
-    def __init__(self, directory: Path | None) -> None:
+    def __init__(self, directory: Path | None, *last: str) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="privbench-")).resolve()
         self.directory = self.folder / "server" if directory is None else directory.resolve()
         self._waiting = subprocess.Popen(  # noqa: S603
-            ["/bin/sh", "-c", _WAIT, self.folder, self.directory],
+            ["/bin/sh", "-c", _WAIT, self.folder, self.directory, *last],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

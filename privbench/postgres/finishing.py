@@ -7,6 +7,7 @@ from typing import LiteralString
 import psycopg
 from psycopg import errors, sql
 
+from privbench.limits import CLONE
 from privbench.postgres.connect import Connection
 from privbench.postgres.failures import database_errors, describe
 from privbench.postgres.reading import assignment
@@ -19,6 +20,10 @@ SELECT n.nspname, c.relname FROM pg_catalog.pg_class c
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind = 'm' AND NOT c.relispopulated
 ORDER BY c.oid
+"""
+_SAID: LiteralString = """
+SELECT d.datname, pg_catalog.shobj_description(d.oid, 'pg_database')
+FROM pg_catalog.pg_database d WHERE d.datname = pg_catalog.current_database()
 """
 #: Errors for which an index may be missing, as synthetic rows can cause them: a value that cannot
 #: be computed, an entry that is too long, a function or an extension that raises.
@@ -53,6 +58,18 @@ def move_sequences(connection: Connection, schema: Schema) -> None:
                 sql.SQL(" UNION ALL ").join(columns),
             )
             run(connection, moved)
+
+
+def name_clone(connection: Connection) -> None:
+    """Add to the database's comment that it is a clone, for what may write to no source.
+
+    The role must own the database: where it does not, nothing is said, and nothing is lost.
+    """
+    with contextlib.suppress(errors.InsufficientPrivilege), connection.transaction():
+        ((name, said),) = run(connection, _SAID).fetchall()
+        if CLONE not in (said or ""):
+            text = sql.Literal(f"{said}\n{CLONE}" if said else CLONE)
+            run(connection, build("COMMENT ON DATABASE {} IS {}", name, text))
 
 
 def fill_views(

@@ -260,6 +260,7 @@ class Loader(TargetTransaction):
                 run(self.connection, build("ANALYZE {}", filled))
         with self._making("policies"):
             protected = self._protect()
+        finishing.name_clone(self.connection)
         self.lost += [line for line in (*empty, *protected) if line not in self.lost]
         for line in self.lost:
             logger.warning("%s", line)

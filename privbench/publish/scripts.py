@@ -25,7 +25,8 @@ from privbench.schema import literal, quoted
 from privbench.workload import Workload
 
 _TEMPLATES = (
-    "README.md", "certificate.md", "deployment.yaml", "compose.yaml", "start.sh", "load.sql",
+    "README.md", "certificate.md", "deployment.yaml", "compose.yaml", "Dockerfile", "start.sh",
+    "load.sql",
 )  # fmt: skip
 #: Characters of a stranger's text beside the verdict of `verify`.
 _SHORT = 40

@@ -1,11 +1,11 @@
 """``serve``: the clone of a model or of a bundle on a throwaway server, for tests.
 
-The server ends with the process that started it (`privbench.postgres.embedded.Lifeline`). Its
-superuser is reached by a socket in a folder of the server's account alone; by TCP `OWNER` is, on
-127.0.0.1, with a password that is drawn for each start and set before the server listens there.
+The server ends with the process that started it (`privbench.postgres.embedded.Lifeline`). By TCP
+`OWNER` and `READER` are reached, on 127.0.0.1, with a password that is drawn for each start and set
+before the server listens there.
 
-The data folder is kept in the user's cache, in a folder of mode 0700, and a later start copies it.
-It holds no password.
+The loaded data are kept in the user's cache, in a folder of mode 0700, and a later start copies
+them. They hold no password.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,28 +31,17 @@ from privbench.files import file_errors, make_folder, write_text
 from privbench.options import LoadOptions, with_fields_of
 from privbench.postgres import embedded
 from privbench.postgres.connect import connect
-from privbench.postgres.failures import database_errors
 from privbench.postgres.statement import build
+from privbench.publish.hosts import ADDRESS, Container, Machine
 
 logger = logging.getLogger(__name__)
 
-#: The database, and the role that owns it, which may create databases once rows are loaded.
-DATABASE, OWNER = "clone", "clone_owner"
+#: The database, the role that owns it, which may create databases once rows are loaded, and one
+#: that may read it, on PostgreSQL 14 or later.
+DATABASE, OWNER, READER = "clone", "clone_owner", "clone_reader"
 #: Bytes that the cache keeps at most.
 CAP = 4 * 2**30
-_HOST = "127.0.0.1"
 _OURS = {"PGHOST", "PGPORT", "PGUSER", "PGPASSWORD", "PGDATABASE"}
-_SETTINGS = {
-    **embedded.FAST,
-    "password_encryption": "scram-sha-256",
-    # Segments of the log are copied too.
-    "min_wal_size": "32MB",
-    "max_wal_size": "256MB",
-}
-# The server writes it: root would follow a link of its account.
-_ACCESS = f"""ALTER ROLE {OWNER} PASSWORD {{}};
-COPY (VALUES ('local all all trust'), ('host all postgres all reject'),
-('host all all {_HOST}/32 scram-sha-256')) TO {{}}"""
 
 
 @with_fields_of(LoadOptions, "scale", "seed", "trust_programs")
@@ -62,6 +51,7 @@ def serve(
     *,
     on: str = "auto",
     port: int | None = None,
+    keep: str | Path | None = None,
     reporter: pipeline.Reporter | None = None,
     options: LoadOptions,
 ) -> Iterator[str]:
@@ -69,35 +59,85 @@ def serve(
 
     A model is loaded as by `privbench.pipeline.load`, and a bundle's script is run once `verify`
     has passed it; either by a role without attributes. Without `port` a free one is taken, and
-    without `seed` rows are the same in every call. Within the block other PG*
-    variables than those of the URI's parts are gone: they may lead elsewhere.
+    without `seed` rows are the same in every call. The folder `keep` has the data, what tests wrote
+    included, when the block is left, and the next call goes on with them. Within the block other
+    PG* variables than those of the URI's parts are gone: they may lead elsewhere.
     """
     path, options = Path(model), replace(options, seed=options.seed or 0)
     if path.is_dir() and (options.scale != 1 or options.trust_programs):
         raise UsageError("a bundle has the rows that it has.", remedy="Name a model.")
-    programs = embedded.programs(on)
-    lifeline = embedded.Lifeline(None)
-    place = lifeline.directory
-    names = {name for name in os.environ if name.startswith("PG")} - _OURS
-    elsewhere = {name: os.environ.pop(name) for name in names}
-    try:
-        embedded.own(lifeline.folder)
-        embedded.own(place)
-        label, program = programs[_filled(path, place, programs, options, reporter)]
-        password = secrets.token_hex(16)
-        with embedded.start(program, place, settings=_SETTINGS) as server:
-            given = password, f"{place}/data/pg_hba.conf"
-            _execute(server, build(_ACCESS, *map(sql.Literal, given)))
+    if port is None:
         with socket.socket() as free:
-            free.bind((_HOST, 0))
-            port = port or int(free.getsockname()[1])
-        settings = {**_SETTINGS, "listen_addresses": _HOST, "port": str(port)}
-        with embedded.start(program, place, label=label, settings=settings) as server:
-            logger.info("%s; its superuser: %s port=%d", server.name, server.dsn, port)
-            yield f"postgresql://{OWNER}:{password}@{_HOST}:{port}/{DATABASE}"
-    finally:
-        lifeline.end()
-        os.environ.update(elsewhere)
+            free.bind((ADDRESS, 0))
+            port = int(free.getsockname()[1])
+    with ExitStack() as stack:
+        stack.callback(os.environ.update, drop_variables())
+        lifeline = embedded.Lifeline(None)
+        stack.callback(lifeline.end)
+        embedded.own(lifeline.folder)
+        place = Path(keep).resolve() if keep else lifeline.directory
+        host = _host(on, place, port, kept=keep is not None)
+        key = f"{__version__} {_content(path)} {host.key} {options}"
+        key = hashlib.sha256(key.encode()).hexdigest()
+        report = place / "report"
+        if keep is None or _is_new(place, key, stack):
+            embedded.own(place)
+            text = _filled(path, key, host, options, reporter)
+            write_text(report, f"{key}\n{text}")
+        _, major, *lines = report.read_text().splitlines()
+        for line in lines:
+            logger.info("%s", " ".join(line.split()))
+        password = secrets.token_hex(16)
+        change = "ALTER ROLE {} PASSWORD {}"
+        access = [build(change, role, sql.Literal(password)) for role in (OWNER, READER)]
+        logger.info("%s", stack.enter_context(host.running(int(major), *access))[0])
+        yield f"postgresql://{OWNER}:{password}@{ADDRESS}:{port}/{DATABASE}"
+
+
+def _host(on: str, place: Path, port: int, *, kept: bool) -> Machine | Container:
+    if kept and on == "docker":
+        raise UsageError("data in a container are not kept.", remedy="Use --on machine.")
+    if on == "docker" or (on == "auto" and not kept):
+        with suppress(*[UsageError] * (on == "auto")):
+            return Container(place, port)
+    return Machine(on, place, port)
+
+
+@file_errors("the folder cannot be used")
+def _is_new(place: Path, key: str, stack: ExitStack) -> bool:
+    """Whether a folder to keep is empty; else it has to hold this clone, which nobody uses."""
+    make_folder(place)
+    try:
+        stack.enter_context(FileLock(place / "lock", timeout=0, mode=0o600))
+    except Timeout:
+        raise UsageError(f"another process uses {place}.") from None
+    report = place / "report"
+    if report.exists() and report.read_text().startswith(key):
+        return False
+    if {path.name for path in place.iterdir()} != {"lock"}:
+        raise UsageError(f"{place} has something else.", remedy="Name another folder.")
+    return True
+
+
+def drop_variables() -> dict[str, str]:
+    """Drop PG* variables that a URI does not override; gives those dropped."""
+    names = {name for name in os.environ if name.startswith("PG")} - _OURS
+    return {name: os.environ.pop(name) for name in names}
+
+
+def copy(uri: str, name: str) -> str:
+    """URI of a new copy of the clone, by file copy."""
+    made = build("CREATE DATABASE {} TEMPLATE {}", name, DATABASE)
+    with connect(uri.removesuffix(DATABASE) + "postgres", autocommit=True) as connection:
+        since = connection.info.server_version >= 150000
+        connection.execute(made + build(" STRATEGY file_copy") if since else made)
+    return uri.removesuffix(DATABASE) + name
+
+
+def drop(uri: str, name: str) -> None:
+    """Drop a copy, whoever uses it."""
+    with connect(uri.removesuffix(DATABASE) + "postgres", autocommit=True) as connection:
+        connection.execute(build("DROP DATABASE IF EXISTS {} WITH (FORCE)", name))
 
 
 @file_errors("the cache cannot be used")
@@ -118,23 +158,20 @@ def prune(most: int = 0) -> int:
 @file_errors("the cache cannot be used")
 def _filled(
     path: Path,
-    place: Path,
-    programs: list[embedded.Labelled],
+    key: str,
+    host: Machine | Container,
     options: LoadOptions,
     reporter: pipeline.Reporter | None,
-) -> int:
-    """Put the data folder into `place`; gives the number of its program.
+) -> str:
+    """Put the host's data into its place; gives the version of its server, and a report.
 
     Of processes that want the same, one makes it.
     """
-    content = _content(path)
-    servers = [(item.path, item.path.stat().st_mtime_ns) for _, item in programs]
-    key = hashlib.sha256(f"{__version__} {content} {servers} {options}".encode()).hexdigest()
-    entry = _cache() / key
+    entry, content = _cache() / key, _content(path)
     with _lock(key):
         if there := entry.exists():
             os.utime(entry)
-            _copy(entry / "data", place)
+            _copy(entry / "data", host.place)
             text = (entry / "report").read_text()
         else:
             part = entry.with_suffix(".part")
@@ -146,20 +183,17 @@ def _filled(
                 (source,) = kept.iterdir()
                 if _content(source) != content:
                     raise UsageError(f"{path} was changed meanwhile.")
-                text = _made(source, place, programs, options, reporter)
+                text = _made(source, host, options, reporter)
                 shutil.rmtree(kept)
-                _copy(place / "data", part)
+                _copy(host.place / "data", part)
                 write_text(part / "report", text)
                 os.sync()  # the server did not
                 part.rename(entry)
             finally:
                 shutil.rmtree(part, ignore_errors=True)
-    number, *report = text.splitlines()
-    for line in report:
-        logger.info("%s", " ".join(line.split()))
     with suppress(UsageError):  # others may move entries
         there or prune(CAP)
-    return int(number)
+    return text
 
 
 def _content(path: Path) -> str:
@@ -171,40 +205,40 @@ def _content(path: Path) -> str:
 
 def _made(
     path: Path,
-    place: Path,
-    programs: list[embedded.Labelled],
+    host: Machine | Container,
     options: LoadOptions,
     reporter: pipeline.Reporter | None,
 ) -> str:
-    """Make the data folder; gives the number of its program, and a report for people."""
+    """Make the data; gives the version of their server, and a report for people."""
     model = None if path.is_dir() else pipeline.Model.load(path)
     known = model.schema.server_version // 10000 if model else publish.verify(path).bundle.server
-    majors = [program.major for _, program in programs]
     # The same version, else the next later one, else an earlier one.
-    number = majors.index(min(majors, key=lambda major: (major < known, abs(major - known))))
-    program = programs[number][1]
-    with embedded.start(program, place, settings=_SETTINGS) as server:
-        made = build("CREATE DATABASE {} OWNER {}", DATABASE, OWNER)
-        _execute(server, build("CREATE ROLE {} LOGIN", OWNER), made)
-        dsn = conninfo.make_conninfo(server.dsn, user=OWNER, dbname=DATABASE)
+    major = min(host.majors or [known], key=lambda item: (item < known, abs(item - known)))
+    password = secrets.token_hex(16)
+    with host.running(major) as (_, dsn, execute):
+        execute(
+            build("CREATE ROLE {} LOGIN PASSWORD {}", OWNER, sql.Literal(password)),
+            build("CREATE ROLE {} LOGIN", READER),
+            build("ALTER ROLE {} SET default_transaction_read_only = on", READER),
+            *[build("GRANT pg_read_all_data TO {}", READER)] * (major >= 14),
+            build("CREATE DATABASE {} OWNER {}", DATABASE, OWNER),
+        )
+        dsn = conninfo.make_conninfo(dsn, user=OWNER, password=password, dbname=DATABASE)
         if model:
             said = str(pipeline.load(model, dsn, reporter=reporter, options=options).render())
         else:
-            psql = [str(program.path.with_name("psql")), "-XqvON_ERROR_STOP=1", "-d", dsn]
+            program = embedded.programs()[0][1].path.with_name("psql")
+            psql = [str(program), "-XqvON_ERROR_STOP=1", "-d", dsn]
             done = subprocess.run(  # noqa: S603
                 [*psql, "-f", "load.sql"], cwd=path, capture_output=True, text=True
             )
             if done.returncode:
                 raise DatabaseError(f"the bundle was not loaded: {done.stderr[-300:]}")
             said = f"loaded: {path.name}"
-        _execute(server, build("ALTER ROLE {} CREATEDB", OWNER))
-    return f"{number}\n{said}\nIt is of PostgreSQL {known}: plans may differ on another."
-
-
-def _execute(server: embedded.Server, *statements: sql.Composed) -> None:
-    with database_errors("preparing"), connect(server.dsn, autocommit=True) as connection:
-        for statement in statements:
-            connection.execute(statement)
+        execute(build("ALTER ROLE {} CREATEDB PASSWORD NULL", OWNER))
+    if major != known:
+        said += f"\nIt is of PostgreSQL {known}: plans may differ on {major}."
+    return f"{major}\n{said}"
 
 
 def _cache() -> Path:

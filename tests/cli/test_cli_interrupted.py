@@ -30,63 +30,13 @@ from privbench.postgres.load import Loader
 from privbench.privacy.release import Release
 from privbench.privacy.store import transaction
 
-
-@pytest.fixture
-def config(tmp_path):
-    return market.config_file(tmp_path, market.INDEPENDENT)
-
-
-@contextlib.contextmanager
-def small_disk(most: int):
-    """Files of this process end at so many bytes, as they would on a full disk."""
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (most, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
-@contextlib.contextmanager
-def held(dsn: str, table: str, *, until_awaited: bool):
-    """Somebody alters a table, and lets it go once it is waited for, or when the block ends."""
-    over = threading.Event()
-    waiting = "SELECT 1 FROM pg_locks WHERE NOT granted AND relation = %s::regclass"
-    with psycopg.connect(dsn) as other, psycopg.connect(dsn, autocommit=True) as watch:
-        other.execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE".encode())
-
-        def let_go():
-            while not over.wait(0.02):
-                if watch.execute(waiting, [table]).fetchone():
-                    other.rollback()
-                    return
-
-        thread = threading.Thread(target=let_go if until_awaited else lambda: None)
-        thread.start()
-        try:
-            yield
-        finally:
-            over.set()
-            thread.join()
-
-
-def test_a_fit_that_is_interrupted_says_how_to_go_on(fitting, tmp_path, monkeypatch):
-    real = Release.store
-
-    def interrupted(self, drawn):
-        real(self, drawn)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(Release, "store", interrupted)
-    fit, _ = fitting
-    last = fail(130, "", *fit).stderr.strip().splitlines()[-1]
-    monkeypatch.undo()
-    found = re.search(r"--resume ([0-9a-f-]{36})", last)
-    assert found, last
-    assert not (tmp_path / "m").exists()
-    # Nothing was lost, so nothing is paid for again.
-    assert "were lost" not in succeed(*fit, "--resume", found[1]).stderr
+#: Names that a shell would take apart.
+NAME, FOLDER = "mar ket's $HOME", 'led ger\'s "1"'
+#: Ends once somebody waits for a lock of a table, or after half a minute.
+AWAITED = """DO $$ BEGIN FOR turn IN 1..1500 LOOP
+  EXIT WHEN EXISTS (SELECT FROM pg_locks WHERE NOT granted AND relation = '{table}'::regclass);
+  PERFORM pg_sleep(0.02);
+END LOOP; END $$"""
 
 
 def printed(result, beginning):
@@ -95,10 +45,6 @@ def printed(result, beginning):
     program, *words = shlex.split(line.removeprefix(beginning))
     assert program == "privbench"
     return words
-
-
-#: Names that a shell would take apart.
-NAME, FOLDER = "mar ket's $HOME", 'led ger\'s "1"'
 
 
 @pytest.fixture(scope="module")
@@ -110,109 +56,153 @@ def customers(make_database):
     )
 
 
+class Fitting:
+    """A fit with config, identity and ledger: its command line, and its config for Python."""
+
+    def __init__(self, source, folder, accounting="auto"):
+        path, self.source, self.output = folder / "a b.toml", source, folder / "m"
+        lines = ("[privacy]", "epsilon = 5.0", "delta = 1e-6", f'accounting = "{accounting}"')
+        path.write_text("\n".join([*lines, market.INDEPENDENT]), encoding="utf-8")
+        self.config = Config.load(path).changed("database", identity=NAME)
+        self.config = self.config.changed("ledger", path=str(folder / FOLDER))
+        words = ["-c", path, "--identity", NAME, "--ledger", folder / FOLDER, "-o", self.output]
+        self.words = ["fit", source, *words]
+
+    def kill(self, moment):
+        kill_at(moment, pipeline.fit, self.source, self.config, self.output)
+
+    def releases(self):
+        return pipeline.ledger_show("", NAME, self.config.ledger.path).state["releases"]
+
+    def states(self):
+        return [item["state"] for item in self.releases()]
+
+    def require_open(self):
+        """Nothing more is held for the release than was asked for."""
+        assert [(item["state"], item["epsilon"]) for item in self.releases()] == [("open", 5.0)]
+
+
 @pytest.fixture
 def fitting(customers, tmp_path):
-    """A command line with config, identity and ledger, and its config for `pipeline.fit`."""
-    path = tmp_path / "a b.toml"
-    toml = "[privacy]\nepsilon = 5.0\ndelta = 1e-6\n"
-    path.write_text(f"{toml}\n{market.INDEPENDENT}", encoding="utf-8")
-    asked = Config.load(path).changed("database", identity=NAME)
-    asked = asked.changed("ledger", path=str(tmp_path / FOLDER))
-    words = ["fit", customers, "-c", path, "--identity", NAME, "--ledger", tmp_path / FOLDER]
-    return [*words, "-o", tmp_path / "m"], asked
+    return Fitting(customers, tmp_path)
 
 
-def releases(config):
-    """State and ε of every release."""
-    shown = pipeline.ledger_show("", NAME, config.ledger.path).state["releases"]
-    return [(item["state"], item["epsilon"]) for item in shown]
+def test_a_fit_that_is_interrupted_says_how_to_go_on(fitting, monkeypatch):
+    store = Release.store
+
+    def interrupted(self, drawn):
+        store(self, drawn)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Release, "store", interrupted)
+    last = fail(130, "", *fitting.words).stderr.strip().splitlines()[-1]
+    monkeypatch.undo()
+    resume = re.search(r"--resume ([0-9a-f-]{36})", last)
+    assert resume, last
+    assert not fitting.output.exists()
+    # Nothing was lost, so nothing is paid for again.
+    assert "were lost" not in succeed(*fitting.words, "--resume", resume[1]).stderr
 
 
 @pytest.mark.parametrize(
     "moment",
-    [
-        item if item == "record:2" else pytest.param(item, marks=pytest.mark.slow)
-        for item in ("extract", "record:1", "store:1", "record:2", "store:3", "learn")
-    ],
+    market.some_slow(
+        [
+            (moment,)
+            for moment in ("extract", "record:1", "store:1", "record:2", "store:3", "learn")
+        ],
+        [("record:2",)],
+    ),
 )
-def test_a_fit_that_was_killed_is_named_to_the_next_one(customers, fitting, tmp_path, moment):
+def test_a_fit_that_was_killed_is_named_to_the_next_one(fitting, moment):
     """Nothing more is held for it until somebody decides; every command can be pasted."""
-    fit, asked = fitting
-    kill_at(moment, pipeline.fit, customers, asked, tmp_path / "m")
-    assert releases(asked) == [("open", 5.0)]
+    fitting.kill(moment)
     for _ in range(2):
-        refused = fail(4, "the same fit broke off before", *fit)
-        assert releases(asked) == [("open", 5.0)]
+        refused = fail(4, "the same fit broke off before", *fitting.words)
+        fitting.require_open()
     beside = printed(refused, "To open another beside it: ")
     resume = printed(refused, "To go on: ")
     assert refused.stderr.splitlines()[-1].startswith("To go on: ")
     # What it does not hold in silence it may hold on purpose.
     succeed(*beside)
-    assert [state for state, _ in releases(asked)] == ["open", "closed"]
+    assert fitting.states() == ["open", "closed"]
     # Of another ε it is another fit.
-    succeed(*fit, "--epsilon", 4, "--force")
+    succeed(*fitting.words, "--epsilon", 4, "--force")
     succeed(*resume, "--force")
-    assert [state for state, _ in releases(asked)] == ["closed"] * 3
-    succeed(*fit, "--force")
+    assert fitting.states() == ["closed"] * 3
+    succeed(*fitting.words, "--force")
 
 
-def test_a_fit_that_was_killed_can_be_given_up_by_the_command_that_is_named(
-    customers, fitting, tmp_path
-):
-    fit, asked = fitting
-    kill_at("store:1", pipeline.fit, customers, asked, tmp_path / "m")
-    succeed(*printed(fail(4, "broke off", *fit), "To give it up: "))
-    ((state, spent),) = releases(asked)
-    assert state == "closed"
-    assert 0 < spent < asked.privacy.epsilon
-    said = succeed(*fit).stderr
+def test_the_commands_that_go_on_or_give_up_can_be_pasted_and_show_no_password(fitting):
+    fitting.kill("store:1")
+    secret = market.conninfo.make_conninfo(fitting.source, password="hush'hush")
+    options = [fitting.words[0], *fitting.words[2:], "--"]
+    refused = fail(4, "broke off", *options, secret)
+    assert "hush" not in refused.stderr
+    *shown, _, _, dashes, dsn = printed(refused, "To go on: ")
+    assert [*shown, dashes] == [str(word) for word in options]
+    assert dsn.replace("********", "hush").startswith("user=")
+    succeed(*printed(refused, "To give it up: "))
+    (release,) = fitting.releases()
+    assert release["state"] == "closed"
+    assert 0 < release["epsilon"] < 5.0
+    said = succeed(*fitting.words).stderr
     (again, up) = re.search(r"after a crash: `(.*)`; to give it up: `(.*)`\)", said).groups()
-    assert shlex.split(again)[1:-2] == [str(word) for word in fit]
-    assert shlex.split(up)[-2:] == ["--ledger", asked.ledger.path]
+    assert shlex.split(again)[1:-2] == [str(word) for word in fitting.words]
+    assert shlex.split(up)[-2:] == ["--ledger", fitting.config.ledger.path]
 
 
-def test_fits_of_the_same_release_run_side_by_side(customers, fitting, tmp_path):
-    fit, asked = fitting
-    with halted_at("store:1", pipeline.fit, customers, asked, tmp_path / "other"):
-        succeed(*fit)
-        assert releases(asked)[0] == ("open", 5.0)
-        assert [state for state, _ in releases(asked)] == ["open", "closed"]
-    fail(4, "broke off", *fit, "--force")
+def test_fits_of_the_same_release_run_side_by_side(fitting, tmp_path):
+    given = (fitting.source, fitting.config, tmp_path / "other")
+    with halted_at("store:1", pipeline.fit, *given):
+        succeed(*fitting.words)
+        assert fitting.states() == ["open", "closed"]
+    fail(4, "broke off", *fitting.words, "--force")
 
 
-def test_what_a_resumed_fit_costs_more_is_asked_before_it_is_held(customers, fitting, tmp_path):
-    fit, asked = fitting
-    kill_at("record:2", pipeline.fit, customers, asked, tmp_path / "m")
-    resume = printed(fail(4, "were lost", *fit), "To go on: ")
+def test_what_a_resumed_fit_costs_more_is_asked_before_it_is_held(fitting):
+    fitting.kill("record:2")
+    resume = printed(fail(4, "were lost", *fitting.words), "To go on: ")
     assert resume.pop() == "--pay-again"
     for _ in range(2):
         said = "costs more than was asked for. Use --pay-again to go on."
         refused = fail(2, said, *resume)
         assert "extract" not in refused.stderr
-        assert releases(asked) == [("open", 5.0)]
-        last = refused.stderr.splitlines()[-1]
-        assert printed(refused, "To go on: ")[-1] == "--pay-again"
-        assert last.startswith("To go on: ")
-    resumed = succeed(*printed(refused, "To go on: "))
+        fitting.require_open()
+    again = printed(refused, "To go on: ")
+    assert again == [*resume, "--pay-again"]
+    assert refused.stderr.splitlines()[-1].startswith("To go on: ")
+    resumed = succeed(*again)
     line = next(line for line in resumed.stderr.splitlines() if "were lost" in line)
     assert line in refused.stderr
+    assert "ε = 5 was asked for" in line
     told = float(re.search(r"up to ε = ([\d.]+)", line)[1])
-    assert f"ε = {asked.privacy.epsilon:.4g} was asked for" in line
-    assert asked.privacy.epsilon < told
-    assert 0 < pipeline.Model.load(tmp_path / "m").promise.epsilon <= told * 1.001
-    assert [state for state, _ in releases(asked)] == ["closed"]
+    assert told > 5.0
+    assert 0 < pipeline.Model.load(fitting.output).promise.epsilon <= told * 1.001
+    assert fitting.states() == ["closed"]
 
 
-def test_a_command_that_is_named_shows_no_password(customers, fitting, tmp_path):
-    fit, asked = fitting
-    kill_at("store:1", pipeline.fit, customers, asked, tmp_path / "m")
-    secret = market.conninfo.make_conninfo(customers, password="hush'hush")
-    refused = fail(4, "broke off", fit[0], *fit[2:], "--", secret)
-    assert "hush" not in refused.stderr
-    words = printed(refused, "To go on: ")
-    *options, _, _, dashes, dsn = words
-    assert [*options, dashes] == [*(str(word) for word in (fit[0], *fit[2:])), "--"]
-    succeed(*words[:-1], dsn.replace("********", "hush"))
+def test_a_fit_that_lost_too_much_to_be_resumed_names_the_way_out(customers, tmp_path):
+    """Above its cap a release has few levels; beyond the last one it can only be given up."""
+    fitting = Fitting(customers, tmp_path, accounting="zcdp")
+    fitting.kill("record:2")
+    (shown,) = fitting.releases()
+    (file,) = Path(fitting.config.ledger.path).rglob("ledger.sqlite")
+    with transaction(file.parent) as book:
+        entries = book.read(shown["release"])
+        # As if it had been killed many times: another event, for which nothing was answered.
+        dearest = {**entries[-1]["events"][-1], "amount": 1.0}
+        dearest["id"] += 1
+        book.append({"type": "events", "events": [dearest]}, shown["release"])
+    refused = fail(4, "would pass its last limit: it cannot be resumed", *fitting.words)
+    assert "To go on: " not in refused.stderr
+    way_out = printed(refused, "To give it up: ")
+    again = fail(4, "pass the last of its limits", *fitting.words, "--resume", shown["release"])
+    assert shlex.join(["privbench", *map(str, way_out)]) in again.stderr
+    fitting.require_open()
+    succeed(*way_out)
+    succeed(*fitting.words)
+    assert fitting.states() == ["closed"] * 2
 
 
 def test_a_clone_whose_load_fails_names_the_command_that_loads_its_model(
@@ -232,8 +222,14 @@ def test_a_clone_whose_load_fails_names_the_command_that_loads_its_model(
     load = printed(failed, "To go on: ")
     assert load[-5:] == ["--scale", "0.5", "--replace", "--ledger", str(tmp_path / FOLDER)]
     succeed(*load)
-    ((rows,),) = market.ask(target, "SELECT count(*) FROM customer")
-    assert 0 < rows < 60
+    assert 0 < market.one(target, "SELECT count(*) FROM customer") < 60
+
+
+@pytest.mark.parametrize("command", main.list_commands(None))
+def test_a_command_is_printed_only_if_it_takes_what_is_added_to_it(command):
+    takes = any("--resume" in item.opts for item in main.get_command(None, command).params)
+    said = reporter("human", (command, "a")).again("--resume", "r")
+    assert said == (f"privbench {command} a --resume r" if takes else None)
 
 
 def heed_interrupts():
@@ -247,40 +243,19 @@ def take_terminal():
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
-#: A colour of the foreground.
-COLOUR = re.compile(rb"\x1b\[[\d;]*3[0-7]m")
-
-
-@pytest.mark.slow
-def test_the_question_about_roles_can_be_left(customers, tmp_path):
-    words = ["fit", customers, "--epsilon", "5", "-o", tmp_path / "m", "--ledger", tmp_path]
-    assert COLOUR.search(typed_at(words, "\x03", 130, b"[y/N]", {}))
-
-
-def test_owners_in_doubt_are_asked_about(make_database, tmp_path):
-    source = make_database(
-        "CREATE TABLE box (id int PRIMARY KEY, width int);"
-        "CREATE TABLE visit (id int PRIMARY KEY, box_id int NOT NULL REFERENCES box"
-        " ON DELETE CASCADE, full_name text, phone text)"
-    )
-    words = ["fit", source, "--epsilon", "5", "-o", tmp_path / "m", "--ledger", tmp_path]
-    said = typed_at(words, "2\nn\n", 2, b"Number [1]", {"NO_COLOR": "1"})
-    assert b"1: each row by itself" in said
-    assert b"2: box by box_id" in said
-    assert b"Accept these roles" in said
-    assert not COLOUR.search(said)
-
-
-def typed_at(words, typed, code, question, colours):
+def typed_at(words, typed, code, question, **variables):
     """Run a command at a terminal, and answer its question; what it says until it ends."""
     ours, theirs = pty.openpty()
-    program = [sys.executable, "-m", "privbench", *words]
-    variables = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
+    inherited = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
     process = subprocess.Popen(
-        program, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
-        env={**variables, "TERM": "xterm", **colours},
+        [sys.executable, "-m", "privbench", *words],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+        env={**inherited, "TERM": "xterm", **variables},
         preexec_fn=take_terminal,
-    )  # fmt: skip
+    )
     os.close(theirs)
     said = b""
     while question not in said:
@@ -294,6 +269,29 @@ def typed_at(words, typed, code, question, colours):
     assert process.wait(20) == code, said.decode()
     assert b"Traceback" not in said
     return said
+
+
+#: A colour of the foreground.
+COLOUR = re.compile(rb"\x1b\[[\d;]*3[0-7]m")
+
+
+@pytest.mark.slow
+def test_the_question_about_roles_can_be_left(customers, tmp_path):
+    words = ["fit", customers, "--epsilon", "5", "-o", tmp_path / "m", "--ledger", tmp_path]
+    assert COLOUR.search(typed_at(words, "\x03", 130, b"[y/N]"))
+
+
+def test_owners_in_doubt_are_asked_about(make_database, tmp_path):
+    source = make_database(
+        "CREATE TABLE box (id int PRIMARY KEY, width int);"
+        "CREATE TABLE visit (id int PRIMARY KEY, box_id int NOT NULL REFERENCES box"
+        " ON DELETE CASCADE, full_name text, phone text)"
+    )
+    words = ["fit", source, "--epsilon", "5", "-o", tmp_path / "m", "--ledger", tmp_path]
+    said = typed_at(words, "2\nn\n", 2, b"Number [1]", NO_COLOR="1")
+    for line in (b"1: each row by itself", b"2: box by box_id", b"Accept these roles"):
+        assert line in said
+    assert not COLOUR.search(said)
 
 
 @pytest.mark.parametrize(
@@ -310,30 +308,29 @@ def typed_at(words, typed, code, question, colours):
         ),
     ],
 )
-def test_at_a_terminal_it_is_asked_what_becomes_of_an_unfinished_release(
-    customers, fitting, tmp_path, answers
-):
-    fit, asked = fitting
-    kill_at("store:1", pipeline.fit, customers, asked, tmp_path / "m")
+def test_at_a_terminal_it_is_asked_what_becomes_of_an_unfinished_release(fitting, answers):
+    fitting.kill("store:1")
     for typed, code, left in answers:
-        typed_at(fit, typed, code, b"or stop?", {})
-        assert [state for state, _ in releases(asked)] == left
+        typed_at(fitting.words, typed, code, b"or stop?")
+        assert fitting.states() == left
 
 
 def test_an_interrupted_query_ends_at_once_with_130(source, tmp_path):
     path = tmp_path / "w.sql"
     path.write_text("SELECT count(*) FROM generate_series(1, 100000000000) i;\n")
     both = [source, source, "-w", path, "-o", tmp_path / "r", "--no-floor", "--no-distributions"]
-    program = [sys.executable, "-m", "privbench", "compare", *both]
     process = subprocess.Popen(
-        program, stderr=subprocess.PIPE, text=True, preexec_fn=heed_interrupts
+        [sys.executable, "-m", "privbench", "compare", *both],
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=heed_interrupts,
     )
-    asked = (
+    running = (
         "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%generate_series(1, 1000%'"
         " AND state = 'active' AND pid <> pg_backend_pid()"
     )
     until = time.monotonic() + 30
-    while market.one(source, asked) == 0 and time.monotonic() < until:
+    while market.one(source, running) == 0 and time.monotonic() < until:
         time.sleep(0.1)
     os.kill(process.pid, signal.SIGINT)
     _, errors = process.communicate(timeout=20)
@@ -341,74 +338,60 @@ def test_an_interrupted_query_ends_at_once_with_130(source, tmp_path):
     lines = errors.strip().splitlines()
     assert lines[-1] == f"To go on: the same command; what ran is kept in {tmp_path / 'r'}"
     assert "Traceback" not in errors
-    assert market.one(source, asked) == 0
+    assert market.one(source, running) == 0
 
 
 @pytest.mark.parametrize("form", ["csv", pytest.param("parquet", marks=pytest.mark.slow)])
 def test_a_full_disk_leaves_no_partial_file(model, tmp_path, form):
-    folder = tmp_path / "files"
-    with small_disk(700):
+    """Files of this process end at so many bytes, as they would on a full disk."""
+    folder, before = tmp_path / "files", resource.getrlimit(resource.RLIMIT_FSIZE)
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (700, before[1]))
+    try:
         fail(2, "cannot be written", "sample", model, "-o", folder, "--format", form)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert all(path.stat().st_size < 700 for path in folder.iterdir())
     assert not [path for path in folder.iterdir() if path.name.startswith(".")]
     succeed("sample", model, "-o", tmp_path / "again", "--format", form)
 
 
+@contextlib.contextmanager
+def locked(dsn: str, table: str, *, until_awaited: bool):
+    """Somebody alters a table, and lets it go once it is waited for, or when the block ends."""
+    with psycopg.connect(dsn) as other:
+        other.execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE".encode())
+
+        def let_go():
+            if until_awaited:
+                other.execute(AWAITED.format(table=table).encode())
+                other.rollback()
+
+        thread = threading.Thread(target=let_go)
+        thread.start()
+        yield
+        thread.join()
+
+
 @pytest.mark.parametrize(
     "command", ["fit", "load", pytest.param("compare", marks=pytest.mark.slow)]
 )
-def test_a_lock_that_is_waited_for_is_named(
-    source, config, model, make_database, tmp_path, command
-):
-    target = make_database()
-    words = ["fit", source, "-c", config, "-o", tmp_path / "m", "--force"]
-    if command == "load":
-        succeed("load", model, target)
-        words = ["load", model, target, "--replace"]
-    if command == "compare":
-        path = tmp_path / "w.sql"
+def test_a_lock_that_is_waited_for_is_named(source, model, make_database, tmp_path, command):
+    place, path = source, tmp_path / "w.sql"
+    if command == "fit":
+        config = market.config_file(tmp_path, market.INDEPENDENT)
+        words = ["fit", source, "-c", config, "-o", tmp_path / "m", "--force"]
+    elif command == "load":
+        place = make_database()
+        succeed("load", model, place)
+        words = ["load", model, place, "--replace"]
+    else:
         path.write_text("SELECT 1;\n")
         words = ["compare", source, source, "-w", path, "-o", tmp_path / "r"]
-    place = target if command == "load" else source
-    with held(place, "public.customer", until_awaited=True):
+    with locked(place, "public.customer", until_awaited=True):
         assert "waiting for a lock on public.customer" in succeed(*words).stderr
-    with held(place, "public.customer", until_awaited=False):
+    with locked(place, "public.customer", until_awaited=False):
         fail(3, "a lock was not granted in time", *words, "--lock-wait-timeout", 0.5)
-
-
-@pytest.mark.parametrize("command", main.list_commands(None))
-def test_a_command_is_printed_only_if_it_takes_what_is_added_to_it(command):
-    found = main.get_command(None, command)
-    takes = any("--resume" in item.opts for item in found.params)
-    said = reporter("human", (command, "a")).again("--resume", "r")
-    assert said == (f"privbench {command} a --resume r" if takes else None)
-
-
-def test_a_fit_that_lost_too_much_to_be_resumed_names_the_way_out(customers, fitting, tmp_path):
-    """Above its cap a release has few levels; beyond the last one it can only be given up."""
-    fit, asked = fitting
-    asked = asked.with_privacy(accounting="zcdp")
-    path = fit[fit.index("-c") + 1]
-    toml = path.read_text(encoding="utf-8")
-    path.write_text(toml.replace("[privacy]", '[privacy]\naccounting = "zcdp"'), encoding="utf-8")
-    kill_at("record:2", pipeline.fit, customers, asked, tmp_path / "m")
-    (shown,) = pipeline.ledger_show("", NAME, asked.ledger.path).state["releases"]
-    (file,) = Path(asked.ledger.path).rglob("ledger.sqlite")
-    with transaction(file.parent) as book:
-        entries = book.read(shown["release"])
-        # As if it had been killed many times: another event, for which nothing was answered.
-        dearest = {**entries[-1]["events"][-1], "amount": 1.0}
-        dearest["id"] += 1
-        book.append({"type": "events", "events": [dearest]}, shown["release"])
-    refused = fail(4, "would pass its last limit: it cannot be resumed", *fit)
-    assert "To go on: " not in refused.stderr
-    way_out = printed(refused, "To give it up: ")
-    again = fail(4, "would pass the last of its limits", *fit, "--resume", shown["release"])
-    assert shlex.join(["privbench", *map(str, way_out)]) in again.stderr
-    assert releases(asked) == [("open", 5.0)]
-    succeed(*way_out)
-    succeed(*fit)
-    assert [state for state, _ in releases(asked)] == ["closed"] * 2
 
 
 def test_what_was_accepted_is_the_schema_that_was_shown(make_database, tmp_path, monkeypatch):

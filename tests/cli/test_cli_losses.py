@@ -3,6 +3,7 @@
 import re
 import sys
 import tomllib
+from contextlib import nullcontext
 
 import click
 import market
@@ -18,6 +19,7 @@ from privbench.errors import PrivacyRefusal
 VIEW = sql_of(__file__, "losses_view")
 FOREIGN = sql_of(__file__, "losses_foreign")
 LOOK_UP = sql_of(__file__, "losses_look_up")
+FAST = ("--synthesizer", "independent")
 
 
 @pytest.fixture(scope="module")
@@ -70,14 +72,12 @@ def test_a_load_as_a_weak_role(model, make_database):
 
 
 def test_what_is_lost_is_said_by_a_plan_in_red_and_by_a_fit(source, config, monkeypatch, tmp_path):
-    arguments = ["plan", str(config), source, "--rows", "public.product=7"]
-    plain = succeed(*arguments, color=True)
-    red = plain.stdout[plain.stdout.index("\x1b[31m") :]
-    assert "public.product  about 7 units, useful from" in red
+    words = ["plan", config, source, "--rows"]
+    plain = succeed(*words, "public.product=7", color=True).stdout
+    assert "public.product  about 7 units, useful from" in plain[plain.index("\x1b[31m") :]
     monkeypatch.setenv("NO_COLOR", "1")
-    assert "\x1b" not in run(*arguments, color=True).stdout
-    enough = run(*arguments[:-1], "public.product=1e9")
-    assert "Too few" not in enough.stdout
+    assert "\x1b" not in run(*words, "public.product=7", color=True).stdout
+    assert "Too few" not in run(*words, "public.product=1e9").stdout
     # A fit says it too.
     fitted = succeed("fit", source, "-c", config, "--epsilon", "1", "-o", tmp_path / "m")
     assert "Too few units to be learned, or lost, and the line of config" in fitted.stdout
@@ -101,17 +101,20 @@ def test_a_proposal_says_which_tables_are_look_ups_and_opens_them(make_database,
 
 def test_sizes_are_shown_on_demand_and_it_is_written_down_that_they_were(make_database, tmp_path):
     source, plain, path = make_database(LOOK_UP), tmp_path / "p.toml", tmp_path / "c.toml"
-    market.execute(source, "INSERT INTO order_status VALUES ('a', 'open')")
-    market.execute(source, "INSERT INTO item SELECT i, 'a' FROM generate_series(1, 1379) i")
-    market.execute(source, "ANALYZE")
+    market.execute(
+        source,
+        "INSERT INTO order_status VALUES ('a', 'open')",
+        "INSERT INTO item SELECT i, 'a' FROM generate_series(1, 1379) i",
+        "ANALYZE",
+    )
     assert "1,379" not in succeed("inspect", source, "-o", plain).stdout
     shown = succeed("inspect", source, "--sizes", "-o", path).stdout
     assert re.search(r"CONFIDENTIAL(.*\n)+  item +1,379  each row by itself", shown)
     # No role depends on them.
     text = path.read_text(encoding="utf-8")
     assert text.replace("sizes_shown = true\n", "") == plain.read_text(encoding="utf-8") != text
-    folder, fast = tmp_path / "l", ("--synthesizer", "independent")
-    words = ("-c", path, "--epsilon", 5, "-o", tmp_path / "m", "--ledger", folder, *fast)
+    folder = tmp_path / "l"
+    words = ("-c", path, "--epsilon", 5, "-o", tmp_path / "m", "--ledger", folder, *FAST)
     fitted = succeed("fit", source, *words)
     assert "with estimates of sizes in sight" in fitted.stdout
     (ledger,) = folder.rglob("ledger.sqlite")
@@ -127,8 +130,7 @@ def coarse(make_database, tmp_path_factory):
     # Under pure accounting a release that is given up costs what it has spent.
     text = text.replace("[privacy]", '[privacy]\naccounting = "pure"')
     (folder / "c.toml").write_text(text, encoding="utf-8")
-    fast = ("--synthesizer", "independent", "--ledger", folder / "ledger")
-    return folder, shown, ("fit", source, "--epsilon", 20, *fast)
+    return folder, shown, ("fit", source, "--epsilon", 20, *FAST, "--ledger", folder / "ledger")
 
 
 def test_finer_units_stop_a_strict_fit_and_are_paid_for_twice(coarse):
@@ -177,16 +179,15 @@ def test_a_fit_goes_on_with_units_that_are_agreed_to(coarse, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("strict", "agreed", "answer"), [(0, 0, 0), (0, 0, 1), (0, 1, 0), (1, 1, 1)]
-)
-def test_finer_units_are_asked_about_at_a_terminal(strict, agreed, answer, monkeypatch):
+    ("strict", "agreed", "answer", "goes_on"),
+    [(False, False, False, False), (False, False, True, True), (False, True, False, True),
+     (True, True, True, False)],
+)  # fmt: skip
+def test_finer_units_are_asked_about_at_a_terminal(strict, agreed, answer, goes_on, monkeypatch):
     reporter, error = LogReporter(), PrivacyRefusal("finer units")
-    reporter.strict, reporter.agreed = bool(strict), bool(agreed)
+    reporter.strict, reporter.agreed = strict, agreed
     monkeypatch.setattr(sys, "stdin", type("Terminal", (), {"isatty": lambda _: True})())
-    monkeypatch.setattr(click, "confirm", lambda *_, **__: bool(answer))
-    if strict or not (agreed or answer):
-        with pytest.raises(PrivacyRefusal, match="finer units"):
-            reporter.offer(error, "own = []")
-    else:
+    monkeypatch.setattr(click, "confirm", lambda *_, **__: answer)
+    with nullcontext() if goes_on else pytest.raises(PrivacyRefusal, match="finer units"):
         reporter.offer(error, "own = []")
         assert reporter.offered == "own = []"

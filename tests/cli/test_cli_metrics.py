@@ -32,19 +32,18 @@ def made(make_database, tmp_path_factory):
     config, workload = folder / "config.toml", folder / "w.sql"
     config.write_text(CONFIG, encoding="utf-8")
     workload.write_text("SELECT count(*) FROM person;", encoding="utf-8")
-    release = ["-c", config, "--max-epsilon-per-month", 300, "--ledger",
-               folder / "ledger", "--synthesizer", "independent"]  # fmt: skip
+    release = ["-c", config, "--max-epsilon-per-month", 300, "--ledger", folder / "ledger"]
+    words = ["-w", workload, "-o", folder / "r", "--repeats", 1, "--no-floor", "--no-explain"]
+    words += ["--no-distributions", "--fail-if", "qerror.max >= 1"]
     commands = {
         "clone": ["clone", source, target, *release, "-o", folder / "m"],
         "fit": ["fit", source, *release, "-o", folder / "again"],
         "load": ["load", folder / "m", target, "--replace", "--trust-programs"],
-        "compare": ["compare", source, target, "-w", workload, "-o", folder / "r", "--repeats", 1,
-                    "--no-floor", "--no-explain", "--no-distributions", "--fail-if",
-                    "qerror.max >= 1"],
-    }  # fmt: skip
+        "compare": ["compare", source, target, *words],
+    }
     codes = {}
-    for name, words in commands.items():
-        codes[name] = market.run(*words, "--metrics", folder / f"{name}.prom").exit_code
+    for name, command in commands.items():
+        codes[name] = market.run(*command, "--metrics", folder / f"{name}.prom").exit_code
     return codes, folder, target
 
 

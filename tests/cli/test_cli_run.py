@@ -4,25 +4,28 @@ import json
 
 import market
 import pytest
-from sql_files import cases, database_of
+from sql_files import cases, database_of, sql_of
 
 GOOD = "SELECT count(*) FROM ware"
 MISSING = "SELECT count(*) FROM movie_info_idx"
 ZERO = "SELECT 1 / (count(*) - 3) FROM ware"
-SHORT = ("--timeout", 0.2, "--allow-function", "pg_catalog.pg_sleep")
-shop = database_of("CREATE TABLE ware AS SELECT generate_series(1, 3) AS id")
+SLOW = ("--timeout", 0.2, "--allow-function", "pg_catalog.pg_sleep")
+source = database_of(sql_of(__file__, "tenants"))
 
 
 @pytest.fixture
-def run(shop, tmp_path):
+def run(source, tmp_path):
+    """``run(*texts, options=(), compared=False)``: run queries, or compare the source to itself."""
+
     def command(*texts, options=(), compared=False):
         path = tmp_path / "w.sql"
-        path.write_text(";\n".join(texts))
-        words = ["run", path, "--on", shop, "-o", tmp_path / "r.json"]
+        if texts:
+            path.write_text(";\n".join(texts))
+        words = ["run", path, "--on", source, "-o", tmp_path / "r.json"]
         if compared:
-            words = ["compare", shop, shop, "-w", path, "-o", tmp_path / "r", "--no-floor"]
-        words += ["--repeats", 1, *options]
-        return market.run(*words)
+            words = ["compare", source, source, "-w", path, "-o", tmp_path / "r"]
+            words += ["--no-floor", "--no-distributions"]
+        return market.run("-q", *words, "--repeats", 1, *options)
 
     return command
 
@@ -45,14 +48,7 @@ def test_failed_queries_are_named_with_their_reason(run, tmp_path):
 @pytest.mark.parametrize("compared", [False, True])
 @pytest.mark.parametrize(
     ("text", "options", "reason"),
-    [
-        (MISSING, (), "movie_info_idx"),
-        (
-            "SELECT pg_sleep(5)",
-            ("--timeout", 0.2, "--allow-function", "pg_catalog.pg_sleep"),
-            "passed its time-out",
-        ),
-    ],
+    [(MISSING, (), "movie_info_idx"), ("SELECT pg_sleep(5)", SLOW, "passed its time-out")],
 )
 def test_a_workload_without_any_answer_is_no_success(run, text, options, reason, compared):
     done = run(text, text, options=options, compared=compared)
@@ -75,32 +71,7 @@ def test_gates_of_a_run(run, tmp_path, code, gate):
         assert f"gate {verdict}: fail if {gate} (it is " in done.stdout
 
 
-TENANTS = """
-CREATE TABLE ten (id integer, tenant integer, price numeric);
-CREATE FUNCTION cur_tenant() RETURNS integer LANGUAGE sql STABLE AS
-  $$ select current_setting('app.tenant', true)::int $$;
-CREATE FUNCTION net(p numeric) RETURNS numeric LANGUAGE plpgsql IMMUTABLE AS
-  $$ begin return p * 1.2; end $$;
-CREATE VIEW nets AS SELECT id, net(price) AS net FROM ten;
-CREATE POLICY p ON ten USING (tenant = cur_tenant());
-ALTER TABLE ten ENABLE ROW LEVEL SECURITY;
-"""
-tenants = database_of(TENANTS)
-#: As people have it: queries, and what is none.
-MIXED = """-- \x1b[2Jordinary
-SELECT count(*) FROM ten;
-CREATE VIEW revenue AS SELECT 1;  SELECT net FROM nets
-  WHERE id = 1 FOR UPDATE;
-SET work_mem = '64MB';
-\\timing on
-SELECT count(*) FROM ten WHERE id = :id;
-EXPLAIN ANALYZE SELECT
-  count(*) FROM ten;
-\\i more.sql
-SELECT * FROM GRAPH_TABLE (g MATCH (v) COLUMNS (v.n));
-"""
-MORE = "SELECT pg_sleep('\u202e1');\nINSERT INTO ten VALUES (1, 1, 1);\nSHOW work_mem;\n"
-#: Id, file and line, reason and text of each refusal.
+#: Of a workload as people have it: id, file and line, reason and text of each refusal.
 REFUSED = [
     ("q2", "w.sql:3", "it is not a query but CREATE VIEW", "CREATE VIEW revenue AS SELECT 1"),
     ("q4", "w.sql:5", "it is not a query but SET", "SET work_mem = '64MB'"),
@@ -109,17 +80,17 @@ REFUSED = [
     ("q8", "more.sql:2", "it is not a query but INSERT", "INSERT INTO ten VALUES (1, 1, 1)"),
     ("q10", "w.sql:11", 'syntax error at or near "MATCH"', "SELECT * FROM GRAPH_TABLE (g MATCH"),
 ]
+CHANGED = {"q3": "FOR UPDATE", "q6": "EXPLAIN ANALYZE"}
 
 
 @pytest.fixture
 def mixed(tmp_path):
     """A workload of queries and of what is none, in two files."""
-    (tmp_path / "more.sql").write_text(MORE, encoding="utf-8")
-    (tmp_path / "w.sql").write_text(MIXED, encoding="utf-8")
-    return tmp_path / "w.sql"
+    for name, text in cases(__file__, "mixed_workload.txt"):
+        (tmp_path / name).write_text(text, encoding="utf-8")
 
 
-def _named(lines):
+def require_named(lines):
     assert len(lines) == len(REFUSED)
     for line, (name, place, reason, text) in zip(lines, REFUSED, strict=True):
         assert line.startswith(f"query {name} of workload w (")
@@ -129,46 +100,41 @@ def _named(lines):
 
 
 @pytest.mark.parametrize("compared", [False, True])
-def test_all_refused_queries_are_named_at_once_and_nothing_runs(mixed, tenants, tmp_path, compared):
-    words = ["run", mixed, "--on", tenants, "-o", tmp_path / "r.json"]
-    if compared:
-        words = ["compare", tenants, tenants, "-w", mixed, "-o", tmp_path / "r"]
-    said = market.fail(2, "", "-q", *words).stderr.splitlines()
-    assert "6 of 10 queries are refused, none was run." in said[0]
-    _named(said[1:-1])
-    assert "--skip-refused" in said[-1]
+def test_all_refused_queries_are_named_at_once_and_nothing_runs(mixed, run, tmp_path, compared):
+    done = run(compared=compared)
+    assert done.exit_code == 2
+    first, *named, last = done.stderr.splitlines()
+    assert "6 of 10 queries are refused, none was run." in first
+    require_named(named)
+    assert "--skip-refused" in last
     assert not (tmp_path / "r.json").exists()
 
 
-def test_refused_queries_are_left_out_by_name_where_the_operator_says_so(mixed, tenants, tmp_path):
-    options = ("--skip-refused", "--repeats", 1, "--warmup", 0)
-    done = market.succeed("-q", "run", mixed, "--on", tenants, "-o", tmp_path / "r.json", *options)
+@pytest.mark.parametrize("compared", [False, True])
+def test_refused_queries_are_left_out_by_name_where_the_operator_says_so(
+    mixed, run, tmp_path, compared
+):
+    done = run(options=("--skip-refused",), compared=compared)
+    assert done.exit_code == 0, done.output
     lines = done.stdout.splitlines()
-    assert lines[0].startswith("4 queries: 4 ended, 0 failed")
-    left_out = [line.removeprefix("left out: ") for line in lines if line.startswith("left out")]
-    _named(left_out)
-    assert "query q3 ran without FOR UPDATE" in lines
-    assert "query q6 ran without EXPLAIN ANALYZE" in lines
-    kept = json.loads((tmp_path / "r.json").read_text())
-    assert [item["id"] for item in kept["results"]] == ["q1", "q3", "q6", "q9"]
-    assert [item["id"] for item in kept["refused"]] == [name for name, *_ in REFUSED]
-    assert kept["refused"][3]["sql"] == "SELECT pg_sleep('\u202e1')"
-    assert kept["changed"] == {"q3": "FOR UPDATE", "q6": "EXPLAIN ANALYZE"}
-
-
-def test_a_comparison_says_what_it_left_out(mixed, tenants, tmp_path):
-    options = ("--skip-refused", "--repeats", 1, "--no-floor", "--no-distributions")
-    words = ("compare", tenants, tenants, "-w", mixed, "-o", tmp_path / "r", *options)
-    lines = market.succeed("-q", *words).stdout.splitlines()
-    _named([line.removeprefix("left out: ") for line in lines if line.startswith("left out")])
-    document = json.loads((tmp_path / "r" / "comparison.json").read_text())
-    assert document["workload"]["queries"] == len(document["queries"]) == 4
-    assert [item["id"] for item in document["workload"]["refused"]] == [n for n, *_ in REFUSED]
-    assert document["workload"]["changed"] == {"q3": "FOR UPDATE", "q6": "EXPLAIN ANALYZE"}
-    for name in ("report.html", "report.md"):
-        text = (tmp_path / "r" / name).read_text(encoding="utf-8")
-        for word in ("it is not a query but CREATE VIEW", "it calls pg_sleep", "FOR UPDATE"):
-            assert word in text
+    require_named([line.split(": ", 1)[1] for line in lines if line.startswith("left out: ")])
+    if compared:
+        document = json.loads((tmp_path / "r" / "comparison.json").read_text())
+        results, told = document["queries"], document["workload"]
+        assert told["queries"] == 4
+        for name in ("report.html", "report.md"):
+            text = (tmp_path / "r" / name).read_text(encoding="utf-8")
+            for word in ("it is not a query but CREATE VIEW", "it calls pg_sleep", "FOR UPDATE"):
+                assert word in text
+    else:
+        assert lines[0].startswith("4 queries: 4 ended, 0 failed")
+        assert {f"query {name} ran without {what}" for name, what in CHANGED.items()} <= {*lines}
+        told = json.loads((tmp_path / "r.json").read_text())
+        results = told["results"]
+        assert told["refused"][3]["sql"] == "SELECT pg_sleep('\u202e1')"
+    assert [item["id"] for item in results] == ["q1", "q3", "q6", "q9"]
+    assert [item["id"] for item in told["refused"]] == [name for name, *_ in REFUSED]
+    assert told["changed"] == CHANGED
 
 
 def test_where_all_queries_are_refused_none_can_be_left_out(run):

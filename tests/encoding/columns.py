@@ -1,5 +1,6 @@
-"""What the tests of encoders share: types, tables, readers, answers of a release, loading."""
+"""What the tests of encoders share: types, tables, readers, answers of a release, keys, loading."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -9,10 +10,13 @@ from privbench.config import ColumnConfig
 from privbench.encoding.base import PartNeed, Step
 from privbench.encoding.bounds import Bounds, BoundsNeed
 from privbench.encoding.keys.columns import role_of
-from privbench.encoding.registry import reader
+from privbench.encoding.keys.generate import fill_keys, generate_keys
+from privbench.encoding.keys.references import TableRows
+from privbench.encoding.registry import codec_from_json, reader
 from privbench.encoding.scale import scale_of
 from privbench.postgres.copy_in import copy_rows
 from privbench.privacy.data import Cells, Grid
+from privbench.rng import generator
 from privbench.rules.facts import with_rules
 from privbench.schema import Check, Column, ColumnType, ForeignKey, Table, TableName, Unique
 
@@ -116,6 +120,13 @@ def release(plan, rng, **given):
     return answers
 
 
+def stored(codec):
+    """The codec as a model's file gives it back; of its type the file has what is needed."""
+    again = codec_from_json(json.loads(json.dumps(codec.to_json())))
+    assert again == replace(codec, type=again.type)
+    return again
+
+
 def codes_of(codec, attributes):
     """Codes of what was read, after any recoding."""
     codes = {}
@@ -133,3 +144,33 @@ def codes_of(codec, attributes):
 def copy_in(connection, relation, columns):
     """COPY rows into a table; the server checks every value."""
     copy_rows(connection, relation, list(columns), [pa.table(columns)])
+
+
+def ints(values):
+    return pa.array(values, pa.int32())
+
+
+def dates(days):
+    """Dates from days since 1970."""
+    return ints(np.asarray(days).astype(np.int32)).cast(pa.date32())
+
+
+def rows_of(columns, names):
+    return list(zip(*(columns[name].to_pylist() for name in names), strict=True))
+
+
+def fill(item, rows, decoded=(), parents=(), keys=None, seed=1, **more):
+    """The keys of one table; `keys` are the values that all its keys refer to."""
+    work = TableRows(item, dict(decoded), dict(parents), generator(seed), rows, **more)
+    return fill_keys(work, lambda key: keys)
+
+
+def owned(child, owners, edges, columns=(), **more):
+    """The rows of a table whose only reference leads to a table of so many owners."""
+    (key,) = child.foreign_keys
+    parent = table(key.ref_table.name, col("id"), primary=("id",))
+    rows = {parent.key: owners, child.key: len(edges)}
+    drawn = {child.key: {key.name: edges}}
+    return generate_keys([parent, child], {child.key: dict(columns)}, drawn, rows, seed=1, **more)[
+        child.key
+    ]

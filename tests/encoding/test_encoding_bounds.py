@@ -169,23 +169,3 @@ def test_describe_says_which_ends_of_a_range_are_declared():
         assert plan(INT4, config=ColumnConfig(**declared)).describe()[1] == said
     assert plan(INT4, "CHECK ((c > 0))").describe()[1] == "a least value is declared"
     assert plan(INT4, "CHECK (((c > 0) AND (c < 10000)))").describe()[1] == wide
-
-
-def test_public_range_with_bins_needs_no_release():
-    wide = plan(INT4, config=ColumnConfig(min=0, max=9_999, bins=200), delta=1e-9)
-    assert wide.needs == ()
-    assert len(wide.finish({}).recoding.edges) == 201
-    few = plan(INT4, config=ColumnConfig(min=5, max=89, bins=20))
-    assert few.finish({}).recoding.edges == tuple(range(5, 91))
-
-
-@pytest.mark.parametrize("type_", [NUMERIC, FLOAT8])
-@pytest.mark.parametrize(("low", "high"), [(0.001, 0.9), (0.1, 0.9), (99.1, 99.9)])
-@pytest.mark.parametrize("decimals", [0, 1])
-def test_finish_of_a_range_without_numbers_of_few_decimals_has_cells(type_, low, high, decimals):
-    """A range that is declared in other units than the values have."""
-    found = plan(type_, config=ColumnConfig(min=low, max=high))
-    bounds = found.needs[0].default
-    codec = found.finish({need.attribute: Step(decimals) for need in found.needs} | {"c": bounds})
-    values = codec.decode({"c": np.zeros(9, np.int64)}, generator(1)).cast(pa.float64()).to_numpy()
-    assert ((low <= values + 1e-6) & (values <= high + 1e-6)).all()

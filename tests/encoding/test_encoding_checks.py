@@ -35,6 +35,8 @@ from privbench.errors import ConfigError, SchemaError
 from privbench.rules.facts import allowed, column_rules, orders
 from privbench.schema import Column, ColumnType, Index
 
+MOOD = ColumnType("mood", "mood", kind="e", labels=("sad",))
+
 
 def checked(*checks, others=""):
     item = table("t", *(col(name, null=True) for name in ("c", *others)), checks=checks)
@@ -94,7 +96,7 @@ HEAVY = [
 ]  # fmt: skip
 
 
-def test_no_check_takes_more_than_its_length():
+def test_no_check_takes_longer_than_its_length():
     def read():
         for type_, text in HEAVY:
             with suppress(ConfigError):
@@ -103,19 +105,7 @@ def test_no_check_takes_more_than_its_length():
     bounded(read)
 
 
-@pytest.mark.parametrize(("text", "ends"), [
-    ("1e900000", (0, 2**31 - 1)), ("-1e900000", None), ("0e900000", None),
-])  # fmt: skip
-def test_bounds_beyond_every_number_are_the_ends(text, ends):
-    if ends is None:
-        with pytest.raises(ConfigError, match="the range holds no value"):
-            plan(INT4, "(c >= 0)", f"(c < {text})")
-    else:
-        found = plan(INT4, "(c >= 0)", f"(c <= {text})").range
-        assert (found.lo, found.hi) == ends
-
-
-def test_orders_and_mixed_conjunctions():
+def test_a_conjunction_may_say_an_order_beside_a_limit():
     column, item = checked("((c > 0) AND (c <= d) AND (e IS NOT NULL))", others="de")
     assert [(order.columns, order.strict) for order in orders(item)] == [(("c", "d"), False)]
     assert unread(item) == []
@@ -131,14 +121,16 @@ def test_orders_and_mixed_conjunctions():
         (numeric(6, 2), ["(c > 0.005)", "(c < 0.999)"], (1, 99)),
         (DATE, ["(c > '1970-01-02'::date)", "(c < '1970-01-05'::date)"], (2, 3)),
         (MONEY, ["(c >= '$1.00'::money)", "(c <= (2)::money)"], (100, 200)),
+        # Beyond every number are the ends of the type.
+        (INT4, ["(c >= 0)", "(c <= 1e900000)"], (0, 2**31 - 1)),
     ],
 )
-def test_plan_of_ends_of_checks_is_exact_on_the_grid(type_, checks, ends):
+def test_ends_of_checks_are_exact_on_the_grid_of_a_type(type_, checks, ends):
     found = plan(type_, *checks).range
-    assert (found.lo, found.hi, found.settled) == (*ends, True)
+    assert (found.lo, found.hi, found.settled) == (*ends, ends[1] < 1000)
 
 
-def test_what_one_sided_and_declared_ranges_leave():
+def test_what_ranges_leave_to_be_released():
     assert plan(FLOAT8, config=ColumnConfig(min=0, max=1)).range.specials == ("nan",)
     assert plan(FLOAT8, "(c >= 0)", "(c <= 1)").range.specials == ()
     assert plan(FLOAT8, "(c >= 0)").range.specials == ("nan", "inf")
@@ -147,33 +139,41 @@ def test_what_one_sided_and_declared_ranges_leave():
     wide = plan(numeric(10, 2), "((c >= 0) AND (c <= 100))").needs[0]
     assert (wide.default.lo, wide.default.hi) == (0, 10001)
     assert wide.candidates[[0, -1]].tolist() == [0, 10000]
+    # With bins nothing is released.
+    binned = plan(INT4, config=ColumnConfig(min=5, max=89, bins=20))
+    assert binned.needs == ()
+    assert binned.finish({}).recoding.edges == tuple(range(5, 91))
 
 
 @pytest.mark.parametrize(
     ("type_", "config", "message"),
     [
-        (TEXT, ColumnConfig(kind="categories"), r"public\.t\.c: .*delta > 0.*values"),
-        (INT4, ColumnConfig(kind="categories"), "delta > 0"),
-        (INT4, ColumnConfig(kind="text"), "does not fit the type integer"),
-        (TEXT, ColumnConfig(kind="range", min=1, max=2), "does not fit the type text"),
-        (ColumnType("jsonb", "jsonb"), ColumnConfig(values=["a"]), "does not fit"),
-        (INT4, ColumnConfig(faker="email"), "'faker' does not fit"),
-        (TEXT, ColumnConfig(faker="no_such_thing"), "there is no provider"),
-        (TEXT, ColumnConfig(faker="__class__"), "there is no provider"),
-        (TEXT, ColumnConfig(faker="pydict"), "there is no provider"),
-        (INT4, ColumnConfig(values=["x"]), "'x' is not valid"),
-        (INT4, ColumnConfig(min="x", max=3), "'x' is not a value of type integer"),
-        (INT4, ColumnConfig(min=5, max=3), "holds no value"),
-        (STAMP, ColumnConfig(min="20200101", max="2020-12-31"), "'20200101' is not a value"),
-        (DATE, ColumnConfig(min="NaT", max="2020-12-31"), "'NaT' is not a value"),
-        (ColumnType("mood", "mood", kind="e", labels=("sad",)), ColumnConfig(values=["glad"]),
-         "'glad' is not valid"),
-        (varchar(2), ColumnConfig(values=["abc"]), "'abc' is not valid"),
+        (TEXT, {"kind": "categories"}, r"public\.t\.c: .*delta > 0.*values"),
+        (INT4, {"kind": "categories"}, "delta > 0"),
+        (INT4, {"kind": "text"}, "does not fit the type integer"),
+        (TEXT, {"kind": "range", "min": 1, "max": 2}, "does not fit the type text"),
+        (ColumnType("jsonb", "jsonb"), {"values": ["a"]}, "does not fit"),
+        (INT4, {"faker": "email"}, "'faker' does not fit"),
+        *((TEXT, {"faker": name}, "there is no provider")
+          for name in ("no_such_thing", "__class__", "pydict")),
+        (INT4, {"values": ["x"]}, "'x' is not valid"),
+        (INT4, {"min": "x", "max": 3}, "'x' is not a value of type integer"),
+        (INT4, {"min": 5, "max": 3}, "holds no value"),
+        (STAMP, {"min": "20200101", "max": "2020-12-31"}, "'20200101' is not a value"),
+        (DATE, {"min": "NaT", "max": "2020-12-31"}, "'NaT' is not a value"),
+        (MOOD, {"values": ["glad"]}, "'glad' is not valid"),
+        (varchar(2), {"values": ["abc"]}, "'abc' is not valid"),
     ],
 )  # fmt: skip
-def test_plan_of_misfits_is_refused(type_, config, message):
+def test_what_does_not_fit_a_column_is_refused(type_, config, message):
     with pytest.raises(ConfigError, match=message):
-        plan(type_, config=config)
+        plan(type_, config=ColumnConfig(**config))
+
+
+@pytest.mark.parametrize("text", ["-1e900000", "0e900000"])
+def test_checks_that_no_value_meets_are_refused(text):
+    with pytest.raises(ConfigError, match="the range holds no value"):
+        plan(INT4, "(c >= 0)", f"(c < {text})")
 
 
 def test_unknown_types():
@@ -188,24 +188,23 @@ def test_unknown_types():
 @pytest.mark.parametrize(
     ("more", "attributes", "listed"),
     [
-        ({"delta": 1e-9}, 4, True),
-        ({"delta": 1e-9, "config": ColumnConfig(pieces=False)}, 3, True),
+        ({}, 4, True),
+        ({"config": ColumnConfig(pieces=False)}, 3, True),
         ({"delta": 0.0}, 3, False),
-        ({"delta": 1e-9, "config": ColumnConfig(kind="text")}, 2, False),
-        ({"delta": 1e-9, "uniques": [("c",)]}, 4, True),
-        ({"delta": 1e-9, "name": "email"}, 2, False),
-        ({"delta": 1e-9, "name": "city"}, 2, True),
+        ({"config": ColumnConfig(kind="text")}, 2, False),
+        ({"uniques": [("c",)]}, 4, True),
+        ({"name": "email"}, 2, False),
+        ({"name": "city"}, 2, True),
     ],
 )
-def test_plan_of_text_follows_delta_name_and_uniqueness(more, attributes, listed):
-    found = plan(TEXT, **more)
+def test_parts_of_a_text_follow_delta_name_and_uniqueness(more, attributes, listed):
+    found = plan(TEXT, **{"delta": 1e-9, **more})
     assert len(found.attributes) == attributes
     assert [type(need) for need in found.needs] == [CategoriesNeed] * listed
 
 
-def test_plan_of_labels_follows_config_and_delta():
+def test_labels_of_a_text_are_read_with_delta_alone():
     assert plan(TEXT, config=ColumnConfig(per_unit=5), delta=1e-9).needs[0].per_unit == 5
-    # No label is read without delta.
     found = plan(TEXT, config=ColumnConfig(pieces=False))
     expressions = [text.as_string(None) for text, _ in found.select(sql.Identifier("c"))]
     assert expressions == [
@@ -224,14 +223,14 @@ def test_plan_of_labels_follows_config_and_delta():
          "cardinality(c) >= 2 AND array_length(c, 1) <= 3", (2, 3, 4)),
     ],
 )  # fmt: skip
-def test_plan_of_a_sized_value_keeps_the_sizes_that_checks_allow(type_, check, edges):
+def test_sizes_are_those_that_checks_allow(type_, check, edges):
     reader = plan(type_, check)
     size = reader.parts[0] if isinstance(reader, ArrayReader) else reader
     assert size.codec.edges == edges
 
 
 @pytest.mark.parametrize(("method", "greatest"), [("btree", 2400), ("gin", None)])
-def test_plan_of_indexed_text_stays_within_an_entry(method, greatest):
+def test_indexed_text_stays_within_an_entry(method, greatest):
     index = Index("i", f"CREATE INDEX i ON public.t USING {method} (c)", columns=("c",))
     assert plan(TEXT, indexes=(index,)).greatest == greatest
 

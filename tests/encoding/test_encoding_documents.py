@@ -8,8 +8,9 @@ import psycopg
 import pyarrow as pa
 import pytest
 from bounded import bounded
-from columns import codes_of, release
+from columns import codes_of, release, stored
 from psycopg import sql
+from sql_files import sql_of
 
 from privbench.config import Config
 from privbench.encoding.documents import (
@@ -37,16 +38,7 @@ PATHS = {
     "n::int8": "text",
 }
 #: Of all but the first two documents no path has a scalar of its type.
-ROWS = [
-    '{"type": "a", "ok": true, "n": 3, "amount": 2.5, "day": "2024-02-29", "at": "2024-01-01"}',
-    '{"say \\"a\'b\\"": {"é": "x"}, "__proto__": {"a": {"b": {"c": "deep"}}}, "type": "b"}',
-    '{"type": {"a": 1}, "ok": "maybe", "n": 1e30, "amount": "NaN", "day": "2023-02-29"}',
-    '{"n": 99999999999999999999999, "amount": 1e400, "day": "0000-01-01", "at": "infinity"}',
-    '{"n": 1.5, "amount": "x", "day": "2024-02-30", "at": "2024-01-01T25:00"}',
-    '{"day": "20240101", "at": "2024-01-01 10:00:60", "ok": 1, "type": [1]}',
-    '{"at": "2024-01-01-05:30", "day": "2024-01-01-05"}', '{"at": "2024-01-01T10:00+15"}',
-    "[1, 2]", '"text"', "null", "7", "{}",
-]  # fmt: skip
+ROWS = sql_of(__file__, "documents.txt").splitlines()
 #: A `json` that no function of PostgreSQL can decode.
 BROKEN = ['{"type": "\\u0000"}', '{"type": "\\ud800"}']
 
@@ -84,7 +76,7 @@ def test_any_document_is_read_and_comes_back_with_its_scalars(connection, base):
         (n for n in plan.attributes if "\x1f::" not in n), ("a", "b", "deep", "x")
     )
     codec = plan.finish(release(plan, rng, **texts))
-    assert codec_from_json(json.loads(json.dumps(codec.to_json()))).to_json() == codec.to_json()
+    stored(codec)
     made = codec.decode(codes_of(codec, plan.collect([plan.read(batch)])), rng)
     connection.execute("SELECT v::jsonb FROM unnest(%s::text[]) AS v", [made.to_pylist()])
     first, second, *others = [json.loads(text) if text else None for text in made.to_pylist()]
@@ -205,7 +197,7 @@ def test_values_are_in_the_documents_whose_sampled_paths_have_them(base, made):
         (["a..b"], "at most 4 keys"),
         (["items.0"], "a place in an array"),
         (["x" * 65], "longer than 64"),
-        (['"' + '\\"' * 2**20], "longer than 3084"),
+        (['"' + '\\"' * 2**14], "longer than 3084"),
         (['"\\u001f"'], "longer than 64"),
         ([f"p{i}" for i in range(65)], "more than 64"),
         ({"a": "xml"}, "Input should be"),
@@ -250,22 +242,7 @@ def test_a_template_is_read_in_one_pass(connection):
 
 
 def test_the_schema_names_paths(make_database):
-    with psycopg.connect(make_database(), autocommit=True) as connection:
-        connection.execute("""
-            CREATE TYPE mood AS ENUM ('a');
-            CREATE FUNCTION public.jsonb_extract_path_text(jsonb, integer) RETURNS text
-              IMMUTABLE LANGUAGE sql AS $$ SELECT 'x' $$;
-            CREATE TABLE t (
-              d jsonb, e json, plain text,
-              total numeric GENERATED ALWAYS AS ((d ->> 'total')::numeric(10, 2)) STORED,
-              who bigint GENERATED ALWAYS AS ((d #>> '{user,"the id"}')::bigint) STORED,
-              name text GENERATED ALWAYS AS (lower((d -> 'user') ->> 'name')) STORED,
-              CHECK ((d ->> 'total') IS NOT NULL AND d ? 'other'),
-              CHECK (((d ->> 'is')::boolean) AND jsonb_extract_path_text(d, 'x.y', 'z') <> ''),
-              CHECK ((d ->> 'mood')::mood = 'a' AND d ->> 0 <> '' AND d ->> plain <> ''),
-              CHECK (d ->> 'user' <> '' AND public.jsonb_extract_path_text(d, 1) = 'x'));
-            CREATE INDEX ON t ((e ->> 'kind'));
-        """)
+    with psycopg.connect(make_database(sql_of(__file__, "named_paths"))) as connection:
         found = named_paths(introspect(connection).table("t"))
     assert found == {
         "d": {

@@ -8,15 +8,31 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from bounded import bounded
-from columns import BOOL, DATE, INT2, INT4, INT8, TEXT, UUID, char, col, modelled, table, varchar
+from columns import (
+    BOOL,
+    DATE,
+    INT2,
+    INT4,
+    INT8,
+    TEXT,
+    UUID,
+    char,
+    col,
+    dates,
+    fill,
+    ints,
+    modelled,
+    rows_of,
+    table,
+    varchar,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privbench.config import ColumnConfig
-from privbench.encoding.keys.columns import role_of, unkept_indexes
-from privbench.encoding.keys.generate import fill_keys, generate_keys, table_order
+from privbench.encoding.keys.columns import unkept_indexes
+from privbench.encoding.keys.generate import generate_keys, table_order
 from privbench.encoding.keys.placeholders import maker_of, of_templates
-from privbench.encoding.keys.references import TableRows
 from privbench.encoding.registry import reader, table_coverage
 from privbench.errors import SchemaError
 from privbench.rng import generator
@@ -39,10 +55,6 @@ def test_templates_take_turns():
     assert of_templates(["a#", "b", "c#"]).make(numbers).to_pylist() == [
         *("c1", "a0", "b", "c0", "a1", "b")
     ]
-
-
-def rows_of(columns, names):
-    return list(zip(*(columns[name].to_pylist() for name in names), strict=True))
 
 
 def verify(tables, made):
@@ -70,10 +82,10 @@ def some_index(rng, rows, parents, *, null):
     return np.where(parents == 0, -1, index)
 
 
-def run(tables, rows, decoded, seed, **more):
-    """All keys of some tables, for random parents; rows are given by the tables' names."""
+def run(tables, rows, seed, decoded=(), torn=False, **more):
+    """All keys of tables of so many rows, for random parents, verified unless they are torn."""
     rng = generator(seed, "index")
-    rows = {f"public.{name.removeprefix('public.')}": count for name, count in rows.items()}
+    rows = {f"public.{name}": count for name, count in rows.items()}
     parents = {
         item.key: {
             key.name: some_index(
@@ -86,17 +98,10 @@ def run(tables, rows, decoded, seed, **more):
         }
         for item in tables
     }
-    return generate_keys(tables, decoded, parents, rows, seed=seed, **more)
-
-
-def fill(item, rows, decoded=(), parents=(), keys=None, seed=1, **more):
-    """The keys of one table; `keys` are the values that all its keys refer to."""
-    work = TableRows(item, dict(decoded), dict(parents), generator(seed), rows, **more)
-    return fill_keys(work, lambda key: keys)
-
-
-def ints(values):
-    return pa.array(values, pa.int32())
+    made = generate_keys(tables, dict(decoded), parents, rows, seed=seed, **more)
+    if not torn:
+        verify(tables, made)
+    return made
 
 
 def values(rng, column, rows):
@@ -109,7 +114,7 @@ def values(rng, column, rows):
     elif base == "uuid":
         found = pa.array([str(i) for i in rng.integers(0, 4, rows)])
     elif base == "date":
-        found = pa.array(rng.integers(0, 9, rows).astype(np.int32)).cast(pa.date32())
+        found = dates(rng.integers(0, 9, rows))
     else:
         found = pa.array(rng.integers(1, 9, rows).astype({"int4": "i4", "int8": "i8"}[base]))
     if column.not_null:
@@ -154,10 +159,10 @@ def schemas(draw):
 
 @settings(max_examples=100, deadline=None)
 @given(schemas(), st.lists(st.integers(0, 40), min_size=4, max_size=4), st.integers(0, 2**32))
-def test_generate_keys_of_random_schemas_keeps_every_constraint(tables, sizes, seed):
-    rows = {item.key: size for item, size in zip(tables, sizes, strict=False)}
-    decoded = {item.key: modelled_values(item, rows[item.key], seed) for item in tables}
-    verify(tables, run(tables, rows, decoded, seed))
+def test_keys_of_random_schemas_keep_every_constraint(tables, sizes, seed):
+    rows = {item.name.name: size for item, size in zip(tables, sizes, strict=False)}
+    decoded = {item.key: modelled_values(item, rows[item.name.name], seed) for item in tables}
+    run(tables, rows, seed, decoded)
 
 
 def refers(name, parent, *, null=False, **more):
@@ -173,100 +178,50 @@ LINK = table(
 )  # fmt: skip
 
 
-def test_generate_keys_after_drops_and_moves_keeps_references_unique():
-    child = table(
-        "t", col("id"), col("f0"), col("f1", null=True), primary=("id",),
-        uniques=[("f0",), ("f1",)], keys=[(("f0",), "p", ("id",)), (("f1",), "t", ("id",))],
-    )  # fmt: skip
-    for seed in range(40):
-        verify([PARENT, child], run([PARENT, child], {"p": 7, "t": 20}, {}, seed))
-    # Values of v move apart, the references g to them follow, and pairs of both were equal.
-    columns = (col("id"), col("v"), col("f", null=True), col("g", null=True))
-    keys = [(("f", "g"), "t", ("id", "v"))]
-    t = table("t", *columns, primary=("id",), uniques=[("g", "v")], keys=keys)
-    for seed in range(40):
-        verify([t], run([t], {"t": 25}, {"public.t": modelled_values(t, 25, seed)}, seed))
-
-
-def test_generate_keys_of_tenants_agree_and_keep_owners_where_they_can():
-    tenant = table("tenant", col("id"), primary=("id",))
-    user = table(
-        "usr", col("tenant"), col("id"), primary=("tenant", "id"),
-        keys=[(("tenant",), "tenant", ("id",))],
-    )  # fmt: skip
-    task = table(
-        "task", col("tenant"), col("id"), col("author"), col("helper", null=True),
-        primary=("tenant", "id"),
-        keys=[
-            (("tenant",), "tenant", ("id",)),
-            (("tenant", "author"), "usr", ("tenant", "id")),
-            (("tenant", "helper"), "usr", ("tenant", "id")),
-        ],
-    )  # fmt: skip
-    tables, rows = [tenant, user, task], {"tenant": 7, "usr": 40, "task": 300}
-    made = run(tables, rows, {}, 4, own={"public.task": "task_f1"})
-    verify(tables, made)
-    assert made["public.task"].dropped == 0
-    assert 0 < made["public.task"].columns["helper"].null_count < 300
-    assert role_of(task, task.column("id")) == "minted"
-    # The owner of a row is kept where it can be.
-    owner = generator(1).integers(0, 50, 200)
-    parents = {"l_f0": owner, "l_f1": np.zeros(200, dtype=np.int64)}
-    made = fill(LINK, 200, (), parents, [ints(np.arange(1, 51))], own="l_f0")
-    assert made.dropped == 0
-    np.testing.assert_array_equal(made.parents["l_f0"], owner)
-    verify([PARENT, LINK], {"public.p": fill(PARENT, 50), "public.l": made})
-
-
-def test_generate_keys_of_few_parents_drops_the_rest_and_says_so():
-    made = run([PARENT, LINK], {"p": 3, "l": 30}, {}, 2)
-    verify([PARENT, LINK], made)
+def test_rows_beyond_what_few_parents_allow_are_dropped_and_counted():
+    made = run([PARENT, LINK], {"p": 3, "l": 30}, 2)
     assert made["public.l"].rows == 30 - made["public.l"].dropped <= 9
     # One to one takes parents without replacement.
     detail = table("d", col("id"), primary=("id",), keys=[(("id",), "p", ("id",))])
-    made = run([PARENT, detail], {"p": 20, "d": 20}, {}, 3)
-    verify([PARENT, detail], made)
+    made = run([PARENT, detail], {"p": 20, "d": 20}, 3)
     assert sorted(made["public.d"].parents["d_f0"]) == list(range(20))
     # Children of dropped parents find another.
     parent = table("p", col("code", char(1)), primary=("code",))
     keys = [(("p",), "p", ("code",))]
     child = table("c", col("id"), col("p", null=True), primary=("id",), keys=keys)
-    made = run([parent, child], {"p": 100, "c": 500}, {}, 5)
-    verify([parent, child], made)
+    made = run([parent, child], {"p": 100, "c": 500}, 5)
     assert (made["public.p"].rows, made["public.c"].dropped) == (36, 0)
 
 
 @pytest.mark.parametrize("null", [True, False])
-def test_generate_keys_of_a_cycle_breaks_at_the_cheapest_key(null):
+def test_a_cycle_breaks_at_the_cheapest_key(null):
     one, two = refers("a", "b", null=null), refers("b", "a")
     if null:
         steps = [(item.key, deferred) for item, deferred in table_order([two, one])]
         assert steps == [("public.a", ("a_f0",)), ("public.b", ())]
-    made = run([one, two], {"a": 30, "b": 20}, {}, 6)
-    verify([one, two], made)
-    assert made["public.a"].rows == 30
-    assert made["public.a"].columns["f"].null_count < 30
+    made = run([one, two], {"a": 30, "b": 20}, 6)["public.a"]
+    assert made.rows == 30
+    assert made.columns["f"].null_count < 30
     if not null:
-        empty = run([one, two], {"a": 30, "b": 0}, {}, 6)
+        empty = run([one, two], {"a": 30, "b": 0}, 6)
         assert [item.rows for item in empty.values()] == [0, 0]
 
 
-def test_generate_keys_of_cycles_serves_whom_it_can():
-    one, two = (
+def test_a_cycle_that_cannot_serve_all_rows_serves_whom_it_can_and_says_so():
+    sides = (("a", "b"), ("b", "a"))
+    whole = [
         table(name, col("id"), primary=("id",), keys=[(("id",), other, ("id",))])
-        for name, other in ("ab", "ba")
-    )
-    made = run([one, two], {"a": 30, "b": 30}, {}, 6)
-    verify([one, two], made)
+        for name, other in sides
+    ]
+    made = run(whole, {"a": 30, "b": 30}, 6)
     assert [(item.rows, item.torn) for item in made.values()] == [(30, False)] * 2
-    # Rows that a cycle cannot serve go and it is said.
-    one, two = refers("a", "b", uniques=[("f",)]), refers("b", "a", uniques=[("f",)])
-    made = run([one, two], {"a": 30, "b": 20}, {}, 6)
+    few = [refers(name, other, uniques=[("f",)]) for name, other in sides]
+    made = run(few, {"a": 30, "b": 20}, 6, torn=True)
     assert (made["public.a"].rows, made["public.a"].torn) == (20, True)
     assert not made["public.b"].torn
 
 
-def test_generate_keys_to_nowhere_is_refused_and_to_public_rows_takes_theirs():
+def test_keys_to_nowhere_are_refused_and_to_public_rows_take_theirs():
     with pytest.raises(SchemaError, match="no rows to refer to"):
         generate_keys([refers("c", "p")], {}, {}, {"public.c": 3}, seed=1)
     made = generate_keys(
@@ -285,10 +240,10 @@ def test_generate_keys_to_nowhere_is_refused_and_to_public_rows_takes_theirs():
         (INT2, "nextval('l_n_seq'::regclass)", 40_000, False),
     ],
 )
-def test_generate_keys_numbers_all_rows_or_those_of_their_parent(type_, default, rows, counts_all):
+def test_numbers_count_all_rows_or_those_of_their_parent(type_, default, rows, counts_all):
     number = col("n", type_, default=default)
     line = table("l", col("p"), number, primary=("p", "n"), keys=[(("p",), "p", ("id",))])
-    made = run([PARENT, line], {"p": 50, "l": rows}, {}, 8)["public.l"].columns
+    made = run([PARENT, line], {"p": 50, "l": rows}, 8)["public.l"].columns
     numbers = {}
     for owner, found in rows_of(made, ("p", "n")):
         numbers.setdefault(None if counts_all else owner, []).append(found)
@@ -336,7 +291,7 @@ def test_no_index_takes_more_than_its_length_and_its_keys_are_as_the_parser_says
     ("keys", "tenants"),
     [("lower((e)::text)", [1, 1, 1, 1]), ('"tenant", lower((e)::text)', [1, 1, 1, 2])],
 )
-def test_fill_keys_of_folded_texts_tells_them_apart(keys, tenants):
+def test_texts_that_an_index_folds_are_told_apart(keys, tenants):
     columns = (col("id"), col("tenant"), col("e", WORD))
     item = table("t", *columns, primary=("id",), indexes=(unique_index(keys),))
     assert {found.columns[-1] for found in folded_uniques(item)} == {"e"}
@@ -356,7 +311,7 @@ def unique(type_=INT4, *checks):
     return table("t", col("id"), col("v", type_), primary=("id",), uniques=[("v",)], checks=checks)
 
 
-def test_fill_keys_of_unique_values_moves_them_within_what_is_public():
+def test_unique_values_move_within_what_is_public():
     item = unique(INT4, "((v >= 1) AND (v <= 10))")
     made = fill(item, 5, {"v": ints([9, 9, 9, 9, 1])})
     assert sorted(made.columns["v"].to_pylist()) == [1, 7, 8, 9, 10]
@@ -379,31 +334,28 @@ def test_fill_keys_of_unique_values_moves_them_within_what_is_public():
     assert len({value.replace(microsecond=0) for value in made.to_pylist()}) == 50
 
 
-def test_fill_keys_of_an_ordered_check_holds_it():
-    item = table("t", col("a", DATE), col("b", DATE, null=True),
-                 checks=["((b IS NULL) OR (a < b))"])  # fmt: skip
-    decoded = modelled_values(item, 500, 1)
-    made = fill(item, 500, decoded).columns
-    assert all(b is None or a < b for a, b in rows_of(made, "ab"))
-    assert made["b"].null_count == decoded["b"].null_count
-
-
 @pytest.mark.parametrize(
     "checks",
-    [["(a < b)", "(a <= b)"], ["(a <= b)", "(a < b)"], ["(b >= a)", "((b > a) OR (b IS NULL))"]],
-)
-def test_fill_keys_of_two_checks_holds_the_stricter(checks):
-    item = table("t", col("a"), col("b"), checks=checks)
-    numbers = generator(1, "pair").integers(1, 50, (2, 400))
+    [["((b IS NULL) OR (a < b))"], ["(a < b)", "(a <= b)"], ["(a <= b)", "(a < b)"],
+     ["(b >= a)", "((b > a) OR (b IS NULL))"]],
+)  # fmt: skip
+def test_checks_that_order_two_columns_hold_and_the_stricter_counts(checks):
+    item = table("t", col("a"), col("b", null=True), checks=checks)
+    rng = generator(1, "pair")
+    numbers = rng.integers(1, 50, (2, 400))
     numbers[1, :150] = numbers[0, :150]
-    made = fill(item, 400, dict(zip("ab", map(ints, numbers), strict=True)), seed=2)
-    assert made.rows == 400
-    assert all(a < b for a, b in rows_of(made.columns, "ab"))
+    known = rng.random(400) < 0.8
+    decoded = {"a": ints(numbers[0]), "b": pc.if_else(pa.array(known), ints(numbers[1]), None)}
+    made = fill(item, 400, decoded, seed=2).columns
+    pairs = rows_of(made, "ab")
+    assert len(pairs) == 400
+    assert all(b is None or a < b for a, b in pairs)
+    assert made["b"].null_count == (~known).sum()
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=30), st.integers(0, 9))
 @settings(max_examples=50, deadline=None)
-def test_generate_keys_of_two_references_keeps_their_check(pairs, seed):
+def test_a_check_of_two_references_is_kept(pairs, seed):
     keys = [(["a"], "p", ["id"]), (["b"], "p", ["id"])]
     child = table("c", col("a"), col("b"), keys=keys, checks=["(a < b)"])
     one, other = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
@@ -440,43 +392,6 @@ def test_made_keys_are_distinct_in_every_type():
 
 
 @pytest.mark.parametrize(
-    ("sizes", "rows", "own", "least"),
-    [
-        # Of 100 × 25 pairs four in five are wanted, most of them with the same few of the 25.
-        ((100, 25), 2000, "pair_f0", 1997),
-        # All pairs are wanted.
-        ((60, 40), 2410, None, 2388),
-    ],
-)
-def test_fill_keys_of_a_dense_junction_keeps_nearly_every_pair(sizes, rows, own, least):
-    keys = [(["a"], "left", ["id"]), (["b"], "right", ["id"])]
-    pair = table("pair", col("a"), col("b"), primary=["a", "b"], keys=keys)
-    rng, size_of = generator(1), dict(zip(("pair_f0", "pair_f1"), sizes, strict=True))
-    parents = {name: rng.integers(size, size=rows) for name, size in size_of.items()}
-    if own:
-        popular = np.minimum(rng.geometric(0.1, rows) - 1, sizes[1] - 1)
-        parents = {own: np.repeat(np.arange(sizes[0]), rows // sizes[0]), "pair_f1": popular}
-    work = TableRows(pair, {}, parents, rng, rows, own=own)
-    made = fill_keys(work, lambda key: [ints(np.arange(size_of[key.name]))])
-    assert least <= made.rows <= sizes[0] * sizes[1]
-    assert not own or (np.bincount(made.columns["a"].to_numpy(), minlength=100) >= 17).all()
-
-
-@pytest.mark.parametrize("rule", ["pairs", "unlike"])
-def test_fill_keys_draws_no_parents_without_a_key(rule):
-    """Two in three parents have no code; what had to be drawn again was NULL."""
-    keys = [(["a"], "p", ["code"]), (["b"], "p", ["code"])]
-    more = {"uniques": [["a", "b"]]} if rule == "pairs" else {"checks": ["(a <> b)"]}
-    item = table("c", col("id"), col("a"), col("b"), primary=["id"], keys=keys, **more)
-    drawn = {f"c_f{i}": generator(i).integers(60, size=200) for i in range(2)}
-    made = fill(item, 200, (), drawn, [ints([i if i % 3 == 0 else None for i in range(60)])])
-    assert made.rows > 150
-    pairs = rows_of(made.columns, "ab")
-    assert None not in {code for pair in pairs for code in pair}
-    assert len(pairs) == len({*pairs}) if rule == "pairs" else all(a != b for a, b in pairs)
-
-
-@pytest.mark.parametrize(
     ("names", "differ"),
     [
         (("home_team_id", "away_team_id"), True),
@@ -501,24 +416,20 @@ def test_no_team_plays_itself(names, differ):
     assert np.array_equal(before, after)
 
 
-def test_fill_keys_of_mixed_columns_fills_what_must_be():
-    """They took the value of the first parent, which may be NULL."""
+@pytest.mark.parametrize("full", [True, False])
+def test_keys_of_columns_of_which_some_may_be_null_fill_the_others(full):
+    """Of a reference of mixed columns; where all must match, none of them ends."""
     keys = [(("x", "y"), "p", ("a", "b"))]
     item = table("c", col("x", null=True), col("y"), keys=keys)
+    if full:
+        item = replace(item, foreign_keys=(replace(item.foreign_keys[0], match="f"),))
+        made = fill(item, 40, (), {"c_f0": np.full(40, -1)}, [ints([1, 2]), ints([8, 9])])
+        assert set(rows_of(made.columns, "xy")) == {(1, 8), (2, 9)}
+        return
     parents = [ints([1, 2, 3, 4]), ints([None, 5, 6, None])]
     made = fill(item, 6, (), {"c_f0": np.array([-1, 1, -1, 2, -1, -1])}, parents)
     assert made.columns["x"].to_pylist() == [None, 2, None, 3, None, None]
     assert set(made.columns["y"].to_pylist()) == {5, 6}
-    # Where no parent has a value, one is generated.
-    item = table("c", col("x", null=True), col("y"), uniques=[("y",)], keys=keys)
-    made = fill(item, 7, (), {"c_f0": np.zeros(7, int)}, [ints([])] * 2)
-    assert (made.rows, made.columns["x"].null_count) == (7, 7)
-    assert len(set(made.columns["y"].to_pylist()) - {None}) == 7
-    # A full match of mixed columns is no reference that may end.
-    c = table("c", col("x", null=True), col("y"), keys=[(("x", "y"), "p", ("a", "b"))])
-    c = replace(c, foreign_keys=(replace(c.foreign_keys[0], match="f"),))
-    made = fill(c, 40, (), {"c_f0": np.full(40, -1)}, [ints([1, 2]), ints([8, 9])])
-    assert set(rows_of(made.columns, "xy")) == {(1, 8), (2, 9)}
 
 
 # Tables that refer to themselves.
@@ -539,7 +450,7 @@ def roots_above(parents):
 
 
 @pytest.mark.parametrize("null", [True, False])
-def test_fill_keys_of_self_references_makes_a_forest(null):
+def test_self_references_make_a_forest(null):
     """All rows refer to some row, as where noise hides that a few refer to none."""
     for seed in range(5):
         drawn = {"t_f0": generator(seed).integers(0, 400, 400)}
@@ -561,45 +472,8 @@ def test_fill_keys_of_self_references_makes_a_forest(null):
         assert made.columns["up"].to_pylist() == up
 
 
-@pytest.mark.parametrize("null", [True, False])
-def test_fill_keys_of_tenants_makes_a_tree_of_each(null):
-    keys = [(("tenant", "up"), "leaf", ("tenant", "id"))]
-    leaf = table("leaf", col("tenant"), col("id"), col("up", null=null),
-                 primary=("tenant", "id"), keys=keys)  # fmt: skip
-    assert modelled(leaf) == ("tenant",)
-    tenants = ints(np.arange(300) % 3)
-    drawn = {"leaf_f0": generator(3).integers(0, 300, 300)}
-    made = fill(leaf, 300, {"tenant": tenants}, drawn, seed=3)
-    roots, ends = roots_above(made.parents["leaf_f0"])
-    assert ends
-    assert made.columns["tenant"].equals(tenants)
-    tenant = tenants.to_numpy()
-    assert (tenant[roots] == tenant).all()
-    assert set(tenant[roots]) == {0, 1, 2}
-    assert (made.columns["up"].null_count > 0) == null
-    verify([leaf], {"public.leaf": made})
-
-
-def test_rows_that_refer_to_one_each_make_a_tree_of_many_levels_in_no_time():
-    """Level by level, a chain of versions would take its length squared."""
-    keys = [(("post",), "post", ("id",)), (("parent_id",), "t", ("id",))]
-    more = col("post"), col("parent_id", null=True), col("made_on", DATE)
-    item, rng = table("t", col("id"), *more, primary=("id",), keys=keys), generator(1)
-    date = pa.array(rng.integers(0, 900, 20_000).astype(np.int32)).cast(pa.date32())
-    drawn = {"t_f0": rng.integers(0, 99, 20_000), "t_f1": rng.permutation(20_000)}
-    made = fill(item, 20_000, {"made_on": date}, drawn, [ints(np.arange(99))])
-    assert made.columns["parent_id"].null_count < 5
-
-
-def test_fill_keys_of_one_to_one_circles_leaves_them():
-    item = tree(null=False, uniques=[("up",)])
-    made = fill(item, 30, (), {"t_f0": np.roll(np.arange(30), 1)})
-    assert made.rows == 30
-    assert sorted(made.columns["up"].to_pylist()) == list(range(1, 31))
-
-
 @pytest.mark.parametrize("own", [1, 2, 9])
-def test_fill_keys_of_unique_parents_parts_rows_from_themselves(own):
+def test_unique_references_part_rows_from_themselves(own):
     index = np.roll(np.arange(40), 1)
     index[:own] = np.arange(own)
     index[own:] = np.append(np.arange(own + 1, 40), own)
@@ -614,7 +488,7 @@ def test_fill_keys_of_unique_parents_parts_rows_from_themselves(own):
     assert [numbers[place] if place >= 0 else None for place in parents] == up
 
 
-def test_fill_keys_of_forbidden_own_parents_takes_others():
+def test_rows_that_may_not_refer_to_themselves_refer_to_others():
     made = fill(tree(checks=["(up <> id)"]), 50, (), {"t_f0": np.arange(50)}).columns
     pairs = rows_of(made, ("id", "up"))
     assert len(pairs) == 50
@@ -632,7 +506,7 @@ SIXTY = "((v >= 1) AND (v <= 60))"
 
 
 @pytest.mark.parametrize("null", [True, False])
-def test_fill_keys_of_dropped_rows_hands_on_what_they_referred_to(null):
+def test_dropped_rows_hand_on_what_they_referred_to(null):
     """They became roots, or their own parents, so that trees of few roots fell apart."""
     item = tree(col("v"), null=null, uniques=[("v",)], checks=[SIXTY])
     up = np.maximum(np.arange(100) - 1, 0)
@@ -642,16 +516,6 @@ def test_fill_keys_of_dropped_rows_hands_on_what_they_referred_to(null):
     parents = made.parents["t_f0"]
     assert ((parents < 0) | (parents == np.arange(60))).sum() == 1
     assert made.columns["up"].null_count == (1 if null else 0)
-
-
-def test_fill_keys_of_dropped_partners_leads_none_to_itself():
-    """Two by two, rows refer to each other; values of v are too few for all of them."""
-    rows = np.arange(120)
-    decoded = {"v": ints(np.where(rows % 2, 60, rows // 2 + 1))}
-    item = tree(col("v"), uniques=[("v",)], checks=[SIXTY])
-    made = fill(item, 120, decoded, {"t_f0": rows ^ 1})
-    assert made.rows == 60
-    assert not (made.parents["t_f0"] == np.arange(made.rows)).any()
 
 
 @pytest.mark.parametrize("roots_per_tree", [False, True])
@@ -700,7 +564,7 @@ def test_replies_are_on_the_same_post_and_later_and_know_their_root(known):
                  *more, primary=("id",), keys=keys)  # fmt: skip
     depth = rng.choice(4, rows, p=[0.45, 0.3, 0.2, 0.05])
     decoded = {
-        "made_on": pa.array(rng.integers(0, 9000, rows).astype(np.int32)).cast(pa.date32()),
+        "made_on": dates(rng.integers(0, 9000, rows)),
         "thread_id": ints(np.ones(rows)),
         "depth": ints(depth),
     }

@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from columns import FLOAT8, INT2, INT4, INTERVAL, TEXT, char, numeric, plan
+from sql_files import cases
 
 from privbench.config import ColumnConfig
 from privbench.encoding.base import CategoriesNeed
@@ -33,56 +34,33 @@ def domain_of(name, bounds, type_=INT4):
     return named(name, type_).finish({name: bounds}).domains[name]
 
 
-def test_suggested_labels_are_distinct_and_of_the_names_they_fit():
+def test_suggestions_are_distinct_labels_and_ranges_with_ends():
     data = packaged("suggestions")
     for labels in [data["kinds"], *(item["labels"] for item in data["lists"])]:
         assert labels
         assert len(set(labels)) == len(labels)
     assert all(float(item["low"]) < float(item["high"]) for item in data["ranges"])
-    # Names suggest kinds labels and ranges.
-    for provider, names in KINDS.items():
-        found = {by_name(name) and by_name(name).provider for name in names.split()}
-        assert found == {provider}
-    for label, names in LABELS.items():
-        for found in map(suggested_labels, names.split()):
-            assert label in found[:32] if label else found == ()
-    for ends, names in RANGES.items():
-        for found in map(suggested_range, names.split()):
-            assert (found and found[:2]) == ends
-    for found in map(suggested_range, NUMBERS.split()):
-        assert found is None or found[:2] != ("0", "1")
+
+
+@pytest.mark.parametrize(("suggested", "names"), cases(__file__, "names.txt"))
+def test_names_suggest_kinds_labels_and_ranges(suggested, names):
+    what, _, wanted = suggested.partition(" ")
+    for name in names.split():
+        if what == "kind":
+            assert (by_name(name).provider if by_name(name) else "none") == wanted
+        elif what == "label":
+            found = suggested_labels(name)
+            assert found == () if wanted == "none" else wanted in found[:32]
+        else:
+            ends = " ".join((suggested_range(name) or ("none",))[:2])
+            assert ends == wanted if what == "range" else ends != "0 1"
+
+
+def test_suggested_labels_fit_the_name_and_the_length():
     assert "CA" not in suggested_labels("order_state")
     assert "shipped" not in suggested_labels("marital_status")
     assert all(len(label) == 2 for label in suggested_labels("country", 2, 2))
     assert named("country", TWO).default_labels == suggested_labels("country", 0, 2)
-
-
-#: Names by the kind of text, by a label, and by the ends of the range that they suggest.
-KINDS = {
-    "email": "email EmailAddress e_mail", "phone_number": "phone_number mobile",
-    "first_name": "first_name", "last_name": "LastName", "name": "full_name", "city": "city",
-    "street_address": "address_line_1", "url": "website_url", "ipv4_private": "client_ip",
-    "user_name": "username", None: "emailpromotion name title capacity zip description tip",
-}  # fmt: skip
-LABELS = {
-    "British": "nationality", "Brazil": "ShipCountry", "USA": "country", "DE": "country",
-    "GB": "country_code", "F": "gender", "Shipped": "order_status", "active": "state order_state",
-    "CA": "state", "en": "lang", "Sales": "department", "A": "kind", "Monday": "weekday",
-    "Y": "is_active", "Widowed": "marital_status", "M": "MaritalStatus", "Asian": "race",
-    "Germany": "nation_name", None: "title body name remarks description q1",
-}  # fmt: skip
-RANGES = {
-    ("0", "1"): "is_active isActive has_photo deleted email_verified address_verified enabled"
-    " archived_flag can_edit Discontinued is_discounted",
-    ("0", "10"): "posttypeid PostTypeId vote_type_id class statusid",
-    None: "title body name remarks description q1 posttypeid_count class_count price_per_month"
-    " cost_per_day revenue_last_quarter how_long sea_level lat_total",
-}
-#: Not those of flags.
-NUMBERS = (
-    "rows_deleted has_many_count is_owner_id active_users activity wallpaper show_limit"
-    " allowed_hours deleted_at_count includes"
-)
 
 
 @pytest.mark.parametrize("type_", [INT4, NUMERIC, FLOAT8])
@@ -131,15 +109,17 @@ def test_read_of_suggested_labels_counts_them_and_makes_the_rest(delta):
     assert made[1] not in (None, "secret of a row")
 
 
-def test_default_range_of_a_name_is_of_numbers_only():
+def test_a_default_is_within_the_range_of_a_name():
+    need = bounds_of("status", default="9")
+    assert (need.default.lo, need.default.hi) == (0, 10)
+
+
+def test_durations_have_no_range_of_a_name_and_share_values():
     need, shared = named("day_hour", INTERVAL).needs
-    assert need.default.lo == 0
-    # Durations are mostly a few round ones: values that many share are asked for.
-    assert shared.grid == "day_hour"
+    assert (need.default.lo, shared.grid) == (0, "day_hour")
 
 
 def test_domain_of_a_flag_has_two_values_and_amounts_are_no_flags():
-    """A smallint holds codes; an amount is none, whatever its name begins with."""
     need = bounds_of("is_active")
     domain = domain_of("is_active", need.default)
     assert need.named
@@ -165,7 +145,7 @@ def test_default_range_of_a_name_holds_both_its_ends(name, low, high):
 
 @pytest.mark.parametrize(("name", "most"), [("exp_month", 14), ("hour", 26), ("qty", 1000)])
 def test_domain_beyond_firm_ends_is_empty_unless_clear(name, most):
-    """Clones had a 72nd month: every cell beyond is one more that noise may fill."""
+    """Every cell beyond is one more that noise may fill."""
     usual = bounds_of(name).default
     for seen in (False, True):
         domain = domain_of(name, replace(usual, released=seen))
@@ -176,7 +156,6 @@ def test_domain_beyond_firm_ends_is_empty_unless_clear(name, most):
 @pytest.mark.parametrize("type_", [INT4, NUMERIC])
 @pytest.mark.parametrize(("low", "high"), [(0, 40), (3, 40), (-5, 40)])
 def test_domain_of_a_range_from_zero_on_has_one_cell_below_zero(type_, low, high):
-    """Noise in thirty cells there made salaries of minus millions."""
     scale = scale_of(type_)
     points = (scale.parse(str(end)) for end in (low, high))
     domain = domain_of("n", Bounds(*points), type_)
@@ -185,21 +164,17 @@ def test_domain_of_a_range_from_zero_on_has_one_cell_below_zero(type_, low, high
 
 
 @pytest.mark.parametrize(
-    ("name", "type_", "default", "low", "high"),
+    ("type_", "default", "low", "high"),
     [
-        ("n", INT4, "5000", 0, 10_000),
-        ("n", INT4, "'-700'::integer", -1400, 0),
-        ("n", NUMERIC, "'2500.50'::numeric(12,2)", 0, 500_100),
-        ("n", FLOAT8, "5000", 0.0, 10_000.0),
-        ("n", FLOAT8, "'-5000.5'::real", -10_001.0, 0.0),
-        *(("n", INT4, text, 0, 100) for text in ("7", "-1", "99999", "2147483647", None)),
-        ("n", INT4, "nextval('s'::regclass)", 0, 100),
-        # Beside what a name suggests it is a value.
-        ("status", INT4, "9", 0, 10),
+        (INT4, "5000", 0, 10_000), (INT4, "'-700'::integer", -1400, 0),
+        (NUMERIC, "'2500.50'::numeric(12,2)", 0, 500_100), (FLOAT8, "5000", 0.0, 10_000.0),
+        (FLOAT8, "'-5000.5'::real", -10_001.0, 0.0),
+        *((INT4, text, 0, 100) for text in (
+            "7", "-1", "99999", "2147483647", None, "nextval('s'::regclass)")),
     ],
-)
-def test_default_range_of_a_default_has_its_magnitude(name, type_, default, low, high):
-    need = bounds_of(name, type_, default=default)
+)  # fmt: skip
+def test_default_range_has_the_magnitude_of_a_default(type_, default, low, high):
+    need = bounds_of("n", type_, default=default)
     if type_ == FLOAT8:
         low, high = (scale_of(FLOAT8).parse(str(end)) for end in (low, high))
     assert (need.default.lo, need.default.hi) == (low, high)
@@ -215,7 +190,6 @@ def test_default_range_of_a_default_has_its_magnitude(name, type_, default, low,
     ],
 )  # fmt: skip
 def test_first_default_label_of_a_text_is_its_default(type_, default, label):
-    """Twelve sites in UTC, which is what the schema says where nobody says another."""
     found = named("zone", type_, default=default)
     assert found.default_labels == (() if label is None else (label,))
     (need,) = found.needs

@@ -3,12 +3,10 @@
 import psycopg
 import pyarrow as pa
 import pytest
-from columns import TEXT, char, col, copy_in, table
+from columns import TEXT, char, col, copy_in, fill, table
 from psycopg import sql
 from sql_files import sql_of
 
-from privbench.encoding.keys.generate import fill_keys
-from privbench.encoding.keys.references import TableRows
 from privbench.encoding.registry import table_coverage, unkept
 from privbench.postgres.connect import connect
 from privbench.postgres.introspect import introspect
@@ -20,7 +18,7 @@ PATTERNS = [*sql_of(__file__, "made_patterns.txt").splitlines(), ""]
 
 
 @pytest.mark.parametrize("text", PATTERNS)
-def test_make_of_a_pattern_matches_in_postgresql(server, make_database, text):
+def test_texts_of_a_pattern_match_in_postgresql(server, make_database, text):
     made = parse(text).make(200, 5, generator(3)).to_pylist()
     short = parse(text).make(20, 0, generator(4)).to_pylist()
     with psycopg.connect(server.dsn, autocommit=True) as connection:
@@ -36,7 +34,7 @@ def test_make_of_a_pattern_matches_in_postgresql(server, make_database, text):
      "(" * 40 + "a" + ")" * 40, "((a{99}){99}){99}", f"a{{{MOST + 1}}}", "a$b", "\\",
      "a{,3}", "(?i)a", "[a-z]++", "[[.a.]]"],
 )  # fmt: skip
-def test_parse_of_what_is_not_understood_says_so(text):
+def test_patterns_that_are_not_understood_are_refused(text):
     with pytest.raises(Unknown):
         parse(text)
 
@@ -63,13 +61,13 @@ def test_patterns_are_read_from_checks_and_replace_only_what_does_not_match(load
     assert pattern.replace_bad(pa.array(made), generator(2)).to_pylist() == made
 
 
-def test_fill_keys_of_a_pattern_keeps_it(loaded):
+def test_keys_and_texts_of_patterns_are_loaded(loaded):
     dsn, item = loaded
     texts = {
         name: column_pattern(item, item.column(name)).make(300, generator(5))
         for name in ("sku", "z", "lk")
     }
-    made = fill_keys(TableRows(item, texts, {}, generator(2), 300), None)
+    made = fill(item, 300, texts, seed=2)
     assert made.rows > 250
     with psycopg.connect(dsn) as connection:
         copy_in(connection, sql.Identifier("t"), made.columns)
@@ -87,32 +85,27 @@ SPANS = [
 
 
 @pytest.mark.parametrize(("type_", "check", "rows"), SPANS)
-def test_column_pattern_of_a_span_keeps_and_makes_texts(server, make_database, type_, check, rows):
+def test_texts_between_two_others_are_kept_and_made(server, make_database, type_, check, rows):
     """As keys and as columns, under the rules of ASCII and under those of a language."""
     with psycopg.connect(make_database(), autocommit=True) as connection:
         text = check.format(c="k")
         connection.execute(f"CREATE TABLE t (k {type_} PRIMARY KEY CHECK (k {text}))")
         table = introspect(connection).table("t")
-        rng = generator(1)
-        keys = fill_keys(TableRows(table, {}, {}, rng, rows), None).columns["k"]
+        keys = fill(table, rows).columns["k"].to_pylist()
         assert len(keys) == rows
         pattern = column_pattern(table, table.column("k"))
-        mended = pattern.replace_bad(
-            pa.array(["0", "m", "B", "~", "2345", keys[0].as_py(), None]), rng
-        )
-        assert mended[5] == keys[0]
-        assert mended[6].as_py() is None
-        listed = [*keys.to_pylist(), *mended.to_pylist()[:6]]
+        texts = pa.array(["0", "m", "B", "~", "2345", keys[0], None])
+        repaired = pattern.replace_bad(texts, generator(1)).to_pylist()
+        assert repaired[5:] == [keys[0], None]
+        listed = [*keys, *repaired[:6]]
         known = connection.execute(
             "SELECT collname FROM pg_collation WHERE collname IN ('C', 'en-x-icu', 'en_US.utf8')"
         )
         for (order,) in known.fetchall():
-            held = connection.execute(
-                f'SELECT k FROM unnest(%s::text[]) AS t(k) WHERE (k COLLATE "{order}" {text})'
-                " IS NOT TRUE",
-                [listed],
+            beyond = (
+                f'SELECT k FROM unnest(%s::text[]) AS t(k) WHERE NOT (k COLLATE "{order}" {text})'
             )
-            assert held.fetchall() == []
+            assert connection.execute(beyond, [listed]).fetchall() == []
 
 
 def coded(*checks, type_=TEXT):
@@ -123,8 +116,7 @@ def coded(*checks, type_=TEXT):
 
 
 @pytest.mark.parametrize("case", ["upper", "lower"])
-def test_column_pattern_of_one_case_keeps_it(case):
-    """Keys had small letters, so that `CHECK (code = upper(code))` came back NOT VALID."""
+def test_texts_of_one_case_keep_it(case):
     text = f"(((code)::text = {case}((code)::text)) AND (code <> ''::bpchar))"
     _, found = coded(text, type_=char(15))
     keys = found.distinct(3000, generator(1, "keys")).to_pylist()
@@ -135,11 +127,9 @@ def test_column_pattern_of_one_case_keeps_it(case):
     assert found.replace_bad(texts, generator(2, "texts")).to_pylist() == other
 
 
-@pytest.mark.parametrize(
-    "text", ["(left(code, 1) = upper(code))", "(code = upper(other))", "(code <> upper(code))"]
-)
-def test_column_pattern_of_an_expression_is_none(text):
-    assert coded(text)[1] is None
+def test_an_expression_of_a_case_is_no_pattern():
+    for check in ("left(code, 1) = upper(code)", "code = upper(other)", "code <> upper(code)"):
+        assert coded(f"({check})")[1] is None
 
 
 @pytest.mark.parametrize(
@@ -150,5 +140,5 @@ def test_column_pattern_of_an_expression_is_none(text):
         (["((code = upper(code)) AND (f(code) > 3))"], 1),
     ],
 )
-def test_unkept_of_a_case_lists_what_rows_may_break(checks, listed):
+def test_checks_beside_a_case_are_listed_as_unkept(checks, listed):
     assert len(unkept(coded(*checks)[0])) == listed

@@ -6,7 +6,7 @@ import numpy as np
 import psycopg
 import pyarrow as pa
 import pytest
-from columns import TEXT, codes_of, copy_in, modelled, release
+from columns import TEXT, codes_of, copy_in, modelled, release, stored
 from psycopg import sql
 from sql_files import sql_of
 
@@ -71,15 +71,13 @@ def read(dsn, table, readers):
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
-def test_read_then_decode_every_type(dsn, table, rows, delta):
+def test_every_type_is_read_and_made_again(dsn, table, rows, delta):
     rng = generator(5)
     readers = plans(table, delta)
     data = read(dsn, table, readers)
     columns = {}
     for plan in readers:
-        found = plan.finish(release(plan, rng))
-        codec = codec_from_json(found.to_json())
-        assert codec == type(codec)(**{**vars(found), "type": codec.type})
+        codec = stored(plan.finish(release(plan, rng)))
         assert plan.attributes == tuple(data[plan.name])
         unread = [need.attribute for need in plan.needs if isinstance(need, PartNeed)]
         unread += [] if plan.words is None else [plan.words.attribute]
@@ -99,7 +97,7 @@ def test_read_then_decode_every_type(dsn, table, rows, delta):
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_decode_of_any_code_is_a_value_the_server_takes(dsn, table, seed):
+def test_any_code_gives_a_value_that_the_server_takes(dsn, table, seed):
     rng = generator(seed)
     count = 300
     columns = {}
@@ -132,17 +130,22 @@ ARRAYS = {
 }  # fmt: skip
 
 
+def of_arrays(make_database, types, rows):
+    """DSN and the only table of a database with a column of each of these types."""
+    columns = ", ".join(f"c{n} {kind}" for n, kind in enumerate(types))
+    made = "CREATE TYPE pair AS (a int, b text); CREATE TYPE mood AS ENUM ('up', 'down');"
+    dsn = make_database(f"{made} CREATE TABLE t ({columns}); {rows}")
+    with psycopg.connect(dsn) as connection:
+        return dsn, introspect(connection, schemas=["public"]).tables[0]
+
+
 def test_read_of_arrays_takes_one_random_element_of_each(make_database):
-    columns = ", ".join(f"c{n} {kind}" for n, kind in enumerate(ARRAYS))
-    made = [
+    rows = ";".join(
         f"INSERT INTO t (c{n}) SELECT {value} FROM generate_series(1, 30)"
         for n, values in enumerate(ARRAYS.values())
         for value in values
-    ]
-    types = ["CREATE TYPE pair AS (a int, b text)", f"CREATE TABLE t ({columns})"]
-    dsn = make_database(";".join([*types, *made]))
-    with psycopg.connect(dsn) as connection:
-        table = introspect(connection, schemas=["public"]).tables[0]
+    )
+    dsn, table = of_arrays(make_database, ARRAYS, rows)
     readers = plans(table, 1e-6, {})
     data, start = read(dsn, table, readers), 0
     for plan, values in zip(readers, ARRAYS.values(), strict=True):
@@ -170,15 +173,10 @@ ASCENDING = {
 }  # fmt: skip
 
 
-def test_arrays_that_ascend_do_so_when_they_are_made(make_database):
-    """Scores of 0 to 100 were numbers of six digits, sorted tags came in any order."""
-    columns = ", ".join(f"c{n} {kind}" for n, kind in enumerate(ASCENDING))
+def test_arrays_that_ascend_do_so_again(make_database):
     values = ", ".join(f"'{text}'" for text in ASCENDING.values())
-    types = ["CREATE TYPE mood AS ENUM ('up', 'down')", f"CREATE TABLE t ({columns})"]
     rows = f"INSERT INTO t SELECT {values} FROM generate_series(1, 50)"
-    dsn = make_database(";".join([*types, rows]))
-    with psycopg.connect(dsn) as connection:
-        table = introspect(connection, schemas=["public"]).tables[0]
+    dsn, table = of_arrays(make_database, ASCENDING, rows)
     readers, rng, made = plans(table, 1e-6, {}), generator(1), {}
     data = read(dsn, table, readers)
     for plan in readers:
@@ -193,7 +191,7 @@ def test_arrays_that_ascend_do_so_when_they_are_made(make_database):
             assert connection.execute(query).fetchone() == (50, True, True), name
 
 
-def test_decode_of_arrays_keeps_the_law_of_elements_by_length(table):
+def test_elements_of_arrays_keep_their_law_by_length(table):
     type_, labels = table.column("tarr").type, ("10", "20", "30", "40")
     length = SizedCodec("c\x1flength", type_, True, "array", (0, 1, 2, 3))
     elements = ListCodec("c", TEXT, True, labels, False, True, False)
@@ -243,7 +241,7 @@ def broken(table, rule):
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("rule", ["NOT NULL", "CHECK", "enum", "domain"])
-def test_read_of_rows_that_break_a_rule_gives_each_a_cell(dsn, table, rows, rule, delta):
+def test_rows_that_break_a_rule_of_the_catalog_get_cells(dsn, table, rows, rule, delta):
     """No refusal depends on rows: what the catalog rules out is mapped, value by value."""
     said = broken(table, rule)
     readers = plans(said, delta, {})

@@ -97,7 +97,7 @@ LAWS = {
 }
 
 
-def _noisy(counts: np.ndarray, seed: int) -> np.ndarray:
+def _noisy(counts, seed):
     """What `RankedCounts` tells of a column where every unit has one row."""
     falling = np.append(0, np.cumsum(np.sort(counts)[::-1]))
     ends = np.minimum(block_ends(), len(counts))

@@ -13,7 +13,7 @@ from privbench.threads import JOBS, streamed
 ROWS = 2 * CHUNK_ROWS + 1000
 
 
-def made(some: slice) -> dict[str, np.ndarray]:
+def made(some):
     numbers = generator(3, "part", some.start)
     return {name: numbers.integers(0, 200, some.stop - some.start, np.uint8) for name in "ab"}
 
@@ -46,7 +46,7 @@ def test_a_window_gives_the_rows_that_are_asked_for(drawn):
 def test_a_stream_is_ahead_by_no_more_than_its_threads_and_fails_in_place():
     begun = threading.Semaphore(0)
 
-    def function(item: int) -> int:
+    def function(item):
         begun.release()
         if item == 3:
             raise ValueError("three")
@@ -70,7 +70,7 @@ def test_streamed_with_a_failure_does_not_wait_for_others():
     """An item that waits for a server may take minutes; whoever closes the connection ends it."""
     closed, ended = threading.Event(), list[int]()
 
-    def function(item: int) -> None:
+    def function(item):
         if item == 0:
             raise ValueError("none")
         closed.wait(60)

@@ -1,13 +1,11 @@
 """Plans read from EXPLAIN's JSON, and the work of two runs compared."""
 
-from typing import Any
-
 import pytest
 
 from privbench.metrics import plans, work
 
 
-def _node(kind: str, rows: float, children: tuple[Any, ...] = (), **more: Any) -> dict[str, Any]:
+def _node(kind, rows, children=(), **more):
     return {
         "Node Type": kind, "Plan Rows": rows, "Actual Rows": rows, "Actual Loops": 1,
         "Actual Total Time": 1.0, "Shared Hit Blocks": 0, "Shared Read Blocks": 0,
@@ -15,15 +13,15 @@ def _node(kind: str, rows: float, children: tuple[Any, ...] = (), **more: Any) -
     }  # fmt: skip
 
 
-def _scan(alias: str, rows: float, **more: Any) -> dict[str, Any]:
+def _scan(alias, rows, **more):
     return _node("Seq Scan", rows, Alias=alias, **more)
 
 
-def _hash(rows: float, one: Any, other: Any, **more: Any) -> dict[str, Any]:
+def _hash(rows, one, other, **more):
     return _node("Hash Join", rows, (one, _node("Hash", 1, (other,))), **more)
 
 
-def _run(root: dict[str, Any]) -> plans.WorkPart:
+def _run(root):
     found = plans.read([{"Plan": root, "Planning Time": 0.5, "Execution Time": 2.0}])
     assert found is not None
     return found

@@ -19,21 +19,21 @@ from privbench.schema import Column, ColumnType
 Rows = list[tuple[int, ...]]
 
 
-def _rows(n: int, sizes: tuple[int, ...], label: str) -> Rows:
+def _rows(n, sizes, label):
     rng = generator(5, label)
     first = rng.integers(sizes[0], size=n)
     others = [(first + rng.integers(size, size=n)) % size for size in sizes[1:]]
     return [tuple(int(v) for v in row) for row in zip(first, *others, strict=True)]
 
 
-def _coded(real: Rows, clone: Rows, sizes: tuple[int, ...]) -> list[Coded]:
-    def column(rows: Rows, i: int) -> np.ndarray:
+def _coded(real, clone, sizes):
+    def column(rows, i):
         return np.array([row[i] for row in rows], dtype=np.uint16)
 
     return [Coded(column(real, i), column(clone, i), size) for i, size in enumerate(sizes)]
 
 
-def _by_definition(real: Rows, clone: Rows, ways: int) -> tuple[float, float]:
+def _by_definition(real, clone, ways):
     """Word for word: cells of each set by a Counter, one term a cell."""
     klds, tvds = [], []
     for chosen in itertools.combinations(range(len(real[0])), ways):
@@ -138,7 +138,7 @@ def test_declarations_are_sound():
         assert metric.grade(float("nan")) == "poor"
 
 
-def _batches(rows: int) -> list[pa.RecordBatch]:
+def _batches(rows):
     texts = [str(i % 7) if i % 5 else None for i in range(rows)]
     return [pa.record_batch({"c": pa.array(texts[i : i + 1000])}) for i in range(0, rows, 1000)]
 

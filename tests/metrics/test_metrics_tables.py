@@ -7,10 +7,9 @@ from sql_files import sql_of
 from privbench.config import Config
 from privbench.metrics import integrity, values
 from privbench.metrics.columns import is_public
-from privbench.metrics.fidelity import CodedColumn, TableFidelity, fidelity
+from privbench.metrics.fidelity import fidelity
 from privbench.postgres.introspect import introspect
 from privbench.postgres.snapshot import Snapshot
-from privbench.schema import Table
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +27,7 @@ def pair(make_database):
     return one, other
 
 
-def _compare(pair: tuple[str, str], text: str = "") -> TableFidelity:
+def _compare(pair, text=""):
     with Snapshot(pair[0]) as source, Snapshot(pair[1]) as clone:
         table = introspect(source.connection).table('"Odd Types"')
         return fidelity(
@@ -36,13 +35,13 @@ def _compare(pair: tuple[str, str], text: str = "") -> TableFidelity:
         ).measured()
 
 
-def _distinct(source: Snapshot, table: Table) -> dict[str, int]:
+def _distinct(source, table):
     sides, names = (source.connection, source.connection), [c.name for c in table.columns]
     found = values.contents(sides, table, names, (640, 640), True)["values"]
     return {part.name: part.source["distinct"] for part in found}
 
 
-def _by_name(found: TableFidelity) -> dict[str, CodedColumn]:
+def _by_name(found):
     return {column.name: column for column in found.columns}
 
 

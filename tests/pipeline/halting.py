@@ -1,4 +1,4 @@
-"""Processes that run the pipeline: up to a chosen moment, to be killed there, or at once."""
+"""Processes that run the pipeline: up to a moment, to be killed there, at once, or as workers."""
 
 from __future__ import annotations
 
@@ -6,14 +6,32 @@ import multiprocessing
 import signal
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from typing import Any
+
+import pytest
 
 from privbench.errors import PrivbenchError
 from privbench.pipeline.fit import fit
 from privbench.pipeline.progress import Reporter
 from privbench.privacy.release import Release
+
+
+@contextmanager
+def two_workers(**more: Any) -> Iterator[Any]:
+    """A cluster of Dask on this machine."""
+    dask, distributed = pytest.importorskip("dask"), pytest.importorskip("distributed")
+    memory = "distributed.worker.memory"
+    with (
+        dask.config.set({f"{memory}.target": False, f"{memory}.spill": False}),
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=None, **more
+        ) as cluster,
+    ):
+        yield cluster
+
 
 _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload([
@@ -21,20 +39,38 @@ _CONTEXT.set_forkserver_preload([
 ])  # fmt: skip
 
 
-class _Halting(Reporter):
-    """Stops at the beginning of a stage, or at a step that is told of."""
+class Watching(Reporter):
+    """Keeps what is said, and acts when a stage or a step of some name begins.
 
-    def __init__(self, moment: str, halt: Callable[[], None]) -> None:
+    Attributes:
+        said: All lines that an operator would see.
+        warned: The warnings among them, each with the stages that were done before it.
+    """
+
+    def __init__(self, moment: str = "", act: Callable[[], object] = lambda: None) -> None:
         super().__init__()
-        self._moment, self._halt = moment, halt
+        self.moment, self.act = moment, act
+        self.said: list[str] = []
+        self.warned: list[tuple[str, list[str]]] = []
 
     def begin(self, name: str) -> None:
-        if name == self._moment:
-            self._halt()
+        if name == self.moment:
+            self.act()
 
     def advance(self, what: str, done: int, total: int | None = None) -> None:
-        if what == self._moment:
-            self._halt()
+        self.begin(what)
+
+    def say(self, text: str) -> None:
+        self.said.append(text)
+
+    def warn(self, text: str) -> None:
+        self.said.append(text)
+        self.warned.append((text, [name for name, *_ in self.stages]))
+
+
+def stop() -> None:
+    """The end of a command that somebody breaks off."""
+    raise RuntimeError("the machine was switched off")
 
 
 def _after(name: str, count: int, halt: Callable[[], None]) -> None:
@@ -61,30 +97,22 @@ def _run(
     kind, _, count = moment.partition(":")
     if kind in ("record", "store"):
         _after(kind, int(count), halt)
-    command(*given, reporter=_Halting(moment, halt), **named)
+    command(*given, reporter=Watching(moment, halt), **named)
     channel.send("done")
 
 
-def _fit(channel: Connection, given: Any) -> None:
+def _fit(given: tuple[Any, ...]) -> str:
     try:
         fit(*given)
-        channel.send("")
     except PrivbenchError as error:
-        channel.send(str(error))
+        return str(error)
+    return ""
 
 
 def fit_at_once(*given: tuple[Any, ...]) -> list[str]:
     """Run ``pipeline.fit`` in several processes at once; what each was refused with, or nothing."""
-    running = []
-    for one in given:
-        ours, theirs = _CONTEXT.Pipe()
-        process = _CONTEXT.Process(target=_fit, args=(theirs, one))
-        process.start()
-        running.append((ours, process))
-    found = [ours.recv() if ours.poll(120) else "nothing was said" for ours, _ in running]
-    for _, process in running:
-        process.join(30)
-    return found
+    with ProcessPoolExecutor(len(given), _CONTEXT) as pool:
+        return list(pool.map(_fit, given, timeout=120))
 
 
 def kill_at(moment: str, command: Callable[..., Any], *given: Any, **named: Any) -> None:
@@ -97,14 +125,10 @@ def kill_at(moment: str, command: Callable[..., Any], *given: Any, **named: Any)
 def halted_at(
     moment: str, command: Callable[..., Any], *given: Any, **named: Any
 ) -> Iterator[None]:
-    """Run a command in another process up to a moment, and kill it (SIGKILL) when the block ends.
+    """Run ``fit`` or ``load`` in another process up to a moment, and kill it when the block ends.
 
-    Args:
-        moment: A stage, a step, or ``record:N`` and ``store:N``: after the N-th event or result of
-            the release has reached the disk.
-        command: ``pipeline.fit`` or ``pipeline.load``.
-        given: Its arguments.
-        named: Its keyword arguments.
+    A moment is a stage, a step, or ``record:N`` and ``store:N``: after the N-th event or result of
+    the release has reached the disk.
     """
     ours, theirs = _CONTEXT.Pipe()
     process = _CONTEXT.Process(target=_run, args=(theirs, moment, command, given, named))

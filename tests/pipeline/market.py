@@ -25,6 +25,7 @@ SCHEMA = sql_of(__file__, "market_schema")
 TABLES = ("customer", "line", "product", "purchase", "refund", "region")
 
 CONFIG = sql_of(__file__, "market.toml")
+WITHOUT_OWNERS = re.sub(r"\nown = .*", "", CONFIG)
 
 
 #: Neighbours and units.
@@ -94,10 +95,20 @@ def fill(connection: psycopg.Connection[tuple[object, ...]], customers: int) -> 
     connection.execute(sql_of(__file__, "market_rows", n=customers).encode())
 
 
-def config(ledger: object = None, toml: str = CONFIG, **privacy: object) -> Config:
-    """The market's config: region public, one chain of owners."""
+def config(
+    ledger: object = None, toml: str = CONFIG, name: str | None = None, **privacy: object
+) -> Config:
+    """The market's config: region public, one chain of owners; of a synthesizer by name."""
     found = Config.loads(toml).with_privacy(**privacy)
-    return found.changed("ledger", path=None if ledger is None else str(ledger))
+    found = found.changed("ledger", path=None if ledger is None else str(ledger))
+    return learner(found, name) if name else found
+
+
+def changed_config(change: str) -> str:
+    """The market's config with lines at its end, or in the place of a text of it (before =>)."""
+    old, _, new = (part.strip() for part in change.rpartition("=>"))
+    assert old in CONFIG
+    return CONFIG.replace(old, new) if old else f"{CONFIG}\n{new}"
 
 
 def config_file(folder: Path, *more: str, toml: str = CONFIG) -> Path:
@@ -109,12 +120,9 @@ def config_file(folder: Path, *more: str, toml: str = CONFIG) -> Path:
 
 
 def fitted_model(source: str, folder: Path, epsilon: float = 200.0) -> Path:
-    """A model of independent columns, fitted with a budget that leaves little noise.
-
-    By much noise a table may be empty, or thousands of times too large.
-    """
-    base, path = config(folder / "ledger", epsilon=epsilon), folder / "m.privbench"
-    pipeline.fit(source, learner(base, "independent"), path)
+    """A model of independent columns, fitted with little noise."""
+    path = folder / "m.privbench"
+    pipeline.fit(source, config(folder / "ledger", name="independent", epsilon=epsilon), path)
     return path
 
 
@@ -122,9 +130,8 @@ def with_little_noise(
     ledger: object, name: str, neighbours: str, unit: str, **more: object
 ) -> Config:
     """A config under which every learner grows its structure on few rows."""
-    toml = CONFIG if unit == "owner" else re.sub(r"\nown = .*", "", CONFIG)
-    base = config(ledger, toml, neighbours=neighbours, unit=unit, epsilon=2000.0, **more)
-    return learner(base, name)
+    toml = CONFIG if unit == "owner" else WITHOUT_OWNERS
+    return config(ledger, toml, name, neighbours=neighbours, unit=unit, epsilon=2000.0, **more)
 
 
 def learner(base: Config, name: str) -> Config:

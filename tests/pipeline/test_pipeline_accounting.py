@@ -66,8 +66,7 @@ def test_settle_accounting_follows_the_plan(make_database, case):
 @pytest.mark.parametrize(("columns", "expected"), [(flags(3), "pure"), (texts(6), "zcdp")])
 def test_accounting_is_the_same_whatever_the_rows(make_database, tmp_path, columns, expected):
     dsn, ledger = make_database(table("a", columns)), tmp_path / "ledger"
-    head = "[privacy]\nepsilon = 3.2\n[synthesizer]\nname = 'independent'\n"
-    config = Config.loads(f"{head}[ledger]\npath = '{ledger}'\n")
+    config = market.config(ledger, "", "independent", epsilon=3.2)
     model = pipeline.fit(dsn, config, tmp_path / "empty")
     market.execute(dsn, "INSERT INTO a SELECT g FROM generate_series(1, 500) g")
     full = pipeline.fit(dsn, config, tmp_path / "full")
@@ -86,11 +85,13 @@ def test_numbers_of_units_are_public_under_replace(make_database, tmp_path, acco
     """Totals of tables without an owner are exact, cost nothing and are asked once (P11)."""
     dsn = make_database(f"{OWNED}INSERT INTO a SELECT g FROM generate_series(1, 37) g;")
     market.execute(dsn, "INSERT INTO b SELECT g, g % 5, 1, 1 + g % 9 FROM generate_series(1, 90) g")
-    owner = f"{OWNS}\n" if unit == "owner" else ""
-    config = Config.loads(
-        f"[database]\nidentity = 't'\n[privacy]\nepsilon = 2.0\nneighbours = 'replace'\n"
-        f"unit = '{unit}'\naccounting = '{accounting}'\n"
-        f"[ledger]\npath = '{tmp_path / 'l'}'\n{owner}"
+    config = market.config(
+        tmp_path / "ledger",
+        OWNS if unit == "owner" else "",
+        epsilon=2.0,
+        neighbours="replace",
+        unit=unit,
+        accounting=accounting,
     )
     fitted = fit(dsn, config)
     totals = {}

@@ -53,13 +53,16 @@ def numbers(name):
     return BoundsNeed(name, np.arange(9), USUAL, poor_default=False)
 
 
+def labels(name, **more):
+    return CategoriesNeed(name, 64, **more)
+
+
 MAKE = {
     "n": numbers,
     "d": dates,
-    "l": lambda name: CategoriesNeed(name, 64, repeats=True),
-    "o": lambda name: CategoriesNeed(name, 64, own=True),
-    "g": lambda name: CategoriesNeed(name, 64, own=True, grid=f"{name}p"),
-    "m": PartNeed,
+    "l": lambda name: labels(name, repeats=True),
+    "o": lambda name: labels(name, own=True),
+    "g": lambda name: labels(name, own=True, grid=f"{name}p"),
 }
 
 
@@ -90,6 +93,21 @@ def owned(name):
 def rounds(plan, rows, whole=0.13, accounting="zcdp"):
     totals = rows if isinstance(rows, dict) else dict.fromkeys(plan.spec.tables, rows)
     return Rounds(plan, accounting, whole, 5e-10, totals)
+
+
+def amounts(needs, rows):
+    """What each attribute of a table of so many rows is asked for in the last round."""
+    turn = rounds(planned({"a": needs}), rows)
+    groups = turn.sized({}).last({}).values()
+    return {need.attribute: item.amount for group in groups for need, item in group if need}
+
+
+def words_of(plan, rows, accounting):
+    """The rounds of a plan whose texts may all be cut into words."""
+    for item in plan.private:
+        for name, reader in item.readers.items():
+            reader.words = WordsNeed(f"{name} words", name, True, True)
+    return rounds(plan, rows, 3.2, accounting).sized({})
 
 
 @given(st.data(), st.integers(0, 10**6))
@@ -134,14 +152,15 @@ def test_domains_stay_within_their_budget(data, seed):
 def test_a_few_units_do_not_raise_the_noise_of_all(accounting):
     """Two dozen managers of 5,000 employees: their ranges need more than everything else."""
     whole = 0.13 if accounting == "zcdp" else 3.2
-    needs = {"a": [CategoriesNeed("kind", 64), dates("d"), numbers("n")], "few": [dates("from")]}
-    plan = planned(needs, owned("few"))
+    plan = planned({"a": [labels("kind"), dates("d"), numbers("n")], "few": [dates("from")]},
+                   owned("few"))  # fmt: skip
     turn = rounds(plan, {"a": 5000.0, "few": 24.0}, whole, accounting)
-    law = {"a\x1fkind": believed(CategoriesNeed("kind", 64), 5000.0)}
-    found = turn.sized({"few": (24.0, 3.0)}).last(law)
-    assert "few\x1ffrom" not in found
-    assert {"a\x1fkind", "a\x1fd", "a\x1fn"} <= set(found)
-    assert sum(question.amount for _, question in found["a\x1fkind"]) > 0.01 * whole
+    law = {"a\x1fkind": believed(labels("kind"), 5000.0)}
+    asked = turn.sized({"few": (24.0, 3.0)}).last(law)
+    assert {*asked} & {"few\x1ffrom", "a\x1fkind", "a\x1fd", "a\x1fn"} == {
+        "a\x1fkind", "a\x1fd", "a\x1fn",
+    }  # fmt: skip
+    assert sum(question.amount for _, question in asked["a\x1fkind"]) > 0.01 * whole
 
 
 @pytest.mark.parametrize("accounting", ["pure", "zcdp"])
@@ -151,21 +170,18 @@ def test_texts_are_listed_by_votes_and_grid_points_by_rows(accounting):
     turn = rounds(plan, {"a": 20_000.0, "b": 1e7}, 3.2, accounting)
     turn = turn.sized({"b": (20_000.0, 3.0)})
     laws = turn.laws()
-    found = turn.last({name: believed(plan.lists[name][1], 20_000.0) for name in laws})
+    asked = turn.last({name: believed(plan.lists[name][1], 20_000.0) for name in laws})
     for name, votes in (("b\x1fkind", True), ("b\x1fprice", False)):
-        for query in (laws[name].query, found[name][0][1].query):
+        for query in (laws[name].query, asked[name][0][1].query):
             assert (query.votes, query.clip == 1) == (votes, votes)
 
 
 @pytest.mark.parametrize(("accounting", "most"), [("pure", 3), ("zcdp", 8)])
 def test_words_are_asked_of_texts_that_no_label_covers(accounting, most):
     plan = planned({"a": [MAKE["l"]("kind"), MAKE["l"]("note")], "few": []})
-    for item in plan.private:
-        for name, reader in item.readers.items():
-            reader.words = WordsNeed(f"{name} words", name, True, True)
-    turn = rounds(plan, {"a": 20_000.0, "few": 20.0}, 3.2, accounting).sized({})
+    turn = words_of(plan, {"a": 20_000.0, "few": 20.0}, accounting)
     codecs = {"a": {name: SimpleNamespace(listed=("x",)) for name in ("kind", "note")}}
-    one = believed(CategoriesNeed("kind", 64), 20_000.0, np.eye(1, BLOCKS)[0] * 20_000, 1.0)
+    one = believed(labels("kind"), 20_000.0, np.eye(1, BLOCKS)[0] * 20_000, 1.0)
     asked = worth_asking(turn, codecs, {("a", "kind"): one})
     assert [(item.column, item.labels) for item in asked] == [("note", ("x",))]
     assert word_lists(turn, asked, 0.0) == {}
@@ -184,10 +200,7 @@ def test_words_are_not_asked_where_the_columns_of_a_table_share_too_little(accou
     for count, found in ((1, ["small.0", "large.0"]), (9, ["large.0"])):
         columns = {"small": [str(n) for n in range(count)], "large": ["0"]}
         plan = planned({table: [MAKE["l"](n) for n in names] for table, names in columns.items()})
-        for item in plan.private:
-            for name, reader in item.readers.items():
-                reader.words = WordsNeed(f"{name} words", name, True, True)
-        turn = rounds(plan, {"small": units, "large": 1e6}, 3.2, accounting).sized({})
+        turn = words_of(plan, {"small": units, "large": 1e6}, accounting)
         assert [item.label for item in of_words(turn)] == found
 
 
@@ -227,7 +240,7 @@ def test_thresholds_are_those_of_the_mechanism(accounting, values):
 
 def test_noise_in_a_law_is_no_gate():
     """A column that drowns in noise is taken to hold what is usual, not nothing."""
-    need = CategoriesNeed("kind", 64)
+    need = labels("kind")
     usual = believed(need, 400.0)
     drowned = believed(need, 400.0, np.full(BLOCKS, -500.0), 1e6)
     assert drowned == pytest.approx(usual, rel=0.01)
@@ -289,14 +302,14 @@ source = database_of(SOURCE)
 @pytest.fixture(scope="module")
 def fitted(source, tmp_path_factory):
     """The domains of the database above, and what was asked for them."""
-    tables = {
-        "public.users": {"own": []}, "public.orders": {"own": ["user_id"]},
-        "public.refunds": {"own": ["user_id"]},
-    }  # fmt: skip
+    tables = {"public.users": [], "public.orders": ["user_id"], "public.refunds": ["user_id"]}
     config = Config.model_validate(
-        {"privacy": {"epsilon": 3.0, "delta": 1e-9, "seed": 4}, "tables": tables,
-         "ledger": {"path": str(tmp_path_factory.mktemp("ledger"))}}
-    )  # fmt: skip
+        {
+            "privacy": {"epsilon": 3.0, "delta": 1e-9, "seed": 4},
+            "tables": {name: {"own": own} for name, own in tables.items()},
+            "ledger": {"path": str(tmp_path_factory.mktemp("ledger"))},
+        }
+    )
     draft = begin(source, config, Reporter())
     for _, stage in STAGES[:4]:
         stage(draft)
@@ -309,10 +322,7 @@ def fitted(source, tmp_path_factory):
 
 
 def test_domains_of_a_fit_hold_what_few_owners_and_namesakes_tell(fitted):
-    """A tenth of the users has orders, next to none has refunds: labels, blanks and marks come out.
-
-    Two thousand rows say 'until now' elsewhere: the lone refund's column knows that day.
-    """
+    """A tenth of the users has orders, next to none has refunds: labels, blanks, marks."""
     _, codecs, noise = fitted
     assert {"units public.orders", "units public.refunds"} <= {*noise}
     for label in noise:
@@ -362,7 +372,8 @@ def test_the_noise_of_a_plan_is_that_of_the_fit(source, fitted):
 def test_a_noisy_total_does_not_hide_units_that_were_counted(noisy_total):
     """A list of 900 units is asked for, though noise hides the total of their rows."""
     plan = planned({"a": [], "b": [MAKE["l"]("kind")]}, owned("b"))
-    turn = rounds(plan, {"a": 5000.0, "b": noisy_total}).sized({"b": (900.0, 20.0)})
+    turn = rounds(plan, {"a": 5000.0, "b": noisy_total})
+    turn = turn.sized({"b": (900.0, 20.0)})
     assert turn.sizes["b"].units >= 860.0
     assert turn.sizes["b"].rows >= 860.0
     assert "b\x1fkind" in turn.laws()
@@ -370,21 +381,14 @@ def test_a_noisy_total_does_not_hide_units_that_were_counted(noisy_total):
 
 def test_steps_of_integers_are_asked_for_where_they_are_cheap():
     """Few columns have one, and in a small table all others would pay for it."""
-    times, integers = PartNeed("t", range(3)), PartNeed("i", range(3), sizes=(10, 2, 1))
-    plan = planned({"a": [numbers("n"), times, integers]})
-    asked = []
-    for rows in (1_000, 100_000):
-        turn = rounds(plan, rows)
-        groups = turn.sized({}).last({}).values()
-        asked.append({need.attribute for group in groups for need, _ in group if need})
-    assert asked == [{"n", "t"}, {"n", "t", "i"}]
+    needs = [numbers("n"), PartNeed("t", range(3)), PartNeed("i", range(3), sizes=(10, 2, 1))]
+    assert {*amounts(needs, 1_000)} == {"n", "t"}
+    assert {*amounts(needs, 100_000)} == {"n", "t", "i"}
 
 
 def test_steps_of_dates_are_asked_for_more_closely_than_those_of_numbers():
     """A tenth of the rows may have a date: its step was hidden at the price of the others."""
     number = PartNeed("number", range(3))
     date = PartNeed("date", range(3), chances=((1.0, 0.0), (0.5, 0.5)))
-    turn = rounds(planned({"a": [numbers("n"), number, date]}), 5_000)
-    groups = turn.sized({}).last({}).values()
-    amounts = {need.attribute: item.amount for group in groups for need, item in group if need}
-    assert amounts["date"] > 1.5 * amounts["number"]
+    asked = amounts([numbers("n"), number, date], 5_000)
+    assert asked["date"] > 1.5 * asked["number"]

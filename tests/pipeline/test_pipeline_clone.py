@@ -1,6 +1,5 @@
 """Source to clone on real servers: what is promised of a clone holds in PostgreSQL."""
 
-import re
 from itertools import product
 
 import market
@@ -31,16 +30,21 @@ def sources(source, server, make_database_on):
     return of
 
 
+def clone_whole(source, target, config, **more):
+    """A clone is whole, like its source, and as it is reported."""
+    report = pipeline.clone(source, target, config, **more)
+    whole(target)
+    assert schema_of(target) == schema_of(source)
+    assert report.loaded.rows == {f"public.{t}": n for t, n in market.counts(target).items()}
+    return report
+
+
 @pytest.mark.parametrize("name", market.BY_NAME)
 def test_clone_on_each_server_is_whole(sources, each_server, make_database_on, tmp_path, name):
     source, target = sources(each_server), make_database_on(each_server)
     before = pg_dump(source, "--data-only")
-    config = market.learner(market.config(tmp_path / "ledger", epsilon=50.0), name)
-    report = pipeline.clone(source, target, config)
-    whole(target)
-    assert schema_of(target) == schema_of(source)
-    assert "CREATE INDEX purchase_customer" in schema_of(target)
-    assert report.loaded.rows == {f"public.{t}": n for t, n in market.counts(target).items()}
+    config = market.config(tmp_path / "ledger", name=name, epsilon=50.0)
+    report = clone_whole(source, target, config)
     assert report.loaded.rows["public.customer"] > 20
     assert 45 < report.promise.epsilon <= 50
     assert report.promise.delta <= 1e-6
@@ -62,11 +66,9 @@ def test_clone_keeps_its_promise(
     source, make_database, tmp_path, name, accounting, neighbours, unit
 ):
     privacy = {"accounting": accounting, "neighbours": neighbours, "unit": unit}
-    toml = market.CONFIG if unit == "owner" else re.sub(r"\nown = .*", "", market.CONFIG)
-    config = market.learner(market.config(tmp_path / "ledger", toml, **privacy), name)
-    target = make_database()
-    report = pipeline.clone(source, target, config, output=tmp_path / "m.privbench")
-    whole(target)
+    toml = market.CONFIG if unit == "owner" else market.WITHOUT_OWNERS
+    config, target = market.config(tmp_path / "ledger", toml, name, **privacy), make_database()
+    report = clone_whole(source, target, config, output=tmp_path / "m.privbench")
     promise = Model.load(tmp_path / "m.privbench").promise
     assert promise == report.promise
     assert {key: getattr(promise, key) for key in privacy} == privacy
@@ -83,22 +85,17 @@ def test_clone_keeps_its_promise(
 
 
 def test_load_copies_public_tables_verbatim_and_scales_roots(source, make_database, model):
-    target = make_database()
-    report = pipeline.load(model, target)
+    plain, triple = make_database(), make_database()
+    report = pipeline.load(model, plain, seed=1)
     query = "SELECT * FROM region ORDER BY code"
-    assert market.ask(target, query) == market.ask(source, query)
+    assert market.ask(plain, query) == market.ask(source, query)
     assert report.public == ("public.region",)
     assert "public.region      4  PUBLIC: COPIED VERBATIM" in report.render()
-    shares = market.ask(target, "SELECT region, count(*) FROM customer GROUP BY region ORDER BY 1")
-    assert {code for code, _ in shares} <= {"r1", "r2", "r3", "r4"}
     # The source's customers live in regions 1 and 2 only, and noise is far below a half.
-    assert sum(count for code, count in shares if code in ("r1", "r2")) > 50
-    # Scale multiplies roots.
-    plain, triple = make_database(), make_database()
-    once = pipeline.load(model, plain, seed=1).rows["public.customer"]
+    assert market.one(plain, "SELECT count(*) FROM customer WHERE region IN ('r1', 'r2')") > 50
     thrice = pipeline.load(model, triple, seed=1, scale=3).rows
-    assert once == pytest.approx(60, abs=6)
-    assert thrice["public.customer"] == pytest.approx(3 * once, abs=6)
+    assert report.rows["public.customer"] == pytest.approx(60, abs=6)
+    assert thrice["public.customer"] == pytest.approx(3 * report.rows["public.customer"], abs=6)
     assert thrice["public.region"] == 4
     whole(triple)
 
@@ -114,7 +111,7 @@ def test_load_with_replace_of_what_was_fitted_is_refused(
 ):
     """Neither by its own model nor by a clone of another source, whatever name is declared."""
     fitted = market.create(make_database(), 20)
-    config = market.learner(market.config(tmp_path / "ledger", toml), "independent")
+    config = market.config(tmp_path / "ledger", toml, "independent")
     pipeline.fit(fitted, config, tmp_path / "m")
     (file,) = tmp_path.rglob("ledger.sqlite")
     spent = file.read_bytes()
@@ -135,41 +132,32 @@ def test_load_with_replace_of_what_was_fitted_is_refused(
         whole(target)
 
 
-def test_load_with_a_seed_is_the_same_again(make_database, model):
+def test_a_seed_makes_the_same_rows_in_a_load_and_in_files(make_database, model, tmp_path):
+    """Files are read back by COPY, NULL and empty text included."""
     one, two, other = make_database(), make_database(), make_database()
     for dsn, seed in ((one, 5), (two, 5), (other, 6)):
         pipeline.load(model, dsn, seed=seed)
     dumps = [pg_dump(dsn, "--data-only", "--inserts") for dsn in (one, two, other)]
     assert dumps[0] == dumps[1] != dumps[2]
-
-
-def test_sample_holds_what_load_writes(make_database, model, tmp_path):
-    """Read back by COPY, NULL and empty text included."""
-    loaded, copied = make_database(), make_database()
-    pipeline.load(model, loaded, seed=5)
-    pipeline.load(model, copied, seed=6)
-    pipeline.sample(model, tmp_path / "csv", seed=5)
-    assert sorted(path.name for path in (tmp_path / "csv").iterdir()) == [
-        f"public.{table}.csv" for table in market.TABLES
-    ]
-    with psycopg.connect(copied) as connection:
+    pipeline.sample(model, tmp_path, seed=5)
+    assert {path.name for path in tmp_path.iterdir()} == {f"public.{t}.csv" for t in market.TABLES}
+    with psycopg.connect(other) as connection:
         connection.execute(f"TRUNCATE {', '.join(market.TABLES)}".encode())
         for table in ("region", "customer", "product", "purchase", "line", "refund"):
-            data = (tmp_path / "csv" / f"public.{table}.csv").read_bytes()
+            data = (tmp_path / f"public.{table}.csv").read_bytes()
             head = data.split(b"\n", 1)[0].decode()
             statement = f"COPY {table} ({head}) FROM STDIN (FORMAT csv, HEADER)"
             with connection.cursor().copy(statement.encode()) as copy:
                 copy.write(data)
-    assert 0 < int(str(market.one(loaded, "SELECT count(note) FROM customer"))) < 60
+    assert 0 < market.one(one, "SELECT count(note) FROM customer") < 60
     for table in market.TABLES:
         query = f"SELECT * FROM {table} ORDER BY {table}::text"
-        assert market.ask(copied, query) == market.ask(loaded, query), table
+        assert market.ask(other, query) == market.ask(one, query), table
 
 
 def test_fit_with_a_seed_is_stamped_not_private(source, make_database, model, tmp_path):
-    config = market.learner(market.config(tmp_path / "ledger", seed=7), "independent")
-    seeded = pipeline.fit(source, config, tmp_path / "m")
-    assert not seeded.promise.private
+    config = market.config(tmp_path / "ledger", name="independent", seed=7)
+    assert not pipeline.fit(source, config, tmp_path / "m").promise.private
     stored = Model.load(tmp_path / "m")
     assert not stored.promise.private
     assert stored.promise.sentence().startswith("NOT PRIVATE")
@@ -184,24 +172,14 @@ def test_fit_with_a_seed_is_stamped_not_private(source, make_database, model, tm
 
 @pytest.mark.parametrize("name", market.QUICKEST)
 def test_clone_of_empty_tables_is_whole(make_database, tmp_path, name):
-    """A source without rows runs through, and its clone is a database of the same schema."""
     source = make_database(market.SCHEMA + "INSERT INTO region VALUES ('r1', 'only')")
-    target = make_database()
-    config = market.learner(market.config(tmp_path / "ledger"), name)
-    pipeline.clone(source, target, config)
-    assert schema_of(target) == schema_of(source)
-    whole(target)
+    clone_whole(source, make_database(), market.config(tmp_path / "ledger", name=name))
 
 
 def test_sample_says_which_rules_its_files_may_break(make_database, model, tmp_path):
-    """A load repairs them; nothing is said where all rules are kept by construction."""
+    """A load repairs them."""
     assert not any("may break" in line for line in pipeline.sample(model, tmp_path / "market"))
-    source = make_database(
-        "CREATE TABLE stay (id integer PRIMARY KEY, a integer, b integer, during int4range,"
-        " CONSTRAINT odd CHECK ((a * b) % 7 <> 3), CONSTRAINT apart CHECK (a < b),"
-        " CONSTRAINT alone EXCLUDE USING gist (during WITH &&));"
-        "INSERT INTO stay SELECT i, 0, 7, int4range(i, i + 1) FROM generate_series(1, 50) i"
-    )
+    source = make_database(sql_of(__file__, "files_that_break_rules"))
     base = market.config(tmp_path, "", epsilon=3)
     pipeline.fit(source, pipeline.inspect(source, base=base).config, tmp_path / "m")
     said = pipeline.sample(tmp_path / "m", tmp_path / "files")
@@ -214,12 +192,7 @@ def test_sample_says_which_rules_its_files_may_break(make_database, model, tmp_p
 
 def test_sample_says_which_files_psql_would_cut(make_database, tmp_path):
     """Public tables with a value, or with a column, whose line is psql's end of data."""
-    source = make_database(
-        "CREATE TABLE rows (id int PRIMARY KEY, title text);"
-        'CREATE TABLE heads (id int PRIMARY KEY, "a\n\\.\nb" text);'
-        "CREATE TABLE whole (id int PRIMARY KEY, title text);"
-        r"INSERT INTO rows VALUES (1, E'a\n\\.\nb'); INSERT INTO whole VALUES (1, 'a.b')"
-    )
+    source = make_database(sql_of(__file__, "files_that_psql_cuts"))
     public = "\n".join(f'[tables.{name}]\nrole = "public"' for name in ("rows", "heads", "whole"))
     model = tmp_path / "m"
     pipeline.fit(source, market.config(tmp_path / "l", public, epsilon=1.0), model)
@@ -231,7 +204,6 @@ def test_sample_says_which_files_psql_would_cut(make_database, tmp_path):
 @pytest.mark.parametrize("name", market.QUICKEST)
 @pytest.mark.parametrize("schema", ["ugly_shop", "ugly_odd"])
 def test_clone_of_ugly_schemas_is_whole(make_database, tmp_path, schema, name):
-    """Schemas as they grow in real houses: every clone is loaded whole, whatever their rules."""
     source, target = make_database(sql_of(__file__, schema)), make_database()
     config = pipeline.inspect(source, base=market.config(tmp_path, "", epsilon=20)).config
     report = pipeline.clone(source, target, market.learner(config, name))
@@ -242,15 +214,13 @@ def test_clone_of_ugly_schemas_is_whole(make_database, tmp_path, schema, name):
 
 def test_clone_of_no_tables_works(make_database, tmp_path):
     config = market.config(tmp_path, "", epsilon=1)
-    report = pipeline.clone(make_database(), make_database(), config)
-    assert report.loaded.rows == {}
+    assert pipeline.clone(make_database(), make_database(), config).loaded.rows == {}
 
 
 @pytest.mark.parametrize("name", market.QUICKEST)
 def test_fit_after_extract_needs_no_source(server, make_database, tmp_path, name):
-    """The source is not needed once its rows are extracted."""
     source = market.create(make_database())
-    config = market.learner(market.config(tmp_path / "ledger", epsilon=50.0), name)
+    config = market.config(tmp_path / "ledger", name=name, epsilon=50.0)
     draft = begin(source, config, Reporter())
     names = [stage for stage, _ in STAGES]
     assert names.index("extract") < names.index("totals")
@@ -270,25 +240,8 @@ def test_fit_after_extract_needs_no_source(server, make_database, tmp_path, name
 
 
 def test_clone_keeps_the_scalars_of_documents(make_database, tmp_path):
-    """At paths that the schema names or that many units hold; generated columns come of them.
-
-    A key of one unit, and keys that are data, are never made. Documents without paths are named
-    beforehand.
-    """
-    source = make_database(
-        "CREATE TABLE event (id integer PRIMARY KEY, d jsonb NOT NULL, plain json,"
-        " kind text GENERATED ALWAYS AS (d ->> 'kind') STORED,"
-        " big boolean GENERATED ALWAYS AS ((d #>> '{sum,net}')::numeric > 500) STORED,"
-        " CHECK (jsonb_array_length(d -> 'lines') > 0), quiet jsonb);"
-        "INSERT INTO event (id, d, quiet) SELECT i, jsonb_build_object("
-        "'kind', CASE i % 4 WHEN 0 THEN 'in' ELSE 'out' END,"
-        " 'sum', jsonb_build_object('net', i % 1000), 'lines', '[1]'::jsonb)"
-        " || jsonb_build_object('user_' || i, i, CASE i WHEN 7 THEN 'canary' ELSE 'all' END, 'x')"
-        " || CASE i % 4 WHEN 0 THEN jsonb_build_object('tags', CASE i % 8 WHEN 0 THEN '[\"a\"]'"
-        ' ELSE \'["a", "b"]\' END::jsonb)'
-        " ELSE jsonb_build_object('on', jsonb_build_object('os', 'ios')) END,"
-        " '{\"silent\": 1}' FROM generate_series(1, 4000) i"
-    )
+    """A key of one unit, and keys that are data, are never made."""
+    source = make_database(sql_of(__file__, "documents"))
     config = pipeline.inspect(source, base=market.config(tmp_path, "", epsilon=8)).config
     assert config.tables["public.event"].columns["d"].paths == {
         "kind": "text",
@@ -302,17 +255,15 @@ def test_clone_keeps_the_scalars_of_documents(make_database, tmp_path):
     section = config.tables["public.event"]
     section.columns["quiet"] = ColumnConfig(pieces=False)
     pipeline.clone(source, target := make_database(), config)
-    with psycopg.connect(target) as clone:
-        found = dict(clone.execute("SELECT kind, count(*) FROM event GROUP BY 1").fetchall())
-        (big,) = clone.execute("SELECT count(*) FROM event WHERE big").fetchone()
-        (apart,) = clone.execute(
-            "SELECT count(*) FROM event WHERE (kind = 'in') <> (d ? 'tags') OR (d ? 'tags') ="
-            " coalesce(d #>> '{on,os}' = 'ios', false)"
-        ).fetchone()
-        (second,) = clone.execute("SELECT count(*) FROM event WHERE d #>> '{tags,1}' = 'b'")
-        keys = clone.execute("SELECT DISTINCT jsonb_object_keys(d || quiet) FROM event").fetchall()
+    found = dict(market.ask(target, "SELECT kind, count(*) FROM event GROUP BY 1"))
     assert found["in"] == pytest.approx(1000, rel=0.1)
     assert found["out"] == pytest.approx(3000, rel=0.1)
-    assert big == pytest.approx(2000, rel=0.15)
-    assert (apart, *second) == (pytest.approx(0, abs=100), pytest.approx(500, abs=100))
+    for condition, rows in (
+        ("big", pytest.approx(2000, rel=0.15)),
+        ("(kind = 'in') <> (d ? 'tags')", pytest.approx(0, abs=100)),
+        ("(d ? 'tags') = coalesce(d #>> '{on,os}' = 'ios', false)", pytest.approx(0, abs=100)),
+        ("d #>> '{tags,1}' = 'b'", pytest.approx(500, abs=100)),
+    ):
+        assert market.one(target, f"SELECT count(*) FROM event WHERE {condition}") == rows
+    keys = market.ask(target, "SELECT DISTINCT jsonb_object_keys(d || quiet) FROM event")
     assert {key for (key,) in keys} == {"kind", "sum", "lines", "all", "tags", "on"}

@@ -8,7 +8,7 @@ import pyarrow.parquet as papq
 import pytest
 from market import ask, succeed
 from model_files import forge
-from sql_files import database_of, sql_of
+from sql_files import cases, database_of, sql_of
 
 from privbench import pipeline
 from privbench.config import Config
@@ -19,31 +19,13 @@ from privbench.postgres import embedded
 from privbench.postgres.connect import connect
 from privbench.postgres.introspect import introspect
 
-COMPUTED = {
-    "public.purchase": {"total": "this.qty * this.price"},
-    "client": {
-        "orders": "(SELECT count(*) FROM public.purchase p WHERE p.client_id = this.id"
-        " AND p.total > 0)"
-    },
-}
 source = database_of(sql_of(__file__, "computed"))
 
 
-def configured(folder, computed) -> Config:
-    return Config.model_validate(
-        {
-            "privacy": {"epsilon": 20.0, "seed": 5},
-            "ledger": {"path": str(folder / "ledger")},
-            "database": {"identity": "computed"},
-            "synthesizer": {"name": "independent"},
-            "tables": {
-                "public.country": {"role": "public"},
-                "public.client": {"own": []},
-                "public.purchase": {"own": ["client_id"]},
-            },
-            "computed": computed,
-        }
-    )
+def configured(folder, computed=None) -> Config:
+    """The config of the database above, or one of other computed columns."""
+    config = Config.loads(sql_of(__file__, "computed.toml", ledger=folder / "ledger"))
+    return config if computed is None else config.model_copy(update={"computed": computed})
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +37,7 @@ def catalog(source):
 @pytest.fixture(scope="module")
 def model(source, tmp_path_factory):
     folder = tmp_path_factory.mktemp("computed")
-    pipeline.fit(source, configured(folder, COMPUTED), folder / "m.privbench")
+    pipeline.fit(source, configured(folder), folder / "m.privbench")
     return folder / "m.privbench"
 
 
@@ -99,30 +81,10 @@ def test_sample_without_a_server_names_what_it_leaves_out(model, tmp_path, monke
     assert (tmp_path / "public.client.csv").read_text("utf-8").startswith('"id","code"\n')
 
 
-@pytest.mark.parametrize(
-    ("table", "column", "text", "said"),
-    [
-        (
-            "shop",
-            "total",
-            "1",
-            "public.shop: .* but the schema has no such table",
-        ),
-        ("purchase", "sum", "1", "public.purchase.sum: it cannot be computed: .* no such column"),
-        ("purchase", "twice", "1", "PostgreSQL itself computes it"),
-        ("purchase", "id", "1", "it is a key, or a part of one"),
-        ("purchase", "client_id", "1", "it is a key, or a part of one"),
-        ("purchase", "serial", "1", "it is a key, or a part of one"),
-        ("country", "name", "'x'", "the table is public"),
-        ("purchase", "total", "1 +", "it is not one expression of SQL"),
-        ("purchase", "total", "this.twice", "it reads this.twice, which is no stored column"),
-        ("purchase", "total", "this.sum", "it reads this.sum, which is no stored column"),
-        ("purchase", "total", "this.id = 1", "column .total. is of type numeric but expression"),
-        ("purchase", "total", "sum(this.price)", "aggregate functions are not allowed"),
-        ("purchase", "total", "(SELECT max(c.id) FROM public.nowhere c)", "it reads public.nowh"),
-    ],
-)
-def test_computed_column_that_cannot_be_is_refused(catalog, tmp_path, table, column, text, said):
+@pytest.mark.parametrize(("said", "line"), cases(__file__, "computed_refused.txt"))
+def test_computed_column_that_cannot_be_is_refused(catalog, tmp_path, said, line):
+    (place, text) = line.split(" = ", 1)
+    table, column = place.split(".")
     config = configured(tmp_path, {table: {column: text}})
     with pytest.raises(ConfigError, match=said):
         require_resolved(*catalog, config)
@@ -155,22 +117,7 @@ def test_expressions_of_a_forged_model_are_judged_before_the_target_is_touched(
     assert ask(target, "SELECT count(*) FROM pg_class WHERE relname = 'purchase'") == [(0,)]
 
 
-SUGGESTED = {
-    "public.client": {
-        "invoices_count": "(SELECT count(*) FROM public.invoice o WHERE o.client_id = this.id)"
-    },
-    "public.invoice": {
-        "tax_inclusive_amount": 'this.tax_exclusive_amount + this."TaxAmount"',
-        "client_country": '(SELECT o."Country" FROM public.client o WHERE o.id = this.client_id)',
-    },
-    "public.invoice_line": {"line_amount": 'this."Quantity" * this.unit_price'},
-    "public.basket": {
-        "total_amount": (
-            "(SELECT coalesce(sum(o.qty * o.price), 0) FROM public.basket_item o"
-            " WHERE o.basket_id = this.id)"
-        )
-    },
-}
+SUGGESTED = Config.loads(sql_of(__file__, "suggested.toml")).computed
 
 
 def test_inspect_suggests_in_comments_what_names_say_and_takes_it_if_asked(make_database, tmp_path):

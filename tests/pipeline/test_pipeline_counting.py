@@ -7,10 +7,13 @@ from typing import Any
 import market
 import numpy as np
 import pytest
+from halting import two_workers
 
 from privbench import pipeline
 from privbench.postgres.snapshot import Snapshot
 from privbench.threads import JOBS
+
+pytestmark = pytest.mark.slow
 
 
 class SameRanks:
@@ -23,25 +26,30 @@ class SameRanks:
         return self.numbers.bytes(count)
 
 
-def fitted(source: str, where: str, folder: Any, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Hash of a seeded model."""
-    monkeypatch.setattr("privbench.privacy.units.os", SameRanks())
-    config = market.config(folder / "ledger", epsilon=50.0, seed=3).changed("counting", where=where)
-    model = pipeline.fit(source, config, folder / f"model-{len(where)}")
-    events = [event.to_json() for event in model.events]
-    whole = hashlib.sha256(json.dumps([model.state, events, model.config]).encode())
-    for name in sorted(model.arrays):
-        whole.update(name.encode() + np.ascontiguousarray(model.arrays[name]).tobytes())
-    return whole.hexdigest()
-
-
-@pytest.mark.slow
-def test_fit_by_several_connections_gives_the_same_model(make_database, tmp_path, monkeypatch):
-    """All tables of several pages count as large, so that each is read in parts."""
+@pytest.fixture
+def fitted(make_database, tmp_path, monkeypatch):
+    """``fitted(where)``: hash of a seeded model of a market, whose rows are counted there."""
     source = market.create(make_database(), 700)
-    alone = fitted(source, "local", tmp_path / "alone", monkeypatch)
+
+    def hash_of(where: str) -> str:
+        monkeypatch.setattr("privbench.privacy.units.os", SameRanks())
+        config = market.config(tmp_path / "ledger", epsilon=50.0, seed=3)
+        output = tmp_path / f"model-{len(list(tmp_path.iterdir()))}"
+        model = pipeline.fit(source, config.changed("counting", where=where), output)
+        events = [event.to_json() for event in model.events]
+        # Nothing of a model says where its rows were counted.
+        digest = hashlib.sha256(json.dumps([model.state, events, model.config]).encode())
+        for name in sorted(model.arrays):
+            digest.update(name.encode() + np.ascontiguousarray(model.arrays[name]).tobytes())
+        return digest.hexdigest()
+
+    return hash_of
+
+
+def test_fit_by_several_connections_gives_the_same_model(fitted, monkeypatch):
+    """All tables of several pages count as large, so that each is read in parts."""
+    alone, read, stream = fitted("local"), [], Snapshot.stream
     monkeypatch.setitem(Snapshot.parts.__kwdefaults__, "least", 1)
-    read, stream = [], Snapshot.stream
 
     def seen(*given: Any, **more: Any) -> Any:
         read.append(more.get("pages", (0, None)))
@@ -50,28 +58,15 @@ def test_fit_by_several_connections_gives_the_same_model(make_database, tmp_path
     monkeypatch.setattr(Snapshot, "stream", seen)
     token = JOBS.set(2)
     try:
-        assert fitted(source, "local", tmp_path / "several", monkeypatch) == alone
+        assert fitted("local") == alone
     finally:
         JOBS.reset(token)
     assert sum(first > 0 for first, _ in read) > 3
 
 
-@pytest.mark.slow
-def test_fit_with_workers_gives_the_same_model(make_database, tmp_path, monkeypatch):
-    """All tables count as large, so that workers read and count every one.
-
-    The model says nothing of where rows were counted, either.
-    """
-    dask, distributed = pytest.importorskip("dask"), pytest.importorskip("distributed")
-    source = market.create(make_database(), 400)
-    here = fitted(source, "local", tmp_path, monkeypatch)
+def test_fit_with_workers_gives_the_same_model(fitted, monkeypatch):
+    here = fitted("local")
     monkeypatch.setitem(Snapshot.parts.__kwdefaults__, "least", 1)
     monkeypatch.setattr("privbench.privacy.workers.LEAST_ROWS", 50)
-    memory = "distributed.worker.memory"
-    with (
-        dask.config.set({f"{memory}.target": False, f"{memory}.spill": False}),
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
-        ) as cluster,
-    ):
-        assert fitted(source, cluster.scheduler_address, tmp_path, monkeypatch) == here
+    with two_workers() as cluster:
+        assert fitted(cluster.scheduler_address) == here

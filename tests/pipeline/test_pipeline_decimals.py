@@ -6,7 +6,6 @@ import pytest
 from fits import fit
 from sql_files import database_of, sql_of
 
-from privbench.config import Config
 from privbench.pipeline.clone import clone
 from privbench.pipeline.planning import plan
 from privbench.privacy import PART
@@ -15,13 +14,9 @@ UNITS, GAMES = 600, 4
 source = database_of(sql_of(__file__, "decimals"))
 
 
-def configured(path, **more):
-    privacy = {"epsilon": 60.0, "delta": 0.0, "neighbours": "add-remove", "unit": "owner"}
-    privacy["seed"] = 1
-    tables = {"public.player": {"own": []}, "public.game": {"own": ["player_id"]}}
-    return Config.model_validate(
-        {"privacy": {**privacy, **more}, "tables": tables, "ledger": {"path": str(path)}}
-    )
+def configured(ledger, **more):
+    toml = '[tables."public.player"]\nown = []\n[tables."public.game"]\nown = ["player_id"]'
+    return market.config(ledger, toml, epsilon=60.0, delta=0.0, seed=1, **more)
 
 
 DECIMALS = {"points": 0, "fee": 2, "speed": 1, "weight": 0}

@@ -8,7 +8,6 @@ from psycopg import conninfo
 from sql_files import database_of
 
 from privbench import pipeline
-from privbench.config import Config
 from privbench.errors import GateFailed
 
 
@@ -39,7 +38,7 @@ def test_doctor_names_what_fit_and_load_would_refuse(source, tmp_path):
         "REVOKE CREATE ON SCHEMA public FROM public",
     )
     weak = conninfo.make_conninfo(source, user=role)
-    config = Config.loads(f"[ledger]\npath = '{tmp_path / 'ledger'}'")
+    config = market.config(tmp_path / "ledger", "")
     found = pipeline.doctor(weak, weak, config)
     market.execute(source, f"DROP ROLE {role}")
     bad = {item.what: item for item in found.findings if item.verdict == "bad"}

@@ -1,11 +1,13 @@
 """kill -9 in the middle of a load and of a fit, and two fits at once against one cap."""
 
+from itertools import product
 from pathlib import Path
 
 import market
 import pytest
 from halting import fit_at_once, kill_at
 from integrity import whole
+from sql_files import database_of, sql_of
 
 from privbench import pipeline
 from privbench.errors import LedgerError, ModelError
@@ -24,15 +26,7 @@ def config(tmp_path):
     return config_of(tmp_path / "ledger")
 
 
-@pytest.fixture(scope="module")
-def guests(make_database):
-    """A root table and one that it owns: many batches of questions, and little to learn."""
-    return make_database(
-        "CREATE TABLE guest (id int PRIMARY KEY, born int, tier text);"
-        "CREATE TABLE visit (id int PRIMARY KEY, guest int NOT NULL REFERENCES guest, paid int);"
-        "INSERT INTO guest SELECT i, 1950 + i, 'gold' FROM generate_series(1, 60) i;"
-        "INSERT INTO visit SELECT i, 1 + i / 2, i FROM generate_series(1, 118) i"
-    )
+guests = database_of(sql_of(__file__, "kill_guests"))
 
 
 @pytest.fixture(scope="module")
@@ -48,13 +42,7 @@ def ledger(config):
 
 def objects(dsn: str) -> list[tuple[object, ...]]:
     """Everything in schema public, once the killed session is gone."""
-    market.execute(
-        dsn,
-        "DO $$ BEGIN WHILE EXISTS (SELECT FROM pg_stat_activity"
-        " WHERE datname = current_database() AND pid <> pg_backend_pid()"
-        " AND backend_type = 'client backend') LOOP"
-        " PERFORM pg_sleep(0.05), pg_stat_clear_snapshot(); END LOOP; END $$",
-    )
+    market.execute(dsn, sql_of(__file__, "kill_ended"))
     return market.ask(
         dsn,
         "SELECT relname::text FROM pg_class WHERE relnamespace = 'public'::regnamespace"
@@ -62,26 +50,26 @@ def objects(dsn: str) -> list[tuple[object, ...]]:
     )
 
 
-MOMENTS = [("load public.line",), ("indexes and constraints",), ("analyze",)]
-
-
-@pytest.mark.parametrize("moment", market.some_slow(MOMENTS, [("indexes and constraints",)]))
-def test_load_that_is_killed_leaves_the_target_empty(make_database, model, moment):
+@pytest.mark.parametrize(
+    ("moment", "replace"),
+    market.some_slow(
+        product(["load public.line", "indexes and constraints", "analyze"], [False, True]),
+        [("indexes and constraints", False), ("load public.line", True)],
+    ),
+)
+def test_load_that_is_killed_leaves_the_target_as_it_was(make_database, model, moment, replace):
+    """Empty, or with the rows that were to be replaced."""
     target = make_database()
-    kill_at(moment, pipeline.load, model, target)
-    assert objects(target) == []
-    pipeline.load(model, target)
-    whole(target)
-    assert objects(target)
-
-
-@pytest.mark.parametrize("moment", market.some_slow(MOMENTS, [("load public.line",)]))
-def test_load_with_replace_that_is_killed_leaves_what_was_there(make_database, model, moment):
-    target = make_database()
-    pipeline.load(model, target)
-    before = market.counts(target)
-    kill_at(moment, pipeline.load, model, target, replace=True)
-    assert market.counts(target) == before
+    if replace:
+        pipeline.load(model, target)
+        before = market.counts(target)
+    kill_at(moment, pipeline.load, model, target, replace=replace)
+    if replace:
+        assert market.counts(target) == before
+    else:
+        assert objects(target) == []
+        pipeline.load(model, target)
+        assert objects(target)
     whole(target)
 
 
@@ -101,11 +89,7 @@ def batches(config):
     ),
 )
 def test_fit_that_is_killed_is_resumed(guests, config, unbroken, tmp_path, moment, loses):
-    """The release counts whole while it is open; resumed, its sum covers the lost events.
-
-    What was killed between event and result is spent once more, what has a result is kept, and
-    another fit or a release that nobody knows is refused.
-    """
+    """What was killed between event and result is spent once more, what has a result is kept."""
     output = tmp_path / "m"
     kill_at(moment, pipeline.fit, guests, config, output)
     assert not output.exists()
@@ -140,16 +124,6 @@ def test_fit_that_is_killed_is_resumed(guests, config, unbroken, tmp_path, momen
         pipeline.fit(guests, config, output, resume=killed["release"])
 
 
-#: Owners of three events each: documents, dates in order, and keys that follow them.
-EVENTS = """
-CREATE TABLE owner (id int PRIMARY KEY, created_at date NOT NULL);
-CREATE TABLE event (id int PRIMARY KEY, owner_id int NOT NULL REFERENCES owner, document jsonb,
-  state text NOT NULL, created_at date NOT NULL, closed_at date);
-INSERT INTO owner SELECT i, date '2020-01-01' + i / 4 FROM generate_series(1, 1500) i;
-INSERT INTO event SELECT i, 1 + i % 1500, format('{"kind": "%s", "n": %s}', i % 3, i % 9)::jsonb,
-  CASE i % 3 WHEN 0 THEN 'shut' ELSE 'open' END, date '2022-01-01' + i / 9,
-  CASE i % 3 WHEN 0 THEN date '2022-02-01' + i / 9 END FROM generate_series(1, 4500) i;
-"""
 #: One unit goes, then all, then others come.
 OTHERS = [
     "DELETE FROM event WHERE owner_id = 17; DELETE FROM owner WHERE id = 17",
@@ -167,7 +141,7 @@ def test_fit_whose_answers_are_known_makes_the_same_model_of_any_rows(
     owned = "[tables.owner]\nown = []\n[tables.event]\nown = ['owner_id']\n"
     toml = market.CONFIG.split("[tables")[0] + owned
     config = market.config(tmp_path / "ledger", toml)
-    source, made, save = make_database(EVENTS), list[bytes](), Model.save
+    source, made, save = make_database(sql_of(__file__, "kill_events")), list[bytes](), Model.save
 
     def stop(model, output):
         save(model, output)

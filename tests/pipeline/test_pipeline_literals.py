@@ -2,8 +2,10 @@
 
 import re
 
+import market
 import psycopg
 import pytest
+from halting import Watching
 from sql_files import database_of, sql_of
 
 from privbench import pipeline
@@ -47,14 +49,10 @@ def test_fit_after_a_sign_off_takes_no_values_but_those_that_were_reviewed(make_
         signed = Config.loads(base.replace("[privacy]", f"[privacy]\n{line}"))
         assert line not in pipeline.check(signed, dsn).render()
 
-        class Late(pipeline.Reporter):
-            def stage(self, name):
-                if name == "extract":
-                    connection.execute("ALTER TABLE t ALTER kind SET DEFAULT 'second'")
-                return super().stage(name)
-
+        change = "ALTER TABLE t ALTER kind SET DEFAULT 'second'"
+        late = Watching("extract", lambda: connection.execute(change))
         with pytest.raises(SchemaError, match="changed while it was about to be read"):
-            pipeline.fit(dsn, signed, tmp_path / "m", reporter=Late())
+            pipeline.fit(dsn, signed, tmp_path / "m", reporter=late)
         spent = pipeline.ledger_show(dsn, None, str(tmp_path)).state["releases"]
         assert [(item["state"], item["epsilon"]) for item in spent] == [("closed", 0.0)]
         for refused in (
@@ -83,7 +81,7 @@ def test_literals_of_policies_name_their_roles(make_database):
 
 def test_a_cap_below_what_is_spent_is_said(make_database, tmp_path):
     dsn = make_database("CREATE TABLE t (id int PRIMARY KEY, kind boolean)")
-    config = Config.loads(f"[privacy]\nepsilon = 1.0\n[ledger]\npath = '{tmp_path}'")
+    config = market.config(tmp_path, "", epsilon=1.0)
     pipeline.fit(dsn, config, tmp_path / "m")
     for cap, full in ((0.5, True), (1.5, False)):
         pipeline.ledger_cap(dsn, None, str(tmp_path), Cap(cap))

@@ -4,6 +4,7 @@ import tomllib
 from dataclasses import replace
 
 import pytest
+from halting import Watching
 from sql_files import database_of, sql_of
 
 from privbench import pipeline
@@ -22,19 +23,10 @@ def config(source):
     return pipeline.inspect(source, base=Config.loads("[privacy]\nepsilon = 3.2")).config
 
 
-class Listener(pipeline.Reporter):
-    def __init__(self):
-        super().__init__()
-        self.warned = []
-
-    def warn(self, text):
-        self.warned.append((text, [name for name, *_ in self.stages]))
-
-
 @pytest.fixture(scope="module", params=["privbench", "independent"])
 def fitted(request, source, config, tmp_path_factory):
     """A model with noise that is the same in every run, what was said meanwhile, and its rows."""
-    folder, listener = tmp_path_factory.mktemp(request.param), Listener()
+    folder, listener = tmp_path_factory.mktemp(request.param), Watching()
     mine = config.with_privacy(seed=10).changed("ledger", path=str(folder / "ledger"))
     mine = mine.changed("synthesizer", name=request.param)
     model = pipeline.fit(source, mine, folder / "m", reporter=listener)
@@ -147,29 +139,26 @@ def test_advice_for_few_units_can_help(advice, table, more, remedy):
     assert line == NOTHING or Config.loads(line) != Config()
 
 
-@pytest.mark.parametrize(
-    ("rows", "least", "expected"),
-    [
-        # A lower bound of the rows, which are units then, has to reach the least useful size.
-        ({"pile_genre": 900}, {"pile_genre": 400}, ["pile_genre"]),
-        ({"pile_genre": 300}, {"pile_genre": 400}, []),
-        ({"pile_genre": 900}, {"pile_genre": 90}, []),
-        # Of persons only where nearly all of their rows are cut off.
-        ({"customer_genre": 7900}, {"customer_genre": 400}, []),
-        ({"customer_genre": 8100}, {"customer_genre": 400}, ["customer_genre"]),
-    ],
-)
+#: Released rows of a table, its least useful size, and whether finer units are named.
+FINER = [
+    # A lower bound of the rows, which are units then, has to reach the least useful size.
+    ("pile_genre", 900, 400, True),
+    ("pile_genre", 300, 400, False),
+    ("pile_genre", 900, 90, False),
+    # Of persons only where nearly all of their rows are cut off.
+    ("customer_genre", 7900, 400, False),
+    ("customer_genre", 8100, 400, True),
+]
+
+
+@pytest.mark.parametrize(("table", "rows", "least", "named"), FINER)
 def test_finer_units_are_named_where_released_totals_show_that_they_help(
-    advice, rows, least, expected
+    advice, table, rows, least, named
 ):
     source, config, _ = advice
-    plan = prepare(pipeline.inspect(source, base=config).plan.schema, config)
-    named = {f"public.{name}": value for name, value in rows.items()}
-    found = finer_units(
-        plan,
-        {name: 100.0 for name in plan.spec.tables},
-        dict.fromkeys(plan.spec.tables, 0.0) | named,
-        {f"public.{name}": value for name, value in least.items()},
-    )
-    sections = tomllib.loads(found[found.index("[tables") :])["tables"] if found else {}
-    assert sections == {f"public.{name}": {"own": []} for name in expected}
+    plan, table = pipeline.check(config, source).plan, f"public.{table}"
+    units = dict.fromkeys(plan.spec.tables, 100.0)
+    released = dict.fromkeys(plan.spec.tables, 0.0) | {table: rows}
+    advised = finer_units(plan, units, released, {table: least})
+    sections = tomllib.loads(advised[advised.index("[tables") :])["tables"] if advised else {}
+    assert sections == ({table: {"own": []}} if named else {})

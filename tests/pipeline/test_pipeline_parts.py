@@ -11,14 +11,13 @@ import psycopg
 import pyarrow as pa
 import pytest
 import small_parts
-from halting import kill_at
+from halting import Watching, kill_at, stop, two_workers
 from integrity import schema_of, unkept
 from sql_files import sql_of
 
 from privbench import pipeline
 from privbench.errors import DatabaseError, ModelError, PrivbenchError, TargetError, UsageError
 from privbench.pipeline import Model, decode
-from privbench.pipeline.progress import Reporter
 from privbench.postgres.introspect import introspect
 from privbench.postgres.load import Loader
 from privbench.postgres.transaction import TargetTransaction
@@ -51,7 +50,7 @@ def odd(make_database, tmp_path_factory):
     """A model whose rows break rules of most of its tables."""
     folder = tmp_path_factory.mktemp("parts")
     source = make_database(sql_of(__file__, "parts"))
-    base = market.learner(market.config(folder / "ledger", "", epsilon=300), "independent")
+    base = market.config(folder / "ledger", "", "independent", epsilon=300)
     pipeline.fit(source, pipeline.inspect(source, base=base).config, folder / "m")
     return folder / "m"
 
@@ -115,14 +114,10 @@ def test_a_load_that_is_killed_goes_on(odd, whole, make_database, tmp_path, mome
 
 @pytest.mark.slow
 def test_a_load_that_fails_says_how_to_go_on_and_replace_begins_anew(odd, whole, make_database):
-    class Failing(Reporter):
-        def advance(self, what, done, total=None):
-            if what == "load public.visit":
-                raise PrivbenchError("stop")
-
     target = make_database()
-    with pytest.raises(PrivbenchError, match="stop") as raised:
-        pipeline.load(odd, target, resumable=True, reporter=Failing())
+    reporter = Watching("load public.visit", stop)
+    with pytest.raises(RuntimeError) as raised:
+        pipeline.load(odd, target, resumable=True, reporter=reporter)
     assert "run the command again" in raised.value.__notes__[0]
     pipeline.load(odd, target, resumable=True, replace=True, **GIVEN)
     assert rows(target) == whole[0]
@@ -131,11 +126,8 @@ def test_a_load_that_fails_says_how_to_go_on_and_replace_begins_anew(odd, whole,
 @pytest.mark.parametrize("said", ['{"seed": []}', "[" * 10**5, "\x1b[31m"])
 def test_a_mark_that_cannot_be_read_is_of_something_else(odd, make_database, said):
     """No terminal obeys what it says."""
-    target = make_database(
-        'CREATE SCHEMA "privbench unfinished load";'
-        ' CREATE TABLE "privbench unfinished load".parts (i integer);'
-        f""" COMMENT ON TABLE "privbench unfinished load".parts IS '{said}'"""
-    )
+    comment = f"""COMMENT ON TABLE "privbench unfinished load".parts IS '{said}'"""
+    target = make_database(f"{_BOTH} {comment}")
     with pytest.raises(TargetError, match="something else") as raised:
         pipeline.load(odd, target, resumable=True, **GIVEN)
     assert str(raised.value).isprintable()
@@ -194,21 +186,23 @@ def test_a_part_is_copied_once_and_only_into_its_target(make_database):
         copy_part(elsewhere, mark, table, 1, ["i"], numbers)
 
 
-_MAKING = 'CREATE SCHEMA "privbench unfinished load"'
-_OF_PARTS = 'CREATE TABLE "privbench unfinished load".parts (i integer)'
-
-
+_SCHEMA = 'CREATE SCHEMA "privbench unfinished load";'
+_BOTH = f'{_SCHEMA} CREATE TABLE "privbench unfinished load".parts (i integer);'
+_BLOCK = f"DO $$ BEGIN {_BOTH} END $$;"
 _MARK = Mark("a", 1.0, 7, programs=True)
 
 
-@pytest.mark.parametrize(("part", "text", "mark"), [
-    ("pre_data", f"{_MAKING};", None),
-    ("pre_data", f"{_MAKING}; {_OF_PARTS};", _MARK),
-    ("post_data", f"{_MAKING};", _MARK),
-    ("post_data", f"{_MAKING}; {_OF_PARTS};", None),
-    ("post_data", f"DO $$ BEGIN {_MAKING}; {_OF_PARTS}; END $$;", None),
-    ("post_data", f"DO $$ BEGIN {_MAKING}; {_OF_PARTS}; END $$;", _MARK),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("part", "text", "mark"),
+    [
+        ("pre_data", _SCHEMA, None),
+        ("pre_data", _BOTH, _MARK),
+        ("post_data", _SCHEMA, _MARK),
+        ("post_data", _BOTH, None),
+        ("post_data", _BLOCK, None),
+        ("post_data", _BLOCK, _MARK),
+    ],
+)
 def test_a_model_that_makes_the_mark_itself_leaves_nothing(model, make_database, part, text, mark):
     """It would keep every reader away from the target; nobody has to trust it for that."""
     found, target = Model.load(model), make_database()
@@ -227,7 +221,7 @@ def test_a_model_that_makes_the_mark_itself_leaves_nothing(model, make_database,
         pipeline.load(model, target, replace=True, **GIVEN)
 
 
-@pytest.mark.parametrize("text", [_MAKING, f"{_MAKING}; {_OF_PARTS}"])
+@pytest.mark.parametrize("text", [_SCHEMA, _BOTH])
 def test_a_source_that_has_the_schema_of_the_mark_is_not_read(make_database, text):
     source = make_database(f"CREATE TABLE t (i integer); {text}")
     with psycopg.connect(source) as connection, pytest.raises(TargetError, match="not whole"):
@@ -242,28 +236,25 @@ def test_the_hash_of_a_model_is_that_of_what_it_holds(odd, model, tmp_path):
 
 @pytest.mark.slow
 def test_workers_load_the_same_rows_though_one_dies(odd, whole, make_database):
-    dask, distributed = pytest.importorskip("dask"), pytest.importorskip("distributed")
-    killed = threading.Event()
+    killed: list[int] = []
 
-    class Killing(Reporter):
-        def advance(self, what, done, total=None):
-            if what.startswith("load") and not killed.is_set():
-                killed.set()
-                os.kill(next(iter(cluster.workers.values())).pid, signal.SIGKILL)
+    def kill():
+        if not killed:
+            killed.append(next(iter(cluster.workers.values())).pid)
+            os.kill(killed[0], signal.SIGKILL)
 
     target = make_database()
-    memory = "distributed.worker.memory"
-    with (
-        dask.config.set({f"{memory}.target": False, f"{memory}.spill": False}),
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=None, preload=small_parts.__file__
-        ) as cluster,
-    ):
+    with two_workers(preload=small_parts.__file__) as cluster:
         where = cluster.scheduler_address
         with pytest.raises(UsageError, match="--resumable"):
             pipeline.load(odd, target, where=where)
         report = pipeline.load(
-            odd, target, where=where, resumable=True, reporter=Killing(), **GIVEN
+            odd,
+            target,
+            where=where,
+            resumable=True,
+            reporter=Watching("load public.plain", kill),
+            **GIVEN,
         )
-    assert killed.is_set()
+    assert killed
     assert (rows(target), report, schema_of(target)) == whole

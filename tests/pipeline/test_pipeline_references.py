@@ -8,21 +8,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from fits import private_rows
 from psycopg import sql
-from sql_files import database_of, sql_of
+from sql_files import cases, database_of, sql_of
 from stability import remove_unit
 
 from privbench import pipeline
 from privbench.config import Config
 from privbench.errors import ConfigError, SchemaError
 from privbench.pipeline import Model
-from privbench.pipeline.extract import extract
 from privbench.pipeline.losses import finer_units
 from privbench.pipeline.prepare import prepare
-from privbench.pipeline.progress import Reporter
-from privbench.pipeline.source import read_catalog
 from privbench.postgres.keys import DANGLING, key_expressions, match
-from privbench.postgres.snapshot import Snapshot
 from privbench.privacy import UnitDefinition
 from privbench.privacy.units import NONE
 from privbench.publish.accounts import certificate_of
@@ -36,7 +33,7 @@ source = database_of(sql_of(__file__, "references"))
 
 def configured(folder, **given) -> Config:
     given = {"epsilon": 200.0, "delta": 1e-6, **given}
-    return market.learner(market.config(folder, TOML, **given), "independent")
+    return market.config(folder, TOML, "independent", **given)
 
 
 #: Units by a condition on their roots, with the other rows that go with them.
@@ -55,13 +52,6 @@ UNITS = {
 }
 
 
-def read(dsn):
-    """The private rows of a database."""
-    with Snapshot(dsn) as snapshot:
-        schema = read_catalog(snapshot.connection, configured(None)).schema
-        return extract(snapshot, prepare(schema, configured(None)), Reporter())[0]
-
-
 @pytest.fixture(scope="module")
 def neighbours(source, make_database):
     """For every unit the key columns of its database and of that without it, made by SQL."""
@@ -76,9 +66,9 @@ def neighbours(source, make_database):
 
 def moved(source, neighbours):
     """Edges of rows that stay that are another after a unit has gone than the claims suppose."""
-    before, found = read(source), set()
+    before, found = private_rows(source, configured(None)), set()
     for table, which, dsn in neighbours:
-        left, after = before, read(dsn)
+        left, after = before, private_rows(dsn, configured(None))
         roots = market.ask(source, f'SELECT {which} FROM "{table}"')
         for row in reversed(np.flatnonzero(np.array(roots)[:, 0])):
             left = remove_unit(left, f"public.{table}", int(row))
@@ -139,8 +129,7 @@ ANY_TYPE = replaced_key(
 
 def test_other_columns_of_types_make_other_units(source):
     """The values of types and the tables are the same, but rows have other owners."""
-    with Snapshot(source) as snapshot:
-        schema = read_catalog(snapshot.connection, configured(None)).schema
+    schema = pipeline.look(source, configured(None)).schema
     note = schema.table(TableName("public", "note"))
     keys = (replace(key, when=("mark", key.when[1])) for key in note.foreign_keys)
     others = [replace(note, foreign_keys=tuple(keys)) if t is note else t for t in schema]
@@ -151,18 +140,10 @@ def test_other_columns_of_types_make_other_units(source):
 
 def test_finer_units_are_neither_elements_nor_owners_by_types(source):
     """Freed, an order without a person and its note would be one unit, in place of two."""
-    with Snapshot(source) as snapshot:
-        schema = read_catalog(snapshot.connection, configured(None)).schema
-    plan = prepare(schema, configured(None))
+    plan = pipeline.check(configured(None), source).plan
     assert any(table.elements for table in plan.spec.tables.values())
     sizes = (dict.fromkeys(plan.spec.tables, size) for size in (100.0, 8100.0, 400.0))
     assert re.findall(r"\[tables.*", finer_units(plan, *sizes)) == ['[tables."public.note"]']
-
-
-def test_array_of_keys_is_not_computed(source):
-    config = configured(None).model_copy(update={"computed": {"person": {"friends": "NULL"}}})
-    with pytest.raises(ConfigError, match="it is a key"):
-        pipeline.check(config, source)
 
 
 @pytest.mark.parametrize(
@@ -181,50 +162,22 @@ def test_mutants_of_matching_move_more(source, neighbours, monkeypatch, name, mu
     assert where in moved(source, [item for item in neighbours if item[1] == where[0]])
 
 
-#: What is counted in source and clone, and the largest ratio of the two.
-COUNTED = {
-    'SELECT count(*) FROM "order"': 1.05,
-    'SELECT count(*) FROM "order" o JOIN person p ON p.id = o.person': 1.1,
-    'SELECT count(*) FROM "order" o LEFT JOIN person p ON p.id = person WHERE p.id IS NULL': 1.2,
-    'SELECT count(*) FROM line l JOIN "order" o ON o.id = l."order"': 1.1,
-    'SELECT count(*) FROM line l LEFT JOIN "order" o ON o.id = "order" WHERE o.id IS NULL': 1.2,
-    'SELECT count(*) FROM line l WHERE "order" IS NULL': 1.2,
-    "SELECT count(*) FROM line l WHERE product = ''": 1.2,
-    "SELECT count(*) FROM line l JOIN product p ON p.code = l.product": 1.1,
-    "SELECT count(*) FROM line l WHERE gift IS NULL OR gift = 0": 1.2,
-    "SELECT count(*) FROM line l JOIN product p ON p.id = l.gift": 1.2,
-    "SELECT count(*) FROM line l JOIN product p ON p.id = about_id AND about_type = 'Product'": 1.3,
-    "SELECT count(*) FROM line l JOIN person p ON p.id = about_id AND about_type = 'Person'": 1.3,
-    "SELECT count(*) FROM line WHERE about_type = 'Other' AND about_id IS NOT NULL": 1.3,
-    "SELECT count(*) FROM line WHERE about_id IS NULL": 1.3,
-    "SELECT count(*) FROM note n JOIN person p ON p.id = of_id AND of_type = 'Person'": 1.3,
-    "SELECT count(*) FROM note n JOIN line l ON l.id = of_id AND of_type = 'Line'": 1.3,
-    "SELECT count(*) FROM line l JOIN product p ON p.id = ANY (l.gifts)": 1.2,
-    "SELECT count(*) FROM line WHERE gifts IS NULL": 1.2,
-    "SELECT count(*) FROM line WHERE gifts = '{}'": 1.2,
-    "SELECT count(*) FROM person p JOIN person q ON q.id = ANY (p.friends)": 1.2,
-    "SELECT count(*) FROM product p JOIN product q ON q.code = ANY (p.alike)": 1.3,
-}
-
-
 def test_clone_has_the_references_of_its_source_and_no_constraint_of_them(
     source, make_database, tmp_path
 ):
-    """Rows without an owner stay such rows: no person of the clone has the orders of nobody.
-
-    So do those of a key that is NOT VALID, whose constraint is in the clone.
-    """
+    """Rows without an owner stay such rows: no person of the clone has the orders of nobody."""
     path, some, target = tmp_path / "m.privbench", make_database(), make_database()
-    market.execute(some, sql_of(__file__, "references").partition("-- Owners")[0], MORE)
+    market.execute(some, sql_of(__file__, "references").partition("-- Owners")[0])
+    market.execute(some, sql_of(__file__, "references_more"))
     config = configured(tmp_path / "ledger", epsilon=1000.0)
     line = config.tables["public.line"]
     line = line.model_copy(update={"references": line.references[1:]})
     config = config.model_copy(update={"tables": {**config.tables, "public.line": line}})
     pipeline.fit(some, config, path)
     assert pipeline.load(path, target, seed=1).loose == ()
-    for asked, most in COUNTED.items():
-        true, made = market.one(some, asked), market.one(target, asked)
-        assert 1 / most <= (made / true) <= most, (asked, true, made)
+    for most, rows in cases(__file__, "references_counts.txt"):
+        true, made = (market.one(dsn, f"SELECT count(*) FROM {rows}") for dsn in (some, target))
+        assert 1 / float(most) <= made / true <= float(most), (rows, true, made)
     left = "SELECT conname, convalidated FROM pg_constraint WHERE contype = 'f'"
     assert market.ask(target, left) == [("line_order_fkey", False)]
     model = Model.load(path)
@@ -236,110 +189,13 @@ def test_clone_has_the_references_of_its_source_and_no_constraint_of_them(
     assert keys["line_gift_4b107001_reference"].none == ("0", "-1")
 
 
-#: A fifth of the orders, and then of the lines, without an owner; that of lines is a constraint.
-MORE = """
-    INSERT INTO person SELECT g, 'plan ' || g % 3 FROM generate_series(61, 400) g;
-    INSERT INTO "order" SELECT 1000 + g, g % 400 + 1, 'x' FROM generate_series(1, 700) g;
-    INSERT INTO "order" SELECT 2000 + g, 7000 + g, 'lost' FROM generate_series(1, 200) g;
-    INSERT INTO line SELECT 1000 + g, 1001 + g % 700, CASE g % 4 WHEN 0 THEN '' ELSE 'p' || g % 20
-      END, CASE g % 5 WHEN 0 THEN NULL WHEN 1 THEN 0 ELSE 1 + g % 20 END, g % 7,
-      (ARRAY['Person', 'Product', 'Other', NULL])[1 + g % 4],
-      CASE WHEN g % 4 < 3 THEN 1 + g % 20 END
-    FROM generate_series(1, 1000) g;
-    INSERT INTO line SELECT 3000 + g, 90000 + g, 'p1', 3, 3 FROM generate_series(1, 250) g;
-    UPDATE line SET gifts = (ARRAY['{4,9,12}', '{}', NULL])[1 + id % 3]::integer[] WHERE id > 200;
-    ALTER TABLE line ALTER "order" DROP NOT NULL,
-      ADD FOREIGN KEY ("order") REFERENCES "order" NOT VALID;
-    INSERT INTO line SELECT 4000 + g, NULL, 'p1', 3, 3 FROM generate_series(1, 150) g;
-    UPDATE person SET friends = ARRAY[1 + id % 400, 1 + (id * 11) % 400]
-"""
-
-
-@pytest.mark.parametrize(
-    ("toml", "said"),
-    [
-        ("columns = ['nobody']\nto = {table = 'person'}", "there is no such column"),
-        ("columns = ['person']\nto = {table = 'nobody'}", "there is no such table"),
-        ("columns = ['person']\nto = {table = 'person', columns = ['plan']}", "no primary key"),
-        ("columns = ['person', 'id']\nto = {table = 'person'}", "no primary key or UNIQUE set"),
-        ("columns = ['state']\nto = {table = 'person'}", "PostgreSQL has no equality"),
-        ("columns = ['person']\nto = {table = 'person'}\nnone = ['x']", "'none' has 'x'"),
-        ("columns = ['person']\nto = {table = 'person'}\nnone = [3000000000]", "'none' has"),
-        ("columns = ['person']\nto = {table = 'person'}\nown = true", "no such key"),
-        ("columns = ['person']", "either 'to', or 'type' and 'types'"),
-        ("columns = ['person']\nto = {table = 'person'}\neach = true", "'each' is for arrays"),
-        ("columns = ['keys']\nto = {table = 'person'}", "PostgreSQL has no equality"),
-        (
-            "columns = ['keys']\nto = {table = 'product', columns = ['code']}\neach = true",
-            "no equality",
-        ),
-        ("columns = ['keys']\nto = {table = 'person'}\neach = true\nnone = [0]", "with 'each'"),
-        (
-            "columns = ['keys']\nto = {table = 'person'}\neach = true\n"
-            "[[tables.'public.order'.references]]\ncolumns = ['keys']\neach = true\n"
-            "to = {table = 'product', columns = ['id']}",
-            "declared already",
-        ),
-        (
-            "columns = ['person']\nto = {table = 'person'}\n[[tables.'public.order'.references]]"
-            "\ncolumns = ['person']\nto = {table = 'person'}",
-            "declared already",
-        ),
-        ("columns = ['person']\ntype = 'what'\ntypes = {A = {table = 'person'}}", "no such column"),
-        (
-            "columns = ['person']\ntype = 'state'\n"
-            "types = {A = {table = 'person'}, B = {table = 'product'}}",
-            "not of one tree, but of those of public.person, public.product",
-        ),
-        (
-            "columns = ['person']\ntype = 'state'\n"
-            "types = {A = {table = 'person'}, B = {table = 'line'}}",
-            "form a cycle: public.line → public.order → public.line",
-        ),
-        (
-            "columns = ['person']\nto = {table = 'person'}\n[[tables.'public.order'.references]]"
-            "\ncolumns = ['person']\nto = {table = 'product'}",
-            "several references, to public.person",
-        ),
-    ],
-)
-def test_check_refuses_references_that_are_none(source, tmp_path, toml, said):
+@pytest.mark.parametrize(("said", "toml"), cases(__file__, "references_refused.txt"))
+def test_check_refuses_references_that_are_none(source, said, toml):
     head, rest = TOML.split('[[tables."public.order".references]]\n')
     rest = rest.partition("[tables")[2]
     text = f'{head}[[tables."public.order".references]]\n{toml}\n[tables{rest}'
     with pytest.raises((ConfigError, SchemaError), match=said):
         pipeline.check(Config.loads(text), source)
-
-
-def test_check_refuses_what_it_does_not_use(source):
-    """Facts of files were ignored for a database, keys among them."""
-    files = (
-        "\n[[source.tables.'public.order'.foreign_keys]]\ncolumns = ['person']\ntable = 'person'"
-    )
-    with pytest.raises(ConfigError, match=r"sources that are files.*\[\[tables\.") as caught:
-        pipeline.check(Config.loads(TOML + files), source)
-    assert caught.value.table == "public.order"
-
-
-def test_check_refuses_a_reference_that_is_a_foreign_key_or_makes_rows_public(make_database):
-    dsn = make_database(
-        "CREATE TABLE a (id integer PRIMARY KEY); CREATE TABLE b (id integer PRIMARY KEY, a integer"
-        " REFERENCES a, c integer, d integer[])"
-    )
-    said = {
-        "": ("a", "a foreign key of the database already"),
-        "role = 'public'": ("c", "this public table points to the private table public.a"),
-        "role = 'public'\n": ("d", "this public table points to the private table public.a"),
-    }
-    for more, (column, words) in said.items():
-        toml = f"[tables.a]\nown = []\n[tables.b]\n{more}\n[[tables.b.references]]\n"
-        toml += (
-            f"columns = ['{column}']\nto = {{table = 'a'}}\neach = {str(column == 'd').lower()}\n"
-        )
-        if more:
-            market.execute(dsn, "ALTER TABLE b DROP CONSTRAINT IF EXISTS b_a_fkey")
-        with pytest.raises((ConfigError, SchemaError), match=words):
-            pipeline.check(Config.loads(toml), dsn)
 
 
 def test_proposed_references_are_sections_of_the_config(make_database):
@@ -366,13 +222,13 @@ def test_proposed_references_are_sections_of_the_config(make_database):
 
 def test_arrays_of_keys_lead_to_rows_of_the_clone(make_database, tmp_path):
     """Also where a unit is a row, and to copied rows of a public table by their own keys."""
-    some, target = make_database(ARRAYS), make_database()
+    some, target = make_database(sql_of(__file__, "references_arrays")), make_database()
     config = pipeline.inspect(some).config
     found = [(item.columns, item.each) for item in config.tables["public.wine"].references]
     # Codes that can be read are values of the row that has them, as in a column of one.
     assert found == [(["region_ids"], True)]
-    toml = f"[privacy]\nunit = 'row'\nepsilon = 200.0\ndelta = 1e-6\n{ARRAYS_TOML}"
-    config = market.learner(market.config(tmp_path / "ledger", toml), "independent")
+    toml = sql_of(__file__, "references_arrays.toml")
+    config = market.config(tmp_path / "ledger", toml, "independent")
     path = tmp_path / "m.privbench"
     pipeline.fit(some, config, path)
     pipeline.load(path, target, seed=1)
@@ -387,34 +243,6 @@ def test_arrays_of_keys_lead_to_rows_of_the_clone(make_database, tmp_path):
         assert 0.8 < made / true < 1.25
     secret = "SELECT count(*) FROM wine WHERE grape_codes @> '{merlot}'"
     assert 0.8 < market.one(target, secret) / market.one(some, secret) < 1.25
-
-
-ARRAYS = """
-    CREATE TABLE region (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), name text);
-    CREATE TABLE grape (code text PRIMARY KEY);
-    CREATE TABLE wine (id integer PRIMARY KEY, region_ids uuid[] NOT NULL, grape_codes text[]);
-    INSERT INTO region (name) SELECT 'r' || g FROM generate_series(1, 40) g;
-    INSERT INTO grape VALUES ('merlot'), ('pinot, "noir"'), ('a~b:c'), ('other');
-    INSERT INTO wine SELECT g, ARRAY(SELECT id FROM region OFFSET g % 30 LIMIT 1 + g % 3),
-      (ARRAY['{merlot,"pinot, \\"noir\\""}', '{merlot,"a~b:c"}', NULL])[1 + g % 3]::text[]
-    FROM generate_series(1, 900) g
-"""
-ARRAYS_TOML = """
-[tables.region]
-own = []
-[tables.grape]
-role = "public"
-[tables.wine]
-own = []
-[[tables.wine.references]]
-columns = ["region_ids"]
-each = true
-to = { table = "region" }
-[[tables.wine.references]]
-columns = ["grape_codes"]
-each = true
-to = { table = "grape" }
-"""
 
 
 def test_references_that_give_rows_other_owners_make_other_unit_definitions(source):

@@ -1,17 +1,17 @@
 """Rules of the config: every row of a clone keeps them, whether the source's rows do or not."""
 
 import tomllib
+from fractions import Fraction
 from pathlib import Path
 
 import postgast
 import pytest
 import sqlglot
 from market import ask
-from sql_files import database_of, sql_of
+from sql_files import cases, database_of, sql_of
 
 from privbench import pipeline
 from privbench.config import Config
-from privbench.errors import ConfigError
 from privbench.pipeline import Model
 from privbench.pipeline.decode import decode
 from privbench.rules.parse import lowered, stated
@@ -22,9 +22,9 @@ RULES = tomllib.loads(Path(__file__).with_name("rules.toml").read_text("utf-8"))
 CONFIG = sql_of(__file__, "rules.toml")
 
 
-def configured(rules, folder=None, toml=CONFIG) -> Config:
+def configured(rules, folder=None) -> Config:
     more = {"rules": rules, "database": {"identity": "rules"}, "ledger": {"path": str(folder)}}
-    return Config.model_validate({**Config.loads(toml).model_dump(), **more})
+    return Config.model_validate({**Config.loads(CONFIG).model_dump(), **more})
 
 
 source = database_of(sql_of(__file__, "rules_schema") + ROWS)
@@ -91,79 +91,22 @@ def test_check_of_rules_tells_how_columns_follow(source, tmp_path):
     assert any("CHECK (status IN ('open', 'paid'))" in line for line in checked.literals)
 
 
-@pytest.mark.parametrize(
-    ("rules", "toml", "message"),
-    [
-        ({"shop.sale": ["net > 0"]}, CONFIG, r"shop.sale: \[rules\] names this table"),
-        (
-            {"event": ["size > 0"]},
-            CONFIG + '[tables."public.event"]\nrole = "public"\n',
-            r"public.event: the rule '\(size > 0\)' cannot be kept: a public table is copied",
-        ),
-        ({"sale": ["net > 5", "net < 3"]}, CONFIG, r"public.sale.net: the range holds no value"),
-    ],
-)
-def test_fit_under_a_rule_that_cannot_be_kept_is_refused(source, tmp_path, rules, toml, message):
-    config = configured(rules, tmp_path / "ledger", toml)
-    for refused in (
-        lambda: pipeline.check(config, source),
-        lambda: pipeline.fit(source, config, tmp_path / "m"),
-    ):
-        with pytest.raises(ConfigError, match=message):
-            refused()
-    assert not (tmp_path / "ledger").exists()
-
-
 shop = database_of(sql_of(__file__, "shown"))
-SHOP = """
-[privacy]
-epsilon = 8
-delta = 1e-6
-seed = 5
-[database]
-identity = "shown"
-[tables."public.owner"]
-own = []
-[tables."public.ticket"]
-own = ["owner_id"]
-[tables."public.bill"]
-own = []
-[tables."public.claim"]
-own = []
-"""
-#: What most rows of the source keep, or as few; what is rare there; and which share has it.
-SHOWN = {
-    "stage <> 'new' AND sent IS NULL OR stage = 'seen' AND seen IS NULL": 0,
-    "sent < created OR seen < sent": 0,
-    "by_mail = by_post": 0,
-    "closed < opened": 1 / 4,
-    "is_rare": 1 / 30,
-    "(city = 'Kiel') <> (region = 'North')": 0,
-}
-BILLS = {
-    "(kind = 'card') = (card IS NULL) OR (kind = 'iban') = (iban IS NULL)": 0,
-    "sold::int + held::int + lost::int <> 1": 0,
-    "kind = 'iban' AND note IS NOT NULL": 1 / 18,
-    "high_price < low_price": 1 / 8,
-    "to_km < from_km": 0,
-    "is_void = (voided IS NULL)": 0,
-}
-CLAIMS = {"(status = 'refused') = (refusal IS NULL)": 0, "(status = 'paid') = (receipt IS NULL)": 0}
 
 
 @pytest.mark.slow
 def test_clone_keeps_rules_that_rows_show_and_no_others(shop, make_database, tmp_path):
-    ledger = f"\n[ledger]\npath = {str(tmp_path / 'ledger')!r}\n"
-    config, model, target = Config.loads(SHOP + ledger), tmp_path / "m", make_database()
+    toml = sql_of(__file__, "shown.toml", ledger=tmp_path / "ledger")
+    config, model, target = Config.loads(toml), tmp_path / "m", make_database()
     fitted = pipeline.fit(shop, config, model)
     asked = [event for event in fitted.events if event.label.startswith("rule ")]
     assert 0 < sum(event.amount for event in asked) <= 0.1 * fitted.promise.rho
     assert {event.kind for event in asked} == {"order test", "histogram"}
     pipeline.load(model, target, seed=1)
-    cases = [("ticket", *case) for case in SHOWN.items()]
-    cases += [("bill", *case) for case in BILLS.items()]
-    for table, condition, share in cases + [("claim", *case) for case in CLAIMS.items()]:
+    for title, condition in cases(__file__, "shown_rules.txt"):
+        table, share = title.split()
         counted = f"SELECT avg(({condition})::int)::float8 FROM {table}"
+        share = float(Fraction(share))
         assert ask(shop, counted)[0][0] == pytest.approx(share, abs=0.001)
         assert ask(target, counted)[0][0] == pytest.approx(share, abs=0.03 * bool(share)), condition
     assert ask(target, "SELECT count(*) FILTER (WHERE is_rare) FROM ticket")[0][0] > 0
@@ -174,7 +117,7 @@ def test_clone_keeps_rules_that_rows_show_and_no_others(shop, make_database, tmp
     assert ask(target, checks) == [(0,)]
     again = pipeline.fit(shop, config, tmp_path / "next", since=model)
     assert again.schema.table("ticket").checks == Model.load(model).schema.table("ticket").checks
-    config = Config.loads(SHOP.replace("own = ", "shown = false\nown = ") + ledger)
+    config = Config.loads(toml.replace("own = ", "shown = false\nown = "))
     without = pipeline.fit(shop, config, tmp_path / "without")
     assert not any(event.label.startswith("rule ") for event in without.events)
     assert without.schema.table("ticket").checks == ()

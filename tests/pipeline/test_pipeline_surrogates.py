@@ -2,19 +2,16 @@
 
 from collections import Counter
 
-import psycopg
+import market
 import pytest
 
-from privbench.config import Config
 from privbench.pipeline.clone import clone
 
 ROWS, NAMES = 4000, 500
 
 
-def _counts(dsn: str, column: str) -> Counter[str]:
-    with psycopg.connect(dsn) as connection:
-        query = f"SELECT {column}, pg_catalog.count(*) FROM people GROUP BY 1"
-        return Counter(dict(connection.execute(query.encode()).fetchall()))
+def counts(dsn: str, column: str) -> Counter[str]:
+    return Counter(dict(market.ask(dsn, f"SELECT {column}, count(*) FROM people GROUP BY 1")))
 
 
 @pytest.mark.parametrize("accounting", ["zcdp", "pure"])
@@ -26,15 +23,13 @@ def test_clone_of_names_keeps_their_law(make_database, tmp_path, accounting):
     )
     target = make_database()
     privacy = {"epsilon": 3.2, "delta": 1e-9, "accounting": accounting, "seed": 4}
-    config = Config.model_validate(
-        {"privacy": privacy, "ledger": {"path": str(tmp_path / "ledger")}}
-    )
+    config = market.config(tmp_path / "ledger", "", **privacy)
     clone(source, target, config)
-    old, new = _counts(source, "region"), _counts(target, "region")
+    old, new = counts(source, "region"), counts(target, "region")
     assert not old.keys() & new.keys()
     assert len(new) == pytest.approx(NAMES, rel=0.25)
     top = [sum(n for _, n in side.most_common(100)) / side.total() for side in (old, new)]
     assert top[1] == pytest.approx(top[0], rel=0.5)
-    flavours = _counts(target, "flavour")
+    flavours = counts(target, "flavour")
     # Noise alone makes a public candidate look present in one column of fifty.
     assert flavours["low"] + flavours["mid"] > 0.95 * flavours.total()

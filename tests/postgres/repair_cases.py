@@ -13,7 +13,6 @@ import ast
 import json
 import re
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 _DIRECTIVE = re.compile(r"-- (rows|deleted|changed|loose|suspects|since|then): ?(.*)")
@@ -31,7 +30,7 @@ class Case:
     then: list[tuple[str, str]] = field(default_factory=list)
 
 
-def _case(text: str, schema: str) -> Case:
+def _case(text, schema):
     title, *lines = text.strip().splitlines()
     case, place, query = Case(title, schema), "ddl", ""
     for line in lines:
@@ -57,7 +56,7 @@ def _case(text: str, schema: str) -> Case:
     return case
 
 
-def read(folder: Path) -> dict[str, list[Case]]:
+def read(folder):
     """The cases of all files of a folder, by the file's name."""
     return {
         path.stem: [
@@ -68,6 +67,6 @@ def read(folder: Path) -> dict[str, list[Case]]:
     }
 
 
-def answer(text: str) -> list[tuple[Any, ...]]:
+def answer(text):
     """The rows that an answer says."""
     return [ast.literal_eval(f"({row},)") for row in text.split(" | ")]

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 from market import ask
 from plans import plan
-from sql_files import sql_of
+from sql_files import cases, sql_of
 
 from privbench.pgsql.computed import computations
 from privbench.postgres import computed
@@ -104,31 +104,6 @@ def test_expressions_that_fail_leave_stand_ins_each_for_itself_and_never_stop_a_
     ]
 
 
-#: Aggregates that groups give as well, and expressions that are none of one column's rows.
-GROUPED = (
-    "(SELECT coalesce(sum(l.qty * l.price), 0) FROM public.line l WHERE l.bill_id = this.id)",
-    "((SELECT count(*) FILTER (WHERE l.qty > 2) + 1 FROM public.line l"
-    " WHERE this.id = l.bill_id AND l.price > 2 -- x\n))",
-    "(SELECT max(line.price) - min(line.price) FROM public.line"
-    " WHERE line.bill_id = this.customer_id)",
-    '(SELECT "sum"(l.qty) / count(l.price) FROM public.line l'
-    " WHERE (l.bill_id = this.id) AND l.qty < 3)",
-)
-ALONE = """
-(SELECT l.qty FROM public.line l WHERE l.bill_id = this.id)
-(SELECT sum(l.qty) FROM public.line l WHERE l.bill_id > this.id)
-(SELECT sum(l.qty + this.id) FROM public.line l WHERE l.bill_id = this.id)
-(SELECT sum(l.qty) FROM public.line l WHERE l.bill_id = this.id OR l.qty = 1)
-(SELECT sum(l.qty) FROM public.line l WHERE l.bill_id = this.id GROUP BY l.price)
-(SELECT sum(l.qty) FROM public.line l, public.line m WHERE l.bill_id = this.id)
-(SELECT sum(l.qty) FROM public.line l WHERE l.bill_id = this.id LIMIT 1 OFFSET 1)
-(SELECT sum(l.qty) OVER () FROM public.line l WHERE l.bill_id = this.id)
-(SELECT sum(l.this) FROM public.line l WHERE l.bill_id = this.id)
-1 + (SELECT sum(l.qty) FROM public.line l WHERE l.bill_id = this.id)
-EXISTS (SELECT count(*) FROM public.line l WHERE l.bill_id = this.id)
-"""
-
-
 def test_groups_give_what_an_aggregate_gives_for_every_row(make_database):
     line = ["bill_id", "qty", "price", "this"]
     columns = {("public", "bill"): ["id", "customer_id", "net"], ("public", "line"): line}
@@ -139,15 +114,15 @@ def test_groups_give_what_an_aggregate_gives_for_every_row(make_database):
         "CREATE TABLE line (bill_id bigint, qty int, price numeric);"
         "INSERT INTO line SELECT nullif(i % 5, 0), i % 4, i % 6 FROM generate_series(1, 40) i"
     )
-    for text in GROUPED:
-        ((join, value),) = (item.groups for item in computations({place: text}, columns))
-        values, tables = f"{text}\n, {value}", f"bill this {join}"
-        found = ask(target, f"SELECT {values} FROM {tables}")
-        assert len(found) == 6
-        assert all(one == other for one, other in found), text
-        assert len({one for one, _ in found}) > 1
-    for text in ALONE.strip().splitlines():
-        assert [item.groups for item in computations({place: text}, columns)] == [()], text
+    for kind, text in cases(__file__, "grouped"):
+        (item,) = computations({place: text}, columns)
+        assert bool(item.groups) == (kind == "grouped"), text
+        if item.groups:
+            join, value = item.groups
+            found = ask(target, f"SELECT {text}\n, {value} FROM bill this {join}")
+            assert len(found) == 6
+            assert all(one == other for one, other in found), text
+            assert len({one for one, _ in found}) > 1
 
 
 def test_rows_whose_generated_columns_fail_keep_stand_ins_or_are_left_out_and_counted(

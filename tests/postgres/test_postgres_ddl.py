@@ -30,7 +30,7 @@ QUOTED = "".join(
 
 
 @pytest.mark.parametrize("text", [UGLY, QUOTED], ids=["ugly", "quoted"])
-def test_dump_ddl_of_a_clone_is_that_of_its_source(each_server, make_database_on, text):
+def test_the_schema_of_a_clone_is_that_of_its_source(each_server, make_database_on, text):
     schema, made = plan(make_database_on(each_server, statements=text))
     copy = make_database_on(each_server)
     load(copy, (schema, made))
@@ -53,7 +53,7 @@ def _unplaced(schema):
     ]
 
 
-def test_dump_ddl_lets_the_allow_list_alone_travel(server, make_database):
+def test_nothing_but_the_allow_list_travels(server, make_database):
     dsn = make_database(UGLY)
     execute(dsn, sql_of(__file__, "private"))
     try:
@@ -111,7 +111,7 @@ def test_loader_takes_policies_whose_roles_are_there(
         assert (said in "".join(loader.lost)) == (said in caplog.text) == (role == "nobody_knows")
 
 
-def test_plan_of_a_chosen_schema_brings_what_it_needs_and_no_more(make_database):
+def test_a_chosen_schema_brings_what_it_needs_and_no_more(make_database):
     dsn = make_database(UGLY)
     schema, made = plan(dsn, schemas=["public"], exclude=["public.event"])
     text = made.pre_data + made.post_data
@@ -132,7 +132,7 @@ def test_plan_of_a_chosen_schema_brings_what_it_needs_and_no_more(make_database)
         plan(dsn, exclude=["public.animal"])
 
 
-def test_dump_ddl_names_needed_extensions_alone(newest_server, make_database_on):
+def test_needed_extensions_alone_are_named(newest_server, make_database_on):
     name = offered_by(newest_server, "citext", "vector")
     dsn = make_database_on(newest_server)
     execute(dsn, f"CREATE SCHEMA extra; CREATE EXTENSION {name} SCHEMA extra")
@@ -147,7 +147,7 @@ def test_dump_ddl_names_needed_extensions_alone(newest_server, make_database_on)
     assert plan(copy)[1] == made
 
 
-def test_dump_ddl_of_extensions_brings_their_schema(each_server, make_database_on):
+def test_extensions_bring_their_schema(each_server, make_database_on):
     """`extensions` holds no table, and is no chosen schema: functions alone speak of it."""
     offered = offered_by(each_server, "pgcrypto", "vector")
     dsn = make_database_on(each_server)
@@ -170,7 +170,7 @@ def test_dump_ddl_of_extensions_brings_their_schema(each_server, make_database_o
     assert ask(copy, where.format(offered)) == [('"the Extensions"',)]
 
 
-def test_dump_ddl_of_a_snapshot_needs_select_alone(each_server, make_database_on):
+def test_reading_a_schema_needs_select_alone(each_server, make_database_on):
     dsn = make_database_on(each_server, statements=UGLY + "CREATE ROLE only_select LOGIN;")
     execute(
         dsn,
@@ -191,7 +191,7 @@ def test_dump_ddl_of_a_snapshot_needs_select_alone(each_server, make_database_on
         execute(dsn, "DROP OWNED BY only_select; DROP ROLE only_select")
 
 
-def test_find_pg_dump_takes_the_nearest_that_is_new_enough():
+def test_the_nearest_pg_dump_that_is_new_enough_is_taken():
     at_hand = binaries.find(
         "pg_dump", binaries.machine_directories() + binaries.package_directories()
     )
@@ -202,7 +202,7 @@ def test_find_pg_dump_takes_the_nearest_that_is_new_enough():
         find_pg_dump(99)
 
 
-def test_dump_ddl_passes_no_secret_as_an_argument(make_database, monkeypatch):
+def test_no_secret_is_an_argument_of_pg_dump(make_database, monkeypatch):
     seen = []
     run = subprocess.run
 
@@ -219,39 +219,9 @@ def test_dump_ddl_passes_no_secret_as_an_argument(make_database, monkeypatch):
     assert not re.search("hush|host|user", commands[0])
 
 
-#: What the catalog holds as values, and prints in forms that depend on settings.
-CONSTANTS = r"""
-CREATE TABLE t (
-  code text CHECK (code ~ '^\d{5}$' AND code <> 'it''s'),
-  bytes bytea DEFAULT '\x00ff5c' CHECK (bytes <> '\x5c'),
-  day date DEFAULT '2020-03-04' CHECK (day > '1999-12-31'),
-  moment timestamptz CHECK (moment > '2020-06-01 12:00+00'),
-  span interval DEFAULT '1 year -2 mons 3 days -04:05:06',
-  ratio float8 CHECK (ratio <> 0.30000000000000004),
-  price money CHECK (price < '1234.56'::money)
-);
-CREATE VIEW v AS SELECT code, 'a\b' AS slash FROM t WHERE code = NULL;
-"""
+CONSTANTS = sql_of(__file__, "constants")
 #: What an owner may set for a database or for a role in it.
-OWNERS = {
-    "standard_conforming_strings": "off",
-    "backslash_quote": "on",
-    "bytea_output": "escape",
-    "datestyle": "'German, DMY'",
-    "intervalstyle": "sql_standard",
-    "extra_float_digits": "-10",
-    "quote_all_identifiers": "on",
-    "lc_monetary": "'C.UTF-8'",
-    "lc_numeric": "'C.UTF-8'",
-    "client_encoding": "latin1",
-    "timezone": "'Asia/Kolkata'",
-    "xmloption": "document",
-    "array_nulls": "off",
-    "transform_null_equals": "on",
-    "search_path": "t, public",
-    "row_security": "off",
-    "statement_timeout": "'1 min'",
-}
+OWNERS = sql_of(__file__, "settings_of_owners.txt").splitlines()
 
 
 def _read(dsn):
@@ -267,7 +237,7 @@ def test_no_setting_of_the_owner_changes_what_is_read(newest_server, make_databa
     parts = conninfo.conninfo_to_dict(dsn)
     before = _read(dsn)
     whose = whose.format(*[parts["dbname"], "postgres"][: whose.count("{")][::-1])
-    execute(dsn, *(f"ALTER {whose} SET {name} = {value}" for name, value in OWNERS.items()))
+    execute(dsn, *(f"ALTER {whose} SET {setting}" for setting in OWNERS))
     assert ask(dsn, "SHOW standard_conforming_strings") == [("off",)]
     after = _read(dsn)
     assert after == before
@@ -276,21 +246,15 @@ def test_no_setting_of_the_owner_changes_what_is_read(newest_server, make_databa
     execute(copy, "INSERT INTO t (code) VALUES ('12345')")
 
 
-@pytest.mark.parametrize(
-    ("pooler", "setting", "refused"),
-    [
-        ("unset PGOPTIONS", "off", True),
-        ("unset PGOPTIONS", "on", False),
-        ('if [ -n "$PGOPTIONS" ]; then echo "FATAL: unsupported startup parameter" >&2; exit 1; fi',
-         "off", True),
-        ('if [ -n "$PGOPTIONS" ]; then echo "FATAL: unsupported startup parameter" >&2; exit 1; fi',
-         "on", False),
-    ],
-)  # fmt: skip
+DROPS = "unset PGOPTIONS"
+REFUSES = 'if [ -n "$PGOPTIONS" ]; then echo "FATAL: unsupported startup parameter" >&2; exit 1; fi'
+
+
+@pytest.mark.parametrize("pooler", [DROPS, REFUSES], ids=["drops options", "refuses options"])
+@pytest.mark.parametrize("setting", ["on", "off"])
 def test_an_archive_of_other_strings_is_refused(
-    make_database, monkeypatch, tmp_path, pooler, setting, refused
+    make_database, monkeypatch, tmp_path, pooler, setting
 ):
-    """Poolers drop start-up options, or refuse them."""
     dsn = make_database(CONSTANTS)
     before = _read(dsn)
     with connect(dsn) as connection:
@@ -302,7 +266,7 @@ def test_an_archive_of_other_strings_is_refused(
     monkeypatch.setattr(ddl, "find_pg_dump", lambda _: binaries.Program(wrapper, program.major))
     name = conninfo.conninfo_to_dict(dsn)["dbname"]
     execute(dsn, f"ALTER DATABASE {name} SET standard_conforming_strings = {setting}")
-    if refused:
+    if setting == "off":
         with pytest.raises(DatabaseError, match="standard_conforming_strings"):
             _read(dsn)
     else:

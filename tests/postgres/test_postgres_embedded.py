@@ -88,7 +88,7 @@ def test_any_server_without_one_names_the_extra(monkeypatch):
         embedded.any_server()
 
 
-def _gone(process: int) -> bool:
+def _gone(process):
     command = Path(f"/proc/{process}/cmdline")
     return not command.exists() or not command.read_bytes()
 

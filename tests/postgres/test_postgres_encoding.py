@@ -11,12 +11,11 @@ from sql_files import sql_of
 from privbench import pipeline
 from privbench.config import Config
 from privbench.errors import SchemaError
-from privbench.postgres.embedded import Server
 
 WORDS = {"LATIN1": ["Köln", "Århus", "Müñchen"], "EUC_JP": ["東京", "大阪", "京都"]}
 
 
-def _database(server: Server, encoding: str) -> str:
+def _database(server, encoding):
     name = f"in_{encoding.lower()}"
     execute(
         server.dsn,

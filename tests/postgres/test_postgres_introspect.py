@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from plans import offered_by
 from psycopg import conninfo
-from sql_files import database_of, sql_of
+from sql_files import cases, database_of, sql_of
 
 from privbench.errors import AccessDenied, SchemaError
 from privbench.postgres import binaries
@@ -135,8 +135,6 @@ def test_check_access_names_every_missing_grant_at_once(reader):
         check_access(connection, schema)
 
 
-# Patterns choose what psql's own choose; what fits nothing is refused.
-
 PATTERNS = sql_of(__file__, "patterns").splitlines()
 sales = database_of(sql_of(__file__, "sales"))
 
@@ -182,9 +180,6 @@ def test_introspect_by_several_choices_takes_them_together(sales, chosen, tables
     assert set(found.schemas) == {table.name.schema for table in found}
 
 
-# Bounds of partitions are read as CHECKs on the partition key, and hold in PostgreSQL.
-
-
 @pytest.fixture(scope="module")
 def trees(make_database):
     dsn = make_database(sql_of(__file__, "partitions"))
@@ -220,7 +215,6 @@ def test_bounds_of_partitions_that_any_row_may_fit_are_no_check(trees, table):
 def test_bounds_of_partitions_are_checks_that_the_server_understands(trees):
     (check,) = trees[1].table("txt").checks
     assert check.expression == "(\"c\" >= 'b') AND (\"c\" < 'm')"
-    # The server understands every check.
     dsn, schema = trees
     with connect(dsn) as connection:
         for table in schema:
@@ -230,70 +224,20 @@ def test_bounds_of_partitions_are_checks_that_the_server_understands(trees):
                 connection.execute(text.encode())
 
 
-CASELESS = (
-    "CREATE COLLATION ci (provider = icu, locale = 'und-u-ks-level2', deterministic = false);"
-)
-PAIRS = "CREATE TABLE p (a text, b int, PRIMARY KEY (a, b));"
-BOTH = "FOREIGN KEY (x, y) REFERENCES p (a, b)"
-
-
-@pytest.mark.parametrize(
-    ("parent", "child", "unique"),
-    [
-        ("CREATE TABLE p (k text PRIMARY KEY);", "k text PRIMARY KEY REFERENCES p", True),
-        ("CREATE TABLE p (k text PRIMARY KEY);", "k text UNIQUE REFERENCES p", True),
-        ("CREATE TABLE p (k text PRIMARY KEY);", "k text REFERENCES p", False),
-        (PAIRS, f"x text, y int, UNIQUE (y, x), {BOTH}", True),
-        (PAIRS, f"x text, y int UNIQUE, {BOTH}", True),
-        # A UNIQUE that only shares a column with the key lets a parent have many rows.
-        (PAIRS, f"x text, y int, z int, UNIQUE (y, z), {BOTH}", False),
-        ("CREATE TABLE p (k int PRIMARY KEY);", "k int REFERENCES p, z int, UNIQUE (k, z)", False),
-        # Values that differ for the UNIQUE may be one for the key: another type or collation.
-        ("CREATE TABLE p (k float8 PRIMARY KEY);", "k numeric UNIQUE REFERENCES p", False),
-        ("CREATE TABLE p (k timestamp PRIMARY KEY);", "k timestamptz UNIQUE REFERENCES p", False),
-        ("CREATE TABLE p (k text PRIMARY KEY);",
-         "k text REFERENCES p, CONSTRAINT u UNIQUE (k)); CREATE UNIQUE INDEX ON c (k DESC", True),
-        ("CREATE TABLE p (k text PRIMARY KEY);",
-         "k text REFERENCES p); CREATE UNIQUE INDEX ON c (k text_pattern_ops", False),
-        ("CREATE TABLE p (k text PRIMARY KEY);",
-         'k text REFERENCES p); CREATE UNIQUE INDEX ON c (k COLLATE "C"', False),
-        ("CREATE TABLE p (k text PRIMARY KEY);",
-         "k text REFERENCES p); CREATE UNIQUE INDEX ON c (lower(k)", False),
-        (f"{CASELESS} CREATE TABLE p (k text COLLATE ci PRIMARY KEY);",
-         "k text COLLATE ci UNIQUE REFERENCES p", True),
-        (f"{CASELESS} CREATE TABLE p (k text COLLATE ci PRIMARY KEY);",
-         "k text UNIQUE REFERENCES p", False),
-        (f"{CASELESS} CREATE DOMAIN name AS text COLLATE ci; CREATE TABLE p (k name PRIMARY KEY);",
-         "k text UNIQUE REFERENCES p", False),
-        # A UNIQUE of one partition says nothing of the other partitions' rows.
-        ("CREATE TABLE p (k int PRIMARY KEY);",
-         "k int, z int) PARTITION BY LIST (z); CREATE TABLE c1 PARTITION OF c"
-         " (k UNIQUE REFERENCES p) FOR VALUES IN (1", False),
-    ],
-)  # fmt: skip
-def test_introspect_takes_a_key_for_one_to_one_where_a_unique_compares_as_it_does(
-    each_server, make_database_on, parent, child, unique
+@pytest.mark.parametrize(("unique", "tables"), cases(__file__, "one_to_one"))
+def test_a_key_is_one_to_one_where_a_unique_compares_as_it_does(
+    each_server, make_database_on, unique, tables
 ):
-    if each_server.major > 17 and CASELESS in parent:
+    if each_server.major > 17 and "COLLATE ci" in tables:
         pytest.skip("no ICU here, and PostgreSQL 18 refuses keys between such collations")
-    dsn = make_database_on(each_server, statements=f"{parent} CREATE TABLE c ({child})")
-    with connect(dsn) as connection:
+    with connect(make_database_on(each_server, statements=tables)) as connection:
         (key,) = introspect(connection).table("c").foreign_keys
-    assert key.unique == unique
+    assert key.unique == (unique == "one to one")
 
 
-def test_introspect_takes_what_a_partition_excludes_for_the_whole_tables(make_database):
+def test_what_a_partition_excludes_is_a_rule_of_the_whole_table(make_database):
     """Of rows with the partition's one value, once for all of its kind, and not its copies."""
-    dsn = make_database(
-        "CREATE TABLE stay (hall text, a date, b date, paid bool) PARTITION BY LIST (hall);"
-        "CREATE TABLE north PARTITION OF stay FOR VALUES IN ('n') PARTITION BY RANGE (a);"
-        "CREATE TABLE low PARTITION OF north FOR VALUES FROM (MINVALUE) TO ('2024-01-01');"
-        "CREATE TABLE south PARTITION OF stay FOR VALUES IN ('s');"
-        "CREATE TABLE other PARTITION OF stay DEFAULT;"
-        "ALTER TABLE low ADD EXCLUDE USING gist (daterange(a, b) WITH &&) WHERE (paid);"
-        "ALTER TABLE south ADD EXCLUDE USING gist (daterange(a, b) WITH &&) WHERE (paid);"
-        "ALTER TABLE other ADD EXCLUDE USING gist (daterange(a, b) WITH &&)"
-    )
+    dsn = make_database(sql_of(__file__, "partition_exclusions"))
     with connect(dsn) as connection:
         listed = list(exclusions(introspect(connection).table("stay")))
     assert listed == [

@@ -12,10 +12,11 @@ import pyarrow as pa
 import pytest
 from market import ask, execute
 from plans import load, plan
-from psycopg import conninfo
+from psycopg import conninfo, sql
 from sql_files import cases, sql_of
 
 from privbench.errors import AccessDenied, DatabaseError, TargetError
+from privbench.limits import CLONE
 from privbench.postgres.connect import connect
 from privbench.postgres.ddl import Ddl
 from privbench.postgres.load import Loader
@@ -47,19 +48,17 @@ def test_loader_brings_everything(each_server, make_database_on):
     steps = []
     copy = make_database_on(each_server)
     load(copy, (schema, ddl), rows=ROWS, progress=lambda step, n: steps.append((step, n)))
-    assert ask(
-        copy, "SELECT id, name, mood::text, boss, favourite FROM shop.person ORDER BY id"
-    ) == [tuple(row.values()) for row in PERSON.to_pylist()]
+    persons = ask(copy, "SELECT id, name, mood::text, boss, favourite FROM shop.person ORDER BY id")
+    assert persons == [tuple(row.values()) for row in PERSON.to_pylist()]
     assert ask(copy, "SELECT bool_and(upper_name = upper(name)) FROM shop.person") == [(True,)]
     assert ask(copy, "SELECT tableoid::regclass::text, n FROM shop.log ORDER BY n DESC") == [
         ("shop.log_old", -6),
         ("shop.log_new", -11),
     ]
     assert ask(copy, "SELECT top FROM shop.a_summary") == [(2,)]
-    assert ask(copy, "SELECT nextval('shop.person_id_seq'), nextval('shop.thing_id_seq')") == [
-        (8, 42)
-    ]
-    assert ask(copy, "SELECT nextval('shop.down')") == [(-16,)]
+    names = ("person_id_seq", "thing_id_seq", "down")
+    numbers = "SELECT " + ", ".join(f"nextval('shop.{name}')" for name in names)
+    assert ask(copy, numbers) == [(8, 42, -16)]
     assert ask(
         copy,
         "SELECT DISTINCT reltuples > 0 AND relallvisible = relpages FROM pg_class"
@@ -80,8 +79,11 @@ def test_loader_into_a_target_with_anything_is_refused(shop, make_database):
 
 def test_loader_with_replace_drops_all_that_users_made(shop, make_database):
     copy = make_database(sql_of(__file__, "made_by_users"))
+    said = "SELECT shobj_description(oid, 'pg_database') FROM pg_database WHERE datname = {}"
+    (name,) = ask(copy, "SELECT current_database()")[0]
     load(copy, shop, rows=ROWS, replace=True)
     assert plan(copy)[1] == shop[1]
+    assert ask(copy, said.format(sql.Literal(name).as_string())) == [(CLONE,)]
     load(copy, shop, replace=True)
     assert ask(copy, "SELECT count(*) FROM shop.person") == [(0,)]
 
@@ -152,9 +154,9 @@ def test_loader_of_an_extension_elsewhere_names_it_first(shop, make_database):
     assert ask(copy, "SELECT to_regnamespace('other') IS NULL") == [(True,)]
 
 
-def test_loader_of_xml_where_there_is_none_leaves_null(each_server, make_database_on):
-    ddl = "CREATE TABLE page (id int PRIMARY KEY, doc xml, title text)"
-    schema, made = plan(make_database_on(each_server, statements=ddl))
+def test_xml_is_left_null_where_there_is_none(each_server, make_database_on):
+    text = "CREATE TABLE page (id int PRIMARY KEY, doc xml, title text)"
+    schema, made = plan(make_database_on(each_server, statements=text))
     try:
         ask(each_server.dsn, "SELECT '<a/>'::xml")
         known = True
@@ -241,8 +243,8 @@ def test_loader_of_a_held_table_names_it(planned, copy, caplog, impatient):
 
 
 def test_loader_under_time_limits_is_not_stopped(planned, copy, caplog):
-    with connect(copy, autocommit=True) as connection:
-        connection.execute(f'ALTER DATABASE "{connection.info.dbname}" SET statement_timeout = 1')
+    name = conninfo.conninfo_to_dict(copy)["dbname"]
+    execute(copy, f'ALTER DATABASE "{name}" SET statement_timeout = 1')
     with caplog.at_level(logging.WARNING), Loader(copy, *planned) as loader:
         _fill(loader)
         loader.finish()
@@ -265,11 +267,12 @@ def _until(condition):
     return pytest.fail("it did not come about within a minute")
 
 
-def _start_loading(target, source, seconds):
+def _start_loading(target, source):
+    """A process that loads for a quarter of an hour, and the server's process that serves it."""
     code = f"""
 import pyarrow as pa
 from plans import load, plan
-load({target!r}, plan({source!r}), rows={{"t": pa.table({{"n": [{seconds}]}})}})
+load({target!r}, plan({source!r}), rows={{"t": pa.table({{"n": [900.0]}})}})
 """
     places = os.pathsep.join(place for place in sys.path if place)
     process = subprocess.Popen(
@@ -283,7 +286,7 @@ def test_a_killed_load_does_not_block_the_next(server, make_database):
     if server.major < 14:
         pytest.skip("servers of this version do not look whether their client is there")
     source, target = make_database(SLOW), make_database()
-    process, backend = _start_loading(target, source, 900.0)
+    process, backend = _start_loading(target, source)
     process.kill()
     process.wait()
     try:
@@ -296,7 +299,7 @@ def test_a_killed_load_does_not_block_the_next(server, make_database):
 @pytest.mark.skipif(shutil.which("psql") is None, reason="psql is not installed")
 def test_a_load_that_is_blocked_names_the_process_and_the_command_that_ends_it(make_database):
     source, target = make_database(SLOW), make_database()
-    process, backend = _start_loading(target, source, 900.0)
+    process, backend = _start_loading(target, source)
     try:
         with pytest.raises(TargetError, match=f"server process {backend}") as caught:
             load(conninfo.make_conninfo(target, password="hush"), plan(source))
@@ -312,23 +315,14 @@ def test_a_load_that_is_blocked_names_the_process_and_the_command_that_ends_it(m
 
 @pytest.mark.parametrize("opened", [connect, reading])
 def test_every_session_has_the_server_look_for_its_client(each_server, opened):
+    query = "SELECT current_setting('client_connection_check_interval', true)"
     with opened(each_server.dsn) as connection:
-        shown = connection.execute(
-            "SELECT current_setting('client_connection_check_interval', true)"
-        )
-        assert shown.fetchone() == (("1s" if each_server.major >= 14 else None),)
+        shown = connection.execute(query).fetchone()
+    assert shown == ("1s" if each_server.major >= 14 else None,)
 
 
 def test_what_rows_do_not_fit_is_left_out_and_named(make_database):
-    source = make_database(
-        "CREATE TABLE t (no text, lo int, hi int) PARTITION BY LIST (no);"
-        "CREATE TABLE t_1 PARTITION OF t DEFAULT; CREATE INDEX by_no ON t ((no::int));"
-        "ALTER TABLE t_1 ADD EXCLUDE USING gist (int4range(lo, hi) WITH &&);"
-        "CREATE INDEX kept ON t (hi);"
-        "CREATE FUNCTION gone() RETURNS int LANGUAGE plpgsql AS"
-        " $$ BEGIN RETURN (SELECT n FROM nowhere); END $$;"
-        "CREATE MATERIALIZED VIEW seen AS SELECT gone() WITH NO DATA"
-    )
+    source = make_database(sql_of(__file__, "unfit"))
     copy = make_database()
     rows = pa.table({"no": ["x", "1"], "lo": [5, 1], "hi": [4, 2]})
     lost = load(copy, plan(source), rows={"public.t": rows}).lost

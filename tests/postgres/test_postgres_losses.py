@@ -58,11 +58,7 @@ FOREIGN = sql_of(__file__, "foreign")
 
 
 def test_foreign_tables_are_left_behind_by_name_and_foreign_partitions_refused(plan):
-    _, made = plan(
-        FOREIGN + "CREATE FOREIGN TABLE f (i int) SERVER nowhere;"
-        "CREATE VIEW v AS SELECT * FROM f; CREATE VIEW w AS SELECT * FROM t;"
-        "CREATE FUNCTION g() RETURNS SETOF f LANGUAGE sql AS 'SELECT * FROM public.f';"
-    )
+    _, made = plan(FOREIGN + sql_of(__file__, "upon_foreign"))
     assert made.left_behind == (
         "stays behind: foreign table public.f",
         "stays behind: function public.g(), built upon what stays behind",

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(PGBOUNCER is None, reason="PgBouncer is not inst
 SESSIONS = 6
 
 
-def _account(host: str) -> list[str]:
+def _account(host):
     """PgBouncer does not run as root; the server's own account reaches its socket."""
     if os.geteuid() != 0:
         return []
@@ -65,7 +65,7 @@ def pooled(make_database, tmp_path):
         shutil.rmtree(folder)
 
 
-def _sessions_are_clean(dsn: str) -> None:
+def _sessions_are_clean(dsn):
     """Other clients, as many at once as the pool has sessions, so that each is looked at."""
     with ExitStack() as stack:
         for number in range(SESSIONS):

@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 import psycopg
 import pyarrow as pa
 import pytest
-from market import execute
+from market import ask, execute
 from psycopg import sql
 from sql_files import sql_of
 
@@ -95,16 +95,7 @@ def test_stream_of_every_kind_of_table_gives_its_rows(dsn):
     ids=["plain", "separator", "unit mark", "both and a quote", "out of line"],
 )
 def test_stream_of_odd_values_gives_them_as_they_are(make_database, odd):
-    dsn = make_database(
-        f"""CREATE TABLE v (i int8, s int2, f float8, r float4, b boolean, t text);
-        INSERT INTO v SELECT nullif((-1::int8 << 63) + n, (-1::int8 << 63) + 7), nullif(n, 3),
-          CASE n % 4 WHEN 0 THEN 'NaN' WHEN 1 THEN '-Infinity' WHEN 2 THEN n / 3.0::float8 END,
-          CASE n % 3 WHEN 0 THEN 'Infinity' WHEN 1 THEN n / 2.0::float4 END, nullif(n, 5) % 2 = 0,
-          CASE n % 5 WHEN 0 THEN '' WHEN 1 THEN E'é\\n"",\\\\' WHEN 2 THEN md5(n::text) END
-          FROM generate_series(0, 999) n;
-        INSERT INTO v SELECT 1, 1, 1, 1, true, {odd} FROM generate_series(1, 1000) n;
-        INSERT INTO v SELECT FROM generate_series(1, 1000)""",
-    )
+    dsn = make_database(sql_of(__file__, "odd_values", odd=odd))
     chosen = [(sql.Identifier(name), name) for name in "isfrbt"]
     types = ["int64", "int16", "double", "float", "bool", "string"]
     with psycopg.connect(dsn) as connection, Snapshot(dsn) as snapshot:
@@ -117,16 +108,17 @@ def test_stream_of_odd_values_gives_them_as_they_are(make_database, odd):
             assert list(map(repr, rows)) == list(map(repr, expected))
 
 
-def test_snapshot_is_read_only_shares_a_connection_and_shows_no_value_in_an_error(dsn):
+def test_snapshot_is_read_only_and_shares_a_connection(dsn):
     with Snapshot(dsn) as snapshot, pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
         snapshot.connection.execute("CREATE TABLE no (i integer)")
-    # Streams, one after another, share a connection.
     asked = [(sql.SQL("pg_catalog.pg_backend_pid()::int8"), "pid")]
     with Snapshot(dsn) as snapshot:
         table = introspect(snapshot.connection).table("t")
         found = [snapshot.read(table, asked).column("pid").to_pylist() for _ in range(3)]
     assert len({pid for pids in found for pid in pids}) == 1
-    # An error holds no value.
+
+
+def test_an_error_of_reading_holds_no_value(dsn):
     with Snapshot(dsn) as snapshot:
         table = introspect(snapshot.connection).table("t")
         with pytest.raises(DatabaseError) as caught:
@@ -174,9 +166,8 @@ def test_snapshot_that_closes_ends_streams_of_other_threads(dsn):
         begun.wait()
         asked = """SELECT count(*) FROM pg_stat_activity
           WHERE query LIKE 'COPY%%pg_sleep%%' AND pid <> pg_backend_pid()"""
-        with psycopg.connect(dsn, autocommit=True) as other:
-            while other.execute(asked).fetchone() == (0,):
-                pass
+        while ask(dsn, asked) == [(0,)]:
+            pass
     thread.join(10)
     assert ended == ["public.t: reading rows: the statement was cancelled or passed its time-out "
                      "(SQLSTATE 57014)."]  # fmt: skip

@@ -41,7 +41,7 @@ def pair():
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def caught_up(pair: tuple[str, str]) -> None:
+def caught_up(pair):
     with (
         psycopg.connect(pair[0], autocommit=True) as one,
         psycopg.connect(pair[1], autocommit=True) as other,

@@ -17,7 +17,7 @@ from privbench.postgres import embedded
 from privbench.postgres.connect import connect
 
 
-def _certificate(folder: Path, name: str) -> tuple[Path, Path]:
+def _certificate(folder, name):
     """A self-signed certificate for localhost, and its key."""
     certificate, key = folder / f"{name}.crt", folder / f"{name}.key"
     words = "openssl req -new -x509 -days 2 -nodes -newkey rsa:2048 -subj /CN=localhost"

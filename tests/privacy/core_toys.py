@@ -1,7 +1,6 @@
 """Small queries and a database stand-in for the tests of the privacy core."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -31,14 +30,14 @@ ROWS = DatabaseSpec({name: TableSpec(name, {}) for name in CHAIN.tables}, Relati
 class Toy:
     """The session sees a spec and `recode`; the toy queries carry their own rows."""
 
-    def __init__(self, spec: DatabaseSpec = CHAIN) -> None:
+    def __init__(self, spec=CHAIN):
         self.spec = spec
         self.evaluated = 0
 
-    def rank_by(self, keys: Any) -> None:
+    def rank_by(self, keys):
         """It has no rows."""
 
-    def recode(self, table: str, attribute: str, recoding: Any) -> Domain:
+    def recode(self, table, attribute, recoding):
         if recoding == "fail":
             raise ValueError("SECRET row")
         return Domain(3)
@@ -59,13 +58,13 @@ class Counts(Query):
     kind = "counts"
 
     @property
-    def shape(self) -> tuple[int, ...]:
+    def shape(self):
         return (len(self.values),)
 
-    def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
+    def sensitivity(self, spec):
         return Sensitivity(self.l1, self.l2, self.linf)
 
-    def evaluate(self, data: Any) -> np.ndarray:
+    def evaluate(self, data):
         data.evaluated += 1
         if self.secret:
             raise KeyError(self.secret)
@@ -82,13 +81,13 @@ class LabelToy(Query):
     kind = "labels"
     table, unit, shape = "public.users", 1, (1,)
 
-    def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
+    def sensitivity(self, spec):
         return Sensitivity(self.k, self.k**0.5, 1, self.k)
 
-    def evaluate(self, data: Any) -> np.ndarray:
+    def evaluate(self, data):
         raise AssertionError("labels have no array form")
 
-    def evaluate_labels(self, data: Any) -> tuple[np.ndarray, dict[str, int]]:
+    def evaluate_labels(self, data):
         return np.array([500], np.int64), dict(self.counts)
 
 

@@ -3,7 +3,7 @@
 It must find nothing of a sound query, and how a mutant breaks its claim.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeVar
 
@@ -26,7 +26,7 @@ from privbench.privacy.recoding import Recoding
 from privbench.privacy.spec import DatabaseSpec, TableSpec
 from privbench.privacy.units import BOTTOM, Units
 
-Kind = TypeVar("Kind", bound=type[Any])
+Wrong = TypeVar("Wrong", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def check(
         # One side of a pair is a side of the next one as well: it is evaluated once.
         known = [
             next((pair for pair in known if pair[0] is side), None)
-            or (side, _statistics(queries, side, recodings))
+            or (side, statistics(queries, side, recodings))
             for side in (first, second)
         ]
         before, after = (found for _, found in known)
@@ -112,7 +112,7 @@ def broken(
 ) -> set[tuple[str, str]]:
     """Claims that do not hold between two databases, by the kind of query and the reason."""
     spec = _recoded(first, recodings).spec
-    sides = (_statistics(queries, side, recodings) for side in (first, second))
+    sides = (statistics(queries, side, recodings) for side in (first, second))
     return {
         (query.kind, reason)
         for query, before, after in zip(queries, *sides, strict=True)
@@ -130,7 +130,7 @@ def _recoded(
     return copy
 
 
-def _statistics(
+def statistics(
     queries: Sequence[Query],
     database: PrivateDatabase,
     recodings: Sequence[tuple[str, str, Recoding]],
@@ -213,46 +213,48 @@ def turned(kind: type[Any], query: Query) -> Query:
 
 @dataclass(frozen=True)
 class Mutant:
-    """A wrong kind of a sound query, on a database on which it shows."""
+    """A wrong kind of a sound query, on a database on which it shows.
 
-    kind: type[Any]
+    It is a class, or a function in the place of a method, which is given the sound query first.
+    """
+
+    wrong: Callable[..., Any]
     database: Callable[[], PrivateDatabase]
     sound: Callable[[PrivateDatabase], Query]
     reasons: set[str]
+    method: str
 
     def __str__(self) -> str:
-        return self.kind.__name__
+        return self.wrong.__name__
+
+    def _of(self, query: Query) -> Query:
+        if isinstance(self.wrong, type):
+            return turned(self.wrong, query)
+        methods = {self.method: lambda _, *given: self.wrong(query, *given)}
+        return turned(type(str(self), (type(query),), methods), query)
 
     def must_be_caught(self) -> None:
         """The sound query holds its claim, and the mutant breaks it in all these ways."""
         database = self.database()
         query = self.sound(database)
         assert caught(query, database) == set()
-        assert self.reasons <= caught(turned(self.kind, query), database)
+        assert self.reasons <= caught(self._of(query), database)
 
 
-@dataclass
-class Mutants:
+class Mutants(list[Mutant]):
     """The mutants of a module."""
-
-    held: list[Mutant] = field(default_factory=list)
 
     def of(
         self,
         database: Callable[[], PrivateDatabase],
         sound: Callable[[PrivateDatabase], Query],
         *reasons: str,
-    ) -> Callable[[Kind], Kind]:
-        """A decorator: the class is a mutant of that query, to be caught for these reasons."""
+        method: str = "evaluate",
+    ) -> Callable[[Wrong], Wrong]:
+        """A decorator: of that query this is a mutant, to be caught for these reasons."""
 
-        def add(kind: Kind) -> Kind:
-            self.held.append(Mutant(kind, database, sound, set(reasons)))
-            return kind
+        def add(wrong: Wrong) -> Wrong:
+            self.append(Mutant(wrong, database, sound, set(reasons), method))
+            return wrong
 
         return add
-
-    def __iter__(self) -> Iterator[Mutant]:
-        return iter(self.held)
-
-    def __len__(self) -> int:
-        return len(self.held)

@@ -1,9 +1,7 @@
 """Small private databases of every shape, and every query that fits them."""
 
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
-from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
@@ -13,7 +11,6 @@ from privbench.domain import Domain
 from privbench.learning.graphical.columns import children
 from privbench.privacy import queries as q
 from privbench.privacy.data import (
-    Attribute,
     Cells,
     Grid,
     Labels,
@@ -21,7 +18,6 @@ from privbench.privacy.data import (
     PrivateTable,
     Words,
 )
-from privbench.privacy.query import Query
 from privbench.privacy.recoding import (
     NAN,
     NEG_INF,
@@ -29,7 +25,6 @@ from privbench.privacy.recoding import (
     POS_INF,
     EdgesRecoding,
     LabelsRecoding,
-    Recoding,
 )
 from privbench.privacy.spec import DatabaseSpec, KeySpec, Relation, TableSpec
 from privbench.privacy.units import BOTTOM, NONE
@@ -47,12 +42,12 @@ PUBLIC_ROWS = 4
 BINS = q.PublicArray([0, 0, 1, 1])
 
 
-def table_names(count: int) -> list[str]:
+def table_names(count):
     return [f"t{k}" for k in range(count)]
 
 
 @st.composite
-def specs(draw: st.DrawFn, relation: Relation = ADD) -> DatabaseSpec:
+def specs(draw, relation=ADD):
     """One to five tables: chains, siblings, references anywhere, self-references and cycles.
 
     OWN keys may promise that each row has an owner, and that each owner has one row. Some tables
@@ -81,7 +76,7 @@ def specs(draw: st.DrawFn, relation: Relation = ADD) -> DatabaseSpec:
     return DatabaseSpec(tables, relation)
 
 
-def fill(spec: DatabaseSpec, most: int, seed: int) -> PrivateDatabase:
+def fill(spec, most, seed):
     """Random rows: skewed owners, hubs, NULL and ⊥ edges, every kind of attribute.
 
     They keep no promise of their keys: claims hold for all rows, lawful or not.
@@ -111,17 +106,15 @@ def fill(spec: DatabaseSpec, most: int, seed: int) -> PrivateDatabase:
     return PrivateDatabase(spec, tables)
 
 
-def edges(
-    rng: np.random.Generator, key: KeySpec, rows: int, sizes: dict[str, int]
-) -> np.ndarray[Any, Any]:
+def edges(rng, key, rows, sizes):
     targets = PUBLIC_ROWS if key.role == "public" else sizes[key.parent]
     skewed = np.floor(targets * rng.random(rows) ** 3).astype(np.int64)
     missing = rng.choice([0, NONE, BOTTOM], rows, p=[0.7, 0.2, 0.1])
     return np.where((missing < 0) | (targets == 0), np.minimum(missing, NONE), skewed)
 
 
-def attributes(rng: np.random.Generator, rows: int) -> dict[str, Attribute]:
-    found: dict[str, Attribute] = {}
+def attributes(rng, rows):
+    found = {}
     for k, size in enumerate(SIZES):
         codes = np.floor(size * rng.random(rows) ** 2).astype(np.uint8)
         found[f"c{k}"] = Cells(codes, Domain(size - (k == 2), nullable=k == 2))
@@ -135,7 +128,7 @@ def attributes(rng: np.random.Generator, rows: int) -> dict[str, Attribute]:
     return found
 
 
-def words(codes: np.ndarray[Any, Any], rows: int, rng: np.random.Generator) -> Words:
+def words(codes, rows, rng):
     """Texts of these words, from none to many a row; some of those without any are NULL."""
     ends = np.sort(rng.integers(0, len(codes) + 1, rows))
     ends[-1:] = len(codes)
@@ -146,7 +139,7 @@ def words(codes: np.ndarray[Any, Any], rows: int, rng: np.random.Generator) -> W
     return Words(labels, ends.astype(np.int64), firsts.astype(np.int32))
 
 
-def texts(*rows: str) -> Words:
+def texts(*rows):
     """The words of texts."""
     split = [row.split() for row in rows]
     known = sorted({word for row in split for word in row})
@@ -155,27 +148,27 @@ def texts(*rows: str) -> Words:
     return Words(Labels(codes, known), ends, np.array([ord(row[0]) for row in rows], np.int32))
 
 
-def recodings(spec: DatabaseSpec) -> list[tuple[str, str, Recoding]]:
-    found: list[tuple[str, str, Recoding]] = []
+def recodings(spec):
+    found = []
     for name in spec.tables:
         found += [(name, "g", EDGES), (name, "l", NAMES)]
     return found
 
 
-def settled(database: PrivateDatabase) -> PrivateDatabase:
+def settled(database):
     recoded = database.copy()
     for table, attribute, recoding in recodings(database.spec):
         recoded.recode(table, attribute, recoding)
     return recoded
 
 
-def queries(spec: DatabaseSpec, seed: int = 0) -> list[Query]:
+def queries(spec, seed=0):
     """Every kind of query, on every table and key of a settled spec."""
     rng = np.random.default_rng(seed)
     return [query for name in spec.tables for query in _of_table(spec, name, rng)]
 
 
-def _of_table(spec: DatabaseSpec, name: str, rng: np.random.Generator) -> Iterator[Query]:
+def _of_table(spec, name, rng):
     yield from (q.Total(name), q.Total(name, clip=2))
     yield q.Histogram.of(spec, name, ())
     yield q.Histogram.of(spec, name, ("c0", "c1", ("c2", BINS)))
@@ -201,7 +194,7 @@ def _of_table(spec: DatabaseSpec, name: str, rng: np.random.Generator) -> Iterat
     yield q.LabelCounts(name, "l", norm="l1", most=3, votes=True)
     yield q.LabelCounts(name, "l", 2, public=("b", "no such", ""), most=3)
     yield q.LabelCounts(name, "g", 3, "l1", ("1", "2"), 2)
-    of_words: dict[str, Any] = {"whole": "l", "without": ("word1", "no such")}
+    of_words = {"whole": "l", "without": ("word1", "no such")}
     yield q.WordVotes(name, "w", most=2, votes=True, known=("piece0",), **of_words)
     yield q.WordVotes(name, "w", norm="l1", most=3, votes=True)
     yield q.WordVotes(name, "w", most=64, votes=True)  # of paths of documents
@@ -215,7 +208,7 @@ def _of_table(spec: DatabaseSpec, name: str, rng: np.random.Generator) -> Iterat
         yield from _of_key(spec, key)
 
 
-def _scores(spec: DatabaseSpec, name: str, rng: np.random.Generator) -> Iterator[Query]:
+def _scores(spec, name, rng):
     axes = ("c0", "c1", "c2")
     sizes = [spec.tables[name].attributes[axis].size for axis in axes]
     pairs = [(0, 1), (0, 2), (1, 2)]
@@ -227,12 +220,12 @@ def _scores(spec: DatabaseSpec, name: str, rng: np.random.Generator) -> Iterator
 
 
 def subset_scores(
-    kind: type[q.PairScores],
-    spec: DatabaseSpec,
-    name: str,
-    rng: np.random.Generator,
-    region: q.RowSubset | None,
-) -> q.PairScores:
+    kind,
+    spec,
+    name,
+    rng,
+    region,
+):
     axes = ("c0", "c1", "c2") if rng.random() < 0.5 else ("c1", "c2")
     sizes = [spec.tables[name].attributes[axis].size for axis in axes]
     pairs = [(i, j) for i in range(len(axes)) for j in range(i + 1, len(axes))]
@@ -240,7 +233,7 @@ def subset_scores(
     return kind.of(spec, name, axes, pairs, predictions, region)
 
 
-def _subsets(spec: DatabaseSpec, name: str, rng: np.random.Generator) -> Iterator[Query]:
+def _subsets(spec, name, rng):
     low, high, odd = (WithCodes(name, "c2", codes) for codes in ((0, 1), (2, 3), (1, 3)))
     yield q.Histogram.of(spec, name, ("c1",), odd)
     yield q.Joint(tuple(q.Histogram.of(spec, name, ("c1", "c2"), part) for part in (low, high)))
@@ -250,7 +243,7 @@ def _subsets(spec: DatabaseSpec, name: str, rng: np.random.Generator) -> Iterato
         yield q.Joint(tuple(subset_scores(kind, spec, name, rng, part) for part in parts))
 
 
-def _of_parent(spec: DatabaseSpec, name: str, rng: np.random.Generator) -> Iterator[Query]:
+def _of_parent(spec, name, rng):
     """Context that units give: sizes, fan-outs together, and a region of rows."""
     other = list(spec.tables)[rng.integers(len(spec.tables))]
     yield q.Histogram.of(
@@ -282,13 +275,13 @@ def _of_parent(spec: DatabaseSpec, name: str, rng: np.random.Generator) -> Itera
         yield q.Histogram.of(spec, name, ("c2", q.Children(key, (0, 1, 2))), inner)
 
 
-def _of_targets(spec: DatabaseSpec, key: KeySpec) -> Iterator[Query]:
+def _of_targets(spec, key):
     """Attributes of both ends of a reference: columns, fan-outs, owners' columns."""
     yield q.TargetHistogram.of(spec, key, (), ())
     yield q.TargetHistogram.of(spec, key, ("c0",), ("c1",), cap=2)
     source, target = spec.tables[key.table].own, spec.tables[key.parent].own
-    near: list[Any] = ["c1"] if source is None else [q.Owner(source, q.Column("c1", SIZES[1]))]
-    far: list[Any] = [q.Children(child, (0, 1, 3)) for child in children(spec, key.parent)]
+    near = ["c1"] if source is None else [q.Owner(source, q.Column("c1", SIZES[1]))]
+    far = [q.Children(child, (0, 1, 3)) for child in children(spec, key.parent)]
     far += [] if target is None else [q.Owner(target, q.Column("c0", SIZES[0]))]
     yield q.TargetHistogram.of(spec, key, (*near, q.Refers(key)), far, outside=True)
     score = reduce(
@@ -299,7 +292,7 @@ def _of_targets(spec: DatabaseSpec, key: KeySpec) -> Iterator[Query]:
     yield q.FanIn(key, buckets=3)
 
 
-def _of_key(spec: DatabaseSpec, key: KeySpec) -> Iterator[Query]:
+def _of_key(spec, key):
     if key.role == "public":
         yield q.Histogram(key.table, (q.PublicTarget(key, PUBLIC_ROWS),))
         if spec.tables[key.table].own is None:
@@ -326,7 +319,7 @@ def _of_key(spec: DatabaseSpec, key: KeySpec) -> Iterator[Query]:
         yield q.Histogram.of(spec, key.parent, (order,))
         yield q.PresencePairs(key.table, (q.Column("c2", SIZES[2]),), 3)
         yield q.PresencePairs(key.table, (q.Column("c0", SIZES[0]),), 2, "l1")
-        deep: Any = q.Owner(key, q.Children(key, (0, 1, 3)))
+        deep = q.Owner(key, q.Children(key, (0, 1, 3)))
         yield q.Histogram.of(spec, key.table, ("c1", deep))
         above = spec.tables[key.parent].own
         if above is not None:
@@ -338,9 +331,7 @@ def _of_key(spec: DatabaseSpec, key: KeySpec) -> Iterator[Query]:
         yield from _of_targets(spec, key)
 
 
-def renumbered(
-    database: PrivateDatabase, seed: int
-) -> tuple[PrivateDatabase, dict[str, np.ndarray[Any, Any]]]:
+def renumbered(database, seed):
     """The same rows in another physical order, edges following; with the order of each table."""
     rng = np.random.default_rng(seed)
     spec = database.spec
@@ -362,47 +353,5 @@ def renumbered(
     return PrivateDatabase(spec, tables, ranks), order
 
 
-def with_relation(spec: DatabaseSpec, relation: Relation) -> DatabaseSpec:
+def with_relation(spec, relation):
     return replace(spec, relation=relation)
-
-
-def of_tables(relation: Relation = ADD, **tables: Any) -> PrivateDatabase:
-    """Tables by name: the number of rows, attributes, and the edges of each key."""
-    specs, held = {}, {}
-    for name, (rows, attributes, *more) in tables.items():
-        keys = more[0] if more else {}
-        specs[name] = TableSpec(name, {}, tuple(keys), tau=1)
-        edges = {key.name: np.array(found, np.int64) for key, found in keys.items()}
-        held[name] = PrivateTable(rows, attributes, edges)
-    return PrivateDatabase(DatabaseSpec(specs, relation), held)
-
-
-def two_tables(
-    owners: Sequence[int],
-    cells: Sequence[Sequence[int]] = ((),),
-    sizes: Sequence[int] = (),
-    *,
-    users: int | None = None,
-    refs: Sequence[int] | None = None,
-    bound: Any = "weights",
-    tau: int = 1,
-    relation: Relation = ADD,
-    unique: bool = False,
-    **attributes: Any,
-) -> PrivateDatabase:
-    """Users who own posts; posts have the given cells and attributes, and refer by ``ref``.
-
-    If ``unique``, the schema says that each user has one post at most.
-    """
-    count = max(owners, default=-1) + 1 if users is None else users
-    keys = {KeySpec("own", "posts", "users", "own", nullable=True, unique=unique): owners}
-    if refs is not None:
-        keys[KeySpec("ref", "posts", "users", "ref", nullable=True)] = refs
-    columns = {
-        f"a{k}": Cells(np.array(column, dtype=np.int64), Domain(size))
-        for k, (column, size) in enumerate(zip(cells, sizes, strict=False))
-    }
-    posts = (len(owners), {**columns, **attributes}, keys)
-    made = of_tables(relation, users=(count, {}), posts=posts)
-    tables = {**made.spec.tables, "posts": TableSpec("posts", {}, tuple(keys), bound, tau)}
-    return PrivateDatabase(DatabaseSpec(tables, relation), made._tables)

@@ -1,13 +1,10 @@
 """A public subset of a table's rows, as a synthesizer might count in."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
-from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries import RowSubset
-from privbench.privacy.units import RowIndex
 
 
 @dataclass(frozen=True)
@@ -18,12 +15,12 @@ class WithCodes(RowSubset):
     attribute: str
     codes: tuple[int, ...]
 
-    def rows(self, data: PrivateDatabase) -> RowIndex | None:
+    def rows(self, data):
         codes, _ = data._codes(self.table, self.attribute)
         return np.flatnonzero(np.isin(codes, self.codes))
 
     @staticmethod
-    def overlap(amounts: Iterable[tuple[RowSubset | None, float]]) -> float:
+    def overlap(amounts):
         """A row has one code of each attribute: per attribute the code in most subsets counts."""
         whole, by_code = 0.0, dict[str, dict[int, float]]()
         for subset, amount in amounts:

@@ -5,7 +5,6 @@ import ctypes
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable
 from contextlib import contextmanager
 
 import pytest
@@ -37,11 +36,11 @@ class _Vfs(ctypes.Structure):
 _kept = []
 
 
-def die() -> None:
+def die():
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def die_at(step: int, how: str) -> None:
+def die_at(step, how):
     """Die at the step-th call that changes a file: before it, half-way through it, or after it.
 
     The calls of SQLite that write, truncate and delete are replaced by way of its own interface
@@ -67,10 +66,10 @@ def die_at(step: int, how: str) -> None:
     _replace({name: _CALLS[name] for name in _CALLS if how != "after" or name == "unlink"}, counted)
 
 
-def killed_at(step: int, how: str, act: Callable[[], object]) -> bool:
+def killed_at(step, how, act):
     """Run an action in a process that dies at a step, see `die_at`; whether it died."""
 
-    def run() -> None:
+    def run():
         die_at(step, how)
         act()
         os._exit(0)

@@ -26,7 +26,7 @@ from privbench.privacy.mechanisms import MECHANISMS, VECTOR, Method
 ORDERS = list(1 + np.exp(np.linspace(math.log(1e-4), math.log(1e7), 3000)))
 
 
-def event(name: str, amount: float, roots=("a",), delta: float = 0.0, l1: int = 1) -> Event:
+def event(name, amount, roots=("a",), delta=0.0, l1=1):
     mechanism = MECHANISMS[name]
     claim = Counts(l1=l1, l2=float(l1), linf=l1).sensitivity(CHAIN)
     if "threshold" in name:
@@ -151,7 +151,7 @@ def test_no_adaptive_sequence_passes_the_cap(amounts, accounting):
     """A refused event is charged to none of its tables; spent is the largest of the sums."""
     accountant = Accountant(accounting, 1.3, 1e-6)
     name = VECTOR[accounting].name
-    exact: dict[str, Fraction] = {}
+    exact = {}
     for amount, roots in amounts:
         fits = all(exact.get(r, 0) + Fraction(amount) <= Fraction(accountant.cap) for r in roots)
         try:

@@ -3,7 +3,6 @@
 import json
 import math
 import multiprocessing
-import os
 import shutil
 import stat
 
@@ -31,6 +30,7 @@ OWNER = UnitDefinition.of(CHAIN)
 ROW = UnitDefinition.of(ROWS)
 REPLACE = UnitDefinition.of(DatabaseSpec(CHAIN.tables, Relation(neighbours="replace")))
 ROW_REPLACE = UnitDefinition.of(DatabaseSpec(ROWS.tables, Relation("replace", "row")))
+GROWN = UnitDefinition.of(DatabaseSpec({**CHAIN.tables, "public.new": TableSpec("public.new", {})}))
 
 
 @pytest.fixture
@@ -39,14 +39,13 @@ def ledger(tmp_path):
 
 
 def spend(ledger, epsilon, delta=0.0, definition=OWNER, cap=None, private=True):
-    release = ledger.open_release(
-        Fit("config", definition, private), Accountant("pure", epsilon, delta), cap=cap
-    )
-    release.leave()
-    return release
+    """Open a release, and leave it as a fit that died does."""
+    fit = Fit("config", definition, private)
+    ledger.open_release(fit, Accountant("pure", epsilon, delta), cap=cap).leave()
 
 
-def total(ledger, definition):
+def total(ledger, definition=OWNER):
+    """What the units of a definition are promised by all releases."""
     shown = {item["id"]: item for item in ledger.show()["definitions"]}
     return Guarantee(shown[definition.id]["epsilon"], shown[definition.id]["delta"])
 
@@ -60,38 +59,54 @@ def test_a_closed_release_counts_as_what_it_spent(tmp_path):
         with open_session(Toy(), Accountant("pure", 2.0), tmp_path, "shop") as session:
             if amount is not None:
                 session.measure(Counts(), amount, "counts")
-        assert total(ledger, OWNER).delta == 0.0
-        assert amount is not None or total(ledger, OWNER).epsilon == 0.0
-    assert total(ledger, OWNER).epsilon == pytest.approx(0.625)
-    assert total(ledger, OWNER).epsilon >= 0.625
-    assert [item["state"] for item in ledger.show()["releases"]] == ["closed"] * 3
-    assert [item["events"] for item in ledger.show()["releases"]] == [0, 1, 1]
+        assert amount is not None or total(ledger) == Guarantee(0.0, 0.0)
+    assert total(ledger) == Guarantee(pytest.approx(0.625), 0.0)
+    assert total(ledger).epsilon >= 0.625
+    states = [(item["state"], item["events"]) for item in ledger.show()["releases"]]
+    assert states == [("closed", 0), ("closed", 1), ("closed", 1)]
 
 
-def test_the_cap_refuses_the_next_release(ledger):
-    ledger.set_cap(Cap(1.0, 1e-6))
-    for _ in range(10):
-        spend(ledger, 0.1, 1e-7)
-    for epsilon, delta in ((0.001, 0.0), (0.001, 1e-9)):
-        with pytest.raises(BudgetExceeded, match="cap"):
-            spend(ledger, epsilon, delta)
-    shown = ledger.show()["releases"]
-    assert [item["state"] for item in shown] == ["open"] * 10
-    ledger.set_cap(Cap(2.0))
-    spend(ledger, 1.0, 0.5)
-    ledger.set_cap(Cap(None, 0.6))
-    with pytest.raises(BudgetExceeded, match="delta"):
-        spend(ledger, 0.1, 0.2)
-    with pytest.raises(BudgetExceeded, match="seeded"):
-        spend(ledger, 0.1, private=False)
-
-
-@pytest.mark.parametrize(("own", "config"), [(1.0, 5.0), (5.0, 1.0), (None, 1.0), (1.0, None)])
-def test_the_stricter_cap_wins(ledger, own, config):
-    ledger.set_cap(Cap(own))
-    spend(ledger, 0.9, cap=Cap(config))
-    with pytest.raises(BudgetExceeded):
-        spend(ledger, 0.2, cap=Cap(config))
+NOTHING = "promises its units nothing"
+#: Steps on one ledger: a cap that is set, the time, and releases of ε, the last of which says why
+#: it is refused.
+CAPS = {
+    "the sum of ε and that of δ": [
+        Cap(1.0, 1e-6), *[(0.1, {"delta": 1e-7})] * 10,
+        (0.001, {}, "cap"), (0.001, {"delta": 1e-9}, "cap"),
+    ],
+    "δ alone": [Cap(None, 0.6), (1.0, {"delta": 0.5}), (0.1, {"delta": 0.2}, "delta")],
+    "a fit without private noise": [Cap(100.0), (0.1, {"private": False}, "seeded")],
+    "after a fit without private noise": [
+        (0.1, {"private": False}), (0.1, {"cap": Cap(100.0)}, "seeded")],
+    **{
+        f"the stricter of {ours} and {theirs}": [
+            Cap(ours), (0.9, {"cap": Cap(theirs)}), (0.2, {"cap": Cap(theirs)}, "cap")]
+        for ours, theirs in ((1.0, 5.0), (5.0, 1.0), (None, 1.0), (1.0, None))
+    },
+    "months, which begin at zero": [
+        Cap(monthly=1.0),
+        "2030-01-01T00:00:00+00:00", (0.75, {}),
+        "2030-01-31T23:59:59+00:00", (0.5, {}, r"epsilon of 2030-01 would be 1\.25"), (0.25, {}),
+        "2030-02-01T00:00:00+00:00", (1.0, {}), (0.1, {}, "2030-02"),
+        "2030-03-01T00:00:00+00:00", (0.5, {"cap": Cap(monthly=0.25)}, "2030-03"),
+        (0.5, {"cap": Cap(2.25)}, r"total epsilon would be 2\.5"),
+    ],
+    "a month after the seeded fit of another": [
+        "2030-03-01T00:00:00+00:00", (0.1, {"private": False}),
+        "2030-04-01T00:00:00+00:00", (0.5, {"cap": Cap(monthly=0.25)}, r"2030-04 would be 0\.5"),
+        (0.1, {"private": False, "cap": Cap(monthly=0.25)}, "seeded"),
+    ],
+    "rows after owners": [
+        Cap(1.25), (0.5, {}), (0.5, {"definition": ROW}, r"would be 1\.5, over the cap"),
+        (0.25, {"definition": ROW}), Cap(100.0), (0.1, {}, NOTHING), (0.25, {"definition": ROW}),
+    ],
+    "owners after rows": [Cap(100.0), (0.1, {"definition": ROW}), (0.1, {}, NOTHING)],
+    "replace after add-remove": [Cap(100.0), (0.1, {}), (0.1, {"definition": REPLACE}, NOTHING)],
+    "rows after replace": [
+        Cap(100.0), (0.1, {"definition": REPLACE}), (0.1, {"definition": ROW}, NOTHING)],
+    "a schema that has grown": [
+        Cap(2.0), (0.5, {}), (1.0, {"definition": GROWN}), (0.75, {}, r"2\.25")],
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -100,48 +115,45 @@ def at(monkeypatch):
     return lambda time: monkeypatch.setattr("privbench.privacy.ledger._now", lambda *_: time)
 
 
-def test_a_month_has_a_cap_of_its_own(ledger, at):
-    """A release counts in the month in which it was opened; the next month begins at zero."""
-    ledger.set_cap(Cap(monthly=1.0))
-    at("2030-01-01T00:00:00+00:00")
-    spend(ledger, 0.75)
-    at("2030-01-31T23:59:59+00:00")
-    with pytest.raises(BudgetExceeded, match=r"epsilon of 2030-01 would be 1\.25"):
-        spend(ledger, 0.5)
-    spend(ledger, 0.25)
-    at("2030-02-01T00:00:00+00:00")
-    spend(ledger, 1.0)
-    with pytest.raises(BudgetExceeded, match="2030-02"):
-        spend(ledger, 0.1)
-    at("2030-03-01T00:00:00+00:00")
-    with pytest.raises(BudgetExceeded, match="2030-03"):
-        spend(ledger, 0.5, cap=Cap(monthly=0.25))
-    with pytest.raises(BudgetExceeded, match=r"total epsilon would be 2\.5"):
-        spend(ledger, 0.5, cap=Cap(2.25))
+@pytest.mark.parametrize("case", CAPS)
+def test_a_cap_refuses_the_release_that_would_pass_it(ledger, at, case):
+    for step in CAPS[case]:
+        match step:
+            case Cap():
+                ledger.set_cap(step)
+            case str():
+                at(step)
+            case (epsilon, given):
+                spend(ledger, epsilon, **given)
+            case (epsilon, given, said):
+                before = ledger.show()["releases"]
+                with pytest.raises(BudgetExceeded, match=said):
+                    spend(ledger, epsilon, **given)
+                assert ledger.show()["releases"] == before
+
+
+def test_months_are_shown(ledger, at):
+    for month in ("2030-01", "2030-02"):
+        at(f"{month}-28T00:00:00+00:00")
+        spend(ledger, 1.0)
     (shown,) = ledger.show()["definitions"]
     assert shown["months"] == {"2030-01": 1.0, "2030-02": 1.0}
-    # A month is not refused for the seeded fit of another.
-    ledger.set_cap(Cap())
-    spend(ledger, 0.1, private=False)
-    at("2030-04-01T00:00:00+00:00")
-    with pytest.raises(BudgetExceeded, match=r"epsilon of 2030-04 would be 0\.5"):
-        spend(ledger, 0.5, cap=Cap(monthly=0.25))
-    with pytest.raises(BudgetExceeded, match="seeded"):
-        spend(ledger, 0.1, private=False, cap=Cap(monthly=0.25))
 
 
 def test_a_resumed_release_counts_in_the_month_of_its_opening(tmp_path, at):
-    ledger = Ledger.open(tmp_path, "shop")
+    ledger, given = (
+        Ledger.open(tmp_path, "shop"),
+        (Toy(), Accountant("pure", 1.0), tmp_path, "shop"),
+    )
     at("2030-01-31T23:00:00+00:00")
-    session = open_session(Toy(), Accountant("pure", 1.0), tmp_path, "shop")
+    session = open_session(*given)
     asked = Measurement(Counts(), 0.25, "lost")
-    lost = asked.event(CHAIN, asked.method(CHAIN, "pure"), private=True)
-    session._release.record([lost])
+    session._release.record([asked.event(CHAIN, asked.method(CHAIN, "pure"), private=True)])
     session._release.leave()
     ledger.set_cap(Cap(monthly=1.2))
     at("2030-02-01T00:00:00+00:00")
     with pytest.raises(BudgetExceeded, match=r"epsilon of 2030-01 would be 1\.25"):
-        open_session(Toy(), Accountant("pure", 1.0), tmp_path, "shop", resume=session.release_id)
+        open_session(*given, resume=session.release_id)
 
 
 def test_identities_do_not_share_a_ledger(tmp_path):
@@ -149,95 +161,62 @@ def test_identities_do_not_share_a_ledger(tmp_path):
     one.set_cap(Cap(1.0))
     spend(one, 1.0)
     spend(two, 3.0)
-    assert total(two, OWNER).epsilon == 3.0
-    assert one.directory != two.directory
+    assert total(two).epsilon == 3.0
     shutil.copy(one.directory / "ledger.sqlite", two.directory / "ledger.sqlite")
     with pytest.raises(LedgerError, match="not of this database"):
         two.show()
 
 
-def test_show_of_other_units_counts_what_they_are_promised(ledger):
-    """A weaker unit's loss is infinite for a stronger one; add-remove counts twice for replace."""
+def test_what_is_shown_counts_a_weaker_units_loss_as_infinite(ledger):
     spend(ledger, 0.5)
     spend(ledger, 0.25, definition=REPLACE)
     assert total(ledger, REPLACE).epsilon == 1.25
-    assert total(ledger, OWNER).epsilon == math.inf
+    spend(ledger, 1.0, definition=GROWN)
     spend(ledger, 1.0, definition=ROW)
-    assert total(ledger, OWNER) == Guarantee(math.inf, 1.0)
+    assert total(ledger) == Guarantee(math.inf, 1.0)
     shown = {item["id"]: item for item in ledger.show()["definitions"]}
-    _, replaced, row = (item["release"] for item in ledger.show()["releases"])
+    _, replaced, _, row = (item["release"] for item in ledger.show()["releases"])
     assert shown[OWNER.id]["infinite"] == [replaced, row]
     assert "Infinity" in json.dumps(ledger.show())
 
 
-@pytest.mark.parametrize(("first", "second"), [(ROW, OWNER), (OWNER, REPLACE), (REPLACE, ROW)])
-def test_a_capped_ledger_refuses_a_mixture_of_units(ledger, first, second):
-    ledger.set_cap(Cap(100.0))
-    spend(ledger, 0.1, definition=first)
-    with pytest.raises(BudgetExceeded, match="promises its units nothing"):
-        spend(ledger, 0.1, definition=second)
-
-
-def test_finer_units_count_earlier_losses_twice_under_a_cap(ledger):
-    """Their definition is left for good: the larger units are promised nothing any more."""
-    ledger.set_cap(Cap(1.25))
-    spend(ledger, 0.5)
-    with pytest.raises(BudgetExceeded, match=r"would be 1\.5, over the cap"):
-        spend(ledger, 0.5, definition=ROW)
-    spend(ledger, 0.25, definition=ROW)
-    assert total(ledger, ROW).epsilon == 1.25
-    ledger.set_cap(Cap(100.0))
-    with pytest.raises(BudgetExceeded, match="promises its units nothing"):
-        spend(ledger, 0.1)
-    spend(ledger, 0.25, definition=ROW)
-
-
-FLAT = {"t": TableSpec("t", {})}
 TAGGED = TableSpec("public.posts", {}, (KeySpec("tag", "public.posts", "public.tags", "own"),))
 OTHER = UnitDefinition.of(DatabaseSpec({**CHAIN.tables, "public.posts": TAGGED}))
 PUBLISHED = UnitDefinition.of(
     DatabaseSpec({"public.users": CHAIN.tables["public.users"]}), ["public.tags"]
 )
-NOTHING = Guarantee(math.inf, 1.0)
+ONCE, NEVER = Guarantee(0.5, 1e-9), Guarantee(math.inf, 1.0)
+TWICE = Guarantee(1.0, (1 + math.exp(0.5)) * 1e-9)
 
 
 @pytest.mark.parametrize(
     ("lost", "units", "counts"),
     [
-        (OWNER, OWNER, Guarantee(0.5, 1e-9)),
-        (OWNER, REPLACE, Guarantee(1.0, (1 + math.exp(0.5)) * 1e-9)),
-        (REPLACE, OWNER, NOTHING),
-        (ROW, OWNER, NOTHING),
-        (OWNER, ROW, Guarantee(1.0, (1 + math.exp(0.5)) * 1e-9)),
+        (OWNER, OWNER, ONCE),
+        (OWNER, REPLACE, TWICE),
+        (REPLACE, OWNER, NEVER),
+        (ROW, OWNER, NEVER),
+        (OWNER, ROW, TWICE),
         (OWNER, ROW_REPLACE, Guarantee(2.0, sum(map(math.exp, (0, 0.5, 1, 1.5))) * 1e-9)),
-        (REPLACE, ROW, NOTHING),
-        (REPLACE, ROW_REPLACE, NOTHING),
-        (OWNER, OTHER, NOTHING),
-        (OTHER, OWNER, NOTHING),
-        (PUBLISHED, OWNER, NOTHING),
-        (OWNER, PUBLISHED, Guarantee(0.5, 1e-9)),
+        (REPLACE, ROW, NEVER),
+        (REPLACE, ROW_REPLACE, NEVER),
+        (OWNER, OTHER, NEVER),
+        (OTHER, OWNER, NEVER),
+        (PUBLISHED, OWNER, NEVER),
+        (OWNER, PUBLISHED, ONCE),
+        (OWNER, GROWN, ONCE),
+        (GROWN, OWNER, ONCE),
     ],
 )
 def test_what_a_loss_counts_for_other_units(lost, units, counts):
-    found = lost.counted(Guarantee(0.5, 1e-9), units)
-    assert (found.epsilon, found.delta) == pytest.approx((counts.epsilon, counts.delta))
+    promised = lost.counted(ONCE, units)
+    assert (promised.epsilon, promised.delta) == pytest.approx((counts.epsilon, counts.delta))
 
 
 def test_row_units_are_owner_units_where_nothing_is_owned():
-    rows = DatabaseSpec(FLAT, Relation(unit="row"))
-    assert UnitDefinition.of(DatabaseSpec(FLAT)) == UnitDefinition.of(rows)
-
-
-def test_a_grown_schema_adds_to_the_same_sum(ledger):
-    grown = DatabaseSpec({**CHAIN.tables, "public.new": TableSpec("public.new", {})})
-    later = UnitDefinition.of(grown)
-    ledger.set_cap(Cap(2.0))
-    spend(ledger, 0.5)
-    spend(ledger, 1.0, definition=later)
-    assert total(ledger, OWNER).epsilon == 1.5
-    assert total(ledger, later).epsilon == 1.5
-    with pytest.raises(BudgetExceeded):
-        spend(ledger, 0.75)
+    flat = {"t": TableSpec("t", {})}
+    rows = DatabaseSpec(flat, Relation(unit="row"))
+    assert UnitDefinition.of(DatabaseSpec(flat)) == UnitDefinition.of(rows)
 
 
 def test_a_fit_without_private_noise_is_stamped_and_infinite(tmp_path):
@@ -248,9 +227,7 @@ def test_a_fit_without_private_noise_is_stamped_and_infinite(tmp_path):
         assert not session.trace[0].event.private
     ledger = Ledger.open(tmp_path, "shop")
     assert ledger.show()["releases"][0]["private"] is False
-    assert total(ledger, OWNER).epsilon == math.inf
-    with pytest.raises(BudgetExceeded, match="seeded"):
-        spend(ledger, 0.1, cap=Cap(100.0))
+    assert total(ledger).epsilon == math.inf
 
 
 def test_abandon_settles_what_was_drawn(tmp_path):
@@ -261,7 +238,7 @@ def test_abandon_settles_what_was_drawn(tmp_path):
         ledger.abandon(session.release_id)
     session._release.leave()
     assert ledger.abandon(session.release_id).epsilon == pytest.approx(0.25)
-    assert total(ledger, OWNER).epsilon == pytest.approx(0.25)
+    assert total(ledger).epsilon == pytest.approx(0.25)
     with pytest.raises(LedgerError, match="closed"):
         ledger.abandon(session.release_id)
     with pytest.raises(LedgerError, match="no release"):
@@ -270,17 +247,16 @@ def test_abandon_settles_what_was_drawn(tmp_path):
 
 def test_files_are_the_owners_alone_and_name_nothing(ledger):
     spend(ledger, 1.0)
-    assert stat.S_IMODE(os.stat(ledger.directory).st_mode) == 0o700
+    assert stat.S_IMODE(ledger.directory.stat().st_mode) == 0o700
     for path in ledger.directory.iterdir():
-        assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
         assert "shop" not in str(path.relative_to(ledger.directory.parent))
 
 
 def test_a_directory_that_cannot_be_made_is_said(tmp_path):
-    blocker = tmp_path / "file"
-    blocker.write_text("")
+    (tmp_path / "file").touch()
     with pytest.raises(LedgerError, match="cannot use"):
-        spend(Ledger.open(blocker, "shop"), 1.0)
+        spend(Ledger.open(tmp_path / "file", "shop"), 1.0)
 
 
 OF_LINES = b'{"check":"0","entry":{"format":1,"identity":"shop","type":"ledger"}}\n'
@@ -308,17 +284,16 @@ def test_a_ledger_of_lines_is_refused_and_not_forgotten(ledger, tmp_path, lines,
 
 def test_a_converted_ledger_goes_on_and_needs_its_newer_file(ledger):
     """The note that the conversion left tells a converted ledger from one that was lost."""
-    note = b"This ledger was converted; its entries are in ledger.sqlite.\n"
     spend(ledger, 0.5)
-    (ledger.directory / "ledger.jsonl").write_bytes(note)
+    note = ledger.directory / "ledger.jsonl"
+    note.write_bytes(b"This ledger was converted; its entries are in ledger.sqlite.\n")
     spend(ledger, 0.25)
-    assert total(ledger, OWNER).epsilon == pytest.approx(0.75)
+    assert total(ledger).epsilon == pytest.approx(0.75)
     (ledger.directory / "ledger.sqlite").unlink()
-    for left in ("ledger.jsonl", None):
+    for _ in range(2):
         with pytest.raises(LedgerError, match="is damaged"):
             ledger.show()
-        if left:
-            (ledger.directory / left).unlink()
+        note.unlink(missing_ok=True)
 
 
 def _fit_under_cap(path, start, results):
@@ -333,13 +308,12 @@ def _fit_under_cap(path, start, results):
 def test_fits_at_once_cannot_share_the_last_of_a_cap(tmp_path):
     context = multiprocessing.get_context("fork")
     start, results = context.Barrier(4), context.Queue()
-    fits = [
-        context.Process(target=_fit_under_cap, args=(tmp_path, start, results)) for _ in range(4)
-    ]
+    given = tmp_path, start, results
+    fits = [context.Process(target=_fit_under_cap, args=given) for _ in range(4)]
     for fit in fits:
         fit.start()
     answers = sorted(results.get(timeout=60) for _ in fits)
     for fit in fits:
         fit.join(60)
     assert answers == ["passed", "passed", "refused", "refused"]
-    assert total(Ledger.open(tmp_path, "shop"), OWNER).epsilon == 2.0
+    assert total(Ledger.open(tmp_path, "shop")).epsilon == 2.0

@@ -48,7 +48,7 @@ SAME = Fit("", UnitDefinition.of(Toy().spec))
 class Telling(NoiseSource):
     """Tells before every draw."""
 
-    def __init__(self, tell) -> None:
+    def __init__(self, tell):
         self.tell = tell
 
     def draw(self, method, exact, stream):
@@ -56,23 +56,26 @@ class Telling(NoiseSource):
         return super().draw(method, exact, stream)
 
 
-def fit(path, tell, resume=None, cap=None):
-    accountant = Accountant("pure", 1.0)
-    session = open_session(
-        Toy(), accountant, path, "shop", noise=Telling(tell), resume=resume, cap=cap
-    )
-    with session:
+def fit(path, tell, resume=None):
+    with start(path, noise=Telling(tell), resume=resume) as session:
         for batch in BATCHES:
             for question, noisy in zip(batch, session.measure_all(batch), strict=True):
                 tell(("used", question.label, noisy.tolist()))
 
 
-def child(path, pipe, step: int, how: str) -> None:
+def child(path, pipe, step, how):
     """Run the fit and die at the step-th call that changes a file."""
     die_at(step, how)
     fit(path, lambda message: pipe.send_bytes(json.dumps(message).encode()))
     pipe.send_bytes(b"null")
     os._exit(0)
+
+
+def sorted_out(told):
+    """How many draws were told of, and the results that were used, by their labels."""
+    told = list(told)
+    draws = sum(kind == "draw" for kind, *_ in told)
+    return draws, {label: value for kind, label, value in told if kind == "used"}
 
 
 @dataclass
@@ -82,7 +85,7 @@ class Crash:
     used: dict
 
 
-def crash(path, step: int, how: str) -> Crash:
+def crash(path, step, how):
     context = multiprocessing.get_context("fork")
     mine, theirs = context.Pipe(duplex=False)
     process = context.Process(target=child, args=(path, theirs, step, how))
@@ -98,12 +101,7 @@ def crash(path, step: int, how: str) -> Crash:
     finished = messages[-1:] == [None]
     if not finished:
         assert process.exitcode == -signal.SIGKILL, messages
-    told = [message for message in messages if message]
-    return Crash(
-        finished,
-        sum(kind == "draw" for kind, _, _ in told),
-        {label: value for kind, label, value in told if kind == "used"},
-    )
+    return Crash(finished, *sorted_out(filter(None, messages)))
 
 
 def crashes(tmp_path, how):
@@ -161,13 +159,13 @@ def test_the_ledger_is_consistent_after_a_kill_at_any_step(tmp_path, how):
     assert steps >= (6 if how == "after" else 30)
 
 
-def check_resumed(path, ledger, shown, outcome) -> None:
+def check_resumed(path, ledger, shown, outcome):
     """An open release: reserved in full, resumable, and nothing used is drawn again.
 
     A batch stands or falls as a whole: all of it is used or lost.
     """
     assert shown["epsilon"] == 1.0
-    again: dict = {}
+    again = {}
     draws = 0
 
     def tell(message):
@@ -193,7 +191,7 @@ def check_resumed(path, ledger, shown, outcome) -> None:
     assert closed["epsilon"] == pytest.approx((4 + lost) * AMOUNT)
 
 
-def check_given_up(path, outcome) -> None:
+def check_given_up(path, outcome):
     """A dead release that is given up costs its events, and no less."""
     ledger = Ledger.open(path, "shop")
     for item in ledger.show()["releases"]:
@@ -207,134 +205,146 @@ def check_given_up(path, outcome) -> None:
         assert spent.epsilon <= closed["epsilon"] == pytest.approx(closed["events"] * AMOUNT)
 
 
-@pytest.mark.parametrize("how", ["before", "torn", "after"])
-def test_a_kill_while_a_release_is_given_up_frees_nothing_that_was_spent(tmp_path, how):
-    states = set()
+def lose(session, amount, label):
+    """An event whose result is lost; the session's release is left."""
+    release = session._release
+    release.store = lambda drawn: (_ for _ in ()).throw(LedgerError("gone"))
+    with pytest.raises(LedgerError):
+        session.measure(Counts(), amount, label)
+    release.leave()
+    return release
+
+
+def start(path, *, budget=None, **given):
+    return open_session(Toy(), budget or Accountant("pure", 1.0), path, "shop", **given)
+
+
+def lose_one(path):
+    """A release with one event whose result was lost."""
+    session = start(path)
+    session.measure(Counts(), 0.5, "first")
+    return lose(session, 0.375, "second").id
+
+
+def releases(path):
+    """State and ε of each release."""
+    return [
+        (item["state"], item["epsilon"]) for item in Ledger.open(path, "shop").show()["releases"]
+    ]
+
+
+def killed_at_each_step(tmp_path, how, act):
+    """Folders of a release that lost an event, each after the action was killed at another step.
+
+    In the last one it was not killed.
+    """
     for step in range(1, 20):
         path = tmp_path / f"{how}-{step}"
         release = lose_one(path)
-        give_up = lambda p, r: Ledger.holding(p, r).abandon(r)  # noqa: E731
-        killed = killed_at(step, how, partial(give_up, path, release))
-        (shown,) = Ledger.open(path, "shop").show()["releases"]
-        states.add(shown["state"])
-        assert shown["epsilon"] == (1.0 if shown["state"] == "open" else pytest.approx(0.875))
-        if shown["state"] == "open":
-            assert Ledger.holding(path, release).abandon(release).epsilon == pytest.approx(0.875)
+        killed = killed_at(step, how, partial(act, path, release))
+        yield path, release
         if not killed:
-            assert states == ({"closed"} if how == "after" else {"open", "closed"})
             return
-    raise AssertionError("it was never given up")
+    raise AssertionError("the action never ended")
+
+
+def give_up(path, release):
+    return Ledger.holding(path, release).abandon(release).epsilon
+
+
+@pytest.mark.parametrize("how", ["before", "torn", "after"])
+def test_a_kill_while_a_release_is_given_up_frees_nothing_that_was_spent(tmp_path, how):
+    spent, states = pytest.approx(0.875), set()
+    for path, release in killed_at_each_step(tmp_path, how, give_up):
+        ((state, epsilon),) = releases(path)
+        states.add(state)
+        assert epsilon == (1.0 if state == "open" else spent)
+        if state == "open":
+            assert give_up(path, release) == spent
+    assert states == ({"closed"} if how == "after" else {"open", "closed"})
+
+
+def resume_and_leave(path, release):
+    start(path, resume=release)._release.leave()
 
 
 @pytest.mark.parametrize("how", ["before", "torn", "after"])
 def test_a_kill_while_a_release_is_resumed_leaves_it_to_be_resumed(tmp_path, how):
-    """More is held for its lost event from the moment on in which it may be asked again."""
+    """More is reserved for its lost event from the moment on in which it may be asked again."""
     states = set()
-    for step in range(1, 20):
-        path = tmp_path / f"{how}-{step}"
-        release, ledger = lose_one(path), Ledger.open(path, "shop")
-        killed = killed_at(step, how, partial(resume_and_leave, path, release))
-        (shown,) = ledger.show()["releases"]
-        states.add((shown["state"], shown["epsilon"]))
-        (lost,) = ledger.unfinished(SAME, Accountant("pure", 1.0))[release]
+    for path, release in killed_at_each_step(tmp_path, how, resume_and_leave):
+        states |= {*releases(path)}
+        (lost,) = Ledger.open(path, "shop").unfinished(SAME, Accountant("pure", 1.0))[release]
         assert lost.label == "second"
-        if not killed:
-            assert states == {("open", 1.0), ("open", 1.375)} or how == "after"
-            return
-    raise AssertionError("it was never resumed")
+    assert states == {("open", 1.0), ("open", 1.375)} or how == "after"
 
 
-def resume_and_leave(path, release) -> None:
-    open_session(Toy(), Accountant("pure", 1.0), path, "shop", resume=release)._release.leave()
-
-
-def test_a_release_whose_price_is_refused_holds_no_more(tmp_path):
+def test_a_release_whose_price_is_refused_reserves_no_more(tmp_path):
     def refuse(release):
         assert [event.label for event in release.lost] == ["second"]
         raise KeyboardInterrupt
 
     release, ledger = lose_one(tmp_path), Ledger.open(tmp_path, "shop")
+    given = {"resume": release}
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
-            ledger.open_release(SAME, Accountant("pure", 1.0), resume=release, agree=refuse)
-        assert [item["epsilon"] for item in ledger.show()["releases"]] == [1.0]
-    ledger.open_release(SAME, Accountant("pure", 1.0), resume=release).leave()
-    assert [item["epsilon"] for item in ledger.show()["releases"]] == [1.375]
-
-
-def lose_one(path):
-    """A release with one event whose result was lost."""
-    session = open_session(Toy(), Accountant("pure", 1.0), path, "shop")
-    session.measure(Counts(), 0.5, "first")
-    release = session._release
-    release.store = lambda drawn: (_ for _ in ()).throw(LedgerError("gone"))
-    with pytest.raises(LedgerError):
-        session.measure(Counts(), 0.375, "second")
-    release.leave()
-    return release.id
+            ledger.open_release(SAME, Accountant("pure", 1.0), agree=refuse, **given)
+        assert releases(tmp_path) == [("open", 1.0)]
+    ledger.open_release(SAME, Accountant("pure", 1.0), **given).leave()
+    assert releases(tmp_path) == [("open", 1.375)]
 
 
 def test_a_lost_event_stays_spent_beside_a_full_budget(tmp_path):
-    release = lose_one(tmp_path)
-    session = open_session(Toy(), Accountant("pure", 1.0), tmp_path, "shop", resume=release)
-    ledger = Ledger.open(tmp_path, "shop")
-    assert ledger.show()["releases"][0]["epsilon"] == 1.375
+    session = start(tmp_path, resume=lose_one(tmp_path))
+    assert releases(tmp_path) == [("open", 1.375)]
     session.measure(Counts(), 0.5, "first")
     session.measure(Counts(), 0.375, "second")
     session.measure(Counts(), session.remaining("public.users"), "third")
     assert session.close().epsilon == pytest.approx(1.375)
-    shown = ledger.show()["releases"][0]
-    assert shown["epsilon"] == pytest.approx(1.375)
-    assert shown["events"] == 4
+    assert releases(tmp_path) == [("closed", pytest.approx(1.375))]
+    assert Ledger.open(tmp_path, "shop").show()["releases"][0]["events"] == 4
 
 
 def test_a_lost_event_needs_room_under_the_cap(tmp_path):
     release = lose_one(tmp_path)
     with pytest.raises(BudgetExceeded, match="cap"):
-        open_session(Toy(), Accountant("pure", 1.0), tmp_path, "shop", resume=release, cap=Cap(1.2))
-    session = open_session(
-        Toy(), Accountant("pure", 1.0), tmp_path, "shop", resume=release, cap=Cap(1.4)
-    )
-    session.close()
+        start(tmp_path, resume=release, cap=Cap(1.2))
+    start(tmp_path, resume=release, cap=Cap(1.4)).close()
 
 
 def test_a_release_that_lost_too_much_is_refused_and_given_up_at_a_level(tmp_path):
     """A release goes on within levels that are in the ledger before its first event, or ends."""
-    accountant = Accountant("zcdp", 1.0, 1e-9)
-    terms, ledger = accountant.terms, Ledger.open(tmp_path, "shop")
-
-    def resume(release):
-        return open_session(Toy(), accountant, tmp_path, "shop", resume=release)
+    ledger, again = Ledger.open(tmp_path, "shop"), {}
+    terms = Accountant("zcdp", 1.0, 1e-9).terms
 
     def level(share):
         return terms.level(Fraction(share) * Fraction(terms.cap)).epsilon
 
-    session, name = open_session(Toy(), accountant, tmp_path, "shop"), None
+    def resume():
+        return start(tmp_path, budget=Accountant("zcdp", 1.0, 1e-9), **again)
+
+    session = resume()
     for share, spent, reserved in [(0.12, 1 / 8, 9 / 8), (0.48, 3 / 4, 2), (0.7, 3 / 2, None)]:
-        release, accountant = session._release, Accountant("zcdp", 1.0, 1e-9)
-        name = release.id
-        release.store = lambda drawn: (_ for _ in ()).throw(LedgerError("gone"))
-        with pytest.raises(LedgerError):
-            session.measure(Counts(), share * terms.cap, "lost")
+        release = lose(session, share * terms.cap, "lost")
         assert release.loss().epsilon == pytest.approx(level(spent))
-        release.leave()
+        again["resume"] = release.id
         if reserved:
-            session = resume(name)
-            (shown,) = ledger.show()["releases"]
-            assert shown["epsilon"] == level(reserved)
+            session = resume()
+            assert releases(tmp_path) == [("open", level(reserved))]
     with transaction(ledger.directory) as book:
         opened = next(entry for entry in book.read() if entry["type"] == "opened")
     assert tuple(opened["levels"]) == terms.levels
     assert max(terms.levels) == 2
     before = ledger.show()
     with pytest.raises(PrivacyRefusal, match="answers were lost") as refused:
-        resume(name)
-    assert f"privbench ledger abandon {name} --ledger {tmp_path}`" in str(refused.value)
+        resume()
+    way_out = f"privbench ledger abandon {release.id} --ledger {tmp_path}`"
+    assert way_out in str(refused.value)
     assert ledger.show() == before
-    # This is the way out.
-    assert ledger.abandon(name).epsilon == level(3 / 2)
-    assert ledger.show()["releases"][0]["epsilon"] == pytest.approx(level(3 / 2))
-    open_session(Toy(), Accountant("zcdp", 1.0, 1e-9), tmp_path, "shop").close()
+    assert ledger.abandon(release.id).epsilon == level(3 / 2)
+    assert releases(tmp_path) == [("closed", pytest.approx(level(3 / 2)))]
+    again.clear()
+    resume().close()
 
 
 def record_late(monkeypatch):

@@ -2,7 +2,6 @@
 
 import itertools
 import math
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -23,12 +22,12 @@ ONE = Sensitivity(1, 1.0, 1, 1)
 SOURCES = {"opendp": NoiseSource(), "seeded": SeededNoise(20)}
 
 
-def laplace_law(scale: float) -> Callable[[np.ndarray], np.ndarray]:
+def laplace_law(scale):
     alpha = math.exp(-1 / scale)
     return lambda k: (1 - alpha) / (1 + alpha) * alpha ** np.abs(k)
 
 
-def gaussian_law(scale: float) -> Callable[[np.ndarray], np.ndarray]:
+def gaussian_law(scale):
     grid = np.arange(-4000, 4001)
     total = np.exp(-(grid**2) / (2 * scale**2)).sum()
     return lambda k: np.exp(-(k.astype(float) ** 2) / (2 * scale**2)) / total
@@ -37,7 +36,7 @@ def gaussian_law(scale: float) -> Callable[[np.ndarray], np.ndarray]:
 LAWS = {"pure": laplace_law, "zcdp": gaussian_law}
 
 
-def law_p_value(noise: np.ndarray, law: Callable[[np.ndarray], np.ndarray], scale: float) -> float:
+def law_p_value(noise, law, scale):
     """Chi-square of integer draws against a law, tails beyond three scales pooled."""
     reach = math.ceil(3 * scale)
     cells = np.arange(-reach, reach + 1)
@@ -108,11 +107,11 @@ def test_chunks_keep_order_and_law(monkeypatch):
     assert abs(np.corrcoef(first, second)[0, 1]) < 0.25
 
 
-def flip_law(scores: np.ndarray, scale: float) -> np.ndarray:
+def flip_law(scores, scale):
     """P(argmax) of scores plus exponential noise, by integration over the winner's noise."""
 
-    def win(i: int) -> float:
-        def density(t: float) -> float:
+    def win(i):
+        def density(t):
             gaps = t + (scores[i] - np.delete(scores, i)) / scale
             return math.exp(-t) * float(np.prod(-np.expm1(-np.maximum(gaps, 0.0))))
 
@@ -127,7 +126,7 @@ def flip_law(scores: np.ndarray, scale: float) -> np.ndarray:
     return np.array([win(i) for i in range(len(scores))])
 
 
-def softmax(scores: np.ndarray, scale: float) -> np.ndarray:
+def softmax(scores, scale):
     weights = np.exp((scores - scores.max()) / scale)
     return weights / weights.sum()
 
@@ -139,7 +138,7 @@ def test_selection_has_the_claimed_law(accounting, law, source):
     expected = law(scores, 3.0)
     assert expected.sum() == pytest.approx(1.0, abs=1e-8)
 
-    def p_value(scale: float, draws: int) -> float:
+    def p_value(scale, draws):
         method, noise = Method(SELECTION[accounting], scale), SOURCES[source]
         picks = [noise.draw(method, scores, f"{scale}/{i}") for i in range(draws)]
         counts = np.bincount(picks, minlength=scores.size)
@@ -150,9 +149,7 @@ def test_selection_has_the_claimed_law(accounting, law, source):
     assert p_value(1.5, 2_000) < ALARM
 
 
-def release_rate(
-    source, mechanism, count: int, scale: float, threshold: int, draws: int = DRAWS
-) -> float:
+def release_rate(source, mechanism, count, scale, threshold, draws=DRAWS):
     counts = {f"label {i}": count for i in range(draws)}
     kept = source.draw(Method(mechanism, scale, threshold), counts, f"{count}/{scale}")
     assert list(kept) == sorted(kept)
@@ -166,7 +163,7 @@ def test_threshold_keeps_labels_with_the_claimed_probability(accounting, source)
     cells = np.arange(-400, 401)
     law = LAWS[accounting](scale)(cells)
 
-    def agrees(count: int, used_scale: float) -> bool:
+    def agrees(count, used_scale):
         expected = law[cells >= threshold - count].sum()
         rate = release_rate(SOURCES[source], mechanism, count, used_scale, threshold, LABELS)
         return scipy.stats.binomtest(round(rate * LABELS), LABELS, expected).pvalue > ALARM

@@ -30,12 +30,20 @@ from privbench.privacy.events import fingerprint
 from privbench.privacy.queries import PublicArray
 
 USERS = "public.users"
+#: Accountings with the mechanisms of vectors and of selections.
+ACCOUNTINGS = pytest.mark.parametrize(
+    ("accounting", "delta", "vector", "selection"),
+    [
+        ("pure", 0.0, "discrete_laplace", "noisy_max"),
+        ("zcdp", 1e-9, "discrete_gaussian", "noisy_max_gumbel"),
+    ],
+)
 
 
 class Recorder(NoiseSource):
     """Keeps the scale and the draw of every call of a mechanism, by the name of its stream."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.calls = {}
 
     def draw(self, method, exact, stream):
@@ -44,11 +52,9 @@ class Recorder(NoiseSource):
         return drawn
 
 
-def start(tmp_path, epsilon=1.0, delta=0.0, accounting="pure", **options) -> Session:
-    options = {"data": Toy(), **options}
-    data = options.pop("data")
+def start(tmp_path, epsilon=1.0, delta=0.0, accounting="pure", data=None, **options):
     accountant = Accountant(accounting, epsilon, delta)
-    return open_session(data, accountant, tmp_path, "shop", **options)
+    return open_session(data or Toy(), accountant, tmp_path, "shop", **options)
 
 
 def test_measure_returns_counted_units_of_the_querys_shape(tmp_path):
@@ -56,8 +62,7 @@ def test_measure_returns_counted_units_of_the_querys_shape(tmp_path):
     grid = Counts(values=(3 * GRID, 0, 5 * GRID // 2), unit=GRID, l1=GRID, l2=GRID, linf=GRID)
     noisy = session.measure(grid, 40.0, "weights")
     assert noisy.dtype == np.float64
-    assert noisy.shape == (3,)
-    assert np.abs(noisy - [3.0, 0.0, 2.5]).max() < 1.0
+    assert noisy == pytest.approx([3.0, 0.0, 2.5], abs=1.0)
     step = session.trace[0]
     assert step.query is grid
     assert (step.result / GRID == noisy).all()
@@ -65,95 +70,78 @@ def test_measure_returns_counted_units_of_the_querys_shape(tmp_path):
     assert (step.event.loss, step.event.amount) == ("epsilon", 40.0)
 
 
-@pytest.mark.parametrize(
-    ("accounting", "delta", "mechanism"),
-    [("pure", 0.0, "discrete_laplace"), ("zcdp", 1e-9, "discrete_gaussian")],
-)
-def test_noise_scale_is_the_spread_of_what_is_released(tmp_path, accounting, delta, mechanism):
+@ACCOUNTINGS
+def test_noise_scale_is_the_spread_of_what_is_released(
+    tmp_path, accounting, delta, vector, selection
+):
     session = start(tmp_path, 1.0, delta, accounting)
     query = Counts(values=(0,) * 20_000, unit=4, l1=8, l2=6.0, linf=8)
     amount = session.amount_total / 2
     noisy = session.measure(query, amount, "zeros")
-    assert session.trace[0].event.mechanism == mechanism
+    assert session.trace[0].event.mechanism == vector
     stated = session.noise_scale(query, amount)
     assert noisy.std() == pytest.approx(stated, rel=0.05)
     assert stated == noise_sd(query, CHAIN, amount, accounting)
-    assert noisy.std() != pytest.approx(session.noise_scale(query, amount / 4), rel=0.2)
 
 
-@pytest.mark.parametrize(
-    ("accounting", "delta", "mechanism"),
-    [("pure", 0.0, "noisy_max"), ("zcdp", 1e-9, "noisy_max_gumbel")],
-)
-def test_a_selection_finds_a_clear_winner_of_a_vector(tmp_path, accounting, delta, mechanism):
+@ACCOUNTINGS
+def test_a_selection_finds_a_clear_winner_of_a_vector(
+    tmp_path, accounting, delta, vector, selection
+):
     session = start(tmp_path, 20.0, delta, accounting)
-    assert session.select(Counts(values=(0, 1, 10_000, 5)), session.amount_total / 4, "best") == 2
-    assert session.trace[0].event.mechanism == mechanism
-    assert session.spent == pytest.approx(session.amount_total / 4)
+    quarter = session.amount_total / 4
+    assert session.select(Counts(values=(0, 1, 10_000, 5)), quarter, "best") == 2
+    assert session.trace[0].event.mechanism == selection
     with pytest.raises(PrivacyRefusal, match="vector"):
-        session.select(Counts(values=()), session.amount_total / 4, "best")
-    assert session.spent == pytest.approx(session.amount_total / 4)
+        session.select(Counts(values=()), quarter, "best")
+    assert session.spent == pytest.approx(quarter)
 
 
 @pytest.mark.parametrize("accounting", ["pure", "zcdp"])
-def test_ask_of_labels_releases_common_ones_sorted_and_draws_one_vector(tmp_path, accounting):
+def test_labels_that_are_common_are_released_sorted_and_with_cells_in_one_draw(
+    tmp_path, accounting
+):
     recorder = Recorder()
     session = start(tmp_path, 2.0, 1e-6, accounting, noise=recorder)
-    found = release_labels(
-        session, LabelToy(), session.amount_total / 2, session.delta_total / 2, "names"
-    )
+    amount, delta = session.amount_total / 2, session.delta_total / 2
+    released = release_labels(session, LabelToy(), amount, delta, "names")
     event = session.trace[0].event
-    assert found.labels == ("also", "common")
-    assert all(count >= event.threshold for count in found.counts)
-    assert abs(found.cells[0] - 500) < 12 * event.scale * 2**0.5
-    assert event.shape == ()
-    assert event.delta == session.delta_total / 2
-    assert event.threshold > 10
+    assert released.labels == ("also", "common")
+    assert all(count >= event.threshold > 10 for count in released.counts)
+    assert abs(released.cells[0] - 500) < 12 * event.scale * 2**0.5
+    assert (event.shape, event.delta) == ((), delta)
     assert session.guarantee().delta > 0
-    # Public cells and labels are one vector, drawn once.
     cells, labels = recorder.calls.values()
     assert cells.scale == labels.scale == event.scale
-    assert tuple(cells.drawn) == found.cells
-    assert labels.drawn == dict(zip(found.labels, found.counts, strict=True))
+    assert tuple(cells.drawn) == released.cells
+    assert labels.drawn == dict(zip(released.labels, released.counts, strict=True))
 
 
-def test_ask_of_what_has_no_meaning_is_refused_before_anything_is_drawn(tmp_path):
-    session = start(tmp_path, 2.0, 0.0)
-    with pytest.raises(PrivacyRefusal, match="delta = 0"):
-        release_labels(session, LabelToy(), 0.5, 0.0, "names")
-    with pytest.raises(PrivacyRefusal, match="not a query over labels"):
-        release_labels(session, Counts(), 0.5, 1e-6, "names")
-    with pytest.raises(BudgetExceeded, match="delta"):
-        release_labels(session, LabelToy(), 0.5, 1e-6, "names")
-    assert session.trace == []
-    # Amounts that are no amounts are refused.
-    session = start(tmp_path / "amounts")
-    for amount in (0.0, -0.5, math.nan, math.inf):
-        with pytest.raises(PrivacyRefusal):
-            session.measure(Counts(), amount, "counts")
-    assert session.trace == []
-    assert session._release.events == []
-
-
-def test_a_refused_measurement_or_batch_charges_draws_and_reads_nothing(tmp_path):
+@pytest.mark.parametrize(
+    ("ask", "refusal", "said"),
+    [
+        (lambda s: release_labels(s, LabelToy(), 0.5, 0.0, "names"), PrivacyRefusal, "delta = 0"),
+        (lambda s: release_labels(s, Counts(), 0.5, 1e-6, "names"), PrivacyRefusal, "over labels"),
+        (lambda s: release_labels(s, LabelToy(), 0.5, 1e-6, "names"), BudgetExceeded, "delta"),
+        (lambda s: s.ask([Measurement(Counts(), 0.6, label) for label in ("first", "second")]),
+         BudgetExceeded, "'second'"),
+        (lambda s: s.measure(Counts(), 1.5, "too much"), BudgetExceeded, "too much"),
+        *((lambda s, amount=amount: s.measure(Counts(), amount, "counts"), PrivacyRefusal, "")
+          for amount in (0.0, -0.5, math.nan, math.inf)),
+    ],
+)  # fmt: skip
+def test_a_refused_question_charges_draws_and_reads_nothing(tmp_path, ask, refusal, said):
     recorder, data = Recorder(), Toy()
-    session = start(tmp_path, 1.0, data=data, noise=recorder)
-    session.measure(Counts(), 0.75, "most")
-    with pytest.raises(BudgetExceeded):
-        session.measure(Counts(), 0.5, "too much")
-    assert len(recorder.calls) == data.evaluated == 1
-    assert len(session.trace) == 1
-    assert len(session._release.events) == 1
-    session.measure(Counts(), session.remaining(USERS), "the rest")
+    session = start(tmp_path, data=data, noise=recorder)
+    with pytest.raises(refusal, match=said):
+        ask(session)
+    assert session.trace == session._release.events == []
+    assert len(recorder.calls) == data.evaluated == 0
+    assert session.spent == session.guarantee().epsilon == 0
+    # The whole budget is left.
+    session.measure(Counts(), session.remaining(USERS), "all")
+    assert session.guarantee().epsilon == pytest.approx(1.0)
     assert session.guarantee().epsilon <= 1.0
-    # A refused batch charges nothing.
-    session = start(tmp_path / "batch")
-    with pytest.raises(BudgetExceeded, match="'second'"):
-        session.ask([Measurement(Counts(), 0.6, "first"), Measurement(Counts(), 0.6, "second")])
-    assert session.spent == 0
-    assert session.guarantee().epsilon == 0
-    session.measure(Counts(), 0.9, "after")
-    assert session.spent == pytest.approx(0.9)
 
 
 def test_an_error_on_private_rows_tells_nothing_and_stays_spent(tmp_path):
@@ -174,18 +162,20 @@ def test_an_error_on_private_rows_tells_nothing_and_stays_spent(tmp_path):
 
 
 @pytest.mark.parametrize("wrong", [np.zeros(7, np.int64), np.zeros(3)], ids=["shape", "floats"])
-def test_a_statistic_must_be_integers_of_its_public_shape(tmp_path, monkeypatch, wrong):
-    monkeypatch.setattr(Counts, "evaluate", lambda query, data: wrong)
+def test_a_statistic_must_be_integers_of_its_public_shape(tmp_path, wrong):
+    class Odd(Counts):
+        def evaluate(self, data):
+            return wrong
+
     session = start(tmp_path)
     with pytest.raises(PrivbenchError, match="could not be computed"):
-        session.measure(Counts(), 0.5, "counts")
+        session.measure(Odd(), 0.5, "counts")
     assert session.spent == 0.5
 
 
 def test_events_are_charged_to_every_root_that_reaches_the_table(tmp_path):
-    tables = dict(CHAIN.tables)
     key = KeySpec("owner", "public.posts", USERS, "own", nullable=True)
-    tables["public.posts"] = TableSpec("public.posts", {}, (key,))
+    tables = {**CHAIN.tables, "public.posts": TableSpec("public.posts", {}, (key,))}
     session = start(tmp_path, data=Toy(DatabaseSpec(tables)))
     session.measure(Counts(), 0.75, "users")
     session.measure(Counts(table="public.posts"), 0.25 - 1e-6, "posts")
@@ -196,10 +186,8 @@ def test_events_are_charged_to_every_root_that_reaches_the_table(tmp_path):
 
 
 def test_the_ledger_and_the_session_must_agree(tmp_path):
-    ledger = Ledger.open(tmp_path, "shop")
-    fit = Fit("config", UnitDefinition.of(CHAIN), private=True)
-    accountant = Accountant("pure", 1.0)
-    release = ledger.open_release(fit, accountant)
+    fit, accountant = Fit("config", UnitDefinition.of(CHAIN), private=True), Accountant("pure", 1.0)
+    release = Ledger.open(tmp_path, "shop").open_release(fit, accountant)
     with pytest.raises(PrivacyRefusal, match="seeded"):
         Session(Toy(), accountant, release, SeededNoise(1))
     with pytest.raises(PrivacyRefusal, match="accountant"):
@@ -214,22 +202,20 @@ def test_a_session_draws_no_more_once_closed_and_stays_open_once_failed(tmp_path
         session.measure(Counts(), 0.5, "counts")
     with pytest.raises(LedgerError, match="closed"):
         session.measure(Counts(), 0.25, "counts")
-    # A failed fit stays open for resumption.
     with pytest.raises(RuntimeError), start(tmp_path / "failed") as session:  # noqa: PT012
         session.measure(Counts(), 0.5, "counts")
         raise RuntimeError
-    shown = Ledger.open(tmp_path / "failed", "shop").show()["releases"][0]
-    assert shown["state"] == "open"
-    assert shown["epsilon"] == 1.0
+    (shown,) = Ledger.open(tmp_path / "failed", "shop").show()["releases"]
+    assert (shown["state"], shown["epsilon"]) == ("open", 1.0)
 
 
-def run(session) -> list:
+def run(session):
     """A fit whose later steps depend on earlier releases."""
-    half = session.amount_total / 4
-    first = session.measure(Counts(values=tuple(range(1000))), half, "counts")
-    best = session.select(Counts(values=(1, 50, 3)), half, "best")
-    labels = release_labels(session, LabelToy(), half, session.delta_total, "labels")
-    last = session.measure(Counts(values=(best, len(labels.labels))), half, "last")
+    amount = session.amount_total / 4
+    first = session.measure(Counts(values=tuple(range(1000))), amount, "counts")
+    best = session.select(Counts(values=(1, 50, 3)), amount, "best")
+    labels = release_labels(session, LabelToy(), amount, session.delta_total, "labels")
+    last = session.measure(Counts(values=(best, len(labels.labels))), amount, "last")
     return [first.tolist(), best, labels, last.tolist()]
 
 
@@ -267,10 +253,10 @@ def test_a_seeded_fit_resumes_to_what_it_would_have_been(tmp_path):
     ids=["amount", "rows"],
 )
 def test_a_fit_that_asks_for_something_else_cannot_resume(tmp_path, query, amount):
-    first = start(tmp_path, config_hash="c")
+    first = start(tmp_path)
     first.measure(Counts(), 0.25, "one")
     first._release.leave()
-    again = start(tmp_path, config_hash="c", resume=first.release_id)
+    again = start(tmp_path, resume=first.release_id)
     with pytest.raises(LedgerError, match="cannot be resumed"):
         again.measure(query, amount, "one")
 
@@ -306,11 +292,10 @@ def test_fingerprints_tell_contents_apart(one, other):
     ],
 )
 def test_resume_requires_the_same_fit(tmp_path, changed):
-    first = start(tmp_path, config_hash="c")
+    first = start(tmp_path)
     first._release.leave()
-    options = {"config_hash": "c", "resume": first.release_id, **changed}
     with pytest.raises(LedgerError, match="another fit"):
-        start(tmp_path, **options)
+        start(tmp_path, resume=first.release_id, **changed)
 
 
 def test_resume_of_what_runs_is_closed_or_is_no_release_is_refused(tmp_path):

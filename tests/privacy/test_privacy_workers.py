@@ -4,22 +4,20 @@ import logging
 import os
 import signal
 import time
-from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
-from typing import Any
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from small_databases import fill, queries, settled, specs, two_tables
+from private_tables import two_tables
+from small_databases import fill, queries, settled, specs
 
 from privbench.cli import main
 from privbench.errors import ConfigError, ConnectionFailed, PrivbenchError, UsageError
 from privbench.privacy import workers as module
-from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries import Histogram, Refers
 from privbench.privacy.workers import TRUST_NETWORK, Held, Workers, WorkersCounter, guarded
 
@@ -32,7 +30,7 @@ NO_DISK = {"distributed.worker.memory.target": False, "distributed.worker.memory
 
 
 @contextmanager
-def local_cluster(settings: dict[str, Any], **given: Any) -> Iterator[Any]:
+def local_cluster(settings, **given):
     """A scheduler and workers of this machine, with these settings of Dask."""
     import dask
     import distributed
@@ -43,13 +41,13 @@ def local_cluster(settings: dict[str, Any], **given: Any) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Any]:
+def cluster():
     with local_cluster(NO_DISK, n_workers=2, threads_per_worker=1, processes=True) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
-def workers(cluster: Any) -> Iterator[Workers]:
+def workers(cluster):
     with Workers(cluster.scheduler_address) as found:
         yield found
 
@@ -60,7 +58,7 @@ def workers(cluster: Any) -> Iterator[Workers]:
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
-def test_workers_count_what_this_process_counts(workers: Workers, data: Any, seed: int) -> None:
+def test_workers_count_what_this_process_counts(workers, data, seed):
     """Every query of the small databases, in parts of eight rows: units lie in several parts."""
     database = settled(fill(data.draw(specs()), 20, seed))
     asked = [query for query in queries(database.spec) if not query.reads_raw]
@@ -72,11 +70,11 @@ def test_workers_count_what_this_process_counts(workers: Workers, data: Any, see
         assert np.array_equal(query.evaluate(there), found)
 
 
-def heavy() -> PrivateDatabase:
+def heavy():
     return two_tables([0] * 30 + [1, 2, 3], [[0, 1] * 16 + [1]], [2])
 
 
-def test_a_worker_that_dies_changes_no_count(workers: Workers) -> None:
+def test_a_worker_that_dies_changes_no_count(workers):
     database = heavy()
     query = Histogram.of(database.spec, "posts", ("a0",))
     expected = query.evaluate(database)
@@ -87,7 +85,7 @@ def test_a_worker_that_dies_changes_no_count(workers: Workers) -> None:
     assert np.array_equal(query.evaluate(database), expected)
 
 
-def test_columns_that_are_made_for_one_count_are_not_kept(workers: Workers) -> None:
+def test_columns_that_are_made_for_one_count_are_not_kept(workers):
     database = heavy()
     key = next(iter(database.spec.tables["posts"].keys))
     query = Histogram.of(database.spec, "posts", (Refers(key),))
@@ -102,7 +100,7 @@ def test_columns_that_are_made_for_one_count_are_not_kept(workers: Workers) -> N
     pytest.fail("the workers keep columns that nobody asks for")
 
 
-def test_workers_that_would_write_rows_to_disk_are_refused() -> None:
+def test_workers_that_would_write_rows_to_disk_are_refused():
     """Dask's files are open to every account of the machine."""
     with (
         local_cluster(
@@ -117,7 +115,7 @@ def test_workers_that_would_write_rows_to_disk_are_refused() -> None:
         Workers(made.scheduler_address)
 
 
-def fail(text: str, given: Sequence[str]) -> None:
+def fail(text, given):
     raise ValueError(f"{text}: {given}")
 
 
@@ -135,7 +133,7 @@ def test_nothing_private_is_logged_or_told(workers, cluster, caplog, capfd):
     assert SECRET not in repr(Held(SECRET))
 
 
-def test_other_versions_and_absent_schedulers_are_refused(monkeypatch: Any) -> None:
+def test_other_versions_and_absent_schedulers_are_refused(monkeypatch):
     found = guarded("0.0.0", fail)
     assert isinstance(found, ConfigError)
     assert "0.0.0" in str(found)
@@ -149,8 +147,8 @@ class Unreached(Exception):
 
 
 @pytest.fixture
-def unreached(monkeypatch: Any) -> None:
-    def connected(*given: Any, **named: Any) -> None:
+def unreached(monkeypatch):
+    def connected(*given, **named):
         raise Unreached(given)
 
     monkeypatch.setattr("distributed.Client", connected)
@@ -211,7 +209,7 @@ def test_an_open_address_is_refused_before_anything_is_connected(address, truste
 def test_commands_refuse_an_open_address_first(tmp_path, words):
     """The databases are not there: a command that connected to them would say so."""
 
-    def run(address: str, *more: str) -> Any:
+    def run(address, *more):
         given = words.format(dsn="postgresql://127.0.0.1:9/none", out=tmp_path, address=address)
         (tmp_path / "c.toml").write_text(f'[counting]\nwhere = "{address}"\n')
         return CliRunner().invoke(main, [*given.split(), *more])
@@ -227,7 +225,7 @@ def test_commands_refuse_an_open_address_first(tmp_path, words):
     assert "--trust-network" not in done.output
 
 
-def test_an_open_scheduler_or_worker_behind_a_closed_address_is_refused() -> None:
+def test_an_open_scheduler_or_worker_behind_a_closed_address_is_refused():
     """A tunnel leads to this machine's loopback interface, and to a scheduler elsewhere."""
     with local_cluster(
         NO_DISK, n_workers=1, processes=False, protocol="tcp", host="0.0.0.0"

@@ -1,7 +1,12 @@
-"""One bundle for all tests of this folder."""
+"""One bundle for all tests of this folder, and where servers of clones run."""
 
+import contextlib
+import os
 import shutil
+import tempfile
+import time
 from datetime import date
+from pathlib import Path
 
 import market
 import pytest
@@ -32,3 +37,40 @@ def original(model, make_database, tmp_path_factory):
 def bundle(original, tmp_path):
     """A copy of it."""
     return shutil.copytree(original, tmp_path / "bundle")
+
+
+@pytest.fixture
+def place():
+    """A folder for servers, which the account that runs them can reach.
+
+    In the end nothing is in it, and no process of ours names it, but for what a test has started.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="pb-test-"))
+    folder.chmod(0o755)
+    yield folder
+    for _ in range(600):
+        if not any(folder.iterdir()) and not _processes(folder):
+            break
+        time.sleep(0.1)
+    left = [*folder.iterdir(), *_processes(folder)]
+    shutil.rmtree(folder)
+    assert not left
+
+
+def _processes(folder: Path) -> list[str]:
+    """Command lines of the processes that were started for servers in a folder."""
+    lines = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if str(folder).encode() in (process / "environ").read_bytes():
+                lines.append((process / "cmdline").read_text())
+    return lines
+
+
+@pytest.fixture
+def surroundings(place, tmp_path):
+    """Environment variables of a process that serves clones."""
+    cache = {"TMPDIR": str(place), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    # What leads elsewhere: nobody answers there.
+    wrong = {"PGHOSTADDR": "::2", "PGSERVICE": "no"}
+    return {**os.environ, **cache, **wrong, "PYTEST_DEBUG_TEMPROOT": str(tmp_path)}

@@ -90,7 +90,6 @@ def test_its_texts_say_what_the_certificate_says(original, model):
 
 
 def test_its_texts_say_that_sizes_were_in_sight(original, tmp_path):
-    """The schema's roles may follow from estimates, which are statistics of rows without noise."""
     folder = shutil.copytree(original, tmp_path / "b")
     said = "Estimates of the tables' sizes were in sight; what such a choice reveals, ε does not"
     assert said not in (folder / "certificate.md").read_text()
@@ -209,7 +208,6 @@ def test_a_folder_that_holds_something_stays_as_it_is(model, tmp_path):
 
 
 def test_everybody_may_read_it_and_it_tells_nothing_of_where_it_was_made(original, model):
-    """The server of a container has an account of its own."""
     for path in (original, *original.rglob("*")):
         assert stat.S_IMODE(path.stat().st_mode) == (0o755 if path.is_dir() else 0o644)
     # Neither the folder and the model file nor the database that the clone was made in.

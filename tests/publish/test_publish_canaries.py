@@ -40,7 +40,7 @@ def test_no_canary_is_in_a_bundle(make_database, server, tmp_path, synthesizer, 
         f"CREATE POLICY seen ON held TO {ROLE} USING (true)",
         "CREATE POLICY everybody ON held USING (true)",
     )
-    config = market.learner(market.config(tmp_path / "ledger", CONFIG), synthesizer)
+    config = market.config(tmp_path / "ledger", CONFIG, synthesizer)
     pipeline.fit(source, config, tmp_path / "m")
     told = server.major >= SERVER
     publish(

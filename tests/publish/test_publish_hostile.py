@@ -238,10 +238,7 @@ FORGED = "signed by the key that you named, SHA256:" + 43 * "A"
 
 
 def test_padding_forges_no_verdict(bundle):
-    """Attack: a publisher whose name a terminal wraps into a line of `verify`. Door: its output.
-
-    It stands in quotes on a line of its own, short and without runs of blanks.
-    """
+    """A publisher's name stands in quotes on a line of its own, without runs of blanks."""
     texts = (f"ACME){' ' * 66}{FORGED}", 30 * "\u3000" + FORGED, f'ACME": {FORGED}')
     change_facts(bundle / FACTS, lambda data: data.update(publisher=texts[0]))
     render(bundle)
@@ -268,7 +265,6 @@ TEXTS = (
 
 
 def test_texts_of_a_bundle_are_no_markup(bundle):
-    """Attack: names and titles that are HTML, links or code in its pages. Door: Markdown, YAML."""
     about = dict(zip(("title", "publisher", "licence"), TEXTS, strict=False)) | {"lost": TEXTS}
     change_facts(bundle / FACTS, lambda data: data.update(about))
 

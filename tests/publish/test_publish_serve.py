@@ -6,19 +6,20 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
-import tomllib
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
+from types import SimpleNamespace
 
 import psycopg
 import pytest
-from psycopg import conninfo
+from click.testing import CliRunner
+from psycopg import conninfo, sql
+from testcontainers.core import docker_client
 
-from privbench import publish, testing
+from privbench import publish
+from privbench.cli import main
 from privbench.errors import UsageError
-from privbench.publish import serving
+from privbench.publish import hosts, serving
 
 #: What a command finds: it prints how many databases and customers it sees, and ends with 7.
 LOOK = """
@@ -33,37 +34,20 @@ sys.exit(7)
 
 
 @pytest.fixture
-def place():
-    """A folder for servers, which the account that runs them can reach; empty in the end."""
-    folder = Path(tempfile.mkdtemp(prefix="pb-test-"))
-    folder.chmod(0o755)
-    yield folder
-    for _ in range(600):
-        if not [*folder.iterdir()]:
-            break
-        time.sleep(0.1)
-    left = [*folder.iterdir()]
-    shutil.rmtree(folder)
-    assert not left
-
-
-@pytest.fixture
-def started(place, tmp_path):
+def started(surroundings, tmp_path):
     """``started(*words, cache="cache")``: a process of ``privbench serve``."""
     processes = []
 
     def start(*words: object, cache: str = "cache") -> subprocess.Popen[str]:
-        more = {"TMPDIR": str(place), "XDG_CACHE_HOME": str(tmp_path / cache), "PGSERVICE": "no"}
-        processes.append(
-            subprocess.Popen(
-                [sys.executable, "-m", "privbench", "serve", *map(str, words)],
-                env={**os.environ, **more},
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-            )
+        process = subprocess.Popen(
+            [sys.executable, "-m", "privbench", "serve", *map(str, words)],
+            env={**surroundings, "XDG_CACHE_HOME": str(tmp_path / cache)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         )
-        return processes[-1]
+        processes.append(process)
+        return process
 
     yield start
     for process in processes:
@@ -138,6 +122,28 @@ def test_of_two_that_start_at_once_one_makes_it(model, started):
     assert sorted("sample" in err for err in said) == [False, True]
 
 
+@pytest.mark.slow
+def test_a_folder_keeps_what_was_written(model, started, place, tmp_path):
+    (folder := place / "kept").mkdir()
+    insert = "INSERT INTO region (code, title) VALUES ('zz', 'new')"
+    for port in (None, 54321):
+        words = ["--keep", folder, "--on", "embedded", *(["--port", port] if port else [])]
+        process = started(model, *words)
+        uri = process.stdout.readline().strip()
+        if port is None:
+            ask(uri, f"{insert} RETURNING 1")
+            other = started(model, *words)
+            assert (other.wait(), "another process uses" in other.stderr.read()) == (2, True)
+        else:
+            assert ask(uri, "SELECT title FROM region WHERE code = 'zz'") == [("new",)]
+            assert conninfo.conninfo_to_dict(uri)["port"] == str(port)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait() == 0
+    different = started(model, "--keep", folder, "--on", "embedded", "--scale", "2")
+    assert (different.wait(), "has something else" in different.stderr.read()) == (2, True)
+    shutil.rmtree(folder)
+
+
 def test_the_cache_drops_what_was_not_used_for_longest(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     folder = tmp_path / "privbench/serve"
@@ -178,84 +184,101 @@ def test_a_cache_of_another_account_is_refused(tmp_path, monkeypatch):
         serving.prune()
 
 
-def test_what_cannot_be_served_is_a_usage_error(started, tmp_path):
-    for words in ((), (tmp_path / "none",), (tmp_path / "none", "--", "no such command")):
-        assert started(*words).wait() == 2
+def test_what_cannot_be_served_is_a_usage_error(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    (model := tmp_path / "model").touch()
+    (full := tmp_path / "full").mkdir()
+    (full / "else").touch()
+    for words, said in (
+        ([], "nothing to serve"),
+        ([model, "--", "no such command"], "no command no such command"),
+        ([tmp_path / "none", "--on", "embedded"], "cannot be read"),
+        ([model, "--keep", full], "has something else"),
+        ([model, "--keep", full, "--on", "docker"], "are not kept"),
+    ):
+        done = CliRunner().invoke(main, ["serve", *map(str, words)])
+        assert (done.exit_code, said in done.stderr) == (2, True), done.stderr
 
 
-#: Tests of which none sees another's rows.
-PLUGIN = """
-import pytest
+def test_a_container_is_open_to_this_machine_alone_and_removed(tmp_path, monkeypatch):
+    calls = []
+    container = SimpleNamespace(
+        start=lambda: calls.append("start"),
+        stop=lambda timeout: calls.append("stop"),
+        put_archive=lambda path, file: calls.append((path, file.read())),
+        get_archive=lambda path: ([b"da", b"ta"], {"name": path}),
+        exec_run=lambda command, **how: calls.append((command, how)) or Done((0, b"")),
+    )
+    created = {}
+    client = SimpleNamespace(
+        ping=lambda: True,
+        images=SimpleNamespace(list=lambda name: [], pull=lambda name: calls.append(name)),
+        containers=SimpleNamespace(
+            create=lambda image, command, **how: created.update(how, image=image) or container
+        ),
+    )
+    engine = SimpleNamespace(client=client, host=lambda: "localhost")
+    monkeypatch.setattr(docker_client, "DockerClient", lambda: engine)
+    note = f"import sys; open({str(tmp_path / 'removed')!r}, 'a').write(sys.argv[1])"
+    monkeypatch.setattr(hosts, "_REMOVE", note)
+    host = hosts.Container(tmp_path, 5433)
+    with host.running(15) as (_, dsn, execute):
+        execute(sql.SQL("SELECT 1"))
+    assert conninfo.conninfo_to_dict(dsn) == {"host": "127.0.0.1", "port": "5433"}
+    assert created["ports"] == {"5432/tcp": ("127.0.0.1", 5433)}
+    assert created["image"] == "postgres:15"
+    assert calls[:2] == ["postgres:15", "start"]
+    assert calls[-1] == "stop"
+    assert (tmp_path / "removed").read_text() == created["name"]
+    calls.clear()
+    with pytest.raises(KeyboardInterrupt), host.running(15, sql.SQL("secret")):
+        raise KeyboardInterrupt
+    assert calls[1:3] == [("/", b"data"), "start"]
+    command, how = calls[-1]
+    assert ("secret" in str(command), how["environment"]) == (False, {"STATEMENT": "secret"})
+    assert (tmp_path / "removed").read_text().endswith(created["name"])
+    monkeypatch.setattr(engine, "host", lambda: "far.example")
+    with pytest.raises(UsageError, match="another machine"):
+        hosts.Container(tmp_path, 5433)
 
-def count(connection):
-    return connection.execute("SELECT count(*) FROM region").fetchone()[0]
 
-@pytest.mark.parametrize("number", range({tests}))
-def test_alone(privbench_connection, number):
-    before = count(privbench_connection)
-    privbench_connection.execute("INSERT INTO region (code, title) VALUES ('zz', 'new')")
-    privbench_connection.commit()
-    assert count(privbench_connection) == before + 1
-"""
-UNUSED = """
-import sys
+class Done(tuple):
+    """What a command in a container gave."""
 
-def test_unused():
-    ours = {name for name in sys.modules if name.partition(".")[0] == "privbench"}
-    assert ours == {"privbench", "privbench.testing"}
-    assert not {"numpy", "scipy", "sqlalchemy", "psycopg", "pyarrow"} & {*sys.modules}
-"""
+    exit_code = 0
 
 
 @pytest.fixture
-def tested(tmp_path, place):
-    """``tested(text, *words)``: pytest, in a process of its own, of a file with that text."""
-
-    def run(text: str, *words: object) -> subprocess.CompletedProcess[str]:
-        (tmp_path / "test_it.py").write_text(text)
-        (tmp_path / "pytest.ini").touch()
-        more = {"TMPDIR": str(place), "XDG_CACHE_HOME": str(tmp_path / "cache")}
-        more |= {"PYTEST_DEBUG_TEMPROOT": str(tmp_path), "PGHOSTADDR": "::2", "PGSERVICE": "no"}
-        command = [sys.executable, "-m", "pytest", "-p", "privbench.testing", "test_it.py"]
-        return subprocess.run(
-            [*command, *map(str, words)],
-            cwd=tmp_path,
-            env={**os.environ, **more},
-            capture_output=True,
-            text=True,
-        )
-
-    return run
-
-
-def test_the_plugin_imports_nothing_until_a_fixture_is_asked_for(tested):
-    about = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
-    (module,) = about["project"]["entry-points"]["pytest11"].values()
-    assert module == testing.__name__
-    done = tested(UNUSED)
-    assert done.returncode == 0, done.stdout
-    done = tested(PLUGIN.format(tests=1))
-    assert (done.returncode, "--privbench-model" in done.stderr) == (4, True)
-    assert tested(PLUGIN.format(tests=1), "--collect-only").returncode == 0
-    done = tested(PLUGIN.format(tests=1), "--privbench-model", "none")
-    assert (done.returncode, "there is no model" in done.stderr) == (4, True)
-
-
-@pytest.mark.parametrize(
-    ("tests", "words"),
-    [(2, ()), pytest.param(100, ("-n", "4"), marks=pytest.mark.slow)],
-)
-def test_tests_have_databases_of_their_own(tested, model, tmp_path, tests, words):
-    shutil.copy(model, tmp_path / "shop.privbench")
-    (tmp_path / "pytest.ini").write_text("[pytest]\nprivbench_model = shop.privbench\n")
-    done = tested(PLUGIN.format(tests=tests), *words)
-    assert (done.returncode, f"{tests} passed" in done.stdout) == (0, True), done.stdout
+def engine():
+    """A client of the container engine, if one answers."""
+    try:
+        engine = docker_client.DockerClient().client
+        engine.ping()
+    except Exception as error:
+        pytest.skip(f"no container engine answers ({error})")
+    return engine
 
 
 @pytest.mark.slow
-def test_functions_load_where_others_have_made_a_database(model, make_database):
-    dsn = conninfo.conninfo_to_dict(make_database())
-    testing.loader(model, scale=0.5)(**dsn, password=None)
-    url = f"postgresql+psycopg://{dsn['user']}@/{{}}?host={dsn['host']}"
-    other = conninfo.conninfo_to_dict(make_database())
-    assert testing.load(model, url.format(other["dbname"]), seed=1).rows["public.region"] > 0
+def test_a_container_of_the_sources_version_is_served_and_goes(model, bundle, started, engine):
+    version = "SELECT current_setting('server_version_num')::int / 10000, rolsuper FROM pg_roles"
+    version += " WHERE rolname = current_user"
+    before = {container.name for container in engine.containers.list(all=True)}
+    known = publish.verify(bundle).bundle.server
+    for source in (model, model, bundle):
+        process = started(source)
+        uri = process.stdout.readline().strip()
+        assert ask(uri, version) == [(known, False)]
+        assert ask(uri, "SELECT count(*) > 0 FROM customer") == [(True,)]
+        for wrong in ({"password": "no"}, {"user": "postgres"}):
+            with pytest.raises(psycopg.OperationalError, match="authentication failed"):
+                ask(uri, "SELECT 1", **wrong)
+        (container,) = {c.name for c in engine.containers.list()} - before
+        (published,) = engine.containers.get(container).ports["5432/tcp"]
+        assert published["HostIp"] == "127.0.0.1"
+        process.kill()
+        for _ in range(600):
+            if {c.name for c in engine.containers.list(all=True)} == before:
+                break
+            time.sleep(0.1)
+        assert {c.name for c in engine.containers.list(all=True)} == before

@@ -11,7 +11,6 @@ from bundles import change_facts, render, seal, start
 from sql_files import sql_of
 
 from privbench import pipeline
-from privbench.config import Config
 from privbench.errors import GateFailed, UsageError
 from privbench.publish import publish, verify
 from privbench.publish.planner import SERVER
@@ -82,10 +81,7 @@ def test_typed_and_inheriting_tables_have_their_size(newest, tmp_path):
     source, empty = newest(statements=sql_of(__file__, "unusual")), newest()
     tables = ("typed", "below", "later", "apart", "single")
     roles = "".join(f'[tables."public.{name}"]\nown = []\n' for name in tables)
-    config = Config.loads(
-        '[privacy]\nepsilon = 20.0\n[synthesizer]\nname = "independent"\n'
-        f'[ledger]\npath = "{tmp_path / "ledger"}"\n{roles}'
-    )
+    config = market.config(tmp_path / "ledger", roles, "independent", epsilon=20.0)
     pipeline.fit(source, config, tmp_path / "m")
     publish(tmp_path / "m", tmp_path / "bundle", database=newest(), queries=0, statistics=True)
     done = start(tmp_path / "bundle", "empty", empty)

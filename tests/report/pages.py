@@ -3,7 +3,6 @@
 import re
 from collections import Counter
 from html.parser import HTMLParser
-from typing import Any
 
 from privbench.report.text import coefficient, difference, less, number, per_cent, percent, seconds
 
@@ -14,7 +13,7 @@ _NAMES = {"code", "pre", "sql", "left", "grade"}
 class Page(HTMLParser):
     """What the tests look for in a page."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text):
         super().__init__()
         self.loads: list[str] = []
         self.sections: list[str] = []
@@ -26,7 +25,7 @@ class Page(HTMLParser):
         self._open: list[tuple[str, dict[str, str], list[str]]] = []
         self.feed(text)
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(self, tag, attrs):
         values = {name: value or "" for name, value in attrs}
         self.scripts += tag == "script"
         if tag == "section":
@@ -36,7 +35,7 @@ class Page(HTMLParser):
         if tag not in ("meta", "link", "br", "img", "input"):
             self._open.append((tag, values, []))
 
-    def handle_endtag(self, tag: str) -> None:
+    def handle_endtag(self, tag):
         if not self._open or self._open[-1][0] != tag:
             return
         _, values, said = self._open.pop()
@@ -48,7 +47,7 @@ class Page(HTMLParser):
         if self._open and tag not in ("script", "style"):
             self._open[-1][2].append("".join(said) if self._plain(values, tag) else " ")
 
-    def handle_data(self, data: str) -> None:
+    def handle_data(self, data):
         if self._open:
             self._open[-1][2].append(data)
             if self._open[-1][0] not in ("script", "style"):
@@ -61,12 +60,17 @@ class Page(HTMLParser):
                 self.cells.append(data.strip().removesuffix(" apart"))
 
     @staticmethod
-    def _plain(values: dict[str, str], tag: str) -> bool:
+    def _plain(values, tag):
         """Whether a parent's text goes on with this element's."""
         return "data-figure" not in values and tag not in _NAMES
 
 
-def at(data: Any, pointer: str) -> Any:
+def changed(part, **update):
+    """A document, or a part of one, with other values."""
+    return part.model_copy(update=update)
+
+
+def at(data, pointer):
     """What a JSON pointer points at."""
     for step in pointer.split("/")[1:]:
         name = step.replace("~1", "/").replace("~0", "~")
@@ -74,7 +78,7 @@ def at(data: Any, pointer: str) -> Any:
     return data
 
 
-def printed(data: Any) -> set[str]:
+def printed(data):
     """Every number of a document as the page may print it."""
     if isinstance(data, dict | list):
         return {text for part in (data.values() if isinstance(data, dict) else data)
@@ -84,7 +88,7 @@ def printed(data: Any) -> set[str]:
     return {form(data) for form in (number, percent, per_cent, seconds, coefficient)}
 
 
-def wrong(data: Any, page: Page) -> list[str]:
+def wrong(data, page):
     """Places of figures that the page shows otherwise than the document, and cells without one."""
     named = [
         place for place, text in page.figures

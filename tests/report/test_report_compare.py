@@ -9,7 +9,7 @@ from privbench.errors import GateFailed
 from privbench.report import ComparisonDocument, compare, enforce, figures, summary
 from privbench.report.html import render
 from privbench.workload import Workload, write
-from privbench.workload.replay import Tell, silent
+from privbench.workload.replay import silent
 
 
 def test_answers_and_qerrors_are_true(document):
@@ -108,11 +108,11 @@ def test_a_comparison_that_was_broken_off_goes_on(
     """In the replay, after so many queries, or in what follows it."""
     write(Workload("few", loans.queries[:4]), tmp_path / "few.sql")
 
-    def stop(step: str, done: int, total: int) -> None:
+    def stop(step, done, total):
         if (step, done) == ("queries", after):
             raise ZeroDivisionError
 
-    def again(tell: Tell = silent) -> ComparisonDocument:
+    def again(tell=silent):
         return compare(
             library, library_clone, tmp_path / "few.sql", None, tmp_path / "out", repeats=1,
             explain=False, distributions=False, tell=tell,

@@ -1,36 +1,32 @@
 """Headline figures: how run times are graded beside their noise floor."""
 
 import pytest
+from pages import changed
 
 from privbench.metrics.base import SummaryPart
-from privbench.report.document import ComparisonDocument
-from privbench.report.headlines import Headline, headlines, markdown, summary
+from privbench.report.headlines import headlines, markdown, summary
 
 QUERIES = 100
 
 
-def _document(
-    document: ComparisonDocument, value: float, floor: float | None, beyond: float | None
-) -> ComparisonDocument:
-    """The comparison, with other run times, of queries that are long enough to be timed."""
-    queries = [
-        query.model_copy(update={"source": query.source.model_copy(update={"median": 0.1})})
-        for query in document.queries
-    ]
-    figures = dict(document.figures) | {"runtime.p50": value}
-    for name, figure in (("runtime.floor.p50", floor), ("runtime.beyond_floor", beyond)):
-        figures.pop(name, None)
-        if figure is not None:
-            figures[name] = figure
+def _runtime(document, value, floor=None, beyond=None):
+    """What is said of run times of a comparison whose queries are long enough to be timed."""
+    figures = {"runtime.p50": value, "runtime.floor.p50": floor, "runtime.beyond_floor": beyond}
+    known = {name: figure for name, figure in figures.items() if figure is not None}
+    others = {name: figure for name, figure in document.figures.items() if name not in figures}
     of_one = dict.fromkeys(("mean", "p50", "p75", "p90", "p95", "p99", "max"), floor)
     spread = None if floor is None else SummaryPart.model_validate({"n": QUERIES, **of_one})
-    runtime = document.runtime.model_copy(update={"floor": spread, "beyond_floor": beyond})
-    changes = {"figures": figures, "runtime": runtime, "queries": queries}
-    return document.model_copy(update=changes)
+    runtime = changed(document.runtime, floor=spread, beyond_floor=beyond)
+    lines = headlines(changed(document, figures={**others, **known}, runtime=runtime))
+    return next(line for line in lines if line.title.startswith("Runtime"))
 
 
-def _runtime(document: ComparisonDocument) -> Headline:
-    return next(line for line in headlines(document) if line.title.startswith("Runtime"))
+def _timed(document, side, median):
+    """The queries, with another median time on one side."""
+    return [
+        changed(query, **{side: changed(getattr(query, side), median=median)})
+        for query in document.queries
+    ]
 
 
 @pytest.mark.parametrize(
@@ -46,7 +42,8 @@ def _runtime(document: ComparisonDocument) -> Headline:
     ],
 )
 def test_run_times_are_graded_beyond_their_floor(document, value, floor, beyond, grade):
-    line = _runtime(_document(document, value, floor, beyond))
+    timed = changed(document, queries=_timed(document, "source", 0.1))
+    line = _runtime(timed, value, floor, beyond)
     assert line.grade == grade
     beside = ["runtime.p95"] if floor is None else ["runtime.floor.p50", "runtime.beyond_floor"]
     assert [name for _, name in line.asides if name] == beside
@@ -54,27 +51,32 @@ def test_run_times_are_graded_beyond_their_floor(document, value, floor, beyond,
     assert floor is None or f"{floor:g} %" in line.aside
 
 
-def test_work_and_plans_are_told_in_text_and_small_tables_named(document):
+def test_work_and_plans_are_told_in_text(document):
     for text in (summary(document), markdown(document)):
         assert "Work discrepancy, median" in text
         assert "Same plan" in text
-    # Tables too small for a distribution are counted, unless they are public.
+
+
+def _pairs(document, tables):
+    lines = headlines(changed(document, tables=tables))
+    return next(line for line in lines if line.title.startswith("2-way KLD"))
+
+
+def test_tables_too_small_for_a_distribution_are_counted_unless_they_are_public(document):
     branches = next(table for table in document.tables if table.public)
     assert branches.source_rows < 100
-    few = branches.model_copy(update={"name": "few", "public": False})
-    larger = document.model_copy(update={"tables": [*document.tables, few]})
-    line = next(line for line in headlines(larger) if line.title.startswith("2-way KLD"))
+    few = changed(branches, name="few", public=False)
+    line = _pairs(document, [*document.tables, few])
     assert line.grade is not None
     assert "1 table under 100 rows left out" in line.aside
-    small = [table.model_copy(update={"source_rows": 99}) for table in document.tables]
-    every = headlines(document.model_copy(update={"tables": small}))
-    assert next(line for line in every if line.title.startswith("2-way KLD")).grade is None
+    small = [changed(table, source_rows=99) for table in document.tables]
+    assert _pairs(document, small).grade is None
 
 
 def test_the_worst_table_by_rows_may_be_a_public_one(document):
     public = next(table for table in document.tables if table.public)
-    tables = [*document.tables, public.model_copy(update={"name": "p", "clone_rows": 0})]
-    (*_, rows) = headlines(document.model_copy(update={"tables": tables}))
+    tables = [*document.tables, changed(public, name="p", clone_rows=0)]
+    (*_, rows) = headlines(changed(document, tables=tables))
     assert rows.aside.startswith("p; ")
 
 
@@ -83,17 +85,12 @@ def test_the_worst_table_by_rows_may_be_a_public_one(document):
     [(0.0009, True, None), (0.0009, False, "poor"), (0.0011, True, "poor")],
 )
 def test_run_times_too_short_to_be_told_apart_get_no_grade(document, median, same_plan, grade):
-    longer = _document(document, 80.0, None, None)
+    for side in ("source", "clone"):
+        document = changed(document, queries=_timed(document, side, median))
     queries = [
-        query.model_copy(
-            update={
-                "source": query.source.model_copy(update={"median": median}),
-                "clone": query.clone.model_copy(update={"median": median}),
-                "work": query.work and query.work.model_copy(update={"same_plan": same_plan}),
-            }
-        )
-        for query in longer.queries
+        changed(query, work=query.work and changed(query.work, same_plan=same_plan))
+        for query in document.queries
     ]
-    line = _runtime(longer.model_copy(update={"queries": queries}))
+    line = _runtime(changed(document, queries=queries), 80.0)
     assert line.grade == grade
     assert ("under 1 ms" in line.aside) == (grade is None)

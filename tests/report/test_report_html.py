@@ -5,10 +5,9 @@ import gzip
 import json
 import re
 import sys
-from typing import Any
 
 import pytest
-from pages import Page, at, wrong
+from pages import Page, at, changed, wrong
 
 from privbench.metrics.values import RulePart
 from privbench.report import ComparisonDocument
@@ -54,7 +53,7 @@ def test_charts_show_the_queries_of_the_json(page, folder):
         assert y == pytest.approx(1000 * timed[name]["clone"]["median"], rel=1e-3)
 
 
-def _floats(values: Any) -> list[float]:
+def _floats(values):
     assert isinstance(values, list), "packed numbers cannot be read by people"
     return [float(value) for value in values]
 
@@ -141,39 +140,34 @@ def test_the_page_says_it_all(document, page):
 
 def test_a_query_that_finds_nothing_says_why(document):
     query = next(q for q in document.queries if "readers r JOIN loans" in q.sql)
-    dead = query.clone.model_copy(update={"rows": 0})
+    queries = [changed(query, clone=changed(query.clone, rows=0), qerror=99.0)]
     few = next(t for t in document.tables if t.name == "public.readers")
-    update = {
-        "queries": [query.model_copy(update={"clone": dead, "qerror": 99.0})],
-        "tables": [few.model_copy(update={"source_rows": 10})],
-    }
-    words = " ".join(Page(render(document.model_copy(update=update))).words)
+    tables = [changed(few, source_rows=10)]
+    words = " ".join(Page(render(changed(document, queries=queries, tables=tables))).words)
     assert "public.readers has 10 rows: a look-up, private" in words
     assert "a look-up, private" not in " ".join(Page(render(document)).words)
 
 
 def test_data_cannot_become_markup(document):
     evil = "</script><script>alert(1)</script><img src=x onerror=alert(1)>"
-    query = document.queries[0].model_copy(update={"id": evil, "sql": evil, "qerror": 999.0})
-    table = document.tables[0].model_copy(update={"name": evil, "left_out": {evil: evil}})
+    query = changed(document.queries[0], id=evil, sql=evil, qerror=999.0)
+    table = changed(document.tables[0], name=evil, left_out={evil: evil})
     cells = {"labels": [evil] * 40, "real": [1 / 40] * 40, "clone": [1 / 40] * 40}
     whole = next(table for table in document.tables if table.columns)
-    column = whole.columns[0].model_copy(update={"name": evil, **cells})
-    part, rule = (
-        whole.values[0].model_copy(update={"name": evil}),
-        RulePart(kind="values.order", rule=evil, source=1, clone=0, error=1),
+    rule = RulePart(kind="values.order", rule=evil, source=1, clone=0, error=1)
+    other = changed(
+        whole,
+        columns=[changed(whole.columns[0], name=evil, **cells)],
+        values=[changed(whole.values[0], name=evil)],
+        rules=[rule],
     )
-    update = {"columns": [column], "values": [part], "rules": [rule]}
-    other = whole.model_copy(update=update)
-    matrix = document.views.correlations[0].model_copy(update={"table": evil})
-    views = {"correlations": [matrix]}
-    hostile = document.model_copy(
-        update={
-            "queries": [query, *document.queries[1:]],
-            "tables": [table, other, *document.tables[2:]],
-            "source": document.source.model_copy(update={"database": evil}),
-            "views": document.views.model_copy(update=views),
-        }
+    matrix = changed(document.views.correlations[0], table=evil)
+    hostile = changed(
+        document,
+        queries=[query, *document.queries[1:]],
+        tables=[table, other, *document.tables[2:]],
+        source=changed(document.source, database=evil),
+        views=changed(document.views, correlations=[matrix]),
     )
     page = Page(render(hostile))
     assert page.loads == ["data:,"]
@@ -182,15 +176,16 @@ def test_data_cannot_become_markup(document):
 
 
 def test_an_empty_comparison_has_a_page(document):
-    empty = document.model_copy(
-        update={
-            "tables": [], "integrity": [], "queries": [], "work": None, "plans": None,
-            "views": type(document.views)(),
-            "qerror": document.qerror.model_copy(
-                update={"overall": None, "by_joins": {}, "by_third": {}}
-            ),
-        }
-    )  # fmt: skip
+    empty = changed(
+        document,
+        tables=[],
+        integrity=[],
+        queries=[],
+        work=None,
+        plans=None,
+        views=type(document.views)(),
+        qerror=changed(document.qerror, overall=None, by_joins={}, by_third={}),
+    )
     page = Page(render(empty))
     assert {"headline", "environment"} <= set(page.sections)
     assert not {"qerror", "worst", "columns", "fanouts"} & set(page.sections)

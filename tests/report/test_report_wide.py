@@ -5,6 +5,7 @@ import time
 
 import psycopg
 import pytest
+from pages import changed
 
 from privbench.report import compare
 from privbench.report.html import render
@@ -27,10 +28,10 @@ def sides(make_database):
 
 
 def test_many_columns_cost_little_and_hold_no_transaction(sides, tmp_path):
-    steps: list[str] = []
-    held: list[int] = []
+    steps = []
+    held = []
 
-    def look() -> None:
+    def look():
         for dsn in sides:
             with psycopg.connect(dsn) as connection:
                 row = connection.execute(
@@ -40,7 +41,7 @@ def test_many_columns_cost_little_and_hold_no_transaction(sides, tmp_path):
                 ).fetchone()
                 held.append(row[0] if row else -1)
 
-    def tell(step: str, done: int, total: int) -> None:
+    def tell(step, done, total):
         steps.append(step)
         if step.startswith("compare"):
             look()
@@ -60,23 +61,18 @@ def test_the_page_of_300_tables_and_1000_queries_is_small_and_draws_the_worst(do
     loans = next(table for table in document.tables if table.name == "public.loans")
     view = next(part for part in document.views.correlations if part.table == loans.name)
     column = loans.columns[0]
+    names = [f"c{i}" for i in range(10)]
+    matrix = [[0.25 if i != j else None for i in range(10)] for j in range(10)]
+    shared = {"columns": names, "real": matrix, "clone": matrix, "ordered": [True] * 10}
     tables, views = [], []
     for number in range(300):
-        columns = [
-            column.model_copy(update={"name": f"c{i}", "tvd": number / 300}) for i in range(10)
-        ]
-        name = f"public.t{number}"
-        tables.append(loans.model_copy(update={"name": name, "columns": columns}))
-        names = [item.name for item in columns]
-        matrix = [[0.25 if i != j else None for i in range(10)] for j in range(10)]
-        update = {"table": name, "columns": names, "real": matrix, "clone": matrix}
-        views.append(view.model_copy(update={**update, "ordered": [True] * 10}))
-    key = document.views.fanouts[0]
-    keys = [key.model_copy(update={"tvd": i / 600}) for i in range(600)]
-    pictures = document.views.model_copy(update={"correlations": views, "fanouts": keys})
+        columns = [changed(column, name=name, tvd=number / 300) for name in names]
+        tables.append(changed(loans, name=f"public.t{number}", columns=columns))
+        views.append(changed(view, table=f"public.t{number}", **shared))
+    keys = [changed(document.views.fanouts[0], tvd=i / 600) for i in range(600)]
+    pictures = changed(document.views, correlations=views, fanouts=keys)
     queries = [document.queries[i % 8] for i in range(1001)]
-    large = {"tables": tables, "views": pictures, "queries": queries}
-    page = render(document.model_copy(update=large))
+    page = render(changed(document, tables=tables, views=pictures, queries=queries))
     assert len(page.encode()) < 7_000_000
     assert page.count("<tr><td>l") >= 1000
     drawn = set(re.findall(r'data-cells="/tables/(\d+)/columns/', page))

@@ -28,7 +28,7 @@ _CATEGORY = {
 }
 
 
-def _type(word: str) -> ColumnType:
+def _type(word):
     if word.endswith("[]"):
         element = _type(word.removesuffix("[]"))
         return ColumnType(
@@ -42,25 +42,25 @@ def _type(word: str) -> ColumnType:
     return ColumnType(word, base, category=category)
 
 
-def _name(text: str) -> TableName:
+def _name(text):
     schema, _, name = text.rpartition(".")
     return TableName(schema or "public", name)
 
 
-def _target(text: str) -> tuple[TableName, str]:
+def _target(text):
     parent, _, action = text.strip().partition(" ")
     return _name(parent), {"": "a", "cascade": "c", "set null": "n"}[action.strip()]
 
 
-def _table(text: str) -> Table:
+def _table(text):
     heading, *more = text.splitlines()
     heading, _, comment = heading.partition("--")
     heading, _, first = heading.partition(":")
     name = _name(heading.strip())
-    columns: list[Column] = []
-    keys: list[ForeignKey] = []
-    primary: list[str] = []
-    uniques: list[Unique] = []
+    columns = []
+    keys = []
+    primary = []
+    uniques = []
     for line in ";".join([first, *more]).split(";"):
         if not line.strip():
             continue
@@ -92,7 +92,7 @@ def _table(text: str) -> Table:
 def read():
     """Read the notation."""
 
-    def _read(text: str) -> Schema:
+    def _read(text):
         blocks = re.split(r"\n(?=\S)", re.sub(r"\n\s*\n", "\n", text.strip()))
         tables = sorted((_table(block) for block in blocks), key=lambda table: table.name)
         known = {table.name: table for table in tables}
@@ -101,7 +101,7 @@ def read():
     return _read
 
 
-def _point(table: Table, known: dict[TableName, Table]) -> tuple[ForeignKey, ...]:
+def _point(table, known):
     """Keys with the true names of the columns that they refer to."""
     return tuple(
         replace(key, ref_columns=known[key.ref_table].primary_key.columns)

@@ -18,17 +18,17 @@ _TYPES = {"email": "S", "name": "S", "note": "S", "sex": "S", "birth_date": "D",
 
 
 @st.composite
-def _schemas(draw: st.DrawFn) -> Schema:
+def _schemas(draw):
     names = draw(st.lists(st.sampled_from(_NAMES), min_size=1, max_size=8, unique=True))
     return Schema(tuple(_table(draw, name, names) for name in sorted(names)))
 
 
-def _table(draw: st.DrawFn, name: str, names: list[str]) -> Table:
+def _table(draw, name, names):
     columns = [Column("id", 1, ColumnType("int", "int4", category="N"), not_null=True)]
     for word in draw(st.lists(st.sampled_from(_COLUMNS), max_size=4, unique=True)):
         kind = ColumnType(word, word, category=_TYPES.get(word, "N"))
         columns.append(Column(word, len(columns) + 1, kind))
-    keys: list[ForeignKey] = []
+    keys = []
     for word in draw(st.lists(st.sampled_from(_KEYS), max_size=4, unique=True)):
         kind = ColumnType("int", "int4", category="N")
         columns.append(Column(word, len(columns) + 1, kind, not_null=draw(st.booleans())))

@@ -12,7 +12,7 @@ import pytest
 
 from privbench.config import Config
 from privbench.errors import ConfigError
-from privbench.roles import Proposal, TableKind, propose, render
+from privbench.roles import TableKind, propose, render
 from privbench.roles.references import targets
 from privbench.schema import Schema
 from privbench.words import own_words
@@ -20,7 +20,7 @@ from privbench.words import own_words
 Read = Callable[[str], Schema]
 
 
-def _cases(file: str) -> dict[str, tuple[str, dict[str, list[str]]]]:
+def _cases(file):
     """By title: the schema, and what is said of the proposal, by kind."""
     found = {}
     text = Path(__file__).with_name(file).read_text(encoding="utf-8")
@@ -39,11 +39,11 @@ CASES = _cases("proposals.txt")
 EXPERTS = _cases("experts.txt")
 
 
-def _short(name: object) -> str:
+def _short(name):
     return str(name).removeprefix("public.")
 
 
-def _owners(proposal: Proposal) -> list[str]:
+def _owners(proposal):
     """``table: owner by columns`` of every owned table, without the schema's name."""
     return sorted(
         f"{_short(name)}: {_short(item.owner)} by {', '.join(item.own)}"

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Literal
 
 import pytest
 from sql_files import cases
@@ -28,7 +27,7 @@ def shop(read):
     return read(SHOP)
 
 
-def _config(text: str) -> Config:
+def _config(text):
     return Config.loads(text)
 
 
@@ -36,7 +35,7 @@ def _config(text: str) -> Config:
 OWNERS = {"cities": None, "customers": None, "orders": "customer_id", "order_items": "order_id"}
 NOBODY = dict.fromkeys(OWNERS)
 #: A config, what look-ups become, and owners that differ from those.
-FILLED: dict[str, tuple[str, Literal["private", "public"], dict[str, str | None]]] = {
+FILLED = {
     "nothing is decided": ("", "private", {}),
     "look-ups are opened": ("", "public", {}),
     "a root is declared": ("[tables.orders]\nown = []", "private", {"orders": None}),

@@ -1,9 +1,4 @@
-"""Door: the DDL of a model that a stranger made. Attack: a statement does more than make a schema.
-
-What stops every attack of this file: PostgreSQL's own parser reads the DDL, and each kind of
-statement, each kind of node and each name must be on an allow-list (`privbench.pgsql`). What rows
-can do without is left out by name; anything else refuses the model before a connection is made.
-"""
+"""A stranger's DDL: what is on no allow-list is refused before a connection is made."""
 
 import contextlib
 import json
@@ -72,7 +67,6 @@ def test_what_the_parser_cannot_read_is_not_run_for_a_trusted_maker_either():
 
 
 def test_a_dump_keeps_what_stands_beside_statements_of_a_later_server():
-    """A statement within one that cannot be read is no statement of its own."""
     body = "BEGIN ATOMIC SELECT 1 FROM GRAPH_TABLE (g MATCH (x) COLUMNS (x.a)); {}; END"
     function = f"CREATE FUNCTION public.f() RETURNS int LANGUAGE sql {body}"
     hidden = function.format("CREATE VIEW public.w AS SELECT 1")
@@ -134,7 +128,7 @@ def test_a_parser_that_cannot_start_is_no_fault_of_a_text(monkeypatch):
 
 
 def test_statements_after_a_broken_answer_are_its_own(monkeypatch):
-    """Attack: Ctrl-C while a long text is read; a harmless one would be taken for what follows."""
+    """Ctrl-C while a long text is read: the next text is not taken for what followed."""
 
     def broken_off(data):
         raise KeyboardInterrupt
@@ -166,7 +160,7 @@ def test_load_of_a_refused_model_makes_no_connection(small, forge, member):
 
 
 def test_load_beside_dblink_carries_out_no_view(small, forge, make_database_on, each_server):
-    """Attack: the target has dblink, which views call when they are filled."""
+    """The target has dblink, which views would call when they are filled."""
     target = make_database_on(each_server)
     try:
         market.execute(target, "CREATE EXTENSION dblink; CREATE EXTENSION tablefunc")
@@ -182,7 +176,7 @@ def test_load_beside_dblink_carries_out_no_view(small, forge, make_database_on, 
 
 
 def test_no_text_of_a_source_takes_more_than_its_length():
-    """Attack: bodies of functions full of commands of psql, none of which has its pair."""
+    """Bodies of functions full of commands of psql, none of which has its pair."""
     body = "\\restrict a\n\\unrestrict b\n" * 10_000
     text = f"CREATE FUNCTION f() RETURNS int LANGUAGE plpgsql AS $$\n{body}$$;\n" * 20
 
@@ -195,10 +189,7 @@ def test_no_text_of_a_source_takes_more_than_its_length():
 
 
 def test_dumped_strips_psql_commands_only_in_a_pair():
-    """Attack: a hostile source smuggles a psql command into what pg_dump writes.
-
-    Door: source. Stopped by: PostgreSQL's parser takes no backslash outside quotes.
-    """
+    """PostgreSQL's parser takes no backslash outside quotes."""
     text = "\\restrict {}\nCREATE TABLE public.t (a int);\n{}\\unrestrict {}\n"
     (found,) = dumped(text.format("aB3", "", "aB3"))
     assert found.tree.kind == "CreateStmt"
@@ -212,12 +203,7 @@ def test_dumped_strips_psql_commands_only_in_a_pair():
 
 
 def test_dump_ddl_with_line_separators_in_names_loses_nothing_and_brings_nothing(make_database):
-    """Attack: an index named ``b<U+2028>z`` drops the foreign key listed after it, a server so
-    named carries a user mapping with its password past the list of what may travel, and a column
-    with a line feed in its name brings its number of distinct values.
-
-    Door: source. Stopped by: lists of contents are cut at line feeds alone, statements by kind.
-    """
+    """No foreign key is dropped, no password and no number of distinct values comes along."""
     dsn = make_database(dict(cases(__file__, "line_separators"))["names"])
     try:
         with connect(dsn) as connection:
@@ -239,7 +225,7 @@ CLAIMS = dict(cases(__file__, "ddl_claims"))
 
 @pytest.mark.parametrize("claim", CLAIMS)
 def test_load_of_a_claim_changes_no_extension(small, forge, make_database, claim):
-    """What stops it: only constraints that make an index count, and statements must make anew."""
+    """Only constraints that make an index count, and statements must make anew."""
     target = make_database(statements=THEIRS)
     before = market.ask(target, STATE)
     with contextlib.suppress(ModelError):
@@ -248,7 +234,7 @@ def test_load_of_a_claim_changes_no_extension(small, forge, make_database, claim
 
 
 def test_allowed_of_what_a_dump_writes_keeps_it_and_drops_what_stands_on_what_is_left_out():
-    """No attack: a view in two steps, and a partition's index by the name of a constraint."""
+    """A view in two steps, and a partition's index by the name of a constraint."""
     text = """CREATE TABLE public.t (a int CONSTRAINT positive CHECK (a > 0));
         CREATE VIEW public.v AS SELECT NULL::int AS a;
         CREATE OR REPLACE VIEW public.v AS SELECT a FROM public.t;

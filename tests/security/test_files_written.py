@@ -1,7 +1,4 @@
-"""Attacks by the files that commands write: read by others, or one in the place of another.
-
-Each test names the attack, its door, and what stops it.
-"""
+"""Files that commands write are their owner's, whole, and at their place."""
 
 import json
 import os
@@ -43,10 +40,7 @@ def modes(folder):
      ("pgbench", "one.sql"), ("pgbench", "scripts")],
 )  # fmt: skip
 def test_write_of_a_workload_is_its_owners(tmp_path, form, name):
-    """Attack: another user reads a captured workload, or the log of a replay. Door: files.
-
-    All are 0600 from the start.
-    """
+    """Captured workloads and logs of replays are 0600 from the start."""
     write(WORKLOAD, tmp_path / name, form)
     ReplayLog.finish(tmp_path / "replay.jsonl")
     ReplayLog.open(tmp_path / "log" / "replay.jsonl", {"a": 1})
@@ -55,7 +49,6 @@ def test_write_of_a_workload_is_its_owners(tmp_path, form, name):
 
 
 def test_commands_write_results_logs_and_reports_for_their_owner(make_database, tmp_path):
-    """Attack: another user reads what run and compare wrote. Door: files. All are 0600."""
     dsn = make_database(statements="CREATE TABLE customer (id integer PRIMARY KEY)")
     path = tmp_path / "w.json"
     write(WORKLOAD, path, "native")
@@ -94,7 +87,7 @@ def test_replacing_a_file_is_private_whole_and_at_its_place(tmp_path):
 
 
 def test_replacing_that_breaks_leaves_what_was_there(tmp_path):
-    """Attack: a full disk between two halves of a file. Door: files. It is renamed when whole."""
+    """A full disk between two halves of a file: it is renamed when whole."""
     files.write_text(tmp_path / "x", "old")
 
     def broken():
@@ -108,7 +101,7 @@ def test_replacing_that_breaks_leaves_what_was_there(tmp_path):
 
 
 def test_write_text_to_a_pipe_keeps_it(tmp_path):
-    """No attack: -o /dev/stdout and pipes stay what they are."""
+    """As -o /dev/stdout is one."""
     os.mkfifo(tmp_path / "pipe")
     read = []
     reader = threading.Thread(target=lambda: read.append((tmp_path / "pipe").read_text()))
@@ -135,10 +128,7 @@ tables = st.builds(TableName, names, names)
 @example([TableName("s", "é"), TableName("s", "e\u0301"), TableName("s", "É")])
 @settings(max_examples=60, deadline=None)
 def test_file_names_of_two_tables_differ(found):
-    """Attack: tables A/b and A_b, a and A, `..`. Door: header. Names are spelled as in URLs.
-
-    They differ also where capitals do not count, stay in the folder, and can be read back.
-    """
+    """Also where capitals do not count; they stay in the folder, and can be read back."""
     assert file_name(TableName("public", "users_2"), "parquet") == "public.users_2.parquet"
     made = file_names(found, "csv")
     assert len({name.lower() for name in made.values()}) == len(found)
@@ -154,10 +144,6 @@ def test_file_names_of_two_tables_differ(found):
 
 
 def test_sample_of_odd_names_loses_no_table(make_database, tmp_path):
-    """Attack: two tables whose names differ in a slash and in a case. Door: header.
-
-    All rows are there.
-    """
     tables = ["A/b", "A_b", "a_b", "..", "con", "x" * 63, "é" * 31, "a%2Fb"]
     made = (
         f'CREATE TABLE "{name}" (id integer PRIMARY KEY);'

@@ -1,10 +1,4 @@
-"""Door: the header of a model that a stranger made. Attack: its texts become SQL of the repairs.
-
-The load is made by a superuser, as careless as can be. What stops every attack of this file: the
-repairs know types, defaults, generated columns and sequences from the target's own catalog
-(`privbench.postgres.target`), names are quoted, and a statement is one message
-(`privbench.postgres.statement`).
-"""
+"""Texts of a stranger's header never become SQL of the repairs, even under a superuser."""
 
 import ast
 import json
@@ -36,10 +30,7 @@ def model(fitted):
 
 @pytest.fixture
 def load(model, forge, make_database, burglary):
-    """``load(change)``: the target after a load of the changed model, and what the load raised.
-
-    Nothing of the burglary may have happened by then.
-    """
+    """``load(change)``: the target after a load of the changed model, and what the load raised."""
 
     def loaded(change):
         target, raised = make_database(), None
@@ -68,7 +59,7 @@ def column(header, name):
 
 
 def test_load_of_an_honest_copy_repairs_it(load):
-    """No attack: the repairs that the others aim at do run."""
+    """The repairs that the attacks aim at do run."""
     target, raised = load(lambda parts, header: None)
     assert raised is None
     assert ask(target, "SELECT count(*) > 20, bool_and(gross = net + tax) FROM guest") == [
@@ -77,7 +68,6 @@ def test_load_of_an_honest_copy_repairs_it(load):
 
 
 def test_load_of_programs_takes_them_by_trust_alone(model, forge, make_database):
-    """No attack: a function is left out and named, or let in where the operator trusts it."""
     body = b"BEGIN ATOMIC SELECT 1; SELECT 2; END;"
     program = b"CREATE FUNCTION public.two() RETURNS int LANGUAGE sql " + body
     forged = forge(
@@ -245,13 +235,7 @@ def test_load_of_texts_in_a_header_runs_none(load, burglary, attack):
     ],
 )  # fmt: skip
 def test_loader_of_keys_unlike_the_catalogs_is_refused(model, make_database, key, said):
-    """Attack: a foreign key to pg_authid, whose password hashes would be drawn as values; one to a
-    system column, so that repairs hand out transaction ids; a column that the header hides (None).
-
-    Door: header.
-    Stopped by: a key may refer to what the DDL has made, and to nothing else; columns are those of
-    the catalog.
-    """
+    """Keys to secrets, to system columns, and of a column that the header hides (None)."""
     honest = Model.load(model)
     guest = honest.schema.table("public.guest")
     *columns, _ = guest.columns
@@ -264,11 +248,7 @@ def test_loader_of_keys_unlike_the_catalogs_is_refused(model, make_database, key
 
 
 def test_load_sends_one_statement_a_message():
-    """Attack: a text within a statement brings a second one.
-
-    Door: any text that reaches a load.
-    Stopped by: `statement.run`; this test reads the program for calls that pass it by.
-    """
+    """No call passes `statement.run` by."""
     folder = Path(privbench.__file__).parent / "postgres"
     names = ["load", "copy_in", "finishing", "target"]
     files = [*(folder / "repair").glob("*.py"), *(folder / f"{name}.py" for name in names)]

@@ -1,7 +1,4 @@
-"""Attacks by the header of a model that a stranger made.
-
-Each test names the attack, its door, and what stops it. Nothing here gets as far as a server.
-"""
+"""Headers of models that a stranger made; nothing of them gets as far as a server."""
 
 import json
 import resource
@@ -38,31 +35,40 @@ TYPES_THAT_ARE = [
 
 
 def test_type_pattern_takes_names_alone():
-    """Attack: SQL in the place of a type's name. Door: header. What format_type writes is read."""
     assert [text for text in TYPES if TYPE.fullmatch(text)] == []
     assert [text for text in TYPES_THAT_ARE if not TYPE.fullmatch(text)] == []
 
 
-#: Headers of a megabyte, some of which a naive reader would take hours for.
-HEAVY = {
+#: Headers that are none; some are a megabyte, of which a naive reader would take hours.
+NONE = {
     "a text that does not end": b'"' + b'\\"' * 2**19,
     "many texts": b'["' + b'\\\\","' * 2**17,
     "brackets": b"[" * 2**20,
+    "objects": b'{"a":' * 10**5,
     "brackets after a text": b'{"a": "' + b'\\"[' * 2**18 + b'", "b": ' + b"[" * 100,
     "digits": b'{"format": ' + b"9" * 2**20 + b"}",
     "a fraction": b'{"format": 0.' + b"9" * 2**20 + b"}",
     "an exponent": b'{"format": 1e' + b"9" * 2**20 + b"}",
+    "nothing": b"",
+    "no text": b"\xff\xfe",
+    "a number": b"1" * 10**5,
+    "an overflow": b'{"a": 1e999}',
+    "half a character": b'"\\ud800"',
+    **{text.decode(): text for text in (b"{}", b"[]", b"null")},
+    **{
+        f"the format alone, {rest}": b'{"format": "privbench-model"%b}' % rest.encode()
+        for rest in ("", *(f', "version": {x}' for x in ('5, "version": 5', "NaN", "true", "5")))
+    },
 }
 
 
-@pytest.mark.parametrize("name", HEAVY)
-def test_no_header_takes_more_than_its_length(tmp_path, name):
-    """Attack: a load that does not end. Door: header. It is read in one pass."""
-    model = model_files.write(tmp_path / "m", {}, HEAVY[name])
+@pytest.mark.parametrize("name", NONE)
+def test_load_of_a_header_that_is_none_is_refused_in_time_of_its_length(model, tmp_path, name):
+    path = model_files.write(tmp_path / "m", model_files.parts_of(model)[0], NONE[name])
 
     def load():
-        with pytest.raises(ModelError, match=r"nested too deeply|no JSON of ours|this version"):
-            Model.load(model)
+        with pytest.raises(ModelError):
+            Model.load(path)
 
     bounded(load)
 
@@ -119,7 +125,8 @@ CHECKS = "schema/tables/customer/checks"
 ORDERED, CELLS = "tables/public.customer/codecs/born", "state/tables/0/attributes/domains/0"
 
 
-#: The attack, the place in the header, and what is added there or done. The door is the header.
+ESCAPES = "\x1b[2J" * 10**5
+#: The attack, the place in the header, and what is added there or done.
 ATTACKS = {
     **{
         attack: ("" if place == "the header" else place, json.loads(added))
@@ -156,6 +163,12 @@ ATTACKS = {
     "arrays out of order": ("arrays", lambda arrays: arrays.reverse()),
     "public rows that are not there": ("state/public_rows", {"public.region": 10**6}),
     "edges of 10^12 steps": (ORDERED, {"unit": True, "edges": [0, 10**12]}),
+    "a field named by escape codes": (TIER, {ESCAPES: ESCAPES}),
+    **{
+        f"{rows:.0e} rows": (
+            "state/tables", lambda tables, rows=rows: [t.update(rows=rows) for t in tables])
+        for rows in (2.0**30, 2.0**36, 2.0**52)
+    },
 }  # fmt: skip
 
 
@@ -168,7 +181,7 @@ OF_ATTRIBUTES = {
 
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_sample_of_what_a_header_may_not_say_is_refused(model, tmp_path, attack):
-    """Attack: see the parameter. Door: header. Refused as a damaged model, exit 2, no file made."""
+    """Exit 2, in a line without the header's own values, and no file is made."""
     parts, header = model_files.parts_of(model)
     path, change = {**ATTACKS, **OF_ATTRIBUTES}[attack]
     place = at(header, path)
@@ -179,17 +192,14 @@ def test_sample_of_what_a_header_may_not_say_is_refused(model, tmp_path, attack)
         change(place)
     assert json.dumps(header) != json.dumps(model_files.parts_of(model)[1])
     forged = model_files.write(tmp_path / "m", parts, header)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with pytest.raises(UsageError) as caught:
         pipeline.sample(forged, tmp_path / "out")
     assert caught.value.exit_code == 2
     assert len(str(caught.value)) < 1000
+    assert "\x1b" not in str(caught.value)
     assert list((tmp_path / "out").iterdir()) == []
-
-
-def test_sample_of_the_honest_model_works(model, tmp_path):
-    """No attack: the same with nothing changed is a model."""
-    forged = model_files.forge(model, tmp_path / "m", lambda parts, head: None)
-    assert len(pipeline.sample(forged, tmp_path / "out")) >= 6
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300 * 1024
 
 
 FALSE = [{"kind": "values", "columns": ["tier"], "source": "name", "text": "", "values": ["x"]}]
@@ -197,7 +207,7 @@ FALSE = [{"kind": "values", "columns": ["tier"], "source": "name", "text": "", "
 
 @pytest.mark.parametrize("place", [CHECKS.replace("checks", "rules"), f"{TIER}/type/rules"])
 def test_load_of_rules_that_nothing_states_takes_those_that_are_stated(model, tmp_path, place):
-    """Attack: a rule that is none of the schema's. Door: header. What the CHECKs state counts."""
+    """Those of the CHECKs count."""
     forged = model_files.forge(
         model, tmp_path / "m", lambda parts, head: at(head, place).extend(FALSE)
     )
@@ -212,7 +222,6 @@ METHODS = [
 
 @pytest.mark.parametrize("field", ["text", "fill"])
 def test_load_of_a_provider_that_is_any_method_is_refused(model, tmp_path, field):
-    """Attack: a method of Faker by name. Door: header. Text has providers of a list alone."""
     for provider in METHODS:
         said = {"provider": provider}
         if field == "fill":
@@ -229,7 +238,6 @@ def test_load_of_a_provider_that_is_any_method_is_refused(model, tmp_path, field
 
 @pytest.mark.parametrize("template", ["#999999999h", "x" * 100_000])
 def test_templates_of_a_stranger_make_short_values(template):
-    """Attack: a load that does not end. Door: header. Each row has a template with its number."""
     column = ColumnType("jsonb", "jsonb", category="U")
     with suppress(ValueError):
         made = fill(f"templates:{json.dumps([template])}", column, 2, np.random.default_rng(0))
@@ -237,54 +245,9 @@ def test_templates_of_a_stranger_make_short_values(template):
 
 
 def test_made_semantic_of_every_provider_makes_text():
-    """No attack: what may be named is there; a config may name what a model may hold."""
     for name in sorted(providers()):
         made = made_semantic(name, 3, np.random.default_rng(0)).to_pylist()
         assert [bool(item) and isinstance(item, str) for item in made] == [True] * 3
     assert declared("city", table="t", column="c").provider == "city"
     with pytest.raises(ConfigError, match="Use one of"):
         declared("zip", table="t", column="c")
-
-
-@pytest.mark.parametrize(
-    "data",
-    [b"", b"{}", b"[]", b"null", b'{"format": "privbench-model"}', b"[" * 10**6, b'{"a":' * 10**5,
-     b'{"format": "privbench-model", "version": 5, "version": 5}', b"\xff\xfe", b'"\\ud800"',
-     b'{"format": "privbench-model", "version": NaN}', b'{"a": 1e999}', b"1" * 10**5,
-     b'{"format": "privbench-model", "version": true}',
-     b'{"format": "privbench-model", "version": 5}'],
-)  # fmt: skip
-def test_load_of_a_header_that_is_none_is_refused(model, tmp_path, data):
-    """Attack: odd JSON: nested, doubled, NaN, endless. Door: header. Its form is checked first."""
-    with pytest.raises(ModelError):
-        Model.load(model_files.write(tmp_path / "m", model_files.parts_of(model)[0], data))
-
-
-def test_load_of_escape_codes_repeats_none_of_them(model, tmp_path):
-    """Attack: a megabyte of escape codes as a field's name. Door: header.
-
-    Messages cut places and hold no values.
-    """
-    evil = "\x1b[2J" * 10**5
-
-    def change(parts, head):
-        at(head, TIER)[evil] = evil
-
-    with pytest.raises(ModelError) as caught:
-        Model.load(model_files.forge(model, tmp_path / "m", change))
-    assert len(str(caught.value)) < 1000
-    assert "\x1b" not in str(caught.value)
-
-
-def test_sample_of_endless_rows_is_refused_within_bounds(model, tmp_path):
-    """Attack: a model that asks for more rows than there is memory. Door: header. It is refused."""
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    for rows in (2.0**30, 2.0**36, 2.0**52):
-        forged = model_files.forge(
-            model,
-            tmp_path / "m",
-            lambda parts, head, rows=rows: [t.update(rows=rows) for t in head["state"]["tables"]],
-        )
-        with pytest.raises(ModelError, match="no room"):
-            pipeline.sample(forged, tmp_path / "out")
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300 * 1024

@@ -1,11 +1,9 @@
-"""Attacks by names and other texts: lines of their own, escape sequences, marks of direction.
-
-Door: whatever a command prints or writes for people. What stops them: `privbench.display`, at every
-place of output.
-"""
+"""Names that make lines, escape sequences or marks of direction in what is shown to people."""
 
 import ast
+import contextlib
 import json
+import logging
 import os
 import pty
 import subprocess
@@ -17,6 +15,7 @@ from pathlib import Path
 import market
 import psycopg
 import pytest
+from markdown_it import MarkdownIt
 from psycopg import conninfo, sql
 
 import privbench
@@ -64,43 +63,39 @@ def forged(text):
 def made(dsn):
     """Tables, columns, labels, constraints, literals, sequences and views of hostile names."""
     name = sql.Identifier
+    kind = name(f"type {LINES}"[:60])
     with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute(sql.SQL("CREATE TABLE users (id int PRIMARY KEY, email text)"))
-        connection.execute(
-            sql.SQL("INSERT INTO users SELECT i, 'a@b' FROM generate_series(1, 30) i")
-        )
-        label = sql.SQL("CREATE TYPE {} AS ENUM ({}, 'plain')")
-        connection.execute(label.format(name(f"type {LINES}"[:60]), sql.Literal(LINES[:60])))
+
+        def execute(text, **names):
+            connection.execute(sql.SQL(text).format(**names))
+
+        execute(
+            "CREATE TABLE users (id int PRIMARY KEY, email text);"
+            "INSERT INTO users SELECT i, 'a@b' FROM generate_series(1, 30) i;"
+            "CREATE TYPE {kind} AS ENUM ({label}, 'plain');"
+            "CREATE MATERIALIZED VIEW {view} AS SELECT 1 AS x",
+            kind=kind, label=sql.Literal(LINES[:60]), view=name(f"view {LINES}"[:60]),
+        )  # fmt: skip
         for table in REAL:
-            plain = sql.SQL(
-                "CREATE TABLE {0} (c text, CONSTRAINT {1} CHECK (c <> ('x' || 'y')));"
-                "INSERT INTO {0} SELECT 'z' FROM generate_series(1, 40)"
-            )
-            connection.execute(plain.format(name(table), name(f"ck{table}")))
+            execute(
+                "CREATE TABLE {table} (c text, CONSTRAINT {check} CHECK (c <> ('x' || 'y')));"
+                "INSERT INTO {table} SELECT 'z' FROM generate_series(1, 40)",
+                table=name(table), check=name(f"ck{table}"),
+            )  # fmt: skip
         for table in TABLES:
             column = table[:40] + "c"
-            text = sql.SQL(
+            execute(
                 "CREATE TABLE {table} (id int PRIMARY KEY, {column} int REFERENCES users,"
-                " {note} text DEFAULT {literal}, {kind} {type},"
-                " CONSTRAINT {check} CHECK ({note} <> {literal} || 'x'))"
-            )
-            connection.execute(text.format(
+                " {note} text DEFAULT {literal}, {enum} {kind},"
+                " CONSTRAINT {check} CHECK ({note} <> {literal} || 'x'));"
+                "INSERT INTO {table} SELECT i, 1 + i % 30, 'x' || i, 'plain'"
+                " FROM generate_series(1, 40) i;"
+                "CREATE INDEX {index} ON {table} ({column});"
+                "COMMENT ON TABLE {table} IS {comment}",
                 table=name(table), column=name(column), note=name("n" + column),
-                kind=name("k" + column), type=name(f"type {LINES}"[:60]),
-                literal=sql.Literal(f"{table}\n{FORGED[0]}"), check=name("ck" + column),
-            ))  # fmt: skip
-            fill = sql.SQL(
-                "INSERT INTO {} SELECT i, 1 + i % 30, 'x' || i, 'plain'"
-                " FROM generate_series(1, 40) i"
-            )
-            connection.execute(fill.format(name(table)))
-            index = sql.SQL("CREATE INDEX {} ON {} ({})")
-            connection.execute(index.format(name(f"ix{column}"), name(table), name(column)))
-            connection.execute(
-                sql.SQL("COMMENT ON TABLE {} IS {}").format(name(table), sql.Literal(table))
-            )
-        view = sql.SQL("CREATE MATERIALIZED VIEW {} AS SELECT 1 AS x")
-        connection.execute(view.format(name(f"view {LINES}"[:60])))
+                enum=name("k" + column), kind=kind, literal=sql.Literal(f"{table}\n{FORGED[0]}"),
+                check=name("ck" + column), index=name(f"ix{column}"), comment=sql.Literal(table),
+            )  # fmt: skip
     return dsn
 
 
@@ -114,7 +109,7 @@ def session(make_database, tmp_path_factory):
     """The result of every command on a database of hostile names, and the folder they wrote to."""
     folder = tmp_path_factory.mktemp("names")
     source, target = made(make_database()), make_database()
-    config, model, queries, ran = (folder / name for name in ("c.toml", "m", "w.json", "r.json"))
+    config, model, queries = (folder / name for name in ("c.toml", "m", "w.json"))
     results = {"inspect": market.succeed("inspect", source, "-o", config)}
     proposal = config.read_text()
     identity = json.dumps(f"x\n{FORGED[0]}\u202e")
@@ -163,7 +158,7 @@ def session(make_database, tmp_path_factory):
         "import": ("workload", "import", own, "-o", folder / "own.json"),
         "capture": ("workload", "capture", "--log", log, "-o", folder / "captured.json"),
         "rebind": ("workload", "rebind", queries, "--on", target, "-o", folder / "bound.json"),
-        "run": ("run", queries, "--on", target, "-o", ran),
+        "run": ("run", queries, "--on", target, "-o", folder / "r.json"),
         "run of refused queries": ("run", own, "--on", target, "-o", folder / "r2.json"),
         "compare": (
             "compare", source, target, "-w", queries, "-o", folder / "compared",
@@ -191,7 +186,6 @@ CODES = {
 
 
 def test_names_make_no_line_and_no_sequence_in_any_output(session):
-    """Attack: names that look like the tool's own lines. Door: the output of every command."""
     results, _ = session
     assert len(results) > 25
     for name, result in results.items():
@@ -202,7 +196,7 @@ def test_names_make_no_line_and_no_sequence_in_any_output(session):
 
 
 def test_names_make_no_line_and_no_sequence_in_any_file(session):
-    """Attack: the same. Door: every file but data and SQL: config, reports, metrics, JSON."""
+    """In every file but data and SQL: config, reports, metrics, JSON."""
     _, folder = session
     files = [path for path in folder.rglob("*") if path.is_file() and of_people(path)]
     assert len({path.suffix for path in files}) == 7
@@ -236,7 +230,7 @@ def test_real_names_print_as_they_are(session):
 
 
 def test_names_on_a_terminal(session, make_database):
-    """Attack: markup of the library that draws bars, and sequences of the terminal. Door: bars."""
+    """Markup of the library that draws bars, and sequences of the terminal."""
     _, folder = session
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "privbench", "-v", "load", folder / "m", make_database()]
@@ -245,12 +239,9 @@ def test_names_on_a_terminal(session, make_database):
     ) as child:
         os.close(theirs)
         shown = b""
-        while True:
-            try:
-                data = os.read(ours, 2**16)
-            except OSError:  # the other side is closed
-                break
-            shown += data
+        with contextlib.suppress(OSError):  # The other side is closed.
+            while True:
+                shown += os.read(ours, 2**16)
     os.close(ours)
     text = shown.decode()
     assert child.returncode == 0, text
@@ -290,9 +281,7 @@ def test_texts_are_one_line_unless_they_are_made_of_lines(attack):
 
 @pytest.mark.parametrize("formatter", [TextFormatter("%(message)s"), JsonFormatter()])
 def test_log_lines_and_tracebacks_are_marked(formatter):
-    """Attack: a server's message in a traceback (with -v) that looks like the tool's lines."""
-    import logging
-
+    """A server's message in a traceback (with -v) that looks like the tool's lines."""
     try:
         raise RuntimeError(TABLES[0] + TABLES[1])
     except RuntimeError:
@@ -305,28 +294,25 @@ def test_log_lines_and_tracebacks_are_marked(formatter):
         assert not [line for line in text.split("\n") if line.startswith(FORGED)]
 
 
-def test_markdown_of_a_stranger_is_text():
-    from markdown_it import MarkdownIt
+MARKDOWN = """# head
+- item
+1. item
+``` x
+![i](http://x)
+<b>
+&lt;b&gt;
+a|b
+<http://x>
+`` a ` b ``
+`
+***
+a\\
+=="""
 
+
+def test_markdown_of_a_stranger_is_text():
     reader = MarkdownIt("commonmark").enable("table")
-    for attack in (
-        *TABLES,
-        *REAL,
-        "# head",
-        "- item",
-        "1. item",
-        "``` x",
-        "![i](http://x)",
-        "<b>",
-        "&lt;b&gt;",
-        "a|b",
-        "<http://x>",
-        "`` a ` b ``",
-        "`",
-        "***",
-        "a\\",
-        "==",
-    ):
+    for attack in (*TABLES, *REAL, *MARKDOWN.splitlines()):
         both = f"{code(attack)} | {markdown(attack)}"
         page = f"{markdown(attack)} {code(attack)}\n\n| a | b |\n|---|---|\n| {both} |"
         tokens = [token for token in reader.parse(page) if token.type != "inline"]
@@ -387,7 +373,7 @@ def _calls(nodes):
 
 
 def test_nothing_but_the_console_prints(modules):
-    """A new place that prints goes through `privbench.cli.console`, which escapes."""
+    """Which escapes."""
     printing = {name: calls for name, nodes in modules.items() if (calls := {*_calls(nodes)})}
     assert printing == _MAY_PRINT
 

@@ -1,8 +1,4 @@
-"""Attacks by the names and comments of a workload that is to be published.
-
-Whoever wrote a query may have put a customer's name into an alias. Each test names the attack, its
-door, and what stops it.
-"""
+"""A workload that is published tells no name that somebody put into an alias or a comment."""
 
 import pytest
 from sql_files import cases, sql_of
@@ -36,11 +32,7 @@ def bound(clone, *texts, planner=True):
 @pytest.mark.parametrize("planner", [True, False])
 @pytest.mark.parametrize("place", QUERIES)
 def test_rebind_of_names_of_somebodys_choice_publishes_none(clone, place, planner):
-    """Attack: a person's name as an alias, a WITH query, a comment. Door: workload.
-
-    Names that a query gives itself are made neutral; a query with others is left out. What is
-    bound still runs.
-    """
+    """They are made neutral, or the query is left out; what is bound still runs."""
     found = bound(clone, QUERIES[place], "SELECT 1 FROM sale", planner=planner)
     published = " ".join([*found.left_out.values(), *(q.sql for q in found.workload)]).lower()
     assert "jane" not in published
@@ -52,7 +44,6 @@ def test_rebind_of_names_of_somebodys_choice_publishes_none(clone, place, planne
 
 
 def test_rebind_of_names_of_the_schema_keeps_them_and_keeps_names_apart(clone):
-    """No attack: what is published anyway stays readable."""
     text = "SELECT c.city, count(*) AS count FROM buyer AS c JOIN sale s1 ON s1.buyer_id = c.id"
     text += " GROUP BY c.city ORDER BY count"
     assert bound(clone, text, planner=False).workload.queries[0].sql == text

@@ -1,9 +1,4 @@
-"""Door: a CHECK of a model, which is on the allow-list. Attack: what repairs make of its text.
-
-The repairs cut values to try out of CHECKs as PostgreSQL prints them. A string that is read with
-another end would become SQL that nobody has judged. Stopped by: PostgreSQL's own scanner cuts the
-text, and its parser judges each piece; this test reads the pieces again.
-"""
+"""Values that repairs cut out of CHECKs hold the same strings, and no SQL."""
 
 import postgast
 from hypothesis import given, settings
@@ -47,7 +42,6 @@ def held(statement):
 @settings(max_examples=150, deadline=None)
 @given(one=TEXTS, other=TEXTS, name=NAMES, second=NAMES)
 def test_values_of_a_check_hold_its_strings_and_no_calls(one, other, name, second):
-    """Strings of any signs stay strings, names stay names."""
     name, second = f"a{name}", f"b{second}"
     text = ColumnType("text", "text", category="S")
     table = Table(TableName("public", "t"), (Column(name, 1, text), Column(second, 2, text)))

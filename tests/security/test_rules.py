@@ -1,9 +1,4 @@
-"""Door: the rules of a config, which somebody may have sent. Attack: SQL that does more than ask.
-
-A rule reaches the source's server, the model's DDL and every target. Stopped by: the allow-list of
-expressions, before the server hears of it; the columns that the table has; and in a model, which
-anybody may have changed, by the allow-list of DDL.
-"""
+"""Rules of a config or model that a stranger sent only ask; no code of them runs."""
 
 import re
 
@@ -36,7 +31,7 @@ ROWS = "INSERT INTO t SELECT i, i, 's' FROM generate_series(1, 50) i"
 CONFIG = sql_of(__file__, "rules.toml")
 
 
-def config(folder, *rules) -> Config:
+def config(folder, *rules):
     settings = Config.loads(CONFIG).model_dump()
     ledger, database = {"path": str(folder / "ledger")}, {"identity": "rules"}
     return Config.model_validate(
@@ -49,7 +44,7 @@ source = database_of(sql_of(__file__, "rules_schema") + ROWS)
 
 @pytest.fixture(scope="module")
 def catalog(source):
-    """A session on the source, which outlives every refusal, and what its catalog states."""
+    """A session on the source, which outlives every refusal, and its catalog."""
     with reading(source) as connection:
         yield connection, introspect(connection)
 
@@ -85,7 +80,7 @@ def test_fit_of_a_hostile_rule_spends_nothing(source, tmp_path):
     ],
 )
 def test_load_of_a_strangers_rule_runs_no_code(make_database, forge, fitted_rule, forged, left_out):
-    """A rule that was changed in the model's file, in its DDL and in its header."""
+    """A rule that was changed in the model's DDL and header."""
 
     def change(parts, header):
         assert b"CHECK (a >= 0)" in parts["ddl/pre.sql"]

@@ -1,9 +1,4 @@
-"""Door: whatever SQL of a model the allow-list lets through. The walls behind it.
-
-The statements here are given to the loader itself, as if the allow-list had a hole. They find a
-role without rights (``--as-role``), a transaction that they cannot leave unseen, and no way to put
-objects of their own before the system's.
-"""
+"""What stops SQL of a model if the allow-list has a hole: it is given to the loader itself."""
 
 import uuid
 from dataclasses import replace
@@ -64,7 +59,7 @@ def fill(target, plan, more="", after="", **options):
 
 
 def test_loader_as_a_weak_role_owns_everything(plan, weak):
-    """No attack: a role that owns the database alone is enough for a load, VACUUM included."""
+    """A role that owns the database alone is enough for a load, VACUUM included."""
     target, role = weak
     fill(target, plan, as_role=role)
     owners = "SELECT DISTINCT pg_get_userbyid(relowner) FROM pg_class WHERE relnamespace = 2200"
@@ -79,11 +74,7 @@ def test_loader_as_a_weak_role_owns_everything(plan, weak):
 @pytest.mark.parametrize("statement", sql_of(__file__, "too_much_for_a_weak_role").splitlines())
 @pytest.mark.parametrize("place", ["more", "after"])
 def test_loader_as_a_weak_role_is_a_wall(plan, weak, burglary, statement, place):
-    """Attack: a statement that needs rights which the operator has and the weak role has not.
-
-    Door: DDL, before or after the rows.
-    Stopped by: --as-role; where the statement leaves the role, by the look at it afterwards.
-    """
+    """Statements that need rights which the operator has and the weak role has not."""
     target, role = weak
     text = f"\n{statement.format(program=burglary.statement)};\n"
     with pytest.raises(DatabaseError) as caught:
@@ -101,12 +92,7 @@ def test_loader_as_a_weak_role_is_a_wall(plan, weak, burglary, statement, place)
      "IN ROLE pg_read_all_data", "NOINHERIT IN ROLE pg_monitor", 'IN ROLE "{strong}"', None],
 )  # fmt: skip
 def test_loader_as_a_strong_role_is_refused(plan, make_database, make_role, attributes):
-    """Attack: none; an operator takes a strong role for a weak one, or one that may become it.
-
-    Door: --as-role.
-    Stopped by: the role's attributes and memberships are asked for before anything runs; none is
-    taken but that of the database's owner.
-    """
+    """Its attributes and memberships are asked for before anything runs."""
     strong = make_role("SUPERUSER")
     role = make_role(attributes.format(strong=strong)) if attributes else "nobody at all"
     refused = rf"the role '{role}' may do too much: it (is|may|passes)"
@@ -121,12 +107,7 @@ def test_loader_as_a_strong_role_is_refused(plan, make_database, make_role, attr
 @pytest.mark.parametrize("place", ["more", "after"])
 @pytest.mark.parametrize("statement", sql_of(__file__, "leaving").splitlines())
 def test_loader_of_ddl_that_leaves_it_is_refused(plan, make_database, statement, place):
-    """Attack: end the transaction, so that a load that fails leaves tables; or have texts read in
-    another way.
-
-    Door: DDL, before or after the rows.
-    Stopped by: transaction, settings and role are asked for before and after the DDL.
-    """
+    """That ends the transaction, or has texts read in another way."""
     # After the rows the server itself may be first to refuse: the savepoint of a rehearsal is gone,
     # or the other role does not own the table.
     said = "has left the transaction of the load" if place == "more" else None
@@ -135,11 +116,7 @@ def test_loader_of_ddl_that_leaves_it_is_refused(plan, make_database, statement,
 
 
 def test_loader_of_temporary_objects_is_refused(plan, make_database):
-    """Attack: a temporary type named text captures ``::text`` of the tool's own questions.
-
-    Door: DDL.
-    Stopped by: DDL that makes a temporary object is refused.
-    """
+    """A temporary type named text would capture ``::text`` of the tool's own questions."""
     for text in ("CREATE TEMPORARY TABLE x (i int)", "CREATE TYPE pg_temp.text AS ENUM ('a')"):
         for place in ("more", "after"):
             with pytest.raises(TargetError, match="temporary objects"):
@@ -147,11 +124,7 @@ def test_loader_of_temporary_objects_is_refused(plan, make_database):
 
 
 def test_run_of_two_statements_in_one_text_fails(make_database):
-    """Attack: a text that the parser takes for one statement and the server for two.
-
-    Door: DDL, and whatever else reaches a load.
-    Stopped by: the protocol that takes one statement a message.
-    """
+    """The protocol takes one statement a message."""
     target = make_database()
     with connect(target) as connection, pytest.raises(psycopg.errors.SyntaxError):
         run(connection, "SELECT 1; COMMIT; CREATE TABLE public.left_behind (i int); COMMIT")

@@ -1,9 +1,4 @@
-"""A hostile source: its owner wants code to run with the rights of the role that the tool has.
-
-The owner may make what an owner can: schemas, functions, operators, types, casts, tables, and
-settings of the database. The tool comes as a superuser. Every function of the owner's raises an
-error, which the server writes into its log even where a command passes over it.
-"""
+"""Code of a source's owner never runs with the rights of the role that the tool has."""
 
 import json
 import os
@@ -54,7 +49,7 @@ def hostile(make_database):
     With several attacks, whatever runs is named by the server's log.
     """
 
-    def make(path: str, *attacks: str) -> str:
+    def make(path, *attacks):
         dsn = make_database()
         name = conninfo.conninfo_to_dict(dsn)["dbname"]
         market.execute(
@@ -80,11 +75,6 @@ PATHS = sorted({said.split(": ")[0] for said in ATTACKS})
     "path", [PATHS[0], *(pytest.param(path, marks=pytest.mark.slow) for path in PATHS[1:])]
 )
 def test_commands_run_nothing(path, hostile, tmp_path):
-    """Door: the source's catalog, names, types, casts and settings.
-
-    What stops it: the first message is BEGIN READ ONLY, the path holds pg_catalog alone, values of
-    users' types are printed by their output functions, and no cast is named on them.
-    """
     made = [text for said, text in ATTACKS.items() if said.startswith(f"{path}: ")]
     source, other = hostile(path, *made), hostile(path, *made)
     config, model = tmp_path / "c.toml", tmp_path / "m.pbm"
@@ -112,10 +102,7 @@ ALTER TABLE person ADD COLUMN mood public.mood DEFAULT 'glad';
 
 @pytest.mark.parametrize("command", [["inspect"], ["fit", "--epsilon", "4", "--yes", "-o", "m"]])
 def test_inspect_of_an_implicit_cast_is_refused(command, make_database, tmp_path):
-    """Door: ``mood = 'glad'`` calls an implicit cast to text, with pg_catalog alone in the path.
-
-    What stops it: columns of such types are refused as the catalog is read.
-    """
+    """``mood = 'glad'`` would call it, with pg_catalog alone in the path."""
     dsn = make_database(statements=TOWNS + IMPLICIT)
     words = [str(tmp_path / "m") if word == "m" else word for word in command[1:]]
     market.fail(2, ("public.person", "mood", "implicit cast"), command[0], dsn, *words)
@@ -123,11 +110,7 @@ def test_inspect_of_an_implicit_cast_is_refused(command, make_database, tmp_path
 
 @pytest.mark.parametrize("swap", sql_of(__file__, "swapped").splitlines())
 def test_hold_of_a_swapped_table_is_refused(swap, make_database):
-    """Door: between the look at the catalog and the reading, a table or its rules are replaced.
-
-    What stops it: tables are locked, then all that was read of them is held against the catalog of
-    that moment, before a row is read.
-    """
+    """One that is replaced between the look at the catalog and the reading."""
     dsn = make_database(
         f"""{TOWNS} CREATE FUNCTION public.f() RETURNS integer {BODY}
         CREATE VIEW ready AS SELECT public.f() AS id;
@@ -151,10 +134,7 @@ COMPUTED = dict(cases(__file__, "computed"))
 
 @pytest.mark.parametrize("attack", COMPUTED)
 def test_commands_of_computed_functions_are_refused(attack, hostile, tmp_path):
-    """Door: a constant part of an expression in the source's catalog; nobody calls it by name.
-
-    What stops it: the expressions are judged before a row of the table is read.
-    """
+    """Constant parts of expressions are judged before a row of the table is read."""
     source, config = hostile("public", ONE + COMPUTED[attack] + EVIL), tmp_path / "c.toml"
     succeed("inspect", source, "-o", config)
     model = ["-o", tmp_path / "m", "--ledger", tmp_path / "l"]
@@ -169,10 +149,7 @@ def test_commands_of_computed_functions_are_refused(attack, hostile, tmp_path):
 
 
 def test_fit_computes_no_check_of_the_owner(hostile, tmp_path):
-    """Door: a CHECK with a constant part, and ``constraint_exclusion`` set for the database.
-
-    What stops it: the sessions that read rows switch that off.
-    """
+    """Even if ``constraint_exclusion`` is set for the database."""
     made = (
         "ALTER TABLE person ADD CHECK (age IS NOT NULL OR public.f(1) > 5) NOT VALID;"
         "ALTER DATABASE {database} SET constraint_exclusion = on;"
@@ -186,10 +163,7 @@ def test_fit_computes_no_check_of_the_owner(hostile, tmp_path):
 
 
 def test_statements_in_a_fork_beside_a_parsing_thread_work():
-    """Door: the parser's lock, which a fork copies as it is held. A long text holds it for seconds.
-
-    What stops it: a forked process begins with a parser of its own.
-    """
+    """A forked process begins with a parser of its own."""
     thread = threading.Thread(target=statements, args=["SELECT 1;" * 15_000])
     thread.start()
     child = os.fork()

@@ -1,11 +1,10 @@
-"""What the server's log tells of the tool: what it asks, how it begins, and how it names."""
+"""What a source's log tells of the tool: what it asks, how it begins, and how it names."""
 
 import csv
 import io
 import re
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import market
 import postgast
@@ -63,7 +62,7 @@ def said(tmp_path_factory):
     return list(_statements(text))
 
 
-def _commands(server: str, folder: Path) -> None:
+def _commands(server, folder):
     source, other, clone, ugly = (
         f"{server} dbname={n}" for n in ("house", "other", "made", "ugly")
     )
@@ -98,12 +97,12 @@ def _commands(server: str, folder: Path) -> None:
     _read_ugly(ugly)
 
 
-def _read_ugly(dsn: str) -> None:
+def _read_ugly(dsn):
     with Snapshot(dsn) as snapshot:
         schema = introspect(snapshot.connection)
         check_access(snapshot.connection, schema)
         for table in schema:
-            columns: list[Any] = [(sql.Identifier(c.name), c.name) for c in table.columns[:3]]
+            columns = [(sql.Identifier(c.name), c.name) for c in table.columns[:3]]
             for key in table.foreign_keys:
                 columns += [(e, "key") for e in key_expressions(schema, key)[0]]
             if columns:
@@ -111,7 +110,7 @@ def _read_ugly(dsn: str) -> None:
         dump_ddl(snapshot.connection, schema)
 
 
-def _statements(text: str) -> Iterator[Said]:
+def _statements(text):
     command = ""
     for row in csv.reader(io.StringIO(text)):
         database, session, message, program = row[2], row[5], row[13], row[22]
@@ -167,12 +166,8 @@ def test_a_clone_reads_rows_catalog_and_ddl_once(said):
 
 
 def test_first_messages_begin_read_only_and_set(statements):
-    """Door: whatever is asked before settings hold, or outside a transaction.
-
-    What stops it: BEGIN … READ ONLY, SET LOCAL and SHOW are utility statements and come first, in
-    every transaction of every session.
-    """
-    sessions: dict[str, list[str]] = {}
+    """In every transaction of every session."""
+    sessions = {}
     for session, statement in statements:
         sessions.setdefault(session, []).append(statement)
     assert len(sessions) > 10
@@ -194,19 +189,14 @@ def test_first_messages_begin_read_only_and_set(statements):
                 fresh = False
 
 
-def _nodes(statement: str) -> list[tuple[str, Any]]:
+def _nodes(statement):
     """Kind and content of every node of a statement's tree."""
     return [(type(node).__name__, node) for _, node in postgast.walk(postgast.parse(statement))]
 
 
 def test_every_function_type_and_relation_is_qualified(statements):
-    """Door: a name that a schema of the source offers too.
-
-    What stops it: every name of the tool's own questions carries its schema. Conditions that
-    `workload generate` counts by are the text of the queries to come, in which a date's type is
-    written as people write it; the path that they are counted under holds pg_catalog alone.
-    """
-    bare: set[tuple[str, str, str]] = set()
+    """But dates in the conditions of queries to come, counted with pg_catalog alone in the path."""
+    bare = set()
     known = 0
     for _, statement in statements:
         if "FROM seen" in statement or statement.startswith(("BEGIN", "ROLLBACK")):

@@ -1,20 +1,11 @@
-"""Door: a workload that a stranger wrote, replayed on a source by a superuser. Attacks: queries.
-
-Each attack is a SELECT, so neither the READ ONLY transaction nor the extended protocol stops it;
-run with ``--trust-workload`` it does its work: it writes a file, or reads one, as the server's
-user. What stops it otherwise: PostgreSQL's parser and the allow-list of `privbench.pgsql.judge`,
-and the catalog, which tells where names lead and what runs unnamed (`privbench.workload.database`).
-All of the workload is refused, and nothing of it runs.
-"""
+"""Workloads of strangers that a superuser replays: what does more than read is refused."""
 
 import re
 import tempfile
 import uuid
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import market
 import psycopg
@@ -23,7 +14,6 @@ from bounded import bounded
 from sql_files import cases, sql_of
 
 from privbench.errors import ModelError, UsageError
-from privbench.postgres.embedded import Server
 from privbench.postgres.introspect import introspect
 from privbench.postgres.reading import reading
 from privbench.publish.judging import judge_workload
@@ -49,17 +39,17 @@ class Attack:
     writes: bool = True
 
     @property
-    def offered(self) -> bool:
+    def offered(self):
         """Whether it is possible on servers alone that offer an extension or a clause."""
         return bool(self.extension) or "EXTENSION" in self.made or self.needs != Attack.needs
 
     @property
-    def alone(self) -> bool:
+    def alone(self):
         """Whether it needs a database of its own."""
         return bool(self.made) or self.offered
 
 
-def read_attacks(name: str) -> dict[str, Attack]:
+def read_attacks(name):
     """The attacks of a file, by what they are called."""
     found = {}
     for attack, text in cases(__file__, name):
@@ -91,7 +81,7 @@ def shared(make_database_on, open_folder):
     setup = SETUP.replace("{file}", str(open_folder / "written"))
     made = {}
 
-    def of(server: Server) -> str:
+    def of(server):
         if server.name not in made:
             made[server.name] = make_database_on(server, keep=True, statements=setup)
         return made[server.name]
@@ -101,12 +91,9 @@ def shared(make_database_on, open_folder):
 
 @pytest.fixture
 def source_on(make_database_on, open_folder, shared):
-    """``source_on(server, attack)``: a database the attack is possible in, and the file it makes.
+    """``source_on(server, attack)``: a database the attack is possible in, and its file."""
 
-    Attacks that need nothing made for them share one: each is a SELECT.
-    """
-
-    def made(server: Server, attack: Attack) -> tuple[str, Path]:
+    def made(server, attack):
         if not attack.alone:
             file = open_folder / "written"
             file.unlink(missing_ok=True)
@@ -138,7 +125,7 @@ def source(each_server, source_on):
     return partial(source_on, each_server)
 
 
-def _run(dsn: str, query: str, **options: Any) -> str:
+def _run(dsn, query, **options):
     workload = Workload("theirs", (WorkloadQuery("q1", "SELECT 1"), WorkloadQuery("q2", query)))
     found = replay(workload, {"source": dsn}, repeats=1, warmup=0, **options)
     return found.results[1].answers["source"].status
@@ -149,7 +136,6 @@ SHARED = [name for name, attack in ATTACKS.items() if not attack.alone]
 
 
 def test_replay_of_attacks_is_refused_without_trust(source, each_server, server):
-    """Each is refused beside others, and does its work where it is trusted, or it is none."""
     dsn, file = source(Attack(""))
     queries = (WorkloadQuery(name, ATTACKS[name].query) for name in SHARED)
     workload = Workload("theirs", (WorkloadQuery("harmless", "SELECT 1"), *queries))
@@ -162,7 +148,7 @@ def test_replay_of_attacks_is_refused_without_trust(source, each_server, server)
         return
     wrote = []
 
-    def tell(step: str, done: int, total: int) -> None:
+    def tell(step, done, total):
         wrote.append(file.exists())
         file.unlink(missing_ok=True)
 
@@ -172,7 +158,7 @@ def test_replay_of_attacks_is_refused_without_trust(source, each_server, server)
         assert written if ATTACKS[result.id].writes else status == "ok", result.id
 
 
-def _refused(server: Server, name: str, source_on: Callable, *, trusted: bool) -> None:
+def _refused(server, name, source_on, *, trusted):
     attack = ATTACKS[name]
     dsn, file = source_on(server, attack)
     with pytest.raises(UsageError, match=r"query q\d of workload theirs") as refusal:
@@ -281,7 +267,7 @@ def test_of_an_ordinary_workload_only_what_does_more_than_read_is_refused(source
 
 
 def test_no_sequence_is_advanced_under_another_name(source):
-    """Attack: nextval may be called for a model's own sequences. A READ ONLY run refuses it too."""
+    """A READ ONLY run refuses it too."""
     made = (
         "CREATE SEQUENCE public.s;"
         "CREATE OPERATOR public.!+ (RIGHTARG = regclass, FUNCTION = pg_catalog.nextval);"
@@ -297,7 +283,7 @@ def test_no_sequence_is_advanced_under_another_name(source):
 
 
 def test_functions_within_functions_without_end_are_refused_by_name(source):
-    """Attack: more calls than the judge's stack holds; what is above them stays refused."""
+    """More than the judge's stack holds."""
     calls = [*(f"public.f{n}()" for n in range(1, 400)), "public.act()"]
     made = "SET check_function_bodies = off;" + "".join(
         f"CREATE FUNCTION public.f{n}() RETURNS text LANGUAGE sql AS 'SELECT {call}';"

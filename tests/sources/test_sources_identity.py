@@ -3,8 +3,9 @@
 import shutil
 from pathlib import Path
 
-import duckdb
 import pytest
+from duckdb_files import export, write
+from market import ask
 from sql_files import sql_of
 
 from privbench import pipeline
@@ -20,17 +21,14 @@ CONFIG = sql_of(__file__, "files.toml")
 
 @pytest.fixture
 def files(tmp_path):
-    with duckdb.connect(str(tmp_path / "a.db")) as connection:
-        connection.execute(f"{TABLE}; {ROWS}")
-        (tmp_path / "parts").mkdir()
-        connection.execute(f"COPY t TO '{tmp_path}/parts/t.parquet'")
+    (tmp_path / "parts").mkdir()
+    for make, place in ((write, tmp_path / "a.db"), (export, tmp_path / "parts")):
+        make(place, f"{TABLE}; {ROWS}")
     return tmp_path
 
 
 def config(folder: Path, name: str | None) -> Config:
-    found = Config.loads(CONFIG.format(ledger=folder / "ledger"))
-    section = found.database.model_copy(update={"identity": name})
-    return found.model_copy(update={"database": section})
+    return Config.loads(CONFIG.format(ledger=folder / "ledger")).changed("database", identity=name)
 
 
 def test_a_copy_of_files_is_no_database_of_its_own(files):
@@ -62,8 +60,7 @@ def test_files_without_a_name_spend_nothing(files, form):
 def test_releases_add_up_over_paths_and_forms_until_the_cap(files):
     named = config(files, "shop")
     shutil.copy(files / "a.db", files / "nightly.db")
-    with duckdb.connect(str(files / "nightly.db")) as connection:
-        connection.execute("INSERT INTO t VALUES (-1, 0)")
+    write(files / "nightly.db", "INSERT INTO t VALUES (-1, 0)")
     sources = [f"duckdb://{files}/a.db", f"duckdb://{files}/nightly.db", f"parquet://{files}/parts"]
     for number, source in enumerate(sources, start=1):
         pipeline.fit(source, named, files / f"{number}.privbench")
@@ -79,12 +76,8 @@ def test_a_clone_of_files_is_that_of_their_tables(files, make_database):
     for source in (f"duckdb://{files}/a.db", f"parquet://{files}/parts"):
         target = make_database()
         pipeline.clone(source, target, config(files, "shop"))
-        with connect(target) as connection:
-            (row,) = connection.execute("SELECT count(*), min(v), max(v) FROM t").fetchall()
-            key = connection.execute(
-                "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = 't'::regclass"
-                " AND contype = 'p'"
-            ).fetchall()
-        assert key == [("PRIMARY KEY (id)",)]
-        assert 400 < row[0] < 600
-        assert row[1:] == (0, 4)
+        keys = "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE contype = 'p'"
+        assert ask(target, f"{keys} AND conrelid = 't'::regclass") == [("PRIMARY KEY (id)",)]
+        ((rows, *ends),) = ask(target, "SELECT count(*), min(v), max(v) FROM t")
+        assert 400 < rows < 600
+        assert ends == [0, 4]

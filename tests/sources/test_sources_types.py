@@ -1,13 +1,13 @@
 """Every type of DuckDB that has a counterpart arrives in PostgreSQL as the same value."""
 
-from pathlib import Path
-
-import duckdb
 import psycopg
 import pytest
+from duckdb_files import write
 from psycopg import sql
-from sql_files import cases
+from pyarrow import parquet
+from sql_files import cases, sql_of
 
+from privbench import pipeline
 from privbench.config import Config
 from privbench.errors import SchemaError
 from privbench.sources import staged
@@ -22,12 +22,6 @@ VALUES = [
 NOT_IN_PARQUET = ("HUGEINT", "BIT", "'::TIME", "TIME_NS", "TIMETZ", "infinity", "INTERVAL", "BC",
                   "TIMESTAMP_", "ENUM", "::DOUBLE[2]")  # fmt: skip
 EMPTY = Config()
-
-
-def write(path: Path, statements: str) -> str:
-    with duckdb.connect(str(path)) as connection:
-        connection.execute(statements)
-    return f"duckdb://{path}"
 
 
 def columns_of(dsn: str) -> list[tuple[str, str | None, bool]]:
@@ -86,3 +80,36 @@ def test_a_type_without_counterpart_is_refused_and_can_be_left_out(tmp_path, col
     without = Config.loads('[source.tables."public.t"]\nleave_out = ["odd"]')
     with staged(made, without) as dsn, psycopg.connect(dsn) as connection:
         assert connection.execute("SELECT * FROM t").fetchall() == [(1,)]
+
+
+#: Columns of ``kinds.sql`` as Arrow has them where all values fit; all others are texts.
+IN_ARROW = {
+    "id": "int32", "b": "bool", "s": "int16", "g": "int64", "r": "float", "f": "double",
+    "n": "decimal128(9, 2)", "day": "date32[day]", "at": "timestamp[us]",
+    "zoned": "timestamp[us, tz=UTC]", "hour": "time64[us]", "u": "extension<arrow.uuid>",
+    "raw": "binary",
+}  # fmt: skip
+
+
+def test_samples_have_types_of_arrow_and_are_the_same_source_again(make_database, tmp_path):
+    source = make_database(sql_of(__file__, "kinds"))
+    config = Config.loads('[tables."public.kinds"]\nrole = "public"\n').with_privacy(epsilon=8)
+    config = config.changed("ledger", path=str(tmp_path / "ledger"))
+    pipeline.fit(source, pipeline.inspect(source, base=config).config, tmp_path / "m")
+    pipeline.sample(tmp_path / "m", tmp_path / "files", file_format="parquet")
+    rows = parquet.read_table(tmp_path / "files" / "public.kinds.parquet")
+    found = {field.name: str(field.type) for field in rows.schema}
+    assert found == dict.fromkeys(found, "string") | IN_ARROW
+    assert [str(kind) for kind in rows.select(["day", "zoned"]).to_pandas().dtypes] == [
+        "object", "datetime64[us, UTC]"
+    ]  # fmt: skip
+    with staged(f"parquet://{tmp_path / 'files'}", EMPTY) as again:
+        texts = []
+        for dsn in (source, again):
+            catalog = pipeline.look(dsn, EMPTY).schema.table("public.kinds")
+            with psycopg.connect(dsn) as connection:
+                connection.execute("SET timezone TO 'UTC'")
+                values = connection.execute("SELECT k::text FROM kinds k ORDER BY id").fetchall()
+            kinds = {column.name: column.type.sql for column in catalog.columns}
+            texts.append((catalog.primary_columns, [*catalog.unique_sets], kinds, values))
+    assert texts[0] == texts[1]

@@ -1,5 +1,5 @@
 """A private shop of six tables, and sessions on it."""
 
-from shops import begin, shop, table
+from shops import begin, sample, shop, table
 
-__all__ = ["begin", "shop", "table"]
+__all__ = ["begin", "sample", "shop", "table"]

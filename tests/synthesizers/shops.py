@@ -9,8 +9,8 @@ from private_tables import private_database, single_table, started
 
 from privbench.domain import Domain
 from privbench.privacy import KeySpec, Relation, SeededNoise
-from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.mechanisms import SelectionMechanism
+from privbench.synthesizers.graphical import GraphicalSynthesizer
 
 COUNTRIES = 12
 
@@ -46,7 +46,7 @@ SHOP = {
 }
 
 
-def make_shop(users: int, seed: int = 1, unit="owner", neighbours="add-remove") -> PrivateDatabase:
+def make_shop(users, seed=1, unit="owner", neighbours="add-remove"):
     """Users with heavy-tailed orders; items depend on nothing but their order's existence."""
     g = np.random.default_rng(seed)
     products = max(users // 10, 0)
@@ -125,3 +125,15 @@ def begin(tmp_path):
         return started(database, tmp_path / str(next(number)), epsilon, accounting, source)
 
     return start
+
+
+@pytest.fixture
+def sample(begin):
+    """``sample(database, epsilon, ...)``: rows of a graphical model that its file gave back."""
+
+    def drawn(database, epsilon=3.2, accounting="zcdp", noise=None, public=None, seed=1):
+        session, totals, amount = begin(database, epsilon, accounting, noise)
+        model = GraphicalSynthesizer().fit(session, totals, amount, public)
+        return type(model).from_state(*model.to_state(), None).sample(1.0, seed)
+
+    return drawn

@@ -15,10 +15,8 @@ import pytest
 from private_tables import single_table, started
 
 from privbench.domain import Domain
-from privbench.privacy import DatabaseSpec, Relation, SeededNoise, Sensitivity
-from privbench.privacy.data import PrivateDatabase
+from privbench.privacy import Relation, SeededNoise
 from privbench.privacy.queries import Histogram, PairScores
-from privbench.privacy.query import Query
 from privbench.synthesizers.graphical import GraphicalSynthesizer
 
 #: NULL, a special cell, and a domain that is measured on a coarse grid and refined.
@@ -38,34 +36,34 @@ NEIGHBOURS = pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
 Kinds = tuple[int, ...]
 
 
-def tables() -> list[Kinds]:
+def tables():
     """Every table of at most `MOST` rows, in every order that matters: none."""
-    found: list[Kinds] = []
+    found = []
     for rows in range(MOST + 1):
         found += combinations_with_replacement(range(len(ROWS)), rows)
     return found
 
 
-def build(kinds: Kinds, neighbours: str) -> PrivateDatabase:
+def build(kinds, neighbours):
     values = np.array([ROWS[kind] for kind in kinds], np.int64).reshape(-1, len(CODES))
     columns = dict(zip(DOMAINS, zip(values.T, DOMAINS.values(), strict=True), strict=True))
     return single_table(columns, Relation(neighbours))
 
 
 @cache
-def every(neighbours: str) -> dict[Kinds, PrivateDatabase]:
+def every(neighbours):
     return {kinds: build(kinds, neighbours) for kinds in tables()}
 
 
 @cache
-def pairs(neighbours: str) -> tuple[np.ndarray, np.ndarray]:
+def pairs(neighbours):
     """Places in `tables` of every two neighbours."""
     place = {kinds: number for number, kinds in enumerate(tables())}
     found = [(place[one], place[other]) for one, other in _pairs(neighbours)]
     return np.array([one for one, _ in found]), np.array([other for _, other in found])
 
 
-def _pairs(neighbours: str) -> list[tuple[Kinds, Kinds]]:
+def _pairs(neighbours):
     """Every two neighbours: with and without a row; or with one row for another."""
     without = [
         (kinds, kinds[:at] + kinds[at + 1 :])
@@ -75,7 +73,7 @@ def _pairs(neighbours: str) -> list[tuple[Kinds, Kinds]]:
     ]
     if neighbours == "add-remove":
         return without
-    above: dict[Kinds, list[Kinds]] = {}
+    above = {}
     for whole, part in without:
         above.setdefault(part, []).append(whole)
     return [
@@ -86,7 +84,7 @@ def _pairs(neighbours: str) -> list[tuple[Kinds, Kinds]]:
     ]
 
 
-def queries(kinds: Kinds, neighbours: str, accounting: str, folder, seed: int = 1) -> list[Query]:
+def queries(kinds, neighbours, accounting, folder, seed=1):
     """What a fit of one table asks for, with a budget that pays for every stage."""
     begun = started(
         build(kinds, neighbours),
@@ -101,7 +99,7 @@ def queries(kinds: Kinds, neighbours: str, accounting: str, folder, seed: int = 
     return [step.query for step in begun[0].trace]
 
 
-def worst(query: Query, neighbours: str) -> dict[str, float]:
+def worst(query, neighbours):
     """The largest change over the claim, in each norm, over all neighbours."""
     databases = every(neighbours)
     seen = np.stack([query.evaluate(database).ravel() for database in databases.values()])
@@ -125,13 +123,13 @@ FITTED = {"no rows": (), "one row": (3,), "nothing but NULL": (16, 16), "three k
 @NEIGHBOURS
 @pytest.mark.parametrize("accounting", ["pure", "zcdp"])
 def test_no_claim_is_passed_on_any_neighbour_of_any_tiny_table(neighbours, accounting, tmp_path):
-    asked: dict[Query, None] = {}
+    asked = {}
     for number, kinds in enumerate(FITTED.values()):
         folder = tmp_path / str(number)
         asked |= dict.fromkeys(queries(kinds, neighbours, accounting, folder, number))
     assert {query.kind for query in asked} >= {"total", "histogram", "pair scores"}
     assert len(pairs(neighbours)[0]) > 1000
-    reached: dict[str, float] = {}
+    reached = {}
     for query in asked:
         found = worst(query, neighbours)
         assert max(found.values()) <= 1 + 1e-12, (query.kind, query.columns, found)
@@ -155,7 +153,7 @@ def test_a_fit_of_every_stage_was_replayed(neighbours, tmp_path):
 class HalfTheClaim(PairScores):
     """As if a row moved half of what it moves."""
 
-    def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
+    def sensitivity(self, spec):
         claim = super().sensitivity(spec)
         return replace(claim, linf=claim.linf // 2)
 

@@ -162,7 +162,7 @@ def test_plans_name_the_events_of_a_fit(name, shop, begin, options):
         # What rows get follows from weights that a fit learns on the way; keys get what is planned.
         if event.label.startswith(("fan-", "NULL", "targets", "rows of ")):
             assert plan.amount == pytest.approx(event.amount)
-    load: dict[str, float] = {}
+    load = {}
     for question in planned:
         assert 0 < question.amount <= max(left.values())
         assert noise_sd(question.query, session.spec, question.amount, start.accounting) > 0

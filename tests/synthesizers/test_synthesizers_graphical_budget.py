@@ -4,18 +4,17 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from private_tables import Columns, private_database
+from private_tables import private_database
 
 from privbench.domain import Domain
 from privbench.learning.graphical.budget import Budget
 from privbench.learning.graphical.plan import planned
 from privbench.privacy import KeySpec
-from privbench.privacy.data import PrivateDatabase
 from privbench.synthesizers import PlanInput, roots_of
 from privbench.synthesizers.graphical import GraphicalSynthesizer
 
 
-def columns(rows: int, sizes: list[int], follow: bool, g: np.random.Generator) -> Columns:
+def columns(rows, sizes, follow, g):
     """Columns of so many cells; those that follow are functions of one number."""
     base = g.random(rows)
     return {
@@ -27,7 +26,7 @@ def columns(rows: int, sizes: list[int], follow: bool, g: np.random.Generator) -
     }
 
 
-def forest(links: list[tuple[int, str, bool]], seed: int, roots: int = 300) -> PrivateDatabase:
+def forest(links, seed, roots=300):
     """Tables, each with a key (place of its parent, role, nullable) to one before it, or no key."""
     g = np.random.default_rng(seed)
     tables, rows = {}, []
@@ -47,7 +46,7 @@ def forest(links: list[tuple[int, str, bool]], seed: int, roots: int = 300) -> P
     return private_database(tables)
 
 
-def fit_within_budget(data: PrivateDatabase, accounting: str, epsilon: float, begin) -> None:
+def fit_within_budget(data, accounting, epsilon, begin):
     """A fit ends, spends what it has, and asks for what was planned.
 
     A session raises an error where one root table is asked for more than it has left.
@@ -56,7 +55,7 @@ def fit_within_budget(data: PrivateDatabase, accounting: str, epsilon: float, be
     learner, before = GraphicalSynthesizer(), len(session.trace)
     left = {root: session.remaining(root) for root in roots_of(session.spec)}
     start = PlanInput.of(session, totals, amount, {})
-    planned: dict[str, float] = {}
+    planned = {}
     for question in learner.plan(session.spec, start):
         for root in question.query.roots(session.spec):
             planned[root] = planned.get(root, 0.0) + question.amount

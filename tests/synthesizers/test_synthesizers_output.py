@@ -12,11 +12,10 @@ does the product of the bounds, which covers the answers beside the path as well
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import count, product
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,10 +24,8 @@ from private_tables import single_table, started
 from privbench.domain import Domain
 from privbench.learning.graphical.select import PairLearner
 from privbench.privacy import Relation
-from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries import PairScores
 from privbench.privacy.query import GRID
-from privbench.privacy.session import TraceStep
 from privbench.synthesizers.graphical import GraphicalSynthesizer
 
 SLACK = 1e-9
@@ -45,7 +42,7 @@ PAIRS = {
 NEIGHBOURS = pytest.mark.parametrize("neighbours", list(PAIRS))
 
 
-def build(rows, columns: int, neighbours: str) -> PrivateDatabase:
+def build(rows, columns, neighbours):
     values = np.array(rows, np.int64).reshape(-1, len(DOMAINS))
     whole = dict(zip(DOMAINS, zip(values.T, DOMAINS.values(), strict=True), strict=True))
     return single_table(
@@ -59,16 +56,16 @@ def no_disk(monkeypatch):
     monkeypatch.setattr("os.fsync", lambda handle: None)
 
 
-# The laws of the two mechanisms -------------------------------------------------------------------
+# The laws of the two mechanisms
 
 
-def log_laplace(answer: np.ndarray, exact: np.ndarray, scale: float) -> float:
+def log_laplace(answer, exact, scale):
     """Log-probability of a discrete Laplace answer: P(k) = tanh(1/2s) · exp(−|k|/s) a cell."""
     off = float(np.abs(answer - exact).sum())
     return answer.size * math.log(math.tanh(0.5 / scale)) - off / scale
 
 
-def log_choice(index: int, scores: np.ndarray, scale: float) -> float:
+def log_choice(index, scores, scale):
     """Log-probability that a score with exponential noise of mean ``scale`` is the largest.
 
     With gaps gⱼ = (max − qⱼ)/s it is e^(−gᵢ) · ∫₀¹ Πⱼ≠ᵢ (1 − u·e^(−gⱼ)) du, a polynomial.
@@ -79,7 +76,7 @@ def log_choice(index: int, scores: np.ndarray, scale: float) -> float:
     return float(-gaps[index] + math.log(np.polyval(whole, 1.0)))
 
 
-# Fits with chosen answers -------------------------------------------------------------------------
+# Fits with chosen answers
 
 
 @dataclass
@@ -91,7 +88,7 @@ class Asked:
     answer: np.ndarray | int
 
     @property
-    def log_probability(self) -> float:
+    def log_probability(self):
         if isinstance(self.answer, int):
             return log_choice(self.answer, self.exact, self.scale)
         return log_laplace(self.answer, self.exact, self.scale)
@@ -124,7 +121,7 @@ class Scripted:
 FOLDERS = count()
 
 
-def run(database, epsilon: float, noise, folder: Path) -> tuple[list[TraceStep], object]:
+def run(database, epsilon, noise, folder):
     """A whole fit; its steps and the model."""
     begun = started(database, folder / str(next(FOLDERS)), epsilon, noise=noise, share=0.1)
     session, model = begun[0], GraphicalSynthesizer().fit(*begun)
@@ -132,11 +129,11 @@ def run(database, epsilon: float, noise, folder: Path) -> tuple[list[TraceStep],
     return session.trace, model
 
 
-def replaying(answers) -> Callable[[int, np.ndarray, float, bool], np.ndarray | int]:
+def replaying(answers):
     return lambda number, exact, scale, selection: answers[number]
 
 
-def compare(first, second, epsilon, choose, folder, factor=1.0) -> tuple[float, float, int]:
+def compare(first, second, epsilon, choose, folder, factor=1.0):
     """One path of the tree on both neighbours.
 
     Returns:
@@ -156,7 +153,7 @@ def compare(first, second, epsilon, choose, folder, factor=1.0) -> tuple[float, 
     return ratio, sum(bound(a, b) for a, b in sides), len(sides)
 
 
-def bound(one: Asked, other: Asked) -> float:
+def bound(one, other):
     """The largest |log-ratio| of any answer to a question."""
     if not isinstance(one.answer, int):
         return float(np.abs(one.exact - other.exact).sum()) / one.scale
@@ -166,14 +163,14 @@ def bound(one: Asked, other: Asked) -> float:
     )
 
 
-def same_model(one, other) -> None:
+def same_model(one, other):
     header, arrays = one.to_state()
     again, copies = other.to_state()
     assert header == again
     assert all(np.array_equal(arrays[name], copies[name]) for name in arrays)
 
 
-def rich(rows: float) -> np.ndarray:
+def rich(rows):
     """A total so large that the fit learns structure; any total can be drawn, if seldom."""
     return np.array([round(rows)], np.int64)
 
@@ -182,11 +179,11 @@ def rich(rows: float) -> np.ndarray:
 OFFSETS = (0.0, -4.0, 4.0)
 
 
-def grid(sizes: int) -> Iterator[tuple[int, ...]]:
+def grid(sizes):
     return product(range(len(OFFSETS)), repeat=sizes)
 
 
-def on_grid(path, total: float):
+def on_grid(path, total):
     """Answers by the numbers of a path: an offset for measurements, an index for selections."""
 
     def choose(number, exact, scale, selection):
@@ -249,10 +246,10 @@ def test_the_law_of_a_choice_is_a_law():
     assert math.exp(log_choice(0, np.array([0, GRID]), float(GRID))) == pytest.approx(0.5 / math.e)
 
 
-# Mutants ------------------------------------------------------------------------------------------
+# Mutants
 
 
-def exceeds(first, second, folder, factor=1.0) -> bool:
+def exceeds(first, second, folder, factor=1.0):
     sides = [build(rows, 2, "add-remove") for rows in (first, second)]
     path = (0, 0, 0, 0, 0)
     ratio, most, _ = compare(*sides, EPSILON, on_grid(path, 500.0), folder, factor)

@@ -6,32 +6,18 @@ from private_tables import private_database
 
 from privbench.domain import Domain
 from privbench.errors import ModelError
-from privbench.learning.graphical.associations import TargetAssociation, arranged
+from privbench.learning.graphical.associations import TargetAssociation
 from privbench.learning.graphical.references import ReferenceLaw
 from privbench.learning.graphical.sizes import MANY
 from privbench.privacy import KeySpec
-from privbench.privacy.data import PrivateDatabase
-from privbench.synthesizers.graphical import GraphicalSynthesizer
 from privbench.synthesizers.independent import IndependentSynthesizer
-
-
-@pytest.fixture
-def sample(begin):
-    """``sample(database, epsilon, seed)``: tables of a clone that is fitted with this noise."""
-
-    def made(database, epsilon, seed):
-        session, totals, amount = begin(database, epsilon, noise=seed)
-        model = GraphicalSynthesizer().fit(session, totals, amount)
-        return model.sample(1.0, seed)
-
-    return made
 
 
 def under(table, parent, *, nullable=False):
     return KeySpec(f"{table}_{parent}", table, parent, "own", nullable=nullable)
 
 
-# sizes --------------------------------------------------------------------------------------------
+# sizes
 
 UNITS = 150
 KEYS = {
@@ -44,7 +30,7 @@ KEYS = {
 }
 
 
-def make_work() -> PrivateDatabase:
+def make_work():
     """Every team has 3 boards of 5 cards with 2 labels; of its members one writes all 18 notes.
 
     Of 450 files two thirds have no note; the others belong to few.
@@ -62,7 +48,7 @@ def make_work() -> PrivateDatabase:
     return tables({"teams": UNITS}, owners, KEYS)
 
 
-def tables(roots, owners, keys, kinds=3) -> PrivateDatabase:
+def tables(roots, owners, keys, kinds=3):
     """Root tables of so many rows, and owned ones by the owner of every row; each has a kind."""
     g = np.random.default_rng(4)
     rows = {**roots, **{name: len(edges) for name, edges in owners.items()}}
@@ -92,7 +78,7 @@ def test_levels_do_not_multiply_what_is_off(sample):
     """
     off = []
     for seed in range(1, 7):
-        made = sample(make_work(), 3.0, seed)
+        made = sample(make_work(), 3.0, "pure", seed, seed=seed)
         off.append([abs(np.log((made[name].rows + 20) / (n + 20))) for name, n in REAL.items()])
     middle = dict(zip(REAL, np.median(off, axis=0), strict=True))
     assert middle.pop("files") < np.log(2.0), off
@@ -114,7 +100,7 @@ def test_sizes_are_the_models_whatever_the_seed_draws(begin):
             assert np.ptp([item[table].rows for item in made]) <= 1, table
 
 
-# tables without rows -----------------------------------------------------------------------------
+# tables without rows
 
 USERS, RELEASES = 2000, 8
 OWNED = {"none": 0, "few": 150}
@@ -145,14 +131,14 @@ def test_empty_tables_stay_empty_and_others_keep_their_rows(begin, emptied, acco
     assert len(asked) == 1
 
 
-# references that are even within a kind of target -------------------------------------------------
+# references that are even within a kind of target
 
 VOTERS, POSTS = 3000, 4000
 #: Mean number of votes of a post of each kind.
 MEANS = np.array([1.0, 2.0, 4.0])
 
 
-def votes() -> PrivateDatabase:
+def votes():
     """Posts of three kinds with few votes each, all far below what is counted of a post."""
     g = np.random.default_rng(1)
     kind = g.integers(0, 3, POSTS)
@@ -176,7 +162,7 @@ def votes() -> PrivateDatabase:
 def test_numbers_that_are_counted_in_full_come_out_as_they_were_counted(sample):
     found = []
     for seed in (1, 2, 3):
-        made = sample(votes(), 20.0, seed)
+        made = sample(votes(), 20.0, "pure", seed, seed=seed)
         kind = made["posts"].codes["kind"]
         counts = np.bincount(made["votes"].parents["post"], minlength=len(kind))
         found.append([counts[kind == number].mean() for number in range(3)])
@@ -185,7 +171,7 @@ def test_numbers_that_are_counted_in_full_come_out_as_they_were_counted(sample):
     assert 0.8 < off[2] < 1.12
 
 
-# tails --------------------------------------------------------------------------------------------
+# tails
 
 
 @pytest.mark.parametrize("power", [1.5, pytest.param(2.0, marks=pytest.mark.slow)])
@@ -198,15 +184,15 @@ def test_the_tail_of_a_degree_goes_on_as_its_clear_buckets_end(sample, power):
     data = tables({"users": users}, owners, {"posts": (under("posts", "users"),)})
     off = []
     for seed in (1, 2, 3):
-        made = sample(data, 1.0, seed)["posts"].parents["posts_users"]
+        made = sample(data, 1.0, "pure", seed, seed=seed)["posts"].parents["posts_users"]
         off.append(np.log((np.bincount(made) ** 2).sum() / (numbers**2).sum()))
     assert abs(np.median(off)) < 0.4, off
 
 
-# a row and the row that it refers to --------------------------------------------------------------
+# a row and the row that it refers to
 
 
-def make_matches(effect: float) -> PrivateDatabase:
+def make_matches(effect):
     """Matches of 4,000 players in 1,200 cups; an age is higher by so much per level of its cup."""
     g = np.random.default_rng(5)
     rows, cups = 20_000, 1_200
@@ -231,7 +217,7 @@ def make_matches(effect: float) -> PrivateDatabase:
 
 @pytest.mark.parametrize("effect", [0.5, 0.0])
 def test_rows_go_with_columns_of_the_rows_that_they_refer_to(sample, effect):
-    tables = sample(make_matches(effect), 3.2, 1)
+    tables = sample(make_matches(effect), 3.2, "pure", 1)
     matches, level = tables["matches"], np.asarray(tables["cups"].codes["level"])
     edges, age = np.asarray(matches.parents["cup"]), np.asarray(matches.codes["age"])
     means = np.array([age[level[edges] == k].mean() for k in range(4)])
@@ -269,15 +255,3 @@ def test_associations_of_a_damaged_model_are_refused(part):
         assert read.association.columns == ("age", "level")
     with pytest.raises(ModelError, match="fit"):
         read.check({"level": 3}, {"age": 3 if part else 4})
-
-
-def test_every_place_is_given_once_and_columns_go_together():
-    numbers = np.random.default_rng(1)
-    law = TargetAssociation(
-        ("age", "level"), (GROUPS, GROUPS), np.array([[0.45, 0.05], [0.05, 0.45]])
-    )
-    ages, levels = numbers.integers(0, 3, 4_000), numbers.integers(0, 3, 4_000)
-    places = arranged(law, ages, levels, numbers)
-    assert np.array_equal(np.sort(places), np.arange(4_000))
-    alike = GROUPS[ages] == GROUPS[levels[places]]
-    assert alike.mean() > 0.85

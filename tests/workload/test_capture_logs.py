@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from bounded import bounded
-from sql_files import cases
+from sql_files import cases, sql_of
 
 from privbench.errors import UsageError
 from privbench.workload.capture import Capture, capture_logs
@@ -406,7 +406,45 @@ def test_samples_have_their_parameters_where_any_has(tmp_path, turned):
         assert [query.sql for query in found.workload] == ["SELECT a FROM t WHERE b = 7"]
 
 
+#: Of ``writing.sql``, what writes rows of tables.
+WRITES = (
+    *("DELETE FROM t", "INSERT INTO t VALUES (1)", "UPDATE t SET a = 1"),
+    "WITH gone AS (DELETE FROM t RETURNING *) SELECT * FROM gone",
+    "SELECT * FROM t FOR UPDATE",
+)
 AROUND = {text: said.split("\n") for text, said in cases(__file__, "log_around")}
+
+
+def test_sessions_keep_their_order_and_whole_transactions(tmp_path):
+    steps = [line.split(" ", 1) for line in sql_of(__file__, "sessions.txt").splitlines()]
+    start, lines = PREFIXES["%m [%p] %q%u@%d "], list[str]()
+    for process, text in steps:
+        begin = start.replace("4711", process)
+        message, _, values = text.partition(" <- ")
+        lines.append(f"{begin}LOG:  {message}\n".replace("\\n", "\n\t"))
+        lines += [f"{begin}DETAIL:  parameters: {values}\n"] * bool(values)
+    (tmp_path / "a.log").write_text("".join(lines))
+    found = capture_logs([tmp_path / "a.log"], sessions=True, writes=True)
+    assert found.workload.confidential
+    assert [f"{query.id}: {query.sql}" for query in found.workload] == sql_of(
+        __file__, "sessions_captured.txt"
+    ).splitlines()
+    assert found.calls == len(found.workload)
+    reads = capture_logs([tmp_path / "a.log"], sessions=True).workload
+    assert [query.sql for query in reads] == [
+        query.sql
+        for query in found.workload
+        if query.sql.startswith("SELECT") and "FOR" not in query.sql
+    ]
+
+
+def test_writes_are_judged(tmp_path):
+    """Of the texts that no replay runs, those are captured that write rows and do nothing else."""
+    texts = [*sql_of(__file__, "writing").splitlines(), *sql_of(__file__, "writes").splitlines()]
+    wanted = [text for text in texts if "-- kept" in text or text in WRITES]
+    path = _log(tmp_path / "a.log", *(f"statement: {text}" for text in texts))
+    assert [query.sql for query in capture_logs([path], writes=True).workload] == wanted
+    assert not set(wanted) & {query.sql for query in capture_logs([path]).workload}
 
 
 def test_statements_around_a_query_give_it_and_others_are_counted(tmp_path):

@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 import psycopg
@@ -137,6 +138,36 @@ def test_every_log_form_tells_of_the_same_queries(observed, bank, bank_clone, fo
     for query in bound.workload:
         for secret in (CANARY_TEXT, str(CANARY_NUMBER), "40001"):
             assert secret not in query.sql
+
+
+def test_sessions_run_in_order_on_the_clone_and_write_nothing_to_the_source(
+    observed, bank, bank_clone, tmp_path, monkeypatch
+):
+    logs = observed.directory / "data" / "log"
+    plain, table, objects = (
+        pipeline.capture(logs=[logs / form], database="bank", sessions=True, writes=True).workload
+        for form in ("served", "served.csv", "served.json")
+    )
+    assert table.queries == objects.queries
+    sessions: dict[str, list[str]] = {}
+    for query in table:
+        sessions.setdefault(query.id.partition("#")[0], []).append(query.sql)
+    ((name, texts),) = (item for item in sessions.items() if "INTO pgbench_history" in str(item))
+    words = "BEGIN UPDATE SELECT UPDATE UPDATE INSERT END".split()
+    assert [text.split()[0].strip(";") for text in texts] == words * 20
+    assert texts == [query.sql for query in plain if query.id.partition("#")[0] == name]
+
+    write(table, tmp_path / "w.json", "native")
+    succeed("workload", "convert", tmp_path / "w.json", tmp_path / "mix", "--to", "pgbench")
+    # Keys of the source may be missing in the clone.
+    monkeypatch.setenv("PGOPTIONS", "-c session_replication_role=replica")
+    for dsn, more in ((bank, 0), (bank_clone, 40)):
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            (before,) = connection.execute("SELECT count(*) FROM pgbench_history").fetchone()
+            with suppress(subprocess.CalledProcessError):
+                _pgbench(dsn, "-n", "-t", "2", "-f", str(tmp_path / "mix" / f"{name}.sql"))
+            (after,) = connection.execute("SELECT count(*) FROM pgbench_history").fetchone()
+        assert after == before + more
 
 
 def test_it_says_what_is_missing(observed, bank):

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from psycopg import conninfo
+from psycopg import conninfo, sql
 from sql_files import cases, sql_of
 
 from privbench.errors import UsageError
+from privbench.limits import CLONE
 from privbench.workload import Workload, WorkloadQuery, read, write
 from privbench.workload.formats.pgbench import draw
 
@@ -20,11 +21,8 @@ GOLDEN = Path(__file__).parent / "golden" / "bench"
 
 def test_scripts_are_read_with_their_weights_and_variables():
     select, report, plain = read(GOLDEN)
-    assert [(query.id, query.weight) for query in (select, report, plain)] == [
-        ("select", 9.0),
-        ("report", 1.0),
-        ("report#2", 1.0),
-    ]
+    found = {query.id: query.weight for query in (select, report, plain)}
+    assert found == {"select": 9.0, "report": 1.0, "report#2": 1.0}
     assert select.template == (
         "SELECT abalance FROM pgbench_accounts WHERE aid = $2"
         " AND note <> '12:30' AND t > '2020-01-01'::date"
@@ -65,10 +63,8 @@ def test_weights_are_written_as_whole_numbers_and_one_script_without(tmp_path):
     write(Workload("w", queries[:1]), tmp_path / "w.pgbench", "pgbench")
     assert [(q.id, q.sql) for q in read(tmp_path / "w.pgbench")] == [("w", "SELECT 1")]
     write(Workload("w", queries), tmp_path / "w.pgbench", "pgbench")
-    assert [(q.id, q.sql) for q in read(tmp_path / "w.pgbench")] == [
-        ("w", "SELECT 1"),
-        ("w#2", "SELECT 2"),
-    ]
+    both = [("w", "SELECT 1"), ("w#2", "SELECT 2")]
+    assert [(q.id, q.sql) for q in read(tmp_path / "w.pgbench")] == both
 
 
 def test_pgbench_takes_as_many_scripts_as_are_written(tmp_path):
@@ -133,18 +129,26 @@ PGBENCH = shutil.which("pgbench") or shutil.which(
 needs_pgbench = pytest.mark.skipif(PGBENCH is None, reason="pgbench is not installed")
 
 
-def run_pgbench(dsn, folder, options, count):
+def run_pgbench(dsn, folder, options, count, fails=None):
     with psycopg.connect(dsn) as connection:
         info = connection.info
-        address = conninfo.make_conninfo(
-            host=info.host, port=info.port, user=info.user, password=info.password or None,
-            dbname=info.dbname,
-        )  # fmt: skip
+        named = {name: getattr(info, name) for name in ("host", "port", "user", "dbname")}
+        address = conninfo.make_conninfo(**named, password=info.password or None)
     command = [PGBENCH, "-n", "-t", str(count), *options, address]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    if fails:
+        assert fails in done.stderr
+        return ""
     assert done.returncode == 0, done.stderr
     assert f"number of transactions actually processed: {count}/{count}" in done.stdout
     return done.stdout
+
+
+def mark(dsn, before=""):
+    """Say in the database's comment that it is a clone, as a load does."""
+    with psycopg.connect(dsn) as connection:
+        name = sql.Identifier(connection.info.dbname)
+        connection.execute(sql.SQL("COMMENT ON DATABASE {} IS {}").format(name, before + CLONE))
 
 
 #: Queries that would be others, or commands, for pgbench, and what they say; without the words of
@@ -176,12 +180,13 @@ HOSTILE = {
 @pytest.mark.parametrize("form", ["w", "w.sql"])
 def test_pgbench_sends_what_the_query_is_or_it_is_left_out(form, make_database, tmp_path, caplog):
     """Whether it is the clone that gets it, or a command of pgbench; beside a variable ``aid``."""
-    clone, mark = make_database("CREATE TABLE said (v text)"), tmp_path / "touched"
-    texts = {text.replace("{}", str(mark)): said for text, said in HOSTILE.items()}
+    clone, touched = make_database("CREATE TABLE said (v text)"), tmp_path / "touched"
+    mark(clone)
+    texts = {text.replace("{}", str(touched)): said for text, said in HOSTILE.items()}
     drawn = WorkloadQuery("d", "SELECT 7", None, 1.0, "SELECT $1", ("7",), ("aid = 7",))
     odd = [
         WorkloadQuery("o", "SELECT 7", None, 1.0, "SELECT $1", ("7",), (draw,))
-        for draw in (f"x = 1\n\\shell touch {mark}", f"x 1\n\\! touch {mark}", "x = 1 \\")
+        for draw in (f"x = 1\n\\shell touch {touched}", f"x 1\n\\! touch {touched}", "x = 1 \\")
     ]
     queries = [WorkloadQuery(f"h{n}", text) for n, text in enumerate(texts)]
     queries += [replace(query, id=f"o{n}") for n, query in enumerate(odd)]
@@ -189,20 +194,22 @@ def test_pgbench_sends_what_the_query_is_or_it_is_left_out(form, make_database, 
     left_out = sum(said is None for said in texts.values()) + len(odd)
     assert len(caplog.messages) == left_out
     # Each sends its value into a table, which the server then has as it came.
-    for file in [tmp_path / form] if form == "w.sql" else (tmp_path / form).glob("*.sql"):
+    folder = tmp_path / form
+    for file in [folder] if form == "w.sql" else folder.glob("*.sql"):
         text = file.read_bytes().decode()
         assert text.startswith("-- For a clone, never for the source")
-        file.write_text(re.sub(r"^SELECT", "INSERT INTO said SELECT", text, flags=re.M), newline="")
-    if form == "w.sql":
-        run_pgbench(clone, tmp_path, ["-f", "w.sql"], 1)
-    else:
-        for file in (tmp_path / form).glob("*.sql"):
-            run_pgbench(clone, tmp_path / form, ["-f", file.name], 1)
+        file.write_text(
+            re.sub(r"^SELECT(?! CASE)", "INSERT INTO said SELECT", text, flags=re.M), newline=""
+        )
+        run_pgbench(clone, file.parent, ["-f", file.name], 1)
     with psycopg.connect(clone) as connection:
         found = [row[0] for row in connection.execute("SELECT v FROM said")]
-    wanted = ["7", *(said.replace("{}", str(mark)) for said in texts.values() if said is not None)]
+    wanted = [
+        "7",
+        *(said.replace("{}", str(touched)) for said in texts.values() if said is not None),
+    ]
     assert sorted(found) == sorted(wanted)
-    assert not mark.exists()
+    assert not touched.exists()
 
 
 @needs_pgbench
@@ -218,9 +225,41 @@ def test_pgbench_runs_what_is_written(make_database, tmp_path):
         WorkloadQuery("three", "INSERT INTO log VALUES (1)", weight=2.0),
     )
     write(Workload("w", queries, True), tmp_path / "w", "pgbench")
+    mark(clone, "Mine\n")
     options = (tmp_path / "w" / "pgbench.opts").read_text().split()
     said = run_pgbench(clone, tmp_path / "w", options, 40)
     assert re.search(r"SQL script 1: one\.sql\n - weight: 3 ", said)
     (ran,) = re.findall(r"SQL script 3: three\.sql\n - weight: 2 .*\n - (\d+) transactions", said)
     with psycopg.connect(clone) as connection:
         assert connection.execute("SELECT count(*) FROM log").fetchone() == (int(ran),)
+
+
+@needs_pgbench
+@pytest.mark.parametrize("form", ["w", "w.sql"])
+def test_scripts_that_write_do_so_in_a_clone_alone(form, make_database, tmp_path):
+    """The scripts of two sessions, in pgbench and, if somebody takes it for that, in psql."""
+    database = make_database("CREATE TABLE log (s int, n int)")
+    texts = [
+        *("BEGIN", "INSERT INTO log VALUES (1, 1)", "COMMIT"),
+        "SELECT n FROM log WHERE s = 1 FOR UPDATE",
+        "UPDATE log SET n = n + 1 WHERE s = 1",
+        "INSERT INTO log SELECT 2, count(*) FROM log WHERE s = 2",
+    ]
+    names = ("s1", "s1#2", "s1#3", "s1#4", "s1#5", "s2")
+    workload = Workload("w", tuple(map(WorkloadQuery, names, texts)))
+    write(workload, tmp_path / form, "pgbench")
+    files = [tmp_path / form] if form == "w.sql" else sorted((tmp_path / form).glob("*.sql"))
+    if form == "w":
+        assert read(tmp_path / form) == workload
+    with psycopg.connect(database, autocommit=True) as connection:
+        for file in files:
+            run_pgbench(database, tmp_path, ["-f", file], 1, "no clone of privbench load")
+            subprocess.run(["psql", "-f", file, database], capture_output=True, check=False)
+        assert not connection.execute("SELECT * FROM log").fetchall()
+        mark(database)
+        for file in files:
+            run_pgbench(database, tmp_path, ["-f", file], 3)
+        found = connection.execute(
+            "SELECT s, array_agg(n ORDER BY n) FROM log GROUP BY s"
+        ).fetchall()
+        assert sorted(found) == [(1, [2, 3, 4]), (2, [0, 1, 2])]

@@ -15,20 +15,11 @@ from sql_files import cases, sql_of
 from privbench.errors import UsageError
 from privbench.pgsql import pieces
 from privbench.workload import Workload, WorkloadQuery, read, write
-from privbench.workload.formats import by_name, names
+from privbench.workload.formats import by_name
 from privbench.workload.formats.base import CONFIDENTIAL
 from privbench.workload.safety import check
 
-ODD = [
-    "SELECT ';' || 'it''s;' FROM t",
-    'SELECT "a;b" FROM "odd;name"',
-    "SELECT $$;$$, $tag$ $$;$$ $tag$",
-    "SELECT 1 /* a; /* nested; */ b; */ + 1",
-    "SELECT 1 -- a; b\n+ 1",
-    "SELECT E'\\';' || U&'\\0061;'",
-    "SELECT a\n\n  FROM t\tWHERE x = ';'",
-    "/*+ SeqScan(t) */ SELECT 2 FROM t -- end",
-]
+ODD = [text for _, text in cases(__file__, "odd_queries")]
 # Formats that hold any text, each with a place that it is written to.
 KEEPING = {"native": "w.json", "sql": "w.sql", "card-sql": "w.sql", "pgbench": "w"}
 
@@ -46,6 +37,7 @@ def test_splitting_undoes_joining(parts, between):
 @pytest.mark.parametrize("confidential", [False, True])
 @pytest.mark.parametrize("form", KEEPING)
 def test_what_is_written_is_read_again(form, confidential, tmp_path):
+    assert by_name(form).name == form
     texts = [text for text in ODD if "\n" not in text] if form == "card-sql" else ODD
     made = tuple(WorkloadQuery(f"q{i}", text, i) for i, text in enumerate(texts, 1))
     workload = Workload("w", made, confidential)
@@ -56,11 +48,6 @@ def test_what_is_written_is_read_again(form, confidential, tmp_path):
     assert found.confidential == confidential
     if form in ("card-sql", "native"):
         assert found == workload
-
-
-def test_every_format_is_tested():
-    assert set(names()) >= set(KEEPING)
-    assert [by_name(name).name for name in names()] == list(names())
 
 
 _texts = st.text(st.characters(exclude_characters="\x00", codec="utf-8"), max_size=12)
@@ -101,17 +88,15 @@ def test_the_native_file_is_as_documented(tmp_path):
     }
 
 
-def test_card_lines(tmp_path):
+def test_answers_stand_before_their_queries(tmp_path):
     file = tmp_path / "stats.sql"
     file.write_text(
         "-- a remark\n12||SELECT COUNT(*) FROM a WHERE x = '||';\n\n3.0||SELECT 1\r\n||SELECT 2\n"
     )
-    found = read(file)
-    assert found.name == "stats"
-    assert [(query.id, query.sql, query.card) for query in found] == [
-        ("q1", "SELECT COUNT(*) FROM a WHERE x = '||';", 12),
-        ("q2", "SELECT 1", 3),
-        ("q3", "SELECT 2", None),
+    assert [(query.sql, query.card) for query in read(file)] == [
+        ("SELECT COUNT(*) FROM a WHERE x = '||';", 12),
+        ("SELECT 1", 3),
+        ("SELECT 2", None),
     ]
 
 
@@ -149,8 +134,15 @@ def test_what_cannot_be_read_is_said(name, said, text, tmp_path):
 
 
 _N = 100_000
-_FAN = 1000 * "\\i {}\n"
 _SET = "\\set x {}\nSELECT :x;"
+
+
+def _fan(last, own):
+    """Scripts of which each includes the next one a thousand times."""
+    files = {"a.sql": 1000 * "\\i 1.sql\n" + own}
+    return files | {f"{n}.sql": 1000 * f"\\i {n + 1}.sql\n" for n in range(1, 8)} | {"8.sql": last}
+
+
 #: Files of strangers by the name of the first, and what is said of them if they are refused.
 HEAVY = {
     "blanks before card||": ({"a.txt": "1||SELECT 1\n" + " " * 2 * _N + "!"}, ""),
@@ -160,18 +152,8 @@ HEAVY = {
     "blanks after echo": ({"a.sql": "\\echo" + " " * _N + "x\nSELECT 1;"}, ""),
     "blanks after a command": ({"a.sql": "\\timing" + " " * _N + "x y\n"}, "timing"),
     "one that includes itself": ({"a.sql": "\\i a.sql\n" * 100}, "includes itself"),
-    "includes of includes": (
-        {"a.sql": _FAN.format(*["1.sql"] * 1000)}
-        | {f"{n}.sql": _FAN.format(*[f"{n + 1}.sql"] * 1000) for n in range(1, 8)}
-        | {"8.sql": "SELECT 1;"},
-        "includes more than",
-    ),
-    "includes of nothing": (
-        {"a.sql": _FAN.format(*["1.sql"] * 1000) + "SELECT 1;"}
-        | {f"{n}.sql": _FAN.format(*[f"{n + 1}.sql"] * 1000) for n in range(1, 8)}
-        | {"8.sql": ""},
-        "",
-    ),
+    "includes of includes": (_fan("SELECT 1;", ""), "includes more than"),
+    "includes of nothing": (_fan("", "SELECT 1;"), ""),
     "includes of empty lines": (
         {"a.sql": "SELECT 1;\n\\i 1.sql\n", "1.sql": "\\i 2.sql\n" * 500}
         | {"2.sql": "\\i 3.sql\n" * 500, "3.sql": "\n" * 999},
@@ -205,11 +187,6 @@ HEAVY = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", HEAVY)
-def test_no_file_takes_more_than_its_length(tmp_path, name):
-    read_within_its_length(tmp_path, *HEAVY[name])
-
-
 def read_within_its_length(tmp_path, files, said):
     """Reading the first of these files takes little time and memory, or is refused."""
     for file, text in files.items():
@@ -225,6 +202,11 @@ def read_within_its_length(tmp_path, files, said):
             read(first)
 
     bounded(act)
+
+
+@pytest.mark.parametrize("name", HEAVY)
+def test_no_file_takes_more_than_its_length(tmp_path, name):
+    read_within_its_length(tmp_path, *HEAVY[name])
 
 
 @pytest.mark.parametrize("make", [
@@ -253,12 +235,13 @@ def test_what_is_no_plain_file_in_a_folder_is_not_waited_for(make, named):
     bounded(act)
 
 
-def test_a_template_names_no_parameter_that_is_not_there(tmp_path):
-    for text in ("$0", "$2", f"${'9' * 5000}"):
-        texts = {"sql": "SELECT 1", "template": f"SELECT $1, {text}"}
-        query = WorkloadQuery("q", **texts, parameters=("1",), draws=("x = 1",))
-        with pytest.raises(UsageError, match="pgbench can run no query"):
-            write(Workload("w", (query,)), tmp_path / "a.pgbench", "pgbench")
+@pytest.mark.parametrize("text", ["$0", "$2", f"${'9' * 5000}"])
+def test_a_template_that_names_a_missing_parameter_is_not_written(text, tmp_path):
+    query = WorkloadQuery(
+        "q", "SELECT 1", template=f"SELECT $1, {text}", parameters=("1",), draws=("x = 1",)
+    )
+    with pytest.raises(UsageError, match="pgbench can run no query"):
+        write(Workload("w", (query,)), tmp_path / "a.pgbench", "pgbench")
 
 
 def test_what_is_not_there_is_said_and_what_leads_elsewhere_not_written(tmp_path):
@@ -267,7 +250,6 @@ def test_what_is_not_there_is_said_and_what_leads_elsewhere_not_written(tmp_path
     (tmp_path / "w.sql").write_text("SELECT 1")
     with pytest.raises(UsageError, match=r"no workload format.*native, card-sql"):
         read(tmp_path / "w.sql", "parquet")
-    # A query whose id leads elsewhere is not written.
     for form in ("sql", "pgbench"):
         with pytest.raises(UsageError, match="no file name"):
             write(Workload("w", (WorkloadQuery("../../out", "SELECT 1"),)), tmp_path / "w", form)
@@ -290,11 +272,13 @@ def test_a_bad_query_is_told_by_its_id_and_place():
         check(Workload("w", queries))
 
 
-def test_tables_and_joins_are_counted_and_the_digest_tells_workloads_apart():
+def test_tables_and_joins_are_counted():
     text = "SELECT 1 FROM a x, a y LEFT JOIN b USING (i) WHERE EXISTS (SELECT 1 FROM c)"
     queries = WorkloadQuery("a", text), WorkloadQuery("b", "SELECT ((((")
     assert [(query.tables, query.joins) for query in queries] == [(4, 2), (None, None)]
-    # The digest tells workloads apart.
+
+
+def test_the_digest_tells_workloads_apart_whatever_their_names():
     one = Workload("w", (WorkloadQuery("a", "SELECT 1"), WorkloadQuery("b", "SELECT 2")))
     other = Workload("w", (WorkloadQuery("a", "SELECT 1b"), WorkloadQuery("", "SELECT 2")))
     assert one.digest == Workload("renamed", one.queries).digest

@@ -11,15 +11,12 @@ from psycopg import sql
 from sql_files import sql_of
 
 from privbench.errors import UsageError
-from privbench.postgres.connect import Connection, connect
+from privbench.postgres.connect import connect
 from privbench.postgres.introspect import introspect
 from privbench.rng import generator
 from privbench.schema import Schema
 from privbench.workload import (
     KINDS,
-    Plan,
-    Workload,
-    WorkloadQuery,
     generate_from_source,
     generate_from_tables,
     kinds,
@@ -75,7 +72,7 @@ def clone(shop_clone):
         yield connection
 
 
-def _tables(connection: Connection, schema: Schema) -> Tables:
+def _tables(connection, schema):
     """The tables as the typed arrays that a model's rows are."""
     found = {}
     for table in schema:
@@ -98,11 +95,11 @@ def press_schema(press):
     return introspect(press)
 
 
-def plan_of(kind: str, **changes: object) -> Plan:
-    return replace(kinds()[kind].plan, **{"queries": 20, "seed": 1, **changes})  # type: ignore[arg-type]
+def plan_of(kind, **changes):
+    return replace(kinds()[kind].plan, **{"queries": 20, "seed": 1, **changes})
 
 
-def sixty(kind: str) -> Plan:
+def sixty(kind):
     joins = (0, 2 * (kinds()[kind].plan.joins[1] > 0))
     return plan_of(kind, queries=60, joins=joins, predicates=(1, 3))
 
@@ -113,13 +110,13 @@ def made(source, schema):
     return {kind: generate_from_source(source, kind, schema, sixty(kind)) for kind in KINDS}
 
 
-def _asked(query: WorkloadQuery) -> set[tuple[str, str, str, str]]:
+def _asked(query):
     """Predicates of a query on literals: table, column, operator and first literal."""
     tables = {alias: name for name, alias in re.findall(r'"(\w+)" AS "(\w+)"', query.sql)}
     return {(tables[alias], *rest) for alias, *rest in _PREDICATE.findall(query.sql)}
 
 
-def _answers_are_true(made: Workload, connection: Connection, *, stated: bool) -> None:
+def _answers_are_true(made, connection, *, stated):
     assert len({query.sql for query in made}) == len(made)
     check(made)
     for query in made:
@@ -214,10 +211,10 @@ def test_answers_are_those_of_a_clone(tables, clone, schema):
 @pytest.mark.parametrize("kind", KINDS)
 def test_counts_in_memory_are_those_of_the_database(kind, tables, source, schema):
     memory = MemoryRows(tables, 0)
-    counts: list[tuple[int, int | None]] = []
+    counts = []
 
     class Both(DatabaseRows):
-        def count(self, draft: QueryDraft, enough: int | None = None) -> int | None:
+        def count(self, draft, enough=None):
             found = super().count(draft)
             assert super().count(draft, 1) == min(found or 0, 1)
             counts.append((memory.count(draft), found))
@@ -259,7 +256,7 @@ def test_joins_follow_every_key_once_and_ask_for_values_that_others_share(press,
     made = generate_from_source(press, "joins", press_schema, plan)
     _answers_are_true(made, press, stated=True)
     assert Counter(query.joins for query in made) == dict.fromkeys(range(4), 12)
-    seen: Counter[str] = Counter()
+    seen = Counter()
     for query in made:
         joins = re.findall(r'"\w+"\."(\w+)" = "\w+"\."\w+"', query.sql)
         assert len(set(joins)) == len(joins)
@@ -284,8 +281,8 @@ def test_anchors_join_dead_ends_are_none_and_a_slow_query_is_given_up(press, pre
         tree = draw(press_schema, 2, rng, repeats=True)
         anchor = anchored(tree, rows, rng)
         ends[anchor is None] += 1
-        for key, *places in tree.edges if anchor else ():
-            child, parent = (anchor[place] for place in places)  # type: ignore[index]
+        for key, below, above in tree.edges if anchor else ():
+            child, parent = anchor[below], anchor[above]
             ours = [child[name] for name in key.columns]
             assert ours == [parent[name] for name in key.ref_columns]
             assert None not in ours

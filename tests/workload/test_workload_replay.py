@@ -4,7 +4,6 @@ import json
 import sys
 from collections import Counter
 from itertools import islice, pairwise
-from typing import Any
 
 import psycopg
 import pytest
@@ -13,7 +12,7 @@ from market import execute
 from sql_files import cases
 
 from privbench.errors import ConnectionFailed, DatabaseError, UsageError
-from privbench.workload import QueryAnswer, Workload, WorkloadQuery, replay
+from privbench.workload import Workload, WorkloadQuery, replay
 from privbench.workload.replay import AGAIN, orders
 
 #: What these tests call to see sessions and to wait.
@@ -23,57 +22,50 @@ TOLD = tuple(
 )
 
 
-def _workload(*texts: str) -> Workload:
+def _workload(*texts):
     return Workload("test", tuple(WorkloadQuery(f"q{i}", sql) for i, sql in enumerate(texts, 1)))
 
 
-def _alone(dsn: str, *texts: str, **options: Any) -> list[QueryAnswer]:
+def _alone(dsn, *texts, **options):
     """The answers of one database that runs each query once."""
     found = replay(_workload(*texts), {"source": dsn}, repeats=1, warmup=0, **options)
     return [result["source"] for result in found.results]
 
 
 def test_answers_are_counts_or_row_counts(shop):
-    expected = {text: int(rows) for rows, text in cases(__file__, "answers")}
-    answers = _alone(shop, *expected)
-    assert [answer.rows for answer in answers] == list(expected.values())
-    assert {answer.status for answer in answers} == {"ok"}
+    rows, texts = zip(*cases(__file__, "answers"), strict=True)
+    found = [(answer.rows, answer.status) for answer in _alone(shop, *texts)]
+    assert found == [(int(number), "ok") for number in rows]
+
+
+def _both(shop, shop_clone, *texts, **options):
+    return replay(_workload(*texts), {"source": shop, "clone": shop_clone}, **options)
 
 
 def test_both_sides_run_every_query_the_asked_number_of_times(shop, shop_clone):
-    told: list[tuple[str, int, int]] = []
-    found = replay(
-        _workload("SELECT count(*) FROM orders WHERE customer_id = 5", "SELECT 1"),
-        {"source": shop, "clone": shop_clone},
-        repeats=3,
-        warmup=2,
-        tell=lambda *step: told.append(step),
-    )
+    told = []
+    texts = ("SELECT count(*) FROM orders WHERE customer_id = 5", "SELECT 1")
+    options = {"repeats": 3, "warmup": 2, "tell": lambda *step: told.append(step)}
+    one, other = _both(shop, shop_clone, *texts, **options).results
     assert told == [("queries", 1, 2), ("queries", 2, 2)]
-    for result in found.results:
+    for result in (one, other):
         assert [len(answer.seconds) for answer in result.values()] == [3, 3]
         assert all((answer.median or 0) > 0 for answer in result.values())
-    assert found.results[0]["source"].rows != found.results[0]["clone"].rows
+    assert one["source"].rows != one["clone"].rows
 
 
 def test_timeouts_and_errors_are_counted_not_fatal(shop, shop_clone):
+    texts = ("SELECT pg_sleep(5)", "SELECT count(*) FROM only_here", "SELECT 1")
     execute(shop_clone, "CREATE TABLE only_here ()")
     try:
-        found = replay(
-            _workload("SELECT pg_sleep(5)", "SELECT count(*) FROM only_here", "SELECT 1"),
-            {"source": shop, "clone": shop_clone},
-            repeats=1,
-            timeout=0.2,
-            functions=TOLD,
-        )
+        found = _both(shop, shop_clone, *texts, repeats=1, timeout=0.2, functions=TOLD)
     finally:
         execute(shop_clone, "DROP TABLE only_here")
     sleep, missing, one = found.results
     assert {answer.status for answer in sleep.values()} == {"timeout"}
     assert sleep["source"].seconds == ()
-    failed = missing["source"]
-    assert (failed.status, failed.error, missing["clone"].rows) == ("error", "42P01", 0)
-    assert one["source"].rows == 1
+    assert (missing["source"].status, missing["source"].error) == ("error", "42P01")
+    assert (missing["clone"].rows, one["source"].rows) == (0, 1)
 
 
 _MEGABYTES = "SELECT (pg_size_bytes(current_setting('work_mem')) / 1048576)::int"
@@ -83,20 +75,13 @@ _MEGABYTES = "SELECT (pg_size_bytes(current_setting('work_mem')) / 1048576)::int
 def test_same_settings_hold_on_both_sides(shop, shop_clone, statement):
     options = "-c work_mem=7MB -c TimeZone=Asia/Tokyo -c bytea_output=escape"
     odd = psycopg.conninfo.make_conninfo(shop, options=options)
-    found = replay(
-        _workload(_MEGABYTES, "SELECT length('A'::bytea::text)"),
-        {"source": odd, "clone": shop_clone},
-        settings={"jit": "off"},
-        repeats=1,
-        statement=statement,
-        functions=TOLD,
-    )
-    answers = found.results[0]
-    assert answers["source"].rows == answers["clone"].rows == 7
+    more = {"settings": {"jit": "off"}, "repeats": 1, "statement": statement, "functions": TOLD}
+    found = _both(odd, shop_clone, _MEGABYTES, "SELECT length('A'::bytea::text)", **more)
+    same, own = found.results
+    assert same["source"].rows == same["clone"].rows == 7
     assert (found.settings["TimeZone"], found.settings["jit"]) == ("Asia/Tokyo", "off")
     # What is not the same on both sides is each database's own.
-    printed = found.results[1]
-    assert (printed["source"].rows, printed["clone"].rows) == (1, 4)
+    assert (own["source"].rows, own["clone"].rows) == (1, 4)
     assert found.sides["clone"].version == found.sides["clone"].settings["server_version"]
 
 
@@ -146,7 +131,7 @@ def test_a_broken_replay_is_taken_up(shop, tmp_path):
     log = tmp_path / "replay.jsonl"
     workload = _workload("SELECT 1", "SELECT 2", "SELECT 3", "SELECT 4")
 
-    def stop(step: str, done: int, total: int) -> None:
+    def stop(step, done, total):
         if done == 2:
             raise KeyboardInterrupt
 
@@ -154,7 +139,7 @@ def test_a_broken_replay_is_taken_up(shop, tmp_path):
         replay(workload, {"source": shop}, tell=stop, log=log)
     with log.open("a") as file:
         file.write('{"id": "q3", "answ')  # killed in the middle of a line
-    ran: list[int] = []
+    ran = []
     found = replay(
         workload, {"source": shop}, tell=lambda step, done, total: ran.append(done), log=log
     )
@@ -205,7 +190,7 @@ def test_queries_that_share_an_id_are_refused(shop):
 
 
 def test_a_lost_connection_says_how_to_go_on(shop, tmp_path):
-    def kill(step: str, done: int, total: int) -> None:
+    def kill(step, done, total):
         execute(
             shop,
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
@@ -231,15 +216,9 @@ def test_orders_favour_no_side():
 
 
 def test_the_floor_is_a_second_part_of_the_first_side_without_a_plan(shop, shop_clone):
-    found = replay(
-        _workload("SELECT count(*) FROM orders", "SELECT pg_sleep(3)", "SELECT 1"),
-        {"source": shop, "clone": shop_clone},
-        repeats=3,
-        timeout=0.5,
-        explain=True,
-        floor=True,
-        functions=TOLD,
-    )
+    texts = ("SELECT count(*) FROM orders", "SELECT pg_sleep(3)", "SELECT 1")
+    options = {"repeats": 3, "timeout": 0.5, "explain": True, "floor": True, "functions": TOLD}
+    found = _both(shop, shop_clone, *texts, **options)
     counted, sleep, one = found.results
     for side in ("source", "clone"):
         plan = counted[side].plan[0]["Plan"]
@@ -259,13 +238,8 @@ def test_the_floor_is_a_second_part_of_the_first_side_without_a_plan(shop, shop_
 def test_the_command_runs_before_each_run_and_knows_its_side(shop, shop_clone, tmp_path):
     log = tmp_path / "sides"
     script = f"import os; open({str(log)!r}, 'a').write(os.environ['PRIVBENCH_SIDE'] + '\\n')"
-    found = replay(
-        _workload("SELECT 1"),
-        {"source": shop, "clone": shop_clone},
-        repeats=2,
-        warmup=0,
-        command=f'{sys.executable} -c "{script}"',
-    )
+    command = f'{sys.executable} -c "{script}"'
+    found = _both(shop, shop_clone, "SELECT 1", repeats=2, warmup=0, command=command)
     assert Counter(log.read_text().splitlines()) == {"source": 2, "clone": 2}
     assert found.before.startswith("command: ")
 

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 from harness import caught, turned
+from private_tables import two_tables
 from scipy.optimize import approx_fprime
 from scipy.special import logsumexp
-from small_databases import two_tables
 
 from privbench.arrays import Ints
 from privbench.errors import SchemaError

@@ -10,6 +10,7 @@ from harness import Mutants, check
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from lab_queries import queries
+from private_tables import two_tables
 from small_databases import (
     ADD,
     REPLACE,
@@ -20,7 +21,6 @@ from small_databases import (
     renumbered,
     settled,
     specs,
-    two_tables,
     with_relation,
 )
 

@@ -319,13 +319,13 @@ def grouped(keys: pa.Array, make: Callable[[Any, Ints], pa.Array]) -> pa.Array:
     return pa.concat_arrays([pa.array([], pa.string()), *made]).take(pa.array(order))
 
 
-_LETTERS = pa.array([chr(code) for code in range(33, 127) if chr(code) not in "\\"])
+_LETTERS = [chr(code) for code in range(33, 127) if chr(code) not in "\\"]
 #: Types whose values follow from more than their names.
 _MAKERS: dict[str, Callable[[ColumnType], Maker]] = {
     **dict.fromkeys(("bit", "varbit"), _bits),
     **dict.fromkeys(("vector", "halfvec", "sparsevec"), _vector),
     **dict.fromkeys(("geometry", "geography"), _geometry),
-    "char": lambda _: _listed(_LETTERS),
+    "char": lambda _: _listed(pa.array(_LETTERS)),
 }
 
 

@@ -8,7 +8,6 @@ from functools import lru_cache
 from math import pi, sqrt
 
 import numpy as np
-from scipy.ndimage import gaussian_filter1d
 
 from privbench.arrays import Floats, Mask
 from privbench.domain import Domain
@@ -138,6 +137,8 @@ def _shapes(cells: int) -> Floats:
 
 def _around(values: Floats, width: float) -> Floats:
     """Sums of values around every cell, by a Gaussian kernel."""
+    from scipy.ndimage import gaussian_filter1d  # which a plan would load for nothing
+
     return np.asarray(gaussian_filter1d(values, width, mode="constant"))
 
 

@@ -7,7 +7,7 @@ normalised texts and the number of calls of each.
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -17,8 +17,8 @@ from psycopg import sql
 
 from privbench.arrays import Rng
 from privbench.errors import AccessDenied, DatabaseError, UsageError
-from privbench.pgsql import SqlError, tokens
-from privbench.pgsql.judge import NotAllowed, judge
+from privbench.pgsql import Node, SqlError, statement, tokens
+from privbench.pgsql.judge import EXPRESSIONS, NotAllowed, judge
 from privbench.postgres.connect import SELECT, Connection
 from privbench.postgres.failures import database_errors
 from privbench.rng import generator
@@ -65,13 +65,26 @@ def bound(text: str, parameters: Sequence[str | None]) -> str:
 
 #: Most distinct texts that are kept; the calls of further ones are only counted, to bound memory.
 MOST_TEXTS = 50_000
-TOO_MANY = f"it came after the first {MOST_TEXTS:,} distinct statements"
+TOO_MANY = f"it came after the first {MOST_TEXTS:,} that are kept"
 
 _PARAMETER = re.compile(r"\$\d")
 _BLANKS = re.compile(r"[\s(]*+")
 _ENDS = re.compile(r"/\*|\*/")
 _WORD = re.compile(r"[a-z]{2,12}\b", re.IGNORECASE)
 _QUERIES = frozenset({"SELECT", "WITH", "VALUES", "TABLE"})
+_WRITES = frozenset({"INSERT", "UPDATE", "DELETE"})
+_TRANSACTIONS = frozenset(
+    {"BEGIN", "START", "COMMIT", "END", "ROLLBACK", "ABORT", "SAVEPOINT", "RELEASE"}
+)
+#: Steps of transactions, as the parser names them.
+_BEGINS = frozenset({"BEGIN", "START"})
+_STEPS = _BEGINS | {"COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE", "ROLLBACK_TO"}
+#: Statements that write or lock rows, and the kinds of nodes that only these are made of.
+_STATEMENTS = frozenset({"SelectStmt", "InsertStmt", "UpdateStmt", "DeleteStmt"})
+_NODES = EXPRESSIONS | _STATEMENTS | {
+    "IndexElem", "InferClause", "LockingClause", "MultiAssignRef", "OnConflictClause",
+    "ReturningClause", "SetToDefault",
+}  # fmt: skip
 #: Most characters of a statement: the parser takes no longer one.
 _LONGEST = 1 << 20
 #: Most parameters of a statement: the protocol counts them in 16 bits.
@@ -115,6 +128,7 @@ class _Text:
     # Texts with their parameters.
     samples: list[tuple[str, Parameters]] = field(default_factory=list)
     complete: bool = False  # whether all values of the samples are known
+    step: str = ""  # of a transaction (BEGIN, COMMIT, …), if it is one
 
     @property
     def total(self) -> int:
@@ -122,23 +136,43 @@ class _Text:
         return max(self.calls.values())
 
 
-class Gatherer:
-    """Takes executions one by one and keeps a few of each text."""
+@dataclass(slots=True)
+class _Session:
+    """The statements of a session, in order."""
 
-    def __init__(self, samples: int = 1, seed: int = 0) -> None:
+    runs: list[tuple[str, Parameters]] = field(default_factory=list)
+    last: dict[bytes, int] = field(default_factory=dict)  # the last run of each normalised text
+    begun: bool = False  # whether a transaction is open
+
+
+class Gatherer:
+    """Takes executions one by one and keeps a few of each text, or all in the order of sessions.
+
+    With ``writes`` it also takes statements that write, in sessions with their transactions.
+    """
+
+    def __init__(
+        self, samples: int = 1, seed: int = 0, *, writes: bool = False, sessions: bool = False
+    ) -> None:
         self._samples = samples
         self._rng: Rng = generator(seed, "capture")
         self._texts: dict[bytes, _Text] = {}
         self._skipped: Counter[str] = Counter()
+        self._writes = writes
+        self._words = _QUERIES | _WRITES if writes else _QUERIES
+        self._sessions: dict[str | None, _Session] | None = {} if sessions else None
+        self._room = MOST_TEXTS
+        if writes and sessions:
+            self._words |= _TRANSACTIONS
 
     def skip(self, reason: str, calls: int = 1) -> None:
         """Count calls that are left out."""
         self._skipped[reason] += calls
 
-    def add(self, execution: Execution) -> None:
-        """Count an execution and perhaps keep it as a sample."""
+    def add(self, execution: Execution, session: str | None = None) -> None:
+        """Count an execution and perhaps keep it, as a sample or as one of its session."""
         ours = execution.text.lstrip().startswith(_READ_BY_US)
-        why = OURS if ours else _no_query(execution.text)
+        why = OURS if ours else _no_query(execution.text, self._words)
         if why is None and len(execution.text) > _LONGEST:
             why = _UNREADABLE
         if why is not None:
@@ -154,25 +188,56 @@ class Gatherer:
             if len(self._texts) == MOST_TEXTS:
                 self.skip(TOO_MANY, execution.calls)
                 return
-            found = self._texts[key] = _Text(reason_against(execution.text))
+            reason = reason_against(execution.text, writes=self._writes)
+            found = self._texts[key] = _Text(reason)
+            if reason is None and _first_word(execution.text) in _TRANSACTIONS:
+                found.step = _step(statement(execution.text).tree)
+        before = found.total
         found.calls[execution.planned] += execution.calls
-        if found.reason is None:
+        if found.reason is None and self._sessions is not None:
+            runs = self._sessions.setdefault(session, _Session())
+            if found.total > before:
+                self._append(runs, key, execution, found.step, known=session is not None)
+            elif execution.parameters and key in runs.last:
+                # The plan of the same execution may have come without its values.
+                runs.runs[runs.last[key]] = (execution.text, execution.parameters)
+        elif found.reason is None:
             self._sample(found, execution)
 
     def capture(self, name: str) -> Capture:
         """The workload so far, the most called queries first."""
         kept = [text for text in self._texts.values() if text.reason is None]
         kept.sort(key=lambda text: -text.total)
-        queries = [query for number, text in enumerate(kept, 1) for query in _queries(number, text)]
+        queries = (
+            [query for number, text in enumerate(kept, 1) for query in _queries(number, text)]
+            if self._sessions is None
+            else list(_of_sessions(self._sessions.values()))
+        )
         skipped = self._skipped + Counter()
         for text in self._texts.values():
             if text.reason is not None:
                 skipped[text.reason] += text.total
         return Capture(
             Workload(name, tuple(queries), confidential=True),
-            sum(text.total for text in kept),
+            round(sum(query.weight for query in queries)),
             dict(skipped.most_common()),
         )
+
+    def _append(
+        self, to: _Session, key: bytes, execution: Execution, step: str, *, known: bool
+    ) -> None:
+        """Keep an execution in its session; transactions are whole, and where it is known."""
+        if step:
+            begins = step in _BEGINS
+            if begins == to.begun or not known:
+                return
+            to.begun = begins or step not in ("COMMIT", "ROLLBACK")
+        if self._room:
+            self._room -= 1
+            to.last[key] = len(to.runs)
+            to.runs.append((execution.text, execution.parameters))
+        else:
+            self.skip(TOO_MANY, execution.calls)
 
     def _sample(self, found: _Text, execution: Execution) -> None:
         """Keep every execution with the same probability; known parameters replace unknown ones."""
@@ -194,25 +259,35 @@ class Gatherer:
 
 def _queries(number: int, text: _Text) -> list[WorkloadQuery]:
     """The samples of a text as queries, each with the same share of its calls."""
-    found = []
-    for place, (sample, parameters) in enumerate(text.samples, 1):
-        name = f"c{number}" if place == 1 else f"c{number}.{place}"
-        share = text.total / len(text.samples)
-        template = sample if parameters else None
-        found.append(
-            WorkloadQuery(name, bound(sample, parameters), None, share, template, parameters)
-        )
-    return found
+    share = text.total / len(text.samples)
+    return [
+        _query(f"c{number}" if place == 1 else f"c{number}.{place}", *sample, share)
+        for place, sample in enumerate(text.samples, 1)
+    ]
 
 
-def _no_query(text: str) -> str | None:
+def _of_sessions(sessions: Iterable[_Session]) -> Iterator[WorkloadQuery]:
+    """Each session is a script: ids s1, s1#2, … (see `query_id`); its last transaction ends."""
+    kept = (session for session in sessions if session.runs)
+    for number, session in enumerate(kept, 1):
+        end: list[tuple[str, Parameters]] = [("COMMIT", ())] if session.begun else []
+        for place, run in enumerate([*session.runs, *end], 1):
+            yield _query(f"s{number}" if place == 1 else f"s{number}#{place}", *run)
+
+
+def _query(name: str, text: str, parameters: Parameters, weight: float = 1) -> WorkloadQuery:
+    template = text if parameters else None
+    return WorkloadQuery(name, bound(text, parameters), None, weight, template, parameters)
+
+
+def _no_query(text: str, words: Set[str] = _QUERIES) -> str | None:
     r"""The reason why a statement is no query, with its kind (INSERT, …); None if it may be one.
 
     >>> _no_query("/* /* */ */ insert into t values (1)"), _no_query("-- a\n ((SELECT 1))")
     ('it is not a query but INSERT', None)
     """
     word = _first_word(text)
-    if word in _QUERIES:
+    if word in words:
         return None
     # Only key words are told: users may write any others.
     known = word and tokens(word)[0].kind.removesuffix("_P") == word
@@ -245,16 +320,24 @@ def _comment_end(text: str, place: int) -> int:
     return -1
 
 
-def reason_against(text: str) -> str | None:
+def reason_against(text: str, *, writes: bool = False) -> str | None:
     """The reason why a captured workload leaves a statement out, or None if it is included.
 
-    A workload holds only statements that read tables of users.
+    A workload holds only statements that read tables of users; with ``writes`` also INSERT, UPDATE,
+    DELETE and locks of rows, which call no more than queries may, and the steps of transactions.
     """
     try:
         # pg_stat_statements writes parameters even where PostgreSQL's syntax allows none, so they
         # are replaced by values before the text is parsed.
-        tree = query_tree(bound(text, ["0"] * MOST_PARAMETERS))
-        judge(tree, TextScope(users=True))
+        text = bound(text, ["0"] * MOST_PARAMETERS)
+        tree = statement(text).tree if writes else query_tree(text)
+        if writes and tree.kind == "TransactionStmt":
+            chained = _step(tree) not in _STEPS or tree.get("chain")
+            return "it is not a query" if chained else None
+        if writes and tree.kind not in _STATEMENTS:
+            raise NotAllowed("it is not a query")
+        # No database judges functions of users before pgbench has them called.
+        judge(tree, TextScope(users=not writes), _NODES if writes else EXPRESSIONS)
     except SqlError:
         return _UNREADABLE
     except NotAllowed as reason:
@@ -265,6 +348,11 @@ def reason_against(text: str) -> str | None:
         if schema in _CATALOGS or (not schema and name.startswith("pg_")):
             return "it reads the system catalogs"
     return None if tables else "it reads no table"
+
+
+def _step(tree: Node) -> str:
+    """The step of a transaction that a statement is (BEGIN, COMMIT, …), or empty."""
+    return str(tree.get("kind", "")).removeprefix("TRANS_STMT_")
 
 
 _HIDDEN = "<insufficient privilege>"

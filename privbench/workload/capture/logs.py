@@ -87,6 +87,7 @@ class LogEntry:
     detail: str = ""  # its DETAIL
     database: str | None = None  # the database, where the log states it
     application: str | None = None  # the session's ``application_name``, where the log states it
+    session: str | None = None  # its number, or that of its process, where the log states it
 
 
 def execution(entry: LogEntry) -> Execution | str | None:
@@ -197,7 +198,10 @@ def _of_text(lines: Iterable[str], first: re.Pattern[str]) -> Iterator[LogEntry]
             found, text = piece
             detailed = after is not None and _LEVELS[after[0]["level"]] == "DETAIL"
             detail = after[1] if after is not None and detailed else ""
-            yield LogEntry(text, detail, _named(found, "database"), _named(found, "application"))
+            database, application, session, process = (
+                _named(found, name) for name in ("database", "application", "session", "process")
+            )
+            yield LogEntry(text, detail, database, application, session or process)
 
 
 def _pieces(lines: Iterable[str], first: re.Pattern[str]) -> Iterator[tuple[re.Match[str], str]]:
@@ -257,7 +261,7 @@ def _compiled(prefix: str) -> re.Pattern[str]:
 # Number of first lines, and of their characters, from which a log's format is identified.
 _LOOK, _LOOK_SIZE = 2000, 1 << 22
 # Columns of a csv log by position; later versions append theirs.
-_DATABASE, _SEVERITY, _MESSAGE, _DETAIL, _APPLICATION = 2, 11, 13, 14, 22
+_DATABASE, _SESSION, _SEVERITY, _MESSAGE, _DETAIL, _APPLICATION = 2, 5, 11, 13, 14, 22
 _LEAST = 23
 # Most characters of a field, of a line and of an entry; what is longer is no query that runs.
 _LONGEST_FIELD, _LONGEST_LINE = 2**27, 2**24
@@ -277,17 +281,20 @@ def capture_logs(
     database: str | None = None,
     samples: int = 1,
     seed: int = 0,
+    writes: bool = False,
+    sessions: bool = False,
 ) -> Capture:
     """Read statements with their parameters from logs in csv, JSON or plain form.
 
     ``paths`` are files, patterns (``*``, ``?``) or folders, of which all log files are read; files
     may be gzipped. The format is identified by the first lines. ``prefix`` is the
     ``log_line_prefix`` of plain logs; without it common ones are tried. At most ``samples``
-    executions of each text, chosen by the seed, become queries, each with its own literals. A
-    UsageError is raised if a file cannot be read, or if there is no statement, or none of
-    ``database``.
+    executions of each text, chosen by the seed, become queries, each with its own literals; with
+    ``sessions`` all do, in the order in which each session ran them. With ``writes`` INSERT, UPDATE
+    and DELETE are taken too. A UsageError is raised if a file cannot be read, or if there is no
+    statement, or none of ``database``.
     """
-    gatherer = Gatherer(samples, seed)
+    gatherer = Gatherer(samples, seed, writes=writes, sessions=sessions)
     reported = False
     databases: set[str | None] = set()
     files = _one_format(_files(paths))
@@ -304,7 +311,7 @@ def capture_logs(
         elif database is not None and entry.database != database:
             gatherer.skip(_OTHER, found.calls)
         else:
-            gatherer.add(found)
+            gatherer.add(found, entry.session)
     if not reported:
         raise UsageError("the logs hold no statement.", remedy=_SHOW)
     if database is not None and database not in databases:
@@ -372,7 +379,8 @@ def _of_csv(lines: Iterable[str]) -> Iterator[LogEntry]:
     """Entries of ``log_destination = csvlog``."""
     for row in _rows(lines):
         if len(row) >= _LEAST and _LEVELS.get(row[_SEVERITY]) == "LOG":
-            yield LogEntry(row[_MESSAGE], row[_DETAIL], row[_DATABASE] or None, row[_APPLICATION])
+            names = (row[_DATABASE] or None, row[_APPLICATION], row[_SESSION] or None)
+            yield LogEntry(row[_MESSAGE], row[_DETAIL], *names)
 
 
 def _rows(lines: Iterable[str]) -> Iterator[list[str]]:
@@ -402,7 +410,8 @@ def _of_json(lines: Iterable[str]) -> Iterator[LogEntry]:
     for item in map(_object, lines):
         if _LEVELS.get(str(item.get("error_severity"))) == "LOG":
             message, detail = (str(item.get(name, "")) for name in ("message", "detail"))
-            names = (item.get("dbname") or item.get("database_name"), item.get("application_name"))
+            named = ("dbname", "database_name"), ("application_name",), ("session_id", "pid")
+            names = (next(filter(None, map(item.get, some)), None) for some in named)
             yield LogEntry(message, detail, *(None if n is None else str(n) for n in names))
 
 

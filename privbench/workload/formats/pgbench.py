@@ -11,13 +11,16 @@ import logging
 import math
 import operator
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from statistics import fmean
 
 from privbench.arrays import Rng
 from privbench.errors import UsageError
 from privbench.files import write_text
+from privbench.limits import CLONE
 from privbench.pgsql import SqlError, tokens
 from privbench.rng import generator
 from privbench.workload.formats.base import (
@@ -31,6 +34,7 @@ from privbench.workload.formats.base import (
 )
 from privbench.workload.formats.sql_files import COMMAND, ended, inside, natural
 from privbench.workload.query import Workload, WorkloadQuery
+from privbench.workload.safety import fault
 
 #: pgbench's variable for ``-s``; 1 unless a script sets it.
 SCALE = "scale"
@@ -108,6 +112,13 @@ _FUNCTIONS: dict[str, Callable[[list[Number]], Number]] = {
 _OPTIONS = "pgbench.opts"
 _MARK = f"-- {CONFIDENTIAL}\n"
 _HEAD = "-- For a clone, never for the source.\n"
+#: Begins scripts that do more than read. It fails in a database whose comment is not that of a
+#: clone, and both pgbench and psql then stop.
+_GUARD = f"""\\set ON_ERROR_STOP 1
+SELECT CASE WHEN pg_catalog.shobj_description(d.oid, 'pg_database') LIKE '%{CLONE}%' THEN 1
+  ELSE ('no clone of privbench load: ' || d.datname)::int END
+FROM pg_catalog.pg_database d WHERE d.datname = pg_catalog.current_database();
+"""  # noqa: S608
 #: Scripts that pgbench takes.
 _MOST_SCRIPTS = 128
 _SUFFIXES = frozenset({".sql", ".pgbench"})
@@ -119,7 +130,7 @@ _CONTINUED = re.compile(r"^[ \t]*\\\w(?:.*\\\n)*.*$", re.MULTILINE)
 _FILE = re.compile(r"\s*(?:-f\s*|--file[= ]\s*)?(\S+?)(?:@(\d{1,9}))?\s*\Z")
 # A variable as pgbench recognises it, also within strings; the colons of a cast are none.
 _VARIABLE = re.compile(r"(?<!:):([A-Za-z_]\w*)")
-_OWN_VARIABLES = frozenset({"client_id", "default_seed", "random_seed", "scale"})
+_OWN_VARIABLES = frozenset({"ON_ERROR_STOP", "client_id", "default_seed", "random_seed", "scale"})
 _DRAW = re.compile(r"[A-Za-z_]\w* = [^\r\n\0\\]+")
 _PLACE = re.compile(r"\$\d+")
 
@@ -152,28 +163,34 @@ def _read(path: Path) -> Workload:
 def _write(workload: Workload, path: Path) -> None:
     """Write a folder of weighted scripts; or all queries as one, if the path names a script.
 
-    Of too many scripts, those of about the same weight are one.
+    Queries whose ids differ behind a ``#`` are of one script, in order. Of too many scripts, some
+    of about the same weight are one.
     """
     mark = (_MARK if workload.confidential else "") + _HEAD
     names = {item.partition(" = ")[0] for query in workload for item in query.draws}
-    alone = len(workload) <= _MOST_SCRIPTS or path.suffix in _SUFFIXES
-    scripts, weights, first = dict[str, str](), dict[str, float](), dict[float, str]()
+    scripts, weights = dict[str, str](), dict[str, float]()
+    writing = set[str]()
     for query in workload:
-        weight = query.weight if alone else float(f"{query.weight:.1g}")
-        name = query.id if alone else first.get(weight, query.id)
+        name = query.id.partition("#")[0] or query.id
         try:
-            scripts[name] = scripts.get(name, "") + _script(query, names | _OWN_VARIABLES)
-            weights[name], first[weight] = weight, name
+            before = scripts.get(name, "")
+            scripts[name] = before + _script(query, names | _OWN_VARIABLES, before)
+            weights.setdefault(name, query.weight)
+            writing |= {name} if fault(query.sql) else set()
         except UsageError as error:
             logging.getLogger(__name__).warning("left out: %s", error.message)
     if not scripts:
         raise UsageError("pgbench can run no query of the workload.")
     if path.suffix in _SUFFIXES:
-        write_text(path, mark + "".join(scripts.values()))
+        write_text(path, mark + _GUARD * bool(writing) + "".join(scripts.values()))
         return
     path.mkdir(parents=True, exist_ok=True)
-    options = []
-    for (name, script), weight in zip(scripts.items(), _whole([*weights.values()]), strict=True):
+    options, files = [], _together(weights)
+    means = _whole([fmean(weights[member] for member in files[name]) for name in files])
+    for (name, members), weight in zip(files.items(), means, strict=True):
+        script = _GUARD * bool(writing.intersection(members)) + "".join(
+            scripts[member] for member in members
+        )
         file = inside(path, f"{name}.sql")
         if re.search(r"[\s@*?\[]", name):
             raise UsageError(f"the id {name!r} is no name of a pgbench script.")
@@ -183,8 +200,22 @@ def _write(workload: Workload, path: Path) -> None:
     write_text(path / _OPTIONS, "".join(options))
 
 
+def _together(weights: Mapping[str, float]) -> dict[str, list[str]]:
+    """The scripts that are one file, by the first of them: no more files than pgbench takes."""
+    if len(weights) <= _MOST_SCRIPTS:
+        return {name: [name] for name in weights}
+    rounded = {name: f"{weight:.1g}" for name, weight in weights.items()}
+    parts = max(1, _MOST_SCRIPTS // len({*rounded.values()}))
+    counts, first = Counter[str](), dict[tuple[str, int], list[str]]()
+    for name, weight in rounded.items():
+        first.setdefault((weight, counts[weight] % parts), []).append(name)
+        counts[weight] += 1
+    return {members[0]: members for members in first.values()}
+
+
 def _text(path: Path) -> list[str]:
-    return read_text(path).removeprefix(_MARK).removeprefix(_HEAD).split("\n")
+    text = read_text(path).removeprefix(_MARK).removeprefix(_HEAD).removeprefix(_GUARD)
+    return text.split("\n")
 
 
 def _scripts(root: Path) -> list[Path]:
@@ -270,8 +301,10 @@ def _needed(text: str, draws: dict[str, str]) -> dict[str, str]:
     return {name: expression for name, expression in draws.items() if name in wanted}
 
 
-def _script(query: WorkloadQuery, names: Collection[str]) -> str:
+def _script(query: WorkloadQuery, names: Collection[str], before: str) -> str:
     r"""The query's ``\set`` lines and text, which holds no variable of other ``names``.
+
+    What the script sets ``before`` is not drawn again.
 
     pgbench's scanner is psql's: a backslash that is in no string, name or comment begins a command,
     and a semicolon in parentheses ends nothing.
@@ -291,8 +324,9 @@ def _script(query: WorkloadQuery, names: Collection[str]) -> str:
             depth += (kind == "ASCII_40") - (kind == "ASCII_41" and depth > 0)
     if depth or kinds & {"PARAM", "ASCII_92"}:
         raise beyond(query, "pgbench", "it would not be sent as it stands")
-    sets = [item.replace(" = ", " ", 1) for item in query.draws if item != f"{SCALE} = 1"]
-    return "".join(f"\\set {item}\n" for item in sets if drawn) + f"{ended(text)}\n"
+    draws = query.draws if drawn else ()
+    sets = [f"\\set {item.replace(' = ', ' ', 1)}\n" for item in draws if item != f"{SCALE} = 1"]
+    return "".join(item for item in sets if item not in before) + f"{ended(text)}\n"
 
 
 def _whole(weights: Sequence[float]) -> list[int]:

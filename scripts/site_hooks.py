@@ -1,0 +1,72 @@
+"""Hooks of MkDocs: files outside ``docs/`` that pages link to are part of the site.
+
+A page of ``docs/`` lies at the same place of the site; all else lies in ``project/``, at its place
+in the checkout. Markdown becomes a page, other files are copied, and links to folders become text.
+"""
+
+import posixpath
+import re
+from pathlib import Path
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+_ROOT = Path(__file__).parents[1]
+_LINK = re.compile(r"\[([^\]]*)\]\((?!https?:|#|mailto:)([^)#\s]+)(#[^)]*)?\)")
+_OUTSIDE = "project/"
+#: Pages that no page of `docs/` links to, but the navigation does.
+_OWN = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
+
+
+def _in_checkout(uri: str) -> str:
+    """The path in the checkout of a file of the site."""
+    return uri.removeprefix(_OUTSIDE) if uri.startswith(_OUTSIDE) else f"docs/{uri}"
+
+
+def _in_site(path: str) -> str:
+    return path.removeprefix("docs/") if path.startswith("docs/") else _OUTSIDE + path
+
+
+def _shown(path: str) -> bool:
+    """Whether a path is that of a file which the site may hold; MkDocs leaves hidden ones out."""
+    return (_ROOT / path).is_file() and not re.search(r"(^|/)\.", path)
+
+
+def _linked(uri: str, text: str) -> list[str]:
+    """Paths in the checkout that a page links to."""
+    folder = posixpath.dirname(_in_checkout(uri))
+    return [posixpath.normpath(posixpath.join(folder, link)) for _, link, _ in _LINK.findall(text)]
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add what pages link to, and what is linked from there."""
+    known = {file.src_uri for file in files}
+    waiting = [_OUTSIDE + name for name in _OWN]
+    waiting += [uri for uri in known if uri.endswith(".md")]
+    while waiting:
+        uri = waiting.pop()
+        path = _ROOT / _in_checkout(uri)
+        if uri not in known:
+            files.append(File.generated(config, uri, abs_src_path=str(path)))
+            known.add(uri)
+        if uri.endswith(".md"):
+            linked = _linked(uri, path.read_text(encoding="utf-8"))
+            there = (_in_site(one) for one in linked if _shown(one))
+            waiting += [one for one in there if one not in known]
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Let links lead to where their targets lie in the site."""
+    uri = page.file.src_uri
+
+    def moved(link: re.Match[str]) -> str:
+        text, _, anchor = link.groups()
+        (path,) = _linked(uri, link.group())
+        if not _shown(path):
+            return text
+        place = posixpath.relpath(_in_site(path), posixpath.dirname(uri) or ".")
+        return f"[{text}]({place}{anchor or ''})"
+
+    return _LINK.sub(moved, markdown)
