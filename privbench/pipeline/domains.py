@@ -8,7 +8,6 @@ with their counts, ranges and steps. Each gets the budget that `domain_budget` g
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -48,16 +47,6 @@ _HEAVY: dict[Accounting, float] = {"pure": 1.5, "zcdp": 1.0}
 Codecs = dict[str, dict[str, Codec]]
 
 
-@dataclass(frozen=True)
-class Domains:
-    """The result of the stage."""
-
-    codecs: Codecs  # per private table and modelled column
-    totals: dict[str, float]  # noisy rows per table, averaged with second totals
-    left: float  # ε or ρ that the synthesizer may spend per root table
-    shown: Mapping[str, Sequence[Check]]  # rules by table
-
-
 def release_totals(session: Session, plan: FitPlan) -> dict[str, float]:
     """Noisy numbers of rows of every private table, at least 1.
 
@@ -73,8 +62,14 @@ def release_totals(session: Session, plan: FitPlan) -> dict[str, float]:
     }
 
 
-def release_domains(session: Session, plan: FitPlan, totals: Mapping[str, float]) -> Domains:
-    """Make the measurements that columns need, settle every domain, and return the codecs."""
+def release_domains(
+    session: Session, plan: FitPlan, totals: Mapping[str, float]
+) -> tuple[Codecs, dict[str, float], float, Mapping[str, Sequence[Check]]]:
+    """Make the measurements that columns need, and settle every domain.
+
+    Returns the codecs, the totals, averaged with second ones, the ε or ρ that the synthesizer may
+    spend per root table, and by table the rules that rows show.
+    """
     accounting, whole = session.accounting, session.amount_total
     delta, of_words, _ = deltas(plan, session.delta_total)
     rounds = Rounds(plan, accounting, whole, delta, totals)
@@ -132,7 +127,7 @@ def release_domains(session: Session, plan: FitPlan, totals: Mapping[str, float]
     spent = root_sums((step.query.roots(session.spec), step.event.amount) for step in trace)
     first = totals_share(plan) * whole
     left = whole - first - max(spent.values(), default=0.0)
-    return Domains(codecs, {**totals, **again}, left, tests.shown)
+    return codecs, {**totals, **again}, left, tests.shown
 
 
 def _settle(

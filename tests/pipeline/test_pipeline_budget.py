@@ -318,7 +318,7 @@ def fitted(source, tmp_path_factory):
         step.event.label: draft.session.noise_scale(step.query, step.event.amount)
         for step in draft.session.trace
     }
-    return config, draft.domains.codecs, noise
+    return config, draft.codecs, noise
 
 
 def test_domains_of_a_fit_hold_what_few_owners_and_namesakes_tell(fitted):
