@@ -1,4 +1,4 @@
-"""Publish benchmarks from private PostgreSQL databases; in Python by `privbench.api`."""
+"""Publish benchmarks from private PostgreSQL databases; `privbench.api` is the Python interface."""
 
 from importlib import import_module
 

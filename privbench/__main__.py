@@ -1,4 +1,4 @@
-"""``python -m privbench``."""
+"""Run the command line as ``python -m privbench``."""
 
 from privbench.cli import main
 

@@ -1,10 +1,10 @@
-"""privbench in a notebook: the command line on three objects.
+"""The Python interface for notebooks: three objects that do what the command line does.
 
 >>> import privbench as pb
 >>> pb.connect({"people": {"born": [1970]}}, identity="people")
 Source people
 
-All is CONFIDENTIAL but a `ReleasedModel` and what is sampled from it.
+Everything is CONFIDENTIAL except a `ReleasedModel` and the rows that are sampled from it.
 """
 
 import tempfile
@@ -25,22 +25,23 @@ from privbench.display import lines, paragraphs
 from privbench.postgres.connect import shown
 from privbench.schema import TableName
 from privbench.sources import staged
-from privbench.sources.frames import ColumnTypes, Keys, declared, texts
+from privbench.sources.frames import declared, texts
 from privbench.workload import Workload
 
 
 def connect(
     source: str | Mapping[str, Any],
     *,
-    types: ColumnTypes | None = None,
-    keys: Keys | None = None,
+    types: Mapping[str, Mapping[str, str]] | None = None,
+    keys: Mapping[str, str | Mapping[str, Any]] | None = None,
     identity: str | None = None,
     config: str | Path | Config = Config(),  # noqa: B008
 ) -> "Source":
-    """A source: a connection string, or by name Arrow tables, frames or mappings of columns.
+    """Return a source: a connection string, or Arrow tables, data frames or mappings by table name.
 
-    Of these `types` has DuckDB types of columns, others being text; `keys` the column of the
-    primary key, or settings of ``[source.tables]``. `identity` is the name in the ledger.
+    For tables in memory, `types` gives the DuckDB types of columns (text is the default), and
+    `keys` gives the column of each primary key, or settings as in ``[source.tables]``. `identity`
+    is the database's name in the ledger.
     """
     config = config if isinstance(config, Config) else Config.load(config)
     if identity is not None:
@@ -49,14 +50,14 @@ def connect(
     tables = {name: texts(frame) for name, frame in frames.items()}
     if tables or types or keys:
         config = declared(config, tables, types or {}, keys or {})
-    found = Source(dsn, config, tables)
-    with found.opened(rows=False) as here:
+    opened = Source(dsn, config, tables)
+    with opened.opened(rows=False) as here:
         pipeline.look(here, config, access=False, dump=False)
-    return found
+    return opened
 
 
 def fit(source: str | Mapping[str, Any], *, epsilon: float, **given: Any) -> "ReleasedModel":
-    """`connect`, and `Source.fit` with the roles that are proposed."""
+    """Learn a model of a source with the proposed roles; short for `connect` and `Source.fit`."""
     found = connect(source, **given)
     show(repr(proposal := found.propose()))
     return found.fit(proposal, epsilon=epsilon)
@@ -65,14 +66,17 @@ def fit(source: str | Mapping[str, Any], *, epsilon: float, **given: Any) -> "Re
 def compare(
     source: "Source", clone: str, workload: str | Path | Workload | None = None, **options: Any
 ) -> report.ComparisonDocument:
-    """`privbench.report.compare` with its options; without a workload of the rows alone."""
+    """Compare a clone with its source, see `privbench.report.compare`.
+
+    Without a workload, only the rows.
+    """
     with source.opened() as here:
         return report.compare(here, clone, workload, source.config, **options)
 
 
 @dataclass(frozen=True, repr=False)
 class Source:
-    """A database, files, or tables in memory."""
+    """A source of private rows: a database, files, or tables in memory."""
 
     dsn: str  # empty for tables in memory
     config: Config
@@ -83,7 +87,7 @@ class Source:
 
     @contextmanager
     def opened(self, *, rows: bool = True) -> Iterator[str]:
-        """The DSN of the database, or of a copy."""
+        """Give the connection string of the database, or of a temporary copy of the files."""
         with tempfile.TemporaryDirectory() as folder:
             for name, table in self.tables.items() if rows else ():
                 papq.write_table(table, f"{folder}/{name}.parquet")
@@ -93,7 +97,7 @@ class Source:
                 yield here
 
     def propose(self) -> "Roles":
-        """Who owns what, proposed from the catalog alone."""
+        """Propose the role of every table from the catalog alone: which table owns which rows."""
         with self.opened(rows=False) as here:
             catalog = pipeline.look(here, self.config)
         tables = {str(TableName.parse(name)): item for name, item in self.config.tables.items()}
@@ -107,7 +111,10 @@ class Source:
         output: str | Path | None = None,
         resume: str | None = None,
     ) -> "ReleasedModel":
-        """Learn a model, by the config's roles if none are given; without `output` in memory."""
+        """Learn a model, by the config's roles unless others are given.
+
+        Without `output`, in memory.
+        """
         config, catalog = self.config, None
         with self.opened() as here, tempfile.TemporaryDirectory() as folder:
             if proposal:
@@ -123,7 +130,7 @@ class Source:
 
 @dataclass(frozen=True, repr=False)
 class Roles:
-    """The roles of tables; ``roles["users"]`` selects one, to decide of it."""
+    """The roles of all tables; ``roles["users"]`` selects a table whose role is to be changed."""
 
     catalog: pipeline.Catalog
     base: Config  # what is decided
@@ -133,26 +140,26 @@ class Roles:
         return replace(self, selected=self.catalog.schema.table(table).key)
 
     def inspect(self, changes: Mapping[str, TableConfig]) -> pipeline.Inspection:
-        """The proposal with what is decided, and with changes to it."""
+        """Return the proposal together with the decisions in the config and the given changes."""
         base = self.base.model_copy(update={"tables": {**self.base.tables, **changes}})
         return pipeline.inspect("", base=base, catalog=self.catalog)
 
     def __repr__(self) -> str:
         """Roles and values to accept; of a selection how its columns are made."""
-        found = self.inspect({})
+        proposal = self.inspect({})
         if self.selected:
-            every = found.plan.coverage()
+            every = proposal.plan.coverage()
             return pipeline.render_coverage([line for line in every if line.table == self.selected])
         listed = self.catalog.literals
         values = [pipeline.render_literals(listed)] if listed else []
-        return paragraphs(found.render(whole=False), *values)
+        return paragraphs(proposal.render(whole=False), *values)
 
     def public(self) -> None:
-        """Publish its rows: COPIED VERBATIM."""
+        """Declare the table public: its rows are COPIED VERBATIM."""
         self.decide(role="public", own=None)
 
     def decide(self, **settings: Any) -> None:
-        """Change its settings in the config, as ``own=["user_id"]``."""
+        """Change settings of the table in the config, for example ``own=["user_id"]``."""
         before = self.base.tables.get(self.selected, TableConfig()).model_dump(exclude_unset=True)
         try:
             changes = {self.selected: TableConfig.model_validate({**before, **settings})}
@@ -164,7 +171,7 @@ class Roles:
 
 @dataclass(frozen=True, repr=False)
 class ReleasedModel:
-    """A released model: it and all that is made from it may be published."""
+    """A released model; the model and everything that is made from it may be published."""
 
     model: pipeline.Model
     name: str  # of its file
@@ -175,10 +182,10 @@ class ReleasedModel:
     def sample(
         self, scale: float = 1.0, *, seed: int | None = None, frames: bool = False
     ) -> dict[str, Any]:
-        """Tables by name, of Arrow or pandas, as `privbench sample` draws them."""
-        found = pipeline.sample_tables(self.model, scale, seed)
-        return {name: rows.to_pandas() if frames else rows for name, rows in found.items()}
+        """Return synthetic tables by name, drawn as `privbench sample` does; of Arrow or pandas."""
+        tables = pipeline.sample_tables(self.model, scale, seed)
+        return {name: rows.to_pandas() if frames else rows for name, rows in tables.items()}
 
     def load(self, target: str, **options: Any) -> pipeline.LoadReport:
-        """`privbench.pipeline.load` with its options."""
+        """Load a clone into a database, see `privbench.pipeline.load` for the options."""
         return pipeline.load(self.model, target, reporter=reporter("human", ()), **options)

@@ -1,4 +1,4 @@
-"""Names of the arrays that many modules share."""
+"""Type aliases of NumPy arrays that many modules use."""
 
 from typing import Any
 

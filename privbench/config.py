@@ -1,6 +1,6 @@
-"""The typed configuration file (TOML), its JSON Schema, and what it decides.
+"""The configuration file (TOML) as typed classes, and its JSON Schema.
 
-Everything in it is public knowledge by contract: the adversary may know the whole file.
+The contents are public knowledge by contract: the adversary may know the whole file.
 """
 
 import json
@@ -38,19 +38,19 @@ _STEP = re.compile(r'"(?:[^"\\]|\\.)*"|[^."\\]+')
 
 
 def path_steps(text: str) -> tuple[str, ...]:
-    """The keys of a path in a document; one with dots or quotes stands in quotes, as in JSON.
+    """Split the path of a JSON document into keys; keys with dots or quotes stand in quotes.
 
-    A place in an array stands in brackets: ``lines.[0].price``. Raises a ValueError for a text that
-    is no path, or one that is too long or deep.
+    The position in an array is written in brackets: ``lines.[0].price``. Raises a ValueError for a
+    text that is no path, or for a path that is too long or too deep.
 
     >>> path_steps("user.name"), path_steps('"a.b".c')
     (('user', 'name'), ('a.b', 'c'))
     """
     if len(text) > _MAX_PATH:
         raise ValueError(f"a path is longer than {_MAX_PATH} characters")
-    found = _STEP.findall(text)
-    steps = tuple(json.loads(step) if step[0] == '"' else step for step in found)
-    if ".".join(found) != text or not 0 < len(steps) <= MAX_STEPS:
+    matches = _STEP.findall(text)
+    steps = tuple(json.loads(step) if step[0] == '"' else step for step in matches)
+    if ".".join(matches) != text or not 0 < len(steps) <= MAX_STEPS:
         raise ValueError(f"{text!r} is not a path of at most {MAX_STEPS} keys")
     for step in steps:
         if not 0 < len(step) <= MAX_KEY or not step.isprintable():
@@ -61,17 +61,17 @@ def path_steps(text: str) -> tuple[str, ...]:
 
 
 def path_text(steps: Iterable[str]) -> str:
-    """The path that `path_steps` reads."""
+    """Return the text of a path from its keys, as `path_steps` reads it."""
     return ".".join(json.dumps(step) if re.search(r'[."\\]', step) else step for step in steps)
 
 
 def require_paths(texts: Iterable[str]) -> None:
-    """Refuse too many paths, and one that leads to a scalar and into it (ValueError)."""
+    """Refuse (ValueError) too many paths, and a path that leads into the scalar of another path."""
     texts = list(texts)
     if len(texts) > MAX_PATHS:
         raise ValueError(f"more than {MAX_PATHS} paths")
-    found = sorted(map(path_steps, texts))
-    for one, other in pairwise(found):
+    paths = sorted(map(path_steps, texts))
+    for one, other in pairwise(paths):
         if other[: len(one)] == one:
             raise ValueError(
                 f"the paths {path_text(one)} and {path_text(other)} exclude each other"
@@ -83,7 +83,7 @@ class _Section(BaseModel):
 
 
 class DatabaseConfig(_Section):
-    """Which database this is.
+    """The section ``[database]``: which database is cloned, and which of its schemas and tables.
 
     Attributes:
         identity: Declared name, shared by replicas, restores and logical copies. Without it
@@ -101,7 +101,7 @@ class DatabaseConfig(_Section):
 
 
 class PrivacyConfig(_Section):
-    """The promise.
+    """The section ``[privacy]``: the guarantee that a release gives.
 
     Attributes:
         epsilon: ε of the whole release; the command line may give it instead.
@@ -136,7 +136,7 @@ class PrivacyConfig(_Section):
 
 
 class LedgerConfig(_Section):
-    """Where losses add up over releases, and when to stop.
+    """The section ``[ledger]``: where the losses of releases are recorded, and their limits.
 
     Attributes:
         path: Directory of the ledger; None means the user's state directory.
@@ -155,7 +155,7 @@ class LedgerConfig(_Section):
 
 
 class CountingConfig(_Section):
-    """Where rows are counted; the counts, and so the release, are the same everywhere.
+    """The section ``[counting]``: which machines count rows; the counts are the same on all.
 
     Attributes:
         where: ``local`` is this process; ``tls://host:port`` or ``tcp://host:port`` are the workers
@@ -167,7 +167,7 @@ class CountingConfig(_Section):
 
 
 class ColumnConfig(_Section):
-    """Public knowledge of one column.
+    """The public knowledge of one column.
 
     Attributes:
         kind: ``auto`` by type; ``categories`` a list (declared, or released under δ); ``range``
@@ -230,7 +230,7 @@ class ColumnConfig(_Section):
 
 
 class TargetConfig(_Section):
-    """The table that a reference leads to.
+    """The table and the columns that a reference leads to.
 
     Attributes:
         table: Its name.
@@ -243,7 +243,7 @@ class TargetConfig(_Section):
 
 
 class ReferenceConfig(_Section):
-    """A key that only the application knows: the database has no constraint for it.
+    """A reference that only the application knows, since the database has no constraint for it.
 
     Attributes:
         columns: The columns that hold the key.
@@ -276,7 +276,7 @@ class ReferenceConfig(_Section):
 
 
 class TableConfig(_Section):
-    """One table's role.
+    """The role of one table, and the public knowledge of its columns.
 
     Attributes:
         role: Private, or public: COPIED VERBATIM.
@@ -318,7 +318,7 @@ class TableConfig(_Section):
 
 
 class SynthesizerConfig(_Section):
-    """Which learner, and its own parameters.
+    """The section ``[synthesizer]``: which synthesizer learns the model, with its own parameters.
 
     Attributes:
         name: The learner, by its entry point in the group ``privbench.synthesizers``.
@@ -341,7 +341,7 @@ class SynthesizerConfig(_Section):
 
 
 class ForeignKeyConfig(_Section):
-    """A foreign key of a table that is read from files.
+    """A declared foreign key of a table that is read from files.
 
     Attributes:
         columns: Its columns.
@@ -355,7 +355,7 @@ class ForeignKeyConfig(_Section):
 
 
 class SourceTableConfig(_Section):
-    """Facts of a table that is read from files and that the files do not hold.
+    """The declared types and constraints of a table that is read from files, which lack them.
 
     Attributes:
         columns: All its columns and their DuckDB types, in order, whatever the files hold: no other
@@ -377,7 +377,7 @@ class SourceTableConfig(_Section):
 
 
 class SourceConfig(_Section):
-    """A source that is a DuckDB file or a folder of Parquet files.
+    """The section ``[source]`` for a DuckDB file or a folder of Parquet files.
 
     Attributes:
         tables: Facts of its tables.
@@ -387,12 +387,12 @@ class SourceConfig(_Section):
 
 
 class Config(_Section):
-    r"""The whole file.
+    r"""The whole configuration file.
 
     Attributes:
         rules: SQL conditions on columns of one table that every row of the clone keeps.
-        words: Words of yours in names of tables and columns, by the word of the lists as which
-            roles are proposed for them: ``person = ["azubi", "azubis"]``.
+        words: Words in names of tables and columns, by the English word of the tool's lists that
+            they mean: ``person = ["azubi", "azubis"]``. Roles are proposed by these lists.
         computed: By table and column, the SQL expression that gives the column's value in every
             row of the clone; ``this`` is the row. Such columns are never read.
 
@@ -416,7 +416,7 @@ class Config(_Section):
 
     @classmethod
     def loads(cls, text: str, source: str = "config") -> Self:
-        """Parse TOML text; an error names the place."""
+        """Parse TOML text and validate it; an error names the section and key that is wrong."""
         try:
             return cls.model_validate(tomllib.loads(text))
         except tomllib.TOMLDecodeError as error:
@@ -426,7 +426,7 @@ class Config(_Section):
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read a TOML file."""
+        """Read and validate a TOML file."""
         try:
             text = Path(path).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
@@ -434,7 +434,7 @@ class Config(_Section):
         return cls.loads(text, str(path))
 
     def dumps(self) -> str:
-        """The config as TOML, defaults left out; a reader sees every character of its names."""
+        """Return the config as TOML without defaults; unusual characters in names are escaped."""
         content = self.model_dump(exclude_defaults=True, exclude_none=True)
         lines = []
         for name, section in content.get("tables", {}).items():
@@ -444,7 +444,7 @@ class Config(_Section):
         return toml_visible(tomli_w.dumps(content) + "\n".join([*lines, ""]))
 
     def changed(self, section: str, **changes: Any) -> Self:
-        """A copy with some fields of a section changed, validated again."""
+        """Return a validated copy in which some fields of a section are changed."""
         before = getattr(self, section)
         try:
             after = before.model_validate({**before.model_dump(), **changes})
@@ -453,14 +453,14 @@ class Config(_Section):
         return self.model_copy(update={section: after})
 
     def with_privacy(self, **changes: Any) -> Self:
-        """A copy with some fields of ``[privacy]`` changed."""
+        """Return a validated copy in which some fields of ``[privacy]`` are changed."""
         return self.changed("privacy", **changes)
 
 
 def _inline(value: Any) -> str:
     """A value of TOML in one line."""
     if isinstance(value, dict):
-        items = (f"{tomli_w.dumps({key: 0})[:-5]} = {_inline(held)}" for key, held in value.items())
+        items = (f"{tomli_w.dumps({key: 0})[:-5]} = {_inline(item)}" for key, item in value.items())
         return f"{{ {', '.join(items)} }}"
     if isinstance(value, list):
         return f"[{', '.join(map(_inline, value))}]"
@@ -468,18 +468,18 @@ def _inline(value: Any) -> str:
 
 
 def refusal(source: str, error: ValidationError, kind: type[BaseModel]) -> ConfigError:
-    """What is wrong with a section of a kind, and which keys wrong ones are near."""
+    """Return the error for an invalid section; it proposes similar keys for an unknown key."""
     known, lines = {key for one in _Section.__subclasses__() for key in one.model_fields}, []
     for item in error.errors():
-        said = item["msg"].removeprefix("Value error, ") + "."
+        message = item["msg"].removeprefix("Value error, ") + "."
         if item["type"] == "extra_forbidden":
             *outer, name = map(str, item["loc"])
             near = get_close_matches(name, (known if outer else {*kind.model_fields}) - {name}, 1)
-            said = "there is no such key." + (f" Did you mean {near[0]!r}?" if near else "")
-        lines.append(f"[{'.'.join(map(str, item['loc']))}] {said}")
+            message = "there is no such key." + (f" Did you mean {near[0]!r}?" if near else "")
+        lines.append(f"[{'.'.join(map(str, item['loc']))}] {message}")
     return ConfigError(f"{source}: {' '.join(lines)}")
 
 
 def json_schema() -> dict[str, Any]:
-    """JSON Schema of the config file, for editors."""
+    """Return the JSON Schema of the config file, which editors use for completion."""
     return Config.model_json_schema()

@@ -1,12 +1,12 @@
-r"""Show texts of others: names, labels, literals, queries, messages of servers, paths.
+r"""Escape texts that others wrote (names, labels, queries, server messages) before they are shown.
 
-Whoever may create a table chooses a name with line breaks, escape sequences of terminals, marks
-that turn the direction of text, or blanks that push the rest of a line to where it is taken for one
-of ours. So everything that is shown goes through `visible`, which escapes such characters, line
-breaks among them, in all text that is not `Lines`. Only `lines` and `table` make `Lines`, of parts
-that they escape one by one; every other operation on them (``+``, an f-string, ``join``) gives
-plain text, which is escaped again as a single line. A place that forgets this shows too little of
-its own layout, and never a line of somebody else's.
+Whoever may create a table can choose a name with line breaks, terminal escape sequences, marks that
+turn the direction of text, or blanks that push the rest of a line out of sight, so that it passes
+for output of this tool. So everything that is shown goes through `visible`, which escapes such
+characters in all text that is not `Lines`. Only `lines` and `table` make `Lines`, from parts that
+they escape one by one; every other operation on `Lines` (``+``, an f-string, ``join``) gives plain
+text, which is escaped again as a single line. So a caller that forgets this rule loses its line
+breaks, but cannot let a stranger's text add lines.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _NUMBERED = re.compile(r"^(\d+)([.)])")
 
 
 class Lines(str):
-    """Text of one or several lines of which every character may be shown as it is."""
+    """Text, of one or several lines, that is already escaped and may be shown as it is."""
 
     __slots__ = ()
 
@@ -48,11 +48,11 @@ class Lines(str):
 
 
 def visible(text: str, keep: str = "") -> str:
-    r"""The text as a line that shows all of itself; `Lines` are returned as they are.
+    r"""Return the text as one line with unsafe characters escaped; `Lines` are returned unchanged.
 
-    Escaped are controls, separators of lines, format characters such as marks of direction,
-    characters without a picture, unassigned and private ones; and runs of blanks, except before the
-    first word. ``keep`` names characters that stay, a blank for runs of blanks.
+    Escaped are control characters, line separators, format characters such as direction marks,
+    characters without a glyph, unassigned and private ones, and runs of blanks, except before the
+    first word. ``keep`` lists characters that are not escaped; a blank in it keeps runs of blanks.
 
     >>> visible("Größe 大きさ \N{GRINNING FACE}"), visible("a\nok\x1b[2J\u202e"), visible("a   b")
     ('Größe 大きさ 😀', 'a\\nok\\x1b[2J\\u202e', 'a\\x20{3}b')
@@ -85,7 +85,7 @@ def _unicode(char: str) -> str:
 
 
 def lines(*items: str) -> Lines:
-    r"""Items as lines, each made visible; `Lines` among them stay as they are.
+    r"""Return the items as lines, each escaped; items that are `Lines` stay as they are.
 
     >>> print(lines("Tables:", "  a\nb"))
     Tables:
@@ -95,41 +95,41 @@ def lines(*items: str) -> Lines:
 
 
 def paragraphs(*items: str) -> Lines:
-    """Items as by `lines`, with an empty line between them."""
+    """Return the items as `lines` does, separated by empty lines."""
     return Lines("\n\n".join(map(visible, items)))
 
 
 def table(
     rows: Sequence[Sequence[str]], right: str = "", *, indent: int = 2, width: int | None = None
 ) -> list[Lines]:
-    """Rows as aligned lines; columns whose digit is in ``right`` are aligned to the right.
+    """Return rows as aligned lines; columns whose digit is in ``right`` are aligned to the right.
 
-    Lines are cut at ``width`` characters; None means any number. A column of nothing is left out.
+    Lines are cut at ``width`` characters, or not at all if it is None. Empty columns are left out.
 
     >>> print(*table([["a", "10"], ["bc", "9"]], "1", indent=0), sep="; ")
     a   10; bc   9
     """
-    shown = [[visible(cell) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
-    made = []
-    for row in shown:
+    visible_cells = [[visible(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*visible_cells, strict=True)]
+    aligned = []
+    for row in visible_cells:
         cells = (
             cell.rjust(size) if str(at) in right else cell.ljust(size)
             for at, (cell, size) in enumerate(zip(row, widths, strict=True))
             if size
         )
         line = (" " * indent + "  ".join(cells)).rstrip()
-        made.append(Lines(f"{line[: width - 1]}…" if width and len(line) > width else line))
-    return made
+        aligned.append(Lines(f"{line[: width - 1]}…" if width and len(line) > width else line))
+    return aligned
 
 
 def json_lines(data: Any) -> Lines:
-    """JSON in ASCII, in several lines."""
+    """Return the data as indented JSON in ASCII."""
     return Lines(json.dumps(data, indent=2))
 
 
 def json_visible(text: str) -> str:
-    r"""A text in JSON, with every character in its strings escaped that does not show.
+    r"""Return a JSON text in which invisible or unsafe characters of its strings are escaped.
 
     >>> json_visible('{"a\u202e": 1}')
     '{"a\\u202e": 1}'
@@ -138,12 +138,12 @@ def json_visible(text: str) -> str:
 
 
 def toml_visible(text: str) -> str:
-    """A text in TOML or YAML of quoted strings, escaped as by `json_visible`."""
+    """Return a TOML or YAML text of quoted strings, escaped as by `json_visible`."""
     return _escaped(text, lambda char: rf"\U{ord(char):08x}", "\n")
 
 
 def toml_key(name: str) -> str:
-    r"""A name as a quoted key in TOML.
+    r"""Return a name as a quoted key of TOML.
 
     >>> print(toml_key('public."DatabaseProvider"'))
     "public.\"DatabaseProvider\""
@@ -152,9 +152,10 @@ def toml_key(name: str) -> str:
 
 
 def finalize(form: str) -> Callable[[Any], Any]:
-    """How Jinja prints a value before it escapes HTML: by the suffix of the file, and no Markup.
+    """Return the function by which Jinja escapes each value, chosen by the suffix of the template.
 
-    HTML keeps the layout of queries; other texts are one line.
+    In HTML line breaks are kept, for queries; in other files each value becomes one line. No value
+    counts as safe markup.
     """
     forms: dict[str, Callable[[str], str]] = {
         "html": partial(visible, keep=" \n\t"),
@@ -167,7 +168,7 @@ def finalize(form: str) -> Callable[[Any], Any]:
 
 
 def markdown(text: str) -> Markup:
-    r"""A text as Markdown that shows it: no HTML, link, picture, table or code begins in it.
+    r"""Return the text escaped for Markdown: it starts no HTML, link, picture, table or code.
 
     >>> print(markdown("<b> [x](y) | order_items"))
     \<b\> \[x\](y) \| order_items
@@ -177,7 +178,7 @@ def markdown(text: str) -> Markup:
 
 
 def code(text: str) -> Markup:
-    r"""A text as a piece of code in Markdown, also in a table.
+    r"""Return the text as inline code of Markdown, which may stand in a table.
 
     >>> print(code("users"), code("a`b"))
     `users` `` a`b ``
@@ -191,7 +192,7 @@ def code(text: str) -> Markup:
 
 
 def code_block(items: Sequence[str], language: str) -> Markup:
-    """Lines of code as a block in Markdown, which none of them can end."""
+    """Return lines of code as a Markdown code block that none of the lines can close."""
     text = lines(*items)
     fence = _fence(text, 3)
     return Markup(f"{fence}{language}\n{text}\n{fence}")  # noqa: S704
@@ -203,12 +204,12 @@ def _fence(text: str, least: int) -> str:
 
 
 def one_line(text: str) -> str:
-    """A text of unknown origin, made safe to be shown as part of one line."""
+    """Return a text of unknown origin escaped, so that it is safe as part of one line."""
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:200]
 
 
 def quote(identifier: str) -> str:
-    """An identifier for messages: quoted only where PostgreSQL needs quotes.
+    """Return an SQL identifier for messages, with quotes only where PostgreSQL needs them.
 
     >>> quote("users"), quote("My Table")
     ('users', '"My Table"')

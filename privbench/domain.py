@@ -16,12 +16,12 @@ Codes = NDArray[np.unsignedinteger[Any]]
 #: What is publicly known of the values of an SQL expression, so that they can be sent in few bits.
 #: It is either a range of int8 (values beyond it may arrive as the −∞ and +∞ of a grid, and −2⁶³ as
 #: the next greater number), or a list of ASCII texts (all other texts may arrive as one text).
-Known = range | tuple[str, ...]
+PublicValues = range | tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """The codes of one attribute.
+    """The domain of one attribute: how many values, special cells and NULL its codes stand for.
 
     >>> Domain(10, ordered=True, specials=("other",), nullable=True).size
     12
@@ -52,7 +52,7 @@ class Domain:
 
     @property
     def size(self) -> int:
-        """Number of codes, special cells and NULL included."""
+        """The number of codes, special cells and NULL included."""
         return self.values + len(self.specials) + self.nullable
 
     @property
@@ -61,7 +61,7 @@ class Domain:
         return self.size - 1 if self.nullable else None
 
     def special_code(self, name: str) -> int:
-        """The code of a special cell."""
+        """Return the code of a special cell, for example ``other``."""
         return self.values + self.specials.index(name)
 
     @property
@@ -70,7 +70,7 @@ class Domain:
         return np.dtype(np.min_scalar_type(self.size - 1))
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object that `from_json` reads back."""
+        """Return the domain as a JSON object, which `from_json` reads."""
         return {
             "values": self.values,
             "ordered": self.ordered,
@@ -81,7 +81,7 @@ class Domain:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
-        """The domain that `to_json` wrote."""
+        """Return the domain that a JSON object of `to_json` describes."""
         core = data["core"]
         return cls(
             int(data["values"]),

@@ -27,7 +27,7 @@ from privbench.display import visible
 
 
 class PrivbenchError(Exception):
-    """Root of the tree.
+    """An error that privbench raises on purpose; base class of all others.
 
     Args:
         message: What is wrong, in one sentence.
@@ -83,7 +83,7 @@ class ModelError(UsageError):
 
 
 class DatabaseError(PrivbenchError):
-    """The database refused."""
+    """The database refused a request."""
 
     exit_code = 3
 
@@ -93,7 +93,7 @@ class ConnectionFailed(DatabaseError):
 
 
 class AccessDenied(DatabaseError):
-    """A right is missing; the remedy names the GRANT."""
+    """The role lacks a privilege; the remedy names the GRANT."""
 
 
 class TargetError(DatabaseError):
@@ -107,12 +107,12 @@ class PrivacyRefusal(PrivbenchError):
 
 
 class BudgetExceeded(PrivacyRefusal):
-    """The cap of the ledger or the budget of the fit would be passed."""
+    """The release would exceed the cap of the ledger or the budget of the fit."""
 
 
 class LedgerError(PrivacyRefusal):
-    """The ledger is damaged, or belongs to something else."""
+    """The ledger is damaged, or belongs to another database or fit."""
 
 
 class ReleaseInUse(LedgerError):
-    """Another process, which lives, holds the release or the ledger's lock."""
+    """Another running process holds the release or the ledger's lock."""

@@ -1,4 +1,4 @@
-"""Write files that only their owner can read from the first byte on, and that are never partial.
+"""Write files that are readable by their owner only, and are never left incomplete.
 
 Files that a command writes may hold values of private rows; the user may give others access later.
 """
@@ -17,7 +17,7 @@ _FILE, _FOLDER = 0o600, 0o700
 
 @contextmanager
 def file_errors(failed: str, kind: type[UsageError] = UsageError) -> Iterator[None]:
-    """Turn errors of the file system into errors of ``kind``, which say what failed and why."""
+    """Within this context, turn file system errors into errors of ``kind`` that say what failed."""
     try:
         yield
     except OSError as error:
@@ -26,10 +26,10 @@ def file_errors(failed: str, kind: type[UsageError] = UsageError) -> Iterator[No
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A temporary file to write to, which replaces ``path`` once it is complete.
+    """Give a temporary file to write to, which replaces ``path`` once it is complete.
 
-    A link at ``path`` is replaced, not followed; a terminal or a pipe is written to directly. If
-    writing fails with an OSError, nothing is left behind.
+    A symbolic link at ``path`` is replaced, not followed; a terminal or a pipe is written to
+    directly. If writing fails with an OSError, nothing is left behind.
     """
     if path.exists() and not path.is_file() and not path.is_dir():
         with path.open("wb") as stream:
@@ -46,18 +46,18 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file by way of `replacing`."""
+    """Write a text file, which appears only when it is complete, see `replacing`."""
     with replacing(path) as file:
         file.write(text.encode())
 
 
 def append_text(path: Path, text: str) -> None:
-    """Append to a text file, which is made if there is none."""
+    """Append to a text file, which is created if it does not exist."""
     handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, _FILE)
     with os.fdopen(handle, "ab") as file:
         file.write(text.encode())
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder, and those above it, unless it is there."""
+    """Create a folder and its parents, unless they exist."""
     path.mkdir(mode=_FOLDER, parents=True, exist_ok=True)

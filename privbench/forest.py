@@ -1,4 +1,4 @@
-"""References of a table to itself, as a forest: no row is its own ancestor."""
+"""Find cycles among references of a table to itself, so that no row is its own ancestor."""
 
 import numpy as np
 
@@ -6,10 +6,10 @@ from privbench.arrays import Ints
 
 
 def circle_heads(parents: Ints) -> Ints:
-    """The first row of every circle of references; rows that are their own parents are circles too.
+    """Return the first row of every cycle of references, in ascending order.
 
-    The rows are in ascending order; once they refer to nothing, every row has a root above it.
-    Parents are row numbers, negative for none; shape (rows,).
+    A row that is its own parent is a cycle too. If these rows refer to nothing, every row has a
+    root as its ancestor. ``parents`` are row numbers, negative for none; shape (rows,).
 
     >>> circle_heads(np.array([-1, 0, 3, 4, 2, 2, 6])).tolist()
     [2, 6]
@@ -24,5 +24,5 @@ def circle_heads(parents: Ints) -> Ints:
         above = above[above]
     # After so many generations, only rows on circles and the row above all roots are reached.
     circles = np.unique(above[:rows])
-    found: Ints = circles[(circles < rows) & (lowest[circles] == circles)]
-    return found
+    heads: Ints = circles[(circles < rows) & (lowest[circles] == circles)]
+    return heads

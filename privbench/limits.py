@@ -1,8 +1,8 @@
-"""Limits of names, texts and numbers in a model of unknown origin.
+"""Field types with limits of size and form, for model files of unknown origin.
 
 They are the types of fields in the records of a model file (`privbench.schema`, events, header),
 and are checked where such a file is read; records of our own are not checked again. The DDL and the
-expressions are only limited as texts here; what they may do is judged where they are used.
+expressions are only limited as texts here; what they may do is checked where they are used.
 """
 
 import re
@@ -65,9 +65,9 @@ def _type_text(text: str) -> str:
 
 
 def expression(text: str) -> str:
-    """The expression, if it is short and flat enough to be parsed with little stack and time.
+    """Return the expression if it is short and flat enough to be parsed.
 
-    Any other expression is a ValueError.
+    Else raise a ValueError.
     """
     plain = _ESCAPED.sub("x", text) if len(text) <= MAX_EXPRESSION else ""
     if len(text) > MAX_EXPRESSION or len(_OPERATOR.findall(plain)) > MAX_OPERATORS:
@@ -78,7 +78,7 @@ def expression(text: str) -> str:
 
 
 def depth(text: bytes) -> int:
-    """How deep brackets of any kind are nested."""
+    """Return how deeply brackets of any kind are nested."""
     marks = np.frombuffer(text, np.uint8)
     steps = np.isin(marks, list(b"([{")).astype(np.int32)
     steps -= np.isin(marks, list(b")]}")).astype(np.int32)
@@ -86,7 +86,7 @@ def depth(text: bytes) -> int:
 
 
 def json_depth(text: bytes) -> int:
-    r"""How deep arrays and objects of a JSON text are nested; brackets within strings do not count.
+    r"""Return how deeply arrays and objects of a JSON text are nested, ignoring its strings.
 
     >>> json_depth(b'{"a": ["[[[", "\\"[["]}')
     2
@@ -101,26 +101,29 @@ Element = TypeVar("Element")
 
 PgName = Annotated[str, AfterValidator(_name)]
 Label = Annotated[str, AfterValidator(_label)]
-Space = Annotated[str, AfterValidator(_space)]
+SchemaName = Annotated[str, AfterValidator(_space)]
 TypeText = Annotated[str, AfterValidator(_type_text)]
 Expression = Annotated[str, AfterValidator(expression)]
 Text = Annotated[str, Field(max_length=MAX_TEXT)]
 Natural = Annotated[int, Field(ge=0)]
 Count = Annotated[int, Field(ge=0, le=2**31)]
-Modifier = Annotated[int, Field(ge=-(2**31), lt=2**31)]
+TypeModifier = Annotated[int, Field(ge=-(2**31), lt=2**31)]
 Bigint = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 Amount = Annotated[float, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, lt=1)]
 #: Lists with at most as many items as a table may have columns, or a schema parts.
-Few = Annotated[tuple[Element, ...], Field(max_length=MAX_COLUMNS)]
-Many = Annotated[tuple[Element, ...], Field(max_length=MAX_PARTS)]
+ColumnTuple = Annotated[tuple[Element, ...], Field(max_length=MAX_COLUMNS)]
+PartTuple = Annotated[tuple[Element, ...], Field(max_length=MAX_PARTS)]
 
 
 def faults(error: ValidationError) -> list[str]:
-    """Faults that pydantic found, each with its place but without its value: it may be secret."""
-    found = []
+    """Return pydantic's messages with the place of each fault, but without the value.
+
+    The value is left out as it may be secret.
+    """
+    messages = []
     for fault in error.errors(include_input=False, include_url=False):
         place = ".".join(str(step)[:80] for step in fault["loc"])
         text = fault["msg"].removeprefix("Value error, ")
-        found.append(f"{place}: {text}" if place else text)
-    return found
+        messages.append(f"{place}: {text}" if place else text)
+    return messages

@@ -1,7 +1,7 @@
-"""What operations may be told, stated once: for the command line and for Python's signatures.
+"""The options of operations, declared once for the command line and for Python's signatures.
 
-A field's default and help are those of its option. Of a field whose default is False the option is
-a flag; True has ``--no-…`` too; a tuple may be given more than once.
+A field's default and help are those of its option. A field with the default False becomes a flag, a
+field with the default True also gets ``--no-…``, and a tuple can be given more than once.
 """
 
 import functools
@@ -15,18 +15,18 @@ Returned = TypeVar("Returned")
 
 
 def option(default: Any, help: str, *flags: str, **how: Any) -> Any:
-    """A field with its help, its names on the command line, and what else Click is told of it.
+    """Declare a field with its help, its names on the command line and further settings for Click.
 
     ``least`` and ``most`` are the bounds of a number; ``check`` is a function, ``module:name``,
-    that refuses wrong values of the command line at once. Without names the option is named as the
-    field is.
+    that refuses wrong values of the command line at once. Without ``flags``, the option has the
+    name of the field.
     """
     return field(default=default, metadata={"help": help, "flags": flags, **how})
 
 
 @dataclass(frozen=True)
 class LoadOptions:
-    """How a model's clone is written into a database."""
+    """Options of how a model's clone is written into a database."""
 
     scale: float = option(1.0, "Size of the clone.")
     seed: int | None = option(None, "Seed of the sampling (not of any noise).", metavar="N")
@@ -67,7 +67,7 @@ class LoadOptions:
 
 @dataclass(frozen=True)
 class ReplayOptions:
-    """How queries are run."""
+    """Options of how queries are run."""
 
     repeats: int = option(3, "Timed runs a query.", least=1)
     warmup: int | None = option(
@@ -112,12 +112,12 @@ class ReplayOptions:
 
     @property
     def untimed(self) -> int:
-        """Runs of a query before the timed ones."""
+        """The number of runs of a query before the timed runs."""
         return int(not self.cold) if self.warmup is None else self.warmup
 
     @property
     def before(self) -> str:
-        """What is done before a run, in words; empty for nothing."""
+        """What is done before each run, in words; empty for nothing."""
         steps = [
             f"command: {self.command}" if self.command else "",
             "new connection" if self.cold else "",
@@ -128,7 +128,7 @@ class ReplayOptions:
 
 @dataclass(frozen=True)
 class CompareOptions(ReplayOptions):
-    """How a clone is compared with its source."""
+    """Options of how a clone is compared with its source."""
 
     floor: bool = option(True, "Run the source against itself in the same rounds.")
     explain: bool = option(True, "Compare plans and work by EXPLAIN (ANALYZE, BUFFERS).")
@@ -145,10 +145,10 @@ class CompareOptions(ReplayOptions):
 def with_fields_of(
     kind: type, *names: str
 ) -> Callable[[Callable[..., Returned]], Callable[..., Returned]]:
-    """A decorator: a function's ``options``, a ``kind``, are given to it field by field, by name.
+    """Return a decorator that replaces a function's ``options`` by the fields of their class.
 
-    These are the fields with these names; without names, all. A caller that has a ``kind`` gives it
-    as ``options`` instead.
+    The decorated function takes the fields with these names (default: all) as keyword arguments. A
+    caller that has an object of the class passes it as ``options`` instead.
     """
     own = {item.name: item for item in fields(kind) if not names or item.name in names}
 
@@ -161,14 +161,14 @@ def with_fields_of(
             return function(*args, **given)
 
         signature = inspect.signature(function)
-        shown = [item for name, item in signature.parameters.items() if name != "options"]
-        shown += [
+        parameters = [item for name, item in signature.parameters.items() if name != "options"]
+        parameters += [
             inspect.Parameter(
                 name, inspect.Parameter.KEYWORD_ONLY, default=item.default, annotation=item.type
             )
             for name, item in own.items()
         ]
-        vars(called)["__signature__"] = signature.replace(parameters=shown)
+        vars(called)["__signature__"] = signature.replace(parameters=parameters)
         return called
 
     return decorate

@@ -1,8 +1,8 @@
-"""What a synthesizer of another package needs; everything else may change without notice.
+"""The stable interface for synthesizers of other packages; all else may change without notice.
 
-``docs/plugins.md`` shows a whole one. A `TableSynthesizer` learns the columns of each table, and
-gets keys, sizes and fan-outs for nothing; a `Synthesizer` learns the whole database. Private rows
-are behind `Session`: whatever is measured goes through `TableFit.measure` or `Session.measure`,
+``docs/plugins.md`` shows a complete example. A `TableSynthesizer` learns the columns of each table,
+while privbench handles keys, sizes and fan-outs; a `Synthesizer` learns the whole database. Private
+rows are behind `Session`: every measurement goes through `TableFit.measure` or `Session.measure`,
 which charge it, write it into the ledger and only then add noise.
 """
 

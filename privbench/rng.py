@@ -1,4 +1,4 @@
-"""The one source of generators for sampling synthetic rows.
+"""The random number generators for sampling synthetic rows.
 
 What is drawn here never touches private rows: noise for measurements comes from OpenDP (see
 ``privbench.privacy``), sampling from a released model is post-processing and may be seeded.
@@ -12,7 +12,7 @@ from privbench.arrays import Rng
 
 
 def generator(seed: int | None, *labels: str | int) -> Rng:
-    """A PCG64 generator for one purpose, independent of the generators for all other purposes.
+    """Return a PCG64 generator for one purpose, independent of the generators for other purposes.
 
     The seed is public; None takes fresh entropy of the operating system. Labels name the purpose (a
     table, a column, a chunk): different lists of labels give independent streams.

@@ -1,4 +1,4 @@
-"""The frozen picture of a PostgreSQL schema: what the catalog states, nothing from rows.
+"""A PostgreSQL schema as frozen data: what the catalog states, and nothing from rows.
 
 All of it is public knowledge by contract. It is plain data: `privbench.postgres` fills it from
 ``pg_catalog``, everything else reads it. The types of its fields limit what a model of unknown
@@ -23,21 +23,21 @@ from privbench.limits import (
     MAX_PARTS,
     MAX_RULES,
     Bigint,
+    ColumnTuple,
     Expression,
-    Few,
     Label,
-    Many,
-    Modifier,
+    PartTuple,
     PgName,
+    SchemaName,
     Share,
-    Space,
     Text,
+    TypeModifier,
     TypeText,
 )
 
 
 def quoted(*name: str) -> str:
-    """A name in SQL, qualified or not, every part of it quoted.
+    """Return a name in SQL, qualified or not, with every part quoted.
 
     >>> quoted("public", 'a"b')
     '"public"."a""b"'
@@ -46,7 +46,7 @@ def quoted(*name: str) -> str:
 
 
 def literal(text: str) -> str:
-    """A text as a constant in SQL.
+    """Return a text as an SQL string constant.
 
     >>> literal("it's")
     "'it''s'"
@@ -64,7 +64,7 @@ class TableName:
     (TableName(schema='public', name='users'), 'Order Items')
     """
 
-    schema: Space
+    schema: SchemaName
     name: PgName
 
     def __str__(self) -> str:
@@ -85,17 +85,18 @@ class TableName:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A fact that the rows of a table keep, as `privbench.rules` reads it from what states it.
+    """A fact about a table's rows that the schema states, as `privbench.rules` reads it.
 
     The kind says which of the fields state the fact. Literals are texts, since only the family that
-    owns a type can compare them. Of an ``expression`` no more is known than its text.
+    owns a type can compare them. For an ``expression`` nothing more is known than its text.
     """
 
     kind: Literal[
         "bounds", "values", "length", "size", "pattern", "case", "order", "differs", "unique",
         "combination", "expression",
     ]  # fmt: skip
-    columns: Few[PgName]  # the columns; of an order the lesser one first; ``VALUE`` of a domain
+    # The columns, of an order the lesser one first; ``VALUE`` stands for a domain's value.
+    columns: ColumnTuple[PgName]
     source: Literal["check", "domain", "partition", "reference", "index", "name", "config"]
     text: Expression  # what states it, in full
     low: Text | None = None  # literals of the ends of bounds
@@ -109,12 +110,12 @@ class Rule:
     fold: bool = False  # whether the case of letters does not count, of a pattern or in an index
     case: Literal["upper", "lower"] | None = None  # the only case that letters have
     broken: Share = 0.0  # of an order, the share of rows that break it
-    rows: Many[Few[Text]] = ()  # combinations of literals; true for NULL
-    nulls: Few[PgName] = ()  # the columns that count by NULL
+    rows: PartTuple[ColumnTuple[Text]] = ()  # combinations of literals; true for NULL
+    nulls: ColumnTuple[PgName] = ()  # the columns that count by NULL
 
 
 #: All rules of a table, or of a type.
-Facts = Annotated[tuple[Rule, ...], Field(max_length=MAX_RULES)]
+TableRules = Annotated[tuple[Rule, ...], Field(max_length=MAX_RULES)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,17 +132,18 @@ class ColumnType:
     category: Annotated[str, Field(pattern="^[a-zA-Z]$")] = "U"
     # Labels of an enum in their order.
     labels: Annotated[tuple[Label, ...], Field(max_length=MAX_LABELS)] = ()
-    length: Modifier | None = None  # declared length of char(n), varchar(n), bit(n)
-    precision: Modifier | None = None  # declared precision of numeric, time, timestamp, interval
-    scale: Modifier | None = None  # declared scale of numeric
+    length: TypeModifier | None = None  # declared length of char(n), varchar(n), bit(n)
+    # Declared precision of numeric, time, timestamp, interval.
+    precision: TypeModifier | None = None
+    scale: TypeModifier | None = None  # declared scale of numeric
     domain: TableName | None = None  # the domain's name where the column's type is a domain
     # CHECK expressions of the domain and of the domains beneath it.
-    domain_checks: Few[Expression] = ()
-    rules: Facts = ()  # what these CHECKs state
+    domain_checks: ColumnTuple[Expression] = ()
+    rules: TableRules = ()  # what these CHECKs state
     element: PgName | None = None  # base name of an array's element type
     extension: PgName | None = None  # the extension that owns the type
     # Types within: an array's element, a range's bound, the columns of a composite type.
-    parts: Few[ColumnType] = ()
+    parts: ColumnTuple[ColumnType] = ()
 
     @property
     def text_form(self) -> LiteralString:
@@ -157,7 +159,7 @@ class ColumnType:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column; ``not_null`` counts a domain's NOT NULL too."""
+    """A column of a table; ``not_null`` is also true for a domain's NOT NULL."""
 
     name: PgName
     position: Annotated[int, Field(ge=1, le=32767)]
@@ -171,7 +173,7 @@ class Column:
     # Found by a rehearsal of the schema's expressions where the type alone does not say how values
     # are made: templates of literals (`privbench.encoding.placeholders`), of elements for an array;
     # and the fewest elements.
-    templates: Few[Text] = ()
+    templates: ColumnTuple[Text] = ()
     least: Annotated[int, Field(ge=0, le=1024)] = 0
     # The calendar that it is the key of, or refers to by its date (`roles.natural`); '' for none.
     dated: Text = ""
@@ -182,14 +184,14 @@ class Unique:
     """A PRIMARY KEY, a UNIQUE constraint or a unique index over plain columns."""
 
     name: PgName
-    columns: Few[PgName]
+    columns: ColumnTuple[PgName]
     primary: bool = False
     nulls_not_distinct: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Equality:
-    """The operator by which a foreign key compares a column with the one that it refers to."""
+    """The operator by which a foreign key compares a column with the referenced column."""
 
     operator: TableName  # its schema and name
     parent: TypeText  # its left operand: the type of the column that is referred to, or of all such
@@ -208,15 +210,15 @@ ROW = "row"
 class ForeignKey:
     """A foreign key; ``columns[i]`` refers to ``ref_columns[i]``.
 
-    A ``declared`` one is a reference of the config. Neither the source nor its clones have such a
+    A ``declared`` key is a reference of the config. Neither the source nor its clones have such a
     constraint, so that rows of both may refer to nothing (`dangles`); it is never ``validated``.
     """
 
     name: PgName
     table: TableName
-    columns: Few[PgName]
+    columns: ColumnTuple[PgName]
     ref_table: TableName
-    ref_columns: Few[PgName]
+    ref_columns: ColumnTuple[PgName]
     on_delete: Literal["a", "r", "c", "n", "d"] = "a"
     on_update: Literal["a", "r", "c", "n", "d"] = "a"
     match: Literal["s", "f", "p"] = "s"
@@ -224,16 +226,17 @@ class ForeignKey:
     unique: bool = False
     deferrable: bool = False
     validated: bool = True
-    equalities: Few[Equality] = ()  # of each column; what reads rows needs them, never released
+    # The equality operator of each column, by which rows are read; never released.
+    equalities: ColumnTuple[Equality] = ()
     declared: bool = False
-    none: Few[Text] = ()  # values of a declared key's column that refer to nothing, as text
+    none: ColumnTuple[Text] = ()  # values of a declared key's column that refer to nothing, as text
     natural: bool = False  # whether its column holds values of its own row, and is no reference
     # A column of type names and one of them: of a declared key that rows of this type alone have.
     when: tuple[PgName, Text] | None = None
 
     @property
     def is_self(self) -> bool:
-        """Whether the key points into its own table."""
+        """Whether the key refers to its own table."""
         return self.table == self.ref_table
 
 
@@ -241,13 +244,13 @@ class ForeignKey:
 class Check:
     """A CHECK constraint; ``expression`` is what ``pg_get_expr`` prints.
 
-    A ``declared`` one is no constraint of the source: a rule of the config, which its clones have,
-    or a format that a rehearsal found, which nobody has.
+    A ``declared`` CHECK is no constraint of the source: it is a rule of the config, which clones
+    have as a constraint, or a format that a rehearsal has found, which no database has.
     """
 
     name: PgName
     expression: Expression
-    columns: Few[PgName] = ()
+    columns: ColumnTuple[PgName] = ()
     declared: bool = False
 
 
@@ -258,7 +261,7 @@ class Index:
     name: PgName
     definition: Expression
     unique: bool = False
-    columns: Few[PgName] = ()
+    columns: ColumnTuple[PgName] = ()
     predicate: Expression | None = None
     has_expressions: bool = False
 
@@ -278,22 +281,22 @@ class Sequence:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One table. Partitions are folded into their root, which is the table that is modelled."""
+    """A table. Partitions are folded into their root, which is the table that is modelled."""
 
     name: TableName
-    columns: Few[Column]
+    columns: ColumnTuple[Column]
     primary_key: Unique | None = None
-    uniques: Many[Unique] = ()
-    foreign_keys: Many[ForeignKey] = ()
+    uniques: PartTuple[Unique] = ()
+    foreign_keys: PartTuple[ForeignKey] = ()
     # Declared references of array columns: every element is a key (`elements`).
-    arrays: Few[ForeignKey] = ()
-    checks: Many[Check] = ()
-    indexes: Many[Index] = ()
+    arrays: ColumnTuple[ForeignKey] = ()
+    checks: PartTuple[Check] = ()
+    indexes: PartTuple[Index] = ()
     kind: Literal["r", "p"] = "r"  # ``pg_class.relkind``: r ordinary, p partitioned
     # Leaf partitions of a partitioned table.
     partitions: Annotated[tuple[TableName, ...], Field(max_length=MAX_PARTITIONS)] = ()
     partition_key: Expression | None = None  # ``pg_get_partkeydef`` of a partitioned table
-    rules: Facts = ()  # what its CHECKs, indexes and names state; its columns' types have more
+    rules: TableRules = ()  # what its CHECKs, indexes and names state; its columns' types have more
     # The table's comment; read for hints by `privbench.roles`, never released.
     comment: str | None = None
     # Columns of foreign keys that are left out because their target is left out; never released.
@@ -308,14 +311,17 @@ class Table:
         return str(self.name)
 
     def column(self, name: str) -> Column:
-        """The column of that name; a `SchemaError` if there is none."""
+        """Return the column with this name; raise a `SchemaError` if there is none."""
         for column in self.columns:
             if column.name == name:
                 return column
         raise SchemaError("no such column.", table=self.key, column=name)
 
     def foreign_key(self, name: str) -> ForeignKey:
-        """The foreign key of that constraint name; a `SchemaError` if there is none."""
+        """Return the foreign key with this constraint name.
+
+        Raise a `SchemaError` if there is none.
+        """
         for key in self.foreign_keys:
             if key.name == name:
                 return key
@@ -328,16 +334,16 @@ class Table:
 
     @property
     def unique_sets(self) -> tuple[Unique, ...]:
-        """Primary key first, then the other unique column sets."""
+        """The primary key, then the other unique sets of columns."""
         return ((self.primary_key,) if self.primary_key else ()) + self.uniques
 
     @property
     def key_columns(self) -> frozenset[str]:
-        """Columns that stand in a foreign key."""
+        """The columns that are part of a foreign key."""
         return frozenset(name for key in self.foreign_keys for name in key.columns)
 
     def elements(self, key: ForeignKey) -> str:
-        """The name of the elements of an array of keys, as rows that the table's rows own."""
+        """Return the name of the table of an array's elements, which this table's rows own."""
         return f"{self.key}.{quote(key.columns[0])}"
 
     @property
@@ -347,7 +353,7 @@ class Table:
 
     @property
     def pinned_columns(self) -> frozenset[str]:
-        """Columns that foreign keys pin to themselves alone.
+        """Columns of a self-reference that refer to themselves.
 
         In ``FOREIGN KEY (tenant, parent) REFERENCES itself (tenant, id)`` the tenant of a row is
         its own value, which its parent has to share.
@@ -357,23 +363,23 @@ class Table:
             for key in self.foreign_keys
             for pair in zip(key.columns, key.ref_columns, strict=True)
         ]
-        free = {ours for key, (ours, theirs) in pairs if not key.is_self or ours != theirs}
-        return frozenset(ours for _, (ours, _) in pairs) - free
+        free = {child for key, (child, parent) in pairs if not key.is_self or child != parent}
+        return frozenset(child for _, (child, _) in pairs) - free
 
 
 @dataclass(frozen=True, slots=True)
 class Schema:
     """Everything the catalog states about the chosen PostgreSQL schemas, tables sorted by name."""
 
-    tables: Many[Table]
-    sequences: Many[Sequence] = ()
+    tables: PartTuple[Table]
+    sequences: PartTuple[Sequence] = ()
     enums: Annotated[dict[Text, tuple[Label, ...]], Field(max_length=MAX_PARTS)] = field(
         default_factory=dict
     )
-    extensions: Few[PgName] = ()
-    views: Many[TableName] = ()
-    materialized_views: Many[TableName] = ()
-    schemas: Many[Space] = ("public",)
+    extensions: ColumnTuple[PgName] = ()
+    views: PartTuple[TableName] = ()
+    materialized_views: PartTuple[TableName] = ()
+    schemas: PartTuple[SchemaName] = ("public",)
     server_version: Annotated[int, Field(ge=0, le=10_000_000)] = 0
 
     def __iter__(self) -> Iterator[Table]:
@@ -383,19 +389,22 @@ class Schema:
         return any(table.key == key or table.name == key for table in self.tables)
 
     def table(self, key: str | TableName) -> Table:
-        """The table of that key (``schema.table``) or name; a `SchemaError` if there is none."""
-        wanted = TableName.parse(key) if isinstance(key, str) else key
+        """Return the table with this key (``schema.table``) or name.
+
+        Raise a `SchemaError` if none.
+        """
+        name = TableName.parse(key) if isinstance(key, str) else key
         for table in self.tables:
-            if table.name == wanted:
+            if table.name == name:
                 return table
         known = ", ".join(table.key for table in self.tables[:8])
-        raise SchemaError(f"there is no table {wanted}.", remedy=f"Tables: {known} …")
+        raise SchemaError(f"there is no table {name}.", remedy=f"Tables: {known} …")
 
     def to_json(self) -> dict[str, Any]:
-        """The JSON object of a model's header; comments are left out (P4).
+        """Return the JSON object of a model's header; comments are left out (P4).
 
-        Whether the config declared a CHECK is left out too: the model's DDL has all as constraints.
-        Rules have only the fields that state something.
+        Whether a CHECK was declared by the config is left out too: the model's DDL has all as
+        constraints. Rules have only the fields that state something.
         """
         data: dict[str, Any] = _without_blanks(asdict(self))
         for table in data["tables"]:

@@ -1,4 +1,4 @@
-"""Threads that work while a server is waited for or compiled kernels release Python's lock."""
+"""Run functions in threads, while a server works or compiled code releases Python's lock."""
 
 import os
 from collections import deque
@@ -10,14 +10,14 @@ from typing import TypeVar
 
 from privbench.limits import Element
 
-Found = TypeVar("Found")
+Mapped = TypeVar("Mapped")
 
 #: Number of parallel jobs that the user set, or None.
 JOBS: ContextVar[int | None] = ContextVar("jobs", default=None)
 
 
-def spread(function: Callable[[Element], Found], items: Sequence[Element]) -> list[Found]:
-    """Apply a function to every item in `JOBS` threads, or one per core; results are in order.
+def spread(function: Callable[[Element], Mapped], items: Sequence[Element]) -> list[Mapped]:
+    """Apply a function to every item in `JOBS` threads, or one per core; return results in order.
 
     The error of the first item that fails is raised; calls that are still running are not waited
     for.
@@ -41,8 +41,8 @@ def _cores() -> int:
     return os.cpu_count() or 1
 
 
-def streamed(function: Callable[[Element], Found], items: Iterable[Element]) -> Iterator[Found]:
-    """The results of a function for all items, in order; `JOBS` threads work on the next items.
+def streamed(function: Callable[[Element], Mapped], items: Iterable[Element]) -> Iterator[Mapped]:
+    """Yield a function's results for all items in order; `JOBS` threads work on the next items.
 
     The error of an item is raised in place of its result; calls that are still running are not
     waited for.
@@ -52,19 +52,19 @@ def streamed(function: Callable[[Element], Found], items: Iterable[Element]) -> 
     """
     jobs = JOBS.get() or _cores()
     left, pool = iter(items), ThreadPoolExecutor(jobs)
-    coming: deque[Future[Found]] = deque()
+    coming: deque[Future[Mapped]] = deque()
     try:
         coming.extend(pool.submit(function, item) for item in islice(left, jobs))
         while coming:
-            found = coming.popleft().result()
+            result = coming.popleft().result()
             coming.extend(pool.submit(function, item) for item in islice(left, 1))
-            yield found
+            yield result
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
 
 
 def ahead(items: Iterator[Element]) -> Generator[Element, None, None]:
-    """The same items, none of which may be None; while one is used, a thread makes the next.
+    """Yield the items, none of which may be None; while one is used, a thread makes the next.
 
     An error in making an item is raised in place of that item.
 

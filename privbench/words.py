@@ -1,4 +1,4 @@
-"""Names of tables and columns as words: split, made singular, looked up in ``words.toml``.
+"""Split names of tables and columns into words, make them singular, look them up in ``words.toml``.
 
 Words of other languages are read as English ones by ``languages.toml``, and so are those of a
 config's ``[words]`` (`own_words`).
@@ -41,22 +41,22 @@ def _cached(read: Callable[..., Element]) -> Callable[..., Element]:
 
 @cache
 def lists() -> dict[str, Any]:
-    """The word lists as they stand in ``words.toml``."""
-    return _read("words.toml")
+    """Return the word lists as they stand in ``words.toml``."""
+    return _read_toml("words.toml")
 
 
-def _read(file: str) -> dict[str, Any]:
+def _read_toml(file: str) -> dict[str, Any]:
     text = resources.files("privbench").joinpath(file).read_text("utf-8")
     return tomllib.loads(text)
 
 
 @cache
 def listed(*path: str) -> frozenset[str]:
-    """One list as a set: ``listed("tables", "subject")``."""
-    found: Any = lists()
+    """Return one list as a set: ``listed("tables", "subject")``."""
+    branch: Any = lists()
     for part in path:
-        found = found[part]
-    return frozenset(found)
+        branch = branch[part]
+    return frozenset(branch)
 
 
 #: Letters that are no other letter with an accent, and how names without accents write them.
@@ -65,7 +65,7 @@ _PLAIN_LETTERS = str.maketrans({"ß": "ss", "ł": "l", "ø": "o", "æ": "ae", "�
 _TWO_LETTERS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "å": "aa"})
 
 
-def _plain(word: str) -> str:
+def _without_accents(word: str) -> str:
     """A word without accents.
 
     >>> _plain("prénom"), _plain("müşteri"), _plain("straße")
@@ -76,14 +76,14 @@ def _plain(word: str) -> str:
 
 
 def _spellings(word: str) -> set[str]:
-    return {_plain(word), _plain(word.translate(_TWO_LETTERS))}
+    return {_without_accents(word), _without_accents(word.translate(_TWO_LETTERS))}
 
 
 @contextmanager
-def own_words(given: Mapping[str, Sequence[str]]) -> Iterator[None]:
-    """Read words of the user as words of the lists, by which they are given, for a while.
+def own_words(meanings: Mapping[str, Sequence[str]]) -> Iterator[None]:
+    """Read the user's words, within this context, as the words of the lists that they stand for.
 
-    They outrank all others, English ones among them.
+    They take precedence over all other words, English ones among them.
 
     >>> with own_words({"person": ["Azubi", "azubis"], "created": ["angelegt"]}):
     ...     words("Azubis"), words("angelegt_von")
@@ -92,16 +92,16 @@ def own_words(given: Mapping[str, Sequence[str]]) -> Iterator[None]:
     Raises:
         ConfigError: No list has a word as which others are to be read.
     """
-    found = {}
-    for meaning, written in given.items():
+    own = {}
+    for meaning, written in meanings.items():
         read = tuple(meaning.lower().split())
         if not read or not {*read} <= _english():
-            said = f"[words] reads words as {meaning!r}, which no list has."
-            raise ConfigError(said, remedy="See docs/roles.md.")
+            fault = f"[words] reads words as {meaning!r}, which no list has."
+            raise ConfigError(fault, remedy="See docs/roles.md.")
         for word in written:
             for spelling in _spellings(word.lower()):
-                found[spelling] = found[singular(spelling)] = read
-    token = _OWN.set(tuple(sorted(found.items())))
+                own[spelling] = own[singular(spelling)] = read
+    token = _OWN.set(tuple(sorted(own.items())))
     try:
         yield
     finally:
@@ -112,13 +112,13 @@ def own_words(given: Mapping[str, Sequence[str]]) -> Iterator[None]:
 def _foreign() -> dict[str, tuple[str, ...]]:
     """The English words of the user's words, and of other languages' that are no English ones."""
     english = _english()
-    found = {}
-    for language in _read("languages.toml").values():
+    translations = {}
+    for language in _read_toml("languages.toml").values():
         for meaning, written in language.items():
             for word in written:
                 for spelling in _spellings(word) - english:
-                    found[spelling] = tuple(meaning.split())
-    return found | dict(_OWN.get())
+                    translations[spelling] = tuple(meaning.split())
+    return translations | dict(_OWN.get())
 
 
 @_cached
@@ -136,13 +136,13 @@ def _english() -> frozenset[str]:
     pairs = [word for pair in data["pairs"] for word in pair]
     groups = [*tables, *data["keys"].values(), *data["columns"].values(), phrases, pairs]
     groups.append(data["tables"]["words"]["noise"])
-    found = {word for group in groups for phrase in group for word in phrase.split()}
-    return frozenset(word for word in found if word.isalpha() and len(word) > 1)
+    known = {word for group in groups for phrase in group for word in phrase.split()}
+    return frozenset(word for word in known if word.isalpha() and len(word) > 1)
 
 
 @_cached
 def words(name: str) -> tuple[str, ...]:
-    """The singular, lower-case words of a name.
+    """Return the singular, lower-case words of a name.
 
     >>> words("OrderItems"), words("lasteditoruserid"), words("tbl_people2")
     (('order', 'item'), ('last', 'editor', 'user', 'id'), ('tbl', 'person'))
@@ -150,12 +150,12 @@ def words(name: str) -> tuple[str, ...]:
     (('customer', 'number'), ('detail', 'order'), ('first', 'name'))
     """
     pieces = _LETTERS.findall(_CAMEL.sub("_", name).lower())
-    split = (word for piece in pieces for word in _unglue(_plain(piece) or piece))
+    split = (word for piece in pieces for word in _unglue(_without_accents(piece) or piece))
     return tuple(read for word in split for read in _foreign().get(word, (word,)))
 
 
 def snake(name: str) -> str:
-    """A name in small letters with underscores between words, for matching by patterns.
+    """Return a name in small letters with underscores between words, for matching by patterns.
 
     Unlike the result of `words`, it keeps digits, plurals and glued words, which patterns may name.
 
@@ -166,7 +166,7 @@ def snake(name: str) -> str:
 
 
 def singular(word: str) -> str:
-    """The singular of an English noun, by rule and by the list of exceptions.
+    """Return the singular of an English noun, by rule and by the list of exceptions.
 
     >>> [singular(word) for word in ("countries", "addresses", "status", "people", "posts")]
     ['country', 'address', 'status', 'person', 'post']
@@ -202,23 +202,23 @@ def _unglue(piece: str) -> tuple[str, ...]:
 
 
 def noun(name: str) -> tuple[str, ...]:
-    """The words of a table's name without words that say nothing (``tbl_``, ``_data``).
+    """Return the words of a table's name without words that say nothing (``tbl_``, ``_data``).
 
     >>> noun("tbl_customer_master"), noun("data")
     (('customer',), ('data',))
     """
-    found = list(words(name))
+    result = list(words(name))
     noise = listed("tables", "words", "noise")
-    while len(found) > 1 and found[-1] in noise:
-        found.pop()
-    while len(found) > 1 and found[0] in noise:
-        found.pop(0)
-    return tuple(found)
+    while len(result) > 1 and result[-1] in noise:
+        result.pop()
+    while len(result) > 1 and result[0] in noise:
+        result.pop(0)
+    return tuple(result)
 
 
 @_cached
 def calendar_part(name: str) -> str:
-    """The part of a date that a column's name says it holds, or ''.
+    """Return the part of a date that a column's name says it holds, or ''.
 
     >>> calendar_part("d_dow"), calendar_part("MonthNumberOfYear"), calendar_part("fiscal_year")
     ('weekday', 'month', '')
@@ -230,55 +230,61 @@ def calendar_part(name: str) -> str:
 
 @_cached
 def personal_kinds(name: str, category: str) -> frozenset[str]:
-    """Kinds of personal data that a column's name and type category suggest.
+    """Return the kinds of personal data that a column's name and type category suggest.
 
     >>> sorted(personal_kinds("FirstName", "S")), sorted(personal_kinds("emailpromotion", "N"))
     (['name'], [])
     >>> sorted(personal_kinds("passenger_name", "S")), sorted(personal_kinds("id_student", "N"))
     (['name'], ['person'])
     """
-    found = words(name)
-    is_key = bool(found) and found[-1] in listed("keys", "suffix") - {"number", "no", "code"}
+    name_words = words(name)
+    is_key = bool(name_words) and name_words[-1] in listed("keys", "suffix") - {
+        "number",
+        "no",
+        "code",
+    }
     rules = lists()["personal"]
     kinds = {
         kind
         for kind, rule in rules.items()
-        if any(_holds(found, tuple(phrase.split()), is_key) for phrase in rule["phrases"])
+        if any(_holds(name_words, tuple(phrase.split()), is_key) for phrase in rule["phrases"])
     }
-    if found[-1:] == ("name",) and of_person(found[:-1]):
+    if name_words[-1:] == ("name",) and of_person(name_words[:-1]):
         kinds.add("name")
-    if of_person(stem(name)) and stem(name) != found:
+    if of_person(stem(name)) and stem(name) != name_words:
         kinds.add("person")
     return frozenset(kind for kind in kinds if category in rules[kind]["types"])
 
 
 def stem(name: str) -> tuple[str, ...]:
-    """The words of a key's name without those that say that it is one.
+    """Return the words of a key's name without the words that say that it is a key.
 
     >>> stem("customer_unique_id"), stem("id_student"), stem("number_of_students")
     (('customer', 'unique'), ('student',), ('number', 'of', 'student'))
     """
-    found = list(words(name))
+    result = list(words(name))
     suffix = listed("keys", "suffix")
-    while len(found) > 1 and found[-1] in suffix:
-        found.pop()
-    if len(found) > 1 and found[0] in ("id", "fk"):
-        found.pop(0)
-    return tuple(found)
+    while len(result) > 1 and result[-1] in suffix:
+        result.pop()
+    if len(result) > 1 and result[0] in ("id", "fk"):
+        result.pop(0)
+    return tuple(result)
 
 
-def of_person(found: tuple[str, ...]) -> bool:
-    """Whether a name's words end with one that means people, whatever stands beside it."""
+def of_person(name_words: tuple[str, ...]) -> bool:
+    """Return whether a name's words end with a word for people, whatever stands before it."""
     people = listed("tables", "subject") | listed("tables", "work")
-    return bool({*found[-1:], "".join(found[-2:])} & (people - listed("tables", "ambiguous")))
+    return bool(
+        {*name_words[-1:], "".join(name_words[-2:])} & (people - listed("tables", "ambiguous"))
+    )
 
 
-def _holds(found: tuple[str, ...], phrase: tuple[str, ...], at_end: bool) -> bool:
+def _holds(name_words: tuple[str, ...], phrase: tuple[str, ...], at_end: bool) -> bool:
     """Whether a name holds a phrase; names of keys (``race_id``) must hold it ``at_end``."""
     size = len(phrase)
-    last = len(found) - size
+    last = len(name_words) - size
     return any(
-        found[start : start + size] == phrase
+        name_words[start : start + size] == phrase
         for start in range(last if at_end else 0, last + 1)
         if start >= 0
     )

@@ -3,12 +3,14 @@
 import doctest
 import json
 import re
+import sys
 import tempfile
 from contextlib import redirect_stderr
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from io import StringIO
 from pathlib import Path
+from types import SimpleNamespace
 
 import pandas as pd
 import pyarrow as pa
@@ -18,6 +20,7 @@ from psycopg import conninfo
 from sql_files import sql_of
 
 import privbench as pb
+from privbench.cli.console import CellReporter
 from privbench.config import Config
 from privbench.errors import ConfigError, ConnectionFailed, PrivacyRefusal, SchemaError, UsageError
 from privbench.sources.frames import declared, texts
@@ -157,6 +160,30 @@ def test_rows_in_memory_lie_in_no_file_once_they_are_copied():
     with source.opened() as dsn:
         assert ask(dsn, "SELECT a FROM left_behind") == [("4711",)]
         assert not list(Path(tempfile.gettempdir()).glob("*/left_behind.parquet"))
+
+
+def test_a_cell_of_a_notebook_has_one_text_that_changes(monkeypatch):
+    shown, said = [], []
+    handle = SimpleNamespace(update=lambda text, raw: said.append(text["text/plain"]))
+
+    def display(text, *, raw, display_id):
+        shown.append(text["text/plain"])
+        return handle
+
+    monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(display=display))
+    monkeypatch.setattr(CellReporter, "_pauses", (0.01, 0.01))
+    told = CellReporter()
+    with told.stage("extract"):
+        pass
+    with told.stage("learn"):
+        while not any("public" in text for text in said):
+            for done in range(1, 101):
+                told.advance("learn public.\x1b[31morders", done, 200)
+    assert re.fullmatch(r"extract: \d+\.\d s", shown[0])
+    moving = next(text for text in said if "public" in text).split("\n")
+    assert re.fullmatch(r"█{0,10}░{10,20} learn \d+ of 200: public.\\x1b\[31morders", moving[1])
+    assert re.fullmatch(r"extract: \d+\.\d s\nlearn: \d+\.\d s", said[-1])
+    assert len(shown) == 1
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The command line: calls of `privbench.pipeline`."""
+"""The command line; its commands call functions of `privbench.pipeline`."""
 
 from privbench.cli.main import main
 

@@ -15,7 +15,7 @@ from privbench.cli.console import LOG, echo
 from privbench.cli.metrics import metrics_option
 from privbench.cli.options import (
     CommandState,
-    Sample,
+    MetricSample,
     config_option,
     fail_if_option,
     lock_option,
@@ -55,19 +55,19 @@ def run(state: CommandState, /, workload: str, dsn: str, output: str, **given: A
 
     teller = state.reporter
     with teller.stage("replay"):
-        found = pipeline.run(workload, dsn, tell=teller.advance, **given)
-    if found["warning"]:
-        LOG.warning(found["warning"])
+        results = pipeline.run(workload, dsn, tell=teller.advance, **given)
+    if results["warning"]:
+        LOG.warning(results["warning"])
     with file_errors(f"cannot write {output}"):
-        write_text(Path(output), json.dumps(found, indent=1) + "\n")
-    for line in _result_lines(found):
+        write_text(Path(output), json.dumps(results, indent=1) + "\n")
+    for line in _result_lines(results):
         echo(line)
     echo(f"Wrote {output}.")
-    enforce(GatePart.model_validate(gate) for gate in found["gates"])
-    _require_answers("database", (item["status"] for item in found["results"]))
+    enforce(GatePart.model_validate(gate) for gate in results["gates"])
+    _require_answers("database", (item["status"] for item in results["results"]))
 
 
-def _result_lines(found: dict[str, Any]) -> Iterator[str]:
+def _result_lines(run: dict[str, Any]) -> Iterator[str]:
     """The result of a run, in a few lines."""
     from privbench.report.document import GatePart
     from privbench.report.headlines import gate_line, left_out
@@ -75,18 +75,18 @@ def _result_lines(found: dict[str, Any]) -> Iterator[str]:
     from privbench.workload.query import Refusal
     from privbench.workload.results import failures
 
-    counts = found["summary"]
+    counts = run["summary"]
     yield (
         f"{counts['queries']:,} queries: {counts['ended']:,} ended, {counts['errors']:,} failed, "
         f"{counts['timeouts']:,} timed out; medians {seconds(counts['seconds'])} together"
     )
     yield from left_out(
-        found["workload"], [Refusal(**item) for item in found["refused"]], found["changed"]
+        run["workload"], [Refusal(**item) for item in run["refused"]], run["changed"]
     )
-    results = ((item["id"], item["status"], item["message"]) for item in found["results"])
+    results = ((item["id"], item["status"], item["message"]) for item in run["results"])
     for reason, ids in failures(results):
         yield f"{len(ids):,} of {counts['queries']:,} queries: {reason}: {few(ids)}"
-    yield from (gate_line(GatePart.model_validate(gate)) for gate in found["gates"])
+    yield from (gate_line(GatePart.model_validate(gate)) for gate in run["gates"])
 
 
 def _require_answers(side: str, statuses: Iterable[str]) -> None:
@@ -177,11 +177,11 @@ def compare(
     _require_answers("source", [query.source.status for query in document.queries])
 
 
-def samples(document: ComparisonDocument) -> Iterator[Sample]:
-    """Every figure and gate for ``--metrics``: CONFIDENTIAL, and each says so.
+def samples(document: ComparisonDocument) -> Iterator[MetricSample]:
+    """Yield every figure and gate of a comparison for ``--metrics``, each marked as CONFIDENTIAL.
 
-    A figure ``a.b.p95`` becomes ``a_b`` with ``stat="p95"``; the λ of KLD and TVD and the table
-    become labels too. A figure without a value has no sample.
+    A figure ``a.b.p95`` becomes ``a_b`` with the label ``stat="p95"``; the table, and the λ of KLD
+    and TVD, become labels too. A figure without a value gives no sample.
     """
     from privbench.metrics import METRICS
 

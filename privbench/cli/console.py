@@ -1,6 +1,6 @@
 """Output for the operator: results, progress, log lines, errors. All of it is CONFIDENTIAL (P1).
 
-Nothing else in the package prints; whatever is printed here goes through `privbench.display`.
+No other module prints, and everything that is printed here is escaped by `privbench.display`.
 """
 
 import json
@@ -11,7 +11,8 @@ import sys
 import time
 from collections.abc import Sequence
 from contextvars import ContextVar
-from threading import Timer
+from importlib import import_module
+from threading import Timer, current_thread
 from typing import Any, TextIO
 
 import click
@@ -25,9 +26,6 @@ from privbench.pipeline.progress import Reporter
 
 LOG = logging.getLogger("privbench")
 
-#: Seconds until a long stage logs where it is, and between such lines.
-_FIRST, _SILENCE = 4, 29
-
 #: Whether the command line agrees that a release costs more than was asked for.
 PAY_AGAIN: ContextVar[bool] = ContextVar("pay_again", default=False)
 #: Whether the command line opens a release beside an unfinished one of the same fit.
@@ -40,23 +38,23 @@ STDERR = Console(stderr=True, emoji=False)
 
 
 class TextFormatter(logging.Formatter):
-    """Messages made visible, and tracebacks of which every line is marked as one."""
+    """Formats log records as text, with unsafe characters escaped and traceback lines marked."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
-        """The message with its level."""
+        """Return the message, preceded by its level."""
         record.message = visible(record.message)
         return super().formatMessage(record)
 
     def formatException(self, ei: Any) -> str:  # noqa: N802
-        """The traceback, which may quote a server's message."""
+        """Return the traceback, whose lines are escaped since they may quote a server's message."""
         return lines(*(f"| {line}" for line in super().formatException(ei).split("\n")))
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line, in ASCII."""
+    """Formats log records as one JSON object per line, in ASCII."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record as JSON: time (UTC), level, message, and the fields given as ``extra``."""
+        """Return the record as JSON: time (UTC), level, message, and the fields in ``extra``."""
         line: dict[str, Any] = {
             "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(record.created)),
             "level": record.levelname.lower(),
@@ -67,7 +65,10 @@ class JsonFormatter(logging.Formatter):
 
 
 def configure(log_format: str, verbosity: int) -> None:
-    """Log to stderr, ``human`` or ``json``; verbosity -1 is quiet, 0 normal, 1 or more verbose."""
+    """Send log lines to stderr as ``human`` text or ``json``.
+
+    Verbosity -1 is quiet, 1 is verbose.
+    """
     level = {-1: logging.ERROR, 0: logging.INFO}.get(verbosity, logging.DEBUG)
     handler: logging.Handler
     if log_format == "json":
@@ -95,19 +96,19 @@ def echo(
     color: bool | None = None,
     alarm: bool = False,
 ) -> None:
-    """Print a line, or `privbench.display.Lines`, in the way of `click.secho`.
+    """Print a line, or `privbench.display.Lines`, with the styles of `click.secho`.
 
-    The first line of an alarm is red.
+    The first line of an ``alarm`` is red.
     """
-    shown = visible(text)
+    escaped = visible(text)
     if alarm:
-        first, *others = shown.split("\n", 1)
-        shown = "\n".join([click.style(first, "red"), *others])
-    click.echo(click.style(shown, fg) if fg else shown, err=err, color=color)
+        first, *others = escaped.split("\n", 1)
+        escaped = "\n".join([click.style(first, "red"), *others])
+    click.echo(click.style(escaped, fg) if fg else escaped, err=err, color=color)
 
 
 def show(text: str) -> None:
-    """Text that the operator must see, also with ``--quiet``; one JSON line in a JSON log."""
+    """Print a text even with ``--quiet``; in a JSON log it is one JSON line."""
     if any(isinstance(handler.formatter, JsonFormatter) for handler in LOG.handlers):
         LOG.log(max(LOG.level, logging.INFO), text)
     else:
@@ -115,12 +116,12 @@ def show(text: str) -> None:
 
 
 def width(stream: TextIO) -> int | None:
-    """Characters of a line of the terminal; None for a file or a pipe."""
+    """Return how many characters a line of the terminal has; None for a file or a pipe."""
     return shutil.get_terminal_size().columns if stream.isatty() else None
 
 
 def ask(question: str, otherwise: PrivbenchError) -> None:
-    """Continue only if a user at a terminal says yes, else raise the given error.
+    """Ask a user at a terminal to confirm; raise the given error unless the answer is yes.
 
     Ctrl-C at the prompt raises KeyboardInterrupt.
     """
@@ -134,7 +135,10 @@ def ask(question: str, otherwise: PrivbenchError) -> None:
 
 
 def choose(question: str, answers: Sequence[str]) -> int:
-    """The number of the answer that a user at a terminal chooses, the first by default."""
+    """Return the number of the answer that a user at a terminal chooses.
+
+    The first is the default.
+    """
     show(lines(question, *(f"  {number}: {text}" for number, text in enumerate(answers, 1))))
     try:
         return int(click.prompt("Number", 1, type=click.IntRange(1, len(answers)), err=True)) - 1
@@ -143,22 +147,24 @@ def choose(question: str, answers: Sequence[str]) -> int:
 
 
 class LogReporter(Reporter):
-    """Writes one log line for each stage, and during a long one where it is.
+    """Reports progress as log lines: one per finished stage, and updates during long stages.
 
-    ``arguments`` are those of the command line.
+    ``arguments`` are the arguments of the command line.
     """
 
     _timer: Timer | None = None
     _where = ""
+    #: Seconds until a long stage tells where it is, and between such lines.
+    _pauses = (4.0, 29.0)
 
     def __init__(self, arguments: Sequence[str] = ()) -> None:
         super().__init__()
         self._arguments = arguments
 
     def begin(self, name: str) -> None:
-        """Wait for the first line."""
+        """Start the clock of a stage; nothing is written yet."""
         self._where = name
-        self._wait(_FIRST)
+        self._wait(self._pauses[0])
 
     def _wait(self, seconds: float) -> None:
         LogReporter.broken(self)
@@ -172,33 +178,42 @@ class LogReporter(Reporter):
             table, tables = spent.release.events[-1].table, spent.tables
             if table in tables:
                 self.advance(f"{stage} {table}", 1 + tables.index(table), len(tables))
+        # The stage may have ended meanwhile.
+        if self._timer is current_thread():
+            self._show()
+            self._wait(self._pauses[1])
+
+    def _show(self) -> None:
         LOG.info("%s", self._where)
-        self._wait(_SILENCE)
 
     def advance(self, what: str, done: int, total: int | None = None) -> None:
-        """Note it: ``learn 4 of 15: public.orders``."""
+        """Log how far a stage is, now and then: ``learn 4 of 15: public.orders``."""
         verb, _, name = what.partition(" ")
         count = f" {done:,}" + (f" of {total:,}" if total else "") if done else ""
         self._where = f"{verb}{count}" + (f": {name}" if name else "")
 
     def broken(self) -> None:
-        """Tell no more."""
+        """Stop reporting progress, since the command failed."""
         if self._timer is not None:
             self._timer.cancel()
+        self._timer = None
 
     def end(self, name: str, seconds: float, peak: float) -> None:
-        """Write the stage's line."""
+        """Write the log line of a finished stage."""
         LogReporter.broken(self)
         fields = {"stage": name, "seconds": round(seconds, 3), "peak_mib": round(peak)}
         line = "%s: %.1f s, peak %.0f MiB"
         LOG.info(line, name, seconds, peak, extra={"fields": fields})
 
     def say(self, text: str) -> None:
-        """Write a line."""
+        """Write a text as a log line."""
         LOG.info(text)
 
     def again(self, *options: str) -> str | None:
-        """The command line as it was given, to be pasted, but for passwords, which are hidden."""
+        """Return the command line with options added, for the user to paste.
+
+        Passwords are hidden.
+        """
         from privbench.postgres.connect import shown
 
         if not _RESUMING & set(self._arguments):
@@ -214,7 +229,7 @@ class LogReporter(Reporter):
         return shlex.join(["privbench", *words[:place], *options, *words[place:]])
 
     def choose(self, error: PrivacyRefusal, releases: Sequence[str]) -> str | None:
-        """Ask, unless the command line has decided."""
+        """Ask whether to resume an interrupted release, unless an option has decided that."""
         if ANOTHER.get():
             return None
         if not sys.stdin.isatty():
@@ -231,7 +246,7 @@ class LogReporter(Reporter):
         return releases[-1] if answer == "resume" else None
 
     def exceed(self, text: str) -> None:
-        """Show the text, and ask, unless the command line has agreed."""
+        """Show a warning and ask for consent, unless the command line has given consent."""
         self.broken()
         show(text)
         if not PAY_AGAIN.get():
@@ -239,7 +254,7 @@ class LogReporter(Reporter):
             ask("Go on?", UsageError("the release costs more than was asked for.", remedy=remedy))
 
     def offer(self, error: PrivacyRefusal, text: str) -> None:
-        """Ask at a terminal whether to go on, unless the command line has decided."""
+        """Ask at a terminal whether to continue, unless the command line has decided that."""
         if not (self.strict or self.agreed) and sys.stdin.isatty():
             self.broken()
             show(text)
@@ -249,12 +264,12 @@ class LogReporter(Reporter):
             super().offer(error, text)
 
     def warn(self, text: str) -> None:
-        """Write lines."""
+        """Write a warning as log lines."""
         LOG.warning(text)
 
 
 class BarReporter(LogReporter):
-    """Progress bars on a terminal, a line for each stage when it is done."""
+    """Shows progress bars on a terminal, and prints a line for each finished stage."""
 
     def __init__(self, arguments: Sequence[str] = ()) -> None:
         super().__init__(arguments)
@@ -262,7 +277,7 @@ class BarReporter(LogReporter):
         self._tasks: dict[str, Any] = {}
 
     def begin(self, name: str) -> None:
-        """Open the bar of a stage."""
+        """Show a progress bar for a stage."""
         if self._progress is None:
             self._progress = Progress(
                 SpinnerColumn(),
@@ -276,13 +291,13 @@ class BarReporter(LogReporter):
         self._tasks[name] = self._progress.add_task(name, total=None)
 
     def advance(self, what: str, done: int, total: int | None = None) -> None:
-        """Move the newest bar."""
+        """Move the bar of the stage that began last."""
         if self._progress is not None and self._tasks:
             task = list(self._tasks.values())[-1]
             self._progress.update(task, completed=done, total=total, description=visible(what))
 
     def end(self, name: str, seconds: float, peak: float) -> None:
-        """Close the bar and leave a line."""
+        """Remove the stage's bar and print a line with its duration."""
         if self._progress is not None:
             self._progress.remove_task(self._tasks.pop(name))
             if not self._tasks:
@@ -291,19 +306,55 @@ class BarReporter(LogReporter):
         super().end(name, seconds, peak)
 
     def warn(self, text: str) -> None:
-        """Write lines in red, above the bars."""
+        """Print a warning in red above the bars."""
         STDERR.print(visible(text), style="red", markup=False, highlight=False, soft_wrap=True)
 
     def broken(self) -> None:
-        """Remove the bars before an error is printed."""
+        """Remove the bars, so that an error message can be printed."""
         self._tasks.clear()
         if self._progress is not None:
             self._progress.stop()
             self._progress = None
 
 
+class CellReporter(LogReporter):
+    """One text below a cell of a notebook: the stages that are done, and where the last one is."""
+
+    _pauses = (0.5, 0.5)
+    _share = 0.0
+    _handle: Any = None  # of what is displayed; None until it is
+
+    def advance(self, what: str, done: int, total: int | None = None) -> None:
+        """Note it, and its share of the whole."""
+        super().advance(what, done, total)
+        self._share = min(done / total, 1.0) if total else 0.0
+
+    def end(self, name: str, seconds: float, peak: float) -> None:
+        """Add the stage to those that are done."""
+        super().end(name, seconds, peak)
+        self._where, self._share = "", 0.0
+        self._show()
+
+    def _show(self) -> None:
+        done = (f"{name}: {seconds:.1f} s" for name, seconds, _ in self.stages)
+        bar = f"{'█' * round(20 * self._share):░<20} " if self._share else ""
+        where = [f"{bar}{self._where}"] if self._where else []
+        text = {"text/plain": visible(lines(*done, *where))}
+        if self._handle is None:
+            display = import_module("IPython.display").display
+            self._handle = display(text, raw=True, display_id=True)
+        else:
+            self._handle.update(text, raw=True)
+
+    def warn(self, text: str) -> None:
+        """Write lines below it."""
+        show(text)
+
+
 def reporter(log_format: str, arguments: Sequence[str]) -> Reporter:
-    """Bars on a terminal or in a notebook, log lines elsewhere."""
-    if log_format == "human" and (STDERR.is_terminal or STDERR.is_jupyter):
+    """Return a reporter: bars on a terminal, one text in a notebook, log lines elsewhere."""
+    if log_format == "human" and STDERR.is_jupyter:
+        return CellReporter(arguments)
+    if log_format == "human" and STDERR.is_terminal:
         return BarReporter(arguments)
     return LogReporter(arguments)

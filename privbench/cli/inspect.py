@@ -1,4 +1,4 @@
-"""``doctor``, ``inspect``, ``check``, ``plan``, ``config-schema``: what reads the catalog only."""
+"""The commands ``doctor``, ``inspect``, ``check``, ``plan``, ``config-schema``; none reads rows."""
 
 import os
 import sys
@@ -66,11 +66,11 @@ def inspect(
       privbench inspect "service=prod" -o privbench.toml
     """
     base = read_config(config_path, **chosen)
-    found = pipeline.inspect(source, base=base, lookups=lookups, sizes=sizes, computed=computed)
-    echo(found.render(whole=whole, width=width(sys.stdout)))
+    proposal = pipeline.inspect(source, base=base, lookups=lookups, sizes=sizes, computed=computed)
+    echo(proposal.render(whole=whole, width=width(sys.stdout)))
     if output:
         with file_errors(f"cannot write {output}"):
-            Path(output).write_text(found.dumps(), encoding="utf-8")
+            Path(output).write_text(proposal.dumps(), encoding="utf-8")
         echo(f"Wrote {output}: read it, change it, then: privbench fit SOURCE -c {output} -o MODEL")
 
 
@@ -86,8 +86,8 @@ def check(source: str, config_path: str | None, whole: bool) -> None:
     Example:
       privbench check "service=prod" -c privbench.toml
     """
-    found = pipeline.check(read_config(config_path), source)
-    echo(found.render(whole=whole, width=width(sys.stdout)))
+    checked = pipeline.check(read_config(config_path), source)
+    echo(checked.render(whole=whole, width=width(sys.stdout)))
 
 
 @click.command()
@@ -125,11 +125,11 @@ def plan(
     if config_path is None:
         chosen = pipeline.inspect(source, base=chosen).config
     whole = state.verbosity > 0
-    found = pipeline.plan(chosen, source, pipeline.parse_rows(rows), whole=whole or as_json)
-    echo(json_lines(found.to_json()) if as_json else found.render(whole=whole))
-    if found.losses and not as_json:
+    planned = pipeline.plan(chosen, source, pipeline.parse_rows(rows), whole=whole or as_json)
+    echo(json_lines(planned.to_json()) if as_json else planned.render(whole=whole))
+    if planned.losses and not as_json:
         color = False if "NO_COLOR" in os.environ else None
-        echo(pipeline.render_losses(found.losses), fg="red", color=color)
+        echo(pipeline.render_losses(planned.losses), fg="red", color=color)
 
 
 @click.command("config-schema")
@@ -163,6 +163,6 @@ def doctor(
     Example:
       privbench doctor "service=prod" "service=clone" -c privbench.toml
     """
-    found = pipeline.doctor(source, target, read_config(config_path, ledger=ledger))
-    echo(found.render())
-    found.require_sound()
+    diagnosis = pipeline.doctor(source, target, read_config(config_path, ledger=ledger))
+    echo(diagnosis.render())
+    diagnosis.require_sound()

@@ -1,4 +1,4 @@
-"""``ledger``: what was spent on a database, and its cap."""
+"""The command ``ledger``, which shows the privacy budget spent on a database and sets its cap."""
 
 import click
 
@@ -38,8 +38,8 @@ def show(
     """
     config = read_config(config_path, ledger=ledger)
     identity = identity or config.database.identity
-    found = pipeline.ledger_show(source, identity, config.ledger.path)
-    echo(json_lines(found.to_json()) if as_json else found.render())
+    report = pipeline.ledger_show(source, identity, config.ledger.path)
+    echo(json_lines(report.to_json()) if as_json else report.render())
 
 
 @ledger.command()

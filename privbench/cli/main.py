@@ -1,4 +1,4 @@
-"""The command group."""
+"""The command group ``privbench``, which imports a command when it is run."""
 
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -35,20 +35,20 @@ _MODULES = {
 
 
 class Commands(click.Group):
-    """All commands; one is imported when it is run or shown.
+    """All commands of privbench and of installed packages, imported when they are run.
 
-    After those of privbench come those of installed packages, in the order of their names. They
-    take no name of privbench's own, and one that cannot be loaded is still listed, and says so. All
-    exit with the code of the error tree.
+    Commands of installed packages follow privbench's own, sorted by name. They cannot replace a
+    command of privbench, and a command that cannot be loaded is still listed, with the reason. All
+    commands exit with the code that belongs to their error.
     """
 
     def make_context(self, *about: Any, **more: Any) -> click.Context:
-        """The context of a command line, for `invoke`."""
+        """Return Click's context of a command line, which `invoke` reads."""
         with arguments_hidden():
             return super().make_context(*about, **more)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run; turn an error into one line on stderr and its exit code."""
+        """Run the command; turn an error into one line on stderr and an exit code."""
         try:
             with arguments_hidden():
                 return super().invoke(ctx)
@@ -62,21 +62,21 @@ class Commands(click.Group):
             ctx.exit(exit_code(error))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read a command line, which the context keeps."""
+        """Parse a command line, and keep its arguments in the context for messages."""
         ctx.meta["arguments"] = tuple(args)
         return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Their names, in the order of the work."""
+        """Return the names of all commands, in the order in which a user needs them."""
         return list(dict.fromkeys((*_MODULES, *plugins.names(plugins.COMMANDS))))
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        """The command of that name."""
+        """Return the command with this name, or None if there is no such command."""
         if name in _MODULES:
             module = import_module(f"privbench.cli.{_MODULES[name]}")
-            found = getattr(module, name.replace("-", "_"))
-            assert isinstance(found, click.Command)
-            return found
+            command = getattr(module, name.replace("-", "_"))
+            assert isinstance(command, click.Command)
+            return command
         if points := entry_points(group=plugins.COMMANDS, name=name):
             return _loaded(next(iter(points)))
         # Among these names Click looks for one that may be meant.
@@ -88,12 +88,12 @@ def _loaded(point: EntryPoint) -> click.Command:
     """The command of another package; if it cannot be loaded, one that says so and fails."""
     cause: BaseException | None = None
     try:
-        found = point.load()
+        command = point.load()
     except (Exception, SystemExit) as error:
         cause, reason = error, type(error).__name__
     else:
-        if isinstance(found, click.Command):
-            return found
+        if isinstance(command, click.Command):
+            return command
         reason = "it is no click.Command"
     package = point.dist.name if point.dist else point.value
     refusal = PrivbenchError(

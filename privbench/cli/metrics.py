@@ -1,13 +1,14 @@
-"""``--metrics FILE``: what a run did, as OpenMetrics text, in the way of collectors of text files.
+"""The option ``--metrics FILE``, which writes what a run did as OpenMetrics text for Prometheus.
 
-The file is written when the command ends, however it ends, and takes the place of the one before
-in one step. Every sample has the label ``run``, the file's name without its suffix, so that files
-of several runs may lie in one folder. There are gauges only: older readers, which know Prometheus'
-own text format, read them too.
+The file is written when the command ends, also if it fails, and replaces an earlier file
+atomically. Every sample has the label ``run``, the file's name without its suffix, so that files of
+several runs may lie in one folder. All samples are gauges, which tools that know only Prometheus'
+older text format can read too.
 
-Nothing is computed from private rows but a comparison's figures, which are as CONFIDENTIAL as its
-report and say so. Budgets stand in the ledger and rows are the clone's own. Run times and exit
-codes are confidential like logs: the file is its owner's, and for a monitor inside the house.
+No sample is computed from private rows, except the figures of a comparison, which are as
+CONFIDENTIAL as its report and are marked so. Budgets come from the ledger, and numbers of rows are
+those of the clone. Run times and exit codes are confidential like logs: the file is for the data
+owner's own monitoring.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import click
 
 from privbench import __version__
 from privbench.cli.console import LOG
-from privbench.cli.options import Command, CommandState, Sample, exit_code
+from privbench.cli.options import Command, CommandState, MetricSample, exit_code
 from privbench.display import visible
 from privbench.errors import PrivbenchError, UsageError
 from privbench.files import file_errors, write_text
@@ -36,7 +37,10 @@ if TYPE_CHECKING:
 
 
 def metrics_option(command: Command) -> Command:
-    """``--metrics``: the run is written down when the command ends, whatever it ends with."""
+    """Add ``--metrics`` to a command.
+
+    The file is written when the command ends, even by an error.
+    """
 
     @functools.wraps(command)
     def measured(*args: Any, metrics: str | None, **given: Any) -> Any:
@@ -49,17 +53,17 @@ def metrics_option(command: Command) -> Command:
         state = cast("CommandState", context.obj)
         write = functools.partial(_write, path, str(context.info_name), state)
         try:
-            found = command(*args, **given)
+            result = command(*args, **given)
         except BaseException as error:
             try:
                 write(exit_code(error))
             except Exception as problem:
                 # The command's own error matters more than this one.
-                said = problem if isinstance(problem, PrivbenchError) else type(problem).__name__
-                LOG.warning("no metrics: %s", said)
+                reason = problem if isinstance(problem, PrivbenchError) else type(problem).__name__
+                LOG.warning("no metrics: %s", reason)
             raise
         write(0)
-        return found
+        return result
 
     text = "Seconds, budget, rows and exit code of the run, as OpenMetrics text."
     option = click.option("--metrics", metavar="FILE", help=text)
@@ -76,8 +80,8 @@ def _taken(path: Path, output: str | None) -> bool:
         return file.read(2) not in (b"", b"# ")
 
 
-def rows(report: LoadReport) -> Iterator[Sample]:
-    """Samples of a clone's numbers of rows, with those of public tables."""
+def rows(report: LoadReport) -> Iterator[MetricSample]:
+    """Yield the numbers of rows of a clone's tables, public tables included, as samples."""
     for name, meaning, counts in (
         ("clone_rows", "Rows of the clone", report.rows),
         ("clone_rows_dropped", "Synthetic rows without a valid key, or that broke a rule",
@@ -93,16 +97,16 @@ def rows(report: LoadReport) -> Iterator[Sample]:
 
 def _write(path: Path, command: str, state: CommandState, code: int) -> None:
     spending = state.reporter.spending
-    found = [
+    samples = [
         *_run(command, state.reporter, code),
         *(_spent(spending) if spending is not None else ()),
         *state.samples,
     ]
     with file_errors(f"cannot write {path}"):
-        write_text(path, _render(path.stem, found))
+        write_text(path, _render(path.stem, samples))
 
 
-def _render(run: str, samples: Iterable[Sample]) -> str:
+def _render(run: str, samples: Iterable[MetricSample]) -> str:
     """The text; a figure without a value has no sample."""
     from prometheus_client.core import Metric
     from prometheus_client.openmetrics.exposition import generate_latest
@@ -112,15 +116,15 @@ def _render(run: str, samples: Iterable[Sample]) -> str:
         if not math.isnan(value):
             name = f"privbench_{name}"
             family = families.setdefault(name, Metric(name, meaning, "gauge"))
-            shown = {label: visible(text) for label, text in {"run": run, **labels}.items()}
-            family.add_sample(name, shown, value)
+            escaped = {label: visible(text) for label, text in {"run": run, **labels}.items()}
+            family.add_sample(name, escaped, value)
 
     collected = SimpleNamespace(collect=families.values)
     text: bytes = generate_latest(collected)  # type: ignore[no-untyped-call]
     return text.decode()
 
 
-def _run(command: str, reporter: Reporter, code: int) -> Iterator[Sample]:
+def _run(command: str, reporter: Reporter, code: int) -> Iterator[MetricSample]:
     about = {"command": command, "version": __version__}
     yield "run_info", "Which command and version of privbench ran.", about, 1
     yield "run_exit_code", "CONFIDENTIAL, like a log: the exit code.", {}, code
@@ -133,7 +137,7 @@ def _run(command: str, reporter: Reporter, code: int) -> Iterator[Sample]:
         yield "run_stage_seconds", meaning, {"stage": name}, value
 
 
-def _spent(spending: Spending) -> Iterator[Sample]:
+def _spent(spending: Spending) -> Iterator[MetricSample]:
     """Samples of the ledger: losses of this release, and of all releases of the database."""
     if spending.release is not None:
         loss, budget = spending.release.loss(), spending.accountant

@@ -1,4 +1,4 @@
-"""``fit``, ``sample``, ``load``: the steps of a clone; ``clone`` and ``demo``: all of them."""
+"""The commands ``fit``, ``sample``, ``load``, and ``clone`` and ``demo``, which run all three."""
 
 from __future__ import annotations
 
@@ -122,8 +122,8 @@ def sample(
     Example:
       privbench sample prod.privbench -o clone/ --format parquet --scale 2
     """
-    found = pipeline.scaled(model, factors) if factors else model
-    for line in pipeline.sample(found, output, reporter=state.reporter, **given):
+    source = pipeline.scaled(model, factors) if factors else model
+    for line in pipeline.sample(source, output, reporter=state.reporter, **given):
         echo(line)
 
 
@@ -159,8 +159,8 @@ def load(
       privbench load prod.privbench "service=clone"
       privbench load prod.privbench "service=clone" --scale 50 --resumable --jobs 4
     """
-    found = pipeline.scaled(model, factors) if factors else model
-    report = pipeline.load(found, target, dry_run=dry_run, reporter=state.reporter, **given)
+    source = pipeline.scaled(model, factors) if factors else model
+    report = pipeline.load(source, target, dry_run=dry_run, reporter=state.reporter, **given)
     state.samples += () if dry_run else rows(report)
     if dry_run:
         echo("Nothing was written: --dry-run.")
@@ -252,11 +252,11 @@ def demo(state: CommandState, /, out: str, **given: Any) -> None:
     echo(pipeline.demo(out, reporter=state.reporter, **given))
 
 
-def _owners_in_doubt(found: pipeline.Inspection) -> dict[str, TableConfig]:
+def _owners_in_doubt(inspection: pipeline.Inspection) -> dict[str, TableConfig]:
     """The sections of tables of which the user wants another owner than the proposed one."""
     sections = {}
-    for name, item in found.proposal.tables.items():
-        section = found.config.tables[name]
+    for name, item in inspection.proposal.tables.items():
+        section = inspection.config.tables[name]
         if item.doubts and section.role == "private" and section.own == list(item.own or ()):
             columns, _ = item.choices[choose(*item.question())]
             if columns != (item.own or ()):
@@ -293,14 +293,14 @@ def _accept(
         if catalog.literals:
             LOG.info(pipeline.render_literals(catalog.literals))
         return config, catalog
-    found = pipeline.inspect(source, base=config, lookups=release.lookups, catalog=catalog)
-    show(found.render(whole=LOG.isEnabledFor(logging.DEBUG), width=width(sys.stderr)))
+    inspection = pipeline.inspect(source, base=config, lookups=release.lookups, catalog=catalog)
+    show(inspection.render(whole=LOG.isEnabledFor(logging.DEBUG), width=width(sys.stderr)))
     if catalog.literals:
         show(pipeline.render_literals(catalog.literals))
-    if not release.yes and sys.stdin.isatty() and (chosen := _owners_in_doubt(found)):
+    if not release.yes and sys.stdin.isatty() and (chosen := _owners_in_doubt(inspection)):
         config = config.model_copy(update={"tables": {**config.tables, **chosen}})
-        found = pipeline.inspect(source, base=config, lookups=release.lookups, catalog=catalog)
-        show(found.render(whole=False, width=width(sys.stderr)))
+        inspection = pipeline.inspect(source, base=config, lookups=release.lookups, catalog=catalog)
+        show(inspection.render(whole=False, width=width(sys.stderr)))
     if not release.yes:
         refused = UsageError(
             "roles are proposed but not accepted.",
@@ -308,4 +308,4 @@ def _accept(
             "'privbench inspect SOURCE -o privbench.toml'.",
         )
         ask("Accept these roles, and these values as public?", refused)
-    return found.config, pipeline.agreed_catalog(source, catalog, found)
+    return inspection.config, pipeline.agreed_catalog(source, catalog, inspection)

@@ -1,4 +1,4 @@
-"""Options that several commands share, and how errors leave the process."""
+"""Command-line options that several commands share, and the exit codes of errors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 #: A figure for ``--metrics``: name without prefix, help, labels, value.
-Sample = tuple[str, str, Mapping[str, str], float]
+MetricSample = tuple[str, str, Mapping[str, str], float]
 
 #: From where on a message of Click may hold a connection string.
 _SECRET = re.compile(r"(://|\w\s*=|extra arguments? \().*", re.DOTALL)
@@ -36,23 +36,23 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 @dataclass
 class CommandState:
-    """Values of the global options."""
+    """The values of the global options, which every command can read."""
 
     log_format: str = "human"
     verbosity: int = 0
     arguments: tuple[str, ...] = ()  # the command line, without the program
     #: What the command found, for ``--metrics``.
-    samples: list[Sample] = field(default_factory=list)
+    samples: list[MetricSample] = field(default_factory=list)
 
     @functools.cached_property
     def reporter(self) -> Reporter:
-        """A reporter in the chosen format."""
+        """Return a progress reporter for the chosen log format."""
         return reporter(self.log_format, self.arguments)
 
 
 @contextmanager
 def arguments_hidden() -> Iterator[None]:
-    """Make Click's errors visible; they repeat arguments, of which one may hold a password."""
+    """Hide, within this context, what may be a password in Click's error messages."""
     try:
         yield
     except click.ClickException as error:
@@ -61,7 +61,7 @@ def arguments_hidden() -> Iterator[None]:
 
 
 def exit_code(error: BaseException) -> int:
-    """The code that a command ends with."""
+    """Return the exit code of the process for an error."""
     if isinstance(error, PrivbenchError | click.ClickException | click.exceptions.Exit):
         return error.exit_code
     if isinstance(error, KeyboardInterrupt):
@@ -71,10 +71,10 @@ def exit_code(error: BaseException) -> int:
 
 
 def show_error(error: BaseException, arguments: Sequence[str]) -> None:
-    """Say what went wrong."""
+    """Log an error as one line; of internal errors only the type, since messages may be private."""
     if isinstance(error, PrivbenchError):
-        said = _without_secrets(str(error), arguments)
-        LOG.error("%s", said, extra={"fields": {"error": type(error).__name__}})
+        message = _without_secrets(str(error), arguments)
+        LOG.error("%s", message, extra={"fields": {"error": type(error).__name__}})
     elif isinstance(error, KeyboardInterrupt):
         LOG.error("interrupted.")
     elif isinstance(error, OSError) and error.errno in _FULL:
@@ -92,16 +92,16 @@ def _without_secrets(text: str, arguments: Sequence[str]) -> str:
     """A message, in which a connection string that was given for a file is no more than `shown`."""
     from privbench.postgres.connect import shown
 
-    kept = text
-    for given in {part for word in arguments for part in (word, word.partition("=")[2])}:
-        if (safe := shown(given, "options")) != given:
-            for spelled in map(visible, (given.strip(), str(Path(given.strip())))):
-                kept = kept.replace(spelled, safe)
-    return text if kept == text else lines(*kept.split("\n"))
+    safe_text = text
+    for argument in {part for word in arguments for part in (word, word.partition("=")[2])}:
+        if (safe := shown(argument, "options")) != argument:
+            for spelled in map(visible, (argument.strip(), str(Path(argument.strip())))):
+                safe_text = safe_text.replace(spelled, safe)
+    return text if safe_text == text else lines(*safe_text.split("\n"))
 
 
 def with_options(*options: Callable[[Any], Any]) -> Callable[[Command], Command]:
-    """A decorator that adds options to a command, in this order."""
+    """Return a decorator that adds the given options to a command, in this order."""
 
     def add(command: Command) -> Command:
         for option in reversed(options):
@@ -112,7 +112,7 @@ def with_options(*options: Callable[[Any], Any]) -> Callable[[Command], Command]
 
 
 def options_of(kind: type, *names: str, without: str = "") -> Callable[[Command], Command]:
-    """Options of these fields of a dataclass of `privbench.options`; of all, if none is named."""
+    """Return a decorator that adds options for named fields of an options class; default all."""
     hints = get_type_hints(kind)
     chosen = (item for item in fields(kind) if item.name in (names or hints.keys() - {without}))
     return with_options(*(_of_field(item, hints[item.name]) for item in chosen))
@@ -150,7 +150,10 @@ def _checked_by(place: str) -> Callable[[click.Context, click.Parameter, Any], A
 def gathered(
     make: Callable[..., dict[str, Any]], *options: Callable[[Any], Any]
 ) -> Callable[[Command], Command]:
-    """A decorator that adds options to a command, which gets what ``make`` returns for them."""
+    """Return a decorator that adds options to a command and passes their values as one object.
+
+    The object is what ``make`` returns for the values.
+    """
     alone = click.command()(with_options(*options)(lambda: None))
     names = [option.name for option in alone.params if option.expose_value]
 
@@ -166,7 +169,10 @@ def gathered(
 
 
 def fail_if_option(examples: str) -> Callable[[Any], Any]:
-    """``--fail-if``, handed on as ``gates``; its help shows examples."""
+    """Add the option ``--fail-if``, whose values become the argument ``gates``.
+
+    Its help shows examples.
+    """
     meaning = f"Exit code 1 if it holds: {examples}."
     return click.option("--fail-if", "gates", multiple=True, metavar="COND", help=meaning)
 
@@ -262,7 +268,7 @@ overwrite_option = click.option(
 
 @dataclass(frozen=True)
 class ReleaseOptions:
-    """Options of a release on the command line."""
+    """The command-line options that configure a release."""
 
     config_path: str | None  # the config file, if there is one
     lookups: str  # the role of look-up tables in a proposal
@@ -272,7 +278,7 @@ class ReleaseOptions:
     settings: dict[str, Any]  # what the other options change of the config; see `read_config`
 
     def config(self) -> Config:
-        """The config of the release, which has to give ε."""
+        """Return the config of the release; raise an error if nothing gives ε."""
         from privbench.privacy.workers import require_closed
 
         config = pipeline.require_epsilon(read_config(self.config_path, **self.settings))
@@ -383,26 +389,26 @@ release_options = gathered(
 
 
 def read_config(path: str | None, **settings: Any) -> Config:
-    """The config file, or an empty config, with what the options in `_SETTINGS` change.
+    """Read the config file, or take an empty config, and apply the options listed in `_SETTINGS`.
 
-    None and () change nothing.
+    Options that are None or () change nothing.
     """
     from privbench.config import Config
 
     config = Config.load(path) if path else Config()
-    given = {name: value for name, value in settings.items() if value not in (None, ())}
+    overrides = {name: value for name, value in settings.items() if value not in (None, ())}
     declared, cap = config.database.identity, config.ledger.max_epsilon_per_month
-    if declared is not None and given.get("identity", declared) != declared:
+    if declared is not None and overrides.get("identity", declared) != declared:
         raise ConfigError("--identity and [database] identity of the config differ.")
-    if "excluded" in given:
-        given["excluded"] = [*config.database.exclude, *given["excluded"]]
-    if "apart_from" in given:
-        given["apart_from"] = [*config.ledger.apart_from, *given["apart_from"]]
-    if "max_epsilon_per_month" in given and cap is not None:
+    if "excluded" in overrides:
+        overrides["excluded"] = [*config.database.exclude, *overrides["excluded"]]
+    if "apart_from" in overrides:
+        overrides["apart_from"] = [*config.ledger.apart_from, *overrides["apart_from"]]
+    if "max_epsilon_per_month" in overrides and cap is not None:
         # The command line may lower the config's cap on a month, not raise it.
-        given["max_epsilon_per_month"] = min(cap, given["max_epsilon_per_month"])
+        overrides["max_epsilon_per_month"] = min(cap, overrides["max_epsilon_per_month"])
     sections: dict[str, dict[str, Any]] = {section: {} for section, _ in _SETTINGS.values()}
-    for name, value in given.items():
+    for name, value in overrides.items():
         section, key = _SETTINGS[name]
         sections[section][key] = value
     for section, changes in sections.items():

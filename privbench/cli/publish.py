@@ -1,4 +1,4 @@
-"""``publish`` and ``verify``: a bundle for others, and whether one may be started."""
+"""The commands ``publish`` and ``verify``: make a bundle for others, and check one."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""``workload``: make workloads, production's among them, and bring them from format to format."""
+"""The command group ``workload``: generate, capture, convert and re-bind workloads."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def _range(
     """``2`` or ``1-6``."""
     if value is None:
         return None
-    found = re.fullmatch(r"(\d+)(?:-(\d+))?", value)
-    if found is None:
+    match = re.fullmatch(r"(\d+)(?:-(\d+))?", value)
+    if match is None:
         raise click.BadParameter(f"{value!r} is neither a number nor a range such as 1-6.")
-    return int(found[1]), int(found[2] or found[1])
+    return int(match[1]), int(match[2] or match[1])
 
 
 def _operators(
@@ -157,10 +157,10 @@ def generate(
     chosen = {part.name: given.pop(part.name) for part in fields(Plan)}
     changes = {name: value for name, value in chosen.items() if value is not None}
     plan: Plan = replace(kinds()[kind].plan, **changes)
-    made = pipeline.generate_workload(source, kind, plan, reporter=state.reporter, **given)
-    _write(made, output, form)
-    if len(made) < plan.queries:
-        echo(f"{plan.queries - len(made)} fewer than asked for: the data yields no more.")
+    generated = pipeline.generate_workload(source, kind, plan, reporter=state.reporter, **given)
+    _write(generated, output, form)
+    if len(generated) < plan.queries:
+        echo(f"{plan.queries - len(generated)} fewer than asked for: the data yields no more.")
 
 
 @workload.command("import")
@@ -184,16 +184,16 @@ def import_(
     """
     from privbench.workload import read, united
 
-    found = []
+    workloads_read = []
     for item in workloads:
         weighted = _WEIGHTED.match(item)
         path, weight = (weighted[1], float(weighted[2])) if weighted else (item, 1.0)
         if weight <= 0:
             raise UsageError(f"the weight of {path} is not above 0.")
-        made = read(path, form)
-        scaled = (replace(query, weight=query.weight * weight) for query in made)
-        found.append(replace(made, queries=tuple(scaled)))
-    whole = united(found)
+        imported = read(path, form)
+        scaled = (replace(query, weight=query.weight * weight) for query in imported)
+        workloads_read.append(replace(imported, queries=tuple(scaled)))
+    whole = united(workloads_read)
     _write(replace(whole, name=name) if name else whole, output, "native")
 
 
@@ -306,36 +306,36 @@ def rebind(
     from privbench.workload.safety import Trust
 
     with state.reporter.stage("rebind"):
-        found = pipeline.rebind(workload, trust=Trust.of(functions), **given)
-    for line in _said(found):
+        rebinding = pipeline.rebind(workload, trust=Trust.of(functions), **given)
+    for line in _binding_lines(rebinding):
         echo(line)
-    _write(found.workload, output, "native")
+    _write(rebinding.workload, output, "native")
 
 
-def _said(found: Rebinding) -> list[str]:
+def _binding_lines(rebinding: Rebinding) -> list[str]:
     """Lines that say how many queries were bound, and why others were left out."""
     from privbench.report.text import few
     from privbench.workload.results import failures
 
-    all_of = sum(found.literals.values(), Counter[str]())
+    all_of = sum(rebinding.literals.values(), Counter[str]())
     lines = [
-        f"{len(found.workload):,} queries bound anew: {all_of['drawn']:,} literals drawn from "
+        f"{len(rebinding.workload):,} queries bound anew: {all_of['drawn']:,} literals drawn from "
         f"columns, {all_of['kept']:,} kept as structure, {all_of['neutral']:,} made neutral."
     ]
-    constants = {name: n for name, of in found.literals.items() if (n := of["neutral"])}
+    constants = {name: n for name, of in rebinding.literals.items() if (n := of["neutral"])}
     if constants:
         names = few([f"{name} ({count})" for name, count in constants.items()], _SHOWN)
         lines.append(f"Literals that met no column, by query: {names}.")
-    if found.left_out:
-        lines.append(f"Left out {len(found.left_out):,} queries:")
-    reasons = failures((name, "left out", why) for name, why in found.left_out.items())
+    if rebinding.left_out:
+        lines.append(f"Left out {len(rebinding.left_out):,} queries:")
+    reasons = failures((name, "left out", why) for name, why in rebinding.left_out.items())
     return lines + [f"  {len(ids):,}: {why}: {few(ids, _SHOWN)}" for why, ids in reasons]
 
 
-def _write(made: Workload, path: str, form: str) -> None:
+def _write(workload: Workload, path: str, form: str) -> None:
     from privbench.workload import write
     from privbench.workload.formats.base import CONFIDENTIAL
 
-    write(made, path, form)
-    stamp = f"{CONFIDENTIAL} " if made.confidential else ""
-    echo(f"{stamp}Wrote {len(made):,} queries to {path}.")
+    write(workload, path, form)
+    stamp = f"{CONFIDENTIAL} " if workload.confidential else ""
+    echo(f"{stamp}Wrote {len(workload):,} queries to {path}.")

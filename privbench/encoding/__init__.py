@@ -1,7 +1,8 @@
-"""Encoders: columns to coded attributes and back, and the keys of synthetic rows.
+"""Encoders, which turn columns into coded attributes and back, and the keys of synthetic rows.
 
-`ColumnReader` (reads a column), `Need` (what must be released first), `Codec` (released: codes
-to values), `Scale` (a grid of integers), `Domain` (the codes of an attribute).
+Its concepts are `ColumnReader` (turns a column's private values into codes), `Need` (what must be
+released before the column has a domain), `Codec` (turns codes into values), `Scale` (the integers
+that a type's values are read as) and `Domain` (the codes of an attribute).
 """
 
 from privbench.encoding.base import (
@@ -11,11 +12,11 @@ from privbench.encoding.base import (
     CoverageLine,
     Need,
     PartNeed,
-    Released,
+    ReleasedDomain,
     Step,
 )
 from privbench.encoding.bounds import Bounds, BoundsNeed
-from privbench.encoding.keys.columns import Role, calendar, role_of
+from privbench.encoding.keys.columns import ColumnRole, calendar, role_of
 from privbench.encoding.keys.generate import KeyedTable, generate_keys
 from privbench.encoding.registry import (
     codec_from_json,
@@ -31,12 +32,12 @@ __all__ = [
     "CategoriesNeed",
     "Codec",
     "ColumnReader",
+    "ColumnRole",
     "CoverageLine",
     "KeyedTable",
     "Need",
     "PartNeed",
-    "Released",
-    "Role",
+    "ReleasedDomain",
     "Step",
     "calendar",
     "codec_from_json",

@@ -37,6 +37,12 @@ from privbench.encoding.categories import (
     labels_of,
     list_reader,
 )
+from privbench.encoding.composites import (
+    ComposedReader,
+    PartedCodec,
+    part_column,
+    plain_type,
+)
 from privbench.encoding.filled import (
     MAX_ELEMENTS,
     SizedCodec,
@@ -46,12 +52,6 @@ from privbench.encoding.filled import (
 )
 from privbench.encoding.keys.placeholders import is_array, part_maker
 from privbench.encoding.ordered import OrderedCodec, ordered_part
-from privbench.encoding.parts import (
-    ComposedReader,
-    PartedCodec,
-    part_column,
-    plain_type,
-)
 from privbench.encoding.scale import scale_of
 from privbench.encoding.surrogate_text import TEXT_BASES, joined, quoted
 from privbench.rules.named import packaged
@@ -67,10 +67,11 @@ _AGAIN = 8
 
 @dataclass(frozen=True)
 class ArrayCodec(PartedCodec):
-    """Gives arrays of a sampled length: the row's element, and others of rows as long as it.
+    """Makes arrays of a sampled length from the sampled element of a row and of other rows.
 
-    Elements without a label are made by their type's placeholder. Listed values are drawn from the
-    labels instead, if there are any. Labelled elements of a row differ where the labels allow it.
+    The other elements come from rows whose arrays have the same length. Elements without a released
+    label are placeholders of their type. If the element type has a list of values, labels are drawn
+    from it. The labelled elements of one array differ if there are enough labels.
     """
 
     kind: ClassVar[str] = "array"
@@ -86,21 +87,21 @@ class ArrayCodec(PartedCodec):
             raise ValueError("an array has other elements")
 
     def decode(self, codes: CodeMap, rng: Rng, rows: int | None = None) -> pa.Array:
-        """Array literals; NULL where the length has the code of NULL."""
+        """Return array literals; NULL where the length has the code of NULL."""
         length, grid, *order = self.parts
         if not isinstance(length, SizedCodec):
             raise ValueError("an array has no length")
-        cells, given = codes[length.column], codes[self.column].astype(np.int64)
+        cells, own_codes = codes[length.column], codes[self.column].astype(np.int64)
         sizes, null = drawn_sizes(cells, length.domains[length.column], length.edges, rng)
-        known, element = ~null_mask(given, grid.domains[self.column]), self.type.parts[0]
+        known, element = ~null_mask(own_codes, grid.domains[self.column]), self.type.parts[0]
         labels = grid.values if isinstance(grid, ListCodec) else ()
         lost = np.array([text == _UNKNOWN for text in labels] + [True])
         if labels:
-            named = ~lost[np.minimum(given, len(labels))]
+            named = ~lost[np.minimum(own_codes, len(labels))]
             few = (known & ~named).sum() < _NOISE * known.sum()
             known = named if named.any() and (few or labels_of(element)) else known
         there = np.flatnonzero(known & (sizes > 0))
-        flat = _elements(given, sizes, there, cells.astype(np.int64), len(labels), rng)
+        flat = _elements(own_codes, sizes, there, cells.astype(np.int64), len(labels), rng)
         if labels:
             values = self._values(labels, flat, np.flatnonzero(lost[flat]), rng)
         else:
@@ -117,18 +118,20 @@ class ArrayCodec(PartedCodec):
         texts = quoted(values.cast(pa.string())).fill_null("NULL")
         places = pa.array(np.concatenate([[0], np.cumsum(sizes)]), pa.int32())
         lists = pa.ListArray.from_arrays(places, texts)
-        made = joined("{", pc.binary_join(lists, ";" if element.base == "box" else ","), "}")
-        return pc.if_else(pa.array(null), pa.scalar(None, made.type), made)
+        literals = joined("{", pc.binary_join(lists, ";" if element.base == "box" else ","), "}")
+        return pc.if_else(pa.array(null), pa.scalar(None, literals.type), literals)
 
     def _values(self, labels: Sequence[str], flat: Ints, others: Ints, rng: Rng) -> pa.Array:
         """Every element, those without a label made by their type."""
         maker = part_maker(self.type.parts[0])
         if maker is None:
             raise ValueError(f"no element of {self.type.sql} can be made")
-        made = maker.make(rng.integers(2**20, size=len(others)) % maker.room).cast(pa.string())
+        surrogates = maker.make(rng.integers(2**20, size=len(others)) % maker.room).cast(
+            pa.string()
+        )
         places = flat.copy()
         places[others] = len(labels) + np.arange(len(others))
-        return pa.concat_arrays([pa.array(labels, pa.string()), made]).take(pa.array(places))
+        return pa.concat_arrays([pa.array(labels, pa.string()), surrogates]).take(pa.array(places))
 
 
 def _ascending(values: pa.Array, sizes: Ints, ascend: Mask) -> pa.Array:
@@ -141,7 +144,9 @@ def _ascending(values: pa.Array, sizes: Ints, ascend: Mask) -> pa.Array:
     return pa.array(np.where(ascend[row], order, np.arange(len(row))).astype(np.int64))
 
 
-def _elements(given: Ints, sizes: Ints, known: Ints, cells: Ints, labels: int, rng: Rng) -> Ints:
+def _elements(
+    own_codes: Ints, sizes: Ints, known: Ints, cells: Ints, labels: int, rng: Rng
+) -> Ints:
     """The codes of all elements, row by row; a row that is ``known`` begins with its own.
 
     All others are those of known rows of the same cell of lengths, or of any row where it has none.
@@ -154,11 +159,11 @@ def _elements(given: Ints, sizes: Ints, known: Ints, cells: Ints, labels: int, r
     first, end = np.where(sides[0] < sides[1], sides, [[0], [len(order)]])
 
     def drawn(rows: Ints) -> Ints:
-        return np.asarray(given[order[rng.integers(first[rows], end[rows])]])
+        return np.asarray(own_codes[order[rng.integers(first[rows], end[rows])]])
 
     flat = drawn(row)
     starts = np.cumsum(sizes) - sizes
-    flat[starts[known]] = given[known]
+    flat[starts[known]] = own_codes[known]
     for _ in range(_AGAIN):
         _, once = np.unique(row * (labels + 1) + flat, return_index=True)
         repeated = flat < labels
@@ -171,10 +176,11 @@ def _elements(given: Ints, sizes: Ints, known: Ints, cells: Ints, labels: int, r
 
 
 def arrays_of_keys(owners: Ints, targets: Ints, keys: pa.Array, null: Mask, rng: Rng) -> pa.Array:
-    """Array literals of keys; elements of a row differ where the targets allow it.
+    """Return array literals of keys whose elements differ if there are enough different targets.
 
-    Each element has its row and the place of its key. As many rows without elements are NULL as
-    ``null`` says, those that it names first; the other ones have an empty array.
+    ``owners`` gives the row of each element, ``targets`` the position of its key in ``keys``. As
+    many rows without elements become NULL as ``null`` marks, marked rows first; the others get an
+    empty array.
     """
     pool = targets.copy()
     for left in range(_AGAIN, -1, -1):
@@ -190,8 +196,8 @@ def arrays_of_keys(owners: Ints, targets: Ints, keys: pa.Array, null: Mask, rng:
     missing[empty[np.argsort(~null[empty], kind="stable")][: null.sum()]] = True
     places = pa.array(np.concatenate([[0], np.cumsum(sizes)]), pa.int32())
     texts = quoted(keys.cast(pa.string())).take(pa.array(targets[once]))
-    made = joined("{", pc.binary_join(pa.ListArray.from_arrays(places, texts), ","), "}")
-    return pc.if_else(pa.array(missing), pa.scalar(None, made.type), made)
+    literals = joined("{", pc.binary_join(pa.ListArray.from_arrays(places, texts), ","), "}")
+    return pc.if_else(pa.array(missing), pa.scalar(None, literals.type), literals)
 
 
 def _has_grid(element: ColumnType) -> bool:

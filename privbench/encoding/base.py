@@ -1,9 +1,9 @@
-"""The contract of column encoders: `ColumnReader` on the way in, `Codec` on the way out.
+"""The interface of encoders: `ColumnReader` reads private values, `Codec` makes synthetic ones.
 
 A reader is a public plan made from the catalog and the config. It says which SQL expressions to
 select, turns the streamed Arrow batches into coded attributes, and names what must be released
 (bounds, category lists) before the attributes can be measured. `ColumnReader.finish` takes what was
-released and gives the codec, which is part of the model: it turns codes back into values that are
+released and returns the codec, which is part of the model: it turns codes back into values that are
 valid input for the column's type. A codec never sees a private row.
 """
 
@@ -22,9 +22,9 @@ from psycopg import sql
 from pydantic import TypeAdapter
 
 from privbench.arrays import Ints, Mask, Rng
-from privbench.domain import Domain, Known
+from privbench.domain import Domain, PublicValues
 from privbench.encoding.bounds import Bounds, BoundsNeed
-from privbench.encoding.text_words import Firsts, Pieces, WordPiece, WordsNeed
+from privbench.encoding.text_words import FirstCharacters, WordPiece, WordShares, WordsNeed
 from privbench.privacy.data import Attribute, Cells, Grid, Labels, Words
 from privbench.privacy.recoding import Recoding
 from privbench.privacy.spec import PART
@@ -43,14 +43,15 @@ DEFAULT_DECIMALS = 2
 
 @dataclass(frozen=True)
 class PartNeed:
-    """The step of an attribute's values, or the law of their weekdays or hours (`cycle`).
+    """A need to release the step of an attribute's values, or their shares of weekdays or hours.
 
-    It is released before or beside their cells. Steps of numbers are numbers of decimals, those of
-    times are years, months, weeks, days, hours and so on. The query is one histogram over few
-    public cells: one cell for zero and one for each step, or one for each place in the cycle. It is
-    the query of bounds (`GridHistogram`), with the same sensitivity. A row counts for the coarsest
-    step that its value is a multiple of, or for the value's place; either follows from that value
-    alone, so that a row adds its weight to one cell at most.
+    It takes place before the attribute's cells are measured, or together with them. A step is the
+    largest unit of which nearly all values are multiples: a number of decimals, or years, months,
+    weeks, days, hours and so on. The query is one histogram over a few public cells: one for zero
+    and one for each step, or one for each weekday or hour (`cycle`). It is the query of bounds
+    (`GridHistogram`), with the same sensitivity. A row counts for the coarsest step that its value
+    is a multiple of, or for its value's weekday or hour; either follows from that value alone, so
+    that a row adds its weight to one cell at most.
     """
 
     # A `Grid` of small integers (`Scale.steps_of`, `Scale.cycle_of`), for this release alone.
@@ -73,7 +74,7 @@ class PartNeed:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Released: the step of which nearly all values are multiples, or the law of a cycle."""
+    """A released step, of which nearly all values are multiples, or shares of weekdays or hours."""
 
     # One of the need's choices, of which the last stands for values on no grid; None where the
     # signal is below the noise. For numbers, −2 means multiples of 100.
@@ -85,7 +86,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class CategoriesNeed:
-    """A category list to release by a stability threshold, under δ."""
+    """A list of a column's values to release by a stability threshold, which needs δ."""
 
     attribute: str  # the attribute, a `Labels`
     per_unit: int = 1  # how many distinct values of one unit are counted, at most
@@ -100,14 +101,14 @@ class CategoriesNeed:
 
     @property
     def source(self) -> str:
-        """The attribute whose values are proposed as categories."""
+        """The attribute whose values are candidates for the list."""
         return self.grid or self.attribute
 
 
 Need = BoundsNeed | PartNeed | CategoriesNeed
 #: The result of one release: bounds, a step, the law of a cycle (a step without a choice), or a
 #: sorted list of categories.
-Released = Bounds | Step | tuple[str, ...]
+ReleasedDomain = Bounds | Step | tuple[str, ...]
 
 
 #: How a column is covered of which no value is measured begins with this.
@@ -116,7 +117,7 @@ PLACEHOLDER = "valid placeholder"
 
 @dataclass(frozen=True, slots=True)
 class CoverageLine:
-    """One line of the coverage map: what the clone will hold for a column, and why."""
+    """One line of the coverage map: what the clone will hold for a column, and the reason."""
 
     table: str
     column: str
@@ -125,13 +126,13 @@ class CoverageLine:
 
 
 def head(column: Column) -> tuple[str, ColumnType, bool]:
-    """The fields that the codec of a column has, whatever its family."""
+    """Return the fields that every codec has: name, type, and whether the column is nullable."""
     return column.name, column.type, not column.not_null
 
 
 @dataclass(frozen=True)
 class ColumnReader(ABC):
-    """The public plan of one modelled column."""
+    """The public plan for reading one modelled column."""
 
     table: str  # the table's key, for messages
     column: Column  # the column as the catalog states it
@@ -148,49 +149,49 @@ class ColumnReader(ABC):
 
     @property
     def head(self) -> tuple[str, ColumnType, bool]:
-        """The fields that every codec has."""
+        """The fields that every codec has, see `head`."""
         return head(self.column)
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """Attributes that the column becomes; may be empty."""
+        """The names of the attributes that the column becomes; may be empty."""
         return (self.name,)
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        """Releases that must precede measurements of the attributes."""
+        """The releases that must precede measurements of the attributes."""
         return ()
 
     @property
     def words(self) -> WordsNeed | None:
-        """Words of the column's texts to release after all else; None where there are none."""
+        """The release of words of the column's texts, made after all other releases, or None."""
         return None
 
     def alias(self, part: str = "") -> str:
-        """A result column's name, unique within the table and short enough for PostgreSQL."""
+        """Return a result column's name, unique in the table and short enough for PostgreSQL."""
         return f"c{self.column.position}{part}"
 
     def text(self, identifier: sql.Composable, size: int) -> sql.Composable:
-        """The first characters of the column's texts, in SQL."""
+        """Return the SQL expression for the first ``size`` characters of the column's texts."""
         whole = sql.SQL(self.column.type.text_form).format(identifier)
         return sql.SQL("pg_catalog.left({}, {})").format(whole, sql.Literal(size))
 
     @abstractmethod
     def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
-        """SQL expressions over the column with their aliases; int8, float8, text or bool."""
+        """Return SQL expressions over the column (int8, float8, text or bool), with aliases."""
 
     @property
-    def known(self) -> dict[str, Known]:
-        """Public knowledge of the values that `select` gives, by alias."""
+    def known(self) -> dict[str, PublicValues]:
+        """What is publicly known of the values of each expression of `select`, by alias."""
         return {}
 
     @abstractmethod
     def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
-        """One batch of selected columns, by alias, as a piece of every attribute, row by row."""
+        """Encode one batch of selected values, given by alias, as a piece of every attribute."""
 
     @property
     def cells(self) -> dict[str, Domain]:
-        """Domains of the attributes that are read as codes, since their cells are public."""
+        """The domains of the attributes that are read as codes because their cells are public."""
         return {}
 
     @property
@@ -199,7 +200,7 @@ class ColumnReader(ABC):
         return False
 
     def collect(self, pieces: Sequence[Mapping[str, Any]]) -> dict[str, Attribute]:
-        """All pieces, in order, as attributes of the private database."""
+        """Join all pieces, in order, into attributes of the private database."""
         result: dict[str, Attribute] = {}
         cells = self.cells
         for name in self.attributes:
@@ -215,17 +216,17 @@ class ColumnReader(ABC):
         return result
 
     @abstractmethod
-    def finish(self, released: Mapping[str, Released]) -> Codec:
-        """Make the codec from the releases that answer the reader's needs."""
+    def finish(self, released: Mapping[str, ReleasedDomain]) -> Codec:
+        """Return the codec, given the released answers to the reader's needs."""
 
     @abstractmethod
     def describe(self) -> tuple[str, str]:
-        """How the column is covered, and why; for the coverage map."""
+        """Return how the column is covered, and why, for the coverage map."""
 
 
 @dataclass(frozen=True)
 class SettledReader(ColumnReader):
-    """The plan of a column of which nothing need be released: its codec is public."""
+    """A reader whose codec is public, so that nothing need be released before measurements."""
 
     codec: Codec  # the codec, whose domains are those of the attributes that are read
     how: str  # how the column is covered, for the coverage map
@@ -239,7 +240,7 @@ class SettledReader(ColumnReader):
     def cells(self) -> dict[str, Domain]:
         return self.codec.domains
 
-    def finish(self, released: Mapping[str, Released]) -> Codec:
+    def finish(self, released: Mapping[str, ReleasedDomain]) -> Codec:
         return self.codec
 
     def describe(self) -> tuple[str, str]:
@@ -248,7 +249,7 @@ class SettledReader(ColumnReader):
 
 @dataclass(frozen=True)
 class Codec(ABC):
-    """The released half of an encoder: from codes to values; JSON and back."""
+    """The released half of an encoder, which turns codes into values and is stored as JSON."""
 
     #: The name of this kind of codec in a model.
     kind: ClassVar[str]
@@ -260,16 +261,16 @@ class Codec(ABC):
     @property
     @abstractmethod
     def domains(self) -> dict[str, Domain]:
-        """Domains of the column's attributes, in order."""
+        """The domains of the column's attributes, in order."""
 
     @property
     def recodings(self) -> dict[str, Recoding]:
-        """Recodings of the attributes that were read as `Grid` or `Labels`."""
+        """The public maps from grid points or labels to the cells of each attribute."""
         return {}
 
     @property
     def since(self) -> str:
-        """The column from which the values are distances, if any."""
+        """The column from which this column's values are measured as distances, or ''."""
         return ""
 
     @property
@@ -279,28 +280,28 @@ class Codec(ABC):
 
     @abstractmethod
     def decode(self, codes: CodeMap, rng: Rng, rows: int | None = None) -> pa.Array:
-        """Values for the column, shape (rows,), whose CSV form is valid input for the type.
+        """Return a value for each row, whose CSV form is valid input for the column's type.
 
-        There is one array of codes per attribute, of shape (rows,); the number of rows is needed
-        only for a column without attributes. Values within a cell are drawn with ``rng``.
+        ``codes`` holds one array of shape (rows,) per attribute; the number of rows matters only
+        for a column without attributes. Values within a cell are drawn with ``rng``.
         """
 
     def with_surrogates(self, laws: Mapping[str, Any]) -> Codec:
-        """The codec that knows how often values without a label occur, by attribute."""
+        """Return the codec with the shares of rows of surrogate values, by attribute."""
         return self
 
-    def with_words(self, pieces: Pieces, firsts: Firsts) -> Self:
-        """The codec of texts that makes them of released words and first characters."""
+    def with_words(self, pieces: WordShares, firsts: FirstCharacters) -> Self:
+        """Return a text codec that makes texts from released words and first characters."""
         words: Any = {"pieces": pieces, "firsts": firsts}
         return replace(self, **words)
 
     @property
     def listed(self) -> tuple[str, ...] | None:
-        """The values that the first codes stand for: a declared list, or released labels."""
+        """Return the declared values or released labels that the first codes stand for, or None."""
         return None
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object that `from_json` reads back; fields at their defaults are left out."""
+        """Return the codec as a JSON object for `from_json`; default values are left out."""
         own = {
             field.name: _jsonable(getattr(self, field.name))
             for field in fields(self)[_HEAD:]
@@ -316,14 +317,14 @@ class Codec(ABC):
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """The codec that `to_json` wrote; nothing in it is trusted.
+        """Return the codec that a JSON object describes; nothing in the object is trusted.
 
         Raises:
             KeyError, TypeError, ValueError: The object describes no such codec.
         """
-        given = {field.name: data[field.name] for field in fields(cls) if field.name in data}
+        arguments = {field.name: data[field.name] for field in fields(cls) if field.name in data}
         type_ = type_from_json(data["type"])
-        result: Self = _validator(cls).validate_python({**given, "type": type_})
+        result: Self = _validator(cls).validate_python({**arguments, "type": type_})
         return result
 
 
@@ -343,12 +344,12 @@ def _validator(kind: type[Codec]) -> TypeAdapter[Any]:
 
 
 def attribute(column: str, part: str) -> str:
-    """The name of a further attribute of a column."""
+    """Return the name of a further attribute of a column."""
     return f"{column}{PART}{part}"
 
 
 def null_mask(codes: NDArray[np.integer[Any]], domain: Domain) -> Mask:
-    """A mask of the NULL rows."""
+    """Return a mask of the rows whose code stands for NULL."""
     if domain.null_code is None:
         return np.zeros(len(codes), dtype=np.bool_)
     return np.asarray(codes == domain.null_code, dtype=np.bool_)
@@ -381,7 +382,7 @@ _TYPE_FIELDS = ("sql", "base", "kind", "category", "length", "precision", "scale
 
 
 def type_to_json(type_: ColumnType) -> dict[str, Any]:
-    """The facts of a type that a codec uses, as a JSON object."""
+    """Return the properties of a type that a codec uses as a JSON object."""
     return {
         **{name: getattr(type_, name) for name in _TYPE_FIELDS},
         "parts": [
@@ -392,7 +393,10 @@ def type_to_json(type_: ColumnType) -> dict[str, Any]:
 
 
 def type_from_json(data: Mapping[str, Any]) -> ColumnType:
-    """The type that `type_to_json` wrote; only its parts keep labels and CHECKs of domains."""
+    """Return the type that a JSON object of `type_to_json` describes.
+
+    Only types within it, such as an array's element, keep their labels and the CHECKs of domains.
+    """
     known = {name: data[name] for name in _TYPE_FIELDS}
     parts = (
         type_with_rules(

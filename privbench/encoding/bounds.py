@@ -1,4 +1,4 @@
-"""The range of a column on a grid: what is public, what is expected, what is released."""
+"""The range of a column on its grid: public bounds, likely bounds, and the release of bounds."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ _FEW_STEPS = 4
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Released bounds of one attribute on its integer grid: ``lo <= x < hi``."""
+    """The released bounds of one attribute on its integer grid: ``lo <= x < hi``."""
 
     lo: int
     hi: int
@@ -58,11 +58,11 @@ class BoundsNeed:
     calendars: Mapping[int, WrittenDates] = field(default_factory=dict)
 
     def questions(self, scales: float) -> tuple[Self, ...]:
-        """The needs to measure in place of this one: with few rows, only few cells are useful.
+        """Return the releases that replace this one, since tables with few rows need fewer cells.
 
-        Gives one need, or two for dates: one with few cells and one with all, which share the
-        budget. The first finds rows that are spread over many cells, the second finds rows that lie
-        close together.
+        For dates these are two releases that share the budget: one with few cells, which finds rows
+        that are spread over many cells, and one with all cells, which finds rows that lie close
+        together. For other types it is one.
         """
         if not self.coarser or (scales >= _MANY_ROWS and not self.poor_default):
             return (self,)
@@ -72,10 +72,10 @@ class BoundsNeed:
 
     @property
     def likely_cells(self) -> tuple[int, int] | None:
-        """The first and last likely cell; None where no range is known to be likely.
+        """Return the first and the last likely cell; None where no range is known to be likely.
 
-        They are the cells of the range that the name suggests, else of the plausible range. Counts
-        in cells beyond them must be clear of noise.
+        They are the cells of the range that the column's name suggests, else of the plausible
+        range. A count in a cell beyond them must be clear of noise to extend the bounds.
         """
         inside = (self.default.lo, self.default.hi) if self.named else self.plausible
         if inside is None:
@@ -84,7 +84,7 @@ class BoundsNeed:
         return low, max(int(np.searchsorted(self.candidates, inside[1])), low)
 
     def between(self, first: int, last: int, pieces: Ints, cells: int) -> Bounds:
-        """The bounds around the cells ``first`` to ``last``, both included.
+        """Return the bounds around the cells ``first`` to ``last``, both included.
 
         Cell i lies between candidates i − 1 and i and is cut into ``pieces[i]`` parts; 0 says that
         it is merged with the cell before it. For ``cells`` see `Bounds`.
@@ -103,14 +103,14 @@ class BoundsNeed:
 
 
 def parts(low: int, high: int, count: int) -> list[int]:
-    """Starts of equal parts of ``[low, high)``; of single steps if parts would hold only a few."""
+    """Return the starts of ``count`` equal parts of ``[low, high)``; every point if it is short."""
     width = high - low
     count = width if width <= _FEW_STEPS * count else count
     return [low + width * part // count for part in range(count)]
 
 
 def literal(value: str | int | float | bool) -> str:
-    """A config value as the text of a PostgreSQL literal."""
+    """Return a value of the config as the text of a PostgreSQL literal."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -121,7 +121,7 @@ CLOSE = 512
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Public knowledge of a column's range, on its grid, both ends inclusive."""
+    """The publicly known range of a column on its grid; both ends are inclusive."""
 
     lo: int  # least grid point
     hi: int  # greatest grid point
@@ -135,7 +135,7 @@ class Range:
 def public_range(
     table: str, column: Column, scale: Scale, config: ColumnConfig, limits: Sequence[Rule]
 ) -> Range:
-    """A column's range by CHECK constraints, the config and the type.
+    """Return a column's range as its CHECK constraints, the config and the type state it.
 
     Raises:
         ConfigError: The config's bounds are not literals of the type, or leave no value.
@@ -210,10 +210,10 @@ _MARK = re.compile(r"(?:-\d|-?9{4,}(?:\.9*)?)\Z")
 def default_range(
     scale: Scale, known: Range, title: str, default: str | None, of_type: tuple[str, str]
 ) -> tuple[int, int, bool]:
-    """The range ``low <= x < high`` to take where none is released, and whether it is named.
+    """Return the range ``low <= x < high`` to use where none is released, and whether it is named.
 
-    It is named if the config declares it or the column's name suggests it. Else it follows from
-    what is known of the range, the DEFAULT, and the literals of the type's default range.
+    It is named if the config declares it or the column's name suggests it. Otherwise it follows
+    from the public bounds, the DEFAULT, and the default range of the type.
     """
     lo, hi = known.lo, known.hi
     if known.declared:

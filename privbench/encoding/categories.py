@@ -1,4 +1,4 @@
-"""Columns with a public list of values (enum, boolean, declared), and lists released under δ."""
+"""Columns with a list of values that is public (enum, boolean, declared) or released under δ."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,14 +11,14 @@ import pyarrow.compute as pc
 from psycopg import sql
 
 from privbench.arrays import Rng
-from privbench.domain import Domain, Known
+from privbench.domain import Domain, PublicValues
 from privbench.encoding.base import (
     CategoriesNeed,
     Codec,
     CodeMap,
     ColumnReader,
     Need,
-    Released,
+    ReleasedDomain,
     SettledReader,
     head,
     null_mask,
@@ -36,7 +36,7 @@ MAX_LABEL = 128
 
 
 def labels_of(type_: ColumnType) -> tuple[str, ...]:
-    """All values of an enum or a boolean, in order; none for other types."""
+    """Return all values of an enum or a boolean type, in order; an empty tuple for other types."""
     if type_.base == "bool":
         return ("false", "true")
     return type_.labels if type_.kind == "e" else ()
@@ -44,7 +44,7 @@ def labels_of(type_: ColumnType) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class ListCodec(Codec):
-    """Gives the listed value of every code; for the code ``other`` it draws one from the list."""
+    """Turns each code into its listed value; the code ``other`` becomes a random listed value."""
 
     kind: ClassVar[str] = "list"
 
@@ -69,11 +69,11 @@ class ListCodec(Codec):
         return {self.column: LabelsRecoding(self.values, self.other, self.nullable)}
 
     def decode(self, codes: CodeMap, rng: Rng, rows: int | None = None) -> pa.Array:
-        """The listed values, typed where the type has an Arrow form."""
+        """Return the listed values as an Arrow array, of the column's type where Arrow has it."""
         domain = self.domains[self.column]
-        given = codes[self.column].astype(np.int64)
-        drawn = rng.integers(len(self.values), size=len(given))
-        chosen = np.where(given < domain.values, given, drawn)
+        positions = codes[self.column].astype(np.int64)
+        drawn = rng.integers(len(self.values), size=len(positions))
+        chosen = np.where(positions < domain.values, positions, drawn)
         null = null_mask(codes[self.column], domain)
         if self.type.base == "bool":
             truth = np.array([value == "true" for value in self.values])
@@ -87,7 +87,7 @@ class ListCodec(Codec):
 
 @dataclass(frozen=True)
 class ListReader(SettledReader):
-    """Reads a column whose values are publicly listed."""
+    """Reads a column whose list of values is public."""
 
     codec: ListCodec
     domain: Domain | None = None  # the cells, where some of the values are special ones
@@ -110,7 +110,7 @@ class ListReader(SettledReader):
         return [(sql.SQL(form).format(identifier), self.alias())]
 
     @property
-    def known(self) -> dict[str, Known]:
+    def known(self) -> dict[str, PublicValues]:
         scale, values = scale_of(self.column.type), self.codec.values
         if scale is None:
             # ASCII texts have the same bytes whatever the encoding of the database.
@@ -146,14 +146,17 @@ def list_reader(
     ordered: bool = False,
     other: bool = False,
 ) -> ListReader:
-    """The reader of a column with a public list; see `ListCodec`."""
+    """Return the reader of a column with a public list of values; see `ListCodec`."""
     codec = ListCodec(*head(column), values, ordered, other, True)
     return ListReader(table, column, codec, f"{len(values)} public values", why)
 
 
 @dataclass(frozen=True)
 class LabelReader(ColumnReader):
-    """Reads a column without a grid or text shape whose categories are to be released under δ."""
+    """Reads a column whose values are neither ordered nor described by text shapes.
+
+    Its values are categories, which are released under δ.
+    """
 
     per_unit: int = 1  # how many distinct values one unit may propose
     filler: str = ""  # makes valid values where nothing is released and NULL is not allowed
@@ -174,7 +177,7 @@ class LabelReader(ColumnReader):
     def labelled(self) -> bool:
         return True
 
-    def finish(self, released: Mapping[str, Released]) -> Codec:
+    def finish(self, released: Mapping[str, ReleasedDomain]) -> Codec:
         values = released_labels(released, self.name) or (self.filler,)
         return ListCodec(*self.head, values, False, True, False)
 
@@ -183,14 +186,17 @@ class LabelReader(ColumnReader):
 
 
 def label_piece(text: pa.Array) -> pa.DictionaryArray:
-    """One batch of texts as a dictionary; texts too long for a category share one entry."""
+    """Return a batch of texts as a dictionary array.
+
+    Texts too long for a category share one entry.
+    """
     long = pc.greater(pc.utf8_length(text), MAX_LABEL)
     short = pc.if_else(long.fill_null(False), pa.scalar(LONG, text.type), text)
     return short.cast(pa.string()).dictionary_encode()
 
 
-def released_labels(released: Mapping[str, Released], name: str) -> tuple[str, ...]:
-    """The released list without the entry that stands for long texts."""
+def released_labels(released: Mapping[str, ReleasedDomain], name: str) -> tuple[str, ...]:
+    """Return the released list without the entry that stands for long texts."""
     values = released[name]
     assert isinstance(values, tuple)
     return tuple(value for value in values if value != LONG)

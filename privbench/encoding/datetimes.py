@@ -1,4 +1,4 @@
-"""Scales of dates (in days), timestamps and times of day (microseconds) and intervals (seconds)."""
+"""The scales of dates (days), timestamps and times (microseconds) and intervals (seconds)."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -38,7 +38,7 @@ _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
 _LONGEST = 100
 
 
-def _short(text: str) -> str:
+def _readable_literal(text: str) -> str:
     """The literal; a ValueError if it is too long to be read."""
     if len(text) > _LONGEST:
         raise ValueError("not a literal of a date or a time")
@@ -46,17 +46,17 @@ def _short(text: str) -> str:
 
 
 def days(text: str) -> int:
-    """Days since 1970-01-01 of an ISO date."""
+    """Return the days from 1970-01-01 to an ISO date."""
     return _since_1970(text.strip()[:10], "D")
 
 
 def microseconds(text: str) -> int:
-    """Microseconds since 1970-01-01 of an ISO timestamp; a zone's offset is subtracted.
+    """Return the microseconds from 1970-01-01 to an ISO timestamp, less its time zone's offset.
 
     >>> microseconds("1970-01-01 00:00:01"), microseconds("1970-01-01 02:00:00+02")
     (1000000, 0)
     """
-    text, offset = _short(text.strip()).replace(" ", "T", 1).removesuffix("Z"), 0
+    text, offset = _readable_literal(text.strip()).replace(" ", "T", 1).removesuffix("Z"), 0
     sign = max(text.rfind("+"), text.rfind("-"))
     if "T" in text[: max(sign, 0)]:
         hours, _, minutes = text[sign + 1 :].partition(":")
@@ -156,7 +156,7 @@ class _Weekly(Multiples):
 
 @dataclass(frozen=True)
 class TimedScale(MixedScale):
-    """Dates in days, timestamps and times of day in microseconds, mostly on whole seconds."""
+    """The grid that dates, timestamps and times of day share: days, or microseconds."""
 
     base: str  # ``date``, ``timestamp``, ``timestamptz``, ``time`` or ``timetz``
     precision: int = 6  # digits of the second that the type keeps, 0 to 6
@@ -168,7 +168,7 @@ class TimedScale(MixedScale):
 
     @property
     def per_day(self) -> int:
-        """Grid points per day."""
+        """The number of integers of the scale per day."""
         return 1 if self.base == "date" else _DAY
 
     @property
@@ -240,15 +240,15 @@ def _chances(scale: TimedScale) -> tuple[tuple[float, ...], ...]:
         else:
             ends = [days(text) * scale.per_day for text in (_PLAIN if within_day else _CYCLE)]
             first, end = step.count(np.array(ends)).tolist()
-            found = scale.steps_of(step.at(np.arange(first, end)))
-            counts += np.bincount(found, minlength=len(counts))
+            coarsest = scale.steps_of(step.at(np.arange(first, end)))
+            counts += np.bincount(coarsest, minlength=len(counts))
         result.append(tuple((counts / counts.sum()).tolist()))
     return tuple(result)
 
 
 @dataclass(frozen=True)
 class MomentScale(TimedScale):
-    """date, in days, timestamp and timestamptz, in microseconds (UTC); all may be infinite."""
+    """The scale of date (in days), timestamp and timestamptz (in microseconds, UTC)."""
 
     # Released laws of the `cycles`, () for one that is hidden; () where all are.
     cycle_laws: tuple[tuple[float, ...], ...] = ()
@@ -263,7 +263,7 @@ class MomentScale(TimedScale):
 
     @property
     def cycles(self) -> dict[str, int]:
-        """Weekdays, and of timestamps also hours of the day."""
+        """The cycles that values have: weekdays, and for timestamps also hours of the day."""
         return {"weekday": 7} if self.per_day == 1 else {"weekday": 7, "hour": 24}
 
     def cycle_of(self, name: str, points: Ints) -> Ints:
@@ -325,7 +325,10 @@ class MomentScale(TimedScale):
 
     @property
     def plausible(self) -> tuple[int, int]:
-        """The years 1900 to 2049: of thousands of others, some have large counts by noise alone."""
+        """The years 1900 to 2049.
+
+        Among the counts of thousands of other years, some would be large by noise alone.
+        """
         first, last = (self.parse(text) for text in _PLAUSIBLE)
         return first, last
 
@@ -334,13 +337,19 @@ class MomentScale(TimedScale):
         return _FIRST_DAY * self.per_day, (_LAST_DAY + 1) * self.per_day - 1
 
     def tails(self, lo: int, hi: int, cells: int = LINEAR) -> tuple[list[int], list[int]]:
-        """Tails end at `_PLAUSIBLE` unless bounds lie beyond: noise would make births of 1764."""
+        """Return edges of the tails, which end at `_PLAUSIBLE` unless the bounds lie beyond it.
+
+        Without that end, noise alone would make births in 1764.
+        """
         below, above = super().tails(lo, hi, cells)
         first, last = self.plausible
         return [edge for edge in below if edge >= first], [edge for edge in above if edge <= last]
 
     def select(self, identifier: sql.Composable) -> sql.Composable:
-        """The grid point as int8: the limits for years beyond them, sentinels for infinities."""
+        """Return an SQL expression for a value's integer (grid point) as int8.
+
+        Infinities have sentinels, and dates beyond the limits count as the limits.
+        """
         lo, hi = self.limits
         return sql.SQL(
             "CASE WHEN {c} = '-infinity' THEN {neg} WHEN {c} = 'infinity' THEN {pos}"
@@ -365,14 +374,17 @@ class MomentScale(TimedScale):
         return days(text) if self.per_day == 1 else microseconds(text)
 
     def places(self, edges: Sequence[int]) -> tuple[int, ...] | None:
-        """Microseconds, so that days compare with times."""
+        """Return the edges in microseconds, so that distances of dates and times compare."""
         return tuple(int(edge) * _DAY for edge in edges) if self.per_day == 1 else None
 
     def read(self, array: pa.Array) -> Ints:
         return int64_points(array, (NEG_INF, POS_INF))
 
     def candidates(self) -> Ints:
-        """Points every 4 weeks in 1990 to 2040, quarter in 1900 to 2100, then decade or century."""
+        """Candidates for bounds: every 4 weeks from 1990 to 2040, and wider steps around.
+
+        They are quarters from 1900 to 2100, and decades or centuries beyond.
+        """
         runs = [
             ("1900-01-01", "1990-01-01", 91),
             ("1990-01-01", "2040-01-01", 28),
@@ -383,7 +395,7 @@ class MomentScale(TimedScale):
         return self._on_days(np.concatenate([*close, np.arange(_FIRST_DAY, _LAST_DAY, 36525)]))
 
     def coarser(self) -> tuple[Ints, ...]:
-        """Candidates every 5 years in 1950 to 2050, 10 years in 1900 to 2100, else 100 years."""
+        """Coarser candidates: every 5 years in 1950 to 2050, 10 in 1900 to 2100, else 100 years."""
         years = [*range(1, 2500, 100), *range(1900, 2100, 10), *range(1950, 2050, 5), 3000, 5000]
         return (self._on_days(np.array([days(f"{year:04}-01-01") for year in years])),)
 
@@ -392,7 +404,7 @@ class MomentScale(TimedScale):
         return points.astype(np.int64)
 
     def build(self, points: Ints, marks: Mapping[str, Mask]) -> pa.Array:
-        """Typed dates or timestamps; text where the column can hold infinities."""
+        """Return typed dates or timestamps, or texts where the column can hold infinities."""
         null = marked(marks, "null", len(points))
         typed = integer_array(points, null, self._storage).cast(self._arrow)
         if "inf" not in marks and "-inf" not in marks:
@@ -453,12 +465,12 @@ _CLOCK = re.compile(r"([+-]?)(\d+):(\d\d)(?::(\d\d(?:\.\d+)?))?")
 
 
 def clock_seconds(text: str) -> float:
-    """Seconds of ``HH:MM[:SS]``.
+    """Return the seconds of a time written as ``HH:MM[:SS]``.
 
     >>> clock_seconds("-01:30:00")
     -5400.0
     """
-    result = _CLOCK.search(_short(text))
+    result = _CLOCK.search(_readable_literal(text))
     if result is None:
         raise ValueError("not a time")
     sign, hours, minutes, seconds = result.groups()
@@ -467,14 +479,14 @@ def clock_seconds(text: str) -> float:
 
 
 def interval_seconds(text: str) -> int:
-    """Whole seconds of an interval literal, months of 30 days as PostgreSQL compares them.
+    """Return the whole seconds of an interval literal; a month has 30 days, as PostgreSQL compares.
 
     >>> interval_seconds("1 day 01:00:00"), interval_seconds("2 hours"), interval_seconds("90")
     (90000, 7200, 90)
     >>> interval_seconds("1 year") == interval_seconds("360 days")
     True
     """
-    if re.fullmatch(r"\s*[+-]?\d+(\.\d+)?\s*", _short(text)):
+    if re.fullmatch(r"\s*[+-]?\d+(\.\d+)?\s*", _readable_literal(text)):
         return int(np.floor(float(text)))
     total, known = 0.0, False
     for number, unit in _PIECE.findall(text.lower()):
@@ -491,7 +503,7 @@ def interval_seconds(text: str) -> int:
 
 @dataclass(frozen=True)
 class TimeScale(TimedScale):
-    """Time of day in microseconds; the range is public, 00:00 to 24:00.
+    """The scale of times of day, in microseconds; the range 00:00 to 24:00 is public.
 
     Of a time with a zone only the local time is kept; it is written with the zone UTC.
     """
@@ -532,13 +544,16 @@ class TimeScale(TimedScale):
         return int64_points(array.cast(pa.int64()))
 
     def candidates(self) -> Ints:
-        """Every quarter of an hour (never needed: the range is public)."""
+        """Candidates for bounds: every quarter of an hour.
+
+        They are not used, as the range is public.
+        """
         return np.append(np.arange(0, _DAY, _DAY // 96), _DAY - 1).astype(np.int64)
 
 
 @dataclass(frozen=True)
 class IntervalScale(Scale):
-    """interval, in whole seconds; months count 30 days and years 12 months, as in comparisons."""
+    """The scale of intervals, in whole seconds; months count 30 days and years 12 months."""
 
     octaves: ClassVar[bool] = True
 
@@ -546,11 +561,14 @@ class IntervalScale(Scale):
 
     @property
     def limits(self) -> tuple[int, int]:
-        """About ± 10,000 years."""
+        """The least and greatest point, about ± 10,000 years."""
         return -315_576_000_000, 315_576_000_000
 
     def select(self, identifier: sql.Composable) -> sql.Composable:
-        """Seconds as int8, those beyond the limits at the limits."""
+        """Return an SQL expression for the seconds as int8.
+
+        Intervals beyond the limits count as the limits.
+        """
         lo, hi = self.limits
         # An infinite interval has only a length.
         seconds = sql.SQL(
@@ -584,14 +602,14 @@ class IntervalScale(Scale):
         return int64_points(pc.multiply(number, _UNITS[self.unit_name]))
 
     def candidates(self) -> Ints:
-        """Four points an octave from one second up, and whole days."""
+        """Candidates for bounds: four per octave from one second up, and whole days."""
         lo, hi = self.limits
         whole = [sign * 86400 * i for sign in (-1, 1) for i in range(1, 367)]
         return np.unique(np.concatenate([log_grid(lo, hi), whole])).astype(np.int64)
 
 
 def precision_of(type_: ColumnType) -> int:
-    """Digits of the second that a type keeps."""
+    """Return how many decimals of a second the values of a type have."""
     return 6 if type_.precision is None else type_.precision
 
 

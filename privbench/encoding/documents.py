@@ -1,11 +1,12 @@
-"""Documents (json, jsonb, hstore) by paths: each path's scalar is a part of the column.
+"""Documents (json, jsonb, hstore), modelled by paths: each path's scalar is a part of the column.
 
-Which paths there are is said by the config or by an earlier release, so a part is a fixed public
-map of the row's own document: absent (NULL) or one scalar of a known type. What is no scalar of
-that type counts as absent; no cast can fail, whatever a row holds.
+The paths are public: they come from the config or from an earlier release. So a part is a fixed
+public map of the row's own document: absent (NULL) or one scalar of a known type. A value at the
+path that is no scalar of that type counts as absent; no cast can fail, whatever a row holds.
 
-Paths to be released have their types with them. Keys that are data, as ``{"user_812": …}`` has, are
-one class without a path: keys with numbers, and all keys of an object that has very many.
+When paths are released, the types of their scalars are released with them. An object whose keys are
+data, as in ``{"user_812": …}``, has no paths of its own: keys with numbers, and all keys of an
+object with very many keys, count as one class.
 """
 
 import json
@@ -32,12 +33,19 @@ from privbench.config import (
 )
 from privbench.display import toml_key
 from privbench.domain import Domain
-from privbench.encoding.base import Codec, CodeMap, ColumnReader, Released, attribute, null_mask
+from privbench.encoding.base import (
+    Codec,
+    CodeMap,
+    ColumnReader,
+    ReleasedDomain,
+    attribute,
+    null_mask,
+)
 from privbench.encoding.categories import LabelReader, list_reader, released_labels
+from privbench.encoding.composites import PartedCodec, PartsReader, plain_type
 from privbench.encoding.filled import FillCodec, fill_reader
 from privbench.encoding.keys.placeholders import TEMPLATE_PART, of_templates
 from privbench.encoding.ordered import ordered_part
-from privbench.encoding.parts import PartedCodec, PartsReader, plain_type
 from privbench.encoding.scale import scale_of
 from privbench.encoding.surrogate_text import joined
 from privbench.encoding.text import TextReader
@@ -108,7 +116,7 @@ DOCUMENTS = ("json", "jsonb", "hstore")
 
 @dataclass(frozen=True)
 class DocumentReader(PartsReader):
-    """Reads whether there is a document, and the scalar at every path."""
+    """Reads whether a row has a document, and the scalar at every path."""
 
     paths: tuple[tuple[str, PathType], ...]
     per_unit: int  # distinct texts of a path that one unit may propose; 0 without δ
@@ -116,7 +124,7 @@ class DocumentReader(PartsReader):
 
     @property
     def measured(self) -> bool:
-        """Whether it is measured which paths a document has at once."""
+        """Whether the combinations of paths that a document has are measured."""
         return bool(self.per_unit) and len(self.paths) > 1
 
     @cached_property
@@ -155,11 +163,11 @@ class DocumentReader(PartsReader):
 
     def expressions(self, identifier: sql.Composable) -> Sequence[sql.Composable]:
         base = self.column.type.base
-        found = [_expression(identifier, base, path, type_) for path, type_ in self.paths]
+        scalars = [_expression(identifier, base, path, type_) for path, type_ in self.paths]
         there = [_presence(identifier, base, self.paths)] if self.measured else [identifier]
-        return [*there[: len(self.parts) - len(found)], *found]
+        return [*there[: len(self.parts) - len(scalars)], *scalars]
 
-    def finish(self, released: Mapping[str, Released]) -> Codec:
+    def finish(self, released: Mapping[str, ReleasedDomain]) -> Codec:
         some = self.parts[len(self.parts) - len(self.paths) :]
         parts = tuple(part.finish(released) for part in some)
         paths = tuple(path for path, _ in self.paths)
@@ -167,11 +175,11 @@ class DocumentReader(PartsReader):
         return DocumentCodec(*self.head, parts, paths, self.column.templates, shapes)
 
     def describe(self) -> tuple[str, str]:
-        found = [f"{path} ({type_})" for path, type_ in self.paths]
-        found += ["those that enough units hold"][: self.asks]
+        described = [f"{path} ({type_})" for path, type_ in self.paths]
+        described += ["those that enough units hold"][: self.asks]
         place = f"tables.{toml_key(self.table)}.columns.{toml_key(self.name)}"
         why = f'other keys are not copied: {place}.paths = ["…"]'
-        return f"document by its paths, {', '.join(found) or 'none'}", why
+        return f"document by its paths, {', '.join(described) or 'none'}", why
 
 
 def _presence(
@@ -179,13 +187,16 @@ def _presence(
 ) -> sql.Composable:
     """A digit a path: whether there is a scalar; NULL without a document."""
     digit = sql.SQL("CASE WHEN {} IS NULL THEN '0' ELSE '1' END")
-    found = [digit.format(_expression(identifier, base, path, "text")) for path, _ in paths]
+    digits = [digit.format(_expression(identifier, base, path, "text")) for path, _ in paths]
     whole = sql.SQL("(CASE WHEN {} IS NOT NULL THEN pg_catalog.concat({}) END)")
-    return whole.format(identifier, sql.SQL(", ").join(found))
+    return whole.format(identifier, sql.SQL(", ").join(digits))
 
 
 def part_name(column: str, path: str, base: str) -> str:
-    """The attribute of a path's scalar; columns of one name and path share ranges by type."""
+    """Return the name of the attribute for the scalar at a path.
+
+    Columns of the same name with the same path and type share one range.
+    """
     name = attribute(column, path)
     return name if base == "text" else attribute(name, f"::{base}")
 
@@ -225,7 +236,7 @@ def _expression(
 
 @dataclass(frozen=True)
 class DocumentCodec(PartedCodec):
-    """Documents from the scalars at their paths, within templates that a rehearsal found."""
+    """Makes documents from the scalars at their paths, within templates from a rehearsal."""
 
     kind: ClassVar[str] = "document"
 
@@ -238,8 +249,8 @@ class DocumentCodec(PartedCodec):
     def __post_init__(self) -> None:
         """Refuse paths and parts that are not those of a reader."""
         require_paths(self.paths)
-        made = {part_name(self.column, *item) for item in self._typed()}
-        if len(self.parts) != len(self.paths) or made != {part.column for part in self.parts}:
+        expected = {part_name(self.column, *item) for item in self._typed()}
+        if len(self.parts) != len(self.paths) or expected != {part.column for part in self.parts}:
             raise ValueError("the parts of a document are not those of its paths")
         if any(isinstance(p, FillCodec) and not p.filler.startswith("faker:") for p in self.parts):
             raise ValueError("a part of a document has no texts")
@@ -269,14 +280,17 @@ class DocumentCodec(PartedCodec):
         return replace(self, parts=tuple(part.with_surrogates(laws) for part in self.parts))
 
     def decode(self, codes: CodeMap, rng: Rng, rows: int | None = None) -> pa.Array:
-        """Documents with the scalars that are not NULL; objects without any are left out."""
+        """Return documents with the scalars that are not NULL.
+
+        Objects without a scalar are left out.
+        """
         tree: dict[str, Any] = {}
         for path, part in zip(self.paths, self.parts, strict=True):
             *outer, last = path_steps(path)
-            held = tree
+            node = tree
             for step in outer:
-                held = held.setdefault(step, {})
-            held[last] = _scalars(part, self._settled(path, part, codes, rng))
+                node = node.setdefault(step, {})
+            node[last] = _scalars(part, self._settled(path, part, codes, rng))
         count = len(next(iter(codes.values()))) if codes else rows or 0
         bases = [_base(text) for text in self.templates] or [{}]
         number = rng.integers(2**20, size=count)
@@ -339,11 +353,11 @@ def _base(template: str) -> dict[str, Any]:
     parts = re.compile(f"{_STRING.pattern}|{TEMPLATE_PART.pattern}")
     text = parts.sub(lambda m: m[0] if m[0][0] == '"' else json.dumps(_BARE + m[0]), template)
     try:
-        found = json.loads(text)
-        json.dumps(found)
+        value = json.loads(text)
+        json.dumps(value)
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return value if isinstance(value, dict) else {}
 
 
 def _constant(value: Any, numbers: Ints) -> pa.Array:
@@ -362,15 +376,15 @@ def _object(base: dict[str, Any], tree: dict[str, Any], rows: Ints, numbers: Int
     places = bool(tree) and all(map(_PLACE.fullmatch, tree))
     pairs = [pa.array([""] * len(rows), pa.string())]
     for key in {**tree, **({} if places else base)}:
-        held, inner = tree.get(key), base.get(key)
-        if held is None:
+        below, inner = tree.get(key), base.get(key)
+        if below is None:
             value = _constant(inner, numbers)
-        elif isinstance(held, dict):
-            value = _object(inner if isinstance(inner, dict) else {}, held, rows, numbers)
+        elif isinstance(below, dict):
+            value = _object(inner if isinstance(inner, dict) else {}, below, rows, numbers)
             other = _constant(inner, numbers) if inner else pa.scalar(None, value.type)
             value = pc.if_else(pc.less(pc.utf8_length(value), 3), other, value)
         else:
-            value = held.take(pa.array(rows))
+            value = below.take(pa.array(rows))
         name = "" if places else f"{json.dumps(key, ensure_ascii=False)}: "
         pairs.append(pc.fill_null(joined(f", {name}", value), ""))
     whole = pc.utf8_slice_codeunits(joined(*pairs), 2)
@@ -379,7 +393,7 @@ def _object(base: dict[str, Any], tree: dict[str, Any], rows: Ints, numbers: Int
 
 @dataclass(frozen=True)
 class PathReader(ColumnReader):
-    """Reads which paths documents have, to release them."""
+    """Reads which paths each document has, so that the paths can be released."""
 
     beside: int = 1  # columns of the table of which paths are read
 
@@ -404,7 +418,7 @@ class PathReader(ColumnReader):
     def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
         return {self.attributes[0]: path_piece(batch[self.alias()])}
 
-    def finish(self, released: Mapping[str, Released]) -> NoReturn:
+    def finish(self, released: Mapping[str, ReleasedDomain]) -> NoReturn:
         raise TypeError("paths are no values")
 
     def describe(self) -> tuple[str, str]:
@@ -412,16 +426,16 @@ class PathReader(ColumnReader):
 
 
 def path_piece(texts: pa.Array) -> WordPiece:
-    """The paths of documents, each with the type of its scalar."""
+    """Return the paths of a batch of documents, each with the type of its scalar."""
     codes = dict[str, int]()
-    found = [
+    paths = [
         [codes.setdefault(path, len(codes)) for path in _paths(text or "")]
         for text in texts.to_pylist()
     ]
-    flat = pa.array([code for some in found for code in some], pa.int32())
+    flat = pa.array([code for some in paths for code in some], pa.int32())
     words = pa.DictionaryArray.from_arrays(flat, pa.array([*codes], pa.large_string()))
     firsts = np.where(np.asarray(texts.is_valid()), 0, -1).astype(np.int32)
-    return WordPiece(words, np.array([*map(len, found)], np.int64), firsts)
+    return WordPiece(words, np.array([*map(len, paths)], np.int64), firsts)
 
 
 def _paths(text: str) -> list[str]:
@@ -433,10 +447,10 @@ def _paths(text: str) -> list[str]:
         )
     except (ValueError, RecursionError):
         return []
-    return [path_text(steps) + _OF + type_ for steps, type_ in _typed(whole, ())]
+    return [path_text(steps) + _OF + type_ for steps, type_ in _typed_paths(whole, ())]
 
 
-def _typed(value: Any, steps: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
+def _typed_paths(value: Any, steps: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
     if isinstance(value, list):
         value = {f"[{place}]": item for place, item in enumerate(value[:_PLACES])}
     elif isinstance(value, dict):
@@ -451,21 +465,33 @@ def _typed(value: Any, steps: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...]
             yield steps, "boolean" if isinstance(value, bool) else str(*value)
         return
     for step, item in value.items() if isinstance(value, dict) and len(steps) < MAX_STEPS else ():
-        yield from _typed(item, (*steps, step))
+        yield from _typed_paths(item, (*steps, step))
 
 
 def released_paths(votes: Mapping[str, int], known: Mapping[str, PathType]) -> dict[str, PathType]:
-    """Known paths and released ones with their types; of two that clash the one of more votes."""
-    kept, kinds, types = dict[str, Any](), dict[tuple[str, ...], bool | None](), list[Any](_TYPES)
+    """Return the known and the released paths with their types.
+
+    Two released paths conflict if one leads into the scalar of the other; the one that more
+    documents have is kept.
+    """
+    released, kinds, types = (
+        dict[str, Any](),
+        dict[tuple[str, ...], bool | None](),
+        list[Any](_TYPES),
+    )
     least = _RARE * max(votes.values(), default=0)
     often = sorted((w for w in votes if votes[w] >= least), key=lambda word: (-votes[word], word))
     for word in (*(path + _OF + type_ for path, type_ in known.items()), *often):
         path, _, type_ = word.partition(_OF)
         steps = path_steps(path)
-        held = {steps[:n]: bool(_PLACE.fullmatch(s)) for n, s in enumerate(steps)} | {steps: None}
-        if path in kept:
-            kept[path] = known.get(path) or max(kept[path], type_, key=types.index)
-        elif len(kept) < MAX_PATHS and all(kinds.get(*item) == item[1] for item in held.items()):
-            kinds |= held
-            kept[path] = type_
-    return dict(sorted(kept.items()))
+        branches = {steps[:n]: bool(_PLACE.fullmatch(s)) for n, s in enumerate(steps)} | {
+            steps: None
+        }
+        if path in released:
+            released[path] = known.get(path) or max(released[path], type_, key=types.index)
+        elif len(released) < MAX_PATHS and all(
+            kinds.get(*item) == item[1] for item in branches.items()
+        ):
+            kinds |= branches
+            released[path] = type_
+    return dict(sorted(released.items()))

@@ -1,4 +1,7 @@
-"""Columns that get placeholder values; at most NULLs, sizes and beginnings are measured."""
+"""Columns that get placeholder values.
+
+At most their NULLs, sizes and first characters are measured.
+"""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -43,8 +46,8 @@ from privbench.encoding.surrogate_text import (
 from privbench.encoding.text_words import (
     CUT,
     SPARE,
-    Firsts,
-    Pieces,
+    FirstCharacters,
+    WordShares,
     WordsNeed,
     rehoused,
     with_firsts,
@@ -56,7 +59,7 @@ from privbench.schema import Column, ColumnType
 
 @dataclass(frozen=True)
 class FillCodec(Codec):
-    """Fills in valid values that reveal nothing of the source."""
+    """Fills a column with valid values that reveal nothing of the source."""
 
     kind: ClassVar[str] = "fill"
 
@@ -64,8 +67,8 @@ class FillCodec(Codec):
     filler: str
     measured: bool  # whether the column is read, for its NULLs and perhaps its empty texts
     blank: bool = False  # whether the rate of the empty text is read too
-    pieces: Pieces = ()  # released hosts of e-mail addresses
-    firsts: Firsts = ()  # first characters of the values
+    pieces: WordShares = ()  # released hosts of e-mail addresses
+    firsts: FirstCharacters = ()  # first characters of the values
 
     @property
     def domains(self) -> dict[str, Domain]:
@@ -78,29 +81,29 @@ class FillCodec(Codec):
         return self.filler == "default"
 
     def decode(self, codes: CodeMap, rng: Rng, rows: int | None = None) -> pa.Array:
-        """Valid values, or NULL for the code of NULL; only NULL for an omitted column."""
+        """Return valid values, NULL for the code of NULL, and only NULL for an omitted column."""
         count = next((len(values) for values in codes.values()), rows)
         if count is None:
             raise ValueError("a column without attributes needs the number of rows")
         spare = count + SPARE if self.firsts else 0
-        made = fill("null" if self.omitted else self.filler, self.type, count + spare, rng)
-        made = with_firsts(made[:count], self.firsts, np.ones(count), rng, spare=made[count:])
-        made = rehoused(made, self.pieces, self.type.length, rng)
+        filled = fill("null" if self.omitted else self.filler, self.type, count + spare, rng)
+        filled = with_firsts(filled[:count], self.firsts, np.ones(count), rng, spare=filled[count:])
+        filled = rehoused(filled, self.pieces, self.type.length, rng)
         if not self.measured:
-            return made
+            return filled
         null = null_mask(codes[self.column], self.domains[self.column])
         if self.blank:
             empty = pa.array(np.asarray(codes[self.column] == 1))
-            made = pc.if_else(empty, pa.scalar("", made.type), made)
-        return pc.if_else(pa.array(null), pa.scalar(None, made.type), made)
+            filled = pc.if_else(empty, pa.scalar("", filled.type), filled)
+        return pc.if_else(pa.array(null), pa.scalar(None, filled.type), filled)
 
 
 @dataclass(frozen=True)
 class FillReader(SettledReader):
-    """Reads only whether a value is there, or nothing at all.
+    """Reads whether each value is NULL, or reads nothing at all.
 
-    Of names and addresses it may read the first characters too, and hosts of e-mail addresses; what
-    is identifying stays a surrogate.
+    Of names and addresses it may also read the first characters, and of e-mail addresses the hosts;
+    the rest of the text, which identifies people, is made up.
     """
 
     codec: FillCodec
@@ -118,10 +121,10 @@ class FillReader(SettledReader):
         return (*self.codec.domains, *words)
 
     def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
-        found = self._cells(identifier)
+        expressions = self._cells(identifier)
         if self.words is not None:
-            found.append((self.text(identifier, CUT), self.alias("w")))
-        return found
+            expressions.append((self.text(identifier, CUT), self.alias("w")))
+        return expressions
 
     def _cells(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
         if not self.codec.measured:
@@ -135,13 +138,13 @@ class FillReader(SettledReader):
         return [(sql.SQL("({} IS NULL)").format(identifier), self.alias())]
 
     def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
-        """The codes: 0 for a value, 1 for the empty text if it has a cell, the last for NULL."""
-        found: dict[str, Any] = {}
+        """Return the codes: 0 for a value, 1 for empty text if it has a cell, the last for NULL."""
+        codes: dict[str, Any] = {}
         if self.codec.measured:
-            found[self.name] = np.asarray(batch[self.alias()].cast(pa.uint8()))
+            codes[self.name] = np.asarray(batch[self.alias()].cast(pa.uint8()))
         if self.words is not None:
-            found[self.words.attribute] = word_piece(batch[self.alias("w")], self.hosts)
-        return found
+            codes[self.words.attribute] = word_piece(batch[self.alias("w")], self.hosts)
+        return codes
 
     def describe(self) -> tuple[str, str]:
         if self.hosts is None:
@@ -160,7 +163,7 @@ def fill_reader(
     measured: bool = True,
     blank: bool = False,
 ) -> FillReader:
-    """The reader of a column that is filled in, see `FillCodec`.
+    """Return the reader of a column that is filled with placeholders, see `FillCodec`.
 
     A NOT NULL column is read only if the rate of the empty text is measured.
     """
@@ -169,7 +172,7 @@ def fill_reader(
 
 
 def fallback_reader(table: str, column: Column) -> ColumnReader:
-    """The reader of a column whose type is never modelled."""
+    """Return the reader of a column whose type is never modelled."""
     if column.templates:
         filled, why = f"templates:{json.dumps(column.templates)}", "by a rehearsal of the schema"
         return fill_reader(table, column, filled, "valid placeholder, NULL rate only", why)
@@ -187,14 +190,14 @@ def fallback_reader(table: str, column: Column) -> ColumnReader:
 
 
 def is_unknown(column: Column) -> bool:
-    """Whether no value of a column's type is known, so that a rehearsal has to find one."""
+    """Return whether no value of a column's type is known, so that a rehearsal must find one."""
     type_ = column.type
     known = column.generated or column.templates or type_.kind != "b" or type_.category in "SB"
     return not (known or scale_of(type_) or size_kind(type_) or filler_of(type_))
 
 
 def refuse_unknown(table: str, column: Column) -> None:
-    """Refuse a NOT NULL column without a default of a type of which no value is known."""
+    """Refuse a NOT NULL column without a default if no valid value of its type is known."""
     if is_unknown(column) and column.not_null and column.default is None:
         raise SchemaError(
             f"no valid value of type {column.type.sql} is known, and the column is NOT NULL "
@@ -206,7 +209,10 @@ def refuse_unknown(table: str, column: Column) -> None:
 
 
 def skip_reader(table: str, column: Column) -> ColumnReader:
-    """The reader for ``kind = "skip"``: it reads nothing; NULL, else a default or a constant."""
+    """Return the reader for ``kind = "skip"``, which reads nothing and fills in NULL.
+
+    A NOT NULL column gets its default, else a constant.
+    """
     why = 'kind = "skip"'
     if not column.not_null:
         return fill_reader(table, column, "null", "NULL, not read", why, measured=False)
@@ -220,7 +226,10 @@ def skip_reader(table: str, column: Column) -> ColumnReader:
 
 
 def period_reader(table: str, column: Column) -> ColumnReader:
-    """The reader of a column of a PERIOD foreign key, for which the load finds a target per row."""
+    """Return the reader of a column of a PERIOD foreign key.
+
+    The load finds a target for each row.
+    """
     problem = f"a PERIOD foreign key by a column of type {column.type.sql} cannot be honoured."
     filler = _stand_in(table, column, problem, "Leave one of the tables out.")
     how = "a synthetic row that holds the period, NULL rate only"
@@ -236,7 +245,7 @@ def _stand_in(table: str, column: Column, problem: str, remedy: str) -> str:
 
 
 def constant_of(column: Column) -> str | None:
-    """A filler that is valid for a column of any known type, or None."""
+    """Return a constant that is valid for a column of any known type, or None."""
     type_ = column.type
     if type_.kind == "e":
         return f"text:{type_.labels[0]}" if type_.labels else None
@@ -272,7 +281,7 @@ _BYTES = {"array": 32.0, "tsvector": 16.0, "varbit": 0.125}
 
 
 def size_kind(type_: ColumnType) -> str | None:
-    """The measure of size of a type, a key of `_SIZES`; None if it has none."""
+    """Return how the size of a type's values is measured, as a key of `_SIZES`, or None."""
     if is_array(type_):
         return "array" if part_maker(type_.parts[0]) is not None else None
     return type_.base if type_.kind == "b" and type_.base in _SIZES else None
@@ -280,7 +289,7 @@ def size_kind(type_: ColumnType) -> str | None:
 
 @dataclass(frozen=True)
 class SizedCodec(Codec):
-    """Placeholder values of a measured size."""
+    """Makes placeholder values whose sizes follow the measured sizes."""
 
     kind: ClassVar[str] = "sized"
 
@@ -300,13 +309,13 @@ class SizedCodec(Codec):
 
     def decode(self, codes: CodeMap, rng: Rng, rows: int | None = None) -> pa.Array:
         sizes, null = drawn_sizes(codes[self.column], self.domains[self.column], self.edges, rng)
-        made = _sized(self.measure, self.type, sizes, rng, self.templates)
-        return pc.if_else(pa.array(null), pa.scalar(None, made.type), made)
+        values = _sized(self.measure, self.type, sizes, rng, self.templates)
+        return pc.if_else(pa.array(null), pa.scalar(None, values.type), values)
 
 
 @dataclass(frozen=True)
 class SizedReader(SettledReader):
-    """Reads how large every value is."""
+    """Reads the size of every value."""
 
     codec: SizedCodec
 
@@ -321,7 +330,7 @@ class SizedReader(SettledReader):
 def drawn_sizes(
     cells: NDArray[np.integer[Any]], domain: Domain, sides: tuple[int, ...], rng: Rng
 ) -> tuple[Ints, Mask]:
-    """The size of every row, drawn within its cell of the given edges, and a mask of NULL."""
+    """Draw a size for every row within its cell of the given edges; also return a mask of NULL."""
     null = null_mask(cells, domain)
     edges = np.array(sides, dtype=np.int64)
     inside = np.where(null, 0, np.minimum(cells.astype(np.int64), len(edges) - 2))
@@ -331,7 +340,10 @@ def drawn_sizes(
 
 
 def limited_edges(column: Column, sizes: tuple[int, int | None], top: int) -> tuple[int, ...]:
-    """Public cells of sizes that rules of the schema, a column's template and ``top`` allow."""
+    """Return the edges of public cells of sizes, within the sizes that are allowed.
+
+    The limits are rules of the schema, the column's template and ``top``.
+    """
     least, most = sizes
     top = top if most is None else min(top, most)
     return length_edges(min(max(column.least, least), top), top)
@@ -340,7 +352,7 @@ def limited_edges(column: Column, sizes: tuple[int, int | None], top: int) -> tu
 def sized_reader(
     table: str, column: Column, sizes: tuple[int, int | None], room: int | None = None
 ) -> ColumnReader | None:
-    """The reader of a type whose size is measured, or None for other types.
+    """Return the reader of a column whose values' sizes are measured, or None for other types.
 
     ``sizes`` are the least and greatest size that rules of the schema allow. If an index limits the
     bytes of a value, ``room`` is that limit.
@@ -369,10 +381,10 @@ def _sized(
             return pa.nulls(len(sizes))
         case "array":
             numbers = rng.integers(2**20, size=len(sizes))
-            made = array_texts(type_.parts[0], numbers, sizes, templates)
-            if made is None:
+            literals = array_texts(type_.parts[0], numbers, sizes, templates)
+            if literals is None:
                 raise ValueError(f"no element of {type_.sql} can be made")
-            return made
+            return literals
         case "bytea":
             return joined("\\x", _cut(2 * sizes, 16, rng))
         case "varbit":

@@ -1,4 +1,4 @@
-"""real, double precision and unconstrained numeric: an order-preserving image of the float."""
+"""The scale of real, double precision and unconstrained numeric, in the order of the floats."""
 
 from __future__ import annotations
 
@@ -20,22 +20,24 @@ from privbench.privacy.recoding import NAN, NEG_INF, NULL, POS_INF
 from privbench.schema import ColumnType
 
 _FLIP = np.int64(2**63 - 1)
+#: Powers of ten, which processors compute with different last digits.
+_TENS = np.array([float(f"1e{power}") for power in range(-300, 301)])
 
 
 def image(values: Floats) -> Ints:
-    """The int64 image of every finite float; images have the order of the floats."""
+    """Return an int64 for every finite float, so that integers and floats have the same order."""
     bits = (np.asarray(values, dtype=np.float64) + 0.0).view(np.int64)
     return np.where(bits < 0, bits ^ _FLIP, bits)
 
 
 def value(points: Ints) -> Floats:
-    """The floats whose images (see `image`) these are."""
+    """Return the floats that `image` maps to these integers."""
     points = np.asarray(points, dtype=np.int64)
     return np.where(points < 0, points ^ _FLIP, points).view(np.float64)
 
 
 def single(values: Floats, lows: Floats, highs: Floats) -> Floats:
-    """The nearest 32-bit floats inside the cells, where there are any."""
+    """Return the values as 32-bit floats, moved to the next float if rounding leaves the cell."""
     near = values.astype(np.float32)
     inward = np.where(near >= highs, -np.inf, np.inf).astype(np.float32)
     outside = (near >= highs) | (near < lows)
@@ -43,11 +45,10 @@ def single(values: Floats, lows: Floats, highs: Floats) -> Floats:
 
 
 def rounded_to(values: Floats, widths: Floats) -> Floats:
-    """Values rounded to the power of ten that is at most 1/1000 of the widths."""
+    """Return values rounded to the greatest power of ten that is at most 1/1000 of each width."""
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        digits = 3 - np.floor(np.log10(widths))
-        up = 10.0 ** np.clip(digits, 0, 300)
-        down = 10.0 ** np.clip(-digits, 0, 300)
+        digits = 304 - np.searchsorted(_TENS, widths, side="right")
+        up, down = _TENS[np.clip(digits, 0, 300) + 300], _TENS[np.clip(-digits, 0, 300) + 300]
         rounded: Floats = np.rint(values * up / down) / up * down
     return rounded
 
@@ -59,7 +60,10 @@ _REACH, _HUGE = 2**53, 1e38
 
 @dataclass(frozen=True, slots=True)
 class DecimalGrid:
-    """The floats nearest to the multiples of ``10**-decimals``; multiples are *steps*."""
+    """The floats nearest to the multiples of ``10**-decimals``.
+
+    The multiples are called *steps*.
+    """
 
     decimals: int  # 0 to `MOST`
     single: bool = False  # whether the floats have 32 bits
@@ -69,12 +73,15 @@ class DecimalGrid:
             raise ValueError(f"decimals must be 0 to {MOST}")
 
     def numbers(self, steps: Ints) -> Floats:
-        """The float of every step; the quotient of two exact doubles is the nearest double."""
+        """Return the float of every step, which is the double nearest to the quotient."""
         result: Floats = np.asarray(steps, dtype=np.float64) / 10.0**self.decimals
         return result.astype(np.float32).astype(np.float64) if self.single else result
 
     def first(self, numbers: Floats) -> Ints:
-        """For each number, the least step whose float is at least that number; see `within`."""
+        """Return for each number the least step whose float is at least that number.
+
+        See `within`.
+        """
         near = np.clip(numbers, -_HUGE, _HUGE)
         if self.single:
             # Far from zero many steps share a float; the first of them lies halfway between the
@@ -91,13 +98,15 @@ class DecimalGrid:
         return steps
 
     def within(self, numbers: Floats) -> Mask:
-        """Whether doubles distinguish neighbouring steps at these values."""
+        """Return whether neighbouring steps are different doubles at each of these numbers."""
         with np.errstate(over="ignore", invalid="ignore"):
             return np.asarray(np.abs(numbers) * 10.0**self.decimals < _REACH)
 
 
 def decimals_of(numbers: Floats, *, single: bool = False) -> Ints:
-    """The fewest decimals that give every number back; `ZERO` for 0, `MORE` where six do not.
+    """Return the fewest decimals that state each number.
+
+    `ZERO` for 0, `MORE` if six do not suffice.
 
     >>> decimals_of(np.array([0.0, 3.0, 9.99, 0.1 + 0.2, 1e300])).tolist()
     [-9, 0, 2, 7, 0]
@@ -127,10 +136,10 @@ _FAR, _UNITS = 2**60, 2.0**60
 
 @dataclass(frozen=True)
 class FloatScale(Scale):
-    """Floats by the order-preserving image of their bits.
+    """The grid of floats: an integer for each float, in the same order.
 
-    Where 0 lies inside the cells, it has a cell of its own, since most columns hold exact zeros.
-    With a released number of decimals, cells begin at numbers with so many decimals, and values are
+    Where 0 lies inside the cells, it has a cell of its own, since most columns hold exact zeros. If
+    a number of decimals is released, cells begin at numbers with so many decimals, and values are
     drawn among the floats nearest to such numbers; the grid stays the same.
     """
 
@@ -146,7 +155,7 @@ class FloatScale(Scale):
 
     @property
     def decimal_grid(self) -> DecimalGrid | None:
-        """The grid of numbers with the released number of decimals; None without one."""
+        """The grid of numbers with the released number of decimals; None if none is released."""
         return None if self.decimals is None else DecimalGrid(self.decimals, self.base == "float4")
 
     def with_step(self, step: int | None, law: tuple[float, ...] = ()) -> FloatScale:
@@ -164,7 +173,7 @@ class FloatScale(Scale):
 
     @property
     def top(self) -> float:
-        """The largest value that is kept."""
+        """The largest value that a column of the type can hold."""
         return {"float4": 3e38, "float8": 1e300, "numeric": 1e300}[self.base]
 
     @property
@@ -173,7 +182,10 @@ class FloatScale(Scale):
         return lo, hi
 
     def select(self, identifier: sql.Composable) -> sql.Composable:
-        """The column as float8; a numeric that no float8 holds becomes an infinity."""
+        """Return the column as float8 in SQL.
+
+        A numeric beyond the range of float8 becomes an infinity.
+        """
         if self.base != "numeric":
             return sql.SQL("{}::double precision").format(identifier)
         return sql.SQL(
@@ -200,7 +212,7 @@ class FloatScale(Scale):
         return min(max(int(image(np.array([number]))[0]), lo), hi)
 
     def build(self, points: Ints, marks: Mapping[str, Mask]) -> pa.Array:
-        """float32, or float64; an unconstrained numeric is written as float64 too."""
+        """Return an array of float32 or float64; for unconstrained numeric, float64."""
         numbers = value(points)
         for name, special in (("nan", np.nan), ("-inf", -np.inf), ("inf", np.inf)):
             if name in marks:
@@ -216,21 +228,21 @@ class FloatScale(Scale):
         return self.read(array)
 
     def candidates(self) -> Ints:
-        """Zero and two points an octave, 2^-40 to the largest number, on both sides."""
+        """Candidates for bounds: zero, and two per octave from ±2^-40 to the largest number."""
         top = min(int(np.log2(self.top)), 120)
         sizes = np.unique(np.concatenate([2.0 ** (np.arange(-80, 2 * top + 1) / 2), np.arange(33)]))
         numbers = np.unique(np.concatenate([-sizes, [-self.top, self.top], sizes]))
         return np.unique(image(numbers))
 
     def coarser(self) -> tuple[Ints, ...]:
-        """Candidates with one point an octave, from 2^-20 on."""
+        """Coarser candidates for bounds: one per octave, from ±2^-20 on."""
         top = min(int(np.log2(self.top)), 120)
         sizes = 2.0 ** np.arange(-20, top + 1)
         numbers = np.concatenate([-sizes, [-self.top, 0.0, self.top], sizes])
         return (np.unique(image(numbers)),)
 
     def draw(self, lows: Ints, highs: Ints, rng: Rng) -> Ints:
-        """Draw uniformly from the decimal grid within the cell, or from the cell if it has none."""
+        """Draw uniformly from the decimal numbers in each cell, or from its floats if none."""
         if self.decimal_grid is None:
             return self._anywhere(lows, highs, rng)
         first, count = self._steps(lows, highs)
@@ -290,7 +302,10 @@ class FloatScale(Scale):
         return self._images(self.decimal_grid.first(value(np.array([lo]))).tolist())[0]
 
     def with_own_cells(self, edges: Sequence[int]) -> list[int]:
-        """The edges with a cell for exact zero; on a decimal grid it ends at the next number."""
+        """Return the edges with a cell for exact zero.
+
+        On a decimal grid it ends at the next number.
+        """
         end = self._after_zero
         zero = {0, min(end, edges[-1])} if edges[0] <= 0 < edges[-1] else set()
         return sorted({*edges, *zero})
@@ -309,7 +324,10 @@ class FloatScale(Scale):
         return int(self._steps(*np.array([[low], [high]]))[1][0]) == 1
 
     def places(self, edges: Sequence[int]) -> tuple[int, ...]:
-        """Decimal steps if doubles distinguish them, else values in units of the narrowest cell."""
+        """Return integers proportional to the edges' values.
+
+        They are decimal steps if doubles distinguish these, else multiples of the narrowest cell.
+        """
         numbers = value(np.array(edges, dtype=np.int64))
         if self.decimal_grid is not None and self._near(edges[0], edges[-1]):
             result = self.decimal_grid.first(numbers).tolist()
@@ -337,8 +355,8 @@ class FloatScale(Scale):
     def _images(self, steps: Sequence[int]) -> list[int]:
         """Grid points of steps, which are clipped at ± `_FAR`."""
         assert self.decimal_grid is not None
-        kept = np.array([min(max(step, -_FAR), _FAR) for step in steps], dtype=np.int64)
-        return [int(point) for point in image(self.decimal_grid.numbers(kept))]
+        clipped = np.array([min(max(step, -_FAR), _FAR) for step in steps], dtype=np.int64)
+        return [int(point) for point in image(self.decimal_grid.numbers(clipped))]
 
     def _again(self, lo: int, hi: int, inner: Sequence[int]) -> list[int]:
         """First steps of cells: as many between two candidates as ``inner`` has edges there."""
@@ -353,14 +371,14 @@ class FloatScale(Scale):
         return result
 
     def linear(self, lo: int, hi: int, cells: int) -> list[int]:
-        """Edges equally spaced in value, not in image."""
+        """Return edges that are equally spaced in value, not in the order-preserving integers."""
         a, b = value(np.array([lo, hi])).tolist()
         shares = np.arange(cells + 1) / cells
         inner = image(a * (1.0 - shares) + b * shares).tolist()[1:-1]
         return [lo, *(point for point in inner if lo < point < hi), hi]
 
     def octave_edges(self, lo: int, hi: int) -> list[int]:
-        """Edges that halve toward the lower bound and, inside the range, toward zero."""
+        """Return edges whose distance halves toward the lower bound, and toward a zero inside."""
         a, b = value(np.array([lo, hi])).tolist()
         shares = 2.0 ** (-np.arange(1, 41) / 2)
         result = a + (b / 2 - a / 2) * 2 * shares
@@ -369,7 +387,7 @@ class FloatScale(Scale):
         return [int(point) for point in image(result)]
 
     def tails(self, lo: int, hi: int, cells: int = LINEAR) -> tuple[list[int], list[int]]:
-        """Tails whose cells double in width of value; on a decimal grid, the tails of its steps."""
+        """Return edges of the tails, whose cells double in width; on a decimal grid, in steps."""
         ends = self._ends(lo, hi)
         if ends is not None:
             outer = _STEPS.tails(*ends, cells)

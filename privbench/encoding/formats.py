@@ -1,9 +1,9 @@
-"""Formats that a column may have, in the order in which a rehearsal tries them.
+"""Formats that a column's values may have; a rehearsal in PostgreSQL finds a format that works.
 
 A format is a pattern of a text, a condition, a value, or a template of literals where a type is not
 modelled. Patterns, conditions and values become CHECKs, which encoders keep by construction. The
-lists are JSON in ``data/formats.json``, broad formats first. Constants of the expressions that read
-a column add to them: separators, keys of documents, ends of ranges, and values by themselves.
+lists are JSON in ``data/formats.json``, broad formats first. The constants of expressions that read
+a column are further candidates: separators, keys of documents, ends of ranges, and whole values.
 """
 
 import json
@@ -47,7 +47,7 @@ _KEYED = ("json", "jsonb", "hstore")
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Formats that some columns may have; a rehearsal chooses one, or several of ``values``."""
+    """The candidate formats of some columns; a rehearsal chooses one, or several ``values``."""
 
     columns: tuple[str, ...]
     formats: tuple[str, ...]
@@ -57,34 +57,34 @@ class Choice:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """The formats, and of a document's key first that it is absent."""
+        """The formats to try; for a document's key the first option is that the key is absent."""
         return ("", *self.formats) if self.keys else self.formats
 
 
 def choices(table: Table, names: Sequence[str], texts: Iterable[str]) -> list[Choice]:
-    """What a rehearsal may choose for some columns, which expressions with these texts read."""
+    """Return the candidate formats for columns that expressions with these texts read."""
     constants = _constants(texts)
-    found: list[Choice] = []
+    candidates: list[Choice] = []
     first: list[Choice] = []
     for name in names:
         column = table.column(name)
         if allowed(column_rules(table, column)) is not None:
             continue
         if column.type.base in _KEYED:
-            found += _of_keys(column, constants)
+            candidates += _of_keys(column, constants)
         values = _values(column, constants)
         formats = tuple(dict.fromkeys((*_formats(table, column, constants), *values)))
         if formats:
-            found.append(Choice((name,), formats, frozenset(values)))
+            candidates.append(Choice((name,), formats, frozenset(values)))
             if column.type.category == "N":
                 first.append(Choice((name,), formats[:_OPEN]))
     # First what takes least from columns: a bound at one end, else an order of two.
-    return [*first, *_orders(table, names), *found]
+    return [*first, *_orders(table, names), *candidates]
 
 
 def _constants(texts: Iterable[str]) -> list[str]:
     """Strings and numbers in expressions, each once; of a path in braces its words too."""
-    found: dict[str, None] = {}
+    constants: dict[str, None] = {}
     for text in texts:
         try:
             words = tokens(text)
@@ -94,10 +94,10 @@ def _constants(texts: Iterable[str]) -> list[str]:
             if word.kind == "SCONST" and word.text.startswith("'"):
                 plain = word.text[1:-1].replace("''", "'")
                 parts = re.findall(r"\w+", plain) if plain[:1] in "{$" else []
-                found.update(dict.fromkeys([plain, *parts]))
+                constants.update(dict.fromkeys([plain, *parts]))
             elif word.kind in ("ICONST", "FCONST"):
-                found[word.text] = None
-    short = (text for text in found if 0 < len(text) <= _LONGEST and "#" not in text)
+                constants[word.text] = None
+    short = (text for text in constants if 0 < len(text) <= _LONGEST and "#" not in text)
     return list(islice(short, _CONSTANTS))
 
 
@@ -180,7 +180,7 @@ def _of_keys(column: Column, constants: Sequence[str]) -> Iterator[Choice]:
 
 
 def formatted(table: Table, chosen: Mapping[Choice, Sequence[str]]) -> Table:
-    """The table with chosen formats, one or several values of each choice.
+    """Return the table with CHECKs that state the chosen formats, given as values of each choice.
 
     Conditions come before the table's own CHECKs. Where some keys of a document are chosen, its
     other keys have a text that most types take.
@@ -211,7 +211,7 @@ def formatted(table: Table, chosen: Mapping[Choice, Sequence[str]]) -> Table:
 
 
 def without_formats(table: Table) -> Table:
-    """The table as the catalog states it: one that is copied has values of its own."""
+    """Return the table as the catalog states it, for a public table, whose values are copied."""
     columns = tuple(replace(column, templates=(), least=0) for column in table.columns)
     checks = tuple(c for c in table.checks if not (c.declared and c.name == FORMAT))
     plain = replace(table, columns=columns, checks=checks)

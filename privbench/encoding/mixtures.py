@@ -1,4 +1,4 @@
-"""Scales whose values lie on several steps, each with its share."""
+"""Scales whose values are multiples of several steps, each with a released share of the rows."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from privbench.encoding.scale import Lattice, Scale
 
 @dataclass(frozen=True, kw_only=True)
 class MixedScale(Scale):
-    """A scale whose values are drawn on several steps.
+    """A scale that draws values as multiples of several steps.
 
-    With released shares of steps, as many values are drawn among the multiples of each step as it
-    has, where their cells hold one.
+    With released shares of steps, that share of values is drawn among the multiples of each step,
+    where the cell contains a multiple.
     """
 
     multiple: int | None = None  # place of the released step among `steps`
@@ -25,9 +25,10 @@ class MixedScale(Scale):
     @property
     @abstractmethod
     def steps(self) -> tuple[Lattice, ...]:
-        """Steps that are told apart, the coarsest first; the last one has all values of the type.
+        """The steps that are distinguished, the coarsest first.
 
-        Points of a step need not lie on the steps after it: Mondays are no first days of months.
+        The last step has all values of the type. Points of a step need not be points of the next
+        finer step: Mondays are no first days of months.
         """
 
     @property
@@ -86,18 +87,18 @@ class MixedScale(Scale):
 
         A cell that has a multiple of no step with a share takes the coarsest one of which it has.
         """
-        found, none = list[tuple[Lattice, Floats]](), np.ones(len(lows), np.bool_)
+        mixture, none = list[tuple[Lattice, Floats]](), np.ones(len(lows), np.bool_)
         lattices = self._lattices()
         for share, step in zip(self._shares, lattices, strict=True):
             if share > 0:
                 mass = self._weight(step, lows, highs)
-                found.append((step, share * step.size * mass))
+                mixture.append((step, share * step.size * mass))
                 none &= mass <= 0
         for step in lattices if none.any() else ():
-            held = none & (self._weight(step, lows, highs) > 0)
-            found.append((step, held.astype(np.float64)))
-            none &= ~held
-        return found
+            usable = none & (self._weight(step, lows, highs) > 0)
+            mixture.append((step, usable.astype(np.float64)))
+            none &= ~usable
+        return mixture
 
     def _weight(self, step: Lattice, lows: Ints, highs: Ints) -> Floats:
         """The sum of the weights of a step's points in every cell ``[low, high)``."""

@@ -1,4 +1,4 @@
-"""smallint, integer, bigint, numeric and money: on a grid of integers."""
+"""The scales of smallint, integer, bigint, numeric and money: grids of integers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -49,7 +49,7 @@ def _chances() -> tuple[tuple[float, ...], ...]:
 
 @dataclass(frozen=True)
 class IntegerScale(MixedScale):
-    """Integers of 16, 32 or 64 bits."""
+    """The scale of integers of 16, 32 or 64 bits."""
 
     octaves: ClassVar[bool] = True
     whole: ClassVar[bool] = True
@@ -58,7 +58,7 @@ class IntegerScale(MixedScale):
 
     @property
     def limits(self) -> tuple[int, int]:
-        """The type's range; bigint without the few points that are sentinels."""
+        """The range of the type; for bigint without the few integers that are sentinels."""
         bits = _TYPES[self.base][0]
         return max(-(2 ** (bits - 1)), LEAST), min(2 ** (bits - 1) - 1, GREATEST)
 
@@ -68,7 +68,7 @@ class IntegerScale(MixedScale):
 
     @property
     def step_choices(self) -> range | None:
-        """None for smallint, which mostly holds codes."""
+        """The steps that a release distinguishes; None for smallint, which mostly holds codes."""
         return None if self.base == "int2" else super().step_choices
 
     @property
@@ -93,7 +93,7 @@ class IntegerScale(MixedScale):
 
     @property
     def default_range(self) -> tuple[str, str]:
-        """A guess at the column's range; a narrow one for smallint, which mostly holds codes."""
+        """The range to use if nothing is known; narrow for smallint, which mostly holds codes."""
         return ("0", "10") if self.base == "int2" else ("0", "100")
 
     def select(self, identifier: sql.Composable) -> sql.Composable:
@@ -109,7 +109,7 @@ class IntegerScale(MixedScale):
         return int64_points(array)
 
     def candidates(self) -> Ints:
-        """Every integer near zero, then four points an octave."""
+        """Candidates for bounds: every integer near zero, then four per octave."""
         return log_grid(*self.limits)
 
     @property
@@ -117,7 +117,7 @@ class IntegerScale(MixedScale):
         return {} if self.base == "int2" else _WRITTEN
 
     def moments(self) -> Ints:
-        """Ends of years as dates and months are written, and as seconds since 2000 count."""
+        """Candidates for bounds if integers are dates: ends of years, as dates or in seconds."""
         years = np.arange("2000", "2050", dtype="datetime64[Y]")
         seconds = years.astype("datetime64[s]").astype(np.int64)
         points = np.concatenate([dates.years() for dates in _WRITTEN.values()])
@@ -135,7 +135,7 @@ _WRITTEN = {-digits: WrittenDates(digits) for digits in (8, 6)}
 
 @dataclass(frozen=True)
 class CalendarScale(IntegerScale):
-    """Integers that are written dates: cells are spans of days or months, values are dates."""
+    """The scale of integers that are written dates: cells are spans of days or months."""
 
     octaves: ClassVar[bool] = False
 
@@ -149,7 +149,7 @@ class CalendarScale(IntegerScale):
         return self.dates
 
     def tails(self, lo: int, hi: int, cells: int = LINEAR) -> tuple[list[int], list[int]]:
-        """Tails end where dates are not looked for, as those of dates do."""
+        """Return edges of the tails, which end where dates are implausible, as for dates."""
         below, above = super().tails(lo, hi, cells)
         first, *_, last = self.lattice.years().tolist()
         return [edge for edge in below if edge >= first], [edge for edge in above if edge <= last]
@@ -158,7 +158,7 @@ class CalendarScale(IntegerScale):
         return tuple(self.lattice.count(np.array(edges)).tolist())
 
     def draw(self, lows: Ints, highs: Ints, rng: Rng) -> Ints:
-        """Draw uniformly from the dates in the cell, or from the cell if it holds none."""
+        """Draw uniformly from the dates in each cell, or from its integers if none."""
         first, end = self.lattice.count(lows), self.lattice.count(highs)
         dates = self.lattice.at(rng.integers(first, np.maximum(end, first + 1)))
         return np.asarray(np.where(end > first, dates, super().draw(lows, highs, rng)))
@@ -184,7 +184,7 @@ _BARE = str.maketrans("", "", "$,")
 
 @dataclass(frozen=True)
 class NumericScale(Scale):
-    """numeric(p, s) on a grid of 10^-step, at most 18 digits."""
+    """The scale of numeric(p, s): multiples of 10^-s, with at most 18 digits."""
 
     specials: ClassVar[tuple[str, ...]] = ("nan",)
     octaves: ClassVar[bool] = True
@@ -201,12 +201,15 @@ class NumericScale(Scale):
 
     @property
     def digits(self) -> int:
-        """Digits after the point that the grid keeps."""
+        """The number of decimals that the grid keeps."""
         return min(self.scale, max(_DIGITS - (self.precision - self.scale), _DECIMALS))
 
     @property
     def step_choices(self) -> range | None:
-        """From −3 at the least (multiples of 1000) to all decimals; None for whole numbers."""
+        """The numbers of decimals a release distinguishes, from −3 (thousands) on.
+
+        None for whole numbers.
+        """
         least = max(1 - (self.precision - self.scale), -_TENS)
         return range(least, self.digits + 1) if self.scale > 0 and least < self.digits else None
 
@@ -232,7 +235,7 @@ class NumericScale(Scale):
         return (self.first_aligned(lo) or self.step) < hi
 
     def draw(self, lows: Ints, highs: Ints, rng: Rng) -> Ints:
-        """Draw uniformly from the multiples in the cell, or from the cell if it holds none."""
+        """Draw uniformly from the multiples in each cell, or from its points if none."""
         if self.step == 1:
             return super().draw(lows, highs, rng)
         first, end = -(-lows // self.step), -(-highs // self.step)
@@ -243,12 +246,18 @@ class NumericScale(Scale):
 
     @property
     def limits(self) -> tuple[int, int]:
-        """The type's range in grid steps, at most 18 digits; larger numbers count as the ends."""
+        """The range of the type in grid points, at most 18 digits.
+
+        Larger numbers count as the ends.
+        """
         top = 10 ** min(self.precision - self.scale + self.digits, _DIGITS) - 1
         return -top, top
 
     def select(self, identifier: sql.Composable) -> sql.Composable:
-        """The unscaled integer as int8, NaN as its sentinel; infinities at the limits."""
+        """Return an SQL expression for the unscaled integer as int8; NaN has a sentinel.
+
+        Infinities count as the limits.
+        """
         lo, hi = self.limits
         return sql.SQL(
             "CASE WHEN {c} IS NULL THEN NULL WHEN {c} = 'NaN' THEN {nan} ELSE"
@@ -256,9 +265,9 @@ class NumericScale(Scale):
         ).format(
             c=identifier,
             nan=sql.SQL(f"({NAN})::bigint"),
-            lo=sql.SQL(f"'{_plain(lo, self.digits)}'::numeric"),
-            hi=sql.SQL(f"'{_plain(hi, self.digits)}'::numeric"),
-            unit=sql.SQL(f"'{_plain(1, -self.digits)}'::numeric"),
+            lo=sql.SQL(f"'{_decimal_literal(lo, self.digits)}'::numeric"),
+            hi=sql.SQL(f"'{_decimal_literal(hi, self.digits)}'::numeric"),
+            unit=sql.SQL(f"'{_decimal_literal(1, -self.digits)}'::numeric"),
         )
 
     def read(self, array: pa.Array) -> Ints:
@@ -268,7 +277,7 @@ class NumericScale(Scale):
         return grid_number(text, self.digits, self.limits, up=up)
 
     def build(self, points: Ints, marks: Mapping[str, Mask]) -> pa.Array:
-        """decimal128; strings where the column holds NaN or the grid is coarser than 1."""
+        """Return decimal128 values, or texts if the column holds NaN or the grid exceeds 1."""
         null = marked(marks, "null", len(points))
         if self.digits < 0:
             text = pa.array(points).cast(pa.string())
@@ -297,7 +306,7 @@ class NumericScale(Scale):
         return points
 
     def candidates(self) -> Ints:
-        """Hundreds of steps and whole units near zero, then four points an octave."""
+        """Candidates for bounds: hundreds of steps and whole units near 0, then four per octave."""
         lo, hi = self.limits
         unit = 10 ** max(self.digits, 0)
         points = {*log_grid(lo, hi).tolist()}
@@ -307,7 +316,10 @@ class NumericScale(Scale):
 
 @dataclass(frozen=True)
 class MoneyScale(NumericScale):
-    """The type money in hundredths, at most 18 digits; sessions set ``lc_monetary`` to C."""
+    """The scale of money, in hundredths, with at most 18 digits.
+
+    Sessions set ``lc_monetary`` to C.
+    """
 
     specials: ClassVar[tuple[str, ...]] = ()
 
@@ -319,7 +331,7 @@ class MoneyScale(NumericScale):
 
 
 def trailing_zeros(points: Ints, digits: int, choices: range) -> Ints:
-    """How many decimals integers in units of ``10**-digits`` have; multiples of ten count as −1.
+    """Return how many decimals integers in units of ``10**-digits`` have; −1 for multiples of ten.
 
     >>> trailing_zeros(np.array([2910, 29, 0, 5_000_000]), 2, range(-1, 3)).tolist()
     [1, 2, -9, -1]
@@ -335,7 +347,7 @@ def trailing_zeros(points: Ints, digits: int, choices: range) -> Ints:
     return result
 
 
-def _plain(value: int, step: int) -> str:
+def _decimal_literal(value: int, step: int) -> str:
     return format(Decimal(value).scaleb(-step), "f")
 
 

@@ -1,4 +1,4 @@
-"""Columns on a grid (numbers, dates, times): reader and codec, range public or released."""
+"""Columns with a grid (numbers, dates, times): reader and codec, for public and released ranges."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from psycopg import sql
 
 from privbench.arrays import Ints, Rng
 from privbench.config import ColumnConfig
-from privbench.domain import Domain, Known
+from privbench.domain import Domain, PublicValues
 from privbench.encoding.base import (
     DEFAULT_DECIMALS,
     CategoriesNeed,
@@ -23,7 +23,7 @@ from privbench.encoding.base import (
     ColumnReader,
     Need,
     PartNeed,
-    Released,
+    ReleasedDomain,
     Step,
     attribute,
     null_mask,
@@ -47,7 +47,7 @@ _NEARER, _OCTAVES, _NEAR = 16, 12, 8
 
 @dataclass(frozen=True)
 class OrderedCodec(Codec):
-    """Draws a grid point in the cell of every code."""
+    """Turns each code of an ordered column into a value drawn from the code's cell."""
 
     kind: ClassVar[str] = "ordered"
 
@@ -63,7 +63,7 @@ class OrderedCodec(Codec):
 
     @property
     def scale(self) -> Scale:
-        """The type's grid, with the released step and the released laws of cycles."""
+        """The type's grid, with the released step and the released shares of weekdays and hours."""
         scale = scale_of(self.type)
         if scale is None:
             raise ValueError(f"type {self.type.sql} has no grid")
@@ -80,7 +80,10 @@ class OrderedCodec(Codec):
         return {} if self.settled else {self.column: self.recoding}
 
     def decode(self, codes: CodeMap, rng: Rng, rows: int | None = None) -> pa.Array:
-        """A value in the cell of every code; for `below` and `above`, one near the last cell."""
+        """Return a value in the cell of each code.
+
+        For `below` and `above`, one near the last cell.
+        """
         values = codes[self.column]
         domain = self.recoding.domain
         lows, highs = self.cells()
@@ -98,9 +101,10 @@ class OrderedCodec(Codec):
         return self.recoding.since
 
     def distances(self, base: OrderedCodec) -> OrderedCodec | None:
-        """This codec for distances from another column, up to a part of that one's range.
+        """Return a codec for distances from another column, up to a part of that column's range.
 
-        The cells grow in octaves on both sides. None if the steps differ, or are as months are.
+        The cells grow in octaves on both sides. None is returned if the steps of both columns
+        differ, or have no fixed length, as months.
         """
         unit, (first, end) = self.scale.spacing, base.recoding.core or (0, -1)
         if base.step != self.step or self.scale.aligned(unit, 2 * unit) != (unit, 2 * unit):
@@ -109,12 +113,15 @@ class OrderedCodec(Codec):
         unit *= max(most // unit >> _OCTAVES, 1)
         most //= unit
         edges = (unit * log_grid(-most, most + 1, near=_NEAR)).tolist()
-        kept = tuple(name for name in self.recoding.specials if name in self.scale.specials)
-        cells = EdgesRecoding(tuple(edges), kept, self.nullable, (0, len(edges) - 1))
+        specials = tuple(name for name in self.recoding.specials if name in self.scale.specials)
+        cells = EdgesRecoding(tuple(edges), specials, self.nullable, (0, len(edges) - 1))
         return replace(self, recoding=replace(cells, since=base.column), law=(), cycles=())
 
     def cells(self) -> tuple[Ints, Ints]:
-        """First point, and one past the last, of every code's cell; arbitrary for NULL and NaN."""
+        """Return the first point, and the point after the last, of each code's cell.
+
+        Both are arbitrary for NULL and NaN.
+        """
         domain, edges = self.recoding.domain, self.recoding.edges
         lows = np.full(domain.size, edges[0], np.int64)
         highs = np.full(domain.size, edges[1], np.int64)
@@ -172,7 +179,7 @@ _WHOLES = 16
 
 @dataclass(frozen=True)
 class OrderedReader(ColumnReader):
-    """Reads a column with a grid."""
+    """Reads a column of ordered values (numbers, dates, times) as integers of the type's scale."""
 
     scale: Scale
     range: Range  # public knowledge of its range
@@ -187,7 +194,7 @@ class OrderedReader(ColumnReader):
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """The column, and perhaps its values' steps and cycles, which are not modelled."""
+        """The column, and the steps and cycles of its values, which are read for their release."""
         return (self.name, self._steps, *self._cycles) if self._counted else (self.name,)
 
     @property
@@ -211,7 +218,10 @@ class OrderedReader(ColumnReader):
 
     @cached_property
     def needs(self) -> tuple[Need, ...]:
-        """Bounds and shared values, unless the range is public, and parts; made once for a fit."""
+        """The releases of bounds and frequent values, and of steps and cycles.
+
+        A public range needs no bounds.
+        """
         parts: tuple[Need, ...] = ()
         if self._counted:
             parts = self._step, *self._cycles.values()
@@ -276,7 +286,7 @@ class OrderedReader(ColumnReader):
         return [(self.scale.select(identifier), self.alias())]
 
     @property
-    def known(self) -> dict[str, Known]:
+    def known(self) -> dict[str, PublicValues]:
         if "nan" in self.scale.specials:
             # NaN lies outside the range, but has a grid point, so the range alone would lose it.
             return {self.alias(): range(NAN, GREATEST)}
@@ -299,7 +309,7 @@ class OrderedReader(ColumnReader):
     def cells(self) -> dict[str, Domain]:
         return {self.name: self._recoding.domain} if self.range.settled else {}
 
-    def finish(self, released: Mapping[str, Released]) -> OrderedCodec:
+    def finish(self, released: Mapping[str, ReleasedDomain]) -> OrderedCodec:
         step, result = None, released.get(self._steps)
         if self.range.settled:
             recoding = self._recoding
@@ -323,7 +333,7 @@ class OrderedReader(ColumnReader):
             *self.head, recoding, self.range.settled, limits, step, law, cycles * any(cycles)
         )
 
-    def _step_to_draw(self, bounds: Bounds, result: Released | None) -> int | None:
+    def _step_to_draw(self, bounds: Bounds, result: ReleasedDomain | None) -> int | None:
         """The step of drawn values; None where any value of the type may be drawn."""
         choices = self.scale.step_choices
         if choices is None or not isinstance(result, Step):
@@ -335,8 +345,8 @@ class OrderedReader(ColumnReader):
             return None
         # If the range holds no multiple of the step, its values have a finer one.
         scale = self.scale.with_step(result.choice)
-        held = scale.first_aligned(self.range.lo) <= self.range.hi
-        return result.choice if held and scale.has_value(bounds.lo, bounds.hi) else None
+        contains_step = scale.first_aligned(self.range.lo) <= self.range.hi
+        return result.choice if contains_step and scale.has_value(bounds.lo, bounds.hi) else None
 
     @cached_property
     def _recoding(self) -> EdgesRecoding:
@@ -366,7 +376,7 @@ class OrderedReader(ColumnReader):
         lo = min(max(min(bounds.lo, bounds.hi), first), end - 1)
         hi = min(max(bounds.lo, bounds.hi, lo + 1), end)
         least, most, named = self._default
-        meant = named and least <= lo and hi <= most
+        likely = named and least <= lo and hi <= most
         lo, hi = cells_of.aligned(lo, hi)
         lo, hi = max(lo, first), min(hi, end)
         cells = bounds.cells or LINEAR
@@ -376,7 +386,7 @@ class OrderedReader(ColumnReader):
             # values are. Not for floats, for which that cell is too narrow: decimals drawn in it
             # would be rounded to -0.
             below = [max(edge, 0) for edge in below]
-        if meant:
+        if likely:
             # Noise may fill every further cell. If a name suggests too narrow a range, most values
             # outside lie above it, so cells above it stay; but not where the suggestion is hard:
             # there is no thirteenth month.
@@ -391,12 +401,16 @@ class OrderedReader(ColumnReader):
         if self.scale.octaves and min(edges) < 0 < max(edges):
             # Values near zero are common: a cell across zero would mix those of both signs.
             edges.add(0)
-        kept = scale.with_own_cells(sorted({min(max(edge, first), end) for edge in edges}))
-        outer = ("below",) * (kept[0] > self.range.lo) + ("above",) * (kept[-1] < end)
-        last = max(bisect_left(kept, min(hi, kept[-1])), 1)
-        core = (bisect_left(kept, lo), last)
+        own_edges = scale.with_own_cells(sorted({min(max(edge, first), end) for edge in edges}))
+        outer = ("below",) * (own_edges[0] > self.range.lo) + ("above",) * (own_edges[-1] < end)
+        last = max(bisect_left(own_edges, min(hi, own_edges[-1])), 1)
+        core = (bisect_left(own_edges, lo), last)
         return EdgesRecoding(
-            tuple(kept), outer + self.range.specials, self.nullable, core, scale.places(kept)
+            tuple(own_edges),
+            outer + self.range.specials,
+            self.nullable,
+            core,
+            scale.places(own_edges),
         )
 
     def describe(self) -> tuple[str, str]:
@@ -417,14 +431,17 @@ class OrderedReader(ColumnReader):
 
 
 def ordered_part(table: str, column: Column, **more: Any) -> OrderedReader:
-    """The reader of one part of a column, say a range's end; the part's type must have a grid."""
+    """Return the reader of one part of a column, say the end of a range.
+
+    Its type must have a grid.
+    """
     scale = grid_of(column.type)
     known = public_range(table, column, scale, ColumnConfig(), ())
     return OrderedReader(table, column, scale, known, **more)
 
 
 def grid_of(type_: ColumnType) -> Scale:
-    """The scale of a type that must have one."""
+    """Return the scale of a type that must have one."""
     scale = scale_of(type_)
     assert scale is not None
     return scale
@@ -439,7 +456,7 @@ def public_cells(
     *,
     nullable: bool,
 ) -> EdgesRecoding:
-    """The cells of a public range ``[lo, end)``: one for each step, or `bins` of a wide range."""
+    """Return the cells of a public range ``[lo, end)``: one per step, or `bins` if it is wide."""
     edges = scale.edges(lo, end, bins=bins if end - lo > UNIT_STEPS else None)
-    kept = scale.with_own_cells(edges)
-    return EdgesRecoding(tuple(kept), specials, nullable)
+    own_edges = scale.with_own_cells(edges)
+    return EdgesRecoding(tuple(own_edges), specials, nullable)

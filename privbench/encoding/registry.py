@@ -1,4 +1,4 @@
-"""Choose the reader of a column, and the codec that the JSON of a model names."""
+"""Choose the reader of a column by its type and config, and the codec by the JSON of a model."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,6 +11,7 @@ from privbench.encoding.arrays import ArrayCodec, array_reader
 from privbench.encoding.base import Codec, ColumnReader, CoverageLine, head
 from privbench.encoding.bounds import literal, public_range
 from privbench.encoding.categories import LabelReader, ListCodec, labels_of, list_reader
+from privbench.encoding.composites import PartsCodec, RangeCodec, parts_reader
 from privbench.encoding.documents import DOCUMENTS, DocumentCodec, DocumentReader
 from privbench.encoding.filled import (
     FillCodec,
@@ -24,7 +25,7 @@ from privbench.encoding.filled import (
     skip_reader,
 )
 from privbench.encoding.keys.columns import (
-    Role,
+    ColumnRole,
     index_room,
     kept_uniques,
     role_of,
@@ -32,7 +33,6 @@ from privbench.encoding.keys.columns import (
     unkept_indexes,
 )
 from privbench.encoding.ordered import OrderedCodec, OrderedReader
-from privbench.encoding.parts import PartsCodec, RangeCodec, parts_reader
 from privbench.encoding.scale import Scale, log_grid, scale_of
 from privbench.encoding.surrogate_text import TEXT_BASES
 from privbench.encoding.text import LookupReader, TextCodec, no_delta, text_reader
@@ -71,7 +71,7 @@ _CODECS: dict[str, type[Codec]] = {
 
 
 def reader(column: Column, table: Table, config: ColumnConfig, delta: float) -> ColumnReader:
-    """The public plan for one modelled column, which is not part of a foreign key.
+    """Return the public plan for reading one modelled column, which is not part of a foreign key.
 
     At δ = 0 no category list may be released.
 
@@ -92,7 +92,7 @@ def reader(column: Column, table: Table, config: ColumnConfig, delta: float) -> 
     known = (
         _calendar_reader(table, column, config, delta)
         if column.dated
-        else _listed(table, column, config, limits, scale)
+        else _list_reader(table, column, config, limits, scale)
     )
     if known is not None:
         return known
@@ -140,9 +140,10 @@ def _calendar_reader(
 
 
 def serial_reader(table: Table, config: Mapping[str, ColumnConfig]) -> ColumnReader | None:
-    """The reader of the key that may follow the date since when rows are there; None without both.
+    """Return the reader of the key that may ascend with the date on which rows were added, or None.
 
-    Its values are read in public cells, four an octave, for their order.
+    None is returned if the table lacks such a key or date. The key's values are read in public
+    cells, four per octave, for their order only.
     """
     key, date = serial_key(table), creation_date(table)
     scale = None if key is None else scale_of(key.type)
@@ -177,7 +178,7 @@ def _refuse_misfits(table: Table, column: Column, config: ColumnConfig, scale: A
         )
 
 
-def _listed(
+def _list_reader(
     table: Table,
     column: Column,
     config: ColumnConfig,
@@ -235,7 +236,7 @@ def _valid(column: Column, value: str, limits: tuple[Rule, ...], scale: Scale | 
 
 
 def codec_from_json(data: Mapping[str, Any]) -> Codec:
-    """The codec that a model's header describes; its content is not trusted (ModelError)."""
+    """Return the codec that a model's header describes; raise a ModelError if it is invalid."""
     try:
         return _CODECS[str(data["codec"])].from_json(data)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -243,7 +244,7 @@ def codec_from_json(data: Mapping[str, Any]) -> Codec:
         raise ModelError(f"the model holds a codec that cannot be read: {what}.") from error
 
 
-_LINES: dict[Role, tuple[str, str]] = {
+_LINES: dict[ColumnRole, tuple[str, str]] = {
     "reference": ("reference to a synthetic row", "foreign key"),
     "minted": ("surrogate key", "unique by construction, never read"),
     "generated": ("computed by PostgreSQL", "generated column"),
@@ -253,7 +254,7 @@ _LINES: dict[Role, tuple[str, str]] = {
 def table_coverage(
     table: Table, config: Mapping[str, ColumnConfig], delta: float
 ) -> list[CoverageLine]:
-    """The coverage map of every column of a private table, and of CHECKs that are not understood.
+    """Return the coverage map of a private table: a line per column, and per CHECK not understood.
 
     Errors are those of `reader`.
     """
@@ -276,7 +277,7 @@ def table_coverage(
 
 
 def unkept(table: Table) -> list[CoverageLine]:
-    """Lines of the coverage map on rules that sampled rows may break until a load repairs them."""
+    """Return the coverage lines on rules that sampled rows may break until they are loaded."""
     lines = []
     how = "not kept by construction: rows are repaired in the load"
     for check in unkept_checks(table):
@@ -285,8 +286,8 @@ def unkept(table: Table) -> list[CoverageLine]:
     shared = [item for item in singles(table) if sharing_keys(table, item[0])]
     for index in unkept_indexes(table):
         where, marked = ", ".join(index.columns), (index.columns, marks(index.predicate or ""))
-        said = "kept in generation: at most one such row a parent" if marked in shared else how
-        lines.append(CoverageLine(table.key, where, said, f"UNIQUE index {index.name}"))
+        described = "kept in generation: at most one such row a parent" if marked in shared else how
+        lines.append(CoverageLine(table.key, where, described, f"UNIQUE index {index.name}"))
     if table.partition_key is not None:
         why = "rows that no partition takes are moved in the load"
         lines.append(CoverageLine(table.key, "", f"partitioned by {table.partition_key}", why))

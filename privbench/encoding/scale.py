@@ -1,6 +1,6 @@
-"""Scales: the public order-preserving map between a type's values and an int64 grid.
+"""Scales: the public order-preserving maps between a type's values and integers (a grid).
 
-One subclass per type family, in the family's file. A scale knows nothing of rows: limits,
+There is one subclass per type family, in the family's file. A scale knows nothing of rows: limits,
 candidates and edges follow from the type alone.
 """
 
@@ -40,7 +40,7 @@ TAILS, LONG_TAILS = 6, 32
 
 
 class Scale(ABC):
-    """The grid of one column type."""
+    """The grid of one column type: an int64 for each value, in the order of the values."""
 
     # Special cells that the type can hold besides NULL: ``nan``, ``-inf``, ``inf``.
     specials: ClassVar[tuple[str, ...]] = ()
@@ -51,12 +51,12 @@ class Scale(ABC):
 
     @property
     def whole(self) -> bool:
-        """Whether all values are whole numbers, as flags and codes are."""
+        """Whether all values are whole numbers."""
         return False
 
     @property
     def step_choices(self) -> range | None:
-        """Steps that a release distinguishes, the coarsest first; None without a release.
+        """The steps that a release distinguishes, the coarsest first; None if no step is released.
 
         Steps of numbers are numbers of decimals. The last step stands for all other values.
         """
@@ -64,42 +64,45 @@ class Scale(ABC):
 
     @property
     def chances(self) -> tuple[tuple[float, ...], ...]:
-        """For every step, the shares of its multiples that are multiples of a coarser one."""
+        """For every step, the shares of its multiples that are multiples of each coarser step."""
         return ()
 
     @property
     def multiples(self) -> tuple[int, ...]:
-        """Sizes of the steps, where one may be no multiple of those after it; else ()."""
+        """The sizes of the steps, if a step need not be a multiple of the finer steps; else ()."""
         return ()
 
     @property
     def cycles(self) -> dict[str, int]:
-        """Parts of a value that recur, such as its weekday, and how many values each part has."""
+        """The recurring parts of a value, such as its weekday, each with its number of values."""
         return {}
 
     @property
     def default_range(self) -> tuple[str, str]:
-        """Literals of a range to take where nothing is known of the column."""
+        """The ends, as literals, of the range to use where nothing is known of the column."""
         return ("0", "100")
 
     @property
     def plausible(self) -> tuple[int, int] | None:
-        """Least and greatest grid point that values are likely to have; None without a limit."""
+        """The least and greatest grid point that values are likely to have.
+
+        None without a limit.
+        """
         return None
 
     @property
     def step(self) -> int:
-        """Distance of neighbouring values of the type, in grid points."""
+        """The distance between neighbouring values of the type, in grid points."""
         return 1
 
     @property
     def lattice(self) -> Lattice | None:
-        """The multiples of the released step, at which cells begin; None without one."""
+        """The multiples of the released step, at which cells begin; None if no step is released."""
         return None
 
     @property
     def spacing(self) -> int:
-        """Distance of neighbours among the values of the column, as far as a release shows it."""
+        """The distance between neighbouring values, given the released step if there is one."""
         lattice = self.lattice
         if isinstance(lattice, Multiples) and lattice.first == 0:
             return lattice.size
@@ -108,59 +111,59 @@ class Scale(ABC):
     @property
     @abstractmethod
     def limits(self) -> tuple[int, int]:
-        """Least and greatest grid point of the type, inclusive."""
+        """The least and the greatest integer (grid point) of the type, inclusive."""
 
     @abstractmethod
     def select(self, identifier: sql.Composable) -> sql.Composable:
-        """The SQL expression (int8 or float8) from which `read` makes grid points."""
+        """Return the SQL expression (int8 or float8) from which `read` computes grid points."""
 
     def read(self, array: pa.Array) -> Ints:
-        """Grid points and sentinels of a selected batch, shape (rows,)."""
+        """Return the integers (grid points and sentinels) of a selected batch, shape (rows,)."""
         return int64_points(array)
 
     @abstractmethod
     def parse(self, text: str, *, up: bool = False) -> int:
-        """The grid point of a literal; between two points it is the lower, or with `up` the upper.
+        """Return the integer of a literal, rounded down, or up with ``up``.
 
         Raises a ValueError if the text is no literal of the type.
         """
 
     @abstractmethod
     def build(self, points: Ints, marks: Mapping[str, Mask]) -> pa.Array:
-        """Values at grid points within the limits.
+        """Return the values with these integers, which lie within the limits.
 
-        Marks say which rows are ``null``, ``nan``, ``-inf`` or ``inf``.
+        ``marks`` are masks of the rows that are ``null``, ``nan``, ``-inf`` or ``inf``.
         """
 
     @abstractmethod
     def points_of(self, array: pa.Array) -> Ints:
-        """Grid points and sentinels of an array that `build` made."""
+        """Return the integers (grid points and sentinels) of an array that `build` made."""
 
     @abstractmethod
     def candidates(self) -> Ints:
-        """Public ascending grid points for the release of bounds, at most about 2,000."""
+        """Ascending public grid points, at most about 2,000, from which bounds are chosen."""
 
     @property
     def calendars(self) -> Mapping[int, WrittenDates]:
-        """Dates that values may be written as, by the step that stands for them."""
+        """The formats of dates that are written as integers, by the step that chooses each."""
         return {}
 
     def moments(self) -> Ints:
-        """Further points for the release of bounds, where moments may be written as numbers."""
+        """Further candidates for bounds, for numbers that may be written dates or times."""
         return np.empty(0, np.int64)
 
     def coarser(self) -> tuple[Ints, ...]:
-        """Sets like `candidates` with ever fewer points, for columns with few rows."""
+        """Sets of ever fewer `candidates`, for columns with few rows."""
         if not self.octaves:
             return ()
         return tuple(log_grid(*self.limits, per_octave=step, near=step) for step in (2, 1))
 
     def draw(self, lows: Ints, highs: Ints, rng: Rng) -> Ints:
-        """One grid point in every cell ``[low, high)``, uniform over its steps."""
+        """Draw a grid point in every cell ``[low, high)``, uniform over multiples of the step."""
         return rng.integers(lows, highs, dtype=np.int64)
 
     def mass(self, low: Ints, high: Ints, lows: Ints, highs: Ints) -> Floats:
-        """For each cell ``[lows, highs)``, the mass of its values that lie in ``[low, high)``."""
+        """Return for each cell ``[lows, highs)`` its share of values in ``[low, high)``."""
         return counted(np.full(len(lows), self.step), low, high, lows, highs)
 
     def edges(
@@ -172,7 +175,7 @@ class Scale(ABC):
         cells: int = LINEAR,
         inner: Sequence[int] = (),
     ) -> list[int]:
-        """Cell edges over ``[lo, hi)``, both ends included.
+        """Return cell edges over ``[lo, hi)``, both ends included.
 
         Args:
             lo: The range's first point.
@@ -205,60 +208,66 @@ class Scale(ABC):
         return sorted(edges)
 
     def with_step(self, step: int | None, law: tuple[float, ...] = ()) -> Scale:
-        """The same grid for multiples of one of the `step_choices`, or of steps by their shares."""
+        """Return the grid for multiples of one of the `step_choices`, or of several by shares."""
         raise ValueError("values of this type have no step to release")
 
     def steps_of(self, points: Ints) -> Ints:
-        """The coarsest step that each value is a multiple of, `ZERO` for 0; sentinels stay."""
+        """Return the coarsest step of which each value is a multiple, `ZERO` for 0.
+
+        Sentinels stay.
+        """
         raise ValueError("values of this type have no step to release")
 
     def cycle_of(self, name: str, points: Ints) -> Ints:
-        """The place of every value in one of the `cycles`, from 0 on; sentinels stay."""
+        """Return the position, from 0, of every value in one of the `cycles`; sentinels stay."""
         raise ValueError("values of this type have no cycles")
 
     def with_cycles(self, laws: tuple[tuple[float, ...], ...]) -> Scale:
-        """The same grid, drawn by released laws of the `cycles`; () for one that is hidden."""
+        """Return the grid with released shares of the `cycles`, by which values are drawn.
+
+        () for none.
+        """
         raise ValueError("values of this type have no cycles")
 
     def has_value(self, lo: int, hi: int) -> bool:
-        """Whether a value other than zero may lie in ``[lo, hi)``, with the released step."""
+        """Return whether a value except zero may lie in ``[lo, hi)``, given the released step."""
         return self.lattice is None or self.first_aligned(lo) < hi
 
     def aligned(self, lo: int, hi: int) -> tuple[int, int]:
-        """The range ``[lo, hi)``, widened to points where cells may begin."""
+        """Return the range ``[lo, hi)`` widened to points at which cells may begin."""
         first = self.first_aligned(lo)
         if first > lo:
             (first,) = self._points([self._counted(lo) - 1])
         return first, self.first_aligned(hi)
 
     def first_aligned(self, lo: int) -> int:
-        """The first point from ``lo`` on where a cell may begin."""
+        """Return the first point, from ``lo`` on, at which a cell may begin."""
         return lo if self.lattice is None else self._points([self._counted(lo)])[0]
 
     def with_own_cells(self, edges: Sequence[int]) -> list[int]:
-        """The edges with those of points that must have a cell of their own; ascending."""
+        """Return the edges, ascending, with cells of their own for points that must have one."""
         return list(edges)
 
     def holds_one_value(self, low: int, high: int) -> bool:
-        """Whether a cell ``[low, high)`` holds a single value of the column."""
+        """Return whether a cell ``[low, high)`` contains a single value of the column."""
         if self.lattice is None:
             return high - low == self.step
         return self._counted(high) - self._counted(low) == 1
 
     def places(self, edges: Sequence[int]) -> tuple[int, ...] | None:
-        """Integers whose differences are nearly proportional to differences of the edges' values.
+        """Return integers whose differences are nearly proportional to those of the edges' values.
 
         None means that the edges themselves are such integers.
         """
         return None
 
     def linear(self, lo: int, hi: int, cells: int) -> list[int]:
-        """Edges of about `cells` equal cells over ``[lo, hi)``."""
+        """Return the edges of about `cells` equal cells over ``[lo, hi)``."""
         width = hi - lo
         return [lo + width * i // cells for i in range(cells + 1)]
 
     def octave_edges(self, lo: int, hi: int) -> list[int]:
-        """Edges at growing distances above the lower bound, and on both sides of a zero inside."""
+        """Return edges at growing distances above the lower bound, and on both sides of zero."""
         steps = [*range(17), *(round(2 ** (k / 2)) for k in range(8, 127))]
         result = [lo + step for step in steps]
         if lo < 0 < hi:
@@ -266,10 +275,11 @@ class Scale(ABC):
         return result
 
     def tails(self, lo: int, hi: int, cells: int = LINEAR) -> tuple[list[int], list[int]]:
-        """Edges of the growing cells below and above released bounds; fewer for few cells.
+        """Return the edges of growing cells below and above released bounds.
 
-        Each cell is twice as wide as the one before it. On scales with octaves the factor is √2,
-        and more cells lie above the range, since a few large values make up most of a sum.
+        Fewer if cells are few. Each cell is twice as wide as the one before it. On scales with
+        octaves the factor is √2, and more cells lie above the range, since a few large values make
+        up most of a sum.
         """
         if self.lattice is None:
             return self._tails(lo, hi, cells)
@@ -298,37 +308,39 @@ class Scale(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Multiples:
-    """The points that lie a multiple of `size` from `first`: days, hours, Mondays."""
+    """The points at multiples of `size` from the point `first`: days, hours, Mondays."""
 
     size: int
     first: int = 0
 
     def count(self, points: Any) -> Any:
-        """The number of the first multiple that is not below each point."""
+        """Return the number of the first multiple that is not below each point."""
         return -(-(points - self.first) // self.size)
 
     def at(self, numbers: Any) -> Any:
-        """The multiples of these numbers."""
+        """Return the multiples with these numbers."""
         return numbers * self.size + self.first
 
 
 class Lattice(Protocol):
-    """Points that are numbered in their order; its functions take one integer or an array."""
+    """Numbered points in ascending order; its functions take an integer or an array."""
 
     @property
     def size(self) -> float:
-        """The mean distance of neighbours."""
+        """The mean distance between neighbouring points."""
 
     def count(self, points: Any) -> Any:
-        """The number of the first one that is not below each point."""
+        """Return the number of the lattice's first point that is not below each given point."""
 
     def at(self, numbers: Any) -> Any:
-        """The points of these numbers."""
+        """Return the lattice's points with these numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenDates:
-    """Dates as 20240229, or months as 202402, and one by one all integers before and after these.
+    """The integers that are dates as 20240229 or months as 202402.
+
+    Before and after them, all integers.
 
     >>> dates = WrittenDates(8)
     >>> dates.at(dates.count(np.array([0, 20240229, 20240230, 20241301]))).tolist()
@@ -339,30 +351,30 @@ class WrittenDates:
 
     @property
     def size(self) -> float:
-        """The mean distance of neighbours."""
+        """The mean distance between neighbouring dates."""
         dates = _written(self.digits)
         return float((dates[-1] - dates[0]) / len(dates))
 
     def count(self, points: Any) -> Any:
-        """The number of the first one that is not below each point."""
+        """Return the number of the first date that is not below each given integer."""
         dates = _written(self.digits)
         beyond = np.minimum(points - dates[0], 0) + np.maximum(points - dates[-1] - 1, 0)
         return np.searchsorted(dates, points) + beyond
 
     def at(self, numbers: Any) -> Any:
-        """The points of these numbers."""
+        """Return the dates with these numbers."""
         dates = _written(self.digits)
         inside = np.clip(numbers, 0, len(dates) - 1)
         return dates[inside] + (numbers - inside)
 
     def years(self) -> Ints:
-        """Where each year from 1900 to 2049 begins, and where no date of it follows."""
+        """The first integer of each year from 1900 to 2049, and of what follows its last date."""
         ends = [101, 1232] if self.digits == 8 else [1, 13]
         years = np.arange(1900, 2050)[:, None] * 10 ** (self.digits - 4)
         return np.asarray(years + ends, np.int64).reshape(-1)
 
     def holds(self, lows: Ints, highs: Ints) -> Mask:
-        """Whether cells ``[low, high)`` are such years, or parts of them, that hold dates."""
+        """Return whether each cell ``[low, high)`` lies within such a year and contains a date."""
         first, end, *_, last = self.years()
         close = (lows >= first) & (highs <= last) & (highs - lows <= end - first)
         return np.asarray(close & (self.count(highs) > self.count(lows)))
@@ -383,23 +395,23 @@ def _growing(width: int, factor: float, cells: int, each: int) -> list[int]:
 
 @lru_cache(maxsize=256)
 def log_grid(lo: int, hi: int, per_octave: int = 4, near: int = 64) -> Ints:
-    """Ascending points ``0, ±1 … ±near`` and ``±2^(k/per_octave)``, within ``[lo, hi]``."""
+    """Return ascending points ``0, ±1 … ±near`` and ``±2^(k/per_octave)`` within ``[lo, hi]``."""
     first = max(near.bit_length() - 1, 0) * per_octave
     grown = [round(2 ** (k / per_octave)) for k in range(first, 63 * per_octave)]
     positive = {*range(near + 1), *grown}
     points = {sign * step for sign in (-1, 1) for step in positive}
-    kept = sorted({lo, hi, *(point for point in points if lo <= point <= hi)})
-    result = np.array(kept, dtype=np.int64)
+    ascending = sorted({lo, hi, *(point for point in points if lo <= point <= hi)})
+    result = np.array(ascending, dtype=np.int64)
     # Columns of one type share this array.
     result.flags.writeable = False
     return result
 
 
 def int64_points(array: pa.Array, sentinels: Iterable[int] = ()) -> Ints:
-    """Grid points of an int64 Arrow array; NULL becomes its sentinel.
+    """Return the grid points of an int64 Arrow array; NULL becomes its sentinel.
 
-    A value that collides with a sentinel moves to the nearest point that is none, except for
-    sentinels that SQL writes on purpose (``sentinels``).
+    A value that equals a sentinel moves to the nearest point that is none, except for sentinels
+    that the SQL expression writes on purpose (``sentinels``).
     """
     column = array.cast(pa.int64()) if array.type != pa.int64() else array
     values = np.asarray(column.fill_null(0), dtype=np.int64)
@@ -412,13 +424,13 @@ def int64_points(array: pa.Array, sentinels: Iterable[int] = ()) -> Ints:
 
 
 def integer_array(points: Ints, null: Mask, type_: pa.DataType) -> pa.Array:
-    """An Arrow array of an integer-like type with NULLs."""
+    """Return an Arrow array of an integer-like type with NULLs."""
     storage = pa.array(points, mask=null if null.any() else None)
     return storage if type_ == pa.int64() else storage.cast(type_)
 
 
 def grid_number(text: str, step: int, limits: tuple[int, int], *, up: bool = False) -> int:
-    """The grid point of a decimal literal on a grid of 10^-step, within the limits."""
+    """Return the grid point of a decimal literal on a grid of 10^-step, within the limits."""
     try:
         scaled = Decimal(text.strip()).scaleb(step, _WIDE)
         if not scaled.is_finite():
@@ -432,7 +444,7 @@ def grid_number(text: str, step: int, limits: tuple[int, int], *, up: bool = Fal
 
 
 def counted(steps: Ints, low: Ints, high: Ints, lows: Ints, highs: Ints) -> Floats:
-    """The number of multiples of a step in ``[low, high)``.
+    """Return the number of multiples of a step in ``[low, high)``.
 
     Where the cell ``[lows, highs)`` holds no multiple of the step, the step is 1.
     """
@@ -441,7 +453,7 @@ def counted(steps: Ints, low: Ints, high: Ints, lows: Ints, highs: Ints) -> Floa
 
 
 def marked(marks: Mapping[str, Mask], name: str, count: int) -> Mask:
-    """The mask of that name, or one that marks no row."""
+    """Return the mask with this name, or a mask that marks no row."""
     return marks[name] if name in marks else np.zeros(count, dtype=np.bool_)
 
 
@@ -449,11 +461,11 @@ _SCALES: dict[str, Callable[[ColumnType], Scale]] = {}
 
 
 def register_scale(make: Callable[[ColumnType], Scale], *bases: str) -> None:
-    """Name the base types that a family's scale serves; called at the foot of the family's file."""
+    """Register the scale of the given base types; called at the end of each family's file."""
     _SCALES.update(dict.fromkeys(bases, make))
 
 
 def scale_of(type_: ColumnType) -> Scale | None:
-    """The scale of a type, or None where its values have no grid."""
+    """Return the scale of a type, or None if its values are not ordered."""
     make = _SCALES.get(type_.base) if type_.kind == "b" else None
     return make(type_) if make else None

@@ -1,4 +1,4 @@
-"""Surrogate text of a given shape and length, made without any value of the source."""
+"""Surrogate texts of a given shape and length, made without any value of the source."""
 
 from bisect import bisect_right
 from collections.abc import Callable
@@ -25,19 +25,19 @@ BASE36 = np.frombuffer(b"0123456789abcdefghijklmnopqrstuvwxyz", dtype=np.uint8)
 
 
 def strings(ends: Ints, characters: NDArray[np.uint8]) -> pa.Array:
-    """Strings from consecutive ASCII codes, and from the offsets of strings in these, 0 first."""
+    """Return strings, given their ASCII codes one after another and the offset of each string."""
     buffers = [None, pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(characters)]
     return pa.Array.from_buffers(pa.string(), len(ends) - 1, buffers)
 
 
 def fixed_width(characters: NDArray[np.uint8]) -> pa.Array:
-    """Strings from a matrix of ASCII codes, shape (rows, width)."""
+    """Return strings from a matrix of ASCII codes, shape (rows, width)."""
     rows, width = characters.shape
     return strings(np.arange(rows + 1) * width, np.ascontiguousarray(characters))
 
 
 def digits(numbers: Ints, width: int, base: int = 36) -> pa.Array:
-    """Numbers below ``base ** width`` as digits, with leading zeros.
+    """Return numbers below ``base ** width`` as digits, with leading zeros.
 
     >>> digits(np.array([1, 40]), 3).to_pylist()
     ['001', '014']
@@ -50,12 +50,12 @@ def digits(numbers: Ints, width: int, base: int = 36) -> pa.Array:
 
 
 def decimal(numbers: Ints) -> pa.Array:
-    """Numbers as decimal texts without leading zeros."""
+    """Return numbers as decimal texts without leading zeros."""
     return pa.array(numbers, pa.int64()).cast(pa.string())
 
 
 def joined(*pieces: pa.Array | str) -> pa.Array:
-    """Arrays of strings and constants, one after another, row by row.
+    """Concatenate arrays of strings and constants, row by row.
 
     >>> joined("(", pa.array(["a", "b"]), ")").to_pylist()
     ['(a)', '(b)']
@@ -65,7 +65,7 @@ def joined(*pieces: pa.Array | str) -> pa.Array:
 
 
 def quoted(texts: pa.Array) -> pa.Array:
-    r"""Texts as elements of an array, range or composite literal."""
+    r"""Return texts as quoted elements of an array, range or composite literal."""
     escaped = pc.replace_substring(texts, "\\", "\\\\")
     return joined('"', pc.replace_substring(escaped, '"', '\\"'), '"')
 
@@ -103,7 +103,7 @@ WORD = 9
 
 
 def length_edges(least: int, greatest: int | None) -> tuple[int, ...]:
-    """Public cells of lengths: 0 to 16 one by one, then two an octave.
+    """Return the edges of public cells of text lengths: 0 to 16 one by one, then two per octave.
 
     >>> length_edges(0, 3), length_edges(2, 20)
     ((0, 1, 2, 3, 4), (2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 21))
@@ -115,11 +115,11 @@ def length_edges(least: int, greatest: int | None) -> tuple[int, ...]:
 
 
 def length_cells(edges: tuple[int, ...], nullable: bool, default: int = 0) -> EdgesRecoding:
-    """Cells of lengths, one between each two ``edges``.
+    """Return the cells of text lengths, one between each two ``edges``.
 
-    Lengths from half of ``default`` to ``default`` (the core) are kept; a cell of others gets count
-    0 unless its count is clear of noise. So texts whose lengths noise hides have about the length
-    ``default``; with 0 they are empty.
+    Cells of lengths from half of ``default`` to ``default`` are always used; a count of another
+    cell is set to 0 unless it is clear of noise. So texts whose lengths are hidden by noise have
+    about the length ``default``; with 0 they are empty.
     """
     last = max(min(bisect_right(edges, default), len(edges) - 1), 1)
     first = min(bisect_right(edges, (default + 1) // 2) - 1, last - 1)
@@ -127,20 +127,24 @@ def length_cells(edges: tuple[int, ...], nullable: bool, default: int = 0) -> Ed
 
 
 def shape_domain(nullable: bool) -> Domain:
-    """Domain of shapes; counts of formats must be surely no noise: a wrong date ends a query."""
+    """Return the domain of text shapes, in which a format's count must be clear of noise.
+
+    The reason is that one wrongly formatted date would end a query with an error.
+    """
     return Domain(_PLAIN, specials=SHAPES[_PLAIN:], nullable=nullable, filler=True)
 
 
 def is_format(shapes: NDArray[Any]) -> Mask:
-    """Whether shapes are those of formats, and not of words."""
+    """Return whether each shape is a format, such as a date, and not a shape of words."""
     return shapes >= _PLAIN
 
 
 def settled(codes: Ints, least: float, labels: tuple[str, ...], rng: Rng) -> Ints:
-    """Shapes without those of words where these are noise; one word among numbers ends a query.
+    """Return shapes in which words that are probably noise among formats are replaced by formats.
 
-    They are if they are a smaller share than ``least``. Where noise hides all shapes, words have
-    each about as often: then formats that all released labels have are better known.
+    They count as noise if their share is below ``least``: one word among numbers would end a query
+    with an error. If noise hides all shapes, all shapes of words are about equally frequent; then
+    the formats that all released labels have are used.
     """
     words = np.flatnonzero(~is_format(codes))
     known = shapes(pa.array([label for label in labels if label], pa.string())).astype(np.int64)
@@ -160,18 +164,18 @@ _SLASHES = [SHAPES.index(f"date with slashes, {order}") for order in
 
 
 def in_one_order(shapes: Ints) -> Ints:
-    """Shapes in which the day, or else the month, comes first in all dates with slashes."""
+    """Return shapes so that in all dates with slashes the day is first, or in all the month."""
     month, day, _ = (int((shapes == code).sum()) for code in _SLASHES)
     return np.where(np.isin(shapes, _SLASHES), _SLASHES[day > month], shapes)
 
 
 def length_domain(edges: tuple[int, ...], nullable: bool, labelled: bool) -> Domain:
-    """The domain of lengths; if labels are read too, lengths only shape surrogate text."""
+    """Return the domain of text lengths; if labels are read too, it is used for surrogates only."""
     return replace(length_cells(edges, nullable, WORD).domain, filler=labelled)
 
 
 def shapes(text: pa.Array) -> NDArray[np.uint8]:
-    """The shape class of every string; arbitrary for NULL.
+    """Return the shape class of every string; arbitrary for NULL.
 
     >>> [SHAPES[code] for code in shapes(pa.array(["12", "Ann Lee", "2024-02-29", "hello", ""]))]
     ['digits', 'title', 'iso date', 'lower', 'other']
@@ -196,7 +200,8 @@ def _distinct(text: pa.Array) -> NDArray[np.uint8]:
     return codes
 
 
-Bytes = NDArray[np.uint8]
+#: Characters of ASCII texts, one byte each.
+TextBytes = NDArray[np.uint8]
 
 #: About how many characters are made at a time.
 _CHUNK = 2**24
@@ -204,7 +209,7 @@ _CHUNK = 2**24
 _STREAM = 8192
 
 
-def _letters(text: str) -> Bytes:
+def _letters(text: str) -> TextBytes:
     return np.frombuffer(text.encode("ascii"), dtype=np.uint8)
 
 
@@ -232,7 +237,7 @@ class _Layout:
         """The position of every character in its string."""
         return np.arange(self.total) - np.repeat(self.starts[:-1], self.lengths)
 
-    def put(self, flat: Bytes, rows: NDArray[Any], place: Any, text: Bytes) -> None:
+    def put(self, flat: TextBytes, rows: NDArray[Any], place: Any, text: TextBytes) -> None:
         """Write `text` into the chosen strings from `place` (one for all, or one for each)."""
         at = self.starts[:-1][rows] + place
         flat[at[:, None] + np.arange(len(text))] = text
@@ -244,9 +249,9 @@ def made_text(
     rng: Rng,
     days: Ints | None = None,
 ) -> pa.Array:
-    """One generated ASCII string for every row; those of a format may have another length.
+    """Return a generated ASCII string for every row; a string in a format may have another length.
 
-    Texts that are dates lie on the days, where these are given.
+    Texts that are dates lie on the given days, if there are any.
     """
     parts: list[pa.Array] = []
     rows: list[Ints] = []
@@ -271,25 +276,25 @@ def made_text(
 
 
 def blocks(rows: Ints, lengths: Ints, size: int = _CHUNK) -> list[Ints]:
-    """The rows in blocks of about ``size`` characters."""
+    """Return the rows in blocks of about ``size`` characters."""
     if not len(rows):
         return []
     block = np.cumsum(lengths[rows]) // size
     return np.split(rows, np.flatnonzero(np.diff(block)) + 1)
 
 
-def _random(alphabet: Bytes, layout: _Layout, rng: Rng) -> Bytes:
+def _random(alphabet: TextBytes, layout: _Layout, rng: Rng) -> TextBytes:
     return alphabet[rng.integers(len(alphabet), size=layout.total, dtype=np.uint8)]
 
 
-def _code(layout: _Layout, rng: Rng) -> Bytes:
+def _code(layout: _Layout, rng: Rng) -> TextBytes:
     flat = _random(_UPPER_DIGITS, layout, rng)
     places, lengths = layout.places(), layout.lengths[layout.rows()]
     flat[(places % 5 == 4) & (places < lengths - 1)] = ord("-")
     return flat
 
 
-def _lower(layout: _Layout, rng: Rng) -> Bytes:
+def _lower(layout: _Layout, rng: Rng) -> TextBytes:
     """Fill every string with alternating consonants and vowels; it begins as often as words do."""
     known = word_beginnings()
     first = known[rng.integers(len(known), size=len(layout.lengths))]
@@ -300,7 +305,7 @@ def _lower(layout: _Layout, rng: Rng) -> Bytes:
     return flat
 
 
-def _capitalise(flat: Bytes, layout: _Layout) -> Bytes:
+def _capitalise(flat: TextBytes, layout: _Layout) -> TextBytes:
     first = layout.starts[:-1][layout.lengths > 0]
     small = flat[first] >= ord("a")
     flat[first[small]] -= 32
@@ -309,17 +314,17 @@ def _capitalise(flat: Bytes, layout: _Layout) -> Bytes:
 
 @lru_cache(maxsize=1)
 def words() -> tuple[str, ...]:
-    """The package's own word list."""
+    """Return the package's own word list."""
     return tuple(packaged("words", "privbench.encoding")["words"])
 
 
 @cache
-def word_beginnings() -> Bytes:
-    """The first letters of the package's words, one for each."""
+def word_beginnings() -> TextBytes:
+    """Return the first letter of each of the package's words."""
     return _letters("".join(word[0] for word in words()))
 
 
-def _prose(layout: _Layout, rng: Rng) -> Bytes:
+def _prose(layout: _Layout, rng: Rng) -> TextBytes:
     """Cut each string from a stream of random words, from the start of a word on."""
     known = words()
     chosen = rng.integers(len(known), size=_STREAM).tolist()
@@ -332,14 +337,16 @@ def _prose(layout: _Layout, rng: Rng) -> Bytes:
     return flat
 
 
-def _sentence(layout: _Layout, rng: Rng) -> Bytes:
-    said = _Layout(layout.lengths - (layout.lengths >= 12))
+def _sentence(layout: _Layout, rng: Rng) -> TextBytes:
+    sentence = _Layout(layout.lengths - (layout.lengths >= 12))
     flat = np.full(layout.total, ord("."), dtype=np.uint8)
-    flat[layout.starts[:-1][said.rows()] + said.places()] = _capitalise(_prose(said, rng), said)
+    flat[layout.starts[:-1][sentence.rows()] + sentence.places()] = _capitalise(
+        _prose(sentence, rng), sentence
+    )
     return flat
 
 
-def _title(layout: _Layout, rng: Rng) -> Bytes:
+def _title(layout: _Layout, rng: Rng) -> TextBytes:
     flat = _capitalise(_prose(layout, rng), layout)
     space = np.flatnonzero(flat == ord(" "))
     after = space[space + 1 < layout.total] + 1
@@ -347,7 +354,7 @@ def _title(layout: _Layout, rng: Rng) -> Bytes:
     return flat
 
 
-def _email(layout: _Layout, rng: Rng) -> Bytes:
+def _email(layout: _Layout, rng: Rng) -> TextBytes:
     flat = _lower(layout, rng)
     short = np.flatnonzero((layout.lengths >= 5) & (layout.lengths <= len(_MAIL)))
     layout.put(flat, short, layout.lengths[short] - 4, _letters("@"))
@@ -357,7 +364,7 @@ def _email(layout: _Layout, rng: Rng) -> Bytes:
     return flat
 
 
-def _url(layout: _Layout, rng: Rng) -> Bytes:
+def _url(layout: _Layout, rng: Rng) -> TextBytes:
     flat = _lower(layout, rng)
     short = np.flatnonzero((layout.lengths >= 5) & (layout.lengths <= len(_URL)))
     layout.put(flat, short, 0, _letters("www."))
@@ -365,7 +372,7 @@ def _url(layout: _Layout, rng: Rng) -> Bytes:
     return flat
 
 
-_MAKERS: dict[str, Callable[[_Layout, Rng], Bytes]] = {
+_MAKERS: dict[str, Callable[[_Layout, Rng], TextBytes]] = {
     "email": _email,
     "url": _url,
     "hex": lambda layout, rng: _random(_HEX, layout, rng),

@@ -25,7 +25,7 @@ _MOST = 2**21
 
 
 def times(surrogates: Surrogates, rows: int) -> Ints:
-    """How many rows each value has, shape (values,); they sum to the rows.
+    """Return how many rows each surrogate value has, shape (values,); they sum to ``rows``.
 
     >>> times(((1, 0.5), (2, 0.4), (0, 0.1)), 10).tolist()
     [5, 2, 2, 1]
@@ -41,7 +41,7 @@ def times(surrogates: Surrogates, rows: int) -> Ints:
 
 
 def surrogates_from_json(data: Any) -> Surrogates:
-    """The blocks that a model holds."""
+    """Return the frequencies of surrogate values that a model's JSON holds."""
     result = tuple((count, float(share)) for count, share in data)
     sound = all(type(n) is int and n >= 0 and 0 < share < math.inf for n, share in result)
     if not sound or sum(count for count, _ in result) > _MOST:
@@ -64,19 +64,22 @@ _OWN = frozenset(
 
 @cache
 def providers() -> frozenset[str]:
-    """Faker's providers that a config or a model may name; no other method of Faker is called."""
+    """Return the Faker providers that a config or a model may name.
+
+    No other Faker method is called.
+    """
     return frozenset(packaged("names")["providers"])
 
 
 def known_provider(provider: Any) -> str:
-    """The provider that a model names, if it is a known one."""
+    """Return the provider that a model names; raise a ValueError if it is not on the list."""
     if provider not in providers():
         raise ValueError("there is no such provider of surrogate text")
     return str(provider)
 
 
 def declared(provider: str, *, table: str, column: str) -> Semantic:
-    """The semantic type that the config names."""
+    """Return the semantic type that the config declares for a column."""
     if provider not in providers():
         raise ConfigError(
             f"there is no provider {provider!r} of surrogate text.",
@@ -88,7 +91,7 @@ def declared(provider: str, *, table: str, column: str) -> Semantic:
 
 
 def made_semantic(provider: str, rows: int, rng: Rng, max_length: int | None = None) -> pa.Array:
-    """Values of a semantic type: different ones where few rows share one, else from a pool."""
+    """Return values of a semantic type: distinct if few rows share a value, else from a pool."""
     if provider in _OWN:
         return made_distinct(provider, rows, rng, max_length)
     pool = _pool(provider, rows, rng, max_length)
@@ -96,10 +99,10 @@ def made_semantic(provider: str, rows: int, rng: Rng, max_length: int | None = N
 
 
 def made_distinct(provider: str, rows: int, rng: Rng, max_length: int | None = None) -> pa.Array:
-    """Surrogate values, as many different ones as the semantic type has.
+    """Return surrogate values, as many different ones as the semantic type has.
 
-    For a type of which few rows share a value (names, mail addresses), repeated values get a
-    number, so that all differ; for other types (first names, cities) values may repeat.
+    For a type whose values few rows share (names, mail addresses), repeated values get a number, so
+    that all differ; for other types (first names, cities) values may repeat.
     """
     own = provider in _OWN
     pool = pc.unique(_pool(provider, rows if own else _DRAWS * rows, rng, max_length, even=True))
@@ -114,6 +117,6 @@ def _pool(provider: str, rows: int, rng: Rng, top: int | None, *, even: bool = F
     # Weighting by frequency takes most of Faker's time, and distinct values do not need it.
     maker = faker.Faker("en_US", use_weighting=not even)
     maker.seed_instance(int(rng.integers(2**62)))
-    made = [getattr(maker, name)() for _ in range(min(POOL, max(rows, 1)))]
-    texts = (str(value) if isinstance(value, (str, int, float)) else "" for value in made)
+    pool = [getattr(maker, name)() for _ in range(min(POOL, max(rows, 1)))]
+    texts = (str(value) if isinstance(value, (str, int, float)) else "" for value in pool)
     return pa.array([text.replace("\x00", "")[:top] for text in texts], pa.string())

@@ -1,4 +1,4 @@
-"""text, varchar, char, name, citext: labels that may be released, lengths and shapes."""
+"""Columns of text types (text, varchar, char, name, citext): labels, lengths and shapes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from privbench.encoding.base import (
     CodeMap,
     ColumnReader,
     Need,
-    Released,
+    ReleasedDomain,
     attribute,
     null_mask,
 )
@@ -66,8 +66,8 @@ from privbench.encoding.text_formats import (
 from privbench.encoding.text_words import (
     CUT,
     SPARE,
-    Firsts,
-    Pieces,
+    FirstCharacters,
+    WordShares,
     WordsNeed,
     with_firsts,
     word_piece,
@@ -106,7 +106,7 @@ _DATE = ColumnType("date", "date", category="D")
 
 @dataclass(frozen=True)
 class TextCodec(Codec):
-    """Gives the released label if the code stands for one, else surrogate text."""
+    """Turns a code into its released label, or into surrogate text if it has no label."""
 
     kind: ClassVar[str] = "text"
 
@@ -120,8 +120,8 @@ class TextCodec(Codec):
     # Codec of the days on which texts lie that are dates.
     dates: Annotated[OrderedCodec, PlainValidator(OrderedCodec.from_json)] | None = None
     begun: bool = False  # whether the labels are what texts begin with (`beginnings_of`)
-    pieces: Pieces = ()  # released words of the texts without a label
-    firsts: Firsts = ()  # first characters of these texts
+    pieces: WordShares = ()  # released words of the texts without a label
+    firsts: FirstCharacters = ()  # first characters of these texts
 
     def __post_init__(self) -> None:
         """Refuse days that are not those of a reader."""
@@ -160,23 +160,23 @@ class TextCodec(Codec):
         return days | ({} if self.labels is None else {self.column: self._labels})
 
     def decode(self, codes: CodeMap, rng: Rng, rows: int | None = None) -> pa.Array:
-        """Labels and surrogate text; NULL where the first attribute has the code of NULL."""
+        """Return labels and surrogate text; NULL where the first attribute has the code of NULL."""
         first, domain = next(iter(self.domains.items()))
         null = null_mask(codes[first], domain)
         # The position of the released label, −1 for other text.
         label = np.full(len(null), -1, dtype=np.int64)
         if self.labels:
-            given = codes[self.column].astype(np.int64)
-            label = np.where(given < len(self.labels), given, -1)
+            labels_drawn = codes[self.column].astype(np.int64)
+            label = np.where(labels_drawn < len(self.labels), labels_drawn, -1)
         if self.begun:
             there = np.flatnonzero(~null)
             begun = pa.array(self.labels or ("",)).take(
                 pa.array(label[there], mask=label[there] < 0)
             )
-            made = self._made(codes, there, None, rng).cast(pa.string())
+            texts = self._made(codes, there, None, rng).cast(pa.string())
             most = self.type.length or MAX_LENGTH
-            made = numbers_after(begun, made, most, rng)
-            return made.take(pa.array(np.cumsum(~null) - 1, mask=null))
+            texts = numbers_after(begun, texts, most, rng)
+            return texts.take(pa.array(np.cumsum(~null) - 1, mask=null))
         made_rows, named = np.flatnonzero((label < 0) & ~null), np.flatnonzero(label >= 0)
         surrogates, share = self.surrogates, len(made_rows) / max(len(made_rows) + len(named), 1)
         if surrogates == () and share < _NOISE:
@@ -184,11 +184,11 @@ class TextCodec(Codec):
             made_rows = np.flatnonzero((label < 0) & ~null)
         elif surrogates == ():
             surrogates = KIND if share < _FEW else None
-        made = self._made(codes, made_rows, surrogates, rng)
-        pool = pa.array(self.labels or (), made.type)
+        texts = self._made(codes, made_rows, surrogates, rng)
+        pool = pa.array(self.labels or (), texts.type)
         places = np.where(label >= 0, label, 0)
         places[made_rows] = len(pool) + np.arange(len(made_rows))
-        both = pa.concat_arrays([pool, made])
+        both = pa.concat_arrays([pool, texts])
         return both.take(pa.array(places, mask=null))
 
     def _made(
@@ -210,12 +210,14 @@ class TextCodec(Codec):
             weights = np.ones(rows) if count is None else count
             make = made_semantic if count is None else made_distinct
             some = len(weights)
-            made = make(provider, some + (some + SPARE if self.firsts else 0), rng, most)
-            made = with_firsts(made[:some], self.firsts, weights, rng, spare=made[some:])
+            texts = make(provider, some + (some + SPARE if self.firsts else 0), rng, most)
+            texts = with_firsts(texts[:some], self.firsts, weights, rng, spare=texts[some:])
             if count is not None:
-                made = made.take(pa.array(rng.permutation(np.repeat(np.arange(len(count)), count))))
+                texts = texts.take(
+                    pa.array(rng.permutation(np.repeat(np.arange(len(count)), count)))
+                )
             empty = pa.array(blank & (cell == 0))
-            return pc.if_else(empty, pa.scalar("", made.type), made)
+            return pc.if_else(empty, pa.scalar("", texts.type), texts)
         shape = _present(codes[attribute(self.column, "shape")], len(SHAPES), chosen, rng)
         shape = settled(shape, 2 * _NOISE, self.labels or (), rng)
         lengths = np.minimum(rng.integers(edges[cell], edges[cell + 1], dtype=np.int64), MAX_LENGTH)
@@ -225,8 +227,8 @@ class TextCodec(Codec):
             lengths = np.where(formats, np.minimum(lengths, most), lengths)
         days = None
         if self.dates is not None:
-            shape, given = in_one_order(shape), codes[self.dates.column]
-            date = _present(given, self.dates.recoding.domain.size - 1, chosen, rng)
+            shape, date_codes = in_one_order(shape), codes[self.dates.column]
+            date = _present(date_codes, self.dates.recoding.domain.size - 1, chosen, rng)
             lows, highs = self.dates.cells()
             days = self.dates.scale.draw(lows[date], highs[date], rng)
             if 2 * is_format(shape).sum() > rows:
@@ -237,10 +239,10 @@ class TextCodec(Codec):
         order = np.lexsort((rng.random(rows), lengths, shape))
         middle = order[np.cumsum(count) - count // 2 - 1]
         days = None if days is None else days[middle]
-        made = self._distinct(shape[middle], lengths[middle], count, rng, days)
-        taken = np.empty(rows, np.int64)
-        taken[order] = np.repeat(np.arange(len(count)), count)
-        return made.take(pa.array(taken))
+        texts = self._distinct(shape[middle], lengths[middle], count, rng, days)
+        positions = np.empty(rows, np.int64)
+        positions[order] = np.repeat(np.arange(len(count)), count)
+        return texts.take(pa.array(positions))
 
     def _distinct(
         self, shapes: Ints, lengths: Ints, count: Ints, rng: Rng, days: Ints | None
@@ -249,19 +251,19 @@ class TextCodec(Codec):
 
         ``count`` is the number of rows that each text is for.
         """
-        made = self._fitting(shapes, lengths, count, rng, days)
+        texts = self._fitting(shapes, lengths, count, rng, days)
         for first in (True, False, False):
-            keys = factorize(pa.concat_arrays([pa.array(self.labels or (), made.type), made]))
+            keys = factorize(pa.concat_arrays([pa.array(self.labels or (), texts.type), texts]))
             again = np.flatnonzero(later_duplicates(keys, np.ones(len(keys), np.bool_)))
-            again = again[again >= len(keys) - len(made)] - (len(keys) - len(made))
+            again = again[again >= len(keys) - len(texts)] - (len(keys) - len(texts))
             if not len(again):
                 break
             # A text of a format stays one, even if it has to be made twice.
             shape = np.where(first | is_format(shapes[again]), shapes[again], SHAPES.index("code"))
             later = None if days is None else days[again]
-            new = self._fitting(shape, lengths[again], count[again], rng, later).cast(made.type)
-            made = replace_rows(made, again, new)
-        return made
+            new = self._fitting(shape, lengths[again], count[again], rng, later).cast(texts.type)
+            texts = replace_rows(texts, again, new)
+        return texts
 
     def _fitting(
         self,
@@ -272,13 +274,13 @@ class TextCodec(Codec):
         days: Ints | None,
     ) -> pa.Array:
         """Texts of some shapes; plain words where a format does not fit the column's length."""
-        made = self._texts(shapes, lengths, count.astype(np.float64), rng, days)
-        sizes = np.asarray(pc.utf8_length(made))
+        texts = self._texts(shapes, lengths, count.astype(np.float64), rng, days)
+        sizes = np.asarray(pc.utf8_length(texts))
         assert self.lengths is not None
         bad = np.flatnonzero((sizes < self.lengths[0]) | (sizes >= self.lengths[-1]))
         words = np.full(len(bad), SHAPES.index("lower"))
-        new = made_text(words, lengths[bad], rng).cast(made.type)
-        return replace_rows(made, bad, new) if len(bad) else made
+        new = made_text(words, lengths[bad], rng).cast(texts.type)
+        return replace_rows(texts, bad, new) if len(bad) else texts
 
     def _texts(
         self, shapes: Ints, lengths: Ints, weights: Floats, rng: Rng, days: Ints | None
@@ -292,13 +294,13 @@ class TextCodec(Codec):
         rows = np.flatnonzero(~np.isin(shapes, _TEMPLATED) & (lengths > 0))
         rest = lengths.copy()
         rest[rows] = 0
-        made = with_firsts(made_text(shapes, rest, rng, days), digits, weights, rng, numbers)
+        texts = with_firsts(made_text(shapes, rest, rng, days), digits, weights, rng, numbers)
         if not len(rows):
-            return made
+            return texts
         some = shapes[rows], lengths[rows], weights[rows], self.lengths[-1] - 1
         new, front = worded(self.pieces, *some, rng)
         new = with_firsts(new, self.firsts, some[2], rng, front)
-        return replace_rows(made, rows, new.cast(made.type))
+        return replace_rows(texts, rows, new.cast(texts.type))
 
 
 def _present(
@@ -319,18 +321,18 @@ def _present(
 
 @dataclass(frozen=True)
 class LookupReader(LabelReader):
-    """Reads a column that refers to a look-up by a readable key, as labels (`ForeignKey.natural`).
+    """Reads a reference to a look-up table with a readable key as labels (`ForeignKey.natural`).
 
-    It selects the referring column alone, and nothing of the look-up. So what a row holds is a map
-    of that row, and removing any row of the look-up moves no row of it: the label stays. A query on
-    the column is charged to the units of the referring table, as of any other column.
+    It selects the referring column alone, and nothing of the look-up. So the value that is read is
+    a map of that row, and removing a row of the look-up changes no row here. A query on the column
+    is charged to the units of the referring table, like a query on any other column.
     """
 
     @property
     def needs(self) -> tuple[Need, ...]:
         return super().needs if self.per_unit else ()
 
-    def finish(self, released: Mapping[str, Released]) -> Codec:
+    def finish(self, released: Mapping[str, ReleasedDomain]) -> Codec:
         labels = released_labels(released, self.name) if self.per_unit else ()
         return TextCodec(*self.head, labels, None, None)
 
@@ -346,7 +348,7 @@ _PUBLIC = 256
 
 @dataclass(frozen=True)
 class TextReader(ColumnReader):
-    """Reads labels (under δ) and, without a semantic type, length and shape."""
+    """Reads labels (under δ) and, for texts without a semantic type, length and shape."""
 
     least: int = 0
     greatest: int | None = None  # greatest length, or None
@@ -366,7 +368,7 @@ class TextReader(ColumnReader):
 
     @cached_property
     def days(self) -> OrderedReader | None:
-        """The reader of the days of dates, if the column's name suggests that texts are dates."""
+        """The reader of days, if the column's name suggests that texts are dates, or None."""
         if not self.shaped or not names.is_moment(self.title or self.name):
             return None
         part = Column(attribute(self.name, "date"), self.column.position, _DATE)
@@ -410,12 +412,12 @@ class TextReader(ColumnReader):
         return (need, *days)
 
     def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
-        kept = MAX_LABEL + 1 if self.labelled else _SHAPED
-        kept = max(kept, CUT) if self.pieces else kept
+        longest = MAX_LABEL + 1 if self.labelled else _SHAPED
+        longest = max(longest, CUT) if self.pieces else longest
         whole = sql.SQL(self.column.type.text_form).format(identifier)
         length = sql.SQL("pg_catalog.char_length({})::bigint").format(whole)
         return [
-            (self.text(identifier, kept), self.alias()),
+            (self.text(identifier, longest), self.alias()),
             *([(length, self.alias("n"))] if self.shaped else []),
         ]
 
@@ -451,7 +453,7 @@ class TextReader(ColumnReader):
     def _lengths(self) -> EdgesRecoding:
         return length_cells(length_edges(self.least, self.greatest), self.nullable, WORD)
 
-    def finish(self, released: Mapping[str, Released]) -> Codec:
+    def finish(self, released: Mapping[str, ReleasedDomain]) -> Codec:
         public = self.default_labels[:_LABELS_UNRELEASED] or None
         labels = released_labels(released, self.name) if self.per_unit else public
         lengths = self._lengths.edges if self.shaped else None
@@ -481,7 +483,7 @@ class TextReader(ColumnReader):
 def text_reader(
     table: Table, column: Column, config: ColumnConfig, delta: float, *, unique: bool
 ) -> ColumnReader:
-    """The reader of a text column without a declared list.
+    """Return the reader of a text column without a declared list.
 
     The values of a column that is UNIQUE by itself cannot be categories. A column that a CHECK or a
     partition key may read gets no default labels, since they might not be allowed there.
@@ -514,8 +516,8 @@ def text_reader(
             table.key, column, least, greatest, per_unit, provider, labels, title, named, pieces
         )
     why = "named in the config" if config.faker else "by the column's name"
-    said = not column.not_null or (column.default or "").startswith("''")
-    blank = not unique and least == 0 and said
+    measures_null = not column.not_null or (column.default or "").startswith("''")
+    blank = not unique and least == 0 and measures_null
     rates = "rates of NULL and '' only" if blank else "NULL rate only"
     how = f"surrogate {kind.provider}, {rates}"
     reader = fill_reader(table.key, column, f"faker:{kind.provider}", how, why, blank=blank)
@@ -560,7 +562,7 @@ def _semantic(
 
 
 def no_delta(table: str, column: Column) -> ConfigError:
-    """The error that refuses categories without a declared list at δ = 0."""
+    """Return the error that refuses categories without a declared list at δ = 0."""
     return ConfigError(
         "categories without a list need delta > 0.",
         table=table,

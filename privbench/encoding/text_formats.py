@@ -45,12 +45,15 @@ GREATEST = (10, 19)
 
 
 def has_template(name: str) -> bool:
-    """Whether texts of a shape are made from a template."""
+    """Return whether texts of a shape are made from a template."""
     return name in _TEMPLATES
 
 
 def formatted(name: str, lengths: Ints, rng: Rng, days: Ints | None = None) -> pa.Array:
-    """Texts of a format that has a template, of about these lengths; of dates on these days."""
+    """Return texts in a format with a template, of about these lengths.
+
+    Dates lie on the given days.
+    """
     template = _TEMPLATES[name]
     if template.startswith("date:"):
         return _dates(template.removeprefix("date:"), len(lengths), rng, days)
@@ -81,11 +84,11 @@ _WIDTHS = {"Y": 4, "G": 4, "m": 2, "b": 2, "d": 2, "V": 2, "Q": 1}
 
 
 def days_of(text: pa.Array) -> pa.Array:
-    """Days since 1970 of texts that are dates in one of the formats; NULL for all others.
+    """Return the days since 1970 of texts that are dates in a known format; NULL for other texts.
 
-    Of months, weeks, quarters and years it is the first day. A day that its month does not have
-    is the month's last one; where either may come first, the month does. So it is a public map of
-    each text by itself, which no text fails.
+    A month, week, quarter or year counts as its first day. A day that its month does not have
+    counts as the month's last day; where day and month are ambiguous, the month comes first. So the
+    result is a public map of each text by itself, and no text causes an error.
 
     >>> days_of(pa.array(["19700103", "1970-02", "1970-W02", "70", None])).to_pylist()
     [2, 31, 4, None, None]
@@ -99,7 +102,7 @@ def days_of(text: pa.Array) -> pa.Array:
             continue
         match = np.asarray(pc.match_substring_regex(known, pattern)) & left
         rows = np.flatnonzero(match)
-        days[rows], left[rows] = _read(template, known.take(pa.array(rows))), False
+        days[rows], left[rows] = _read_days(template, known.take(pa.array(rows))), False
     return pa.array(days, mask=left).take(encoded.indices)
 
 
@@ -108,23 +111,24 @@ _BEGINNING = r"^(?:(?P<begun>[A-Za-z]{1,9}[-_/#.: ]?(?:(?:19|20)[0-9]{2}[-_/])?)
 
 
 def beginnings_of(text: pa.Array, other: str) -> pa.Array:
-    """What stands before the number in each text; ``other`` for a text of another form.
+    """Return the part of each text before its number; ``other`` for a text of another form.
 
     >>> beginnings_of(pa.array(["INV-2021-017", "x", "", None]), "?").to_pylist()
     ['INV-2021-', '?', '', None]
     """
-    found = pc.struct_field(pc.extract_regex(text, _BEGINNING), "begun")
+    beginnings = pc.struct_field(pc.extract_regex(text, _BEGINNING), "begun")
     rest = pc.if_else(pc.is_valid(text), other, pa.scalar(None, pa.string()))
-    return pc.coalesce(found.cast(pa.string()), rest)
+    return pc.coalesce(beginnings.cast(pa.string()), rest)
 
 
-def numbers_after(begun: pa.Array, made: pa.Array, most: int, rng: Rng) -> pa.Array:
-    """Numbers behind beginnings; made texts where there is none, or no room for the number.
+def numbers_after(begun: pa.Array, surrogates: pa.Array, most: int, rng: Rng) -> pa.Array:
+    """Append numbers to beginnings of texts.
 
-    Rows of one beginning are numbered from 1, the shortest texts first, with as many leading zeros
-    as their lengths need.
+    Texts of ``surrogates`` are used if there is no beginning or no room. Rows with the same
+    beginning are numbered from 1, the shortest texts first, with as many leading zeros as their
+    lengths need.
     """
-    sizes = np.asarray(pc.utf8_length(made))
+    sizes = np.asarray(pc.utf8_length(surrogates))
     code = np.asarray(begun.dictionary_encode().indices.fill_null(-1))
     number = ranks(code, sizes, rng.random(len(code))) + 1
     digits, zero = pa.array(number).cast(pa.string()), pa.scalar("0")
@@ -133,29 +137,29 @@ def numbers_after(begun: pa.Array, made: pa.Array, most: int, rng: Rng) -> pa.Ar
     whole = pc.binary_join_element_wise(begun, zeros, digits, "")
     whole = pc.if_else(pc.equal(begun, ""), "", whole)
     fits = pc.less_equal(pc.utf8_length(whole), most).fill_null(False)
-    return pc.if_else(fits, whole, made)
+    return pc.if_else(fits, whole, surrogates)
 
 
-def _read(template: str, text: pa.Array) -> Ints:
+def _read_days(template: str, text: pa.Array) -> Ints:
     for number, name in enumerate(_MONTHS if "%b" in template else (), 1):
         text = pc.replace_substring(text, name, f"{number:02}")
-    digits, at, found = pc.replace_substring_regex(text, "[^0-9]", ""), 0, dict[str, Ints]()
+    digits, at, fields = pc.replace_substring_regex(text, "[^0-9]", ""), 0, dict[str, Ints]()
     for plain, quarter in _FIELD.findall(template):
         width = _WIDTHS.get(plain or quarter, 10)
         part = pc.utf8_slice_codeunits(digits, at, at + width)
-        found[plain or quarter] = np.asarray(part.cast(pa.int64()))
+        fields[plain or quarter] = np.asarray(part.cast(pa.int64()))
         at += width
-    if "s" in found:
-        return found["s"] // 86_400
-    year = found["Y"] if "Y" in found else found["G"]
-    month = found.get("m", found.get("b"))
-    month = 3 * found.get("Q", np.array(1)) - 2 if month is None else month
+    if "s" in fields:
+        return fields["s"] // 86_400
+    year = fields["Y"] if "Y" in fields else fields["G"]
+    month = fields.get("m", fields.get("b"))
+    month = 3 * fields.get("Q", np.array(1)) - 2 if month is None else month
     months = (year - 1970) * 12 + month - 1
     first, end = (_first_day(months + more) for more in (0, 1))
-    if "V" in found:
+    if "V" in fields:
         # The fourth of January lies in the first week; 1970 began on a Thursday.
-        return first + 3 - (first + 6) % 7 + 7 * (found["V"] - 1)
-    return np.minimum(first + found.get("d", np.array(1)), end) - 1
+        return first + 3 - (first + 6) % 7 + 7 * (fields["V"] - 1)
+    return np.minimum(first + fields.get("d", np.array(1)), end) - 1
 
 
 def _first_day(months: Ints) -> Ints:
@@ -176,12 +180,12 @@ def _dates(template: str, rows: int, rng: Rng, known: Ints | None = None) -> pa.
     date = date if known is None else known.astype("datetime64[D]")
     moment = date.astype("datetime64[s]") + second
     if spelling.startswith("%s"):
-        made = pa.array(moment.astype(np.int64)).cast(pa.string())
-        return pc.binary_join_element_wise(made, spelling[2:], "")
+        texts = pa.array(moment.astype(np.int64)).cast(pa.string())
+        return pc.binary_join_element_wise(texts, spelling[2:], "")
     # Arrow prints fractions of a second unless the type has none.
-    made = pc.strftime(pa.array(moment, pa.timestamp("s")), format=spelling)
+    texts = pc.strftime(pa.array(moment, pa.timestamp("s")), format=spelling)
     if "#" not in spelling:
-        return made
+        return texts
     number = pa.array(rng.integers(10**6, 2 * 10**6, size=rows)).cast(pa.string())
     number = pc.utf8_slice_codeunits(number, 1)
-    return pc.binary_join_element_wise(pc.replace_substring(made, "#", ""), number, "")
+    return pc.binary_join_element_wise(pc.replace_substring(texts, "#", ""), number, "")

@@ -1,11 +1,11 @@
-"""Words of texts: which pieces a text has (a public map of it), and texts of released pieces.
+"""Split texts into words, a public map of each text, and make texts from released words.
 
 A text is split at blanks. A path, a URL or an e-mail address is one word for people, but no two of
 them are equal; so a word is split again before ``/``, ``@`` and a ``?`` inside it, and its further
-pieces begin with `GLUE`. Words keep their case and what clings to them: ``(TV)``, ``team,``. Of a
-word with a run of `RUN` digits all digits are replaced by `DIGIT`, since it is a number of
-something, and is made with random digits. What is longer than `LONGEST` is no piece. Of a text the
-first `MOST` pieces of its first `CUT` characters count.
+pieces begin with `GLUE`. Words keep their case and punctuation: ``(TV)``, ``team,``. In a word with
+a run of `RUN` digits all digits are replaced by `DIGIT`, since it probably identifies something,
+and random digits take their place later. A word longer than `LONGEST` is left out. Only the first
+`MOST` pieces of a text's first `CUT` characters count.
 """
 
 import math
@@ -61,14 +61,14 @@ def _letters(firsts: tuple[tuple[int, float], ...]) -> tuple[tuple[int, float], 
 
 #: Released words, each with the share of the texts that hold it, and of those that have it at each
 #: of the first places; all of the texts that are no label.
-Pieces = Annotated[tuple[tuple[str, tuple[float, ...]], ...], AfterValidator(_sound)]
+WordShares = Annotated[tuple[tuple[str, tuple[float, ...]], ...], AfterValidator(_sound)]
 #: Code points of first characters, and their shares.
-Firsts = Annotated[tuple[tuple[int, float], ...], AfterValidator(_letters)]
+FirstCharacters = Annotated[tuple[tuple[int, float], ...], AfterValidator(_letters)]
 
 
 @dataclass(frozen=True, slots=True)
 class WordsNeed:
-    """Words of a column to release, if its labels leave many of its texts."""
+    """A release of words of a column's texts, made if its labels leave out many texts."""
 
     attribute: str  # the attribute, `privbench.privacy.data.Words`
     whole: str  # the attribute of the column's labels; '' where none are read
@@ -86,7 +86,7 @@ class WordPiece(NamedTuple):
 
 
 def word_piece(text: pa.Array, hosts: bool | None = None) -> WordPiece:
-    """The words of a batch of texts; of e-mail addresses the host alone, or no words at all.
+    """Return the words of a batch of texts, or only the hosts of e-mail addresses, or no words.
 
     ``hosts`` is None for all words, True for hosts, and False for none.
     """
@@ -129,7 +129,7 @@ def _pieces(words: pa.Array, hosts: bool) -> pa.Array:
 
 @lru_cache(maxsize=1)
 def public_words() -> tuple[str, ...]:
-    """Words that are counted without a list: stop words, and beginnings and separators of texts."""
+    """Return words that are counted without a release: stop words, beginnings, separators."""
     stop = " ".join(packaged("stop_words", "privbench.encoding")["words"]).split()
     usual = ["-", "&", "/", "|", f"{GLUE}/", "http:/", "https:/"]
     return tuple(dict.fromkeys([*stop, *(word.capitalize() for word in stop), *usual]))
@@ -157,23 +157,23 @@ def _drawn(shares: Floats, weights: Floats, rng: Rng) -> Ints:
     ends = ends / max(float(ends[-1]), 1.0)
     upto = np.cumsum(weights[order])
     at = (upto - weights[order] * rng.random()) / max(float(upto[-1]), 1e-9)
-    found = np.empty(len(weights), np.int64)
-    found[order] = np.searchsorted(ends, at, side="right")
-    return np.where(found < len(shares), found, -1)
+    drawn = np.empty(len(weights), np.int64)
+    drawn[order] = np.searchsorted(ends, at, side="right")
+    return np.where(drawn < len(shares), drawn, -1)
 
 
 def worded(
-    pieces: Pieces,
+    pieces: WordShares,
     shapes: Ints,
     lengths: Ints,
     weights: Floats,
     longest: int,
     rng: Rng,
 ) -> tuple[pa.Array, Mask]:
-    """Texts of released words at their frequency, filled with public words to their lengths.
+    """Make texts from released words by their frequencies, and fill them up with public words.
 
-    ``weights`` says how many rows share each text. A word stands whole or not at all. With the
-    texts, whether each begins with what fills it.
+    ``weights`` says how many rows share each text. A word is never cut. Also returns whether each
+    text begins with a public word.
     """
     sizes = np.array([len(text) + (text[0] != GLUE) for text, _ in pieces] + [0], np.int64)
     parts, fronts = [], []
@@ -182,8 +182,8 @@ def worded(
         at, tie = _placed(pieces, weight, rng), rng.random(len(rows))
         # Long texts get the words that need most room.
         room = sizes[at].sum(axis=1)
-        given, wanted = (np.lexsort((tie, size, weight)) for size in (room, length))
-        at[wanted] = at[given]
+        by_room, by_length = (np.lexsort((tie, size, weight)) for size in (room, length))
+        at[by_length] = at[by_room]
         # A filler stands in front if no word does, else behind the first places.
         some, front = (at >= 0).any(axis=1), at[:, 0] < 0
         room = length - sizes[at].sum(axis=1)
@@ -201,7 +201,7 @@ def worded(
     return pa.concat_arrays(texts), np.concatenate(fronts)
 
 
-def _placed(pieces: Pieces, weights: Floats, rng: Rng) -> Ints:
+def _placed(pieces: WordShares, weights: Floats, rng: Rng) -> Ints:
     """The words of every text, −1 for none, shape (texts, columns): first places, then others."""
     laws = np.array([law for _, law in pieces], np.float64).reshape(-1, 1 + PLACES)
     # Places are drawn apart, and a word may already stand at one of them.
@@ -221,7 +221,7 @@ def _placed(pieces: Pieces, weights: Floats, rng: Rng) -> Ints:
     return at
 
 
-def _sentences(pieces: Pieces, at: Ints, filler: pa.Array, longest: int, rng: Rng) -> pa.Array:
+def _sentences(pieces: WordShares, at: Ints, filler: pa.Array, longest: int, rng: Rng) -> pa.Array:
     """Texts of words: first places, then public words between all others, which end it."""
     names, public = [text for text, _ in pieces], frozenset(public_words())
     split = pc.split_pattern(filler, " ")
@@ -249,11 +249,13 @@ def _sentences(pieces: Pieces, at: Ints, filler: pa.Array, longest: int, rng: Rn
     chosen = np.append(len(names) + number, at[row, column])[order]
     row = np.append(rows, row)[order]
     upto = np.cumsum(np.asarray(pc.utf8_length(pool))[chosen] + 1)
-    kept = upto - np.append(0, upto)[np.searchsorted(row, row)] <= longest + 1
-    ends = np.searchsorted(row[kept], np.arange(len(at) + 1))
-    lists = pa.ListArray.from_arrays(pa.array(ends, pa.int32()), pool.take(pa.array(chosen[kept])))
-    made = pc.replace_substring(pc.binary_join(lists, " "), f" {GLUE}", "")
-    return numbered(pc.replace_substring(made, GLUE, ""), rng)
+    fitting = upto - np.append(0, upto)[np.searchsorted(row, row)] <= longest + 1
+    ends = np.searchsorted(row[fitting], np.arange(len(at) + 1))
+    lists = pa.ListArray.from_arrays(
+        pa.array(ends, pa.int32()), pool.take(pa.array(chosen[fitting]))
+    )
+    texts = pc.replace_substring(pc.binary_join(lists, " "), f" {GLUE}", "")
+    return numbered(pc.replace_substring(texts, GLUE, ""), rng)
 
 
 #: Shapes of texts without blanks, whose filler is joined to a word.
@@ -261,7 +263,7 @@ _WHOLE = [SHAPES.index(name) for name in ("email", "url", "url with query", "hex
 
 
 def numbered(texts: pa.Array, rng: Rng) -> pa.Array:
-    """Texts with a random digit for every `DIGIT`."""
+    """Return the texts with a random digit in the place of every `DIGIT`."""
     texts = texts.cast(pa.string())
     if not len(texts):
         return texts
@@ -272,8 +274,8 @@ def numbered(texts: pa.Array, rng: Rng) -> pa.Array:
     return strings(offsets.astype(np.int64), data)
 
 
-def rehoused(texts: pa.Array, pieces: Pieces, longest: int | None, rng: Rng) -> pa.Array:
-    """E-mail addresses with released hosts at their frequency."""
+def rehoused(texts: pa.Array, pieces: WordShares, longest: int | None, rng: Rng) -> pa.Array:
+    """Return e-mail addresses whose hosts are released hosts, at their frequencies."""
     if not pieces:
         return texts
     texts, shares = texts.cast(pa.string()), np.array([law[0] for _, law in pieces], np.float64)
@@ -287,17 +289,17 @@ def rehoused(texts: pa.Array, pieces: Pieces, longest: int | None, rng: Rng) -> 
 
 def with_firsts(
     texts: pa.Array,
-    firsts: Firsts,
+    firsts: FirstCharacters,
     weights: Floats,
     rng: Rng,
     free: Mask | None = None,
     spare: pa.Array | None = None,
 ) -> pa.Array:
-    """Texts that begin as the law says; of those that are ``free`` as few are changed as may be.
+    """Return texts whose first characters have the released frequencies.
 
-    A text that has to begin otherwise becomes the next of the ``spare`` texts that begins so; where
-    there is none left, its first character is replaced. Spare texts that are not distinct are used
-    again and again.
+    Of the texts marked ``free``, as few as possible are changed. A text that has to begin otherwise
+    becomes the next of the ``spare`` texts that begins so; where none is left, its first character
+    is replaced. Spare texts that are not distinct are used again and again.
     """
     free = np.ones(len(texts), np.bool_) if free is None else free
     if not firsts or not free.any():
@@ -308,10 +310,12 @@ def with_firsts(
     order = np.lexsort((free, have))
     upto = np.cumsum(weights[order])
     upto = upto - np.append(0.0, upto)[np.searchsorted(have[order], have[order])]
-    kept = np.empty(len(have), np.bool_)
-    kept[order] = upto <= law[have[order]]
-    law = np.maximum(law - np.bincount(have[kept | ~free], weights[kept | ~free], len(law)), 0.0)
-    rows = np.flatnonzero(free & ~kept)
+    unchanged = np.empty(len(have), np.bool_)
+    unchanged[order] = upto <= law[have[order]]
+    law = np.maximum(
+        law - np.bincount(have[unchanged | ~free], weights[unchanged | ~free], len(law)), 0.0
+    )
+    rows = np.flatnonzero(free & ~unchanged)
     drawn = _drawn(law[:-1] / weights[rows].sum(), weights[rows], rng)
     rows, drawn = rows[drawn >= 0], drawn[drawn >= 0]
     letters = pa.array([chr(point) for point in points.tolist()], texts.type)

@@ -1,4 +1,4 @@
-"""Finding duplicate keys and moving the later ones to free values; post-processing, vectorised."""
+"""Find duplicate keys in synthetic rows and move later ones to free values (post-processing)."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,14 +13,14 @@ from privbench.privacy.units import RowIndex
 
 
 def factorize(array: pa.Array, *, fold: bool = False) -> RowIndex:
-    """A small integer for every distinct value, −1 for NULL; shape (rows,)."""
+    """Return a small integer for every distinct value, −1 for NULL; shape (rows,)."""
     text = pc.utf8_lower(array) if fold and pa.types.is_string(array.type) else array
     codes = text.dictionary_encode().indices.fill_null(-1)
     return np.asarray(codes, np.int64)
 
 
 def combine(parts: Sequence[RowIndex], rows: int) -> RowIndex:
-    """One integer for every distinct combination; equal integers, equal combinations."""
+    """Return an integer for each distinct combination of several integer columns."""
     whole = np.zeros(rows, np.int64)
     for part in parts:
         _, dense = np.unique(part, return_inverse=True)
@@ -30,7 +30,7 @@ def combine(parts: Sequence[RowIndex], rows: int) -> RowIndex:
 
 
 def ranks(groups: RowIndex, *by: NDArray[Any]) -> RowIndex:
-    """The running number of every row within its group, in the order of ``by``, then of rows."""
+    """Return the number of each row within its group, in the order of ``by``, then of rows."""
     order = np.lexsort((*by[::-1], groups))
     first = np.flatnonzero(starts(groups[order]))
     result = np.empty(len(groups), np.int64)
@@ -39,7 +39,10 @@ def ranks(groups: RowIndex, *by: NDArray[Any]) -> RowIndex:
 
 
 def later_duplicates(keys: RowIndex, counted: Mask) -> Mask:
-    """Rows whose key an earlier row has; only rows that count are compared."""
+    """Return a mask of the rows whose key an earlier row has.
+
+    Only ``counted`` rows are compared.
+    """
     later = np.zeros(len(keys), np.bool_)
     rows = np.flatnonzero(counted)
     if len(rows):
@@ -48,11 +51,11 @@ def later_duplicates(keys: RowIndex, counted: Mask) -> Mask:
 
 
 def move_apart(points: RowIndex, groups: RowIndex, lo: int, hi: int) -> tuple[RowIndex, Mask]:
-    """Points that are distinct within each group, each as near as may be to where it was.
+    """Return points that are distinct within each group, each as near as possible to its old point.
 
-    Within a group, sorted points are pushed up to be strictly ascending, then pushed down from `hi`
-    where they passed it. Points of groups that are already distinct do not move. Also gives which
-    rows found no room (their group has more rows than points).
+    Within a group, sorted points are pushed up until they ascend strictly, then pushed down from
+    `hi` where they passed it. Points of groups that are already distinct do not move. Also returns
+    a mask of the rows that found no room, since their group has more rows than points.
 
     >>> move_apart(np.array([3, 3, 3]), np.zeros(3, int), 1, 3)[0].tolist()
     [1, 2, 3]
@@ -67,14 +70,14 @@ def move_apart(points: RowIndex, groups: RowIndex, lo: int, hi: int) -> tuple[Ro
 
 
 def starts(groups: RowIndex) -> Mask:
-    """Whether a row is the first one of its group, of rows sorted by group."""
+    """Return whether each row is the first of its group, for rows sorted by group."""
     return np.append(True, groups[1:] != groups[:-1])[: len(groups)]
 
 
 def laid_out(begin: RowIndex, length: RowIndex, groups: RowIndex, lo: int, hi: int) -> RowIndex:
-    """Where sorted periods begin: of each group, none before the one before it ends.
+    """Return new begins of sorted periods, so that no two periods of a group overlap.
 
-    Where they would pass `hi` they move back, if there is room from `lo` on.
+    Where periods would pass `hi` they move back, if there is room from `lo` on.
 
     >>> laid_out(np.array([1, 2, 9]), np.array([3, 3, 2]), np.zeros(3), 1, 11).tolist()
     [1, 4, 9]
@@ -97,27 +100,29 @@ def laid_out(begin: RowIndex, length: RowIndex, groups: RowIndex, lo: int, hi: i
 def number_texts(
     text: pa.Array, rows: RowIndex, numbers: RowIndex, greatest: int | None
 ) -> pa.Array:
-    """The chosen texts with numbers appended (before an ``@``), no longer than `greatest`."""
+    """Append numbers to the texts in ``rows`` (before an ``@``), no longer than `greatest`."""
     chosen = text.take(pa.array(rows))
     suffix = pa.array(numbers).cast(chosen.type)
     pieces = pc.extract_regex(chosen, r"(?s)^(?P<head>[^@]*)(?P<tail>.*)$")
     head, tail = (pc.struct_field(pieces, name).cast(chosen.type) for name in ("head", "tail"))
-    made = pc.binary_join_element_wise(head, suffix, tail, "")
+    numbered = pc.binary_join_element_wise(head, suffix, tail, "")
     if greatest is not None:
-        made = _fitted(made, head, suffix, tail, greatest)
-    return replace_rows(text, rows, made)
+        numbered = _fitted(numbered, head, suffix, tail, greatest)
+    return replace_rows(text, rows, numbered)
 
 
 def replace_rows(array: pa.Array, rows: RowIndex, new: pa.Array) -> pa.Array:
-    """The array with other values in some rows."""
+    """Return the array with other values in some rows."""
     places = np.arange(len(array))
     places[rows] = len(array) + np.arange(len(rows))
     return pa.concat_arrays([array, new]).take(pa.array(places))
 
 
-def _fitted(made: pa.Array, head: pa.Array, suffix: pa.Array, tail: pa.Array, top: int) -> pa.Array:
+def _fitted(
+    numbered: pa.Array, head: pa.Array, suffix: pa.Array, tail: pa.Array, top: int
+) -> pa.Array:
     """Shorten texts over ``top``: drop the end of the head or, if it is too short, the tail too."""
-    length = np.asarray(pc.utf8_length(made))
+    length = np.asarray(pc.utf8_length(numbered))
     excess = np.maximum(length - top, 0)
     room = np.asarray(pc.utf8_length(head))
     for cut in np.unique(excess[excess > 0]):
@@ -125,5 +130,5 @@ def _fitted(made: pa.Array, head: pa.Array, suffix: pa.Array, tail: pa.Array, to
         joined = pc.binary_join_element_wise(shorter, suffix, tail, "")
         bare = pc.utf8_slice_codeunits(pc.binary_join_element_wise(head, suffix, ""), -top)
         fitting = pc.if_else(pa.array(room >= cut), joined, bare)
-        made = pc.if_else(pa.array(excess == cut), fitting, made)
-    return made
+        numbered = pc.if_else(pa.array(excess == cut), fitting, numbered)
+    return numbered

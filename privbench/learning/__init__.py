@@ -1,5 +1,6 @@
-"""Learning from noisy measurements: what synthesizers share, graphical models, and circuits.
+"""Learning from noisy measurements: graphical models, and what all synthesizers share.
 
-`Measured` (a noisy measurement), `Variable` (a column in groups), `PairLearner`, `TableModel`,
-`SyntheticTable`.
+Its concepts are `Measured` (a noisy measurement), `Variable` (a column whose cells are grouped),
+`PairLearner` (selects and measures pairs of columns), `TableModel` (the distribution of one table's
+rows) and `SyntheticTable` (sampled rows).
 """

@@ -1,4 +1,4 @@
-"""Noisy answers of a session, and how they are measured."""
+"""Noisy measurements of a session, and values that follow from its earlier releases."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ PLENTY, MOST_ROWS = 1000.0, 2**23
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measured:
-    """A noisy measurement, or what is known instead of it; it unpacks to counts and deviation."""
+    """A noisy measurement of counts, or public counts.
+
+    It unpacks to counts and standard deviation.
+    """
 
     query: Query | None  # what was measured; None for what follows from other measurements
     counts: Floats  # noisy, in counted units
@@ -44,7 +47,7 @@ class Measured:
         return iter((self.counts, self.sd))
 
     def join(self, *others: Measured) -> Measured:
-        """Combine several measurements of the same thing: their inverse-variance mean.
+        """Combine several measurements of the same counts to their inverse-variance mean.
 
         >>> Measured(None, np.zeros(1), 1.0).join(Measured(None, np.full(1, 10.0), 3.0)).counts
         array([1.])
@@ -57,7 +60,7 @@ class Measured:
         return Measured(self.query, mean / whole, whole**-0.5)
 
     def in_weight(self, expected: Floats) -> Measured:
-        """Convert a marginal that counts units by their norms to weights: divide it by a factor.
+        """Convert a marginal of units counted by their norms to weights, by dividing by a factor.
 
         The factor is the least-squares ratio of the noisy cells to the expected ones. It lies
         between 1 and the root of the number of cells, by the inequality of Cauchy and Schwarz.
@@ -68,7 +71,7 @@ class Measured:
 
 
 def measured(session: Session, questions: Sequence[Measurement]) -> list[Measured]:
-    """Take independent measurements as one batch."""
+    """Measure independent questions as one batch and return their noisy results."""
     return [
         Measured(item.query, noisy, session.noise_scale(item.query, item.amount))
         for item, noisy in zip(questions, session.measure_all(questions), strict=True)
@@ -78,18 +81,19 @@ def measured(session: Session, questions: Sequence[Measurement]) -> list[Measure
 def by_norms(
     spec: DatabaseSpec, accounting: Accounting, table: str, rows: float, scales: float
 ) -> bool:
-    """Whether marginals of a table are to count units by their norms (`NormedHistogram`).
+    """Return whether marginals of a table should count units by their norms (`NormedHistogram`).
 
-    Gaussian noise is scaled to the L2 norm of what a unit adds. A unit with rows in many cells then
-    adds more by its norm than by weights that sum to 1. A declared truncation is obeyed. ``rows``
-    is an estimate, and ``scales`` the table's weight in standard deviations of the noise.
+    Gaussian noise is scaled to the L2 norm of a unit's contribution. A unit with rows in many cells
+    then contributes more if it is scaled by its norm than by weights that sum to 1. A truncation
+    that the config declares is kept. ``rows`` is an estimate, and ``scales`` is the total weight of
+    the table in standard deviations of the noise.
     """
     owned = not single(spec, table) and spec.tables[table].bound == "weights"
     return owned and accounting == "zcdp" and scales < PLENTY and rows < MOST_ROWS
 
 
 def released_totals(session: Session, table: str) -> list[Measured]:
-    """All totals of a table that a session has measured."""
+    """Return all totals of a table's rows that a session has measured."""
     return [
         Measured(
             step.query,
@@ -102,7 +106,7 @@ def released_totals(session: Session, table: str) -> list[Measured]:
 
 
 def counted_units(session: Session) -> dict[str, float]:
-    """Noisy numbers of units with rows in owned tables, if they were counted.
+    """Return the noisy numbers of units with rows, by owned table, where they were measured.
 
     Each is at least the standard deviation of its noise.
     """
@@ -116,13 +120,13 @@ def counted_units(session: Session) -> dict[str, float]:
 
 
 def of_lists(session: Session) -> dict[tuple[str, str], Measured]:
-    """Counts of cells that follow from released lists of values, by table and attribute.
+    """Return counts of cells that follow from released lists of values, by table and attribute.
 
-    A list counts the rows of a value, as a one-way marginal does, where every unit has one row.
-    Values that missed the threshold are not known. Those that just reached it are counted too
-    high, by .8 standard deviations at the threshold; the mean with the one-way marginal halves it.
+    Where every unit has one row, a list counts the rows of a value as a one-way marginal does.
+    Values below the threshold are unknown. Values just above it are counted too high, by .8
+    standard deviations at the threshold; averaging with the one-way marginal halves this error.
     """
-    found = {}
+    counts = {}
     recodings = {(table, name): item for table, name, item in session.recodings if not item.since}
     for step in session.trace:
         query, result = step.query, step.result
@@ -137,8 +141,8 @@ def of_lists(session: Session) -> dict[tuple[str, str], Measured]:
         noisy, sd = np.zeros(recoding.domain.size), np.full(recoding.domain.size, np.inf)
         noisy[codes] = np.array(drawn, np.float64)[places] * query.clip / GRID
         sd[codes] = session.noise_scale(query, step.event.amount) * query.clip
-        found[query.source, query.attribute] = Measured(query, noisy, sd)
-    return found
+        counts[query.source, query.attribute] = Measured(query, noisy, sd)
+    return counts
 
 
 def _cells_of(recoding: Recoding, values: Sequence[str]) -> tuple[Codes, NDArray[np.intp]]:
@@ -149,8 +153,8 @@ def _cells_of(recoding: Recoding, values: Sequence[str]) -> tuple[Codes, NDArray
     places = np.arange(len(values))
     if isinstance(recoding, EdgesRecoding):
         points = np.array([int(value) for value in values], np.int64)
-        codes, held = recoding.apply(points), np.isin(points, recoding.edges[:-1])
+        codes, has_cell = recoding.apply(points), np.isin(points, recoding.edges[:-1])
     else:
         codes = recoding.apply(places, pa.array(values, pa.string()))
-        held = np.isin(values, recoding.values)
-    return codes[held], places[held]
+        has_cell = np.isin(values, recoding.values)
+    return codes[has_cell], places[has_cell]

@@ -1,4 +1,4 @@
-"""The law of the noise, thresholds above which counts exceed it, and a fit of falling counts."""
+"""The distribution of the noise, significance thresholds for counts, and monotone regression."""
 
 from typing import Literal
 
@@ -28,15 +28,15 @@ CLEAR: dict[Noise, float] = {"laplace": 7.5, "gaussian": 4.5}
 
 
 def noise_law(accounting: str) -> Noise:
-    """The noise that a session adds: Laplace under pure ε, Gaussian under zCDP."""
+    """Return the noise that a session adds: Laplace under pure ε, Gaussian under zCDP."""
     return "laplace" if accounting == "pure" else "gaussian"
 
 
 def falling(values: Floats, weights: Floats) -> Floats:
-    """The nearest sequence (weighted least squares) that never rises: pool adjacent violators.
+    """Return the nearest non-increasing sequence by weighted least squares.
 
-    SciPy's ``isotonic_regression`` gives the same numbers, from a package that takes longer to
-    import than a small fit takes to learn.
+    The algorithm is pool adjacent violators. SciPy's ``isotonic_regression`` gives the same
+    numbers, from a package that takes longer to import than a small fit takes to learn.
 
     >>> falling(np.array([4.0, 1.0, 3.0, 0.0]), np.ones(4)).tolist()
     [4.0, 2.0, 2.0, 0.0]

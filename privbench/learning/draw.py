@@ -1,4 +1,4 @@
-"""Draws from many distributions at once, without a loop over draws."""
+"""Draw from many distributions at once, without a loop over draws."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
 
 from privbench.arrays import Floats, Ints, Rng
+from privbench.learning.portable import normal_quantile
 
 #: Rows that are drawn at once; a limit on memory alone. With smaller parts all rows would be
 #: farther from their law, since rows are stratified part by part; with twice as many, every thread
@@ -22,7 +22,7 @@ def draw(
     generator: Rng,
     numbers: Floats | None = None,
 ) -> NDArray[Any]:
-    """One column index per row from the distribution ``table[row]``; see `choose`.
+    """Draw a column number for every row from the distribution ``table[row]``; see `choose`.
 
     ``table`` has the shape (distributions, cells), each of any positive sum; ``rows`` the shape
     (n,).
@@ -43,15 +43,16 @@ def choose(
     cells: NDArray[Any] | None = None,
     numbers: Floats | None = None,
 ) -> NDArray[Any]:
-    """A cell for every row, in proportion to the weights of the row's distribution, shape (n,).
+    """Draw a cell for every row, in proportion to the weights of the row's distribution.
 
     Rows that share a distribution get a systematic sample (one random offset, even steps) in random
     order. So the number of rows in any run of cells differs from its expectation by less than 1. No
-    cell of weight 0 is chosen. With ``numbers`` from 0 to 1, each row has its law's quantile there.
+    cell of weight 0 is chosen. If ``numbers`` from 0 to 1 are given, each row gets the quantile of
+    its distribution at its number. The result has shape (n,).
 
-    ``weights`` hold the cells of all distributions, one after the other; ``lengths`` say how many
-    each has, of a positive sum. A cell's value is in ``cells``, or else is its position in
-    ``weights``.
+    ``weights`` hold the cells of all distributions, one after the other; ``lengths`` give the
+    number of cells of each distribution, whose sum of weights is positive. The result takes values
+    from ``cells``, or else is the position in ``weights``.
     """
     count, laws = len(rows), len(lengths)
     cells = np.arange(len(weights)) if cells is None else cells
@@ -73,9 +74,9 @@ def choose(
     below = np.ceil(np.repeat(sizes, lengths) * share - np.repeat(offset, lengths))
     before = np.append(0.0, below[:-1])
     before[(ends - lengths)[lengths > 0]] = 0.0
-    found = np.empty(count, cells.dtype)
-    found[order] = np.repeat(cells, (below - before).astype(np.int64))
-    return found
+    drawn = np.empty(count, cells.dtype)
+    drawn[order] = np.repeat(cells, (below - before).astype(np.int64))
+    return drawn
 
 
 def together(
@@ -86,12 +87,14 @@ def together(
     drift: float = 0.0,
     along: NDArray[Any] | None = None,
 ) -> Floats | None:
-    """Uniform numbers from 0 to 1 for rows, which stand by owner; None if independent.
+    """Draw uniform numbers for rows, sorted by owner, that are correlated within each owner.
 
-    Likeness goes from -1, as far apart as can be, to 1, the same. A row's score is a sum of its
-    owner's and its own, as in a Gaussian copula, or one of them where cells have no order. Below 0
-    the rows of an owner have a systematic sample for its score. Drift is the correlation of a row's
-    number with its place among its owner's rows ``along`` other codes.
+    None is returned if the numbers are independent. ``likeness`` is the correlation, from -1 (rows
+    of an owner differ as much as possible) to 1 (they are equal). A row's number is made from a
+    score of its owner and a score of its own, which are added as in a Gaussian copula, or of which
+    one is chosen where cells have no order. Below 0, the rows of an owner get a systematic sample
+    for the owner's score. ``drift`` is the correlation of a row's number with its position among
+    its owner's rows in the order of the codes ``along``.
     """
     if owners is None or not (likeness or drift):
         return None
@@ -104,15 +107,17 @@ def together(
         turn = np.argsort(np.lexsort((generator.random(count), by, owner)))
         return np.asarray((turn - (np.cumsum(sizes) - sizes)[owner] + within) / sizes[owner])
 
+    def uniform(score: Floats) -> Floats:
+        score[np.argsort(score, kind="stable")] = (np.arange(count) + generator.random()) / count
+        return score
+
     if drift and along is not None:
-        place = ndtri(steps(np.sign(drift) * along, own))
-        rest = ndtri(generator.random(count))
-        own = ndtr(abs(drift) * place + np.sqrt(1.0 - drift**2) * rest)
+        place = normal_quantile(steps(np.sign(drift) * along, own))
+        rest = normal_quantile(generator.random(count))
+        own = uniform(abs(drift) * place + np.sqrt(1.0 - drift**2) * rest)
     if likeness < 0:
         own, shared = generator.random(count), steps(own, shared)
     if ordered:
-        score = np.sqrt(alike) * ndtri(shared) + np.sqrt(1.0 - alike) * ndtri(own)
-    else:
-        score = np.where(generator.random(count) < np.sqrt(alike), shared, own)
-    score[np.argsort(score)] = (np.arange(count) + generator.random()) / count
-    return np.asarray(score)
+        both = np.sqrt(alike), np.sqrt(1.0 - alike)
+        return uniform(both[0] * normal_quantile(shared) + both[1] * normal_quantile(own))
+    return uniform(np.where(generator.random(count) < np.sqrt(alike), shared, own))

@@ -1,4 +1,4 @@
-"""How much one column says about another: mutual information, in nats."""
+"""Measures of how much one column tells about another: mutual information, in nats."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from privbench.arrays import Ints
 
 
 def mutual_information(joint: NDArray[Any]) -> float:
-    """Mutual information of the two axes of a table of non-negative counts; 0 if it is empty."""
+    """Return the mutual information of the two axes of a table of counts; 0 if it is empty."""
     shares = joint / max(float(joint.sum()), 1e-300)
     apart = np.outer(shares.sum(axis=1), shares.sum(axis=0))
     there = shares > 0
@@ -18,9 +18,9 @@ def mutual_information(joint: NDArray[Any]) -> float:
 
 
 def uncertainty_coefficient(first: Ints, second: Ints) -> float:
-    """Mutual information of two columns over the entropy of the second (Theil 1970), 0 to 1.
+    """Return the mutual information of two columns over the entropy of the second (Theil 1970).
 
-    Both columns are codes, counted from 0, of shape (rows,).
+    It lies between 0 and 1. Both columns are codes, counted from 0, of shape (rows,).
     """
     shape = int(first.max(initial=0)) + 1, int(second.max(initial=0)) + 1
     joint = np.bincount(first * shape[1] + second, minlength=shape[0] * shape[1]).reshape(shape)

@@ -1,4 +1,4 @@
-"""The range and the step of a column, from noisy histograms: post-processing without cost."""
+"""Find the range and the step of a column in noisy histograms (post-processing without cost)."""
 
 import numpy as np
 
@@ -23,7 +23,7 @@ _FEW = 16
 
 
 def find_range(noisy: Floats, sd: float, *, narrow: bool = False) -> tuple[int, int] | None:
-    """First and last cell (inclusive) that hold rows, as far as they stand out of noise, or None.
+    """Return the first and last cell (inclusive) that hold rows, as far as noise shows, or None.
 
     ``noisy`` has the cells in order, shape (cells,). Single cells are tested first, then ever wider
     runs of cells beyond the ends found so far, since many cells with few rows each can stand out
@@ -61,30 +61,30 @@ def find_range(noisy: Floats, sd: float, *, narrow: bool = False) -> tuple[int, 
     return first, last
 
 
-def find_within(noisy: Floats, sd: float, held: float) -> tuple[int, int] | None:
-    """A narrower range within one that was found from a histogram of few cells.
+def find_within(noisy: Floats, sd: float, rows: float) -> tuple[int, int] | None:
+    """Find a narrower range within a range that was found from a histogram of few cells.
 
     The result is the first and last cell (inclusive) of ``noisy``, the finer histogram, of shape
-    (cells,). It is None if these cells hold too few of the ``held`` rows that the wider range has
+    (cells,). It is None if these cells hold too few of the ``rows`` rows that the wider range has
     by the histogram of few cells.
 
     >>> noisy = np.array([0.0, 9.0, 1.0, 8.0, 0.5])
     >>> find_within(noisy, 1.0, 19.0), find_within(noisy, 1.0, 40.0)
     ((1, 3), None)
     """
-    found = find_range(noisy, sd)
-    if found is None:
+    ends = find_range(noisy, sd)
+    if ends is None:
         return None
-    first, last = found
+    first, last = ends
     inside = float(noisy[first : last + 1].sum())
-    missing = _NEARLY_ALL * held - inside
-    return found if missing <= sd * np.sqrt(last + 1 - first) / 2 else None
+    missing = _NEARLY_ALL * rows - inside
+    return ends if missing <= sd * np.sqrt(last + 1 - first) / 2 else None
 
 
 def within_likely(
     noisy: Floats, sd: float, ends: tuple[int, int], likely: tuple[int, int], *, whole: bool = True
 ) -> tuple[int, int]:
-    """The ends of a range within the likely cells, unless rows stand out beyond these.
+    """Limit a range to the likely cells, unless rows stand out of the noise beyond them.
 
     All ends are inclusive cells of ``noisy``, shape (cells,); those of the range are from
     `find_range`. Few likely cells are taken whole: a flag may be 0 even if only ones stand out of
@@ -108,7 +108,7 @@ def within_likely(
 
 
 def cut(noisy: Floats, sd: float, first: int, last: int, cells: int, *, gaps: bool = False) -> Ints:
-    """The number of parts into which to cut each cell, so that parts hold about equally many rows.
+    """Return into how many parts to cut each cell, so that parts hold about equally many rows.
 
     The number is at least 1, or 0 for a cell that is merged with the one before it; shape (cells,).
     The cells from ``first`` to ``last``, inclusive, hold rows, and there are to be about ``cells``
@@ -120,20 +120,22 @@ def cut(noisy: Floats, sd: float, first: int, last: int, cells: int, *, gaps: bo
     >>> cut(np.array([9.0, *np.zeros(16), 9.0]), 0.1, 0, 17, 4, gaps=True).tolist()
     [2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2]
     """
-    held = np.where(noisy > SURE * sd, noisy, 0.0)
+    counts = np.where(noisy > SURE * sd, noisy, 0.0)
     total = max(float(noisy[first : last + 1].sum()), 1e-9)
-    pieces = np.clip(np.round(held * (cells / total)), 1, cells).astype(np.int64)
-    runs = np.split(np.arange(len(noisy)), np.flatnonzero(np.diff(held > 0)) + 1)
+    pieces = np.clip(np.round(counts * (cells / total)), 1, cells).astype(np.int64)
+    runs = np.split(np.arange(len(noisy)), np.flatnonzero(np.diff(counts > 0)) + 1)
     for run in runs if gaps else []:
         inside = run[(run >= first) & (run <= last)]
         nothing = float(noisy[inside].sum()) <= PRESENT * sd * len(inside) ** 0.5
-        if len(inside) >= _FEW and not held[inside[0]] and nothing:
+        if len(inside) >= _FEW and not counts[inside[0]] and nothing:
             pieces[inside[1:]] = 0
     return pieces
 
 
 def find_law(noisy: Floats, sd: float, chances: Floats) -> tuple[float, ...]:
-    """Shares of values that are drawn at random among the multiples of each step; () if hidden.
+    """Return shares of values that lie at random on the multiples of each step.
+
+    () if noise hides it.
 
     ``noisy`` is as for `find_step`, ``chances`` of shape (steps, steps): row j holds the shares of
     the multiples of step j that count for each step. From the finest step on, as many rows are
@@ -146,23 +148,27 @@ def find_law(noisy: Floats, sd: float, chances: Floats) -> tuple[float, ...]:
     >>> find_law(np.array([0.0, 260.0, 740.0]), 1.0, chances)
     (0.0, 1.0)
     """
-    counts, weights, taken = noisy[1:].copy(), np.zeros(len(noisy) - 1), np.zeros(len(noisy) - 1)
+    counts, weights, explained = (
+        noisy[1:].copy(),
+        np.zeros(len(noisy) - 1),
+        np.zeros(len(noisy) - 1),
+    )
     for place in reversed(range(len(counts))):
-        held = counts[place] - taken[place]
-        if held > SURE * np.sqrt(sd**2 + taken[place]):
-            weights[place] = held / chances[place, place]
-            taken += weights[place] * chances[place]
+        remaining = counts[place] - explained[place]
+        if remaining > SURE * np.sqrt(sd**2 + explained[place]):
+            weights[place] = remaining / chances[place, place]
+            explained += weights[place] * chances[place]
     total = weights.sum()
     return tuple((weights / total).tolist()) if total > 0 else ()
 
 
 def find_cycle(noisy: Floats, sd: float, law: Floats | None = None) -> tuple[float, ...]:
-    """Shares of the places in a cycle, in which noise is damped; () where it hides them.
+    """Return the shares of the positions in a cycle, such as weekdays; () where noise hides them.
 
     Deviations from equal shares, or from a public ``law``, are damped as far as noise alone would
-    make them (positive-part James-Stein estimator), so that places of equal shares stay so. Then
-    negative shares become 0, and the same number is taken from all others. A law stays where noise
-    hides all but the sum, which is no noise.
+    make them (positive-part James-Stein estimator), so that equal shares stay equal. Then negative
+    shares become 0, and the same number is taken from all others. A law is kept where noise hides
+    all but the sum.
 
     >>> [round(share, 3) for share in find_cycle(np.array([100.0, 0.0, 100.0, -1.0]), 1.0)]
     [0.5, 0.0, 0.5, 0.0]
@@ -174,32 +180,32 @@ def find_cycle(noisy: Floats, sd: float, law: Floats | None = None) -> tuple[flo
         return ()
     usual = np.full(cells, total / cells) if law is None else total * law / law.sum()
     apart = noisy - usual
-    kept = max(1 - (cells - 3) * sd**2 / max(float(apart @ apart), 1e-9), 0.0)
-    if kept == 0 and law is None:
+    damping = max(1 - (cells - 3) * sd**2 / max(float(apart @ apart), 1e-9), 0.0)
+    if damping == 0 and law is None:
         return ()
-    found = usual + kept * apart
-    falling = -np.sort(-found)
+    damped = usual + damping * apart
+    falling = -np.sort(-damped)
     excess = (np.cumsum(falling) - total) / np.arange(1, cells + 1)
-    taken = excess[np.flatnonzero(falling > excess)[-1]]
-    shares = np.maximum(found - taken, 0.0)
+    surplus = excess[np.flatnonzero(falling > excess)[-1]]
+    shares = np.maximum(damped - surplus, 0.0)
     return tuple((shares / shares.sum()).tolist())
 
 
 def common_step(law: tuple[float, ...], sizes: tuple[int, ...]) -> int:
-    """The place of the coarsest step on which nearly all values lie, by the shares of all steps.
+    """Return the position of the coarsest step on which nearly all values lie, given step shares.
 
     >>> common_step((0.5, 0.0, 0.5, 0.0), (60, 50, 30, 1))
     2
     """
-    held = [
+    shares_on_step = [
         sum(share for share, size in zip(law, sizes, strict=True) if size % step == 0)
         for step in sizes
     ]
-    return next(place for place, share in enumerate(held) if share >= 1 - _MORE - 1e-9)
+    return next(place for place, share in enumerate(shares_on_step) if share >= 1 - _MORE - 1e-9)
 
 
 def find_step(noisy: Floats, sd: float, default: int) -> int | None:
-    """The place in ``noisy`` of the coarsest step such that next to no rows need a finer one.
+    """Return the position of the coarsest step such that nearly no rows need a finer step.
 
     ``noisy``, of shape (cells,), counts zeros, then values of ever finer steps (numbers with ever
     more decimals); the last cell is for values that lie on no lattice. ``default``
@@ -219,6 +225,6 @@ def find_step(noisy: Floats, sd: float, default: int) -> int | None:
     total, more = sums[-1], sums[-1] - sums
     allowed = _MORE * total + SIGNIFICANT * sd * np.sqrt(len(counts) - cells)
     fits = more <= np.minimum(allowed, _AT_MOST * np.maximum(total, sums)) + 1e-9 * total
-    found = np.logical_or.accumulate(clear) & fits
+    enough = np.logical_or.accumulate(clear) & fits
     # Noise may make the total negative; then no place fits, and the last one is returned.
-    return int(np.argmax(found)) if found.any() else len(counts) - 1
+    return int(np.argmax(enough)) if enough.any() else len(counts) - 1

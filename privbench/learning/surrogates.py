@@ -1,4 +1,4 @@
-"""How often the values of a column occur that no released list names, from the law by rank.
+"""Estimate how often the values without a released label occur, from noisy counts by rank.
 
 This is post-processing of `RankedCounts` and of the number of released labels, so it costs nothing.
 """
@@ -16,7 +16,7 @@ _PENALTY = 12.0
 
 
 def surrogates(noisy: Floats, sd: float, rows: float, named: int) -> Surrogates | None:
-    """The values of a column beyond those that are named; None if noise hides the law.
+    """Return the frequencies of a column's values beyond the named ones; None if noise hides them.
 
     ``noisy`` are released sums over the ranks 1, 2, 3–4, 5–8, …, shape (blocks,), ``sd`` is their
     noise, and about ``rows`` rows have a value. The named values are taken to be the first ranks;
@@ -48,11 +48,11 @@ def surrogates(noisy: Floats, sd: float, rows: float, named: int) -> Surrogates 
     if named > values[:-1].sum():
         return ()
     left = np.clip(np.cumsum(values) - named, 0.0, values)
-    held = sums * left / values
-    shares = held / held.sum()
-    found = [(int(left[b]), float(shares[b])) for b in range(first) if left[b]]
+    unnamed = sums * left / values
+    shares = unnamed / unnamed.sum()
+    blocks = [(int(left[b]), float(shares[b])) for b in range(first) if left[b]]
     single = float(shares[first:].sum())
-    return (*found, (0, single)) if single > 0 else tuple(found)
+    return (*blocks, (0, single)) if single > 0 else tuple(blocks)
 
 
 def _runs(noisy: Floats, values: Floats, sd: float) -> Floats:
@@ -74,5 +74,5 @@ def _runs(noisy: Floats, values: Floats, sd: float) -> Floats:
     tails = np.append(np.cumsum((noisy[::-1] / sd) ** 2)[::-1], 0.0)
     counts = best[int(np.argmin([cost for cost, _ in best] + tails))][1]
     weights = values[: len(counts)] ** 2
-    found: Floats = falling(counts, weights)
-    return found if found.any() else found[:0]
+    descending: Floats = falling(counts, weights)
+    return descending if descending.any() else descending[:0]

@@ -19,7 +19,7 @@ NULL = -1
 
 
 class Parts(Mapping[str, Codes]):
-    """Codes of a table that no other table depends on: parts of its rows are drawn on demand.
+    """Codes of a table on which no other table depends, which are drawn in parts on demand.
 
     A part depends on its number alone, so parts may be drawn in any order and by several threads;
     ``draw`` gives the codes of some rows.
@@ -52,15 +52,16 @@ class Parts(Mapping[str, Codes]):
     def through(
         self, names: Iterable[str], change: Callable[[Mapping[str, Codes]], Mapping[str, Codes]]
     ) -> Parts:
-        """The same rows with other codes, which ``change`` computes from these row by row."""
+        """Return the rows with codes that ``change`` computes from their codes, row by row."""
         return Parts(names, self._rows, lambda rows: change(self._draw(rows)))
 
     def parts(
         self, start: int = 0, stop: int | None = None
     ) -> Iterator[tuple[slice, Mapping[str, Codes]]]:
-        """The parts of the rows from ``start`` to before ``stop`` (None: all), each with its rows.
+        """Yield the parts of the rows from ``start`` to before ``stop``, each with its row numbers.
 
-        They come in order; while the caller uses one, the next are drawn.
+        Without ``stop`` the rows go to the end. Parts come in order; while the caller uses one, the
+        next are drawn.
         """
         stop = self._rows if stop is None else stop
         some = [
@@ -75,7 +76,7 @@ class Parts(Mapping[str, Codes]):
 
 
 def windows(codes: Mapping[str, Codes], pieces: Sequence[Ints]) -> Iterator[dict[str, Codes]]:
-    """Codes of ascending rows of a table, piece by piece; parts before a piece are freed."""
+    """Yield the codes of ascending rows of a table, piece by piece, and free earlier parts."""
     if not isinstance(codes, Parts):
         yield from ({name: column[rows] for name, column in codes.items()} for rows in pieces)
     elif pieces:

@@ -1,7 +1,8 @@
-"""Metrics: how close a clone is to its source. One line in `METRICS` each.
+"""Metrics, which say how close a clone is to its source; each has a line in `METRICS`.
 
-`Metric` (what a figure means), `Coded` (a column in common codes), `TableFidelity`, `CellPlan`
-(how a column becomes cells), `SummaryPart` (mean and quantiles).
+The concepts are `Metric` (what a figure means), `Coded` (a column in codes that both databases
+share), `TableFidelity`, `CellPlan` (how a column becomes cells) and `SummaryPart` (mean and
+quantiles).
 """
 
 from privbench.metrics.base import Grade, Metric

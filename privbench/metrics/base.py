@@ -1,4 +1,4 @@
-"""The declaration of a metric (direction, range, meaning, grades), and summaries of errors."""
+"""How a metric is declared (direction, range, meaning, grades), and summaries of errors."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ Grade = Literal["good", "fair", "poor"]
 
 
 class Part(BaseModel):
-    """A part of a comparison's document: frozen, and without fields that are not declared."""
+    """The base class of the parts of a comparison's document: frozen, no undeclared fields."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -38,7 +38,7 @@ class Metric:
     reads_source: bool = True
 
     def grade(self, value: float | None) -> Grade | None:
-        """The grade of the headline figure; NaN is poor, and None has no grade.
+        """Return the grade of a value; NaN is poor, and None has no grade.
 
         >>> from privbench.metrics.qerror import QERROR
         >>> QERROR.grade(1.2), QERROR.grade(2.5), QERROR.grade(float("nan"))
@@ -62,7 +62,7 @@ PERCENTILES = (50, 75, 90, 95, 99)
 
 
 class SummaryPart(Part):
-    """Mean, percentiles and maximum of n errors."""
+    """The mean, percentiles and maximum of n errors."""
 
     n: int
     mean: float
@@ -87,7 +87,7 @@ def summarise(errors: Iterable[float | None]) -> SummaryPart | None:
 
 
 def weighted(errors: Floats, weights: Floats) -> SummaryPart | None:
-    """Summarise errors, shape (n,), that count by weights above 0, shape (n,).
+    """Summarise errors that count by their weights; both have shape (n,), weights are above 0.
 
     A percentile is the least error up to which the weights reach that share of their sum. An error
     of weight 2 counts as if it occurred twice. The result is None without errors, and if all
@@ -113,12 +113,12 @@ def _summary(errors: Floats, mean: float, points: Floats) -> SummaryPart:
 
 
 def joins_label(joins: int | None) -> str:
-    """A number of joins, ``?`` where it is not known."""
+    """Return a number of joins as text, ``?`` if it is not known."""
     return "?" if joins is None else str(joins)
 
 
 def by_joins(errors: Iterable[float | None], joins: Sequence[int | None]) -> dict[str, SummaryPart]:
-    """Summaries of the errors of queries by their numbers of joins, unknown numbers last."""
+    """Summarise the errors of queries by their numbers of joins; unknown numbers come last."""
     groups: dict[str, list[float | None]] = {
         joins_label(number): [] for number in sorted(set(joins), key=lambda n: (n is None, n or 0))
     }

@@ -1,4 +1,4 @@
-"""Column values as SQL that prints alike on every server, whatever its DateStyle or TimeZone."""
+"""SQL that prints column values alike on every server, whatever its DateStyle or TimeZone."""
 
 from typing import Final
 
@@ -36,7 +36,7 @@ _LABEL: Final = {
 
 
 def order_type(column: Column) -> str | None:
-    """The type in which a column's bins are computed, or None if its values have no order.
+    """Return the type in which a column's bins are computed, or None if its values are unordered.
 
     An interval is compared in seconds, a time stamp with a time zone in UTC.
     """
@@ -44,19 +44,19 @@ def order_type(column: Column) -> str | None:
 
 
 def canonical(column: Column, value: sql.Composable) -> sql.Composable:
-    """A value of the column's type as one of its `order_type`."""
+    """Return SQL that converts a value of the column's type to its `order_type`."""
     base = column.type.base
     form = _CANONICAL.get(base, "{}::" + SQL_NAMES[_ORDERED[base]])
     return sql.SQL(form).format(value)
 
 
 def label(order: str, value: sql.Composable) -> sql.Composable:
-    """A value of an ordered type as text."""
+    """Return SQL that converts a value of an ordered type to text."""
     return sql.SQL(_LABEL[order]).format(value)
 
 
 def text(column: Column, value: sql.Composable) -> sql.Composable:
-    """A value of any column as text: equal values give equal text."""
+    """Return SQL that converts a value of any column to text; equal values give equal text."""
     order = order_type(column)
     if order is None:
         return sql.SQL(column.type.text_form).format(value)

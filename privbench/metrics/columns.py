@@ -1,9 +1,9 @@
 """Which columns of a table are compared, and how their values become cells.
 
-A column with at most 256 distinct values in the source keeps its values. One with more, of a type
-with an order, is cut into bins: the config's public ones, or else 64 of equal mass in the source.
-Other wide columns are free text, and are left out, as are columns that a fit fills with
-placeholders. All of this reads the source: CONFIDENTIAL.
+A column with at most 256 distinct values in the source keeps its values. A column with more values,
+of a type with an order, is cut into bins: the config's public ones, or else 64 of equal mass in the
+source. Other columns with many values are free text, and are left out, as are columns that a fit
+fills with placeholders. All of this reads the source: CONFIDENTIAL.
 """
 
 from collections.abc import Mapping
@@ -32,20 +32,20 @@ CELLS = 40
 BINS = 64
 #: Why columns are left out that a fit fills with placeholders.
 PLACEHOLDERS = "placeholders, of which no value is measured"
-How = Literal["values", "public bins", "source quantiles", "equal widths", "logarithmic widths"]
+Binning = Literal["values", "public bins", "source quantiles", "equal widths", "logarithmic widths"]
 
 
 @dataclass(frozen=True, slots=True)
 class CellPlan:
-    """The cells of one column: its values, or bins."""
+    """The cells into which one column is divided: its values, or bins."""
 
     column: Column
-    how: How  # by value, or by which bins
+    how: Binning  # by value, or by which bins
     edges: tuple[str, ...] = ()  # lower edges of the bins as text, ascending; empty by value
 
     @property
     def expression(self) -> sql.Composable:
-        """SQL of the value as text, or of the bin's number (0 below the first edge)."""
+        """Return SQL for the value as text, or for the bin's number (0 below the first edge)."""
         name = sql.Identifier(self.column.name)
         order = canon.order_type(self.column)
         if not self.edges or order is None:
@@ -59,57 +59,62 @@ class CellPlan:
 
     @property
     def bin_labels(self) -> tuple[str, ...]:
-        """Labels of the bins, from number 0 on."""
+        """The labels of the bins, from number 0 on."""
         edges = [edge.removesuffix("T00:00:00") for edge in self.edges]
         inner = [f"{low} – {high}" for low, high in pairwise(edges)]
         return (f"< {edges[0]}", *inner, f"≥ {edges[-1]}")
 
 
 def section(config: Config | None, table: Table) -> TableConfig:
-    """The section of a table in the config, whatever the spelling of its name there."""
+    """Return a table's section of the config, however the config spells the table's name."""
     sections = config.tables.items() if config is not None else ()
-    found = {TableName.parse(name): section for name, section in sections}
-    return found.get(table.name, TableConfig())
+    by_name = {TableName.parse(name): section for name, section in sections}
+    return by_name.get(table.name, TableConfig())
 
 
 def is_public(config: Config | None, table: Table) -> bool:
-    """Whether the config declares the table public."""
+    """Return whether the config declares the table public."""
     return section(config, table).role == "public"
 
 
 def plan(
     connection: Connection, table: Table, config: Config | None, distinct: Mapping[str, float]
 ) -> tuple[list[CellPlan], dict[str, str]]:
-    """Decide how columns of a table are compared, and why others are not; reads the source's rows.
+    """Decide which columns of a table are compared and how, from the source's rows.
 
-    The config may hold public bins; `distinct` are the columns' numbers of distinct values.
+    Returns the plans, and by column the reasons why the others are not compared. The config may
+    have public bins; `distinct` are the columns' numbers of distinct values.
     """
     known = section(config, table).columns
     delta = (config or Config()).privacy.delta
     lines = [] if is_public(config, table) else table_coverage(table, known, delta)
-    made = {line.column for line in lines if line.how.startswith(PLACEHOLDER)}
+    placeholders = {line.column for line in lines if line.how.startswith(PLACEHOLDER)}
     cells: list[CellPlan] = []
     left_out: dict[str, str] = {}
     for column in table.columns:
-        said = known.get(column.name)
+        column_config = known.get(column.name)
         reason = key_kind(table, column.name)
-        if reason is None and said is not None and said.kind in ("text", "skip"):
-            reason = "free text by the config" if said.kind == "text" else "skipped by the config"
-        if reason is None and column.name in made:
+        if reason is None and column_config is not None and column_config.kind in ("text", "skip"):
+            reason = (
+                "free text by the config"
+                if column_config.kind == "text"
+                else "skipped by the config"
+            )
+        if reason is None and column.name in placeholders:
             reason = PLACEHOLDERS
         if reason is None and column.type.base in DOCUMENTS and not is_public(config, table):
             reason = "documents, of which paths are measured"
         few = distinct.get(column.name, 0) <= FEW
-        found = reason or _cells(connection, table, column, said, few)
-        if isinstance(found, str):
-            left_out[column.name] = found
+        decided = reason or _cells(connection, table, column, column_config, few)
+        if isinstance(decided, str):
+            left_out[column.name] = decided
         else:
-            cells.append(found)
+            cells.append(decided)
     return cells, left_out
 
 
 def key_kind(table: Table, column: str) -> str | None:
-    """The kind of key that the column is part of, or None.
+    """Return which kind of key the column is part of, or None.
 
     Key columns are not compared, since a clone's keys are generated.
     """
@@ -131,7 +136,7 @@ def _cells(
         order = canon.order_type(column)
         if order is None:
             return f"more than {FEW} distinct values without an order"
-        how: How = "source quantiles"
+        how: Binning = "source quantiles"
         query = _quantiles(table, column, order)
         if known is not None and known.min is not None and known.max is not None:
             how, query = "public bins", _public_edges(column, order, known)
@@ -140,7 +145,7 @@ def _cells(
 
 
 def count(connection: Connection, query: sql.Composed) -> int:
-    """The number that a query counts."""
+    """Return the number that a counting query returns."""
     row = connection.execute(query).fetchone()
     return int(row[0]) if row else 0
 

@@ -17,17 +17,17 @@ _CELLS_A_ROW, _CELLS = 4, 1 << 16
 
 
 def mean_difference(real: Floats, clone: Floats) -> float | None:
-    """Mean of |real − clone| over the pairs defined on both sides; None if there are none."""
+    """Return the mean of |real − clone| over the pairs defined on both sides, or None."""
     gaps = np.abs(real - clone)[np.triu_indices(len(real), 1)]
     known = gaps[~np.isnan(gaps)]
     return float(known.mean()) if len(known) else None
 
 
 def association(columns: Sequence[Coded], ordered: Sequence[bool]) -> Floats:
-    """Associations of all pairs of columns of the source and of the clone, shape (2, d, d).
+    """Return the associations of all pairs of columns in source and clone, shape (2, d, d).
 
-    They are symmetric, and NaN where they are not defined. Code 0 is NULL.
-    Two columns whose codes stand in an order get Spearman's correlation, other pairs Cramér's V.
+    They are symmetric, and NaN where they are not defined. Code 0 is NULL. Two columns whose codes
+    have an order get Spearman's correlation, other pairs Cramér's V.
     """
     d = len(columns)
     out = np.full((2, d, d), np.nan)
@@ -41,9 +41,9 @@ def association(columns: Sequence[Coded], ordered: Sequence[bool]) -> Floats:
 
 
 def spearman(one: AnyInts, other: AnyInts) -> float:
-    """Spearman's rank correlation of two ordered columns, ties by mid-ranks.
+    """Return Spearman's rank correlation of two ordered columns; equal values get mid-ranks.
 
-    NaN where a column is constant. Rows with code 0 (NULL) in either column are left out.
+    It is NaN where a column is constant. Rows with code 0 (NULL) in either column are left out.
 
     >>> spearman(np.array([1, 2, 2, 3, 0]), np.array([1, 2, 2, 3, 1]))
     1.0
@@ -62,9 +62,9 @@ def spearman(one: AnyInts, other: AnyInts) -> float:
 
 
 def cramers_v(one: AnyInts, other: AnyInts) -> float:
-    """Cramér's V, corrected for bias (Bergsma 2013): two independent columns are near 0.
+    """Return Cramér's V, corrected for bias (Bergsma 2013), so that independent columns are near 0.
 
-    NaN where a column is constant.
+    It is NaN where a column is constant.
     """
     first, second, counts = _pairs(one, other)
     if not len(counts):
@@ -88,11 +88,11 @@ def _pairs(one: AnyInts, other: AnyInts) -> tuple[Ints, Ints, Floats]:
     joint += other
     if (int(one.max(initial=0)) + 1) * width <= _CELLS_A_ROW * len(one) + _CELLS:
         table = np.bincount(joint)
-        found = np.flatnonzero(table)
-        counts = table[found]
+        pairs = np.flatnonzero(table)
+        counts = table[pairs]
     else:
-        found, counts = np.unique(joint, return_counts=True)
-    return found // width, found % width, counts.astype(np.float64)
+        pairs, counts = np.unique(joint, return_counts=True)
+    return pairs // width, pairs % width, counts.astype(np.float64)
 
 
 def _midranks(codes: Ints, counts: Floats) -> Floats:

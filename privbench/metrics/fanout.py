@@ -13,7 +13,7 @@ from privbench.schema import ForeignKey, Table
 
 
 class FanoutSidePart(Part):
-    """Children per parent on one side; ``shares`` are of the parents, by bucket."""
+    """The children per parent in one database; ``shares`` are of the parents, by bucket."""
 
     parents: int
     mean: float
@@ -35,7 +35,7 @@ class FanoutPart(Part):
 
 
 def label(bucket: int) -> str:
-    """The numbers of children that a bucket holds.
+    """Return the numbers of children that a bucket holds, as text.
 
     >>> [label(i) for i in range(5)]
     ['0', '1', '2', '3–4', '5–8']
@@ -74,15 +74,15 @@ def _side(connection: Connection, key: ForeignKey, child: Table, parent: Table) 
     with database_errors("counting children", child.key):
         filled = from_table(parent), _filled(key.ref_columns)
         parents = count(connection, SELECT + build("pg_catalog.count(*) FROM {} WHERE {}", *filled))
-        found = connection.execute(_groups(key, child)).fetchall()
-    by_bucket = {int(bucket): int(number) for bucket, number, _, _ in found}
+        groups = connection.execute(_groups(key, child)).fetchall()
+    by_bucket = {int(bucket): int(number) for bucket, number, _, _ in groups}
     # With dangling references a clone may have more groups than parents: then no parent counts as
     # having no children.
     by_bucket[0] = max(0, parents - sum(by_bucket.values()))
     return FanoutSidePart(
         parents=parents,
-        mean=sum(int(rows) for _, _, rows, _ in found) / max(parents, 1),
-        max=max((int(top) for *_, top in found), default=0),
+        mean=sum(int(rows) for _, _, rows, _ in groups) / max(parents, 1),
+        max=max((int(top) for *_, top in groups), default=0),
         shares=[by_bucket.get(bucket, 0) / max(parents, 1) for bucket in range(max(by_bucket) + 1)],
     )
 

@@ -33,7 +33,7 @@ SEED = 20240301
 
 @dataclass(frozen=True, slots=True)
 class CodedColumn(Coded):
-    """One compared column."""
+    """A compared column whose values have the same codes in source and clone."""
 
     plan: CellPlan  # how its values became cells
     labels: tuple[str, ...]  # what code 1, 2, … stands for
@@ -45,11 +45,11 @@ class CodedColumn(Coded):
 
     @property
     def ordered(self) -> bool:
-        """Whether its codes stand in an order."""
+        """Whether its codes have an order."""
         return canon.order_type(self.plan.column) is not None
 
     def counts(self) -> tuple[Ints, Ints]:
-        """Rows of the source and of the clone in each code, each of shape (size,)."""
+        """Return the rows of the source and of the clone in each code, each of shape (size,)."""
         return (
             np.bincount(self.real, minlength=self.size),
             np.bincount(self.clone, minlength=self.size),
@@ -57,7 +57,7 @@ class CodedColumn(Coded):
 
 
 def share(rows: int, columns: int) -> float:
-    """The share of the rows of a side that is compared: all of them, or what `MOST_CODES` allows.
+    """Return the share of a table's rows that is compared: all, or what `MOST_CODES` allows.
 
     >>> share(10_000_000, 10), share(10_000_000, 20)
     (1.0, 0.5)
@@ -71,31 +71,35 @@ def encode(
     clone: Iterable[pa.RecordBatch],
     shares: tuple[float, float] = (1.0, 1.0),
 ) -> list[CodedColumn]:
-    """Encode the streams of both sides, which hold the expressions of the plans, column by column.
+    """Encode the rows of both databases, which hold the plans' expressions, column by column.
 
     `shares` are the shares of the source's and the clone's rows that are kept. Memory holds only
     codes, in the narrowest type.
     """
     values: list[pa.Array] = [pa.array([], pa.string()) for _ in plans]
     sides = [
-        _codes(plans, values, _thinned(batches, kept, label))
-        for batches, kept, label in zip((real, clone), shares, ("real", "clone"), strict=True)
+        _codes(plans, values, _thinned(batches, share_kept, label))
+        for batches, share_kept, label in zip((real, clone), shares, ("real", "clone"), strict=True)
     ]
     return [_column(plan, values[i], *(side[i] for side in sides)) for i, plan in enumerate(plans)]
 
 
 def _thinned(
-    batches: Iterable[pa.RecordBatch], kept: float, label: str
+    batches: Iterable[pa.RecordBatch], share_kept: float, label: str
 ) -> Iterator[pa.RecordBatch]:
     rng = generator(SEED, label)
     for batch in batches:
-        yield batch if kept >= 1 else batch.filter(pa.array(rng.random(len(batch)) < kept))
+        yield (
+            batch
+            if share_kept >= 1
+            else batch.filter(pa.array(rng.random(len(batch)) < share_kept))
+        )
 
 
 def _narrow(codes: pa.Array) -> Codes:
     """Codes in the narrowest type that holds those of this batch."""
-    found = np.asarray(codes)
-    return found.astype(np.min_scalar_type(int(found.max(initial=0))))
+    values = np.asarray(codes)
+    return values.astype(np.min_scalar_type(int(values.max(initial=0))))
 
 
 def _codes(
@@ -110,11 +114,11 @@ def _codes(
                 values[i] = _known(values[i], column)
                 column = pc.index_in(column, value_set=values[i])
             parts[i].append(_narrow(pc.add(pc.fill_null(column, -1), 1)))
-    found = []
+    codes = []
     for i in range(len(plans)):
-        found.append(np.concatenate(parts[i]))
+        codes.append(np.concatenate(parts[i]))
         parts[i] = []  # The pieces are freed, so that memory never holds two copies of all columns.
-    return found
+    return codes
 
 
 def _known(values: pa.Array, column: pa.Array) -> pa.Array:
@@ -158,7 +162,7 @@ FEW_ROWS = 100
 
 @dataclass(frozen=True, slots=True)
 class TableFidelity:
-    """One table's comparison."""
+    """The comparison of one table in source and clone."""
 
     columns: tuple[CodedColumn, ...]  # the compared columns, coded
     left_out: dict[str, str]  # columns that are not compared, and why
@@ -169,13 +173,13 @@ class TableFidelity:
 
     @property
     def rows(self) -> int:
-        """Rows of the source that were compared."""
+        """The number of the source's rows that were compared."""
         return len(self.columns[0].real) if self.columns else 0
 
     def measured(self) -> TableFidelity:
-        """This fidelity with the divergence computed, which needs neither database."""
-        found = {way: divergence(self.columns, way) for way in WAYS}
-        return replace(self, divergence={way: item for way, item in found.items() if item})
+        """Return the comparison with its divergence computed, which needs neither database."""
+        divergences = {way: divergence(self.columns, way) for way in WAYS}
+        return replace(self, divergence={way: item for way, item in divergences.items() if item})
 
 
 def fidelity(
@@ -188,9 +192,9 @@ def fidelity(
 ) -> TableFidelity:
     """Read one table of both databases, to be compared by `TableFidelity.measured`.
 
-    `distinct` are the columns that the clone has, with the source's numbers of distinct values;
-    others are left out. The config may hold public bins. If `rows`, the numbers of rows of both
-    tables, are known, very large tables are sampled (`share`).
+    `distinct` has the numbers of distinct values in the source for the columns that the clone has
+    too; other columns are left out. The config may have public bins. If `rows`, the numbers of rows
+    of both tables, are given, very large tables are sampled (`share`).
     """
     cells, left_out = plan_cells(source.connection, table, config, distinct)
     for cell in cells:
@@ -198,9 +202,9 @@ def fidelity(
             left_out[cell.column.name] = "missing in the clone"
     cells = [cell for cell in cells if cell.column.name in distinct]
     shares = share(rows[0], len(cells)), share(rows[1], len(cells))
-    wanted = [(cell.expression, cell.column.name) for cell in cells]
+    expressions = [(cell.expression, cell.column.name) for cell in cells]
     columns: list[CodedColumn] = []
     if cells:
-        sides = source.stream(table, wanted), clone.stream(table, wanted)
+        sides = source.stream(table, expressions), clone.stream(table, expressions)
         columns = encode(cells, *sides, shares)
     return TableFidelity(tuple(columns), left_out, shares)

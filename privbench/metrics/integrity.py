@@ -1,4 +1,4 @@
-"""Checks of a clone's integrity by queries: violations of constraints, counted."""
+"""Check a clone's integrity by queries that count the violations of constraints."""
 
 from collections.abc import Container, Iterator
 
@@ -14,7 +14,7 @@ from privbench.schema import ForeignKey, Schema, Table, TableName, Unique
 
 
 class CheckPart(Part):
-    """One constraint of the schema, checked on the clone."""
+    """One constraint of the schema and its violations in the clone."""
 
     table: str  # the table, as ``schema.table``
     kind: str  # what is promised: ``primary key``, ``unique``, ``foreign key``, ``present``, …
@@ -35,7 +35,7 @@ WHERE c.contype = 'c'
 
 
 def of_users(connection: Connection) -> frozenset[tuple[str, str]]:
-    """The CHECKs (table, name) that run code of users: they are not evaluated by a comparison."""
+    """Return the CHECKs (table, name) that call functions of users; a comparison skips them."""
     with database_errors("asking what CHECKs call"):
         rows = connection.execute(_OF_USERS).fetchall()
     return frozenset((str(TableName(schema, table)), name) for schema, table, name in rows)
@@ -53,12 +53,12 @@ def check(
     return [
         CheckPart(table=table.key, kind=kind, name=name, violations=violations)
         for table in schema
-        for kind, name, violations in _table(connection, table, clone, skipped)
+        for kind, name, violations in _table_violations(connection, table, clone, skipped)
     ]
 
 
 def has_key(schema: Schema, key: ForeignKey) -> bool:
-    """Whether a schema has the tables and columns on both ends of a foreign key."""
+    """Return whether a schema has the tables and columns on both ends of a foreign key."""
     ends = ((key.table, key.columns), (key.ref_table, key.ref_columns))
     return all(
         table in schema and {column.name for column in schema.table(table).columns} >= {*columns}
@@ -67,12 +67,12 @@ def has_key(schema: Schema, key: ForeignKey) -> bool:
 
 
 def row_count(connection: Connection, table: Table) -> int:
-    """Exact number of rows."""
+    """Return the exact number of rows of a table."""
     with database_errors("counting rows", table.key):
         return count(connection, SELECT + build("pg_catalog.count(*) FROM {}", from_table(table)))
 
 
-def _table(
+def _table_violations(
     connection: Connection, table: Table, clone: Schema, skipped: Container[tuple[str, str]]
 ) -> Iterator[tuple[str, str, int]]:
     """Kind, name and violations of every constraint of one table."""
@@ -112,8 +112,8 @@ def _not_null(
     counts = [build("pg_catalog.count(*) FILTER (WHERE {} IS NULL)", name) for name in names]
     query = SELECT + build("{} FROM {}", counts, from_table(table))
     row = connection.execute(query).fetchone() or ()
-    for name, found in zip(names, row, strict=True):
-        yield "not null", name, int(found)
+    for name, violations in zip(names, row, strict=True):
+        yield "not null", name, int(violations)
 
 
 def _duplicates(table: Table, unique: Unique) -> sql.Composed:

@@ -1,4 +1,4 @@
-"""λ-way KLD and TVD: how far the clone's joint distributions are from the source's."""
+"""The λ-way KLD and TVD: how far the clone's joint distributions are from the source's."""
 
 import itertools
 import math
@@ -24,7 +24,7 @@ _BLOCK = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Coded:
-    """One column of both tables in common codes."""
+    """One column of both tables, in codes that both share."""
 
     real: NDArray[np.unsignedinteger[Any]]  # codes of the source's rows, shape (n,)
     clone: NDArray[np.unsignedinteger[Any]]  # codes of the clone's rows, shape (m,)
@@ -32,7 +32,7 @@ class Coded:
 
 
 def distance(columns: Sequence[Coded]) -> tuple[float, float]:
-    """KLD and TVD of the combinations of some columns, whose source has at least one row.
+    """Return KLD and TVD of the combinations of some columns; the source must have a row.
 
     KLD is Σ (p + c)·ln((p + c)/(q + c)) over the combinations observed in either table, TVD is
     ½·Σ|p − q|. No array here is as large as the rows times the columns: rows are encoded a block at
@@ -62,10 +62,10 @@ def distance(columns: Sequence[Coded]) -> tuple[float, float]:
 def _joint(columns: Sequence[Codes], sizes: Sequence[int], kind: type[Any]) -> Codes:
     """Numbers of the rows' combinations, shape (rows,)."""
     rows = len(columns[0])
-    found = np.empty(rows, dtype=kind)
+    numbers = np.empty(rows, dtype=kind)
     for begin in range(0, rows, _BLOCK):
-        found[begin : begin + _BLOCK] = _block(columns, sizes, begin)
-    return found
+        numbers[begin : begin + _BLOCK] = _block(columns, sizes, begin)
+    return numbers
 
 
 def _block(columns: Sequence[Codes], sizes: Sequence[int], begin: int) -> Ints:
@@ -136,7 +136,7 @@ SEED = 20240229
 
 
 class DivergencePart(Part):
-    """Means over the sets of λ columns; ``sets`` of ``of`` were used."""
+    """Mean divergences over sets of λ columns; ``sets`` of all ``of`` sets were used."""
 
     kld: float  # natural logarithm
     tvd: float  # in [0, 1]
@@ -145,12 +145,12 @@ class DivergencePart(Part):
 
 
 def divergence(columns: Sequence[Coded], ways: int) -> DivergencePart | None:
-    """Mean KLD and TVD over the sets of λ columns, as DESIGN section 5 defines them.
+    """Return the mean KLD and TVD over the sets of λ columns, as DESIGN section 5 defines them.
 
     For a set, p and q are the shares of the source's and the clone's rows in each cell observed in
     either; KLD is Σ (p + c)·ln((p + c)/(q + c)) with c = 10⁻¹⁰, not renormalised; TVD ½·Σ|p − q|.
-    An empty clone has share 0 everywhere. None where there are fewer columns than λ or no rows in
-    the source.
+    An empty clone has share 0 everywhere. The result is None if there are fewer columns than λ or
+    no rows in the source.
     """
     if len(columns) < ways or len(columns[0].real) == 0:
         return None
@@ -162,7 +162,7 @@ def divergence(columns: Sequence[Coded], ways: int) -> DivergencePart | None:
 
 
 def column_sets(columns: int, ways: int) -> list[tuple[int, ...]]:
-    """The sets of columns, sorted; `MOST_SETS` of them by a fixed seed where there are more."""
+    """Return the sets of columns, sorted; if more than `MOST_SETS`, a sample by a fixed seed."""
     if math.comb(columns, ways) <= MOST_SETS:
         return list(itertools.combinations(range(columns), ways))
     rng = generator(SEED + ways)

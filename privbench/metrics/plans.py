@@ -17,7 +17,7 @@ _JOINS = ("Hash Join", "Merge Join", "Nested Loop")
 
 
 class NodePart(Part):
-    """One node of a plan that ran."""
+    """One node of an executed plan."""
 
     operator: str  # as EXPLAIN's text form names it: ``Hash Left Join``, ``Parallel Seq Scan``
     relation: str | None  # alias of the table (or name of the CTE), where the node reads one
@@ -33,23 +33,23 @@ class NodePart(Part):
 
     @property
     def total(self) -> float:
-        """Rows over all loops."""
+        """The node's rows over all loops."""
         return self.rows * self.loops
 
     def walk(self) -> Iterator[NodePart]:
-        """This node and all below it, each before its children."""
+        """Yield this node and all nodes below it, each before its children."""
         yield self
         for child in self.children:
             yield from child.walk()
 
     def estimates(self) -> Floats:
-        """Q-error of the planner's estimate in every node that ran, root first."""
+        """Return the Q-error of the planner's estimate in every executed node, root first."""
         ran = [node for node in self.walk() if node.loops > 0]
         return qerrors([node.rows for node in ran], [node.estimate for node in ran])
 
 
 class WorkPart(Part):
-    """The work of one run of a query."""
+    """The work of one run of a query: its plan and the blocks that it touched."""
 
     shared: int  # shared blocks hit or read; what planning read is not counted
     local: int  # blocks of temporary tables hit or read
@@ -62,12 +62,15 @@ class WorkPart(Part):
 
     @property
     def spill(self) -> int:
-        """Local and temporary blocks."""
+        """The number of local and temporary blocks."""
         return self.local + self.temp
 
 
 def read(explained: Any) -> WorkPart | None:
-    """Read EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON); None without one, or if it did not run."""
+    """Parse the output of EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON).
+
+    None if the query did not run.
+    """
     if not explained or "Actual Loops" not in explained[0]["Plan"]:
         return None
     whole = explained[0]
@@ -118,7 +121,7 @@ def _operator(plan: dict[str, Any]) -> str:
 
 
 def same(one: NodePart, other: NodePart) -> bool:
-    """Whether two plans have the same operators and join order; indexes may differ by name."""
+    """Return whether two plans have the same operators and join order; indexes may differ."""
     return (
         one.operator == other.operator
         and one.relation == other.relation
@@ -128,12 +131,12 @@ def same(one: NodePart, other: NodePart) -> bool:
 
 
 def join_order(node: NodePart) -> Hashable:
-    """The join order of a plan, whatever its operators, as nested sets of aliases.
+    """Return the join order of a plan, whatever its operators, as nested sets of aliases.
 
     Two plans have equal values if they join the same relations in the same order; the order of the
     two sides of a join does not count.
     """
-    below = [found for found in map(join_order, node.children) if found is not None]
+    below = [order for order in map(join_order, node.children) if order is not None]
     if not below:
         return node.relation
     if len(below) == 1:
@@ -144,6 +147,6 @@ def join_order(node: NodePart) -> Hashable:
 
 
 def operator_qerrors(one: NodePart, other: NodePart) -> Floats:
-    """Q-error of the rows over all loops of each node of two plans that are the `same`."""
+    """Return the Q-error of each node's rows over all loops, for two plans that are the `same`."""
     pairs = list(zip(one.walk(), other.walk(), strict=True))
     return qerrors(np.array([a.total for a, _ in pairs]), np.array([b.total for _, b in pairs]))

@@ -24,7 +24,7 @@ THIRDS = ("small", "middle", "large")
 
 
 def qerrors(true: ArrayLike, clone: ArrayLike) -> Floats:
-    """max(c/ĉ, ĉ/c) with both answers floored at 1 (DESIGN section 5).
+    """Return max(c/ĉ, ĉ/c) for each query, with both answers floored at 1 (DESIGN section 5).
 
     >>> qerrors([10, 0, 5], [5, 3, 5]).tolist()
     [2.0, 3.0, 1.0]
@@ -35,7 +35,7 @@ def qerrors(true: ArrayLike, clone: ArrayLike) -> Floats:
 
 
 class QErrorPart(Part):
-    """Q-error overall and in parts."""
+    """The Q-error of a workload, overall and by groups of queries."""
 
     overall: SummaryPart | None  # none where no query has both answers
     by_joins: dict[str, SummaryPart]  # by number of joins; ``?`` where the text could not be read
@@ -55,7 +55,7 @@ def report(
     patterns: Sequence[bool] = (),
     limited: Sequence[bool] = (),
 ) -> QErrorPart:
-    """Summarise the Q-errors of a workload by its true answers and the clone's."""
+    """Summarise the Q-errors of a workload from its true answers and the clone's answers."""
     c, e = np.asarray(true, dtype=np.float64), np.asarray(clone, dtype=np.float64)
     errors, third = qerrors(c, e), thirds(c)
     parts = {label: summarise(errors[third == place]) for place, label in enumerate(THIRDS)}
@@ -72,7 +72,7 @@ def report(
 
 
 def thirds(true: ArrayLike) -> Ints:
-    """The third of each query by its true answer, 0 to 2; equal answers are kept together."""
+    """Return the third, 0 to 2, of each query by its true answer; equal answers stay together."""
     answers = np.asarray(true, dtype=np.float64)
     rank = np.searchsorted(np.sort(answers), answers, side="left")
     return (3 * rank) // max(len(answers), 1)

@@ -1,8 +1,8 @@
-"""What counting queries do not show: sums, ranges, lengths, and rules between columns that broke.
+"""Comparisons beyond counting queries: sums, ranges, lengths, and broken rules between columns.
 
-Columns are read whole on both sides: the server counts the rows of each value and sorts the
-distinct values once, within its ``work_mem``, and a line comes back. Rules are looked for in a
-sample, and ``pg_stats`` is what the last ANALYZE left to the planner. All of it is CONFIDENTIAL.
+Columns are read whole on both sides: the server counts the rows of each value, sorts the distinct
+values once, within its ``work_mem``, and returns one line. Rules are searched for in a sample, and
+``pg_stats`` is what the last ANALYZE left for the planner. All of it is CONFIDENTIAL.
 """
 
 import math
@@ -17,7 +17,7 @@ from psycopg import sql
 from privbench.arrays import Floats
 from privbench.metrics import canon
 from privbench.metrics.base import Metric, MetricFacts, Part
-from privbench.metrics.columns import CELLS, CellPlan, How
+from privbench.metrics.columns import CELLS, Binning, CellPlan
 from privbench.metrics.qerror import qerrors
 from privbench.metrics.work import amounts
 from privbench.postgres.connect import SELECT, Connection
@@ -88,13 +88,11 @@ SELECT pg_catalog.sum(pg_catalog.pg_table_size(c.oid))::pg_catalog.int8,
 FROM pg_catalog.pg_class c WHERE c.oid = %(table)s::pg_catalog.regclass
 OR c.oid IN (SELECT relid FROM pg_catalog.pg_partition_tree(%(table)s::pg_catalog.regclass))
 """
-#: Statistics by name, and the most common values as text with their shares.
-ColumnStatistics = tuple[MetricFacts, dict[str, float]]
 _near = partial(np.isclose, rtol=1e-9, atol=0.011)
 
 
 class ColumnValuesPart(Part):
-    """One column on both sides; of a text, least, quantiles, greatest and mean are of lengths.
+    """The statistics of one column in both databases; for texts they are those of lengths.
 
     The mean of a boolean is the share of true.
     """
@@ -106,7 +104,7 @@ class ColumnValuesPart(Part):
 
 
 class RulePart(Part):
-    """An order or an identity of the source's columns."""
+    """An order or an identity between columns that holds in the source."""
 
     kind: str
     rule: str
@@ -122,14 +120,14 @@ def contents(
     rows: Sequence[int],
     exact: bool,
 ) -> dict[str, Any]:
-    """Sizes, columns and rules of a table, as fields of its part of the document.
+    """Return sizes, columns and rules of a table, as fields of its part of the document.
 
     ``there`` are the columns that the clone has. Without ``exact`` no row is read. Histograms are
     fields of `ColumnPart` by the column's name.
     """
     columns = [column for column in table.columns if column.name in there]
-    asked = {"table": build("{}", table.name).as_string(None)}
-    source, clone = (side.execute(_SIZES, asked).fetchone() or (0, 0) for side in sides)
+    names = {"table": build("{}", table.name).as_string(None)}
+    source, clone = (side.execute(_SIZES, names).fetchone() or (0, 0) for side in sides)
     histograms: dict[str, dict[str, Any]] = {}
     return {
         "source_bytes": source,
@@ -141,17 +139,22 @@ def contents(
 
 
 def ratio(one: float, other: float) -> float:
-    """How far two sizes are apart: ln of their Q-error."""
+    """Return how far two sizes are apart, as ln of their Q-error."""
     return float(np.log(qerrors(one, other)))
 
 
-def statistics(connection: Connection, table: Table, rows: int) -> dict[str, ColumnStatistics]:
-    """What ``pg_stats`` shows of a table's columns; the session prints values as a snapshot's."""
-    asked = [table.name.schema, table.name.name, table.kind == "p"]
+def statistics(
+    connection: Connection, table: Table, rows: int
+) -> dict[str, tuple[MetricFacts, dict[str, float]]]:
+    """Return the statistics that ``pg_stats`` shows of a table's columns, by column.
+
+    The session must print values as a snapshot's does.
+    """
+    parameters = [table.name.schema, table.name.name, table.kind == "p"]
     with database_errors("reading pg_stats", table.key):
-        found = connection.execute(_PLANNER, asked).fetchall()
+        stats = connection.execute(_PLANNER, parameters).fetchall()
     columns = {}
-    for name, distinct, nulls, width, order, values, shares in found:
+    for name, distinct, nulls, width, order, values, shares in stats:
         common = dict(zip(values or (), map(float, shares or ()), strict=False))
         facts: MetricFacts = {
             "stats.n_distinct": float(distinct if distinct >= 0 else -distinct * rows),
@@ -164,24 +167,29 @@ def statistics(connection: Connection, table: Table, rows: int) -> dict[str, Col
     return columns
 
 
-def apart(key: bool, one: ColumnStatistics, other: ColumnStatistics) -> dict[str, float]:
-    """How far the statistics of a column are apart, by figure.
+def apart(
+    key: bool,
+    one: tuple[MetricFacts, dict[str, float]],
+    other: tuple[MetricFacts, dict[str, float]],
+) -> dict[str, float]:
+    """Return how far the statistics of a column are apart in source and clone, by figure.
 
-    Most common values: 1 less the overlap, Σ min / Σ max of their shares, which are 0 of a value in
-    one list alone. There are none of key columns, whose values are generated.
+    For the most common values it is 1 less the overlap, Σ min / Σ max of their shares; a value in
+    one list alone has share 0 in the other. Key columns have none, since their values are
+    generated.
     """
     sides = [
         {name: float(x) for name, x in side[0].items() if x is not None} for side in (one, other)
     ]
-    found = {
+    distances = {
         name: abs(float(distance(*(side[name] for side in sides))))
         for name, distance in _APART.items()
         if all(name in side for side in sides)
     }
     pairs = [(one[1].get(value, 0.0), other[1].get(value, 0.0)) for value in {**one[1], **other[1]}]
-    if found and pairs and not key:
-        found["stats.mcv"] = 1 - math.fsum(map(min, pairs)) / math.fsum(map(max, pairs))
-    return found
+    if distances and pairs and not key:
+        distances["stats.mcv"] = 1 - math.fsum(map(min, pairs)) / math.fsum(map(max, pairs))
+    return distances
 
 
 def _columns(
@@ -192,10 +200,10 @@ def _columns(
     exact: bool,
     histograms: dict[str, dict[str, Any]],
 ) -> Iterator[ColumnValuesPart]:
-    seen = [statistics(side, table, n) for side, n in zip(sides, rows, strict=True)]
+    statistics_of_sides = [statistics(side, table, n) for side, n in zip(sides, rows, strict=True)]
     for column in columns:
         key = _is_key(table, column)
-        known = [side.get(column.name, ({}, {})) for side in seen]
+        known = [side.get(column.name, ({}, {})) for side in statistics_of_sides]
         errors = apart(key, *known)
         facts = [side for side, _ in known]
         if exact:
@@ -262,7 +270,7 @@ def _histogram(
     low, p5, p50, p95, high = points = [facts[name] or 0.0 for name in _POINTS[:5]]
     reach, order = 2 * (p95 - p5) or high - low, canon.order_type(column)
     ends = max(low, p5 - reach), min(high, p95 + reach)
-    how: How = "equal widths"
+    how: Binning = "equal widths"
     edges = np.linspace(*ends, _BINS)
     if low >= 0 and p50 < edges[1] and order in ("numeric", "float8"):
         how = "logarithmic widths"
@@ -345,7 +353,7 @@ def _rules(
         with database_errors("reading a sample", table.key):
             samples.append(np.array(side.execute(query).fetchall(), np.float64).T)
     for used, form, keeps, chance in _true(samples[0], kinds):
-        whole = [_whole(sample, used) for sample in samples]
+        whole = [_complete_rows(sample, used) for sample in samples]
         if whole[1].size:
             real, copy = (float(keeps(values).mean()) for values in whole)
             yield RulePart(
@@ -357,7 +365,7 @@ def _rules(
             )
 
 
-def _whole(rows: Floats, used: Sequence[int]) -> Floats:
+def _complete_rows(rows: Floats, used: Sequence[int]) -> Floats:
     return rows[[*used]][:, ~np.isnan(rows[[*used]]).any(axis=0)]
 
 
@@ -378,7 +386,7 @@ def _true(
     """
     linked = list[set[int]]()
     for used, form, keeps in _candidates(rows, kinds):
-        values, chance = _whole(rows, used), 1.0
+        values, chance = _complete_rows(rows, used), 1.0
         least = 0.998 if keeps is _ordered else 0.99
         if any(pair <= {*used} for pair in linked) or values.shape[1] < _LEAST:
             continue
@@ -401,9 +409,11 @@ def _candidates(
     for pair in permutations(range(len(kinds)), 2):
         if kinds[pair[0]] == kinds[pair[1]]:
             yield pair, "{} ≤ {}", _ordered
-    varied = [i for i in range(len(kinds)) if len(np.unique(_whole(rows, [i])[0, :5000])) > 5][:24]
+    varied = [
+        i for i in range(len(kinds)) if len(np.unique(_complete_rows(rows, [i])[0, :5000])) > 5
+    ][:24]
     for pair in combinations(varied, 2):
-        x, y = _whole(rows, pair)
+        x, y = _complete_rows(rows, pair)
         if y.any():
             by, factor = float(np.median(x - y)), float(np.median(x[y != 0] / y[y != 0]))
             more = "" if _near(by, 0) else f" + {by:.6g}"

@@ -1,4 +1,4 @@
-"""Work discrepancy: how far the work of a query on the clone is from the source's, in per cent.
+"""Work discrepancy: how far a query's work on the clone is from that on the source, in per cent.
 
 Run times vary from run to run; the numbers of blocks that a plan touches and of rows that pass
 through it do not. Hits and reads are added up, so that the state of the caches does not matter.
@@ -25,7 +25,7 @@ RUNTIME = Metric(
 
 
 def discrepancies(source: ArrayLike, clone: ArrayLike) -> Floats:
-    """|t − t̂| / t in per cent (DESIGN section 5).
+    """Return |t − t̂| / t in per cent for run times t and t̂ (DESIGN section 5).
 
     >>> discrepancies([2.0, 1.0], [1.0, 1.5]).tolist()
     [50.0, 50.0]
@@ -59,7 +59,7 @@ PLAN = Metric(
 
 
 def amounts(source: ArrayLike, clone: ArrayLike) -> Floats:
-    """|b − b̂| / b in per cent with b floored at 1 (DESIGN section 5).
+    """Return |b − b̂| / b in per cent for numbers of blocks; b is at least 1 (DESIGN section 5).
 
     >>> amounts([10, 0, 0], [5, 0, 3]).tolist()
     [50.0, 0.0, 300.0]
@@ -69,7 +69,7 @@ def amounts(source: ArrayLike, clone: ArrayLike) -> Floats:
 
 
 class QueryWorkPart(Part):
-    """One query's work on the clone against the source's."""
+    """The work of one query on the clone compared with its work on the source."""
 
     blocks: float  # |b − b̂| / b of shared blocks, per cent, b floored at 1
     rows: float  # the same of rows through all nodes

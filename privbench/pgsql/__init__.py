@@ -1,7 +1,7 @@
 """Judge SQL before it runs: parse it by PostgreSQL's own parser and allow only listed nodes.
 
-`Statement`, `Token` and `Node` are what is read, a `Scope` says which names may be used, `judge`
-refuses the rest.
+Its concepts are `Statement`, `Token` and `Node`, the results of parsing; a `Scope`, which says
+which names may be used; and `judge`, which refuses all other statements.
 """
 
 from privbench.pgsql.parser import (

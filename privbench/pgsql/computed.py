@@ -1,10 +1,10 @@
-"""Expressions that compute columns of a clone from its other rows, judged before any is run.
+"""Expressions that compute columns of a clone from its other rows, judged before they are run.
 
 An expression is a text of a config, which a stranger's model carries too. It is judged as a query
 (`judge`), and more strictly: it reads stored columns of the tables of one load alone, each by the
 name of its row (``this``) or of a table in its own FROM, so that no name can come to mean something
-else, and it calls nothing whose result changes from call to call or is several rows. So what a
-column depends on is known, and columns can be put in order.
+else, and it calls no function whose result is several rows or changes from call to call. So the
+columns on which a column depends are known, and columns can be put in order.
 """
 
 import re
@@ -17,8 +17,8 @@ from privbench.errors import ConfigError
 from privbench.limits import expression
 from privbench.pgsql.judge import (
     EXPRESSIONS,
-    Name,
     NotAllowed,
+    QualifiedName,
     Scope,
     judge,
     plain,
@@ -48,28 +48,28 @@ _AGGREGATES = {"avg", "bool_and", "bool_or", "count", "max", "min", "sum"}
 _HIDING = {"JoinExpr": ("usingClause", "isNatural", "alias"), "Alias": ("colnames",)}
 
 #: A column: the name of its table, and its own.
-Place = tuple[Name, str]
+TableColumn = tuple[QualifiedName, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Computation:
-    """A column and the expression that computes it."""
+    """A computed column and its expression, with the columns that it reads."""
 
-    table: Name
+    table: QualifiedName
     column: str
     text: str  # the expression, judged
-    reads: frozenset[Place]  # columns that it reads, those of its own row among them
+    reads: frozenset[TableColumn]  # columns that it reads, those of its own row among them
     # Columns that it compares with others by =, as it looks up rows.
-    compared: frozenset[Place]
+    compared: frozenset[TableColumn]
     level: int = 0  # 0 if it reads no computed column, else one more than those that it reads
     # For an aggregate of the rows that a column finds: a join of their groups, and the value by it.
     groups: tuple[str, ...] = ()
 
 
 def computations(
-    texts: Mapping[Place, str], tables: Mapping[Name, Collection[str]]
+    texts: Mapping[TableColumn, str], tables: Mapping[QualifiedName, Collection[str]]
 ) -> list[Computation]:
-    """Judge expressions and put them in order of dependence.
+    """Judge expressions and put their columns in the order in which they can be computed.
 
     Args:
         texts: The expression of each computed column.
@@ -83,25 +83,25 @@ def computations(
     >>> [(c.column, c.level) for c in computations(given, {table: ["a", "b", "c"]})]
     [('b', 0), ('c', 1)]
     """
-    found, scope = {}, _Tables(tables)
+    judged, scope = {}, _Tables(tables)
     for place, text in texts.items():
         try:
-            found[place] = _judged(place, text, scope)
+            judged[place] = _judged(place, text, scope)
         except (NotAllowed, SqlError, ValueError) as error:
             raise not_computable(place, str(error).rstrip(".")) from None
-    level, left = 0, dict(found)
+    level, left = 0, dict(judged)
     while left:
         free = [place for place, item in left.items() if not item.reads & left.keys()]
         if not free:
             raise not_computable(next(iter(left)), "it depends on itself, or on one that does")
         for place in free:
-            found[place] = replace(left.pop(place), level=level)
+            judged[place] = replace(left.pop(place), level=level)
         level += 1
-    return sorted(found.values(), key=lambda item: item.level)
+    return sorted(judged.values(), key=lambda item: item.level)
 
 
-def not_computable(place: Place, why: str) -> ConfigError:
-    """A column that cannot be computed, and a clause that says why."""
+def not_computable(place: TableColumn, why: str) -> ConfigError:
+    """Return the error for a column that cannot be computed, with a clause that says why."""
     (schema, table), column = place
     return ConfigError(
         f"it cannot be computed: {one_line(why)}.",
@@ -115,37 +115,37 @@ def not_computable(place: Place, why: str) -> ConfigError:
 class _Tables(Scope):
     """The tables of a load, and what the server computes without side effects."""
 
-    def __init__(self, tables: Mapping[Name, Collection[str]]) -> None:
+    def __init__(self, tables: Mapping[QualifiedName, Collection[str]]) -> None:
         self.tables = {name: frozenset(columns) for name, columns in tables.items()}
         columns = {(column,) for columns in tables.values() for column in columns}
         super().__init__({"relations": self.tables, "columns": columns})
 
-    def function(self, name: Name) -> bool:
+    def function(self, name: QualifiedName) -> bool:
         return not _REFUSED.search(name[-1]) and super().function(name)
 
-    def type(self, name: Name) -> bool:
+    def type(self, name: QualifiedName) -> bool:
         """Types of the server, but not those that look names up in its catalogs."""
         word = plain(name)
         return word is not None and not word.startswith(("reg", "pg_"))
 
 
-def _judged(place: Place, text: str, scope: _Tables) -> Computation:
+def _judged(place: TableColumn, text: str, scope: _Tables) -> Computation:
     one_expression(expression(text))
     # It must stay one expression wherever it stands.
     tree = one_expression(f"({text}\n)")
     rows = _rows(place[0], tree, scope)
-    reads: dict[Name, set[Place]] = {}
-    compared: set[Name] = set()
+    reads: dict[QualifiedName, set[TableColumn]] = {}
+    compared: set[QualifiedName] = set()
     for node in tree.walk():
         if node.kind == "ColumnRef":
-            reads[node.names("fields")] = _read(node.names("fields"), rows, scope)
+            reads[node.names("fields")] = _columns_read(node.names("fields"), rows, scope)
         if node.kind == "A_Expr" and node.names("name") == ("=",):
             compared.update(side.names("fields") for side in node.children())
     judge(tree, scope, _KINDS)
     looked_up = [places for words, places in reads.items() if words in compared and words[0] != ROW]
-    every, groups = frozenset[Place](), _groups(place[1], text, tree)
-    found = every.union(*reads.values()), every.union(*looked_up)
-    return Computation(*place, text, *found, groups=groups)
+    every, groups = frozenset[TableColumn](), _groups(place[1], text, tree)
+    reads_and_compared = every.union(*reads.values()), every.union(*looked_up)
+    return Computation(*place, text, *reads_and_compared, groups=groups)
 
 
 def _groups(column: str, text: str, tree: Node) -> tuple[str, ...]:
@@ -188,13 +188,13 @@ def _groups(column: str, text: str, tree: Node) -> tuple[str, ...]:
     )
 
 
-def _own(names: Name) -> bool:
+def _own(names: QualifiedName) -> bool:
     return names[:1] == (ROW,)
 
 
-def _rows(own: Name, tree: Node, scope: _Tables) -> dict[str, set[Name]]:
+def _rows(own: QualifiedName, tree: Node, scope: _Tables) -> dict[str, set[QualifiedName]]:
     """The tables whose rows each name may stand for; none where it is that of a sub-query."""
-    found: dict[str, set[Name]] = {ROW: {own}}
+    rows: dict[str, set[QualifiedName]] = {ROW: {own}}
     for node in tree.walk():
         if any(map(node.get, _HIDING.get(node.kind, ()))):
             raise NotAllowed("it joins or renames columns so that names do not tell their tables")
@@ -206,11 +206,13 @@ def _rows(own: Name, tree: Node, scope: _Tables) -> dict[str, set[Name]]:
             for name in alias or table[-1:]:
                 if name == ROW:
                     raise NotAllowed(f"it gives the name {ROW} to another row")
-                found.setdefault(name, set()).update([table] if table else [])
-    return found
+                rows.setdefault(name, set()).update([table] if table else [])
+    return rows
 
 
-def _read(words: Name, rows: Mapping[str, set[Name]], scope: _Tables) -> set[Place]:
+def _columns_read(
+    words: QualifiedName, rows: Mapping[str, set[QualifiedName]], scope: _Tables
+) -> set[TableColumn]:
     """The columns that a reference may mean; none where it is one of a sub-query."""
     if len(words) != 2 or words[0] not in rows:
         raise NotAllowed(

@@ -1,4 +1,4 @@
-"""The DDL that a model may bring to a target: the allow-list of statements.
+"""The allow-list of the statements that a model's DDL may run in a target database.
 
 A model's DDL is SQL that somebody else wrote. Each statement is parsed (`parser`) and must be of a
 kind that makes part of a schema. It may name objects of the server (`names`), objects of listed
@@ -11,8 +11,8 @@ that call one are left out where they are statements of their own. A table or a 
 made without a program is refused, and so is every statement that no dump of a schema holds.
 
 All of this requires that the load runs each statement alone, with an empty search path and
-`parser.SETTINGS`. What the parser cannot read, such as a statement of a later PostgreSQL, is never
-run, whoever made it: it is left out by name, or the DDL is refused if rows need it.
+`parser.SETTINGS`. A statement that the parser cannot read, for example of a later PostgreSQL, is
+never run, whoever made it: it is left out by name, or the DDL is refused if rows need it.
 """
 
 import re
@@ -21,9 +21,9 @@ from dataclasses import dataclass
 
 from privbench.errors import ModelError
 from privbench.pgsql import names
+from privbench.pgsql.created_objects import Made, qualified
 from privbench.pgsql.elements import elements, listed, method, named, opclass, own, plainly_kept
-from privbench.pgsql.judge import Name, NotAllowed, constant, plain, relation_name, shown
-from privbench.pgsql.made import Made, qualified
+from privbench.pgsql.judge import NotAllowed, QualifiedName, constant, plain, relation_name, shown
 from privbench.pgsql.parser import Node, SqlError, Statement, cut, tokens
 
 _REMEDY = "Read it (unzip -p MODEL ddl/pre.sql ddl/post.sql), then use --trust-programs."
@@ -78,30 +78,34 @@ SETTINGS_OF_TABLES = {"default_tablespace": ("",), "default_table_access_method"
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """DDL that was judged."""
+    """The result of judging DDL: statements to run, and what is left out."""
 
     # For each of the given texts, its statements to run, in order and each alone.
     parts: tuple[tuple[Statement, ...], ...]
     left_out: tuple[str, ...] = ()  # objects that are not made, and why, a line each
     columns: frozenset[str] = frozenset()  # names that the statements give to columns
 
-    def made(self) -> dict[str, set[Name]]:
-        """Names of the tables, sequences and views that the statements make.
+    def made(self) -> dict[str, set[QualifiedName]]:
+        """Return the names of the tables, sequences and views that the statements make.
 
         Sequences also come with identity columns.
         """
-        found: dict[str, set[Name]] = {"tables": set(), "sequences": set(), "views": set()}
+        names_made: dict[str, set[QualifiedName]] = {
+            "tables": set(),
+            "sequences": set(),
+            "views": set(),
+        }
         for tree in (item.tree for part in self.parts for item in part):
             if tree.kind == "CreateStmt":
-                found["tables"].add(relation_name(tree.nodes("relation")[0]))
+                names_made["tables"].add(relation_name(tree.nodes("relation")[0]))
             elif tree.kind == "CreateSeqStmt":
-                found["sequences"].add(relation_name(tree.nodes("sequence")[0]))
+                names_made["sequences"].add(relation_name(tree.nodes("sequence")[0]))
             elif tree.kind == "CreateTableAsStmt":
-                found["views"].add(relation_name(tree.nodes("into")[0].nodes("rel")[0]))
+                names_made["views"].add(relation_name(tree.nodes("into")[0].nodes("rel")[0]))
             for node in tree.walk():
                 if node.kind == "DefElem" and node.get("defname") == "sequence_name":
-                    found["sequences"].add(node.nodes("arg")[0].names("items"))
-        return found
+                    names_made["sequences"].add(node.nodes("arg")[0].names("items"))
+        return names_made
 
 
 def allowed(*texts: str) -> Allowed:
@@ -118,26 +122,26 @@ def allowed(*texts: str) -> Allowed:
     ...
     privbench.errors.ModelError: the model's DDL holds a statement that is not allowed (CopyStmt).
     """
-    made = Made()
+    objects = Made()
     parts, left_out = [], []
     for text in texts:
         run = []
-        for found in _cut(text):
+        for statement in _cut(text):
             try:
-                with made.statement():
-                    _judge(found, made)
+                with objects.statement():
+                    _judge(statement, objects)
             except NotAllowed as reason:
-                left_out.append(f"left out: {head(found.text)}: {reason}")
+                left_out.append(f"left out: {head(statement.text)}: {reason}")
             else:
-                run.append(found)
+                run.append(statement)
         parts.append(tuple(run))
-    columns = frozenset(name for (name,) in made.found.get("columns", ()))
+    columns = frozenset(name for (name,) in objects.found.get("columns", ()))
     return Allowed(tuple(parts), tuple(left_out), columns)
 
 
 def trusted(*texts: str) -> Allowed:
-    """Split the DDL of a trusted maker into statements; none of them is refused."""
-    gone = set[Name]()
+    """Split the DDL of a trusted source into statements, none of which is refused."""
+    gone = set[QualifiedName]()
     parts, left_out = zip(*(readable(_cut(text), gone) for text in texts), strict=True)
     return Allowed(tuple(map(tuple, parts)), tuple(line for lines in left_out for line in lines))
 
@@ -149,55 +153,57 @@ def _cut(text: str) -> list[Statement]:
         raise ModelError(f"the model's DDL cannot be read: {error.message}") from None
 
 
-def known(found: list[Statement]) -> list[Statement]:
-    """The statements; a SqlError if the parser cannot read one that may not be left out."""
-    for item in found:
+def known(statements: list[Statement]) -> list[Statement]:
+    """Return the statements; raise a SqlError if an indispensable one cannot be parsed."""
+    for item in statements:
         if item.fault:
             words = " ".join(word.text for word in tokens(item.text)[:5])
             if not _OPTIONAL.match(words):
                 raise SqlError(item.fault)
-    return found
+    return statements
 
 
-def readable(found: list[Statement], gone: set[Name]) -> tuple[list[Statement], list[str]]:
-    """The statements that the parser has read, and a line for each of the others.
+def readable(
+    statements: list[Statement], gone: set[QualifiedName]
+) -> tuple[list[Statement], list[str]]:
+    """Return the statements that could be parsed, and a line for each of the others.
 
-    What is built upon a view that is left out, and so in ``gone``, is left out too.
+    A statement that depends on a view in ``gone``, which was left out, is left out too.
     """
-    kept, lines = [], []
-    for item in found:
+    parsed, lines = [], []
+    for item in statements:
         named = {relation_name(node) for node in item.tree.walk() if node.kind == "RangeVar"}
         if not (item.fault or named & gone):
-            kept.append(item)
+            parsed.append(item)
             continue
         why = _unread(item) if item.fault else "it is built upon what is left out"
         lines.append(f"left out: {head(item.text)}: {why}")
         view = _VIEW.match(item.text)
         if view:
             gone.add(qualified(view[1]))
-    return kept, lines
+    return parsed, lines
 
 
-def _unread(found: Statement) -> str:
-    return f"it cannot be read ({found.fault.rstrip('.')})"
+def _unread(statement: Statement) -> str:
+    return f"it cannot be read ({statement.fault.rstrip('.')})"
 
 
 def head(text: str) -> str:
-    """The kind and name of a statement, for messages: its beginning on one line."""
+    """Return the kind and name of a statement for messages: its beginning on one line."""
     line = " ".join(text.split("(", 1)[0].split())
     return line[:120]
 
 
-def _judge(found: Statement, made: Made) -> None:
+def _judge(statement: Statement, objects: Made) -> None:
     """Judge one statement and remember what it makes.
 
     Raises:
         NotAllowed: The statement is refused, but can be left out.
         ModelError: The statement is refused and cannot be left out.
     """
-    if found.fault:
-        raise NotAllowed(_unread(found))
-    tree = found.tree
+    if statement.fault:
+        raise NotAllowed(_unread(statement))
+    tree = statement.tree
     program = _PROGRAMS.get(tree.kind)
     if tree.kind == "DefineStmt":
         program = _DEFINED_PROGRAMS.get(str(tree.get("kind")))
@@ -209,11 +215,12 @@ def _judge(found: Statement, made: Made) -> None:
     if tree.get("if_not_exists") and tree.kind not in ("CreateExtensionStmt", "CreateSchemaStmt"):
         raise ModelError("the model's DDL would take for its own what is there (IF NOT EXISTS).")
     try:
-        rule(tree, made)
+        rule(tree, objects)
     except NotAllowed as reason:
         if tree.kind in _NEEDED:
             raise ModelError(
-                f"the model's DDL makes an object that needs trust ({head(found.text)}): {reason}.",
+                f"the model's DDL makes an object that needs trust ({head(statement.text)}): "
+                f"{reason}.",
                 remedy=_REMEDY,
             ) from None
         raise
@@ -228,14 +235,14 @@ _NEEDED = frozenset(
 )
 
 
-def _schema(tree: Node, made: Made) -> None:
+def _schema(tree: Node, objects: Made) -> None:
     name = str(tree.get("schemaname", ""))
     if tree.get("schemaElts") or tree.get("authrole") or not name or names.is_system(name):
         raise ModelError(f"the model's DDL makes the schema {name} otherwise than a dump does.")
-    made.schemas.add(name)
+    objects.schemas.add(name)
 
 
-def _extension(tree: Node, made: Made) -> None:
+def _extension(tree: Node, objects: Made) -> None:
     name = str(tree.get("extname", ""))
     options = {str(option.get("defname")): option for option in tree.nodes("options")}
     if set(options) != {"schema"}:
@@ -245,49 +252,49 @@ def _extension(tree: Node, made: Made) -> None:
     schema = str(options["schema"].nodes("arg")[0].get("sval", ""))
     if not schema or names.is_system(schema):
         raise NotAllowed(f"it puts an extension into {schema}")
-    made.extend(name, schema)
+    objects.extend(name, schema)
 
 
-def _setting(tree: Node, made: Made) -> None:
+def _setting(tree: Node, objects: Made) -> None:
     values = tuple(constant(node) for node in tree.nodes("args"))
     if tree.get("is_local") or SETTINGS_OF_TABLES.get(str(tree.get("name"))) != values:
         raise ModelError(f"the model's DDL sets {tree.get('name')}, which no dump does.")
 
 
-def _table(tree: Node, made: Made) -> None:
+def _create_table(tree: Node, objects: Made) -> None:
     name = named(tree, "relation")
-    made.claim(name, "relations", "types")
+    objects.claim(name, "relations", "types")
     plainly_kept(tree)
     if tree.get("oncommit", "ONCOMMIT_NOOP") != "ONCOMMIT_NOOP":
         raise ModelError(f"the model's DDL makes {shown(name)} otherwise than a dump does.")
-    method(tree.get("accessMethod", ""), made)
-    elements(tree, made)
-    _constraints(tree, name[0], made)
+    method(tree.get("accessMethod", ""), objects)
+    elements(tree, objects)
+    _constraints(tree, name[0], objects)
 
 
-def _constraints(tree: Node, schema: str, made: Made) -> None:
+def _constraints(tree: Node, schema: str, objects: Made) -> None:
     """Remember the indexes and sequences that constraints make."""
     for node in tree.walk():
         if node.get("contype") in _INDEXED and node.get("conname"):
-            made.add("relations", (schema, str(node.get("conname"))))
+            objects.add("relations", (schema, str(node.get("conname"))))
         if node.kind == "DefElem" and node.get("defname") == "sequence_name":
-            made.claim(listed(node), "relations", "sequences")
+            objects.claim(listed(node), "relations", "sequences")
 
 
-def _sequence(tree: Node, made: Made) -> None:
+def _sequence(tree: Node, objects: Made) -> None:
     name = named(tree, "sequence")
     if tree.kind == "AlterSeqStmt":
-        own(made, "sequences", name)
-    made.claim(name, "relations", "sequences")
+        own(objects, "sequences", name)
+    objects.claim(name, "relations", "sequences")
     plainly_kept(tree)
-    elements(tree, made)
+    elements(tree, objects)
     for option in tree.nodes("options"):
         if option.get("defname") == "owned_by" and listed(option) != ("none",):
-            own(made, "relations", listed(option)[:-1])
+            own(objects, "relations", listed(option)[:-1])
 
 
-def _alter(tree: Node, made: Made) -> None:
-    own(made, "relations", named(tree, "relation"))
+def _alter(tree: Node, objects: Made) -> None:
+    own(objects, "relations", named(tree, "relation"))
     for command in tree.nodes("cmds"):
         kind = str(command.get("subtype", "AT_AddColumn"))
         if _SWITCHES.fullmatch(kind):
@@ -295,123 +302,123 @@ def _alter(tree: Node, made: Made) -> None:
         if kind not in _ALTER:
             raise ModelError(f"the model's DDL alters a table as no dump does ({kind}).")
         if kind == "AT_SetAccessMethod":
-            method(command.get("name", ""), made)
-    elements(tree, made)
-    _constraints(tree, named(tree, "relation")[0], made)
+            method(command.get("name", ""), objects)
+    elements(tree, objects)
+    _constraints(tree, named(tree, "relation")[0], objects)
 
 
-def _index(tree: Node, made: Made) -> None:
+def _index(tree: Node, objects: Made) -> None:
     schema, _ = relation = named(tree, "relation")
-    own(made, "relations", relation)
+    own(objects, "relations", relation)
     plainly_kept(tree)
-    method(tree.get("accessMethod", ""), made)
-    elements(tree, made)
-    made.claim((schema, str(tree.get("idxname", ""))), "relations")
+    method(tree.get("accessMethod", ""), objects)
+    elements(tree, objects)
+    objects.claim((schema, str(tree.get("idxname", ""))), "relations")
 
 
-def _view(tree: Node, made: Made) -> None:
+def _view(tree: Node, objects: Made) -> None:
     name = named(tree, "view")
-    if tree.get("replace") and not made.knows("relations", name):
+    if tree.get("replace") and not objects.knows("relations", name):
         raise ModelError(f"the model's DDL replaces {shown(name)}, which it does not make.")
-    made.claim(name, "relations", "types")
+    objects.claim(name, "relations", "types")
     plainly_kept(tree)
-    elements(tree, made)
+    elements(tree, objects)
 
 
-def _materialised(tree: Node, made: Made) -> None:
+def _materialised(tree: Node, objects: Made) -> None:
     into = tree.nodes("into")[0]
     if tree.get("objtype") != "OBJECT_MATVIEW" or not into.get("skipData"):
         raise ModelError("the model's DDL fills a table by a query, which no dump does.")
     if sum(node.kind == "IntoClause" for node in tree.walk()) != 1:
         raise ModelError("the model's DDL makes a table within a query.")
-    made.claim(named(into, "rel"), "relations", "types")
+    objects.claim(named(into, "rel"), "relations", "types")
     plainly_kept(into)
-    method(into.get("accessMethod", ""), made)
-    elements(tree, made, "IntoClause")
+    method(into.get("accessMethod", ""), objects)
+    elements(tree, objects, "IntoClause")
 
 
-def _type(tree: Node, made: Made) -> None:
+def _type(tree: Node, objects: Made) -> None:
     if tree.kind == "CompositeTypeStmt":
         name = named(tree, "typevar")
         # Its name shares a namespace with the names of tables.
-        made.claim(name, "types", "relations")
+        objects.claim(name, "types", "relations")
     else:
         name = tree.names("domainname" if tree.kind == "CreateDomainStmt" else "typeName")
-        made.claim(name, "types")
-    elements(tree, made)
+        objects.claim(name, "types")
+    elements(tree, objects)
 
 
-def _range(tree: Node, made: Made) -> None:
-    made.claim(tree.names("typeName"), "types")
+def _range(tree: Node, objects: Made) -> None:
+    objects.claim(tree.names("typeName"), "types")
     for option in tree.nodes("params"):
-        name, given = str(option.get("defname")), listed(option)
+        name, value = str(option.get("defname")), listed(option)
         match name:
             case "subtype":
-                fine = made.type(given)
+                fine = objects.type(value)
             case "subtype_opclass":
-                fine = opclass(given, made)
+                fine = opclass(value, objects)
             case "collation":
-                fine = made.collation(given)
+                fine = objects.collation(value)
             case "subtype_diff":
-                fine = made.function(given)
+                fine = objects.function(value)
             case "multirange_type_name":
-                made.claim(given, "types")
+                objects.claim(value, "types")
                 fine = True
             case _:
                 fine = False
         if not fine:
-            raise NotAllowed(f"it names {shown(given)} as {name}")
+            raise NotAllowed(f"it names {shown(value)} as {name}")
 
 
-def _domain(tree: Node, made: Made) -> None:
-    own(made, "types", tree.names("typeName"))
+def _domain(tree: Node, objects: Made) -> None:
+    own(objects, "types", tree.names("typeName"))
     if tree.get("subtype") not in ("C", "V"):
         raise ModelError("the model's DDL alters a domain as no dump does.")
-    elements(tree, made)
+    elements(tree, objects)
 
 
-def _define(tree: Node, made: Made) -> None:
+def _define(tree: Node, objects: Made) -> None:
     name = tree.names("defnames")
     kind = str(tree.get("kind"))
     options = {str(option.get("defname")): option for option in tree.nodes("definition")}
     if kind == "OBJECT_COLLATION":
-        if "from" in options and not made.collation(listed(options["from"])):
+        if "from" in options and not objects.collation(listed(options["from"])):
             raise NotAllowed("it copies a collation that is not its own")
-        made.claim(name, "collations")
+        objects.claim(name, "collations")
     elif kind == "OBJECT_TSDICTIONARY":
         template = listed(options["template"]) if "template" in options else ()
-        if not made.offers("templates", template):
+        if not objects.offers("templates", template):
             raise NotAllowed(f"it names the template {shown(template)}")
-        made.claim(name, "others")
+        objects.claim(name, "others")
     elif kind == "OBJECT_TSCONFIGURATION" and set(options) == {"parser"}:
         if plain(listed(options["parser"])) != "default":
             raise NotAllowed("it names a parser of its own")
-        made.claim(name, "others")
+        objects.claim(name, "others")
     else:
         raise ModelError(f"the model's DDL holds a definition that is not allowed ({kind}).")
 
 
-def _search(tree: Node, made: Made) -> None:
-    own(made, "others", tree.names("cfgname"))
+def _search(tree: Node, objects: Made) -> None:
+    own(objects, "others", tree.names("cfgname"))
     for item in tree.nodes("dicts"):
         name = item.names("items")
-        if not (made.offers("dictionaries", name) or made.knows("others", name)):
+        if not (objects.offers("dictionaries", name) or objects.knows("others", name)):
             raise NotAllowed(f"it names the dictionary {shown(name)}")
 
 
-def _statistics(tree: Node, made: Made) -> None:
-    made.claim(tree.names("defnames"))
-    elements(tree, made)
-    made.claim(tree.names("defnames"), "others")
+def _statistics(tree: Node, objects: Made) -> None:
+    objects.claim(tree.names("defnames"))
+    elements(tree, objects)
+    objects.claim(tree.names("defnames"), "others")
 
 
-def _alter_statistics(tree: Node, made: Made) -> None:
-    own(made, "others", tree.names("defnames"))
+def _alter_statistics(tree: Node, objects: Made) -> None:
+    own(objects, "others", tree.names("defnames"))
 
 
-def _policy(tree: Node, made: Made) -> None:
-    own(made, "relations", named(tree, "table"))
-    elements(tree, made, "RoleSpec")
+def _policy(tree: Node, objects: Made) -> None:
+    own(objects, "relations", named(tree, "table"))
+    elements(tree, objects, "RoleSpec")
 
 
 _RULES: dict[str, Callable[[Node, Made], None]] = {
@@ -429,7 +436,7 @@ _RULES: dict[str, Callable[[Node, Made], None]] = {
     "CreateSchemaStmt": _schema,
     "CreateSeqStmt": _sequence,
     "CreateStatsStmt": _statistics,
-    "CreateStmt": _table,
+    "CreateStmt": _create_table,
     "CreateTableAsStmt": _materialised,
     "DefineStmt": _define,
     "IndexStmt": _index,

@@ -4,16 +4,16 @@ import re
 from collections.abc import Callable
 
 from privbench.errors import ModelError
+from privbench.pgsql.created_objects import Made
 from privbench.pgsql.judge import (
     EXPRESSIONS,
-    Name,
     NotAllowed,
+    QualifiedName,
     judge,
     operators,
     relation_name,
     shown,
 )
-from privbench.pgsql.made import Made
 from privbench.pgsql.parser import Node
 
 _METHODS = frozenset(["", "heap", "btree", "hash", "gist", "gin", "spgist", "brin"])
@@ -36,14 +36,14 @@ _OPTIONS = re.compile(
 )
 
 
-def named(tree: Node, part: str) -> Name:
-    """The qualified name of the relation in a field of a statement."""
+def named(tree: Node, part: str) -> QualifiedName:
+    """Return the qualified name of the relation in a field of a statement."""
     return relation_name(tree.nodes(part)[0])
 
 
-def own(made: Made, kind: str, name: Name) -> None:
-    """Refuse a name unless the model has made an object of this kind and name."""
-    if not made.knows(kind, name):
+def own(objects: Made, kind: str, name: QualifiedName) -> None:
+    """Refuse a name unless the model's DDL has made an object of this kind and name."""
+    if not objects.knows(kind, name):
         raise NotAllowed(f"it is about {shown(name)}, which the model does not make")
 
 
@@ -55,37 +55,37 @@ def plainly_kept(tree: Node) -> None:
         raise ModelError("the model's DDL makes a temporary table, or names a tablespace.")
 
 
-def method(name: object, made: Made) -> None:
+def method(name: object, objects: Made) -> None:
     """Refuse access methods other than the server's own and those of listed extensions."""
-    methods = {method for _, method in made.found.get("methods", ())}
+    methods = {method for _, method in objects.found.get("methods", ())}
     if name not in _METHODS | methods:
         raise NotAllowed(f"it names the access method {name}")
 
 
-def opclass(name: Name, made: Made) -> bool:
-    """Whether an operator class, if one is named, is the server's or a listed extension's."""
-    return not name or made.offers("opclasses", name)
+def opclass(name: QualifiedName, objects: Made) -> bool:
+    """Return whether a named operator class is the server's or a listed extension's."""
+    return not name or objects.offers("opclasses", name)
 
 
-def _element(node: Node, made: Made) -> None:
+def _element(node: Node, objects: Made) -> None:
     name = node.names("opclass")
-    if not opclass(name, made):
+    if not opclass(name, objects):
         raise NotAllowed(f"it names the operator class {shown(name)}")
     collation = node.names("collation")
-    if collation and not made.collation(collation):
+    if collation and not objects.collation(collation):
         raise NotAllowed(f"it names the collation {shown(collation)}")
 
 
-def _constraint(node: Node, made: Made) -> None:
-    method(node.get("access_method", ""), made)
+def _constraint(node: Node, objects: Made) -> None:
+    method(node.get("access_method", ""), objects)
     if node.get("indexspace"):
         raise ModelError("the model's DDL names a tablespace.")
     for pair in node.nodes("exclusions"):
         _, used = pair.nodes("items")
-        operators(made, [used.names("items")])
+        operators(objects, [used.names("items")])
 
 
-def _option(node: Node, made: Made) -> None:
+def _option(node: Node, objects: Made) -> None:
     name = str(node.get("defname"))
     if node.get("defnamespace") not in (None, "toast") or not _OPTIONS.fullmatch(name):
         raise NotAllowed(f"it sets the option {name}")
@@ -99,8 +99,8 @@ _CHECKS: dict[str, Callable[[Node, Made], None]] = {
 }
 
 
-def listed(option: Node) -> Name:
-    """The words of an option's value, whether the parser took it for a type, a list or a text."""
+def listed(option: Node) -> QualifiedName:
+    """Return the words of an option's value, which the parser took for a type, a list or a text."""
     words: list[str] = []
     for node in option.nodes("arg"):
         if node.kind == "TypeName":
@@ -112,16 +112,16 @@ def listed(option: Node) -> Name:
     return tuple(words)
 
 
-def elements(tree: Node, made: Made, *kinds: str) -> None:
-    """Judge everything in a statement, and remember the columns that it names.
+def elements(tree: Node, objects: Made, *kinds: str) -> None:
+    """Judge all elements of a statement, and record the columns that it names.
 
     Raises:
         NotAllowed: Something in it is not listed.
         ModelError: It holds something that pg_dump never writes.
     """
-    columns = judge(tree, made, _PARTS | {tree.kind, *kinds})
-    made.add("columns", *((name,) for name in columns))
+    columns = judge(tree, objects, _PARTS | {tree.kind, *kinds})
+    objects.add("columns", *((name,) for name in columns))
     for node in tree.walk():
         check = _CHECKS.get(node.kind)
         if check is not None:
-            check(node, made)
+            check(node, objects)

@@ -1,4 +1,4 @@
-"""Syntax trees of a schema's expressions, where sqlglot can read them in reasonable time."""
+"""Syntax trees of a schema's expressions, where sqlglot can parse them in reasonable time."""
 
 import sqlglot
 from sqlglot import TokenType
@@ -12,7 +12,7 @@ MAX_ARRAYS = 6
 
 
 def expression_tree(text: str) -> exp.Expr | None:
-    """The tree of an expression; None where sqlglot cannot read it in reasonable time.
+    """Return the tree of an expression; None if sqlglot cannot parse it in reasonable time.
 
     >>> expression_tree("a > 3").sql()
     'a > 3'
@@ -26,7 +26,7 @@ def expression_tree(text: str) -> exp.Expr | None:
 
 
 def bare(tree: exp.Expr) -> exp.Expr:
-    """The expression without the parentheses and casts around it."""
+    """Return the expression without the parentheses and casts around it."""
     while isinstance(tree, (exp.Paren, exp.Cast)):
         tree = tree.this
     return tree

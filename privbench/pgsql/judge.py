@@ -1,8 +1,8 @@
-"""Whether a tree only computes: the allow-list of expressions and queries.
+"""Decide whether a syntax tree only computes, by an allow-list of expressions and queries.
 
 A tree passes if every node in it is of a listed kind, and everything that it names (functions,
-operators, types, collations, tables, fields) is what its `Scope` lets it name. What is not listed
-is refused, whatever it may be: a later PostgreSQL's node, a clause that nobody thought of.
+operators, types, collations, tables, fields) is something that its `Scope` allows. A node that is
+not listed is refused, whatever it is: a later PostgreSQL's node, a clause that nobody thought of.
 
 Some functions are called without the syntax of a call. ``(x).name`` and ``alias.name`` call
 ``name(x)`` if x has no such field, so a field must be a known column and must not have the name of
@@ -18,57 +18,59 @@ from privbench.pgsql import names
 from privbench.pgsql.parser import Node
 
 #: A name as it is written: its words, one or several.
-Name = tuple[str, ...]
+QualifiedName = tuple[str, ...]
 
 
 class NotAllowed(Exception):
-    """A part of a tree is not on the list; the message is a clause such as ``it calls …``."""
+    """A part of a tree is not on the allow-list; the message is a clause such as ``it calls …``."""
 
 
 class Scope:
     """Decides which names a statement may use.
 
-    It allows those of the server whose calls only compute, without side effects, and those that are
-    ``known``, by kind (``functions``, …).
+    It allows the server's functions and operators that only compute, without side effects, and
+    those in ``known``, by kind (``functions``, …).
     """
 
-    def __init__(self, known: Mapping[str, Collection[Name]] = MappingProxyType({})) -> None:
+    def __init__(
+        self, known: Mapping[str, Collection[QualifiedName]] = MappingProxyType({})
+    ) -> None:
         self._known = known
 
-    def knows(self, kind: str, name: Name) -> bool:
-        """Whether the scope adds a name of this kind to those of the server."""
+    def knows(self, kind: str, name: QualifiedName) -> bool:
+        """Return whether the scope allows a name of this kind beyond those of the server."""
         return name in self._known.get(kind, ())
 
-    def function(self, name: Name) -> bool:
-        """Whether a call of this name only computes."""
+    def function(self, name: QualifiedName) -> bool:
+        """Return whether a call of this function only computes."""
         return plain(name) in names.functions() or self.knows("functions", name)
 
     def sequence(self, name: str) -> bool:
-        """Whether this text names a sequence that may be advanced."""
+        """Return whether this text names a sequence that may be advanced."""
         return False
 
-    def operator(self, name: Name) -> bool:
-        """Whether an operator of this name only computes."""
+    def operator(self, name: QualifiedName) -> bool:
+        """Return whether an operator of this name only computes."""
         return plain(name) is not None or self.knows("operators", name)
 
-    def type(self, name: Name) -> bool:
-        """Whether values may be cast to this type."""
+    def type(self, name: QualifiedName) -> bool:
+        """Return whether values may be cast to this type."""
         return plain(name) is not None or self.knows("types", name)
 
-    def collation(self, name: Name) -> bool:
-        """Whether this collation may be used."""
+    def collation(self, name: QualifiedName) -> bool:
+        """Return whether this collation may be used."""
         return plain(name) is not None or self.knows("collations", name)
 
-    def relation(self, name: Name) -> bool:
-        """Whether rows may be read from this table or view."""
+    def relation(self, name: QualifiedName) -> bool:
+        """Return whether rows may be read from this table or view."""
         return self.knows("relations", name)
 
     def column(self, name: str) -> bool:
-        """Whether some table that may be read has a column of this name."""
+        """Return whether some table that may be read has a column of this name."""
         return self.knows("columns", (name,))
 
     def calls(self, field: str) -> bool:
-        """Whether a field of this name might call a function that may not be called.
+        """Return whether a field of this name might call a function that may not be called.
 
         Under an empty search path it can only call one of `pg_catalog`.
         """
@@ -101,7 +103,7 @@ _BETWEEN = (("<=",), (">=",), ("<",), (">",))
 
 
 def judge(tree: Node, scope: Scope, kinds: frozenset[str] = EXPRESSIONS) -> frozenset[str]:
-    """Refuse a tree, of an expression or a query, that does anything but compute.
+    """Refuse the tree of an expression or a query that does anything but compute.
 
     The scope must allow its names, and its nodes must be of the given ``kinds``. Returns the names
     that the statement itself gives to columns.
@@ -110,7 +112,7 @@ def judge(tree: Node, scope: Scope, kinds: frozenset[str] = EXPRESSIONS) -> froz
         NotAllowed: Something is not on the list; the message names the first such part.
     """
     nodes = list(tree.walk())
-    known = _named(nodes)
+    known = _result_names(nodes)
     for node in nodes:
         if node.kind not in kinds:
             raise NotAllowed(f"it holds a node of kind {node.kind}")
@@ -127,37 +129,37 @@ def judge(tree: Node, scope: Scope, kinds: frozenset[str] = EXPRESSIONS) -> froz
     return known
 
 
-def plain(name: Name) -> str | None:
-    """The name within `pg_catalog`, for a scope whose search path leads nowhere else."""
+def plain(name: QualifiedName) -> str | None:
+    """Return the name within `pg_catalog`, for a scope whose search path is empty, or None."""
     if len(name) == 1:
         return name[0]
     return name[1] if len(name) == 2 and name[0] == "pg_catalog" else None
 
 
 def shown(name: Iterable[str]) -> str:
-    """A name as text, for messages."""
+    """Return a qualified name as text, for messages."""
     return ".".join(name)
 
 
-def relation_name(node: Node) -> Name:
-    """The words of a relation's name, as far as they are written."""
+def relation_name(node: Node) -> QualifiedName:
+    """Return the words of a relation's name that are written."""
     words = [node.get(part) for part in ("catalogname", "schemaname", "relname")]
     return tuple(str(word) for word in words if word)
 
 
-def _named(nodes: list[Node]) -> frozenset[str]:
+def _result_names(nodes: list[Node]) -> frozenset[str]:
     """Names that the statement itself gives to columns."""
-    found = set(_GIVEN)
+    names = set(_GIVEN)
     for node in nodes:
         for field in ("name", "colname", "aliasname"):
-            given = node.get(field)
-            if isinstance(given, str):
-                found.add(given)
+            word = node.get(field)
+            if isinstance(word, str):
+                names.add(word)
         for field in ("colnames", "aliascolnames", "aliases", "names", "funcname"):
-            found.update(node.names(field))
+            names.update(node.names(field))
         if node.kind == "ColumnRef" and len(node.nodes("fields")) == 1:
-            found.update(node.names("fields"))
-    return frozenset(found)
+            names.update(node.names("fields"))
+    return frozenset(names)
 
 
 def _fields(node: Node) -> list[str]:
@@ -190,14 +192,14 @@ def _call(node: Node, scope: Scope) -> None:
 
 
 def constant(node: Node) -> str | None:
-    """The text of a constant string, also where it is cast to regclass."""
+    """Return the text of a constant string, also where it is cast to regclass, or None."""
     if node.kind == "TypeCast" and plain(node.nodes("typeName")[0].names("names")) == "regclass":
         node = node.nodes("arg")[0]
-    held = node.nodes("sval") if node.kind == "A_Const" else []
-    return str(held[0].get("sval", "")) if held else None
+    string = node.nodes("sval") if node.kind == "A_Const" else []
+    return str(string[0].get("sval", "")) if string else None
 
 
-def operators(scope: Scope, used: Iterable[Name]) -> None:
+def operators(scope: Scope, used: Iterable[QualifiedName]) -> None:
     """Refuse operators that may do more than compute; the NotAllowed names the first of them."""
     for name in used:
         if not scope.operator(name):

@@ -1,4 +1,4 @@
-"""Names that judged SQL may use: functions, types and operators that only compute.
+"""Lists of functions, types and operators that only compute, which judged SQL may use.
 
 The lists stand in ``names.json``, which ``scripts/sqlnames`` makes from servers of several major
 versions. A name of `pg_catalog` is allowed if every function of that name computes its result from
@@ -21,63 +21,67 @@ NEXTVAL = "nextval"
 
 
 @cache
-def _listed() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((files("privbench.pgsql") / "names.json").read_text())
-    return found
+def _name_lists() -> dict[str, Any]:
+    lists: dict[str, Any] = json.loads((files("privbench.pgsql") / "names.json").read_text())
+    return lists
 
 
 @cache
 def functions() -> frozenset[str]:
-    """Names of `pg_catalog` that may be called."""
-    return frozenset(_listed()["functions"])
+    """Return the names of functions of `pg_catalog` that may be called."""
+    return frozenset(_name_lists()["functions"])
 
 
 @cache
 def others() -> frozenset[str]:
-    """Names of the functions of `pg_catalog` that are not in `functions`, in all known versions."""
-    return frozenset(_listed()["others"])
+    """Return the names of all functions of `pg_catalog` that are not in `functions`.
+
+    They are those of all known versions.
+    """
+    return frozenset(_name_lists()["others"])
 
 
 @cache
 def reading() -> frozenset[str]:
-    """Names of `pg_catalog` that a workload may call besides, though a model's DDL may not.
+    """Return functions of `pg_catalog` that a workload may call, though a model's DDL may not.
 
-    They tell facts of the server and of the session; ``scripts/sqlnames`` says which, and why.
+    They return properties of the server and of the session; ``scripts/sqlnames`` says which, and
+    why.
     """
-    return frozenset(_listed()["reading"])
+    return frozenset(_name_lists()["reading"])
 
 
 @cache
 def counters(extension: str | None) -> frozenset[str]:
-    """Functions of an extension that is not listed which only tell what the server counts."""
-    return frozenset(_listed()["counters"].get(extension, ()))
+    """Return functions of an unlisted extension that only read counters of the server."""
+    return frozenset(_name_lists()["counters"].get(extension, ()))
 
 
 @cache
 def running_texts() -> dict[str, str | None]:
-    """Functions that run the queries in their texts, and their extensions; None is the server."""
-    return dict(_listed()["texts"])
+    """Return functions that run the query in an argument, with their extension or None."""
+    return dict(_name_lists()["texts"])
 
 
 @cache
 def extension(name: str) -> dict[str, frozenset[str]] | None:
-    """Objects of a listed extension, by kind (functions, types, operators …); None if unlisted.
+    """Return the objects of a listed extension by kind (functions, types, …); None if unlisted.
 
     >>> "hstore" in extension("hstore")["types"], extension("dblink")
     (True, None)
     """
-    found = _listed()["extensions"].get(name)
-    return None if found is None else {kind: frozenset(names) for kind, names in found.items()}
+    objects = _name_lists()["extensions"].get(name)
+    return None if objects is None else {kind: frozenset(names) for kind, names in objects.items()}
 
 
 @cache
 def extensions() -> frozenset[str]:
-    """Names of the extensions that are listed."""
-    return frozenset(_listed()["extensions"])
+    """Return the names of the listed extensions."""
+    return frozenset(_name_lists()["extensions"])
 
 
 def may_call(field: str) -> bool:
-    """Whether ``(x).field`` could call a function of `pg_catalog` that may not be called so.
+    """Return whether ``(x).field`` could call a function of `pg_catalog` that may not be called so.
 
     A call of `NEXTVAL` in this form names no sequence that could be judged.
     """
@@ -86,5 +90,5 @@ def may_call(field: str) -> bool:
 
 
 def is_system(schema: str) -> bool:
-    """Whether a schema is the server's own, or reserved."""
+    """Return whether a schema is the server's own, or reserved."""
     return schema.startswith(SYSTEM_SCHEMAS)

@@ -1,4 +1,4 @@
-"""SQL texts as trees, by PostgreSQL's own parser (libpg_query, of PostgreSQL 18).
+"""Parse SQL texts into trees, by PostgreSQL's own parser (libpg_query, of PostgreSQL 18).
 
 A text from a stranger is judged by its tree and then run unchanged, so the server must read it as
 this parser does. Three measures ensure that. PostgreSQL's parser cuts a text into pieces, each of
@@ -6,8 +6,8 @@ which must parse as one statement. The sender of a statement first sets and chec
 settings that this parser assumes. And texts that servers of other versions or encodings might read
 differently are refused: names longer than PostgreSQL keeps, numbers that are not plain decimals.
 
-The parser runs in a process of its own (`privbench.pgsql.child`): a text is refused if that process
-ends in any way or takes too long.
+The parser runs in a process of its own (`privbench.pgsql.parser_process`): a text is refused if
+that process ends in any way or takes too long.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ _COMMENTS = ("SQL_COMMENT", "C_COMMENT")
 
 
 class SqlError(PrivbenchError):
-    """A text that PostgreSQL's parser does not take, or that is too large to be judged."""
+    """A text that PostgreSQL's parser cannot read, or that is too large to be judged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One node of a tree."""
+    """One node of a syntax tree."""
 
     kind: str  # PostgreSQL's name of the kind of node: ``SelectStmt``
     # Scalars, nodes, and lists of nodes by PostgreSQL's names: ``whereClause``. A field that has
@@ -61,41 +61,41 @@ class Node:
     fields: dict[str, Any]
 
     def get(self, name: str, default: Any = None) -> Any:
-        """A field, or the default where it is absent."""
+        """Return a field, or the default if it is absent."""
         return self.fields.get(name, default)
 
     def nodes(self, name: str) -> list[Node]:
-        """The nodes of a field: several, one or none."""
-        found = self.fields.get(name)
-        listed = found if isinstance(found, list) else [found]
+        """Return the nodes of a field: several, one or none."""
+        value = self.fields.get(name)
+        listed = value if isinstance(value, list) else [value]
         return [item for item in listed if isinstance(item, Node)]
 
     def children(self) -> Iterator[Node]:
-        """All nodes directly beneath this one."""
+        """Yield all nodes directly below this one."""
         for name in self.fields:
             yield from self.nodes(name)
 
     def walk(self) -> Iterator[Node]:
-        """This node and all beneath it, parents first; without recursion."""
+        """Yield this node and all nodes below it, parents first; without recursion."""
         waiting = [self]
         while waiting:
             node = waiting.pop()
             yield node
-            for held in node.fields.values():
-                if isinstance(held, Node):
-                    waiting.append(held)
-                elif isinstance(held, list):
-                    waiting += [item for item in held if isinstance(item, Node)]
+            for value in node.fields.values():
+                if isinstance(value, Node):
+                    waiting.append(value)
+                elif isinstance(value, list):
+                    waiting += [item for item in value if isinstance(item, Node)]
 
     def names(self, field: str) -> tuple[str, ...]:
-        """The words of the qualified name in a field; ``*`` for a part that is no word."""
-        found = self.nodes(field)
-        return tuple(str(n.get("sval", "")) if n.kind == "String" else "*" for n in found)
+        """Return the words of the qualified name in a field; ``*`` for a part that is no word."""
+        words = self.nodes(field)
+        return tuple(str(n.get("sval", "")) if n.kind == "String" else "*" for n in words)
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One statement."""
+    """One statement of a text, with its tree or the reason why it cannot be parsed."""
 
     text: str  # the text of this statement alone, which is to be sent to a server
     tree: Node
@@ -103,7 +103,7 @@ class Statement:
 
 
 def statements(text: str) -> list[Statement]:
-    """The statements of a text, in order.
+    """Parse a text and return its statements, in order.
 
     Raises:
         SqlError: The text is not SQL that PostgreSQL takes, or is too large or too deeply nested.
@@ -121,7 +121,7 @@ def statements(text: str) -> list[Statement]:
 
 
 def cut(text: str) -> list[Statement]:
-    """The statements of a text, and in their places those that are no SQL of this parser.
+    """Parse a text and return its statements, those that the parser does not know included.
 
     A later PostgreSQL has statements that this parser does not know. Nothing but their text shows
     what they do, so they must never be sent to a server. If they are cut elsewhere than a server
@@ -134,13 +134,13 @@ def cut(text: str) -> list[Statement]:
     >>> [(found.tree.kind, found.fault) for found in cut("CREATE PROPERTY GRAPH g; SELECT 1")]
     [('', 'syntax error at or near "PROPERTY" (line 1, column 8).'), ('SelectStmt', '')]
     """
-    found: list[Statement] = []
+    result: list[Statement] = []
     waiting, unread = [[(0, 0, len(text))]], 0
     while waiting:
         part = waiting.pop()
         piece = text[part[0][1] : part[-1][2]]
         try:
-            found += statements(piece)
+            result += statements(piece)
             continue
         except SqlError as error:
             if unread == _UNREAD or not error.message.startswith(_SYNTAX):
@@ -154,8 +154,8 @@ def cut(text: str) -> list[Statement]:
             waiting += [part[half:], part[:half]]
         else:
             unread += 1
-            found.append(Statement(piece, Node("", {}), fault))
-    return found
+            result.append(Statement(piece, Node("", {}), fault))
+    return result
 
 
 def _bytes(text: str) -> bytes:
@@ -171,16 +171,16 @@ def _bytes(text: str) -> bytes:
 
 
 def statement(text: str) -> Statement:
-    """The one statement of a text; a SqlError if it cannot be parsed or is not exactly one."""
-    found = statements(text)
-    if len(found) != 1:
+    """Parse the only statement of a text; raise a SqlError if there is not exactly one."""
+    parsed = statements(text)
+    if len(parsed) != 1:
         raise SqlError("it is not exactly one statement.")
-    return found[0]
+    return parsed[0]
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One word of a text."""
+    """One word of a text, as PostgreSQL's scanner reads it."""
 
     kind: str  # PostgreSQL's name of its kind: ``SCONST`` is a string, ``ICONST`` an integer
     text: str  # the word as it stands, without the comments and blanks around it
@@ -189,14 +189,14 @@ class Token:
 
     @property
     def name(self) -> str:
-        """The word as a name, as PostgreSQL folds it."""
+        """The word as a name, as PostgreSQL folds its case."""
         if self.text.startswith('"'):
             return self.text[1:-1].replace('""', '"')
         return self.text.lower()
 
 
 def pieces(text: str) -> list[str]:
-    r"""The statements of a text, cut by PostgreSQL's scanner and not parsed, comments included.
+    r"""Cut a text into statements by PostgreSQL's scanner without parsing, comments included.
 
     Comments before a statement stay with it: extensions read hints there. Pieces of comments alone
     are left out. Errors are those of `tokens`.
@@ -208,7 +208,7 @@ def pieces(text: str) -> list[str]:
 
 
 def placed_pieces(text: str) -> list[tuple[int, str]]:
-    """The statements of a text, cut as by `pieces`: the offset of the first word, and the text.
+    """Return the statements of a text as `pieces` does, each with the offset of its first word.
 
     Offsets are in characters; comments before a statement are part of its text.
     """
@@ -221,7 +221,7 @@ def _spans(text: str, *, nested: bool = False) -> list[tuple[int, int, int]]:
     If ``nested``, no semicolon counts that stands in parentheses (rules) or between BEGIN ATOMIC
     and its END (bodies of functions, in which CASE has an END of its own).
     """
-    found: list[tuple[int, int, int]] = []
+    spans: list[tuple[int, int, int]] = []
     start, first, depth, before = 0, -1, 0, ""
     data = _bytes(text)
     places = _characters(data)
@@ -234,13 +234,13 @@ def _spans(text: str, *, nested: bool = False) -> list[tuple[int, int, int]]:
             first = begin if first < 0 else first
             continue
         if first >= 0:
-            found.append((places(start), places(first), places(begin)))
+            spans.append((places(start), places(first), places(begin)))
         start, first = end, -1
-    return [*found, (places(start), places(first), len(text))] if first >= 0 else found
+    return [*spans, (places(start), places(first), len(text))] if first >= 0 else spans
 
 
 def tokens(text: str) -> list[Token]:
-    """The words of a text, as PostgreSQL's scanner cuts them, comments left out.
+    """Return the words of a text, as PostgreSQL's scanner cuts them, without comments.
 
     Raises:
         SqlError: A string, a name or a comment has no end; or the text is no UTF-8, or too long.
@@ -263,14 +263,14 @@ def _scanned(text: str, data: bytes) -> Iterator[tuple[str, int, int]]:
     # Loaded only where texts are split: most commands only use the child process.
     import postgast
 
-    from privbench.pgsql.child import placed
+    from privbench.pgsql.parser_process import placed
 
     try:
-        found = postgast.scan(text).tokens
+        scanned = postgast.scan(text).tokens
     except postgast.PgQueryError as error:
         raise SqlError(f"{placed(data, error.message, error.cursorpos)}.") from None
     kinds = _kinds()
-    for token in found:
+    for token in scanned:
         # Characters that PostgreSQL has no use for, such as braces, have no name there.
         kind = kinds.get(token.token, "OTHER")
         if kind not in _COMMENTS:
@@ -345,26 +345,26 @@ def _started() -> tuple[subprocess.Popen[bytes], Connection]:
 
     A UsageError if it cannot start, which is no fault of any text.
     """
-    ours, theirs = Pipe()
+    own_end, child_end = Pipe()
     # -P: the working directory is not searched for modules.
-    command = [sys.executable, "-P", str(Path(__file__).with_name("child.py"))]
-    with theirs:
+    command = [sys.executable, "-P", str(Path(__file__).with_name("parser_process.py"))]
+    with child_end:
         process = subprocess.Popen(  # noqa: S603
             command,
-            stdin=theirs.fileno(),
+            stdin=child_end.fileno(),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
     atexit.register(_end, process, os.getpid())
     try:
-        ours.recv_bytes()
+        own_end.recv_bytes()
     except (OSError, EOFError):
         raise UsageError(
             "the process that parses SQL cannot start.",
             remedy="Allow it more memory (ulimit -v); it takes 4 GiB at most.",
         ) from None
-    return process, ours
+    return process, own_end
 
 
 _PARSER = _Parser()
@@ -381,13 +381,13 @@ def _end(process: subprocess.Popen[bytes], owner: int) -> None:
 
 def _tree(listed: list[Any]) -> Node:
     """Build the tree from a list of nodes in which children come before their parents."""
-    made: list[Node] = []
+    nodes: list[Node] = []
 
     def held(place: Any) -> Any:
         if isinstance(place, list):
             return [held(item) for item in place]
-        return None if place is None else made[place]
+        return None if place is None else nodes[place]
 
     for kind, scalars, children in listed:
-        made.append(Node(kind, scalars | {name: held(at) for name, at in children.items()}))
-    return made[-1]
+        nodes.append(Node(kind, scalars | {name: held(at) for name, at in children.items()}))
+    return nodes[-1]

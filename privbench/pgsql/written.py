@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from functools import lru_cache
 
-from privbench.pgsql.judge import EXPRESSIONS, Name, NotAllowed, Scope, judge, shown
+from privbench.pgsql.judge import EXPRESSIONS, NotAllowed, QualifiedName, Scope, judge, shown
 from privbench.pgsql.parser import Node, SqlError, statement, tokens
 
 _QUERIES = frozenset(
@@ -26,7 +26,7 @@ _NAMING = {
 
 
 def computes(text: str, sources: Iterable[str]) -> bool:
-    """Whether a text is one expression that does no more than the texts it was made from.
+    """Return whether a text is one expression that does no more than the texts it was made from.
 
     These sources are expressions as the target's catalog prints them.
 
@@ -46,18 +46,18 @@ def computes(text: str, sources: Iterable[str]) -> bool:
 
 
 def judged(text: str, sources: Iterable[str] = ()) -> Node:
-    """The tree of a text that is one expression for which `computes` holds.
+    """Parse a text that is one expression for which `computes` holds, and return its tree.
 
     Raises:
         NotAllowed: The text is no such expression.
     """
     tree = one_expression(text)
-    judge(tree, _named(sources), EXPRESSIONS - _QUERIES)
+    judge(tree, _scope_of_sources(sources), EXPRESSIONS - _QUERIES)
     return tree
 
 
 def one_expression(text: str) -> Node:
-    """The tree of a text that is one expression; of any other a NotAllowed."""
+    """Parse a text that is one expression; raise a NotAllowed for any other text."""
     tree = _expression(text)
     if tree is None:
         raise NotAllowed("it is not one expression of SQL")
@@ -65,7 +65,7 @@ def one_expression(text: str) -> Node:
 
 
 def canonical(text: str) -> str:
-    r"""A judged expression as the parser's library writes it: names folded, comments gone.
+    r"""Return a judged expression in the parser's spelling: names folded, comments removed.
 
     Strings with backslashes are ordinary string literals, as PostgreSQL prints them. Raises a
     SqlError if the expression is nested too deeply to be written.
@@ -80,18 +80,18 @@ def canonical(text: str) -> str:
         written = postgast.deparse(postgast.parse(f"SELECT {text}")).removeprefix("SELECT ")
     except (DecodeError, postgast.PgQueryError):
         raise SqlError("it is nested too deeply.") from None
-    made, at = "", 0
+    result, at = "", 0
     for token in tokens(written):
         plain = token.text
         if token.kind == "SCONST" and plain[0] in "Ee":
             plain = plain[1:].replace("\\\\", "\\")
-        made += written[at : token.start] + plain
+        result += written[at : token.start] + plain
         at = token.end
-    return made
+    return result
 
 
 def condition(text: str, known: Iterable[str]) -> tuple[str, tuple[str, ...]]:
-    """A rule of a config as `canonical` writes it, in brackets, and the columns that it reads.
+    """Return a config's rule in canonical spelling, in brackets, and the columns that it reads.
 
     At least one of the known columns is read, and no other.
 
@@ -124,10 +124,10 @@ def _expression(text: str) -> Node | None:
     return targets[0].nodes("val")[0]
 
 
-def _named(sources: Iterable[str]) -> Scope:
+def _scope_of_sources(sources: Iterable[str]) -> Scope:
     """A scope of the names in some expressions, besides built-in ones that only compute."""
     trees = [tree for source in sources if (tree := _expression(source)) is not None]
-    known = defaultdict[str, set[Name]](set)
+    known = defaultdict[str, set[QualifiedName]](set)
     for node in (node for tree in trees for node in tree.walk()):
         if node.kind in _NAMING:
             kind, field = _NAMING[node.kind]

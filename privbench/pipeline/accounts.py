@@ -1,4 +1,4 @@
-"""``ledger``: what was spent on a database, and its cap."""
+"""The command ``ledger``: show what was spent on a database, and set its cap."""
 
 import json
 import math
@@ -17,19 +17,19 @@ from privbench.sources import is_file
 
 @dataclass(frozen=True)
 class LedgerReport:
-    """The state of one database's ledger, or the states of all of a directory, as ``ledgers``."""
+    """The state of one database's ledger, or of all ledgers in a directory (``ledgers``)."""
 
     state: dict[str, Any]
 
     def to_json(self) -> dict[str, Any]:
-        """A plain object; infinite totals as the string ``infinite``."""
+        """Return the report for JSON; infinite totals become the string ``infinite``."""
         return dict(json.loads(json.dumps(self.state), parse_constant=lambda _: "infinite"))
 
     def render(self) -> display.Lines:
-        """Plain text for people."""
+        """Return the report as plain text."""
         state = self.state
         if "ledgers" in state:
-            return display.lines(*_listed(state))
+            return display.lines(*_ledger_lines(state))
         cap, most = state["cap"], state["cap"]["epsilon"]
         lines = [f"Ledger of {state['identity']} in {state['path']}", ""]
         releases = [
@@ -77,7 +77,7 @@ class LedgerReport:
         return display.lines(*lines)
 
 
-def _listed(state: dict[str, Any]) -> list[str]:
+def _ledger_lines(state: dict[str, Any]) -> list[str]:
     """A line for each ledger of a directory."""
     rows = [
         (
@@ -93,10 +93,10 @@ def _listed(state: dict[str, Any]) -> list[str]:
 
 
 def ledger_show(source: str, identity: str | None, path: str | None) -> LedgerReport:
-    """Releases, totals and cap of a database, by its declared identity or its own.
+    """Return releases, totals and cap of a database, named by its declared identity or its own.
 
-    Without either, the ledgers of the directory. If `path` is None, in any function of this module,
-    the ledger is in the user's state directory.
+    Without either, the ledgers of the directory are returned. If `path` is None, in any function of
+    this module, the ledger is in the user's state directory.
     """
     if not source and identity is None:
         base = Ledger.open(path, "").directory.parent
@@ -110,8 +110,8 @@ def ledger_cap(source: str, identity: str | None, path: str | None, cap: Cap) ->
 
     Returns a line for each limit of the previous cap that the new one lifts.
     """
-    given = [value for value in (cap.epsilon, cap.monthly) if value is not None]
-    if not all(0 < value < math.inf for value in given) or not 0 <= (cap.delta or 0) < 1:
+    limits = [value for value in (cap.epsilon, cap.monthly) if value is not None]
+    if not all(0 < value < math.inf for value in limits) or not 0 <= (cap.delta or 0) < 1:
         raise UsageError("a cap needs ε > 0 and δ in [0, 1).")
     ledger = _ledger(source, identity, path)
     ledger.require_one_name()
@@ -127,14 +127,14 @@ def ledger_cap(source: str, identity: str | None, path: str | None, cap: Cap) ->
 def ledger_abandon(release_id: str, path: str | None) -> Guarantee:
     """Close a release whose fit was interrupted, and return the privacy loss of its events.
 
-    That loss stays spent; budget that was reserved and that no event took is free again. A
-    LedgerError is raised if no ledger has the release, or if it is closed or in use.
+    That loss stays spent; reserved budget that no event used is free again. A LedgerError is raised
+    if no ledger has the release, or if it is closed or in use.
     """
     return Ledger.holding(path, release_id).abandon(release_id)
 
 
 def ledgers_of(connection: Connection, path: str | None, *, surely: bool = False) -> list[Path]:
-    """The ledgers that have releases of a database, which may then be a source and not a clone.
+    """Return the ledgers that have releases of a database, which then may be a source, no clone.
 
     No ledger is found for a source that was never fitted or whose ledger lies elsewhere. Where the
     system identifier cannot be read, the OID alone decides. A ledger whose identity is an address
@@ -151,8 +151,8 @@ def _ledger(source: str, identity: str | None, path: str | None) -> Ledger:
     if is_file(source):
         return Ledger.open(path, identity or OF_FILES.required())
     with reading(source) as connection:
-        found = database_identity(connection, identity)
-    return Ledger.open(path, found.required(), found.own)
+        database = database_identity(connection, identity)
+    return Ledger.open(path, database.required(), database.own)
 
 
 def _number(value: float | None) -> str:

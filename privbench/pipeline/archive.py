@@ -1,9 +1,9 @@
-"""A model's zip archive: its members have fixed names and limited sizes; reading runs no code.
+"""Read and write a model's zip archive, whose members have fixed names and limited sizes.
 
-The sizes that an archive states are checked before anything is unpacked, and no member is unpacked
-beyond the size that it states. Arrays hold plain numbers, and their shape has to match the number
-of their bytes. Public tables are CSV, not Arrow files: those state offsets and compressions of
-their own, and a damaged one can crash its reader.
+Reading runs no code. The sizes that an archive states are checked before anything is unpacked, and
+no member is unpacked beyond the size that it states. Arrays hold plain numbers, and their shape has
+to match the number of their bytes. Public tables are CSV, not Arrow files, since Arrow files state
+offsets and compressions of their own, and a damaged file can crash the reader.
 """
 
 import hashlib
@@ -54,7 +54,7 @@ _ENTRY = 46 + 64 + 32
 
 
 class Archive:
-    """The members of an archive that has been found to be within its caps.
+    """The members of an archive, whose numbers and sizes are within the limits.
 
     The file stays open for as long as members are read.
     """
@@ -77,7 +77,7 @@ class Archive:
         self.names = frozenset(names)
 
     def read(self, name: str, digest: str | None = None) -> bytes:
-        """A member's bytes, at most as many as it states; refused if their SHA-256 is another."""
+        """Return a member's bytes, no more than it states; refuse them if their SHA-256 differs."""
         if name not in self.names:
             raise ModelError(f"the model is damaged: it lacks {name}.")
         with self._zip.open(name) as member:
@@ -108,21 +108,21 @@ def _check_end(file: BinaryIO) -> None:
 
 
 def write(file: BinaryIO, members: Mapping[str, bytes]) -> None:
-    """Write an archive whose bytes follow from its members."""
+    """Write an archive whose bytes depend on its members alone."""
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in members.items():
             archive.writestr(zipfile.ZipInfo(name, _EPOCH), data, zipfile.ZIP_DEFLATED)
 
 
 def array_bytes(array: NDArray[Any]) -> bytes:
-    """An array as ``.npy``."""
+    """Return an array in the ``.npy`` format."""
     buffer = io.BytesIO()
     np.lib.format.write_array(buffer, np.ascontiguousarray(array), (1, 0), allow_pickle=False)
     return buffer.getvalue()
 
 
 def read_array(data: bytes) -> NDArray[Any]:
-    """The array that `array_bytes` wrote; its stated size is checked before memory is allocated."""
+    """Return the array that ``.npy`` bytes hold; its stated size is checked before allocation."""
     end = 10 + int.from_bytes(data[8:10], "little")
     head = _ARRAY.fullmatch(data[10:end])
     if data[:8] != _MAGIC or head is None:
@@ -135,9 +135,9 @@ def read_array(data: bytes) -> NDArray[Any]:
 
 
 def table_bytes(table: pa.Table) -> bytes:
-    """A table of texts as parts of CSV, the size of each before it.
+    """Return a table of texts as parts of CSV, each preceded by its size.
 
-    Of a table without columns it is only the number of rows.
+    For a table without columns it is only the number of rows.
     """
     if not table.num_columns:
         return str(table.num_rows).encode()
@@ -146,7 +146,7 @@ def table_bytes(table: pa.Table) -> bytes:
 
 
 def read_table(data: bytes, names: Sequence[str]) -> pa.Table:
-    """The table that `table_bytes` wrote; its columns get these names."""
+    """Return the table in bytes of `table_bytes`, whose columns get these names."""
     if not names:
         rows = int(data)
         if not 0 <= rows <= MAX_EMPTY_ROWS:
@@ -155,17 +155,17 @@ def read_table(data: bytes, names: Sequence[str]) -> pa.Table:
     if b"\0" in data:
         raise ModelError("a public table of the model holds what is no text.")
     texts = [pa.string() for _ in names]
-    buffer, found = io.BytesIO(data), list[pa.Table]()
+    buffer, tables = io.BytesIO(data), list[pa.Table]()
     while line := buffer.readline():
         part = buffer.read(size := int(line))
         if not 0 < size == len(part):
             raise ModelError("a public table of the model has fewer bytes than it says.")
         # A part has 65,536 rows of a byte or more, unless a column of more than 2 GiB ends there.
-        if len(found) > _SHORT_PARTS + len(data) // 2**16:
+        if len(tables) > _SHORT_PARTS + len(data) // 2**16:
             raise ModelError("a public table of the model has more parts than rows need.")
-        found.append(read_csv(pa.py_buffer(part), texts).rename_columns(list(names)))
+        tables.append(read_csv(pa.py_buffer(part), texts).rename_columns(list(names)))
     return (
-        pa.concat_tables(found)
-        if found
+        pa.concat_tables(tables)
+        if tables
         else pa.schema([*zip(names, texts, strict=True)]).empty_table()
     )

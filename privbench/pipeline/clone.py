@@ -1,4 +1,4 @@
-"""``clone``: fit and load in one go."""
+"""The command ``clone``, which runs `fit` and then `load`."""
 
 import shlex
 import shutil
@@ -31,14 +31,14 @@ from privbench.sources import staged
 
 @dataclass(frozen=True)
 class CloneReport:
-    """The guarantee of a clone, and the rows that were written."""
+    """The guarantee of a clone, and the numbers of rows that were written."""
 
     promise: Promise
     loaded: LoadReport  # what the target holds
     losses: Sequence[Loss] = ()  # losses of tables and columns, found from released numbers alone
 
     def render(self) -> Lines:
-        """Plain text for people."""
+        """Return the report as plain text."""
         lost = render_losses(self.losses)
         return lines(*filter(None, (self.loaded.render(), lost, self.promise.sentence())))
 

@@ -1,7 +1,7 @@
-"""Turns a model into synthetic rows of PostgreSQL values, in chunks; needs no source.
+"""Turn a model into synthetic rows of PostgreSQL values, in chunks; needs no source.
 
-Keys, UNIQUE sets and CHECKs between columns need whole columns; everything else is decoded chunk
-by chunk while it is written.
+Keys, UNIQUE sets and CHECKs between columns need whole columns; everything else is decoded chunk by
+chunk while it is written.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class CloneTable:
 
     @property
     def part_rows(self) -> int:
-        """Rows of each part except the last, which may have fewer.
+        """The number of rows of each part except the last, which may have fewer.
 
         Parts can be made in any order and independently of each other.
         """
@@ -70,22 +70,22 @@ class CloneTable:
 
     @property
     def parts(self) -> int:
-        """Number of parts."""
+        """The number of parts."""
         return -(-self.rows // self.part_rows) if self.rows else 0
 
     def without(self, names: Collection[str]) -> CloneTable:
-        """The table with some columns left to their defaults."""
+        """Return the table with some columns left to their defaults."""
         return replace(self, columns=tuple(name for name in self.columns if name not in names))
 
     def batches(self, part: int | None = None) -> Iterator[pa.Table]:
-        """The rows in chunks, or those of a part, columns in the order of `columns`."""
+        """Yield the rows in chunks, all or those of a part, with the columns in `columns`."""
         with sound(self.table.key):
             yield from self.draw(self.columns, part)
 
 
 @contextmanager
 def sound(table: str | None = None) -> Iterator[None]:
-    """Refuse a model whose parts do not fit each other, whichever of them shows it."""
+    """Within this context, report a model whose parts do not fit each other as a ModelError."""
     try:
         yield
     except UNFIT as error:
@@ -98,9 +98,9 @@ def sound(table: str | None = None) -> Iterator[None]:
 
 @sound()
 def decode(model: Model, *, scale: float = 1.0, seed: int | None = None) -> list[CloneTable]:
-    """Sample a model and make its keys: all tables, in the schema's order.
+    """Sample a model and make its keys; return all tables, in the schema's order.
 
-    `scale` is the factor on the number of units, `seed` the public one of the sampling.
+    `scale` is the factor on the number of units, `seed` the public seed of the sampling.
     """
     fitted = find_synthesizer(model.synthesizer).load(model.state, model.arrays)
     drawn = fitted.sample(scale, seed)
@@ -112,7 +112,7 @@ def decode(model: Model, *, scale: float = 1.0, seed: int | None = None) -> list
     minted = generate_keys(
         tables,
         {
-            t.key: _whole(t, tables, codecs[t.key], drawn, seed, computed.get(t.key, ()))
+            t.key: _complete_columns(t, tables, codecs[t.key], drawn, seed, computed.get(t.key, ()))
             | columns.get(t.key, {})
             for t in tables
         },
@@ -142,9 +142,12 @@ def decode(model: Model, *, scale: float = 1.0, seed: int | None = None) -> list
 
 @sound()
 def scaled(model: str | Path, factors: Mapping[str, float]) -> Model:
-    """A model in which some tables are larger, each with all that it owns; the log says so."""
-    found, whole = Model.load(model), dict[str, float]()
-    fitted = find_synthesizer(found.synthesizer).load(found.state, found.arrays)
+    """Return a model in which some tables are larger, each with all tables that it owns.
+
+    The factors are logged.
+    """
+    loaded, whole = Model.load(model), dict[str, float]()
+    fitted = find_synthesizer(loaded.synthesizer).load(loaded.state, loaded.arrays)
     laws: dict[str, TableLaw] = getattr(fitted, "laws", {})
     if unknown := sorted(factors.keys() - laws.keys()):
         raise UsageError(f"--scale-table names {unknown[0]}, which is not a private table.")
@@ -152,15 +155,15 @@ def scaled(model: str | Path, factors: Mapping[str, float]) -> Model:
         each = factors.get(name, 1.0) * (whole[law.own.parent] if law.own else 1.0)
         whole[name] = each
         if law.own and law.own.unique and factors.get(name, 1) > 1:
-            said = f"has at most one row for each of {law.own.parent}: scale that one."
-            raise UsageError(said, table=name)
+            reason = f"has at most one row for each of {law.own.parent}: scale that one."
+            raise UsageError(reason, table=name)
         laws[name] = replace(law, rows=law.rows * each, free=law.free * each, lost=law.lost * each)
     listed = ", ".join(f"{name} × {each:g}" for name, each in whole.items() if each != 1)
-    said = "other tables keep their rows: references into larger ones spread, and rows of others "
-    said += "are referred to more often from larger ones"
-    logger.info("%s; %s", listed, said)
+    reason = "other tables keep their rows: references into larger ones spread, and rows of others "
+    reason += "are referred to more often from larger ones"
+    logger.info("%s; %s", listed, reason)
     state, arrays = fitted.to_state()
-    return replace(found, state=state, arrays=arrays)
+    return replace(loaded, state=state, arrays=arrays)
 
 
 def _arrays(
@@ -185,24 +188,24 @@ def _arrays(
         remap(np.where(edges[name] < len(mask), edges[name], NULL), mask)
         for name, mask in ((ROW, keep), (key.name, there))
     )
-    held = (owners >= 0) & (targets >= 0)
+    both_kept = (owners >= 0) & (targets >= 0)
     codes, codec = drawn[table.key].codes, model.tables[table.key].codecs[name]
     rng = generator(seed, "elements", table.key, name)
-    made = _decoded(table, codec, codes, rng, drawn[table.key].rows)
-    null = np.asarray(made.is_null())[: len(keep)][keep]
-    return arrays_of_keys(owners[held], targets[held], values, null, rng)
+    sizes_drawn = _decoded(table, codec, codes, rng, drawn[table.key].rows)
+    null = np.asarray(sizes_drawn.is_null())[: len(keep)][keep]
+    return arrays_of_keys(owners[both_kept], targets[both_kept], values, null, rng)
 
 
 def _public_keys(model: Model, key: ForeignKey) -> list[pa.Array]:
     """The values of a public table that a key may take, in a type that the key's columns hold."""
     child, parent = model.schema.table(key.table), model.schema.table(key.ref_table)
-    made = []
+    key_values = []
     for ours, theirs in zip(key.columns, key.ref_columns, strict=True):
         values = model.public[parent.key][theirs].combine_chunks()
         mine, own = child.column(ours).type, parent.column(theirs).type
         whole = mine.base in INTEGERS and own.base not in INTEGERS
-        made.append(in_key_type(values, own, mine) if whole else values)
-    return made
+        key_values.append(in_key_type(values, own, mine) if whole else values)
+    return key_values
 
 
 def _of_own_type(table: Table, codecs: Mapping[str, Codec]) -> dict[str, Codec]:
@@ -220,19 +223,19 @@ def _check_drawn(
     """Refuse rows whose codes or references are not those of the tables."""
     sizes = {**{key: table.rows for key, table in drawn.items()}, **public}
     for table in tables:
-        found = drawn.get(table.key)
+        table_rows = drawn.get(table.key)
         if (
-            found is None
-            or not set(found.parents) >= {key.name for key in table.foreign_keys}
+            table_rows is None
+            or not set(table_rows.parents) >= {key.name for key in table.foreign_keys}
             or any(
-                len(edges := found.parents[key.name]) != found.rows
+                len(edges := table_rows.parents[key.name]) != table_rows.rows
                 or int(edges.max(initial=-1)) >= sizes.get(str(key.ref_table), 0)
                 for key in table.foreign_keys
             )
         ):
             raise _unlike(table)
-        if not isinstance(found.codes, Parts):
-            _check_codes(table, codecs[table.key], found.codes, found.rows)
+        if not isinstance(table_rows.codes, Parts):
+            _check_codes(table, codecs[table.key], table_rows.codes, table_rows.rows)
 
 
 def _check_codes(
@@ -251,7 +254,7 @@ def _unlike(table: Table) -> ModelError:
     return ModelError("the model's rows are not those of its schema.", table=table.key)
 
 
-def _whole(
+def _complete_columns(
     table: Table,
     tables: Sequence[Table],
     codecs: Mapping[str, Codec],
@@ -263,30 +266,30 @@ def _whole(
 
     Stand-ins of computed columns are none of them: no value may move in from there.
     """
-    wanted = {name for item in kept_uniques(table) for name in item.columns}
-    wanted |= {name for check in table.checks if len(check.columns) > 1 for name in check.columns}
-    wanted |= {
+    names = {name for item in kept_uniques(table) for name in item.columns}
+    names |= {name for check in table.checks if len(check.columns) > 1 for name in check.columns}
+    names |= {
         name
         for other in tables
         for key in other.foreign_keys
         if key.ref_table == table.name
         for name in key.ref_columns
     }
-    wanted |= {name for order in orders(table) for name in order.columns}
-    wanted |= {n for codec in codecs.values() if codec.since for n in (codec.column, codec.since)}
+    names |= {name for order in orders(table) for name in order.columns}
+    names |= {n for codec in codecs.values() if codec.since for n in (codec.column, codec.since)}
     for same, period, _, where in exclusions(table):
-        wanted.update(same, period, (name for name, *_ in where))
-    wanted |= {name for _, some in singles(table) for name, *_ in some}
+        names.update(same, period, (name for name, *_ in where))
+    names |= {name for _, some in singles(table) for name, *_ in some}
     tree = tree_of(table)
-    wanted |= tree.read if tree else set()
-    wanted |= {key.when[0] for key in table.foreign_keys if key.when is not None}
+    names |= tree.read if tree else set()
+    names |= {key.when[0] for key in table.foreign_keys if key.when is not None}
 
     below = {t.key for t in tables for key in t.foreign_keys if key.ref_table == table.name}
     numbered = any(singles(table)) or any(
         is_discriminator(table, column) for column in table.columns
     )
     if numbered or drawn[table.key].serial or any(drawn[k].follows for k in (table.key, *below)):
-        wanted.add(creation_date(table))
+        names.add(creation_date(table))
     codes, rows = drawn[table.key].codes, drawn[table.key].rows
     return {
         name: in_key_type(
@@ -295,7 +298,7 @@ def _whole(
             table.column(name).type,
         )
         for name, codec in codecs.items()
-        if name in wanted - table.natural_columns - {*computed} and not codec.omitted
+        if name in names - table.natural_columns - {*computed} and not codec.omitted
     }
 
 
@@ -303,14 +306,14 @@ def _decoded(
     table: Table, codec: Codec, codes: Mapping[str, Codes], rng: Rng, rows: int
 ) -> pa.Array:
     """Decode a column to values that match the pattern of its CHECK, if it has one."""
-    held = {attribute: codes[attribute] for attribute in codec.domains}
-    values = codec.decode(held, rng, rows)
+    attribute_codes = {attribute: codes[attribute] for attribute in codec.domains}
+    values = codec.decode(attribute_codes, rng, rows)
     pattern = column_pattern(table, table.column(codec.column))
     if pattern is None:
         return values
     matching = pattern.replace_bad(values, rng)
-    found = any(c.name == FORMAT and codec.column in c.columns for c in table.checks)
-    if not (found and codec.listed):
+    has_format = any(c.name == FORMAT and codec.column in c.columns for c in table.checks)
+    if not (has_format and codec.listed):
         return matching
     # Labels were values of the source, so its expressions take them, whatever the format.
     label = pc.is_in(values, value_set=pa.array(codec.listed, values.type))
@@ -330,8 +333,8 @@ def _private(
             starts = starts[some * CHUNKS : (some + 1) * CHUNKS]
         first, stop = starts.start, min(starts.stop, minted.rows)
         every = minted.rows == len(minted.keep)
-        kept = np.arange(first, stop) if every else np.flatnonzero(minted.keep)[first:stop]
-        pieces = [kept[start - first :][:CHUNK] for start in starts]
+        positions = np.arange(first, stop) if every else np.flatnonzero(minted.keep)[first:stop]
+        pieces = [positions[start - first :][:CHUNK] for start in starts]
         taken = windows(synthetic.codes, pieces)
         for start, part, codes in zip(starts, pieces, taken, strict=True):
             number = start // CHUNK

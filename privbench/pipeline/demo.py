@@ -1,4 +1,4 @@
-"""``demo``: source, clone, workload, report, on an embedded PostgreSQL.
+"""The command ``demo``: source, clone, workload and report on an embedded PostgreSQL.
 
 The source is a seeded clinic that looks like somebody's production database (``data/demo.sql``).
 Its nine tables have what real ones have: skew, correlation inside a table and across tables, NULLs,
@@ -48,7 +48,7 @@ def demo(
     queries: int = 60,
     reporter: Reporter | None = None,
 ) -> Lines:
-    """Run every step on a fictional clinic; the result says what was made and where it is."""
+    """Run every step on a fictional clinic; return a text on what was made and where it is."""
     teller = reporter or Reporter()
     folder = Path(out)
     with file_errors(f"cannot use {folder}"):
@@ -63,7 +63,9 @@ def demo(
         with teller.stage("make the source"):
             make_clinic(source, rows)
         config = _config(source, folder, epsilon, synthesizer)
-        made = clone(source, target, config, output=folder / "clinic.privbench", reporter=teller)
+        report_of_clone = clone(
+            source, target, config, output=folder / "clinic.privbench", reporter=teller
+        )
         with teller.stage("generate a workload"):
             with reading(source, ROWS) as connection:
                 plan = replace(KINDS["mixed"].plan, queries=queries, seed=7)
@@ -80,11 +82,11 @@ def demo(
         ("Workload:", "workload.sql"),
     )
     written = table([(what, str(folder / file)) for what, file in places], indent=0)
-    return lines(made.render(), "", report.summary(document), "", *written)
+    return lines(report_of_clone.render(), "", report.summary(document), "", *written)
 
 
 def make_clinic(dsn: str, rows: int = 200_000, seed: int = 7) -> None:
-    """Make the clinic in an empty database; the seed and PostgreSQL's version determine the rows.
+    """Create the clinic in an empty database; seed and PostgreSQL version determine the rows.
 
     `rows` is the number of rows of all tables together, at least `LEAST_ROWS`.
     """

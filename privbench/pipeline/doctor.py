@@ -1,4 +1,4 @@
-"""``doctor``: is everything in place for a fit and a load? Reads catalogs and settings, no rows."""
+"""The command ``doctor``: is everything ready for a fit and a load? No rows are read."""
 
 import contextlib
 import os
@@ -22,9 +22,9 @@ from privbench.postgres import catalog, target
 from privbench.postgres.connect import Connection, Identity, identity, major_version
 from privbench.postgres.ddl import find_pg_dump
 from privbench.postgres.depend import Dependencies
+from privbench.postgres.load_mark import refuse_unfinished
 from privbench.postgres.reading import reading
 from privbench.postgres.snapshot import ALL_TEXT
-from privbench.postgres.unfinished import refuse_unfinished
 from privbench.privacy import Ledger
 from privbench.sources import is_file
 
@@ -70,20 +70,20 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """All findings, in order."""
+    """All results of the checks, in order."""
 
     findings: tuple[Finding, ...]
 
     def render(self) -> Lines:
-        """Plain text for people, a line each."""
-        found = [
+        """Return the results as plain text, one line each."""
+        cells = [
             (item.verdict, item.what, f"{item.said} {item.remedy}".rstrip())
             for item in self.findings
         ]
-        return lines(*table(found, indent=0))
+        return lines(*table(cells, indent=0))
 
     def require_sound(self) -> None:
-        """Fail where something is bad, with the first such finding."""
+        """Raise the error of the first check that failed, if any."""
         bad = [item for item in self.findings if item.verdict == "bad"]
         if bad:
             more = f" (and {len(bad) - 1} more)" if len(bad) > 1 else ""
@@ -95,11 +95,11 @@ def doctor(source: str | None, target_dsn: str | None, config: Config) -> Diagno
 
     A server that cannot be reached is a finding, not an error.
     """
-    found = [*_machine(), *_told(("source", _source(source, config)))]
-    reached = source if all(item.what != "source" for item in found) else None
+    findings = [*_machine(), *_told(("source", _source(source, config)))]
+    reached = source if all(item.what != "source" for item in findings) else None
     if target_dsn is not None:
-        found += _told(("target", _target(target_dsn, reached, config)))
-    return Diagnosis(tuple(found))
+        findings += _told(("target", _target(target_dsn, reached, config)))
+    return Diagnosis(tuple(findings))
 
 
 def check_target(
@@ -110,9 +110,9 @@ def check_target(
     needed: tuple[str, ...] = (),
     as_role: str | None = None,
 ) -> None:
-    """Refuse a target that a load would refuse, before anything is asked or sampled.
+    """Refuse a target that a load would refuse, before the user is asked or rows are sampled.
 
-    These are checks of `doctor`. The extensions ``needed`` have to be at hand.
+    These are checks of `doctor`. The extensions ``needed`` must be available.
     """
     with contextlib.ExitStack() as stack:
         connection = stack.enter_context(reading(target_dsn))
@@ -123,7 +123,7 @@ def check_target(
 
 
 def check_ledger(config: Config, known: Identity) -> None:
-    """Refuse a source whose losses a ledger could not keep, before anything is read or asked."""
+    """Refuse a source whose losses a ledger could not record, before anything is read."""
     tuple(_ledger(config, known.required(), known.own))
 
 
@@ -137,20 +137,20 @@ def _told(*checks: tuple[str, Iterable[Finding]]) -> Iterator[Finding]:
 
 
 def _passed(
-    what: str, said: str, check: Callable[..., Any], *given: Any
+    what: str, text: str, check: Callable[..., Any], *given: Any
 ) -> tuple[str, Iterator[Finding]]:
     """A check by a function that raises."""
 
     def findings() -> Iterator[Finding]:
         check(*given)
-        yield Finding("ok", what, said)
+        yield Finding("ok", what, text)
 
     return what, findings()
 
 
-def _finding(sound: bool, what: str, said: str, remedy: str) -> Finding:
+def _finding(sound: bool, what: str, text: str, remedy: str) -> Finding:
     """A finding: ``ok`` if it is sound, else a note with a remedy."""
-    return Finding("ok", what, said) if sound else Finding("note", what, said, remedy)
+    return Finding("ok", what, text) if sound else Finding("note", what, text, remedy)
 
 
 def _facts(connection: Connection) -> Any:
@@ -167,9 +167,9 @@ def _machine() -> Iterator[Finding]:
         f"psycopg {version('psycopg')}, libpq {libpq // 10000}.{libpq % 10000}.",
     )
     room = shutil.disk_usage(tempfile.gettempdir()).free
-    said = f"{_size(room)} free in {tempfile.gettempdir()}."
+    text = f"{_size(room)} free in {tempfile.gettempdir()}."
     remedy = "Set TMPDIR to a larger place."
-    yield _finding(room > 2**30, "space for temporary files", said, remedy)
+    yield _finding(room > 2**30, "space for temporary files", text, remedy)
 
 
 def _server(side: str, connection: Connection, facts: Any) -> Iterator[Finding]:
@@ -180,10 +180,10 @@ def _server(side: str, connection: Connection, facts: Any) -> Iterator[Finding]:
     remedy = "Reading works in transaction mode; give a load a connection to the server itself."
     yield _finding(alone, f"{side}: pooler", "none was found." if alone else between, remedy)
     if side == "source" and facts.standby:
-        said = f"a standby, hot_standby_feedback = {facts.feedback}."
+        text = f"a standby, hot_standby_feedback = {facts.feedback}."
         remedy = "A long read may be cancelled: set hot_standby_feedback = on, or a longer "
         remedy += "max_standby_streaming_delay."
-        yield _finding(facts.feedback == "on", "source: standby", said, remedy)
+        yield _finding(facts.feedback == "on", "source: standby", text, remedy)
     remedy = "Texts that have no form in UTF-8 are refused, by table and column, before budget is "
     remedy += "spent."
     whole = facts.encoding in ALL_TEXT
@@ -198,17 +198,17 @@ def _source(source: str | None, config: Config) -> Iterator[Finding]:
     with reading(source) as connection:
         facts = _facts(connection)
         yield from _server("source", connection, facts)
-        said = "a superuser: more than is needed." if facts.super else "no superuser."
-        yield _finding(not facts.super, "source: role", said, "SELECT on the tables is enough.")
-        said, major = "all tables can be read whole.", major_version(connection)
+        text = "a superuser: more than is needed." if facts.super else "no superuser."
+        yield _finding(not facts.super, "source: role", text, "SELECT on the tables is enough.")
+        text, major = "all tables can be read whole.", major_version(connection)
         yield from _told(
-            _passed("source: rights", said, read_catalog, connection, config),
+            _passed("source: rights", text, read_catalog, connection, config),
             _passed("source: pg_dump", f"there is one for {major}.", find_pg_dump, major),
         )
         room = shutil.disk_usage(tempfile.gettempdir()).free
-        said = f"{_size(facts.size)} in the database, {_size(room)} free for temporary files."
+        text = f"{_size(facts.size)} in the database, {_size(room)} free for temporary files."
         remedy = "A clone or a bundle on this machine may not fit."
-        yield _finding(room > facts.size, "source: size", said, remedy)
+        yield _finding(room > facts.size, "source: size", text, remedy)
         names = ", ".join(row.name for row in catalog.ask(connection, _EXTENSIONS, {}))
         yield Finding("ok", "source: extensions", f"{names or 'none'}.")
         for row in catalog.ask(connection, _OTHERWISE, {}):
@@ -239,10 +239,10 @@ def _ledger(config: Config, name: str | None, own: str | None) -> Iterator[Findi
         raise LedgerError(f"{there} {why}.", remedy=remedy)
     waiting = [item["release"] for item in state["releases"] if item["state"] == "open"]
     cap = state["cap"]["epsilon"]
-    said = f"{folder}: {len(state['releases'])} releases"
-    said += "" if name is None else f" of this database, cap ε {'none' if cap is None else cap}"
+    text = f"{folder}: {len(state['releases'])} releases"
+    text += "" if name is None else f" of this database, cap ε {'none' if cap is None else cap}"
     remedy = f"Unfinished: {', '.join(waiting)}; resume or abandon."
-    yield _finding(not waiting, "ledger", f"{said}.", remedy)
+    yield _finding(not waiting, "ledger", f"{text}.", remedy)
 
 
 def _target(target_dsn: str, source: str | None, config: Config) -> Iterator[Finding]:
@@ -267,15 +267,15 @@ def _target_checks(
     as_role: str | None,
 ) -> Iterator[tuple[str, Iterator[Finding]]]:
     """The checks of a target, each with its name."""
-    said = "it is another database, and no standby."
-    yield _passed("target: not the source", said, target.refuse_source, connection, source)
+    text = "it is another database, and no standby."
+    yield _passed("target: not the source", text, target.refuse_source, connection, source)
     yield "target: role", _role(connection, as_role)
     if not replace:
-        said = "none in the way."
-        yield _passed("target: unfinished load", said, refuse_unfinished, connection)
+        text = "none in the way."
+        yield _passed("target: unfinished load", text, refuse_unfinished, connection)
     yield "target: contents", _contents(connection, replace)
-    said, refuse = "all that are needed are at hand.", target.refuse_missing_extensions
-    yield _passed("target: extensions", said, refuse, connection, needed, {})
+    text, refuse = "all that are needed are at hand.", target.refuse_missing_extensions
+    yield _passed("target: extensions", text, refuse, connection, needed, {})
 
 
 def _role(connection: Connection, as_role: str | None) -> Iterator[Finding]:
@@ -283,32 +283,32 @@ def _role(connection: Connection, as_role: str | None) -> Iterator[Finding]:
         target.become(connection, as_role)
     facts = _facts(connection)
     if not (facts.super or facts.create):
-        said = "permission denied: the role may create nothing here, in schema public neither."
-        raise AccessDenied(said, remedy=f'GRANT CREATE ON DATABASE … TO "{facts.role}".')
-    said = "a superuser: what a model brings runs with all its rights."
-    said = said if facts.super else "may create tables, and is no superuser."
+        text = "permission denied: the role may create nothing here, in schema public neither."
+        raise AccessDenied(text, remedy=f'GRANT CREATE ON DATABASE … TO "{facts.role}".')
+    text = "a superuser: what a model brings runs with all its rights."
+    text = text if facts.super else "may create tables, and is no superuser."
     remedy = "Load with --as-role, or as another role."
-    yield _finding(not facts.super, "target: role", said, remedy)
+    yield _finding(not facts.super, "target: role", text, remedy)
 
 
 def _contents(connection: Connection, replace: bool | None) -> Iterator[Finding]:
-    held = target.contents(connection)
+    objects = target.contents(connection)
     if replace is False:
-        target.refuse_contents(held)
-    said = f"{len(held)} objects." if held else "empty."
-    yield _finding(not held, "target: contents", said, "A load is refused without --replace.")
+        target.refuse_contents(objects)
+    text = f"{len(objects)} objects." if objects else "empty."
+    yield _finding(not objects, "target: contents", text, "A load is refused without --replace.")
 
 
 def _beside(connection: Connection, facts: Any, source: Connection) -> Iterator[Finding]:
     """What differs between the servers of target and source."""
     there = _facts(source)
     if major_version(connection) < major_version(source):
-        said = f"older than the source ({there.version})."
+        text = f"older than the source ({there.version})."
         remedy = "It may not know all of the schema: take one of the source's version or later."
-        yield Finding("note", "target: version", said, remedy)
+        yield Finding("note", "target: version", text, remedy)
     if facts.encoding != there.encoding:
-        said = f"{facts.encoding}, where the source has {there.encoding}."
-        yield Finding("note", "target: encoding differs", said, "UTF8 takes every text.")
+        text = f"{facts.encoding}, where the source has {there.encoding}."
+        yield Finding("note", "target: encoding differs", text, "UTF8 takes every text.")
 
 
 def _size(count: float) -> str:

@@ -1,4 +1,4 @@
-"""Lists, ranges and steps of columns from released answers: post-processing, free of charge.
+"""Make lists, ranges and steps of columns from released answers (post-processing, free of charge).
 
 Where noise has hidden a column's labels, or the range or decimals of its numbers, it takes those of
 columns of the same name and type. Where it has hidden the range of a date column, that column takes
@@ -21,7 +21,7 @@ from scipy.special import ndtri
 
 from privbench.arrays import Floats
 from privbench.encoding import Bounds, BoundsNeed, CategoriesNeed, PartNeed, Step
-from privbench.encoding.base import Need, Released
+from privbench.encoding.base import Need, ReleasedDomain
 from privbench.encoding.scale import scale_of
 from privbench.encoding.surrogates import KIND, Surrogates
 from privbench.learning.answers import Measured
@@ -38,7 +38,7 @@ from privbench.learning.ranges import (
 from privbench.learning.surrogates import surrogates
 from privbench.pipeline.domain_error import Size, unnamed
 from privbench.pipeline.prepare import FitPlan
-from privbench.privacy import GRID, PART, Listed, Question, Result, Session
+from privbench.privacy import GRID, PART, Listed, NoisyResult, Question, Session
 from privbench.rules.facts import orders
 from privbench.rules.named import DATES
 from privbench.schema import Table
@@ -57,23 +57,24 @@ _BY_CHANCE = 0.02
 _REST = 0.05
 
 
-def released_list(need: CategoriesNeed, found: Listed, sd: float) -> tuple[str, ...]:
-    """The sorted labels of a list: those above the threshold, and public ones above the noise.
+def released_list(need: CategoriesNeed, listed: Listed, sd: float) -> tuple[str, ...]:
+    """Return the sorted labels of a list: those above the threshold, public ones above the noise.
 
     `sd` is the standard deviation of the list's noise, in counted units.
     """
     clear = -float(ndtri(_BY_CHANCE / max(len(need.public), 1))) * sd * GRID
     public = (
-        label for label, count in zip(need.public, found.cells[1:], strict=True) if count > clear
+        label for label, count in zip(need.public, listed.cells[1:], strict=True) if count > clear
     )
-    return tuple(sorted({*found.labels, *public}))
+    return tuple(sorted({*listed.labels, *public}))
 
 
 def lent_labels(plan: FitPlan, named: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-    """Labels that columns of the same name and type have in other tables: post-processing.
+    """Return the labels that columns of the same name and type have in other tables.
 
-    Columns of the same name often hold the same values: nationalities, or the date that stands for
-    "until now". Columns whose name suggests that few rows share a value are left out.
+    This is post-processing. Columns of the same name often hold the same values: nationalities, or
+    the date that stands for "until now". Columns whose name suggests that few rows share a value
+    are left out.
     """
     kinds = {
         name: (need.attribute, plan.tables[table].table.column(_column(need)).type.sql)
@@ -101,7 +102,7 @@ def _column(need: CategoriesNeed) -> str:
 def with_default(
     need: CategoriesNeed, labels: tuple[str, ...], law: Floats | None, cells: int
 ) -> tuple[str, ...]:
-    """The released labels, with default labels for rows whose values are not among them.
+    """Return the released labels, with default labels for rows whose values are not among them.
 
     At most twice as many default labels are added as a histogram can distinguish (``cells``). None
     are added if the released labels cover nearly all rows, or if no default label is among them.
@@ -112,8 +113,8 @@ def with_default(
     return tuple(dict.fromkeys((*labels, *need.default[: 2 * cells])))
 
 
-def measurement_of(session: Session, question: Question, result: Result) -> Measured:
-    """The measurement that a question gave: counts of cells, or of the labels of a list."""
+def measurement_of(session: Session, question: Question, result: NoisyResult) -> Measured:
+    """Return the measurement of a question: counts of cells, or of the labels of a list."""
     counts = np.asarray(result.counts if isinstance(result, Listed) else result, np.float64)
     sd = session.noise_scale(question.query, question.amount)
     return Measured(question.query, counts / question.query.unit, max(sd, 1e-9))
@@ -122,7 +123,7 @@ def measurement_of(session: Session, question: Question, result: Result) -> Meas
 def without(
     need: BoundsNeed, histogram: Measured, labels: Sequence[str], shared: Measured
 ) -> Measured:
-    """A histogram less the rows whose values are the labels of a list, with their counts.
+    """Return a histogram without the rows whose values are labels of a list, given with counts.
 
     A cell that contains a listed value becomes empty if what remains of its count may be noise
     alone. The list gives a unit's rows at least the weight that the histogram gives them, so
@@ -142,8 +143,8 @@ def settled(
     answers: Sequence[tuple[Need | None, Measured]],
     cells: int,
     shared: tuple[Sequence[str], Measured] | None = None,
-) -> Released:
-    """A range, a step or a cycle, from the measurements for it, if any, each with its own need.
+) -> ReleasedDomain:
+    """Return a range, a step or a cycle from its measurements, if any, each with its own need.
 
     Values that many units share (the labels `shared` with their counts) get cells of their own, and
     the range is that of all other values: most rows of a column may hold ``9999-12-31`` while the
@@ -157,7 +158,10 @@ def settled(
 
 
 def part(need: PartNeed, answers: Sequence[Measured]) -> Step:
-    """The step of which nearly all values are multiples, or a cycle; empty where noise hides it."""
+    """Return the step of which nearly all values are multiples, or a cycle.
+
+    Empty if noise hides it.
+    """
     if not answers:
         return Step(None)
     noisy, sd = answers[0]
@@ -173,7 +177,10 @@ def part(need: PartNeed, answers: Sequence[Measured]) -> Step:
 
 
 def bounds(answers: Sequence[tuple[BoundsNeed, Measured]], cells: int) -> Bounds | None:
-    """A range from one histogram, or from a coarse and a finer one; None if noise hides it."""
+    """Return a range from one histogram, or from a coarse and a finer one.
+
+    None if noise hides it.
+    """
     if not answers:
         return None
     need, (noisy, sd) = answers[0]
@@ -184,9 +191,9 @@ def bounds(answers: Sequence[tuple[BoundsNeed, Measured]], cells: int) -> Bounds
         ends = within_likely(noisy, sd, ends, likely, whole=need.named)
     ends = _from_zero(need, noisy, sd, *ends)
     for finer, close in answers[1:]:
-        held = float(noisy[ends[0] : ends[1] + 1].sum())
+        rows = float(noisy[ends[0] : ends[1] + 1].sum())
         wide = need.between(*ends, np.ones(len(noisy), np.int64), cells)
-        within = _closely(wide, finer, close, held)
+        within = _closely(wide, finer, close, rows)
         if within is not None:
             need, (noisy, sd), ends = finer, close, within
     pieces = cut(noisy, sd, *ends, cells, gaps=need.poor_default)
@@ -194,29 +201,33 @@ def bounds(answers: Sequence[tuple[BoundsNeed, Measured]], cells: int) -> Bounds
     if step is not None:
         # Cells are cut by days or months, and not by integers.
         dates = need.calendars[step]
-        found = replace(need, candidates=dates.count(need.candidates)).between(*ends, pieces, cells)
-        lo, hi, *inner = dates.at(np.array([found.lo, found.hi, *found.inner])).tolist()
-        return replace(found, lo=lo, hi=hi, inner=tuple(inner), step=step)
-    found = need.between(*ends, pieces, cells)
+        released = replace(need, candidates=dates.count(need.candidates)).between(
+            *ends, pieces, cells
+        )
+        lo, hi, *inner = dates.at(np.array([released.lo, released.hi, *released.inner])).tolist()
+        return replace(released, lo=lo, hi=hi, inner=tuple(inner), step=step)
+    released = need.between(*ends, pieces, cells)
     if need.named and likely is not None and ends[1] == likely[1]:
         # The last cell may reach beyond the end that the column's name suggests: an age of at most
         # 100 has a last cell from 91 to 107.
-        high = max(min(found.hi, need.default.hi), found.lo + 1)
-        found = replace(found, hi=high, inner=tuple(edge for edge in found.inner if edge < high))
-    return found
+        high = max(min(released.hi, need.default.hi), released.lo + 1)
+        released = replace(
+            released, hi=high, inner=tuple(edge for edge in released.inner if edge < high)
+        )
+    return released
 
 
 def _closely(
-    wide: Bounds, need: BoundsNeed, close: Measured, held: float
+    wide: Bounds, need: BoundsNeed, close: Measured, rows: float
 ) -> tuple[int, int] | None:
     """The cells of the finer histogram that hold nearly all rows of the wider range.
 
-    None if there are none. `held` is the number of rows in the wider range.
+    None if there are none. `rows` is the number of rows in the wider range.
     """
     first = int(np.searchsorted(need.candidates, wide.lo, side="right"))
     last = int(np.searchsorted(need.candidates, wide.hi))
-    found = find_within(close.counts[first : last + 1], close.sd, held)
-    return None if found is None else (first + found[0], first + found[1])
+    ends = find_within(close.counts[first : last + 1], close.sd, rows)
+    return None if ends is None else (first + ends[0], first + ends[1])
 
 
 def _written(need: BoundsNeed, noisy: Floats, sd: float, first: int, last: int) -> int | None:
@@ -228,9 +239,9 @@ def _written(need: BoundsNeed, noisy: Floats, sd: float, first: int, last: int) 
     lows, highs = need.candidates[first - 1 : last], need.candidates[first : last + 1]
     inside = noisy[first : last + 1]
     for step, dates in need.calendars.items():
-        held = dates.holds(lows, highs)
-        clear = inside[held].sum() > _LEFT * sd * held.sum() ** 0.5
-        rest = inside[~held].sum() - sd * (~held).sum() ** 0.5
+        holds_date = dates.holds(lows, highs)
+        clear = inside[holds_date].sum() > _LEFT * sd * holds_date.sum() ** 0.5
+        rest = inside[~holds_date].sum() - sd * (~holds_date).sum() ** 0.5
         if clear and rest <= _OTHERS * inside.sum():
             return step
     return None
@@ -256,18 +267,18 @@ def _from_zero(
 def rest_law(
     need: CategoriesNeed, size: Size, named: int, ranked: Measured | None, heavy: float
 ) -> Surrogates | None:
-    """The frequencies, by rank, of the values that a released list does not name.
+    """Return the frequencies, by rank, of the values that are not on a released list.
 
     They come from the noisy counts by rank, of whose noise the tails are so ``heavy``. If these are
     missing or show nothing, they are default frequencies if the column's name suggests that values
     repeat, else None.
     """
-    found = None
+    frequencies = None
     if ranked is not None:
         noisy, sd = ranked
         null = min(max(float(noisy[0]) / size.units, 0.0), 1.0)
-        found = surrogates(noisy[1:], max(heavy * sd, 1e-9), size.rows * (1 - null), named)
-    return KIND if found is None and need.repeats else found
+        frequencies = surrogates(noisy[1:], max(heavy * sd, 1e-9), size.rows * (1 - null), named)
+    return KIND if frequencies is None and need.repeats else frequencies
 
 
 #: Names of columns whose dates reveal nothing about the other dates of a row.
@@ -280,22 +291,22 @@ _TIMES = ("1800-01-01", "2100-01-01")
 
 def lend_ranges(
     tables: Iterable[Table],
-    released: Mapping[tuple[str, str], Released],
+    released: Mapping[tuple[str, str], ReleasedDomain],
     limits: Mapping[tuple[str, str], tuple[int, int]],
-) -> dict[tuple[str, str], Released]:
-    """Fill in ranges that noise has hidden, by ranges of other columns.
+) -> dict[tuple[str, str], ReleasedDomain]:
+    """Return the released ranges, with those that noise has hidden filled in from other columns.
 
     A column of numbers takes the ranges and decimals of columns of the same name and type. A hidden
     range of dates becomes the hull of the ranges of the columns whose names say that their dates
     come just before or after; else the hull of all ranges of its table; else that of all tables. It
-    stays within the limits that CHECKs, config and type allow, and remains marked as hidden.
-    The keys of all mappings are table and attribute.
+    stays within the limits that CHECKs, config and type allow, and remains marked as hidden. The
+    keys of all mappings are table and attribute.
     """
     tables = list(tables)
-    found = dict(released) | dict(_of_namesakes(tables, released, limits))
+    filled = dict(released) | dict(_of_namesakes(tables, released, limits))
     for base in DATES:
-        given = {table.key: _given(table, base, released) for table in tables}
-        everywhere = [item for some in given.values() for item in some]
+        ranges = {table.key: _given(table, base, released) for table in tables}
+        everywhere = [item for some in ranges.values() for item in some]
         for table in tables:
             hidden = [
                 (name, bounds)
@@ -303,20 +314,20 @@ def lend_ranges(
                 if not bounds.released
             ]
             pairs = [order.columns for order in orders(table)]
-            here = given[table.key]
+            here = ranges[table.key]
             for name, old in hidden:
                 near = [item for item in here if any({name, item[0]} == {*pair} for pair in pairs)]
                 lent = _hull(near or here or everywhere, limits.get((table.key, name)))
                 if lent is not None:
-                    found[table.key, name] = replace(old, lo=lent[0], hi=lent[1])
-    return found
+                    filled[table.key, name] = replace(old, lo=lent[0], hi=lent[1])
+    return filled
 
 
 def _of_namesakes(
     tables: Iterable[Table],
-    released: Mapping[tuple[str, str], Released],
+    released: Mapping[tuple[str, str], ReleasedDomain],
     limits: Mapping[tuple[str, str], tuple[int, int]],
-) -> Iterator[tuple[tuple[str, str], Released]]:
+) -> Iterator[tuple[tuple[str, str], ReleasedDomain]]:
     """Ranges and decimals of numbers that noise has hidden, by columns of one name or calendar."""
     types = {
         (table.key, column.name): (column.type.sql, column.dated)
@@ -324,7 +335,7 @@ def _of_namesakes(
         for column in table.columns
         if column.type.base not in DATES
     }
-    known: dict[tuple[str, str], list[tuple[str, Released]]] = {}
+    known: dict[tuple[str, str], list[tuple[str, ReleasedDomain]]] = {}
     hidden = []
     for (table, name), item in released.items():
         column, _, part = name.partition(PART)
@@ -362,7 +373,7 @@ def _hull(some: list[tuple[str, Bounds]], limits: tuple[int, int] | None) -> tup
 
 
 def _columns(
-    table: Table, base: str, released: Mapping[tuple[str, str], Released]
+    table: Table, base: str, released: Mapping[tuple[str, str], ReleasedDomain]
 ) -> Iterator[tuple[str, Bounds, tuple[int, int]]]:
     """The columns of a base type: name, range, and the first and last plausible time."""
     for item in table.columns:
@@ -374,7 +385,7 @@ def _columns(
 
 
 def _given(
-    table: Table, base: str, released: Mapping[tuple[str, str], Released]
+    table: Table, base: str, released: Mapping[tuple[str, str], ReleasedDomain]
 ) -> list[tuple[str, Bounds]]:
     """Released ranges of columns, without sentinel values.
 

@@ -1,4 +1,4 @@
-"""The measurements that settle columns' domains, and the budget of each.
+"""The measurements from which columns' domains are made, and the budget of each.
 
 Reads no rows: everything follows from the plan and from numbers that are released by then.
 
@@ -89,7 +89,7 @@ _LEVELS, _LEAST, _SAME = 49, 2.0**-16, 0.02
 
 @dataclass(frozen=True)
 class Item:
-    """A measurement that domains may pay for."""
+    """A measurement for a domain that is made if it is worth its share of the budget."""
 
     roots: frozenset[str]  # root tables that are charged
     error: Callable[[Floats], Floats]  # expected errors at given standard deviations of the noise
@@ -97,7 +97,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Rounds:
-    """The questions of every round, for `fit` and `plan` alike."""
+    """The questions of every round of domain measurements, used by `fit` and `plan`."""
 
     plan: FitPlan  # the fit's plan
     accounting: Accounting  # whether amounts are ε or ρ
@@ -108,11 +108,11 @@ class Rounds:
 
     @property
     def budget(self) -> float:
-        """The most that domains get per root table."""
+        """The most budget that domain measurements get per root table."""
         return DOMAINS * self.whole
 
     def deltas(self, tables: Iterable[str]) -> dict[str, float]:
-        """δ of one list per table: the whole, split over the lists of the tables' root tables."""
+        """Return the δ of one list per table: all of it, split over the lists of its roots."""
         spec, tables = self.plan.spec, list(tables)
         load = root_sums((spec.roots(table), 1.0) for table in tables)
         return {
@@ -122,7 +122,7 @@ class Rounds:
 
     @cached_property
     def margins(self) -> dict[str, float]:
-        """How many standard deviations every list's threshold lies above one unit, by item."""
+        """Return by how many standard deviations each list's threshold exceeds one unit."""
         spec, lists = self.plan.spec, self.plan.lists
         deltas = self.deltas(table for table, _ in lists.values())
         return {
@@ -133,119 +133,124 @@ class Rounds:
         }
 
     def units(self) -> list[Measurement]:
-        """Measurements of how many units have rows in an owned table, where noise does not hide it.
+        """Return measurements of how many units have rows in owned tables, if noise allows.
 
         Only tables with columns whose domain must be released are counted.
         """
         spec = self.plan.spec
         tables = {table for table, _, _ in self.plan.needs() if not single(spec, table)}
-        wanted = {t: (self.totals[spec.top(t)], spec.roots(t)) for t in sorted(tables)}
-        amounts = _spread(wanted, UNITS * self.budget, self.accounting)
+        totals_roots = {t: (self.totals[spec.top(t)], spec.roots(t)) for t in sorted(tables)}
+        amounts = _spread(totals_roots, UNITS * self.budget, self.accounting)
         return [
             Measurement(Total(name, 1), amount, f"units {name}") for name, amount in amounts.items()
         ]
 
     def sized(self, units: Mapping[str, tuple[float, float]]) -> Self:
-        """These rounds with sizes by the totals and by counts of units with their deviations."""
+        """Return these rounds with the sizes of tables, from totals and noisy numbers of units."""
         spec = self.plan.spec
         columns = root_sums((spec.roots(table), 1.0) for table, _, _ in self.plan.needs())
-        found = {}
+        result = {}
         for name in spec.tables:
             rows = max(self.totals[name], 1.0)
             if single(spec, name):
-                found[name] = Size(rows, rows, rows)
+                result[name] = Size(rows, rows, rows)
                 continue
             most = max(self.totals[spec.top(name)], 1.0)
             count, sd = units.get(name, (min(most, rows), 0.0))
             # Every unit has a row: where a total is mostly noise, clear counts of units are better.
             rows = max(rows, min(count - 2 * sd, most))
-            held = min(max(count, sd, 1.0), most, max(rows, sd, 1.0))
+            counted_units = min(max(count, sd, 1.0), most, max(rows, sd, 1.0))
             share = self.whole / max(
                 (columns.get(root, 1.0) for root in spec.roots(name)), default=1.0
             )
             # The statistic leaves out one unit of a label, which biases the label's count.
             clip = rows / (_ENOUGH * max(deviation(self.accounting, share), 1.0))
-            clip = min(clip, _TYPICAL * rows / held)
+            clip = min(clip, _TYPICAL * rows / counted_units)
             clip = 2 ** int(np.clip(math.floor(math.log2(max(clip, 1.0))), 0, 6))
-            found[name] = Size(rows, held, held * min(1.0, rows / held / bound(spec, name)), clip)
-        return replace(self, sizes=found)
+            result[name] = Size(
+                rows,
+                counted_units,
+                counted_units * min(1.0, rows / counted_units / bound(spec, name)),
+                clip,
+            )
+        return replace(self, sizes=result)
 
     def laws(self) -> dict[str, Measurement]:
-        """Measurements of the laws by rank of columns that may get a list, by item.
+        """Return measurements of counts by rank, for columns that may get a list, by item.
 
         A column has none if noise would hide its list even with the whole budget.
         """
-        whole, wanted = deviation(self.accounting, self.budget), {}
+        whole, items = deviation(self.accounting, self.budget), {}
         for name, (table, _) in self.plan.lists.items():
             if self.sizes[table].units > 1 + 2 * whole * self.margins[name]:
-                wanted[name] = self.sizes[table].units, self.plan.spec.roots(table)
-        found = {}
-        for name, amount in _spread(wanted, LAWS * self.budget, self.accounting).items():
+                items[name] = self.sizes[table].units, self.plan.spec.roots(table)
+        measurements = {}
+        for name, amount in _spread(items, LAWS * self.budget, self.accounting).items():
             table, need = self.plan.lists[name]
             clip, votes = _counted(need, self.sizes[table])
             query = RankedCounts(table, need.source, clip, votes=votes)
-            found[name] = Measurement(query, amount, f"ranked counts {table}.{need.source}")
-        return found
+            measurements[name] = Measurement(query, amount, f"ranked counts {table}.{need.source}")
+        return measurements
 
     def last(self, laws: Mapping[str, Floats]) -> dict[str, list[tuple[Need | None, Question]]]:
-        """Measurements of lists, ranges, parts and second totals that are worth their budget.
+        """Return the measurements of lists, ranges, parts and second totals worth their cost.
 
-        `laws` are those of the columns whose lists are considered, by item.
+        `laws` are the measured counts by rank of the columns whose lists are considered, by item.
         """
         spec = self.plan.spec
         before = root_sums(
             (item.query.roots(spec), item.amount) for item in (*self.units(), *self.laws().values())
         )
         rest = self.budget - max(before.values(), default=0.0)
-        given = shares(self._items(laws), rest, self.accounting, self._prices())
+        amounts = shares(self._items(laws), rest, self.accounting, self._prices())
         lists = self.plan.lists
-        deltas = self.deltas(lists[name][0] for name in given if name in lists)
-        found: dict[str, list[tuple[Need | None, Question]]] = {}
+        deltas = self.deltas(lists[name][0] for name in amounts if name in lists)
+        questions: dict[str, list[tuple[Need | None, Question]]] = {}
         for table, column, need in self.plan.needs():
             name = need_key(table, need)
-            if name not in given:
+            if name not in amounts:
                 continue
-            amount = given[name]
+            amount = amounts[name]
             if isinstance(need, CategoriesNeed):
                 norm, (clip, votes) = NORMS[self.accounting], _counted(need, self.sizes[table])
                 query = LabelCounts(
                     table, need.source, clip, norm, need.public, need.per_unit, votes=votes
                 )
                 label = f"categories {table}.{column}"
-                found[name] = [(need, LabelRelease(query, amount, label, deltas[table]))]
+                questions[name] = [(need, LabelRelease(query, amount, label, deltas[table]))]
             else:
                 size = self.sizes[table]
                 scales = size.weight / deviation(self.accounting, amount)
                 normed = by_norms(spec, self.accounting, table, size.rows, scales)
                 least = size.clip if normed else None
-                found[name] = [*grids(table, column, need, amount, scales, least)]
+                questions[name] = [*grids(table, column, need, amount, scales, least)]
         for name in spec.tables:
-            if name in given:
-                second = Measurement(Total(name), given[name], f"second total {name}")
-                found[name] = [(None, second)]
-        return found
+            if name in amounts:
+                second = Measurement(Total(name), amounts[name], f"second total {name}")
+                questions[name] = [(None, second)]
+        return questions
 
     def _items(self, laws: Mapping[str, Floats]) -> dict[str, Item]:
         """Everything that may be measured, by item; a root's second total by the table's key."""
-        spec, found = self.plan.spec, dict[str, Item]()
+        spec, items = self.plan.spec, dict[str, Item]()
         clear = _CLEAR * deviation(self.accounting, _CHEAP * self.budget)
         for table, _, need in self.plan.needs():
             name, size = need_key(table, need), self.sizes[table]
             if isinstance(need, PartNeed) and need.sizes and size.weight < clear:
                 continue
             if not isinstance(need, CategoriesNeed):
-                found[name] = Item(spec.roots(table), partial(range_loss, need, size))
+                items[name] = Item(spec.roots(table), partial(range_loss, need, size))
             elif name in laws:
                 error = partial(list_loss, need, laws[name], size, self.margins[name])
-                found[name] = Item(spec.roots(table), error)
+                items[name] = Item(spec.roots(table), error)
         first = total_amounts(self.plan, self.whole)
         for item in self.plan.private:
             name = item.table.key
             if spec.tables[name].own is None and not is_public(spec, name):
                 sd = deviation(self.accounting, first[name])
                 error = partial(total_loss, len(item.readers), self.sizes[name], sd)
-                found[name] = Item(spec.roots(name), error)
-        return found
+                items[name] = Item(spec.roots(name), error)
+        return items
 
     def _prices(self) -> dict[str, float]:
         """The error that the synthesizer would save by one more unit of ε or ρ, by root table.
@@ -279,16 +284,16 @@ def _counted(need: CategoriesNeed, size: Size) -> tuple[int, bool]:
 
 
 def is_public(spec: DatabaseSpec, table: str) -> bool:
-    """Whether the number of a table's rows is public, so that its total costs nothing (P11)."""
+    """Return whether a table's number of rows is public, so that its total costs nothing (P11)."""
     return not Total(table).sensitivity(spec).l1
 
 
 def totals_share(plan: FitPlan) -> float:
-    """The part of the budget for totals, which is smaller if all tables are roots with attributes.
+    """Return the part of the budget for totals, which is smaller if all tables are roots.
 
     It is 0 if all totals are public. Every row of a root table is in one cell of each one-way
-    histogram with weight 1, so the sum of each histogram is a further total. Histograms of owned
-    tables hold weights, whose sum does not show the number of rows.
+    histogram with weight 1, so the sum of each histogram is a further total, if the table has
+    attributes. Histograms of owned tables hold weights, whose sum does not show the number of rows.
     """
     if all(is_public(plan.spec, name) for name in plan.spec.tables):
         return 0.0
@@ -299,7 +304,7 @@ def totals_share(plan: FitPlan) -> float:
 
 
 def total_amounts(plan: FitPlan, whole: float) -> dict[str, float]:
-    """The part of the whole budget for every table's total, ε or ρ."""
+    """Return the part of the whole budget (ε or ρ) for the total of each table."""
     spec = plan.spec
     amounts = dict.fromkeys(spec.tables, 0.0)
     shares = {n: (1.0, spec.roots(n)) for n in spec.tables if not is_public(spec, n)}
@@ -314,28 +319,30 @@ def grids(
     scales: float,
     clip: int | None,
 ) -> list[tuple[Need, Measurement]]:
-    """The needs that settle a column's range or one of its parts, and a measurement for each.
+    """Return the releases for a column's range or one of its parts, each with its measurement.
 
     The measurements share the amount equally. `scales` is the table's number of rows in noise
     scales of a single histogram that would get the whole amount. `clip` is C if units count by
     their norms; it is the C of lists, so that a list gives its values no less weight than a
-    histogram does (`domain_answers.without`). Two ranges of one column count by weights,
-    since they are compared with each other, and norms differ between few and many cells.
+    histogram does (`domain_answers.without`). Two ranges of one column count by weights, since they
+    are compared with each other, and norms differ between few and many cells.
     """
-    asked: tuple[BoundsNeed | PartNeed, ...] = (need,)
+    needs: tuple[BoundsNeed | PartNeed, ...] = (need,)
     words = [need.attribute.rpartition(PART)[2]]  # step, weekday or hour
     if isinstance(need, BoundsNeed):
-        asked, words = need.questions(scales), ["range", "range closely"]
-    found = list[tuple[Need, Measurement]]()
-    for part, word in zip(asked, words, strict=False):
-        norms = clip if len(asked) == 1 else None
+        needs, words = need.questions(scales), ["range", "range closely"]
+    measurements = list[tuple[Need, Measurement]]()
+    for part, word in zip(needs, words, strict=False):
+        norms = clip if len(needs) == 1 else None
         query = GridHistogram(table, part.attribute, PublicArray(part.candidates), norms)
-        found.append((part, Measurement(query, amount / len(asked), f"{word} {table}.{column}")))
-    return found
+        measurements.append(
+            (part, Measurement(query, amount / len(needs), f"{word} {table}.{column}"))
+        )
+    return measurements
 
 
 def _spread(
-    wanted: Mapping[str, tuple[float, frozenset[str]]], amount: float, accounting: Accounting
+    shares_roots: Mapping[str, tuple[float, frozenset[str]]], amount: float, accounting: Accounting
 ) -> dict[str, float]:
     """Divide an amount among items.
 
@@ -343,7 +350,7 @@ def _spread(
     negligible (`_ENOUGH`). An item that would need many equal shares gets nothing, since all other
     items would pay for its few units.
     """
-    left = dict(wanted)
+    left = dict(shares_roots)
     while left:
         load = root_sums((roots, 1.0) for _, roots in left.values())
         equal = {
@@ -354,8 +361,8 @@ def _spread(
         if least[worst] <= _COSTLY * equal[worst]:
             raised = {n: (max(least[n], equal[n]), roots) for n, (_, roots) in left.items()}
             most = {n: amount_for(accounting, units / _ENOUGH) for n, (units, _) in left.items()}
-            given = allocate(raised, amount * MARGIN)
-            return {name: min(share, most[name]) for name, share in given.items()}
+            allocated = allocate(raised, amount * MARGIN)
+            return {name: min(share, most[name]) for name, share in allocated.items()}
         del left[worst]
     return {}
 
@@ -363,18 +370,18 @@ def _spread(
 def shares(
     items: Mapping[str, Item], amount: float, accounting: Accounting, price: Mapping[str, float]
 ) -> dict[str, float]:
-    """ε or ρ of every item that is worth its cost; no root table's sum exceeds the amount.
+    """Return the ε or ρ of every item that is worth its cost, within each root table's amount.
 
     `price` is the error that the same amount would save elsewhere, by root table.
     """
     left = dict(items)
     for _ in range(4):
-        given = _greedy(left, amount, accounting, price) if left else {}
-        worth = [name for name, item in left.items() if _saves(item, given[name], accounting)]
+        amounts = _greedy(left, amount, accounting, price) if left else {}
+        worth = [name for name, item in left.items() if _saves(item, amounts[name], accounting)]
         if len(worth) == len(left):
-            return given
+            return amounts
         left = {name: left[name] for name in worth}
-    return {name: given[name] for name in left}
+    return {name: amounts[name] for name in left}
 
 
 def _saves(item: Item, amount: float, accounting: Accounting) -> bool:
@@ -413,11 +420,11 @@ def _greedy(
                 break
             steps.append((-float(slopes[best]), name, more[at], more[at + 1 + best]))
             at += 1 + best
-    given = dict.fromkeys(items, 0.0)
+    extras = dict.fromkeys(items, 0.0)
     for _, name, start, end in sorted(steps):
-        if given[name] == start and purse.take(items[name].roots, end - start):
-            given[name] = float(end)
-    return {name: floors[name] + extra for name, extra in given.items()}
+        if extras[name] == start and purse.take(items[name].roots, end - start):
+            extras[name] = float(end)
+    return {name: floors[name] + extra for name, extra in extras.items()}
 
 
 def _enough(item: Item, amounts: Floats, accounting: Accounting) -> float:

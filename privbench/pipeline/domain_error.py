@@ -65,7 +65,7 @@ _CYCLE = 0.25
 
 
 def deviations(accounting: Accounting, amounts: Floats) -> Floats:
-    """The standard deviation at each amount; infinite at an amount of 0."""
+    """Return the standard deviation at each amount of budget; infinite at 0."""
     with np.errstate(divide="ignore"):
         if accounting == "pure":
             return np.asarray(math.sqrt(2) / amounts, np.float64)
@@ -73,19 +73,19 @@ def deviations(accounting: Accounting, amounts: Floats) -> Floats:
 
 
 def deviation(accounting: Accounting, amount: float) -> float:
-    """Standard deviation at one amount."""
+    """Return the standard deviation at one amount of budget."""
     return float(deviations(accounting, np.array([amount]))[0])
 
 
 def amount_for(accounting: Accounting, sd: float) -> float:
-    """The amount that gives a standard deviation."""
+    """Return the amount of budget that gives a standard deviation."""
     return math.sqrt(2) / sd if accounting == "pure" else 0.5 / sd**2
 
 
 def margin_of(accounting: Accounting, delta: float, values: int) -> float:
-    """How many standard deviations a threshold lies above what one unit adds.
+    """Return by how many standard deviations a threshold exceeds what one unit adds.
 
-    Infinitely many if no δ is left for it.
+    It is infinite if no δ is left for the threshold.
     """
     if not delta:
         return math.inf
@@ -96,7 +96,7 @@ def margin_of(accounting: Accounting, delta: float, values: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Estimated sizes of one table."""
+    """The estimated numbers of rows and units of one table."""
 
     rows: float
     units: float  # units that have rows in it
@@ -111,7 +111,7 @@ _VALUES = np.diff(block_ends(), prepend=0).astype(np.float64)
 def believed(
     need: CategoriesNeed, units: float, noisy: Floats | None = None, sd: float = math.inf
 ) -> Floats:
-    """The law of a column: a weighted mean of measured and default frequencies.
+    """Return the counts by rank of a column: a weighted mean of measured and default frequencies.
 
     `units` is the weight of all values, `noisy` the released sums of the blocks, if there are any,
     and `sd` the standard deviation of their noise.
@@ -128,14 +128,14 @@ def believed(
 
 
 def unnamed(law: Floats, labels: int) -> float:
-    """The share of the rows whose values rank after the first `labels` ranks, in whole blocks."""
-    held = _VALUES * law
+    """Return the share of the rows whose values rank after the first `labels`, in whole blocks."""
+    weights = _VALUES * law
     begun = np.append(0.0, np.cumsum(_VALUES)[:-1]) < labels
-    return float(held[~begun].sum() / held.sum())
+    return float(weights[~begun].sum() / weights.sum())
 
 
 def list_loss(need: CategoriesNeed, law: Floats, size: Size, margin: float, sd: Floats) -> Floats:
-    """The expected error of a list at every noise; see the module's docstring.
+    """Return the expected error of a list at every noise; see the module's docstring.
 
     `margin` says how many standard deviations a threshold lies above one unit.
     """
@@ -149,7 +149,7 @@ def list_loss(need: CategoriesNeed, law: Floats, size: Size, margin: float, sd: 
 
 
 def range_loss(need: BoundsNeed | PartNeed, size: Size, sd: Floats) -> Floats:
-    """The expected error of a range, a step or a cycle, at every noise."""
+    """Return the expected error of a range, a step or a cycle, at every noise."""
     if isinstance(need, PartNeed) and need.cycle:
         places = len(need.choices) + 1
         return _CYCLE * np.minimum(0.4 * places * sd / size.weight, 1.0)
@@ -163,7 +163,7 @@ def range_loss(need: BoundsNeed | PartNeed, size: Size, sd: Floats) -> Floats:
 
 
 def total_loss(columns: int, size: Size, first: float, sd: Floats) -> Floats:
-    """The error of a table's size, estimated from two totals, summed over its columns.
+    """Return the error of a table's size estimated from two totals, summed over its columns.
 
     `first` is the noise of the first total, `sd` that of the second one at every amount.
     """

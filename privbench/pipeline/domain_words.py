@@ -1,12 +1,13 @@
-"""Words of texts: which ones are released, how often they occur, and how texts begin.
+"""Release words of texts: which words, how often they occur, and how texts begin.
 
-This follows all other domains. A column's words are asked for if noise does not hide them and if
-its released labels leave more than `_LEFT` of its texts. Two events follow each other: a list of
-words by votes, under δ; then one vector over the words of that list, over public words and over
-first characters. Which columns are asked, and for how much, depends on the plan and on earlier
-releases alone (P17, P29). Names and addresses have no list but that of hosts.
+This follows all other domains. A column's words are released if noise does not hide them and if its
+released labels leave out more than `_LEFT` of its texts. There are two releases: a list of words by
+votes, under δ; then one vector of counts over the words of that list, over public words and over
+first characters. Which columns are measured, and with which budget, depends on the plan and on
+earlier releases alone (P17, P29). For names and addresses only hosts are listed.
 
-Paths of documents are asked for after the totals, likewise: those released join the config's.
+Paths of documents are released likewise after the totals; they are added to the paths of the
+config.
 """
 
 import math
@@ -22,7 +23,14 @@ from privbench.config import ColumnConfig, PathType
 from privbench.encoding import Codec
 from privbench.encoding.documents import released_paths
 from privbench.encoding.surrogate_text import word_beginnings
-from privbench.encoding.text_words import FIRSTS, GAPS, Firsts, Pieces, WordsNeed, public_words
+from privbench.encoding.text_words import (
+    FIRSTS,
+    GAPS,
+    FirstCharacters,
+    WordShares,
+    WordsNeed,
+    public_words,
+)
 from privbench.learning.answers import measured
 from privbench.learning.ranges import find_cycle
 from privbench.pipeline.domain_budget import Rounds
@@ -60,13 +68,13 @@ _ALPHABETS = (
 
 
 def deltas(plan: FitPlan, delta: float) -> tuple[float, float, float]:
-    """δ for lists of labels, for lists of words, and for lists of paths."""
+    """Return the δ for lists of labels, for lists of words, and for lists of paths."""
     words, paths = _DELTA if plan.words else 0.0, _PATHS if plan.documents.words else 0.0
     return (1 - words - paths) * delta, words * delta, paths * delta
 
 
 class Asked(NamedTuple):
-    """A column whose words are asked for."""
+    """A column whose words are to be released."""
 
     table: str
     column: str
@@ -75,36 +83,36 @@ class Asked(NamedTuple):
 
     @property
     def label(self) -> str:
-        """Its name in labels of events."""
+        """The column's name in the labels of events."""
         return f"{self.table}.{self.column}"
 
     @property
     def texts(self) -> dict[str, Any]:
-        """The part of a query that says which texts count."""
+        """The arguments of a query that say which texts count."""
         of = self.need
         head = {"source": self.table, "attribute": of.attribute}
         return {**head, "whole": of.whole, "without": self.labels}
 
 
-# the questions about words, for `fit` and `plan` alike
+# the measurements of words, used by `fit` and `plan`
 
 
-def worth_asking(
+def useful_columns(
     rounds: Rounds,
     codecs: Mapping[str, Mapping[str, Codec]],
     laws: Mapping[tuple[str, str], Floats],
 ) -> list[Asked]:
-    """The columns whose words are worth asking for."""
-    found = []
+    """Return the columns whose words are worth their budget."""
+    columns = []
     for item in _texts(rounds):
         labels, law = codecs[item.table][item.column].listed or (), laws.get(item[:2])
         rest = 1.0 if law is None or not labels else unnamed(law, len(labels))
-        found += [item._replace(labels=labels)] if rest > _LEFT else []
-    return _clear(rounds, found)
+        columns += [item._replace(labels=labels)] if rest > _LEFT else []
+    return _clear(rounds, columns)
 
 
-def of_words(rounds: Rounds) -> list[Asked]:
-    """All columns with words in tables whose size noise does not hide."""
+def word_columns(rounds: Rounds) -> list[Asked]:
+    """Return all columns with words in tables whose size noise does not hide."""
     return _clear(rounds, _texts(rounds))
 
 
@@ -133,30 +141,36 @@ def _clear(rounds: Rounds, left: list[Asked]) -> list[Asked]:
     return left
 
 
-def word_lists(rounds: Rounds, asked: list[Asked], delta: float) -> dict[str, LabelRelease]:
-    """The lists by votes, by column; none without δ."""
-    some = [item for item in asked if item.need.listed and delta > 0]
+def word_lists(rounds: Rounds, columns: list[Asked], delta: float) -> dict[str, LabelRelease]:
+    """Return the releases of word lists, by column; none without δ."""
+    some = [item for item in columns if item.need.listed and delta > 0]
     amounts, spec = _amounts(rounds, some, _LISTS), rounds.plan.spec
     norm = NORMS[rounds.accounting]
     usual = _PURE if norm == "l1" else VOTES
     load = root_sums((spec.roots(item.table), 1.0) for item in some)
-    found = {}
+    releases = {}
     for item in some:
         most, known = item.need.most or usual, public_words() if item.need.plain else ()
         query = WordVotes(**item.texts, norm=norm, most=most, votes=True, known=known)
         what = item.need.attribute.rpartition(PART)[2]
         share = delta * MARGIN / max(load[root] for root in spec.roots(item.table))
-        found[item.label] = LabelRelease(query, amounts[item.label], f"{what} {item.label}", share)
-    return found
+        releases[item.label] = LabelRelease(
+            query, amounts[item.label], f"{what} {item.label}", share
+        )
+    return releases
 
 
 def word_presence(
-    rounds: Rounds, asked: list[Asked], words: Mapping[str, tuple[tuple[str, ...], float]]
+    rounds: Rounds, columns: list[Asked], words: Mapping[str, tuple[tuple[str, ...], float]]
 ) -> dict[str, Measurement]:
-    """How often words occur, by column, given its words and the votes of a unit for them."""
-    amounts, found, norm = _amounts(rounds, asked, _PRESENCE), {}, NORMS[rounds.accounting]
+    """Return measurements of how often words occur, by column.
+
+    `words` gives the words of each column and the number of votes that a unit has for them.
+    """
+    amounts, measurements = _amounts(rounds, columns, _PRESENCE), {}
+    norm = NORMS[rounds.accounting]
     pure = norm == "l1"
-    for item in asked:
+    for item in columns:
         listed, votes = words.get(item.label, ((), 0.0))
         # A text counts itself, its beginning, its words, and these at the first places.
         many = math.ceil(min(votes if pure else 1.25 * votes**2, 2.0 * VOTES))
@@ -169,32 +183,32 @@ def word_presence(
             firsts=PublicArray(FIRSTS),
         )
         label = f"how often words {item.label}"
-        found[item.label] = Measurement(query, amounts[item.label], label)
-    return found
+        measurements[item.label] = Measurement(query, amounts[item.label], label)
+    return measurements
 
 
-def _amounts(rounds: Rounds, asked: list[Asked], share: float) -> dict[str, float]:
-    if not asked:
+def _amounts(rounds: Rounds, columns: list[Asked], share: float) -> dict[str, float]:
+    if not columns:
         return {}
-    roots = {item.label: (1.0, rounds.plan.spec.roots(item.table)) for item in asked}
+    roots = {item.label: (1.0, rounds.plan.spec.roots(item.table)) for item in columns}
     return allocate(roots, share * rounds.whole * MARGIN)
 
 
 def release_words(
-    session: Session, rounds: Rounds, asked: list[Asked], delta: float
-) -> dict[tuple[str, str], tuple[Pieces, Firsts]]:
-    """Words and first characters by table and column."""
-    lists, words = word_lists(rounds, asked, delta), {}
+    session: Session, rounds: Rounds, columns: list[Asked], delta: float
+) -> dict[tuple[str, str], tuple[WordShares, FirstCharacters]]:
+    """Release words and first characters, and return them by table and column."""
+    lists, words = word_lists(rounds, columns, delta), {}
     for label, listed in zip(lists, session.ask([*lists.values()]), strict=True):
         assert isinstance(listed, Listed)
         query = lists[label].query
         size = rounds.sizes[query.table].units * query.unit
         order = np.argsort(-np.array(listed.counts, np.float64), kind="stable")[:_MOST]
-        kept = tuple(sorted(listed.labels[place] for place in order))
-        words[label] = kept, min(sum(listed.counts) / size, float(VOTES))
-    questions = word_presence(rounds, asked, words)
+        frequent_words = tuple(sorted(listed.labels[place] for place in order))
+        words[label] = frequent_words, min(sum(listed.counts) / size, float(VOTES))
+    questions = word_presence(rounds, columns, words)
     result = {}
-    for item, answer in zip(asked, measured(session, [*questions.values()]), strict=True):
+    for item, answer in zip(columns, measured(session, [*questions.values()]), strict=True):
         assert isinstance(answer.query, WordPresence)
         result[item.table, item.column] = laws_of(answer.query, *answer)
     return result
@@ -213,23 +227,23 @@ def _letters(noisy: Floats, clear: float, texts: float) -> Floats:
     Of alphabets that noise may hide the most frequent one counts. Laws that it hides are those of
     public words, and of numbers, which seldom begin with 0.
     """
-    held = np.where(noisy > _CLEAR * clear, noisy, 0.0)
+    counts = np.where(noisy > _CLEAR * clear, noisy, 0.0)
     usual = _usual_beginnings()
     parts = np.split(np.arange(len(FIRSTS)), np.searchsorted(FIRSTS, _ALPHABETS))
-    seen = [float(noisy[part].sum()) / clear / len(part) ** 0.5 for part in parts]
-    for part, sure in zip(parts, seen, strict=True):
-        if sure >= min(max(*seen, _PLACE), _CLEAR):
+    signal = [float(noisy[part].sum()) / clear / len(part) ** 0.5 for part in parts]
+    for part, sure in zip(parts, signal, strict=True):
+        if sure >= min(max(*signal, _PLACE), _CLEAR):
             law = find_cycle(noisy[part], clear, usual[part])
-            held[part] = noisy[part].sum() * np.array(law)
-    held[np.isin(FIRSTS, [*GAPS])] = 0.0
-    hidden = texts - held.sum() < _PLACE * clear * np.count_nonzero(held) ** 0.5
-    return held / (min(texts, held.sum()) if hidden else texts)
+            counts[part] = noisy[part].sum() * np.array(law)
+    counts[np.isin(FIRSTS, [*GAPS])] = 0.0
+    hidden = texts - counts.sum() < _PLACE * clear * np.count_nonzero(counts) ** 0.5
+    return counts / (min(texts, counts.sum()) if hidden else texts)
 
 
-def laws_of(query: WordPresence, noisy: Floats, sd: float) -> tuple[Pieces, Firsts]:
-    """Shares of words, of their places and of first characters: post-processing.
+def laws_of(query: WordPresence, noisy: Floats, sd: float) -> tuple[WordShares, FirstCharacters]:
+    """Return the shares of words, of their positions and of first characters (post-processing).
 
-    Public words, places and first characters count only where noise alone is unlikely.
+    Public words, positions and first characters count only where noise alone is unlikely.
     """
     texts = max(float(noisy[0]), sd, 1e-9)
     if texts < _SCALES / 4 * sd:
@@ -239,10 +253,10 @@ def laws_of(query: WordPresence, noisy: Floats, sd: float) -> tuple[Pieces, Firs
     table = noisy[1 + count :].reshape(1 + PLACES, len(query.words))
     pieces, public = [], {*public_words()}
     for place, word in enumerate(query.words):
-        held = table[0, place]
-        if held <= (_CLEAR * clear if word in public else 0.0):
+        word_counts = table[0, place]
+        if word_counts <= (_CLEAR * clear if word in public else 0.0):
             continue
-        share = min(float(held / texts), 1.0)
+        share = min(float(word_counts / texts), 1.0)
         at = [float(x / texts) if x > _PLACE * clear else 0.0 for x in table[1:, place]]
         most = share / max(sum(at), share)
         pieces.append((word, (share, *(min(part * most, 1.0) for part in at))))
@@ -251,31 +265,37 @@ def laws_of(query: WordPresence, noisy: Floats, sd: float) -> tuple[Pieces, Firs
 
 
 def path_lists(rounds: Rounds, delta: float) -> dict[str, LabelRelease]:
-    """The lists of paths; ``delta`` is that of all threshold releases."""
+    """Return the releases of path lists; ``delta`` is that of all threshold releases."""
     *_, part = deltas(rounds.plan, delta)
     rounds = replace(rounds, plan=rounds.plan.documents).sized({})
-    return word_lists(rounds, of_words(rounds), part)
+    return word_lists(rounds, word_columns(rounds), part)
 
 
 def release_paths(session: Session, plan: FitPlan, totals: Mapping[str, float]) -> FitPlan:
-    """Release paths, and give the plan that models them."""
+    """Release paths of documents, and return the plan that models them."""
     rounds = Rounds(plan, session.accounting, session.amount_total, 0.0, totals)
-    lists, found = path_lists(rounds, session.delta_total), {}
+    lists, paths = path_lists(rounds, session.delta_total), {}
     for item, listed in zip(lists.values(), session.ask([*lists.values()]), strict=True):
         assert isinstance(listed, Listed) and isinstance(item.query, WordVotes)  # noqa: PT018
         table, name = item.query.table, item.query.attribute.partition(PART)[0]
-        said = plan.tables[table].section.columns.get(name, ColumnConfig())
+        column_config = plan.tables[table].section.columns.get(name, ColumnConfig())
         votes = dict(zip(listed.labels, listed.counts, strict=True))
-        found[table, name] = released_paths(votes, said.paths)
-    return with_paths(plan, found)
+        paths[table, name] = released_paths(votes, column_config.paths)
+    return with_paths(plan, paths)
 
 
-def with_paths(plan: FitPlan, found: Mapping[tuple[str, str], Mapping[str, PathType]]) -> FitPlan:
-    """The plan in which these columns have these paths."""
+def with_paths(
+    plan: FitPlan, paths_of_columns: Mapping[tuple[str, str], Mapping[str, PathType]]
+) -> FitPlan:
+    """Return the plan in which the named columns have these paths."""
     tables = {key: item.section for key, item in plan.tables.items()}
-    for (table, name), paths in found.items():
+    for (table, name), paths in paths_of_columns.items():
         section = tables[table]
-        said = section.columns.get(name, ColumnConfig()).model_copy(update={"paths": {**paths}})
-        tables[table] = section.model_copy(update={"columns": {**section.columns, name: said}})
+        column_config = section.columns.get(name, ColumnConfig()).model_copy(
+            update={"paths": {**paths}}
+        )
+        tables[table] = section.model_copy(
+            update={"columns": {**section.columns, name: column_config}}
+        )
     changed = plan.config.model_copy(update={"tables": tables})
-    return prepare(plan.schema, changed) if found else plan
+    return prepare(plan.schema, changed) if paths_of_columns else plan

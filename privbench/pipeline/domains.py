@@ -1,7 +1,7 @@
-"""The first measurements of a fit: noisy totals (P17), then those that settle columns' domains.
+"""The first measurements of a fit: noisy totals (P17), then those that determine columns' domains.
 
 They are made in rounds, each of which depends only on earlier ones: first the numbers of units that
-have rows in owned tables; then the law by rank of every column that may have labels; then lists
+have rows in owned tables; then the counts by rank of every column that may have labels; then lists
 with their counts, ranges and steps. Each gets the budget that `domain_budget` gives it.
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from privbench.arrays import Floats
 from privbench.encoding import CategoriesNeed, Codec
-from privbench.encoding.base import Need, Released
+from privbench.encoding.base import Need, ReleasedDomain
 from privbench.encoding.ordered import OrderedReader
 from privbench.encoding.scale import LINEAR
 from privbench.encoding.surrogates import Surrogates
@@ -29,9 +29,9 @@ from privbench.pipeline.domain_answers import (
 )
 from privbench.pipeline.domain_budget import Rounds, total_amounts, totals_share
 from privbench.pipeline.domain_error import Size, believed
-from privbench.pipeline.domain_words import deltas, release_words, worth_asking
+from privbench.pipeline.domain_words import deltas, release_words, useful_columns
 from privbench.pipeline.prepare import FitPlan, need_key
-from privbench.pipeline.shown import RuleTests
+from privbench.pipeline.rule_tests import RuleTests
 from privbench.privacy import Accounting, Listed, Measurement, Session, root_sums
 from privbench.privacy.queries import Total
 from privbench.schema import Check
@@ -43,32 +43,30 @@ LEAST_CELLS = 16
 #: exceeds 5.3 of its standard deviations as often as Gaussian noise exceeds 3.5.
 _HEAVY: dict[Accounting, float] = {"pure": 1.5, "zcdp": 1.0}
 
-#: Codecs per table and column.
-Codecs = dict[str, dict[str, Codec]]
-
 
 def release_totals(session: Session, plan: FitPlan) -> dict[str, float]:
-    """Noisy numbers of rows of every private table, at least 1.
+    """Measure the numbers of rows of all private tables; return them, at least 1 each.
 
-    For a root it counts units; for a table with an OWN key it is Σ min(n, 100) over units (P17).
+    For a root table this is the number of units; for a table with an OWN key it is Σ min(n, 100)
+    over units (P17).
     """
     amounts, names = total_amounts(plan, session.amount_total), session.spec.order()
-    found = session.measure_all(
+    totals = session.measure_all(
         [Measurement(Total(name), amounts[name], f"total {name}") for name in names]
     )
     return {
         name: max(float(noisy.reshape(-1)[0]), 1.0)
-        for name, noisy in zip(names, found, strict=True)
+        for name, noisy in zip(names, totals, strict=True)
     }
 
 
 def release_domains(
     session: Session, plan: FitPlan, totals: Mapping[str, float]
-) -> tuple[Codecs, dict[str, float], float, Mapping[str, Sequence[Check]]]:
-    """Make the measurements that columns need, and settle every domain.
+) -> tuple[dict[str, dict[str, Codec]], dict[str, float], float, Mapping[str, Sequence[Check]]]:
+    """Make the measurements that columns need, and determine every domain.
 
-    Returns the codecs, the totals, averaged with second ones, the ε or ρ that the synthesizer may
-    spend per root table, and by table the rules that rows show.
+    Returns the codecs per private table and modelled column, the totals, averaged with second ones,
+    the ε or ρ that the synthesizer may spend per root table, and by table the rules that rows show.
     """
     accounting, whole = session.accounting, session.amount_total
     delta, of_words, _ = deltas(plan, session.delta_total)
@@ -77,9 +75,11 @@ def release_domains(
     units = {item.query.table: (item.counts.item(), item.sd) for item in counted if item.query}
     rounds = rounds.sized(units)
     sizes, ranked = rounds.sizes, rounds.laws()
-    shown = dict(zip(ranked, measured(session, [*ranked.values()]), strict=True))
+    ranked_counts = dict(zip(ranked, measured(session, [*ranked.values()]), strict=True))
     laws = {
-        name: believed(need, sizes[table].units, shown[name].counts[1:], shown[name].sd)
+        name: believed(
+            need, sizes[table].units, ranked_counts[name].counts[1:], ranked_counts[name].sd
+        )
         for name, (table, need) in plan.lists.items()
         if name in ranked
     }
@@ -108,15 +108,15 @@ def release_domains(
     heavy = _HEAVY[session.accounting]
     rest = {
         (table, need.attribute): rest_law(
-            need, sizes[table], len(named.get(name, ())), shown.get(name), heavy
+            need, sizes[table], len(named.get(name, ())), ranked_counts.get(name), heavy
         )
         for name, (table, need) in plan.lists.items()
         if need.grid is None
     }
     codecs = _codecs(plan, released, rest)
     of_column = {(t, need.attribute): laws[n] for n, (t, need) in plan.lists.items() if n in laws}
-    asked = worth_asking(rounds, codecs, of_column)
-    found_words = release_words(session, rounds, asked, of_words)
+    word_columns = useful_columns(rounds, codecs, of_column)
+    found_words = release_words(session, rounds, word_columns, of_words)
     for (table, column), (pieces, firsts) in found_words.items():
         codecs[table][column] = codecs[table][column].with_words(pieces, firsts)
     tests = RuleTests(plan, accounting, whole, sizes)
@@ -138,7 +138,7 @@ def _settle(
     answers: Mapping[str, list[tuple[Need | None, Measured]]],
     lists: Mapping[str, Listed],
     named: Mapping[str, tuple[str, ...]],
-) -> dict[tuple[str, str], Released]:
+) -> dict[tuple[str, str], ReleasedDomain]:
     """The released domain of every need, by table and attribute."""
     cells, lent = _cells(plan, session, sizes), lent_labels(plan, named)
     shared = {
@@ -146,32 +146,32 @@ def _settle(
         for name, (table, need) in plan.lists.items()
         if need.grid is not None and name in lists and lists[name].labels
     }
-    found: dict[tuple[str, str], Released] = {}
+    domains: dict[tuple[str, str], ReleasedDomain] = {}
     for table, _, need in plan.needs():
         name = need_key(table, need)
         if isinstance(need, CategoriesNeed):
             labels = named.get(name) or lent.get(name, ())
-            released: Released = with_default(need, labels, laws.get(name), cells[table])
+            released: ReleasedDomain = with_default(need, labels, laws.get(name), cells[table])
         else:
             known = shared.get((table, need.attribute))
             released = settled(need, answers.get(name, []), cells[table], known)
-        found[table, need.attribute] = released
+        domains[table, need.attribute] = released
     limits = {
         (item.table.key, name): (reader.range.lo, reader.range.hi)
         for item in plan.private
         for name, reader in item.readers.items()
         if isinstance(reader, OrderedReader)
     }
-    return lend_ranges((item.table for item in plan.private), found, limits)
+    return lend_ranges((item.table for item in plan.private), domains, limits)
 
 
 def _codecs(
     plan: FitPlan,
-    released: Mapping[tuple[str, str], Released],
+    released: Mapping[tuple[str, str], ReleasedDomain],
     rest: Mapping[tuple[str, str], Surrogates | None],
-) -> Codecs:
+) -> dict[str, dict[str, Codec]]:
     """The codecs of all columns."""
-    codecs: Codecs = {}
+    codecs: dict[str, dict[str, Codec]] = {}
     for item in plan.private:
         table = item.table.key
         codecs[table] = {}
@@ -184,8 +184,8 @@ def _codecs(
     return codecs
 
 
-def recode(session: Session, plan: FitPlan, codecs: Codecs) -> None:
-    """Recode the attributes of all private columns by their codecs."""
+def recode(session: Session, plan: FitPlan, codecs: dict[str, dict[str, Codec]]) -> None:
+    """Map the attributes of all private columns to the cells of their codecs."""
     for item in plan.private:
         table = item.table.key
         # Distances first: they read another column's points.
@@ -221,10 +221,10 @@ def _cells(plan: FitPlan, session: Session, sizes: Mapping[str, Size]) -> dict[s
     )
     total = session.amount_total
     epsilon = total if session.accounting == "pure" else (2 * total) ** 0.5
-    found = {}
+    cells = {}
     for table, size in sizes.items():
         most = max((columns.get(root, 1.0) for root in session.spec.roots(table)), default=1.0)
-        found[table] = int(
+        cells[table] = int(
             min(max(size.weight * epsilon / (2 * max(most, 1)), LEAST_CELLS), LINEAR)
         )
-    return found
+    return cells

@@ -1,4 +1,4 @@
-"""Reads the source's rows as a stream and encodes them into the private database.
+"""Read the source's rows as a stream and encode them into the private database.
 
 Memory holds rows as codes (small integers, or grid points until their bounds are released) and as
 row indices of parents; key values are dropped as soon as they are matched.
@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from psycopg import sql
 
-from privbench.domain import Known
+from privbench.domain import PublicValues
 from privbench.encoding import calendar
 from privbench.encoding.base import ColumnReader
 from privbench.errors import SchemaError
@@ -43,7 +43,7 @@ PARTS = 4
 
 #: Rows of one table: their number; per column, the pieces that its reader made, one for each
 #: batch; and the arrays of each column of keys.
-_Encoded = tuple[int, dict[str, list[dict[str, Any]]], dict[str, list[pa.Array]]]
+_EncodedPart = tuple[int, dict[str, list[dict[str, Any]]], dict[str, list[pa.Array]]]
 
 
 @dataclass(frozen=True, repr=False)
@@ -59,7 +59,7 @@ class _Raw:
 def extract(
     snapshot: Snapshot, plan: FitPlan, reporter: Reporter, workers: Workers | None = None
 ) -> tuple[PrivateDatabase, dict[str, pa.Table]]:
-    """Read every table of the plan once: private rows, and those of public tables, as text.
+    """Read every table of the plan once; return the private rows, and public tables as text.
 
     If `JOBS` is set, that many connections read parts of a large table, or several small tables, at
     once. With workers, each worker reads and encodes its own parts of large private tables over its
@@ -68,19 +68,19 @@ def extract(
     Rows may contradict the catalog. A SchemaError is raised for public tables that no model can
     hold.
     """
-    wanted = _key_columns(plan)
+    key_columns = _key_columns(plan)
     jobs = JOBS.get() or 1
     # With a single connection, tables are not split into parts.
     hands = len(workers.addresses()) if workers else jobs if jobs > 1 else 0
     parts: dict[str, Sequence[SnapshotPart]] = {}
     for item in plan.private if hands else ():
-        chosen = _expressions(item, wanted[item.table.key])
+        chosen = _expressions(item, key_columns[item.table.key])
         parts[item.table.key] = snapshot.parts(
             item.table, chosen, PARTS * hands, known=_known(item)
         )
 
     def read(item: TablePlan) -> _Raw:
-        keys = wanted[item.table.key]
+        keys = key_columns[item.table.key]
         if item.public:
             return _read_public(snapshot, item, keys)
         several = parts.get(item.table.key, [])
@@ -96,14 +96,14 @@ def extract(
         key = item.table.key
         parents[key] = {}
         for fk, child, parent in _keys(plan, item):
-            ours = [raw[key].keys.pop(alias) for alias in child]
-            theirs = [raw[str(fk.ref_table)].keys.pop(alias) for alias in parent]
+            child_keys = [raw[key].keys.pop(alias) for alias in child]
+            parent_keys = [raw[str(fk.ref_table)].keys.pop(alias) for alias in parent]
             if fk in item.table.arrays:
-                rows, keys = elements(ours[0])
-                edges = {ROW: rows, fk.name: match([keys], theirs)}
+                rows, keys = elements(child_keys[0])
+                edges = {ROW: rows, fk.name: match([keys], parent_keys)}
                 tables[item.table.elements(fk)] = PrivateTable(len(rows), {}, edges)
             else:
-                parents[key][fk.name] = match(ours, theirs)
+                parents[key][fk.name] = match(child_keys, parent_keys)
     for item in plan.private:
         key = item.table.key
         if item.owners:
@@ -127,7 +127,7 @@ def _root_rows(
 
     A row whose target belongs to no root is a unit of its own, before and after its target goes.
     """
-    item, found = plan.tables[table], np.full(raw[table].rows, NULL, np.int32)
+    item, root_rows = plan.tables[table], np.full(raw[table].rows, NULL, np.int32)
     keys = [(key.name, str(key.ref_table)) for key in item.owners]
     keys = keys or [(key.name, key.parent) for key in item.keys if key.role == "own"]
     if not keys:
@@ -135,8 +135,8 @@ def _root_rows(
     for name, parent in keys:
         above = np.append(_root_rows(plan, parent, parents, raw), DANGLING)
         rows = np.where(above < 0, DANGLING, above)[np.maximum(parents[table][name], -1)]
-        found = np.where(parents[table][name] == NULL, found, rows)
-    return found
+        root_rows = np.where(parents[table][name] == NULL, root_rows, rows)
+    return root_rows
 
 
 def _keys(
@@ -158,12 +158,12 @@ def _keys(
 
 def _key_columns(plan: FitPlan) -> dict[str, dict[str, sql.Composable]]:
     """SQL expressions of key columns, by table and alias, that match children with parents."""
-    found: dict[str, dict[str, sql.Composable]] = {key: {} for key in plan.tables}
+    expressions: dict[str, dict[str, sql.Composable]] = {key: {} for key in plan.tables}
     for item in plan.private:
         for key, child, parent in _keys(plan, item):
-            found[item.table.key] |= child
-            found[str(key.ref_table)] |= parent
-    return found
+            expressions[item.table.key] |= child
+            expressions[str(key.ref_table)] |= parent
+    return expressions
 
 
 def _present(expressions: list[SelectItem]) -> list[SelectItem]:
@@ -179,7 +179,7 @@ def _expressions(item: TablePlan, keys: dict[str, sql.Composable]) -> list[Selec
     return _present(expressions)
 
 
-def _known(item: TablePlan) -> dict[str, Known]:
+def _known(item: TablePlan) -> dict[str, PublicValues]:
     """Public knowledge of the values of a private table, by alias."""
     readers = item.readers.values()
     return {alias: what for reader in readers for alias, what in reader.known.items()}
@@ -193,19 +193,19 @@ def _read_private(
     parts: Sequence[SnapshotPart],
     workers: Workers | None,
 ) -> _Raw:
-    found = list[_Encoded]()
+    encoded = list[_EncodedPart]()
     for piece in _encoded(snapshot, item, keys, parts, workers):
-        found.append(piece)
-        reporter.advance(f"read {item.table.key}", sum(rows for rows, _, _ in found))
+        encoded.append(piece)
+        reporter.advance(f"read {item.table.key}", sum(rows for rows, _, _ in encoded))
     attributes: dict[str, Attribute] = {}
     for name, reader in item.readers.items():
-        pieces = [one for _, columns, _ in found for one in columns.pop(name)]
+        pieces = [one for _, columns, _ in encoded for one in columns.pop(name)]
         attributes.update(reader.collect(pieces))
     return _Raw(
-        sum(rows for rows, _, _ in found),
+        sum(rows for rows, _, _ in encoded),
         attributes,
         {
-            name: pa.chunked_array([one for _, _, columns in found for one in columns[name]])
+            name: pa.chunked_array([one for _, _, columns in encoded for one in columns[name]])
             for name in keys
         },
     )
@@ -217,7 +217,7 @@ def _encoded(
     keys: dict[str, sql.Composable],
     parts: Sequence[SnapshotPart],
     workers: Workers | None,
-) -> Iterator[_Encoded]:
+) -> Iterator[_EncodedPart]:
     """A table's rows in order: batch by batch, or part by part, read by workers or by threads."""
     readers, aliases = dict(item.readers), list(keys)
     stream = partial(snapshot.stream, item.table, _expressions(item, keys), known=_known(item))
@@ -234,14 +234,16 @@ def _encoded(
             yield workers.result(calls.pop(0))
 
 
-def read_part(part: SnapshotPart, readers: Mapping[str, ColumnReader], keys: list[str]) -> _Encoded:
+def read_part(
+    part: SnapshotPart, readers: Mapping[str, ColumnReader], keys: list[str]
+) -> _EncodedPart:
     """Read a part of the snapshot in a worker and encode it."""
     return encode(part.stream(), readers, keys)
 
 
 def encode(
     batches: Iterable[pa.RecordBatch], readers: Mapping[str, ColumnReader], keys: list[str]
-) -> _Encoded:
+) -> _EncodedPart:
     """Encode batches by the readers of their columns; key columns stay as they are."""
     rows = 0
     pieces: dict[str, list[dict[str, Any]]] = {name: [] for name in readers}
@@ -251,7 +253,7 @@ def encode(
         for name, reader in readers.items():
             pieces[name].append(_piece(reader, arrays))
         for name in keys:
-            columns[name].append(_plain(arrays[name]))
+            columns[name].append(_without_dictionary(arrays[name]))
         rows += batch.num_rows
     return rows, pieces, columns
 
@@ -262,12 +264,12 @@ def _piece(reader: ColumnReader, arrays: Mapping[str, pa.Array]) -> dict[str, An
     if len(chosen) == 1 and pa.types.is_dictionary(arrays[chosen[0]].type):
         column = arrays[chosen[0]]
         codes = column.indices.to_numpy()
-        made = reader.read({chosen[0]: column.dictionary})
-        return {name: np.take(values, codes) for name, values in made.items()}
-    return reader.read({alias: _plain(arrays[alias]) for alias in chosen})
+        codes_of_distinct = reader.read({chosen[0]: column.dictionary})
+        return {name: np.take(values, codes) for name, values in codes_of_distinct.items()}
+    return reader.read({alias: _without_dictionary(arrays[alias]) for alias in chosen})
 
 
-def _plain(column: pa.Array) -> pa.Array:
+def _without_dictionary(column: pa.Array) -> pa.Array:
     """The column without dictionary encoding."""
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
@@ -282,8 +284,8 @@ def _read_public(snapshot: Snapshot, item: TablePlan, keys: dict[str, sql.Compos
     whole = snapshot.read(item.table, _present(expressions))
     if not columns and whole.num_rows > MAX_EMPTY_ROWS:
         # `archive.read_table` would refuse a model with so many rows.
-        said = f"the public table has more than {MAX_EMPTY_ROWS:,} rows without a column."
-        raise SchemaError(said, table=item.table.key, remedy="Exclude it under [database].")
+        message = f"the public table has more than {MAX_EMPTY_ROWS:,} rows without a column."
+        raise SchemaError(message, table=item.table.key, remedy="Exclude it under [database].")
     if days := calendar(item.table):
         whole = whole.sort_by(f"p{days.position}")
     verbatim = whole.select([f"p{column.position}" for column in columns])

@@ -1,4 +1,4 @@
-"""``fit``: learn a model file from a live source; a session measures all private rows."""
+"""The command ``fit``: learn a model file from a live source; a session measures private rows."""
 
 import hashlib
 import json
@@ -14,22 +14,23 @@ import pyarrow as pa
 
 from privbench.config import Config
 from privbench.display import lines
+from privbench.encoding import Codec
 from privbench.encoding.filled import refuse_unknown
 from privbench.errors import LedgerError, ModelError, PrivacyRefusal
 from privbench.pipeline.doctor import check_ledger
 from privbench.pipeline.domain_words import release_paths
-from privbench.pipeline.domains import Codecs, release_domains, release_totals
+from privbench.pipeline.domains import release_domains, release_totals
 from privbench.pipeline.extract import extract
-from privbench.pipeline.foreseen import foresee, settle_accounting
 from privbench.pipeline.header import PrivateColumns, Promise
+from privbench.pipeline.incremental import Since
 from privbench.pipeline.literals import require_reviewed
 from privbench.pipeline.lookups import kinds_of
 from privbench.pipeline.losses import finer_units, render_losses, small_tables
 from privbench.pipeline.model import Model, require_writable
+from privbench.pipeline.planned_events import foresee, settle_accounting
 from privbench.pipeline.prepare import FitPlan, prepare, require_decided
 from privbench.pipeline.progress import Reporter, Spending
 from privbench.pipeline.rehearsal import rehearse_apart
-from privbench.pipeline.since import Since
 from privbench.pipeline.source import Catalog, look, require_epsilon, require_identity
 from privbench.postgres.connect import identity as database_identity
 from privbench.postgres.snapshot import Snapshot
@@ -46,10 +47,10 @@ from privbench.privacy import (
     UnitDefinition,
 )
 from privbench.privacy.data import PrivateDatabase
-from privbench.privacy.shield import shielded
+from privbench.privacy.error_masking import shielded
 from privbench.privacy.workers import LOCAL, Workers, require_closed
 from privbench.rules.facts import with_rules
-from privbench.rules.shown import told
+from privbench.rules.hypotheses import told
 from privbench.schema import Check
 from privbench.sources import staged
 from privbench.synthesizers import FittedModel, Synthesizer
@@ -59,7 +60,7 @@ from privbench.workload.database import refuse_computing
 
 @dataclass
 class Draft:
-    """The state of a fit: each stage fills in the next of the fields that are empty at first."""
+    """The state of a fit; each stage fills in some of the fields that are empty at first."""
 
     source: str
     config: Config
@@ -77,7 +78,7 @@ class Draft:
     public: dict[str, pa.Table] = field(init=False)  # rows of public tables as text, verbatim
     session: Session = field(init=False)
     totals: dict[str, float] = field(init=False)  # noisy rows per table
-    codecs: Codecs = field(init=False)
+    codecs: dict[str, dict[str, Codec]] = field(init=False)  # per private table and modelled column
     left: float = field(init=False)  # ε or ρ that the synthesizer may spend per root table
     shown: Mapping[str, Sequence[Check]] = field(init=False)  # rules that rows show, by table
     fitted: FittedModel = field(init=False)
@@ -213,10 +214,10 @@ def _extract(draft: Draft) -> None:
             )
             return draft.rows
 
-        asked = draft.plan.documents.words and draft.since is None
-        data = read(draft.plan.documents if asked else draft.plan)
+        reads_documents = draft.plan.documents.words and draft.since is None
+        data = read(draft.plan.documents if reads_documents else draft.plan)
         draft.session = Session(data, draft.accountant, draft.release, _noise(draft.config))
-        if asked:
+        if reads_documents:
             _totals(draft)
             draft.plan = release_paths(draft.session, draft.plan, draft.totals)
             draft.session.read_again(read(draft.plan))
@@ -243,8 +244,8 @@ def _open(draft: Draft) -> None:
     draft.reporter.spending = spending = Spending(
         ledger, cap, draft.accountant, [*draft.plan.spec.tables]
     )
-    seen = bool(config.privacy.sizes_shown)
-    what = Fit(config_hash(draft), definition, _noise(config).private, seen)
+    sizes_shown = bool(config.privacy.sizes_shown)
+    what = Fit(config_hash(draft), definition, _noise(config).private, sizes_shown)
     if draft.resume is None:
         draft.resume = _resumed(draft, ledger.unfinished(what, draft.accountant))
     release = ledger.open_release(
@@ -287,11 +288,11 @@ def _agree(draft: Draft, release: Release) -> None:
 
 def _price(draft: Draft, release: str, lost: Sequence[Event]) -> str:
     whole = draft.accountant.terms.reserved(lost)
-    said = f"{len(lost)} answers were lost when release {release} was broken off, and"
+    text = f"{len(lost)} answers were lost when release {release} was broken off, and"
     if math.isinf(whole.epsilon):
-        return f"{said} paying for them again would pass its last limit: it cannot be resumed"
+        return f"{text} paying for them again would pass its last limit: it cannot be resumed"
     return (
-        f"{said} are paid for again: it costs up to ε = {whole.epsilon:.4g}, "
+        f"{text} are paid for again: it costs up to ε = {whole.epsilon:.4g}, "
         f"δ = {whole.delta:.3g}, where ε = {draft.accountant.requested.epsilon:.4g} was asked for"
     )
 
@@ -331,10 +332,10 @@ def _totals(draft: Draft) -> None:
         more = 2 * noise[f"total {name}"] if table.own else 0.0
         units[name] = min(totals[name] + more, totals[spec.top(name)])
         rows[name] = totals[name] - more
-    if found := small_tables(draft.plan, units, least):
+    if losses := small_tables(draft.plan, units, least):
         stop = f"Ctrl-C and `{_abandon(draft, draft.release.id)}` give back the rest."
         draft.reporter.warn(
-            lines(render_losses(found), f"Only the totals are spent so far: {stop}")
+            lines(render_losses(losses), f"Only the totals are spent so far: {stop}")
         )
     # A release after another one keeps its units.
     if not draft.since and (text := finer_units(draft.plan, units, rows, least)):
@@ -345,8 +346,8 @@ def _totals(draft: Draft) -> None:
 
 def _domains(draft: Draft) -> None:
     settle = draft.since.domains if draft.since else release_domains
-    found = settle(draft.session, draft.plan, draft.totals)
-    draft.codecs, draft.totals, draft.left, draft.shown = found
+    released = settle(draft.session, draft.plan, draft.totals)
+    draft.codecs, draft.totals, draft.left, draft.shown = released
     for table, checks in draft.shown.items():
         for check in checks:
             draft.reporter.say(f"rows of {table} show: {told(check)}")
@@ -360,9 +361,9 @@ def _learn(draft: Draft) -> None:
         if draft.since is None:
             draft.fitted = draft.synthesizer.fit(*measured, public_kinds=public)
         else:
-            found = draft.since.refit(*measured, draft.plan, draft.public)
-            draft.fitted = found
-            anew = ", ".join(draft.since.anew(found)) or "nothing"
+            fitted = draft.since.refit(*measured, draft.plan, draft.public)
+            draft.fitted = fitted
+            anew = ", ".join(draft.since.anew(fitted)) or "nothing"
             draft.reporter.say(f"tables that are learned anew: {anew}")
 
 
@@ -377,7 +378,7 @@ STAGES: tuple[tuple[str, Callable[[Draft], None]], ...] = (
 
 
 def finish(draft: Draft) -> Model:
-    """The model of a draft whose stages are done."""
+    """Return the model of a draft whose stages are done."""
     state, arrays = draft.fitted.to_state()
     privacy, spec = draft.config.privacy, draft.plan.spec
     promised, roles = draft.session.guarantee(), privacy.roles
@@ -393,7 +394,7 @@ def finish(draft: Draft) -> Model:
         earlier = draft.since.model.promise.roles
         roles = "proposed" if "proposed" in (roles, earlier) else roles
         sizes_shown |= draft.since.model.promise.sizes_shown
-    shown = (
+    promise_sizes = (
         with_rules(replace(table, checks=(*table.checks, *draft.shown.get(table.key, ()))))
         for table in draft.plan.schema
     )
@@ -403,7 +404,7 @@ def finish(draft: Draft) -> Model:
         name = item.owners[0].name if item.owners else own.name if own else None
         tables[key] = PrivateColumns(name, item.making, draft.codecs[key])
     return Model(
-        schema=replace(draft.plan.schema, tables=tuple(shown)),
+        schema=replace(draft.plan.schema, tables=tuple(promise_sizes)),
         promise=Promise(
             epsilon=promised.epsilon,
             delta=promised.delta,
@@ -450,7 +451,7 @@ def _public_config(config: Config) -> dict[str, Any]:
 
 
 def config_hash(draft: Draft) -> str:
-    """Hash of what a resumed fit must share with the one that was killed (P25)."""
+    """Return a hash of what a resumed fit must share with the interrupted one (P25)."""
     shared = {
         "config": _public_config(draft.config),
         "schema": draft.catalog.schema.to_json(),

@@ -1,7 +1,7 @@
-"""The header of a model, which may come from a stranger and is checked before anything uses it.
+"""The header of a model file, which may be a stranger's and is checked before anything uses it.
 
-Checked are fields, types, lengths, ranges (`privbench.limits`), and that references have targets.
-The state of a synthesizer is read by the synthesizer; errors in it are caught in
+The checks cover fields, types, lengths and ranges (`privbench.limits`), and whether references have
+targets. The state of a synthesizer is read by the synthesizer; errors in it are caught in
 `privbench.pipeline.decode`.
 """
 
@@ -16,7 +16,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, PlainValidator, ValidationError
 
 from privbench.config import Config
-from privbench.encoding import Codec, Role, codec_from_json
+from privbench.encoding import Codec, ColumnRole, codec_from_json
 from privbench.encoding.base import type_to_json
 from privbench.errors import ConfigError, ModelError, PrivacyRefusal
 from privbench.limits import (
@@ -24,8 +24,8 @@ from privbench.limits import (
     MAX_DEPTH,
     MAX_PARTS,
     Amount,
-    Few,
-    Many,
+    ColumnTuple,
+    PartTuple,
     PgName,
     Share,
     Text,
@@ -40,13 +40,13 @@ from privbench.schema import Schema, Table
 #: Most bytes of the header.
 MAX_HEADER = 32 * 2**20
 
-#: Name and version of the format of a model file.
-VERSION = "privbench-model", 9
+#: Name and version of the format of a model file. Files of version 9 have arrays of 64 bits.
+VERSION = "privbench-model", 10
 
 
 @dataclass(frozen=True)
 class Promise:
-    """The guarantee of the release."""
+    """The privacy guarantee of the release."""
 
     epsilon: Amount  # under zCDP what was fixed in advance (`Terms`), else the largest sum of ε
     delta: Share
@@ -54,7 +54,7 @@ class Promise:
     neighbours: Literal["add-remove", "replace"]
     unit: Literal["owner", "row"]
     # Tables whose rows may have no owner; a privacy unit is such a row with all that it owns.
-    roots: Many[Text]
+    roots: PartTuple[Text]
     private: bool  # False when the noise was seeded: NOT PRIVATE
     roles: Literal["declared", "proposed"]  # chosen by the owner, or by privbench
     # Under zCDP the limit that was fixed in advance, and the part of δ that its conversion has.
@@ -65,13 +65,13 @@ class Promise:
 
     @property
     def level(self) -> Level:
-        """The limit that is stated, or else the largest that the stated (ε, δ) allow."""
+        """The limit that is stated, or else the largest limit that the stated (ε, δ) allow."""
         if self.rho and self.conversion:
             return Level(self.rho, self.conversion)
         return Level(rho_for(self.epsilon, self.delta), self.delta / 2)
 
     def sentence(self) -> str:
-        """The promise in one sentence."""
+        """The guarantee in one sentence."""
         if not self.private:
             return "NOT PRIVATE: the noise was seeded; this model must not leave the house."
         unit = "one row"
@@ -86,19 +86,19 @@ class Promise:
         return f"ε = {self.epsilon:g}{delta} ({self.accounting}). Unit: {unit}; {change}.{roles}"
 
     def require_sound(self, events: Sequence[Event]) -> Guarantee:
-        """Price a release's events again, checking each claim against OpenDP's privacy map.
+        """Recompute the loss of a release's events, checking each claim by OpenDP.
 
         A ModelError is raised if an event does not belong to the release, or if the events cost
         more than is promised.
         """
         for place, event in enumerate(events):
-            ours = event.id == place and event.neighbours == self.neighbours
-            ours &= event.private or not self.private
-            if not ours or not event.roots or not {*event.roots} <= {*self.roots}:
+            belongs = event.id == place and event.neighbours == self.neighbours
+            belongs &= event.private or not self.private
+            if not belongs or not event.roots or not {*event.roots} <= {*self.roots}:
                 raise ModelError(f"event {place} is not one of this release.")
         try:
-            found = loss_within(events, self.accounting, self.delta)
-            least = max(found.epsilon, self.level.epsilon if self.conversion else 0.0)
+            loss = loss_within(events, self.accounting, self.delta)
+            least = max(loss.epsilon, self.level.epsilon if self.conversion else 0.0)
         except PrivacyRefusal as error:
             raise ModelError(str(error)) from None
         except Exception as error:
@@ -106,19 +106,19 @@ class Promise:
             raise ModelError(f"the events have no price ({type(error).__name__}).") from None
         # The zCDP conversion minimises over a grid and is exact to about 10⁻¹². Twice this slack
         # would also accept only differences that no reader can notice.
-        if max(found.delta, self.conversion) > self.delta or least > self.epsilon * (1 + 1e-9):
+        if max(loss.delta, self.conversion) > self.delta or least > self.epsilon * (1 + 1e-9):
             raise ModelError(
-                f"the events cost ε = {found.epsilon:g}, δ = {found.delta:g}, and less is stated."
+                f"the events cost ε = {loss.epsilon:g}, δ = {loss.delta:g}, and less is stated."
             )
-        return found
+        return loss
 
 
 @dataclass(frozen=True)
 class PrivateColumns:
-    """How the columns of a private table are made; the modelled ones have codecs."""
+    """How the columns of a private table are made; modelled columns have codecs."""
 
     own: PgName | None  # name of the OWN key, or None for a root
-    making: Annotated[dict[PgName, Role], Field(max_length=MAX_COLUMNS)]
+    making: Annotated[dict[PgName, ColumnRole], Field(max_length=MAX_COLUMNS)]
     codecs: Annotated[
         dict[PgName, Annotated[Codec, PlainValidator(codec_from_json)]],
         Field(max_length=MAX_COLUMNS),
@@ -131,7 +131,7 @@ class Header(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
 
     format: Literal["privbench-model"]
-    version: Literal[9]
+    version: Literal[9, 10]
     promise: Promise
     schema_: Schema = Field(alias="schema")
     config: dict[str, JsonValue]
@@ -141,27 +141,28 @@ class Header(BaseModel):
     arrays: Annotated[list[Text], Field(max_length=2**16)]
     public: Annotated[list[Text], Field(max_length=MAX_PARTS)]
     events: Annotated[tuple[Event, ...], Field(max_length=2**20)]
-    extensions: Few[PgName]
+    extensions: ColumnTuple[PgName]
     sha256: Annotated[
         dict[Text, Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]], Field(max_length=2**17)
     ]
 
 
 def parse(data: bytes) -> Header:
-    """Read the header; check each field, and schema and tables against each other.
+    """Parse the header; check each field, and schema and tables against each other.
 
     If the data are no header, a ModelError names the field.
     """
     if json_depth(data) > MAX_DEPTH:
         raise ModelError("the model's header is nested too deeply.")
     try:
-        found = json.loads(
+        content = json.loads(
             data, object_pairs_hook=_pairs, parse_constant=_float, parse_float=_float
         )
-        _text(found)
+        _refuse_bad_text(content)
     except (ValueError, RecursionError) as error:
         raise ModelError("the model's header is no JSON of ours.") from error
-    if not isinstance(found, dict) or (found.get("format"), found.get("version")) != VERSION:
+    stated = isinstance(content, dict) and (content.get("format"), content.get("version"))
+    if stated not in (VERSION, (VERSION[0], 9)):
         raise ModelError(
             "this is not a model of this version of privbench.", remedy="Fit it again."
         )
@@ -173,7 +174,7 @@ def parse(data: bytes) -> Header:
     except ConfigError as error:
         raise ModelError(f"the model's header is damaged: {error.message}") from error
     # No field of the schema may be missing, and none may be there that no fit writes.
-    if json.loads(json.dumps(header.schema_.to_json())) != found["schema"]:
+    if json.loads(json.dumps(header.schema_.to_json())) != content["schema"]:
         raise ModelError("the model's header is damaged: its schema is not in full.")
     _check_schema(header.schema_)
     # Rules say what the CHECKs state, as this version reads them: no other rule counts.
@@ -257,10 +258,10 @@ def _require(condition: bool, message: str, table: Table | None) -> None:
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    fields_read = dict(pairs)
+    if len(fields_read) < len(pairs):
         raise ValueError("a field occurs twice")
-    return found
+    return fields_read
 
 
 def _float(text: str) -> float:
@@ -270,7 +271,7 @@ def _float(text: str) -> float:
     return value
 
 
-def _text(value: Any) -> None:
+def _refuse_bad_text(value: Any) -> None:
     """Refuse texts that PostgreSQL cannot hold: those with a zero byte or a lone surrogate."""
     if isinstance(value, str):
         if "\0" in value:
@@ -278,8 +279,8 @@ def _text(value: Any) -> None:
         value.encode()
     elif isinstance(value, dict):
         for name, item in value.items():
-            _text(name)
-            _text(item)
+            _refuse_bad_text(name)
+            _refuse_bad_text(item)
     elif isinstance(value, list):
         for item in value:
-            _text(item)
+            _refuse_bad_text(item)

@@ -1,4 +1,4 @@
-"""``inspect`` and ``check``: what follows from the catalog alone. Neither reads rows."""
+"""The commands ``inspect`` and ``check``, which use the catalog alone and read no rows."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ from privbench.words import own_words
 
 @dataclass(frozen=True)
 class Inspection:
-    """The proposal for a database, and what it would do to every column."""
+    """The proposed roles for a database, and how every column would be modelled."""
 
     identity: Identity  # the database's identity for the ledger
     proposal: roles.Proposal  # proposed roles
@@ -38,7 +38,7 @@ class Inspection:
         return self.plan.config
 
     def dumps(self) -> str:
-        """The proposal as TOML, with what is only suggested in comments at its end."""
+        """Return the proposal as TOML, with mere suggestions in comments at its end."""
         if not self.suggested:
             return self.config.dumps()
         head = "Names say that these columns are computed. Take the # from what is so:"
@@ -47,14 +47,14 @@ class Inspection:
         return f"{self.config.dumps()}\n{comments}\n"
 
     def render(self, *, whole: bool = True, width: int | None = None) -> Lines:
-        """Plain text for people; see `render_coverage`."""
+        """Return the proposal as plain text; see `render_coverage`."""
         schema = self.plan.schema
         loose = ", ".join(f"{table.key}.{name}" for table in schema for name in table.loose)
-        said = f"Keys of tables that are left out, so NULL or a constant in the clone: {loose}."
+        left_out = f"Keys of tables that are left out, so NULL or a constant in the clone: {loose}."
         public = frozenset(item.table.key for item in self.plan.public)
         return paragraphs(
             f"{_counted(schema)}. Identity: {self.identity}.",
-            *([said] if loose else []),
+            *([left_out] if loose else []),
             roles.render(self.proposal, public),
             *([roles.render_sizes(self.proposal, self.sizes)] if self.sizes else []),
             render_coverage(self.plan.coverage(), whole=whole, width=width),
@@ -72,13 +72,13 @@ def inspect(
 ) -> Inspection:
     """Propose roles and domains from the catalog.
 
-    What the base config decides stays. ``lookups="public"`` declares look-up candidates public.
-    With `computed`, columns are computed whose names say so; else that is only suggested. With
-    `sizes`, the planner's estimates are shown, too, and the config says that they were; the
+    Decisions of the base config stay. ``lookups="public"`` declares look-up candidates public. With
+    `computed`, columns become computed if their names say how; otherwise that is only suggested.
+    With `sizes`, the planner's estimates are shown, too, and the config says that they were; the
     proposal does not depend on them.
     """
     config = base or Config()
-    shown = estimated_sizes(source, config) if sizes else {}
+    estimates = estimated_sizes(source, config) if sizes else {}
     config = config.with_privacy(sizes_shown=True) if sizes else config
     catalog = catalog or look(source, config, access=False, dump=False)
     settled = {
@@ -94,19 +94,19 @@ def inspect(
     suggested = suggestions(schema, filled)
     if computed:
         filled, suggested = with_computed(filled, suggested), {}
-    return Inspection(catalog.identity, proposal, prepare(schema, filled), shown, suggested)
+    return Inspection(catalog.identity, proposal, prepare(schema, filled), estimates, suggested)
 
 
-def agreed_catalog(source: str, catalog: Catalog, found: Inspection) -> Catalog:
-    """The catalog to fit with, once the proposal that was made from this one is agreed to.
+def agreed_catalog(source: str, catalog: Catalog, inspection: Inspection) -> Catalog:
+    """Return the catalog to fit with, after the user has accepted the proposal made from this one.
 
-    How the server compares keys is read only of those that are known: where references are
-    proposed, the catalog is read again. A SchemaError is raised if the schema was changed since it
-    was shown, so that no value travels that nobody has seen.
+    The server's key comparisons are read only for declared keys: where references are proposed, the
+    catalog is read again. A SchemaError is raised if the schema has changed since it was shown, so
+    that no value of the schema is released that nobody has seen.
     """
-    if not found.proposal.undeclared:
+    if not inspection.proposal.undeclared:
         return catalog
-    again = look(source, found.config)
+    again = look(source, inspection.config)
     if again.ddl != catalog.ddl:
         raise SchemaError(
             "the schema was changed since it was shown.", remedy="Run the command again."
@@ -130,25 +130,25 @@ def _with_columns(config: Config, schema: Schema) -> Config:
 
 def _from_catalog(table: Table) -> dict[str, ColumnConfig]:
     """Config of modelled columns, as far as the catalog states more than their types."""
-    found = {name: ColumnConfig(kind="skip") for name in table.loose}
-    found = {n: ColumnConfig(paths=paths) for n, paths in named_paths(table).items()} | found
+    columns = {name: ColumnConfig(kind="skip") for name in table.loose}
+    columns = {n: ColumnConfig(paths=paths) for n, paths in named_paths(table).items()} | columns
     return {
         name: item
-        for name, item in found.items()
+        for name, item in columns.items()
         if role_of(table, table.column(name)) == "modelled"
     }
 
 
 @dataclass(frozen=True)
 class PlanCheck:
-    """The result of comparing a config with the live schema."""
+    """The result of checking a config against the live schema."""
 
     plan: FitPlan
     undecided: tuple[str, ...]  # tables that the config does not name: their rows become roots
     literals: tuple[str, ...]  # literals in the DDL, which becomes public; the owner reviews them
 
     def render(self, *, whole: bool = True, width: int | None = None) -> Lines:
-        """Plain text for people; see `render_coverage`."""
+        """Return the result as plain text; see `render_coverage`."""
         parts = [f"{_counted(self.plan.schema)}. The config fits the live schema."]
         if self.undecided:
             parts.append(
@@ -183,16 +183,16 @@ def check(config: Config, source: str) -> PlanCheck:
     return PlanCheck(plan, undecided, catalog.literals)
 
 
-def render_literals(found: tuple[str, ...]) -> Lines:
-    """The values of the DDL that become part of a model, as text."""
+def render_literals(values: tuple[str, ...]) -> Lines:
+    """Return as text the values of the DDL that become part of a model."""
     head = "Values in the schema travel with the clone (look at them once):"
-    return lines(head, *(f"  {line}" for line in found))
+    return lines(head, *(f"  {line}" for line in values))
 
 
 def render_coverage(
     columns: list[CoverageLine], *, whole: bool = True, width: int | None = None
 ) -> Lines:
-    """How every column is made, or with ``whole=False`` every table, as aligned text.
+    """Return how every column (or with ``whole=False`` every table) is made, as aligned text.
 
     Lines are cut at `width` characters; None means any number.
     """

@@ -1,4 +1,4 @@
-"""Values in the DDL, which become part of the release: the owner reviews them once (P4)."""
+"""The values in the DDL, which become part of the release; the owner reviews them once (P4)."""
 
 import hashlib
 from collections.abc import Iterable, Sequence
@@ -16,7 +16,7 @@ _TYPES |= {"BIT", "VARBIT", "TIMESTAMP", "TIME", "INTERVAL"}
 
 
 def literals(ddl: Ddl) -> list[str]:
-    """The lines of all statements that hold a string or a number, function bodies included.
+    """Return the lines of all statements with a string or a number, function bodies included.
 
     Settings, lengths and precisions of types, sequences that count from 1 by 1 and the names of
     sequences hold no values of rows and are left out. Policies are listed whole, with or without
@@ -30,12 +30,12 @@ def literals(ddl: Ddl) -> list[str]:
     ['CREATE POLICY p ON t TO auditor USING (true)']
     """
     parts = (ddl.pre_data, ddl.post_data)
-    found = (_said(statement.text) for part in parts for statement in statements(part))
-    return [line for line in found if line]
+    lines = (_literal_lines(statement.text) for part in parts for statement in statements(part))
+    return [line for line in lines if line]
 
 
 def seal(lines: Iterable[str]) -> str:
-    """A short digest of the listed lines, in any order; the owner's sign-off holds for it alone.
+    """Return a short digest of the listed lines, in any order; the owner approves this digest.
 
     >>> seal(["a", "b"]) == seal(["b", "a"]) != seal(["a"])
     True
@@ -44,9 +44,9 @@ def seal(lines: Iterable[str]) -> str:
 
 
 def require_reviewed(config: Config, lines: Iterable[str]) -> None:
-    """Refuse a schema whose literals differ from those that ``[privacy] ddl_reviewed`` approves."""
-    given = config.privacy.ddl_reviewed
-    if given is not None and given != seal(lines):
+    """Refuse a schema whose literals differ from those approved by ``[privacy] ddl_reviewed``."""
+    digest = config.privacy.ddl_reviewed
+    if digest is not None and digest != seal(lines):
         raise ConfigError(
             "the values in the schema are not those that [privacy] ddl_reviewed was given for.",
             remedy="Remove that line, run 'privbench check', review the values that it lists, and "
@@ -54,7 +54,7 @@ def require_reviewed(config: Config, lines: Iterable[str]) -> None:
         )
 
 
-def _said(statement: str) -> str:
+def _literal_lines(statement: str) -> str:
     """The head of a statement and its lines with literals, joined in one line.
 
     It is empty if the statement has no literals. A policy is shown whole.

@@ -1,4 +1,4 @@
-"""``load``: write a model's clone into PostgreSQL, without the source."""
+"""The command ``load``: write a model's clone into PostgreSQL, without the source."""
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,16 +25,16 @@ from privbench.pipeline.source import Catalog
 from privbench.postgres import target
 from privbench.postgres.computed import Computing
 from privbench.postgres.load import Loader
+from privbench.postgres.load_mark import Mark
 from privbench.postgres.reading import reading
 from privbench.postgres.repair import Repair
-from privbench.postgres.unfinished import Mark
 from privbench.privacy.workers import LOCAL, require_closed
 from privbench.sources import is_file
 
 
 @dataclass(frozen=True)
 class LoadReport:
-    """The content of a clone."""
+    """What a clone contains: rows of each table, repairs, and what the schema lost."""
 
     rows: dict[str, int]  # rows per table
     dropped: dict[str, int]  # rows per table for which no valid key was left, or that broke a rule
@@ -51,7 +51,7 @@ class LoadReport:
     emptied: tuple[str, ...] = ()
 
     def render(self) -> display.Lines:
-        """Plain text for people; the first line is the alarm, if there is one."""
+        """Return the report as plain text; the first line is the alarm, if there is one."""
         rows = [(name, f"{count:,}", self._remark(name)) for name, count in self.rows.items()]
         total = sum(self.rows.values())
         seeded = [] if self.private else ["NOT PRIVATE: the noise of this clone was seeded."]
@@ -62,27 +62,27 @@ class LoadReport:
 
     @property
     def alarm(self) -> str:
-        """One line on tables that came out empty, which comes first; '' if there are none."""
+        """A line, shown first, on tables that are empty by mistake; '' if there are none."""
         listed = ", ".join(self.emptied)
         return f"EMPTY, although rows were drawn for it: {listed}" if listed else ""
 
     @property
     def losses(self) -> list[str]:
-        """Parts of the schema that the clone does not keep, a line each."""
+        """The parts of the schema that the clone does not keep, a line each."""
         loose = [f"NOT VALID, since synthetic rows break it: CHECK {name}" for name in self.loose]
         return [*filter(None, [self.alarm]), *loose, *self.lost]
 
     def require_whole(self) -> None:
-        """Refuse a clone that does not keep everything of the schema; see `require_nothing`."""
+        """Refuse a clone that lacks any part of the schema; see `require_nothing`."""
         require_nothing(self.losses)
 
     def _remark(self, name: str) -> str:
         if name in self.public:
             return "PUBLIC: COPIED VERBATIM"
         changed, lost = self.repaired.get(name, 0), self.dropped.get(name, 0)
-        said = [f"{changed:,} changed to keep a rule"] if changed else []
-        said += [f"{lost:,} more had no valid key left or broke a rule"] if lost else []
-        return f"({'; '.join(said)})" if said else ""
+        remarks = [f"{changed:,} changed to keep a rule"] if changed else []
+        remarks += [f"{lost:,} more had no valid key left or broke a rule"] if lost else []
+        return f"({'; '.join(remarks)})" if remarks else ""
 
 
 @with_fields_of(LoadOptions)
@@ -110,24 +110,24 @@ def load(
     """
     teller = reporter or Reporter()
     if isinstance(model, Model):
-        found = model
+        loaded = model
     else:
         with teller.stage("read the model"):
-            found = Model.load(model)
-    found.ddl.script(trust=options.trust_programs)
-    computed = [] if options.schema_only else of_model(found)
+            loaded = Model.load(model)
+    loaded.ddl.script(trust=options.trust_programs)
+    computed = [] if options.schema_only else of_model(loaded)
     scale, seed = check_scale(options.scale), options.seed
     check_written(target_dsn, options, options.ledger)
     job = None
     if options.resumable and not (options.schema_only or options.dry_run):
-        wanted = Mark(found.digest, scale, seed, options.trust_programs)
-        mark = _mark(wanted, target_dsn, replace=options.replace)
-        job, seed = Job(target_dsn, options.as_role, found, mark, options.where), mark.seed
+        new_mark = Mark(loaded.digest, scale, seed, options.trust_programs)
+        mark = _mark(new_mark, target_dsn, replace=options.replace)
+        job, seed = Job(target_dsn, options.as_role, loaded, mark, options.where), mark.seed
     opened = partial(
         Loader,
         target_dsn,
-        found.schema,
-        found.ddl,
+        loaded.schema,
+        loaded.ddl,
         replace=options.replace,
         progress=lambda step, rows: teller.advance(step, rows or 0),
         trust=options.trust_programs,
@@ -138,17 +138,17 @@ def load(
         None,
         target_dsn,
         replace=options.replace or job is not None,
-        needed=found.ddl.extensions,
+        needed=loaded.ddl.extensions,
         as_role=options.as_role,
     )
     if options.dry_run:
         with teller.stage("rehearse the schema"), opened() as loader, loader.rehearsal():
-            return LoadReport({}, {}, (), (), tuple(loader.lost), found.promise.private)
+            return LoadReport({}, {}, (), (), tuple(loader.lost), loaded.promise.private)
     with teller.stage("sample"):
         if job:
             tables = list(job.tables.values())
         else:
-            tables = [] if options.schema_only else decode(found, scale=scale, seed=seed)
+            tables = [] if options.schema_only else decode(loaded, scale=scale, seed=seed)
     with teller.stage("load"), opened() as loader:
         repair = _write(loader, tables, computed, teller, seed, job)
     lost = repair.deleted
@@ -158,7 +158,7 @@ def load(
         tuple(item.table.key for item in tables if item.public),
         repair.loose,
         tuple(loader.lost),
-        found.promise.private,
+        loaded.promise.private,
         repair.changed,
         tuple(
             item.table.key
@@ -168,12 +168,12 @@ def load(
     )
 
 
-def _mark(wanted: Mark, target_dsn: str, *, replace: bool) -> Mark:
-    """The mark of the load that is resumed; if there is none, a new load begins with `wanted`."""
+def _mark(mark: Mark, target_dsn: str, *, replace: bool) -> Mark:
+    """The mark of the load that is resumed; if there is none, a new load begins with `mark`."""
     if not replace:
         with reading(target_dsn) as connection:
-            wanted = wanted.found(connection) or wanted
-    return wanted.seeded()
+            mark = mark.found(connection) or mark
+    return mark.seeded()
 
 
 def _write(
@@ -207,14 +207,14 @@ def _write(
         loader.finish()
     except BaseException as error:
         if job:
-            said = "What is loaded stays, and is marked as unfinished. To go on, run the command"
-            error.add_note(f"{said} again, without --replace.")
+            advice = "What is loaded stays, and is marked as unfinished. To go on, run the command"
+            error.add_note(f"{advice} again, without --replace.")
         raise
     return repair
 
 
 def set_aside(loader: Loader, tables: Sequence[CloneTable], seed: int | None) -> Repair:
-    """Set aside what rows may break; returns the repairs, which put it back."""
+    """Drop constraints that rows may break; return the repairs, which restore them."""
     with loader.emptied():
         return Repair(
             loader,
@@ -228,34 +228,34 @@ def fill(loader: Loader, tables: list[CloneTable], repair: Repair, teller: Repor
     """Copy tables in the loader's own transaction."""
     for item in tables:
         if item.columns:
-            taken = loader.copy_table(item.table, item.columns, _reported(item, teller))
-            repair.missing(item.table, item.rows - taken)
+            copied = loader.copy_table(item.table, item.columns, _reported(item, teller))
+            repair.missing(item.table, item.rows - copied)
     for item in tables:
         if not item.columns:
             loader.add_rows(item.table, item.rows)
 
 
 def _reported(item: CloneTable, teller: Reporter) -> Iterator[pa.Table]:
-    done = 0
+    rows_done = 0
     for batch in item.batches():
         yield batch
-        done += batch.num_rows
-        teller.advance(f"load {item.table.key}", done, item.rows)
+        rows_done += batch.num_rows
+        teller.advance(f"load {item.table.key}", rows_done, item.rows)
 
 
 def refuse_sources(target_dsn: str, ledger: str | None, *, empty: bool = False) -> None:
     """Refuse to write into a database that has releases, since it may be a source.
 
-    With `empty` this holds for an empty one too: a load part by part goes on in a database that a
-    mark in it says to be its own, and anybody who may write there can make that mark.
+    With `empty`, an empty database is checked too: a resumable load continues in a database with
+    its mark, and anybody who may write there can make that mark.
     """
     with reading(target_dsn) as connection:
         full = empty or target.contents(connection)
-        found = full and ledgers_of(connection, ledger, surely=True)
-    if found:
+        ledgers = full and ledgers_of(connection, ledger, surely=True)
+    if ledgers:
         raise TargetError(
             "nothing is written: the target has releases in the ledger, so that it may be the "
-            f"source of a model ({', '.join(map(str, found))}).",
+            f"source of a model ({', '.join(map(str, ledgers))}).",
             remedy="Name another database. If all that it holds may go, drop and create it anew.",
         )
 
@@ -270,7 +270,7 @@ def rehearse(
     as_role: str | None = None,
     strict: bool = False,
 ) -> Catalog:
-    """Create the empty schema in the target and roll back; refuse now what a load would refuse.
+    """Create the empty schema in the target and roll back, to refuse early what a load would.
 
     Missing extensions, rights and roles, and features that an older server lacks, are found here,
     before any budget is spent. With `strict`, any part of the schema that the target would lack is
@@ -296,7 +296,7 @@ def rehearse(
 
 
 def require_nothing(losses: Sequence[str]) -> None:
-    """Fail with the first loss if the clone lacks anything of the schema (``--strict``)."""
+    """Raise an error with the first loss if the clone lacks a part of the schema (``--strict``)."""
     if losses:
         raise GateFailed(
             f"the clone does not keep everything of the schema, as --strict demands: {losses[0]}"
@@ -305,14 +305,14 @@ def require_nothing(losses: Sequence[str]) -> None:
 
 
 def check_scale(scale: float) -> float:
-    """The scale of a clone; a UsageError if it is not a valid one."""
+    """Return the scale of a clone; raise a UsageError if it is not a valid one."""
     if not 0 < scale <= 1e6:
         raise UsageError("--scale must lie above 0 and be at most 1,000,000.")
     return scale
 
 
 def check_written(target_dsn: str, options: LoadOptions, ledger: str | None) -> None:
-    """Refuse workers that no load may have, and a target with releases."""
+    """Refuse workers that no load may have, and a target that has releases."""
     require_closed(options.where)
     if options.where != LOCAL and not options.resumable:
         raise UsageError("workers load part by part.", remedy="Say so with --resumable.")

@@ -1,8 +1,8 @@
-"""Rows of look-ups with natural keys: one for each released label of the columns that refer to it.
+"""Rows of look-up tables with natural keys: a row for each released label that refers to the table.
 
-Labels are released from the rows that refer to the look-up, dates of a calendar from its own too:
-it has a row for each day or released step. Everything here follows from released lists and laws and
-from drawn rows: it is post-processing.
+Labels are released from the rows that refer to the look-up; dates of a calendar also from its own
+rows: the clone's calendar has a row for each day or released step. Everything here follows from
+released lists and distributions and from drawn rows: it is post-processing.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ from privbench.encoding.text import TextCodec
 from privbench.encoding.text_formats import days_of
 from privbench.encoding.uniqueness import combine, factorize
 from privbench.learning.synthetic import NULL, SyntheticTable
-from privbench.pipeline.domains import Codecs
 from privbench.privacy.units import RowIndex
 from privbench.rng import generator
 from privbench.rules.named import named_orders
@@ -44,53 +43,55 @@ _COMPLETE = 1.25
 
 
 def kinds_of(rows: pa.Table) -> RowIndex:
-    """Numbers of public rows, shared by those that agree in columns of few values.
+    """Return a number for each public row; rows that agree in columns of few values share one.
 
-    Columns that would make more than `_KINDS` are left out.
+    Columns that would make more than `_KINDS` numbers are left out.
     """
-    found = np.zeros(rows.num_rows, np.int64)
+    kinds = np.zeros(rows.num_rows, np.int64)
     for column in rows.columns:
-        both = combine([found, factorize(column.combine_chunks())], rows.num_rows)
+        both = combine([kinds, factorize(column.combine_chunks())], rows.num_rows)
         if len(np.unique(both)) <= _KINDS:
-            found = both
-    return found
+            kinds = both
+    return kinds
 
 
-def labels_of_lookups(tables: Sequence[Table], codecs: Codecs) -> dict[str, tuple[str, ...]]:
-    """The labels of every look-up that has a natural key, sorted."""
+def labels_of_lookups(
+    tables: Sequence[Table], codecs: dict[str, dict[str, Codec]]
+) -> dict[str, tuple[str, ...]]:
+    """Return the labels of every look-up that has a natural key, sorted."""
     labels: dict[str, set[str]] = {}
     for key in _natural_keys(tables):
-        found = codecs[str(key.table)][key.columns[0]].listed or ()
-        labels.setdefault(str(key.ref_table), set()).update(found)
-    return {name: tuple(sorted(found)) for name, found in labels.items()}
+        listed = codecs[str(key.table)][key.columns[0]].listed or ()
+        labels.setdefault(str(key.ref_table), set()).update(listed)
+    return {name: tuple(sorted(listed)) for name, listed in labels.items()}
 
 
 def with_lookups(
     tables: Sequence[Table],
-    codecs: Codecs,
+    codecs: dict[str, dict[str, Codec]],
     drawn: Mapping[str, SyntheticTable],
     scale: float,
     seed: int | None,
 ) -> tuple[dict[str, SyntheticTable], dict[str, dict[str, pa.Array]]]:
-    """The drawn rows, where a look-up's rows stand for its labels or dates, and columns of these.
+    """Return the drawn rows with look-ups whose rows are their labels or dates, and key columns.
 
-    A look-up has a row for each label, and one in all; further rows repeat what was drawn for
-    others, and have no key yet. `_targets` says to which rows without a label refer.
+    A look-up has a row for each label, and at least one row; further rows repeat what was drawn for
+    other rows, and have no key yet. `_targets` says where rows without a label refer to.
     """
-    made, labels = dict(drawn), labels_of_lookups(tables, codecs)
+    drawn_rows, labels = dict(drawn), labels_of_lookups(tables, codecs)
     columns = dict[str, dict[str, pa.Array]]()
     for name, names in labels.items():
         rng = generator(seed, "labels", name)
-        made[name] = _extended(made[name], max(len(names), 1), codecs[name], rng)
+        drawn_rows[name] = _extended(drawn_rows[name], max(len(names), 1), codecs[name], rng)
     for key in _natural_keys(tables):
-        child, target = made[str(key.table)], str(key.ref_table)
+        child, target = drawn_rows[str(key.table)], str(key.ref_table)
         codec = codecs[str(key.table)][key.columns[0]]
         codes = child.codes.get(key.columns[0])
         places = {label: place for place, label in enumerate(labels[target])}
         rows = _targets(
             np.full(child.rows, len(codec.listed or ())) if codes is None else codes,
             np.array([places[label] for label in codec.listed or ()], np.int64),
-            np.arange(len(places), made[target].rows),
+            np.arange(len(places), drawn_rows[target].rows),
             codec.surrogates if isinstance(codec, TextCodec) else None,
             generator(seed, "labels", str(key.table), key.name),
         )
@@ -98,15 +99,15 @@ def with_lookups(
             domain = codec.domains[key.columns[0]]
             if domain.null_code is not None:
                 rows[codes == domain.null_code] = NULL
-        made[str(key.table)] = replace(child, parents={**child.parents, key.name: rows})
-        keys = [*labels[target], *[None] * (made[target].rows - len(places))]
+        drawn_rows[str(key.table)] = replace(child, parents={**child.parents, key.name: rows})
+        keys = [*labels[target], *[None] * (drawn_rows[target].rows - len(places))]
         columns[target] = {key.ref_columns[0]: pa.array(keys, pa.string())}
     for table in tables:
         for name in table.primary_columns:
             if table.column(name).dated == table.key:
                 rng = generator(seed, "dates", table.key)
-                columns[table.key] = _calendar(table, tables, codecs, made, scale, rng)
-    return made, columns
+                columns[table.key] = _calendar(table, tables, codecs, drawn_rows, scale, rng)
+    return drawn_rows, columns
 
 
 def _natural_keys(tables: Sequence[Table]) -> Iterator[ForeignKey]:
@@ -170,8 +171,8 @@ def _targets(
 def _calendar(
     table: Table,
     tables: Sequence[Table],
-    codecs: Codecs,
-    made: dict[str, SyntheticTable],
+    codecs: dict[str, dict[str, Codec]],
+    drawn_rows: dict[str, SyntheticTable],
     scale: float,
     rng: Rng,
 ) -> dict[str, pa.Array]:
@@ -181,7 +182,7 @@ def _calendar(
     follow from a date is that of the row that was drawn with it or the next one.
     """
     (name,), own_codecs = table.primary_columns, codecs[table.key]
-    rows = _extended(made[table.key], 1, own_codecs, rng)
+    rows = _extended(drawn_rows[table.key], 1, own_codecs, rng)
     own = _Dates.drawn(own_codecs[name], rows, rng)
     keys = [
         (other.elements(key) if key in other.arrays else other.key, key)
@@ -190,20 +191,20 @@ def _calendar(
         if key.ref_table == table.name
     ]
     dated = [
-        _Dates.drawn(codecs[place][key.columns[0]], made[place], rng) if key.natural else own
+        _Dates.drawn(codecs[place][key.columns[0]], drawn_rows[place], rng) if key.natural else own
         for place, key in keys
     ]
-    points, (ours, *theirs) = _points([own, *dated], rows.rows / scale)
-    order = np.argsort(ours, kind="stable")
-    near = np.searchsorted(ours[order], np.arange(len(points)))
-    found = made[table.key] = _taken(rows, order[np.minimum(near, rows.rows - 1)])
+    points, (own_points, *dated_points) = _points([own, *dated], rows.rows / scale)
+    order = np.argsort(own_points, kind="stable")
+    near = np.searchsorted(own_points[order], np.arange(len(points)))
+    calendar_rows = drawn_rows[table.key] = _taken(rows, order[np.minimum(near, rows.rows - 1)])
     led = dict[tuple[str, str], RowIndex]()
-    for (place, key), one, dates in zip(keys, dated, theirs, strict=True):
-        parents = made[place].parents
+    for (place, key), one, dates in zip(keys, dated, dated_points, strict=True):
+        parents = drawn_rows[place].parents
         old = np.where(one.values.is_null(), NULL, 0) if key.natural else parents[key.name]
         index = np.where(old < 0, old, dates if key.natural else dates[old])
         led[place, key.columns[0]] = index
-        made[place] = replace(made[place], parents={**parents, key.name: index})
+        drawn_rows[place] = replace(drawn_rows[place], parents={**parents, key.name: index})
     for child in tables:
         for low, high in named_orders(child):
             before, after = led.get((child.key, low)), led.get((child.key, high))
@@ -216,7 +217,7 @@ def _calendar(
     columns, days = {name: values}, days_of(pc.cast(values, pa.string()))
     for other, codec in own_codecs.items() if not days.null_count else ():
         part = calendar_part(other) if other != name else ""
-        values = _part(part, days, codec, _decoded(codec, found, rng)) if part else None
+        values = _part(part, days, codec, _decoded(codec, calendar_rows, rng)) if part else None
         columns |= {} if values is None else {other: values}
     return columns
 
@@ -234,7 +235,7 @@ class _Dates(NamedTuple):
         days = codec.dates if isinstance(codec, TextCodec) else codec
         assert isinstance(days, OrderedCodec)
         values = _decoded(codec, table, rng)
-        points = days.scale.points_of(values if days is codec else _typed(days_of(values)))
+        points = days.scale.points_of(values if days is codec else _as_dates(days_of(values)))
         first, end = days.recoding.core or (0, days.recoding.domain.values)
         ends = days.recoding.edges[first], days.recoding.edges[end]
         return cls(days.scale, ends, points, values)
@@ -277,7 +278,7 @@ def _part(part: str, days: pa.Array, codec: Codec, drawn: pa.Array) -> pa.Array 
 
     The lists spell them as strftime does, with ``%q`` for the quarter, and ``yes|no`` for weekends.
     """
-    dates, plain = _typed(days), pa.types.is_string(drawn.type)
+    dates, plain = _as_dates(days), pa.types.is_string(drawn.type)
     known = (pc.utf8_rtrim_whitespace(drawn) if plain else drawn).unique()
     best, most = None, 0 if plain and not part.endswith((" name", "date")) else -1
     quarter = pc.quarter(dates).cast(pa.string())
@@ -302,5 +303,5 @@ def _decoded(codec: Codec, table: SyntheticTable, rng: Rng) -> pa.Array:
     return codec.decode({name: table.codes[name] for name in codec.domains}, rng, table.rows)
 
 
-def _typed(days: pa.Array) -> pa.Array:
+def _as_dates(days: pa.Array) -> pa.Array:
     return days.cast(pa.int32()).cast(pa.date32())

@@ -1,4 +1,4 @@
-"""Losses of a clone, and the lines of config that would help, from released numbers alone.
+"""What a clone loses, and the lines of config that would help, from released numbers alone.
 
 This module reads a model file, which is public, or sizes that were released or are expected; it
 never reads the source.
@@ -16,15 +16,15 @@ from privbench.encoding import (
     Codec,
     ColumnReader,
     PartNeed,
-    Released,
+    ReleasedDomain,
     Step,
 )
 from privbench.encoding.base import PLACEHOLDER
 from privbench.encoding.documents import DocumentReader
 from privbench.encoding.ordered import OrderedCodec
 from privbench.encoding.text import TextCodec
-from privbench.pipeline.foreseen import least_sizes
 from privbench.pipeline.model import Model
+from privbench.pipeline.planned_events import least_sizes
 from privbench.pipeline.prepare import FitPlan, prepare
 from privbench.privacy import Event
 from privbench.roles import Proposal, propose
@@ -51,7 +51,10 @@ EMPTY = "empty: noise hides all of it"
 
 @dataclass(frozen=True)
 class Loss:
-    """A loss of a table or a column of a clone, and the line of config that helps or `NOTHING`."""
+    """What a table or a column of a clone loses, and the line of config that helps it.
+
+    The line is `NOTHING` if none helps.
+    """
 
     place: str
     what: str
@@ -59,22 +62,23 @@ class Loss:
 
 
 def losses(model: Model) -> list[Loss]:
-    """Losses of a model: tables first, then columns, in the schema's order."""
+    """Return the losses of a model: tables first, then columns, in the schema's order."""
     plan = prepare(model.schema, Config.model_validate(model.config))
-    codecs = {table: made.codecs for table, made in model.tables.items()}
+    codecs = {table: columns.codecs for table, columns in model.tables.items()}
     attributes = {
-        t: sum(len(codec.domains) for codec in held.values()) for t, held in codecs.items()
+        t: sum(len(codec.domains) for codec in table_codecs.values())
+        for t, table_codecs in codecs.items()
     }
     fitted = find_synthesizer(model.synthesizer).load(model.state, model.arrays)
     least = least_sizes(attributes, _latest(model.events), model.promise.accounting)
     tables = small_tables(plan, fitted.units, least)
     # For a table that may be public one line of config remedies all columns, and an empty table has
     # no values: the columns of both are not listed.
-    done = {i.place for i in tables if i.what == EMPTY or 'role = "public"' in i.remedy}
+    explained = {i.place for i in tables if i.what == EMPTY or 'role = "public"' in i.remedy}
     noise = {event.label: event.scale / event.unit for event in model.events}
     every = (*placeholders(plan), *unmeasured(plan))
-    unread = [item for item in every if item.place.rpartition(".")[0] not in done]
-    return [*tables, *_columns(plan, codecs, fitted.units, noise, done), *unread]
+    unread = [item for item in every if item.place.rpartition(".")[0] not in explained]
+    return [*tables, *_columns(plan, codecs, fitted.units, noise, explained), *unread]
 
 
 def _latest(events: Sequence[Event]) -> list[Event]:
@@ -82,30 +86,30 @@ def _latest(events: Sequence[Event]) -> list[Event]:
 
     Each release of a chain begins with the same total, by which the releases are separated.
     """
-    found: dict[str, list[Event]] = {}
+    by_label: dict[str, list[Event]] = {}
     for event in events:
         if event.label == events[0].label:
             release: dict[str, list[Event]] = {}
-        found[event.label] = release.setdefault(event.label, [])
-        found[event.label].append(event)
-    return [event for every in found.values() for event in every]
+        by_label[event.label] = release.setdefault(event.label, [])
+        by_label[event.label].append(event)
+    return [event for every in by_label.values() for event in every]
 
 
 def small_tables(
     plan: FitPlan, units: Mapping[str, float], least: Mapping[str, float]
 ) -> list[Loss]:
-    """Tables whose released or expected number of units is 0 or below their least useful size."""
-    found = []
+    """Return tables whose released or expected number of units is below their least useful size."""
+    result = []
     with own_words(plan.config.words):
         proposal = propose(plan.schema)
-    for name, held in units.items():
+    for name, count in units.items():
         enough = least.get(name, 0.0)
-        if held < max(enough, 0.5):
-            size = f"about {held:,.0f} units, useful from {enough:,.0f}"
-            more = enough / held if held >= 0.5 else math.inf
+        if count < max(enough, 0.5):
+            size = f"about {count:,.0f} units, useful from {enough:,.0f}"
+            more = enough / count if count >= 0.5 else math.inf
             remedy = _larger(plan, proposal, name, more)
-            found.append(Loss(name, EMPTY if held < 0.5 else size, remedy))
-    return found
+            result.append(Loss(name, EMPTY if count < 0.5 else size, remedy))
+    return result
 
 
 def finer_units(
@@ -114,36 +118,37 @@ def finer_units(
     rows: Mapping[str, float],
     least: Mapping[str, float],
 ) -> display.Lines:
-    """Owned tables that would be useful if their rows were units, and the config for it.
+    """Return owned tables that would be useful if their rows were units, and the config for it.
 
     Each row of a table that becomes a root lies within a unit of the fit, whose total Σ min(n, 100)
-    is a lower bound of the table's `rows`; of another owner's units it is none. `units` are upper
-    bounds of the fit's units with rows. Where persons own, they are to be protected, unless most of
-    their rows are cut off: a few who do the work of many. Of a table and its owners the topmost is
-    named. Elements of an array are no units, and a table through which a key by types owns stays in
-    its tree: else rows without an owner would come to others' units.
+    is a lower bound of the table's `rows`; for another owner's units it is not. `units` are upper
+    bounds of the numbers of units with rows. Tables owned by persons are not proposed, since
+    persons are to be protected, unless most of their rows are cut off: a few persons do the work of
+    many. Of a table and its owners the topmost is proposed. Elements of an array are no units, and
+    a table through which a polymorphic key owns stays in its tree: else rows without an owner would
+    count as rows of other units.
     """
     with own_words(plan.config.words):
         kinds = {name: item.kind for name, item in propose(plan.schema).tables.items()}
-    spec, within, found, sections = plan.spec, set[str](), [], list[str]()
+    spec, within, useful, sections = plan.spec, set[str](), [], list[str]()
     targets = {str(key.ref_table) for item in plan.private for key in item.owners}
     stays = targets.union(*map(spec.ancestors, targets))
     stays.update(name for name, table in spec.tables.items() if table.elements)
     for name in spec.order():
         own, top, enough = spec.tables[name].own, spec.top(name), least.get(name, 0.0)
-        theirs = kinds[top] in PERSON_LIKE and rows[name] < CUT * units[top]
+        persons_cut = kinds[top] in PERSON_LIKE and rows[name] < CUT * units[top]
         if own and own.parent in within:
             within.add(name)
-        elif own and name not in stays and not theirs and units[name] < enough <= rows[name]:
+        elif own and name not in stays and not persons_cut and units[name] < enough <= rows[name]:
             within.add(name)
             more = f"at least {rows[name]:,.0f} rows, useful from {enough:,.0f} units"
-            found.append((name, more, f"now within {units[top]:,.0f} units of {top}"))
+            useful.append((name, more, f"now within {units[top]:,.0f} units of {top}"))
             sections += [f"[tables.{display.toml_key(name)}]", "own = []"]
-    if not found:
+    if not useful:
         return render_losses(())
     return display.lines(
         "Finer units, each row of a table by itself, would make it useful, by the released totals:",
-        *display.table(found),
+        *display.table(useful),
         "If nobody stands behind the units of now who is to be protected with all of these rows,",
         "give this release up, and write in the config, in the place of 'own' where it is there:",
         *sections,
@@ -151,7 +156,7 @@ def finer_units(
 
 
 def placeholders(plan: FitPlan, *, ahead: bool = False) -> Iterator[Loss]:
-    """Columns of documents of which no path is known, ``ahead`` of a fit not yet."""
+    """Yield columns of documents without known paths, in a fit (``ahead``) or in a model."""
     for item in plan.private:
         for name, reader in item.readers.items():
             if isinstance(reader, DocumentReader) and not reader.paths:
@@ -163,7 +168,7 @@ def placeholders(plan: FitPlan, *, ahead: bool = False) -> Iterator[Loss]:
 
 
 def unmeasured(plan: FitPlan) -> Iterator[Loss]:
-    """Other columns of which only the rate of NULL or the size is measured."""
+    """Yield other columns for which only the rate of NULL or the size is measured."""
     for item in plan.private:
         for name, reader in item.readers.items():
             how, why = reader.describe()
@@ -171,12 +176,12 @@ def unmeasured(plan: FitPlan) -> Iterator[Loss]:
                 yield Loss(f"{item.table.key}.{name}", how, f"no line helps: {why}")
 
 
-def render_losses(found: Sequence[Loss], most: int = 25) -> display.Lines:
-    """A table of losses as text, empty where nothing is lost."""
-    if not found:
+def render_losses(losses: Sequence[Loss], most: int = 25) -> display.Lines:
+    """Return losses as a text table, empty if nothing is lost."""
+    if not losses:
         return display.lines()
-    rows = display.table([(item.place, item.what, item.remedy) for item in found[:most]])
-    more = [f"  and {len(found) - most} more"] if len(found) > most else []
+    rows = display.table([(item.place, item.what, item.remedy) for item in losses[:most]])
+    more = [f"  and {len(losses) - most} more"] if len(losses) > most else []
     return display.lines(TITLE, *rows, *more)
 
 
@@ -193,11 +198,11 @@ def _larger(plan: FitPlan, proposal: Proposal, table: str, more: float) -> str:
     if table not in proposal.tables:  # the elements of an array
         return f"privacy.epsilon = {epsilon:.2g}" if few else NOTHING
     item = proposal.tables[table]
-    things = item.kind in (TableKind.THING, TableKind.PLAIN) and not any(
+    countable = item.kind in (TableKind.THING, TableKind.PLAIN) and not any(
         parent in plan.spec.tables for parent in item.parents
     )
     owners = {spec.own.parent for spec in plan.spec.tables.values() if spec.own}
-    if table not in owners and (table in proposal.public() or (things and not few)):
+    if table not in owners and (table in proposal.public() or (countable and not few)):
         secrets = "; it may hold secrets" if item.secretive else ""
         return f'{section}.role = "public" # if nothing in it is confidential{secrets}'
     if few:
@@ -222,16 +227,16 @@ def _columns(
     codecs: Mapping[str, Mapping[str, Codec]],
     units: Mapping[str, float],
     noise: Mapping[str, float],
-    done: set[str],
+    explained: set[str],
 ) -> Iterator[Loss]:
     """Columns whose values are surrogates although queries may compare them with constants.
 
-    `noise` holds the noise scale of every event, in units, by label. Tables in `done` are left out,
-    since a loss of the whole table was reported.
+    `noise` holds the noise scale of every event, in units, by label. Tables in `explained` are left
+    out, since a loss of the whole table was reported.
     """
     for item in plan.private:
         table = item.table.key
-        for name, reader in item.readers.items() if table not in done else ():
+        for name, reader in item.readers.items() if table not in explained else ():
             codec, place = codecs[table][name], f"{table}.{name}"
             section = f"tables.{display.toml_key(table)}.columns.{display.toml_key(name)}"
             if isinstance(codec, TextCodec):
@@ -259,7 +264,7 @@ def _unnamed(reader: ColumnReader, codec: TextCodec, measured: bool) -> bool:
 
 def _is_default(reader: ColumnReader, codec: OrderedCodec) -> bool:
     """Whether a column has the default range of its name and type."""
-    defaults: dict[str, Released] = {need.attribute: () for need in reader.needs}
+    defaults: dict[str, ReleasedDomain] = {need.attribute: () for need in reader.needs}
     for need in reader.needs:
         if isinstance(need, BoundsNeed):
             defaults[need.attribute] = need.default

@@ -1,10 +1,10 @@
-"""The model file: everything that a clone is made from, and nothing else.
+"""The model file, which holds everything that a clone is made from, and nothing else.
 
-One zip archive: ``header.json`` (schema, specs, codecs, events, promise, hashes), ``arrays/*.npy``,
-``public/*.csv`` for public tables, ``ddl/pre.sql`` and ``ddl/post.sql``. Nothing in it can run
-code when it is read: `archive` reads members within caps, `header` checks what they say, DDL is
-checked against an allow-list before it is executed. It holds no timings, row counts, snapshot ids
-or host names (P5).
+It is one zip archive: ``header.json`` (schema, specs, codecs, events, promise, hashes),
+``arrays/*.npy``, ``public/*.csv`` for public tables, ``ddl/pre.sql`` and ``ddl/post.sql``. Nothing
+in it can run code when it is read: `archive` reads members within limits, `header` checks what they
+say, DDL is checked against an allow-list before it is executed. It holds no timings, row counts,
+snapshot ids or host names (P5).
 """
 
 import errno
@@ -99,7 +99,7 @@ class Model:
 
     @property
     def digest(self) -> str:
-        """Hash of everything that the model holds."""
+        """Return a hash of everything that the model holds."""
         return hashlib.sha256(self._head(self._members())).hexdigest()
 
     def _members(self) -> dict[str, bytes]:
@@ -122,11 +122,11 @@ class Model:
             "config": self.config,
             "tables": {
                 key: {
-                    "own": made.own,
-                    "making": made.making,
-                    "codecs": {name: codec.to_json() for name, codec in made.codecs.items()},
+                    "own": private.own,
+                    "making": private.making,
+                    "codecs": {name: codec.to_json() for name, codec in private.codecs.items()},
                 }
-                for key, made in self.tables.items()
+                for key, private in self.tables.items()
             },
             "synthesizer": self.synthesizer,
             "state": self.state,
@@ -140,7 +140,7 @@ class Model:
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read a file; hostile content raises, nothing in it is executed.
+        """Read a model file; hostile content raises an error, and nothing in it is executed.
 
         Raises:
             ModelError: The file is no model, is damaged or too large, or has another version.
@@ -167,6 +167,13 @@ class Model:
         expected = {archive.PRE, archive.POST, *arrays.values(), *public.values()}
         if set(digests) != expected or members.names != {archive.HEADER, *expected}:
             raise ModelError("the model's members are not those of its header.")
+        numbers = {
+            name: archive.read_array(members.read(place, digests[place]))
+            for name, place in arrays.items()
+        }
+        # They are used in 64 bits.
+        if 8 * sum(array.size for array in numbers.values()) > archive.MAX_BYTES:
+            raise ModelError(f"the model unpacks to more than {archive.MAX_BYTES:,} bytes.")
         pre, post = (members.read(name, digests[name]) for name in (archive.PRE, archive.POST))
         return cls(
             schema=schema,
@@ -175,10 +182,7 @@ class Model:
             tables=head.tables,
             synthesizer=head.synthesizer,
             state=head.state,
-            arrays={
-                name: archive.read_array(members.read(place, digests[place]))
-                for name, place in arrays.items()
-            },
+            arrays=numbers,
             events=head.events,
             ddl=Ddl(pre.decode(), post.decode(), head.extensions),
             public={
@@ -207,7 +211,7 @@ def _public(schema: Schema, key: str, data: bytes) -> pa.Table:
 def require_writable(path: str | Path, *, overwrite: bool = True) -> None:
     """Refuse, before any budget is spent, a path that `Model.save` could not write.
 
-    Without `overwrite` a file that is there is refused too.
+    Without `overwrite` an existing file is refused too.
     """
     target = Path(path)
     if not overwrite and target.is_file():

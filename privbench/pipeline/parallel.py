@@ -1,8 +1,8 @@
-"""A load part by part: several connections, or workers of a Dask cluster, copy parts of tables.
+"""Resumable loads: several connections, or workers of a Dask cluster, copy parts of tables.
 
-Every part is drawn by itself (`CloneTable.parts`) and copied in a transaction of its own, which
-also notes it in the target (`privbench.postgres.unfinished`). The loader's last transaction copies
-the other tables, repairs, and finishes.
+Every part is drawn independently (`CloneTable.parts`) and copied in a transaction of its own, which
+also records it in the target (`privbench.postgres.load_mark`). The loader's last transaction
+copies the other tables, repairs, and finishes.
 """
 
 from collections.abc import Generator, Sequence
@@ -18,9 +18,9 @@ from privbench.pipeline.decode import CloneTable, decode
 from privbench.pipeline.model import Model
 from privbench.pipeline.progress import Reporter
 from privbench.postgres.load import Loader
+from privbench.postgres.load_mark import Mark, copy_part, outlasts, parts_there
 from privbench.postgres.repair import Repair
 from privbench.postgres.transaction import TargetTransaction
-from privbench.postgres.unfinished import Mark, copy_part, outlasts, parts_there
 from privbench.privacy.workers import LOCAL, Lost, Workers
 from privbench.schema import Table
 from privbench.threads import JOBS
@@ -50,7 +50,7 @@ class Job:
 def copy_parts(
     loader: Loader, job: Job, tables: Sequence[CloneTable], repair: Repair, teller: Reporter
 ) -> list[CloneTable]:
-    """Copy the large tables part by part; parts that an interrupted load has copied are kept.
+    """Copy the large tables in parts; parts that an interrupted load has copied are kept.
 
     The loader is in its last transaction. Returns the tables that were copied; the loader has to
     copy the others. If a part cannot be copied, the parts that were copied stay in the target.
@@ -61,15 +61,15 @@ def copy_parts(
         if _is_apart(item, loader.table(item.table), repair)
         and outlasts(loader.connection, item.table)
     ]
-    wanted = [(item, number) for item in large for number in range(item.parts)]
-    calls = [(loader.table(item.table), item.columns, number) for item, number in wanted]
-    if wanted:
+    numbered = [(item, number) for item in large for number in range(item.parts)]
+    calls = [(loader.table(item.table), item.columns, number) for item, number in numbered]
+    if numbered:
         with closing((_copied_here if job.where == LOCAL else _copied_there)(job, calls)) as copied:
-            for (item, number), _ in zip(wanted, copied, strict=True):
-                done = min(item.rows, (number + 1) * item.part_rows)
-                teller.advance(f"load {item.table.key}", done, item.rows)
+            for (item, number), _ in zip(numbered, copied, strict=True):
+                rows_done = min(item.rows, (number + 1) * item.part_rows)
+                teller.advance(f"load {item.table.key}", rows_done, item.rows)
     there = parts_there(loader.connection)
-    if not {(item.table.key, number) for item, number in wanted} <= there.keys():
+    if not {(item.table.key, number) for item, number in numbered} <= there.keys():
         raise TargetError(
             "parts were copied that the target does not have.",
             remedy="See that the DSN leads all workers to one and the same database.",
@@ -84,8 +84,8 @@ def _is_apart(item: CloneTable, table: Table, repair: Repair) -> bool:
     Small tables and those without columns are not. Nor are those whose rows depend on one another:
     by a constraint for which rows are inserted one by one, or by sequences that number them.
     """
-    given = (c for c in table.columns if c.name not in item.columns)
-    numbered = any(c.sequence or c.identity for c in given)
+    defaults = (c for c in table.columns if c.name not in item.columns)
+    numbered = any(c.sequence or c.identity for c in defaults)
     some = item.parts > 1 and bool(item.columns)
     return some and table.key not in repair.placed and not numbered
 
@@ -94,7 +94,9 @@ def _copied_here(job: Job, calls: list[tuple[Any, ...]]) -> Generator[None]:
     """Copy parts by threads, and yield after each; a failure stops the others."""
     pool = ThreadPoolExecutor(JOBS.get() or 1)
     try:
-        for call in [pool.submit(copy_context().run, _copy, job, *given) for given in calls]:
+        for call in [
+            pool.submit(copy_context().run, _copy, job, *arguments) for arguments in calls
+        ]:
             yield call.result()
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
@@ -105,7 +107,7 @@ def _copied_there(job: Job, calls: list[tuple[Any, ...]]) -> Generator[None]:
     with Workers(job.where) as workers:
         sent = workers.submit(_sent, job)
         try:
-            for call in [workers.submit(_copy, sent, *given) for given in calls]:
+            for call in [workers.submit(_copy, sent, *arguments) for arguments in calls]:
                 yield workers.result(call)
         except Lost:
             raise ConnectionFailed("workers of the Dask scheduler were lost.") from None

@@ -1,4 +1,4 @@
-"""``plan``: the expected events of a fit, found from the catalog alone."""
+"""The command ``plan``: the events that a fit would have, found from the catalog alone."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -9,8 +9,8 @@ from privbench import display
 from privbench.config import Config
 from privbench.errors import UsageError
 from privbench.pipeline.fit import begin
-from privbench.pipeline.foreseen import PlannedEvent, foresee
 from privbench.pipeline.losses import Loss, placeholders, small_tables, unmeasured
+from privbench.pipeline.planned_events import PlannedEvent, foresee
 from privbench.pipeline.progress import Reporter
 from privbench.postgres.connect import Identity
 from privbench.privacy import PART
@@ -29,7 +29,7 @@ _KEYS = {
 
 @dataclass(frozen=True)
 class PlanReport:
-    """The measurements of a fit."""
+    """The measurements that a fit would make, and for which tables the budget is enough."""
 
     events: list[PlannedEvent]  # planned events; adaptive ones with the largest possible amount
     total: float  # ε or ρ of the fit
@@ -42,7 +42,7 @@ class PlanReport:
     losses: Sequence[Loss] = ()  # tables with fewer units than `least`, and what would help
 
     def to_json(self) -> dict[str, Any]:
-        """A plain object."""
+        """Return the report for JSON."""
         return {
             "accounting": self.accounting,
             "total": self.total,
@@ -59,7 +59,7 @@ class PlanReport:
         }
 
     def render(self, *, whole: bool = False) -> display.Lines:
-        """Plain text for people: the answer, a line a table, and if ``whole`` every event."""
+        """Return the report as plain text: a line per table, and if ``whole`` all events."""
         few = [table for table, least in self.least.items() if self.units[table] < least]
         rows = [
             (
@@ -101,33 +101,36 @@ class PlanReport:
 def plan(
     config: Config, source: str, rows: Mapping[str, float] | None = None, *, whole: bool = True
 ) -> PlanReport:
-    """Plan a fit by the catalog, for the rows that the user expects; see `fit` for errors.
+    """Plan a fit from the catalog, for the expected numbers of rows; see `fit` for errors.
 
-    Unless it is ``whole``, events lack the units that a label needs and noise after other results.
+    Unless ``whole``, events lack the number of units that a label needs, and noise that depends on
+    other results.
     """
     with staged(source, config, rows=False) as here:
         draft = begin(here, config, Reporter(), dump=False)
     spec = draft.plan.spec
-    given = dict(rows or {})
-    unknown = sorted(set(given) - set(spec.tables))
+    expected = dict(rows or {})
+    unknown = sorted(set(expected) - set(spec.tables))
     if unknown:
         raise UsageError(f"--rows names {unknown[0]}, which is not a private table.")
     # The number that the user states for a table; else that of its root; else `ASSUMED`.
-    guessed = {name: given.get(name, given.get(spec.top(name), ASSUMED)) for name in spec.tables}
+    guessed = {
+        name: expected.get(name, expected.get(spec.top(name), ASSUMED)) for name in spec.tables
+    }
     first, rest, least = foresee(
         draft.plan, draft.synthesizer, draft.accountant, guessed, ranges=whole
     )
-    made = placeholders(draft.plan, ahead=True)
+    documents = placeholders(draft.plan, ahead=True)
     return PlanReport(
         events=[*first, *rest],
         total=draft.accountant.total,
         epsilon=draft.config.privacy.epsilon or 0.0,
         accounting=draft.accountant.accounting,
         least=least,
-        given=given,
+        given=expected,
         units=guessed,
         identity=draft.catalog.identity,
-        losses=[*small_tables(draft.plan, given, least), *made, *unmeasured(draft.plan)],
+        losses=[*small_tables(draft.plan, expected, least), *documents, *unmeasured(draft.plan)],
     )
 
 

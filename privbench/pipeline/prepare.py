@@ -1,4 +1,4 @@
-"""Makes the plan of a fit from schema and config: roles, keys, readers. All of it is public.
+"""Make the plan of a fit from schema and config: roles, keys, readers. All of it is public.
 
 Everything that can be refused is refused here, before any budget is spent.
 """
@@ -16,8 +16,8 @@ from privbench.display import quote
 from privbench.encoding import (
     CategoriesNeed,
     ColumnReader,
+    ColumnRole,
     CoverageLine,
-    Role,
     calendar,
     reader,
     role_of,
@@ -41,7 +41,7 @@ class TablePlan:
 
     table: Table
     section: TableConfig  # its section of the config
-    making: dict[str, Role]  # how each column's values come about
+    making: dict[str, ColumnRole]  # how each column's values come about
     keys: tuple[KeySpec, ...]  # foreign keys that are references, with their roles
     readers: Mapping[str, ColumnReader]  # of the modelled columns
     elements: tuple[KeySpec, ...] = ()  # the keys that `Table.arrays` hold, in their order
@@ -50,11 +50,11 @@ class TablePlan:
 
     @property
     def public(self) -> bool:
-        """Whether it is copied verbatim."""
+        """Whether the table is copied verbatim."""
         return self.section.role == "public"
 
     def specs(self) -> Iterator[TableSpec]:
-        """The table's part of the `DatabaseSpec`, and its arrays of keys, without attributes."""
+        """Yield the `TableSpec` of the table and of its arrays of keys, without attributes."""
         named = {self.table.elements(key): key for key in self.table.arrays}
         tables = {self.table.key: self.keys}
         for name, key in zip(named, self.elements, strict=True):
@@ -67,12 +67,12 @@ class TablePlan:
         created = next((name for name in read if name in parts), "")
         serial = next((name for name in self.readers if self.making[name] == "minted"), "")
         for name, keys in tables.items():
-            said = self.section.bound, self.section.tau, self.section.weight
+            bound = self.section.bound, self.section.tau, self.section.weight
             times = ("", "") if name in named else (created, serial)
-            yield TableSpec(name, {}, keys, *said, name in named, *times)
+            yield TableSpec(name, {}, keys, *bound, name in named, *times)
 
     def coverage(self, delta: float) -> list[CoverageLine]:
-        """How every column is made, and why."""
+        """Return how every column is made, and why."""
         if not self.public:
             return table_coverage(self.table, self.section.columns, delta)
         why, columns = "PUBLIC TABLE: COPIED VERBATIM", self.table.columns
@@ -81,7 +81,7 @@ class TablePlan:
 
 @dataclass(frozen=True)
 class FitPlan:
-    """The whole plan."""
+    """The plan of a fit: the plans of all tables, with the public spec of the database."""
 
     schema: Schema  # the live schema
     config: Config  # the config, roles settled
@@ -90,16 +90,16 @@ class FitPlan:
 
     @property
     def private(self) -> tuple[TablePlan, ...]:
-        """Plans of the private tables."""
+        """The plans of the private tables."""
         return tuple(plan for plan in self.tables.values() if not plan.public)
 
     @property
     def public(self) -> tuple[TablePlan, ...]:
-        """Plans of the public tables."""
+        """The plans of the public tables."""
         return tuple(plan for plan in self.tables.values() if plan.public)
 
     def needs(self) -> Iterator[tuple[str, str, Need]]:
-        """Every (table, column, need) that must be released, in table and column order."""
+        """Yield every (table, column, need) that must be released, in table and column order."""
         for item in self.private:
             for name, column in item.readers.items():
                 for need in column.needs:
@@ -107,7 +107,7 @@ class FitPlan:
 
     @cached_property
     def lists(self) -> dict[str, tuple[str, CategoriesNeed]]:
-        """Every list that columns need, with its table, by `need_key`."""
+        """Return every list of values that columns need, with its table, by `need_key`."""
         return {
             need_key(table, need): (table, need)
             for table, _, need in self.needs()
@@ -116,7 +116,7 @@ class FitPlan:
 
     @property
     def words(self) -> list[str]:
-        """The table of every list of words, which need δ."""
+        """Return the table of every list of words, which need δ."""
         return [
             item.table.key
             for item in self.private
@@ -126,16 +126,18 @@ class FitPlan:
 
     @cached_property
     def documents(self) -> FitPlan:
-        """The plan that reads paths of documents alone, where they are released."""
+        """Return the plan that reads only those paths of documents that are to be released."""
         tables = {}
         for key, item in self.tables.items():
-            asked = [r for r in item.readers.values() if isinstance(r, DocumentReader) and r.asks]
-            readers = {r.name: PathReader(key, r.column, len(asked)) for r in asked}
+            releasing = [
+                r for r in item.readers.values() if isinstance(r, DocumentReader) and r.asks
+            ]
+            readers = {r.name: PathReader(key, r.column, len(releasing)) for r in releasing}
             tables[key] = replace(item, readers=readers)
         return replace(self, tables=tables)
 
     def coverage(self) -> list[CoverageLine]:
-        """How every column of every table is made, and why."""
+        """Return how every column of every table is made, and why."""
         delta, how = self.config.privacy.delta, "computed from other rows in the load"
         lines = [line for plan in self.tables.values() for line in plan.coverage(delta)]
         computed = texts(self.config)
@@ -148,12 +150,12 @@ class FitPlan:
 
 
 def need_key(table: str, need: Need) -> str:
-    """The key of a need, unique over all tables: the table and the attribute."""
+    """Return a key for a need, unique over all tables: the table and the attribute."""
     return f"{table}{PART}{need.attribute}"
 
 
 def prepare(schema: Schema, config: Config) -> FitPlan:
-    """Settle roles and readers; tables without ``own`` are roots (see `require_decided`)."""
+    """Decide roles and readers; tables without ``own`` become roots (see `require_decided`)."""
     settings = roles.sections(schema, config)
     # Formats may have been chosen before a table was declared public.
     tables = (without_formats(t) if settings[t.key].role == "public" else t for t in schema)
@@ -162,7 +164,7 @@ def prepare(schema: Schema, config: Config) -> FitPlan:
     with own_words(config.words):
         schema = roles.with_natural_keys(schema, settings, owners)
     plans = {
-        table.key: _table(schema, table, settings, owners.get(table.key), config.privacy.delta)
+        table.key: _plan_table(schema, table, settings, owners.get(table.key), config.privacy.delta)
         for table in schema
     }
     relation = Relation(config.privacy.neighbours, config.privacy.unit)
@@ -215,7 +217,7 @@ def require_decided(plan: FitPlan) -> None:
         )
 
 
-def _table(
+def _plan_table(
     schema: Schema,
     table: Table,
     settings: Mapping[str, TableConfig],
@@ -259,25 +261,25 @@ def _table(
 
 def _require_apart(table: Table, readers: Mapping[str, ColumnReader]) -> None:
     """Refuse a column that is called as a part of another one."""
-    taken = dict[str, str]()
+    names = dict[str, str]()
     for name, item in readers.items():
         for part in item.attributes:
-            if part in taken:
+            if part in names:
                 raise SchemaError(
-                    f"its name is that of a part of the column {taken[part]}.",
+                    f"its name is that of a part of the column {names[part]}.",
                     table=table.key,
                     column=name,
                     remedy='Rename it, or use kind = "skip".',
                 )
-            taken[part] = name
+            names[part] = name
 
 
 def _key(
     schema: Schema, table: Table, key: ForeignKey, own: bool, settings: Mapping[str, TableConfig]
 ) -> KeySpec:
     def refused(what: str, remedy: str) -> SchemaError:
-        said = f"foreign key {key.name} {what}"
-        return SchemaError(said, table=table.key, column=", ".join(key.columns), remedy=remedy)
+        message = f"foreign key {key.name} {what}"
+        return SchemaError(message, table=table.key, column=", ".join(key.columns), remedy=remedy)
 
     if key.ref_table not in schema:
         raise refused(

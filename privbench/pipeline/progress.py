@@ -1,4 +1,4 @@
-"""Progress of a long command.
+"""Report the progress of a long command.
 
 Durations are CONFIDENTIAL (P1): they go to the terminal or the log, never into a release.
 """
@@ -41,7 +41,7 @@ class Reporter:
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Time one stage."""
+        """Measure the duration of a stage, which is this context."""
         begun = time.perf_counter()
         self.begin(name)
         try:
@@ -69,13 +69,16 @@ class Reporter:
         """Show a line to the operator."""
 
     def again(self, *options: str) -> str | None:
-        """The command that does the same again, with further options; None if it takes none."""
+        """Return the command that does the same again, with further options.
+
+        None if it takes none.
+        """
         return f"the same command with {' '.join(options)}"
 
     def choose(self, error: PrivacyRefusal, releases: Sequence[str]) -> str | None:
-        """Called if releases of the same fit broke off: the one to resume, or None for another.
+        """Return which interrupted release of the same fit to resume, or None to open another.
 
-        The error names them and says how to go on; it is raised unless somebody chooses.
+        The error names the releases and says how to continue; it is raised unless somebody chooses.
         """
         raise error
 
@@ -84,7 +87,7 @@ class Reporter:
         self.say(text)
 
     def offer(self, error: PrivacyRefusal, text: str) -> None:
-        """Called where finer units would help, before more than the totals is spent."""
+        """Called where finer privacy units would help, before more than the totals is spent."""
         self.offered = text
         if self.strict:
             raise error

@@ -1,21 +1,22 @@
-"""The rehearsal: formats in which made values pass the expressions of the schema, before a budget.
+"""The rehearsal finds formats in which surrogate values satisfy the schema's expressions.
 
 A target evaluates more than CHECKs for every row: generated columns, indexes on expressions, ranges
 of two columns, bounds of partitions, domains. So, before consent and before anything is measured,
 the target's own PostgreSQL evaluates them on surrogate rows of the plan, in the empty schema that a
-rehearsal of the load makes and undoes. Where values fail, the columns that the expression reads try
-formats in a fixed order (`privbench.encoding.formats`), one column after another, each taking the
-first of those with which most rows pass. They become part of the model's schema, as CHECKs and
-templates, so that every load draws the same values.
+rehearsal of the load makes and rolls back. Where values fail, the columns that the expression reads
+try formats in a fixed order (`privbench.encoding.formats`), one column after another, each taking
+the first format with which most rows pass. The formats become part of the model's schema, as CHECKs
+and templates, so that every load draws the same values.
 
 *Privacy.* Everything here is a function of the catalog and the config (P3): surrogate rows come
 from the encoders' plans with default domains and a fixed seed, and the expressions read no row of
 the source. Two databases with one schema choose the same formats, whatever their rows. So formats
 are public, like the schema that they follow from, and no event is charged for them.
 
-What the server lacks (an extension, a function, a feature) is no finding, nor is what takes too
-long: only errors of values are. Once all of them took a minute, the formats found so far stay. What
-no format passes is named, and the load leaves it out.
+Only errors of values count. Expressions that fail because the server lacks something (an extension,
+a function, a feature), or that take too long, are ignored. When all of them together have taken a
+minute, the formats found so far are used. Expressions that no format satisfies are named, and the
+load leaves them out.
 """
 
 from collections.abc import Iterator, Sequence
@@ -38,7 +39,7 @@ from privbench.encoding import (
     reader,
     role_of,
 )
-from privbench.encoding.base import Released
+from privbench.encoding.base import ReleasedDomain
 from privbench.encoding.filled import is_unknown, refuse_unknown
 from privbench.encoding.formats import Choice, choices, formatted
 from privbench.encoding.keys.placeholders import value_space
@@ -76,10 +77,10 @@ _ROLE = "rehearsal"
 
 
 def rehearse_expressions(loader: Loader, catalog: Catalog, config: Config) -> Catalog:
-    """The catalog with formats for its columns, and a line for each expression that none passes.
+    """Return the catalog with formats for its columns, and a line per expression that fails.
 
     To be called within `Loader.rehearsal`. Tables that the config declares public are copied as
-    they are, and not looked at.
+    they are, and not examined.
 
     Raises:
         SchemaError: A NOT NULL column has a type of which no value is known, and none was found.
@@ -92,8 +93,8 @@ def rehearse_expressions(loader: Loader, catalog: Catalog, config: Config) -> Ca
     trial, tables, lines = Trial(clone), {t.key: t for t in schema}, []
     for table in private:
         search = _Search(trial, table, sections[table.key], config.privacy.delta, listed[table.key])
-        tables[table.key], found = search.run()
-        lines += found
+        tables[table.key], failing = search.run()
+        lines += failing
     return replace(
         catalog,
         schema=replace(schema, tables=tuple(tables[t.key] for t in schema)),
@@ -103,11 +104,11 @@ def rehearse_expressions(loader: Loader, catalog: Catalog, config: Config) -> Ca
 
 
 def rehearse_apart(catalog: Catalog, config: Config, reporter: Reporter) -> Catalog:
-    """`rehearse_expressions` in a server of this process, for a fit that knows no target.
+    """Run `rehearse_expressions` in a server of this process, for a fit that has no target.
 
     The DDL is judged as that of a stranger, so no function of the source runs, and its statements
     run as a role that owns that server's empty database alone. If there is no such server, or it
-    cannot make the schema, that is said, and the catalog stays as it is.
+    cannot create the schema, a warning says so, and the catalog is returned unchanged.
     """
     if not _is_limited(catalog.schema):
         return replace(catalog, rehearsed=True)
@@ -116,14 +117,14 @@ def rehearse_apart(catalog: Catalog, config: Config, reporter: Reporter) -> Cata
             with database_errors("preparing a rehearsal"):
                 dsn = _scratch()
                 _extend(dsn, catalog.ddl)
-            found = Loader(dsn, catalog.schema, catalog.ddl, trust=False, as_role=_ROLE)
-            with found as loader, loader.rehearsal():
+            target = Loader(dsn, catalog.schema, catalog.ddl, trust=False, as_role=_ROLE)
+            with target as loader, loader.rehearsal():
                 return rehearse_expressions(loader, catalog, config)
     except SchemaError:
         raise
     except (UsageError, DatabaseError) as error:
-        said = "expressions of the schema are not rehearsed, so that a load may leave some out"
-        reporter.say(f"{said}: {error.message}")
+        warning = "expressions of the schema are not rehearsed, so that a load may leave some out"
+        reporter.say(f"{warning}: {error.message}")
         return catalog
 
 
@@ -342,8 +343,11 @@ class _Search:
         """Whether a column may have a format: no reference, and nothing that the config says."""
         column = self._table.column(name)
         # Paths say nothing of a document's other keys.
-        said = self._config.get(name, ColumnConfig()).model_copy(update={"paths": {}})
-        if said != ColumnConfig() or role_of(self._table, column) not in ("modelled", "minted"):
+        column_config = self._config.get(name, ColumnConfig()).model_copy(update={"paths": {}})
+        if column_config != ColumnConfig() or role_of(self._table, column) not in (
+            "modelled",
+            "minted",
+        ):
             return False
         # A range would leave a key too few values.
         unique = any(column.name in item.columns for item in self._table.unique_sets)
@@ -372,15 +376,15 @@ def _connected(items: Sequence[Stored]) -> Iterator[list[Stored]]:
         yield group
 
 
-def _released(plan: ColumnReader) -> dict[str, Released]:
+def _released(plan: ColumnReader) -> dict[str, ReleasedDomain]:
     """What a fit of no rows would release."""
-    found: dict[str, Released] = {}
+    domains: dict[str, ReleasedDomain] = {}
     for need in plan.needs:
         if isinstance(need, (BoundsNeed, CategoriesNeed)):
-            found[need.attribute] = need.default
+            domains[need.attribute] = need.default
         else:
-            found[need.attribute] = Step()
-    return found
+            domains[need.attribute] = Step()
+    return domains
 
 
 def _ordered(scale: Scale | None, low: pa.Array, high: pa.Array) -> tuple[pa.Array, pa.Array]:

@@ -1,4 +1,4 @@
-"""``run``: a workload on one database."""
+"""The command ``run``: run a workload on one database."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -7,7 +7,7 @@ from typing import Any
 from privbench.options import ReplayOptions, with_fields_of
 from privbench.report.gates import parse
 from privbench.workload import Replay, Workload, read, replay
-from privbench.workload.replay import Tell, silent
+from privbench.workload.replay import ReplayProgress, silent
 
 _NAME = "database"
 #: Figures of a run that a gate may compare with a limit.
@@ -23,7 +23,7 @@ def run(
     dsn: str,
     *,
     gates: Sequence[str] = (),
-    tell: Tell = silent,
+    tell: ReplayProgress = silent,
     options: ReplayOptions,
 ) -> dict[str, Any]:
     """Run a workload of any known format on a database, which is only read; keep counts and times.
@@ -38,37 +38,37 @@ def run(
         under ``summary`` the sum of the medians with and without weights; and under ``gates`` the
         figure of each.
     """
-    wanted = parse(gates)
-    for gate in wanted:
+    conditions = parse(gates)
+    for gate in conditions:
         gate.require(FIGURES, ())
     queries = read(workload)
-    found = replay(queries, {_NAME: dsn}, tell=tell, options=options)
-    queries = found.workload
-    summary = _summary(queries, found)
+    replayed = replay(queries, {_NAME: dsn}, tell=tell, options=options)
+    queries = replayed.workload
+    summary = _summary(queries, replayed)
     figures = dict(zip(FIGURES, summary.values(), strict=True))
     return {
         "workload": queries.name,
-        "database": asdict(found.sides[_NAME]),
-        "warning": found.sides[_NAME].warning or None,
-        "settings": found.settings,
-        "repeats": found.repeats,
-        "warmup": found.warmup,
-        "timeout": found.timeout,
-        "before": found.before or None,
-        "refused": [asdict(item) for item in found.refused],
-        "changed": found.changed,
+        "database": asdict(replayed.sides[_NAME]),
+        "warning": replayed.sides[_NAME].warning or None,
+        "settings": replayed.settings,
+        "repeats": replayed.repeats,
+        "warmup": replayed.warmup,
+        "timeout": replayed.timeout,
+        "before": replayed.before or None,
+        "refused": [asdict(item) for item in replayed.refused],
+        "changed": replayed.changed,
         "results": [
             {"id": query.id, "weight": query.weight, **asdict(answers[_NAME])}
-            for query, answers in zip(queries, found.results, strict=True)
+            for query, answers in zip(queries, replayed.results, strict=True)
         ],
         "summary": summary,
-        "gates": [gate.check(figures).model_dump(mode="json") for gate in wanted],
+        "gates": [gate.check(figures).model_dump(mode="json") for gate in conditions],
     }
 
 
-def _summary(queries: Workload, found: Replay) -> dict[str, float]:
+def _summary(queries: Workload, replayed: Replay) -> dict[str, float]:
     """How many queries ended, and the sum of their seconds, without and with weights."""
-    answers = [result[_NAME] for result in found.results]
+    answers = [result[_NAME] for result in replayed.results]
     statuses = [answer.status for answer in answers]
     medians = [
         (query.weight, answer.median)

@@ -28,7 +28,7 @@ PREFIX = "privbench_rule_"
 
 
 def with_declared(connection: Connection, schema: Schema, config: Config) -> Schema:
-    """The schema with the config's rules as CHECKs; the source's server resolves their names."""
+    """Return the schema with the config's rules as CHECKs; the source's server resolves names."""
     rules: dict[TableName, list[str]] = defaultdict(list)
     for key, texts in config.rules.items():
         rules[TableName.parse(key)] += texts
@@ -41,8 +41,8 @@ def with_declared(connection: Connection, schema: Schema, config: Config) -> Sch
             )
     # Names must be unique: tables inherit constraints, and a clone of a clone already has the
     # constraints of earlier rules.
-    taken = {check.name for table in schema for check in table.checks}
-    names = (free for number in count(1) if (free := f"{PREFIX}{number}") not in taken)
+    existing = {check.name for table in schema for check in table.checks}
+    names = (free for number in count(1) if (free := f"{PREFIX}{number}") not in existing)
     tables = (
         with_rules(replace(table, checks=(*table.checks, *checks))) if checks else table
         for table in schema
@@ -86,7 +86,7 @@ def _resolve(connection: Connection, table: Table, text: str) -> None:
 
 
 def accepted(result: pq.abc.PGresult) -> None:
-    """Raise what a server says of a statement that it refuses (NotAllowed)."""
+    """Raise a NotAllowed with the server's message if it refuses a statement."""
     if result.status not in (pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK):
-        said = result.error_field(pq.DiagnosticField.MESSAGE_PRIMARY) or result.error_message
-        raise NotAllowed(said.decode(errors="replace"))
+        message = result.error_field(pq.DiagnosticField.MESSAGE_PRIMARY) or result.error_message
+        raise NotAllowed(message.decode(errors="replace"))

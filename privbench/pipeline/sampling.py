@@ -1,4 +1,4 @@
-"""``sample``: write a model's clone as files; needs neither the source nor a database."""
+"""The command ``sample``: write a model's clone as files; needs neither source nor database."""
 
 import json
 import re
@@ -71,15 +71,15 @@ def sample(
     teller = reporter or Reporter()
     folder = _empty(Path(output), force)
     with teller.stage("sample"):
-        found = model if isinstance(model, Model) else Model.load(model)
-        every = [table.name for table in found.schema]
+        loaded = model if isinstance(model, Model) else Model.load(model)
+        every = [table.name for table in loaded.schema]
         known = sorted({name.schema for name in every})
         _, chosen, _ = choose(every, known, schemas or None, tables or None, excluded)
         drawn, absent = _with_computed(
-            found, decode(found, scale=check_scale(scale), seed=seed), seed
+            loaded, decode(loaded, scale=check_scale(scale), seed=seed), seed
         )
         drawn = [item for item in drawn if item.table.name in chosen]
-    lines = [] if found.promise.private else [found.promise.sentence()]
+    lines = [] if loaded.promise.private else [loaded.promise.sentence()]
     with teller.stage("write"):
         names = file_names([item.table.name for item in drawn], file_format)
         for item in drawn:
@@ -92,18 +92,18 @@ def sample(
                 cut = _write_rows(item, file, file_format)
             lines.append(f"{path}: {item.rows:,} rows{_CUT if cut else ''}")
     lines += [absent[item.table.key] for item in drawn if item.table.key in absent]
-    return lines + _unrepaired(found, drawn)
+    return lines + _unrepaired(loaded, drawn)
 
 
 def sample_tables(model: Model, scale: float, seed: int | None) -> dict[str, pa.Table]:
-    """A model's clone as Arrow tables by their names, as drawn."""
-    found = {}
+    """Return a model's synthetic tables as Arrow tables by name, without repairs by a load."""
+    result = {}
     tables = decode(model, scale=check_scale(scale), seed=seed)
     for item in _with_computed(model, tables, seed)[0]:
         batches = [batch.rename_columns(list(item.columns)) for batch in item.batches()]
         empty = pa.table({name: pa.nulls(0) for name in item.columns})
-        found[item.table.key] = _typed(pa.concat_tables(batches or [empty]), item)
-    return found
+        result[item.table.key] = _in_arrow_types(pa.concat_tables(batches or [empty]), item)
+    return result
 
 
 def _with_computed(
@@ -121,7 +121,7 @@ def _with_computed(
                 values = _computed(server.dsn, model, tables, columns, seed)
     except (UsageError, DatabaseError) as error:
         why = error.message
-    found, lines = [], {}
+    complete, lines = [], {}
     for item in tables:
         key, names = item.table.key, _computed_of(item, columns)
         some = item.without(names)
@@ -129,8 +129,8 @@ def _with_computed(
             some = _extended(some, values[key])
         elif names:
             lines[key] = f"{key}: left out, since only a load computes {', '.join(names)}: {why}"
-        found.append(some)
-    return found, lines
+        complete.append(some)
+    return complete, lines
 
 
 def _computed_of(item: CloneTable, columns: Sequence[Computation]) -> list[str]:
@@ -150,15 +150,15 @@ def _computed(
         computing.begin()
         fill(loader, tables, repair, Reporter())
         computing.finish(sum(item.rows for item in tables))
-        found = {}
+        computed_tables = {}
         for item in tables:
             names, table = _computed_of(item, columns), loader.table(item.table)
             if names and table.kind == "r":
                 read = [(sql.Identifier(name), name) for name in names]
                 values = pa.Table.from_batches(stream(loader.connection, table, read, _BATCH_BYTES))
                 if values.num_rows == item.rows:
-                    found[table.key] = values
-        return found
+                    computed_tables[table.key] = values
+        return computed_tables
 
 
 def _extended(item: CloneTable, values: pa.Table) -> CloneTable:
@@ -181,11 +181,11 @@ def _extended(item: CloneTable, values: pa.Table) -> CloneTable:
 def _unrepaired(model: Model, tables: list[CloneTable]) -> list[str]:
     """Rules that rows in files may break, since only a load into a database checks these rules."""
     lines = [line for item in tables if not item.public for line in unkept(item.table)]
-    found = [f"{line.table} ({line.column or line.how}): {line.why}" for line in lines]
+    rules = [f"{line.table} ({line.column or line.how}): {line.why}" for line in lines]
     written = {f"{item.table.name.schema}.{item.table.name.name}" for item in tables}
-    found += [f"{table}: {rule}" for table, rule in model.ddl.overlaps() if table in written]
+    rules += [f"{table}: {rule}" for table, rule in model.ddl.overlaps() if table in written]
     head = "As drawn: rows of these files may break rules that `load` repairs in a database:"
-    return [head, *(f"  {line}" for line in found)] if found else []
+    return [head, *(f"  {line}" for line in rules)] if rules else []
 
 
 def _empty(folder: Path, force: bool) -> Path:
@@ -197,7 +197,7 @@ def _empty(folder: Path, force: bool) -> Path:
 
 
 def file_name(table: TableName, file_format: Literal["csv", "parquet"]) -> str:
-    """The file of a table, such as ``public.users.csv``; explained by `privbench sample --help`.
+    """Return a table's file, such as ``public.users.csv``; explained by `privbench sample --help`.
 
     ASCII letters, digits, ``_``, ``-`` and ``$`` stay. Every other byte of the UTF-8 names, also a
     dot within a name, becomes ``%XX``. So no two tables share a file, and names can be decoded.
@@ -206,14 +206,14 @@ def file_name(table: TableName, file_format: Literal["csv", "parquet"]) -> str:
     ('public.A%2Fb.csv', '%2E%2E.%C3%A9.csv')
     """
     schema, name = _spelled(table.schema), _spelled(table.name)
-    found = f"{schema}.{name}.{file_format}"
-    return found if len(found) <= _LONGEST else f"{schema}/{name}.{file_format}"
+    full = f"{schema}.{name}.{file_format}"
+    return full if len(full) <= _LONGEST else f"{schema}/{name}.{file_format}"
 
 
 def file_names(
     tables: Sequence[TableName], file_format: Literal["csv", "parquet"]
 ) -> dict[TableName, str]:
-    """The files of tables; they also differ on file systems that ignore case.
+    """Return the files of tables; they also differ on file systems that ignore case.
 
     In names that differ in case alone, capital letters become ``%XX`` too.
     """
@@ -225,9 +225,9 @@ def file_names(
 
 
 def _spelled(name: str) -> str:
-    found = quote(name, safe="$").replace(".", "%2E").replace("~", "%7E")
+    quoted = quote(name, safe="$").replace(".", "%2E").replace("~", "%7E")
     # Windows takes these names for devices, even with a suffix.
-    return f"%{ord(found[0]):02X}{found[1:]}" if found.lower() in _DEVICES else found
+    return f"%{ord(quoted[0]):02X}{quoted[1:]}" if quoted.lower() in _DEVICES else quoted
 
 
 def _small(name: str) -> str:
@@ -262,9 +262,9 @@ def _write_parquet(
 
     A column whose values do not all fit its Arrow type, as infinity does not, is text.
     """
-    batches = (_typed(batch, item, plain) for batch in item.batches())
+    batches = (_in_arrow_types(batch, item, plain) for batch in item.batches())
     empty = pa.table([pa.array([], pa.string())] * len(item.columns), list(item.columns))
-    first = next(batches, _typed(empty, item))
+    first = next(batches, _in_arrow_types(empty, item))
     with papq.ParquetWriter(file, first.schema.with_metadata(stated)) as writer:
         for batch in chain([first], batches):
             if odd := {one.name for one in set(batch.schema) ^ set(first.schema)}:
@@ -273,7 +273,7 @@ def _write_parquet(
     return set()
 
 
-def _typed(rows: pa.Table, item: CloneTable, plain: Set[str] = frozenset()) -> pa.Table:
+def _in_arrow_types(rows: pa.Table, item: CloneTable, plain: Set[str] = frozenset()) -> pa.Table:
     """Rows by name, each column in the Arrow type of its own if that holds all its values."""
     arrays = dict(zip(item.columns, rows.columns, strict=True))
     for name in arrays.keys() - plain:

@@ -1,4 +1,4 @@
-"""The source's catalog, read once per command: schema, identity, DDL. Reads no rows."""
+"""Read the source's catalog once per command: schema, identity, DDL. No rows are read."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -36,15 +36,15 @@ class Catalog:
 
     @cached_property
     def literals(self) -> tuple[str, ...]:
-        """Statements of the DDL that hold values, cut to the lines that do."""
+        """Return the lines with values in the DDL's statements."""
         return tuple(literals(self.ddl))
 
 
 def estimated_sizes(source: str, config: Config) -> dict[str, float]:
-    """The planner's estimate of every table's rows: CONFIDENTIAL, and of no use to a fit."""
+    """Return the planner's estimate of every table's rows: CONFIDENTIAL, and not used by a fit."""
     with staged(source, config, rows=False) as here, reading(here) as connection:
-        found = catalog.ask(connection, catalog.SIZES, {})
-    return {str(TableName(row.schema, row.name)): row.rows for row in found}
+        rows = catalog.ask(connection, catalog.SIZES, {})
+    return {str(TableName(row.schema, row.name)): row.rows for row in rows}
 
 
 def require_identity(source: str, config: Config) -> None:
@@ -57,7 +57,7 @@ def require_identity(source: str, config: Config) -> None:
 
 
 def require_used(source: str, config: Config) -> None:
-    """Refuse facts of files for a source that is a PostgreSQL database, which does not read them.
+    """Refuse a config that describes files if the source is a PostgreSQL database.
 
     Raises:
         ConfigError: The config has some.
@@ -73,7 +73,7 @@ def require_used(source: str, config: Config) -> None:
 
 
 def require_epsilon(config: Config) -> Config:
-    """The config, if it gives ε; else a `ConfigError`."""
+    """Return the config if it gives ε; else raise a `ConfigError`."""
     if config.privacy.epsilon is None:
         raise ConfigError(
             "no ε is given.", remedy="Use --epsilon, or epsilon under [privacy] in the config."
@@ -90,9 +90,9 @@ def look(source: str, config: Config, *, access: bool = True, dump: bool = True)
 def read_catalog(
     connection: Connection, config: Config, *, access: bool = True, dump: bool = False
 ) -> Catalog:
-    """Introspect the chosen schemas; `dump` runs pg_dump too.
+    """Introspect the chosen schemas; with `dump`, also run pg_dump.
 
-    The config's rules are CHECKs of the schema, and its references are keys.
+    The config's rules become CHECKs of the schema, and its references become keys.
 
     With `access`, also check that every table may be read and that reading it runs no function of
     users.

@@ -1,6 +1,7 @@
-"""``workload generate``, ``capture`` and ``rebind``: queries from a database, a model, or logs.
+"""The commands ``workload generate``, ``capture`` and ``rebind``.
 
-Workloads made from a model may be published; all others are for the data's owner alone.
+Queries come from a database, a model, or logs. Workloads made from a model may be published; all
+others are for the data's owner alone.
 """
 
 import hashlib
@@ -20,8 +21,8 @@ from privbench.pipeline.load import check_scale
 from privbench.pipeline.model import Model
 from privbench.pipeline.progress import Reporter
 from privbench.postgres.introspect import introspect
+from privbench.postgres.load_mark import refuse_unfinished
 from privbench.postgres.reading import ROWS, reading
-from privbench.postgres.unfinished import refuse_unfinished
 from privbench.report.section_plugins import Modelled
 from privbench.schema import Schema
 from privbench.synthesizers import get as find_synthesizer
@@ -140,16 +141,16 @@ def generate_workload(
         if on_clone is not None:
             refuse_unfinished(on_clone)
         fitted = on_clone is not None and bool(ledgers_of(on_clone, ledger))
-        made = generate_from_tables(
+        generated = generate_from_tables(
             tables, kind, _some(model.schema, only), plan, clone=on_clone, timeout=timeout
         )
-    return replace(made, confidential=fitted or not model.promise.private)
+    return replace(generated, confidential=fitted or not model.promise.private)
 
 
 def sampled_tables(
     model: Model, *, scale: float = 1.0, seed: int | None = None
 ) -> dict[str, dict[str, pa.ChunkedArray]]:
-    """Synthetic rows of a model, the columns of each table by name."""
+    """Return synthetic rows of a model, the columns of each table by name."""
     computed = texts(Config.model_validate(model.config))
     return {
         item.table.key: _columns(item.without(computed.get(item.table.key, ())))
@@ -160,8 +161,8 @@ def sampled_tables(
 def _some(schema: Schema, only: Sequence[str]) -> Schema:
     if not only:
         return schema
-    kept = {schema.table(name).name for name in only}
-    return replace(schema, tables=tuple(table for table in schema if table.name in kept))
+    names = {schema.table(name).name for name in only}
+    return replace(schema, tables=tuple(table for table in schema if table.name in names))
 
 
 def _columns(item: CloneTable) -> dict[str, pa.ChunkedArray]:
@@ -203,8 +204,8 @@ def rebind(
             remedy="Give --model MODEL, or --on with the DSN of the clone.",
         )
     queries = workload if isinstance(workload, Workload) else read(workload)
-    found = Model.load(model) if model is not None else None
-    secret = found is not None and not found.promise.private
+    loaded = Model.load(model) if model is not None else None
+    secret = loaded is not None and not loaded.promise.private
     with ExitStack() as stack:
         clone = stack.enter_context(reading(on, _LIMIT)) if on is not None else None
         if clone is not None:
@@ -212,18 +213,18 @@ def rebind(
             schema, planner = introspect(clone), Planner(clone)
             refuse_computing(clone, [table.name for table in schema], checks=True)
             rows: RowSource = DatabaseRows(clone, seed)
-        elif found is not None:
-            schema, planner = found.schema, None
-            rows = MemoryRows(sampled_tables(found, seed=seed), seed)
-        made = rebind_workload(queries, schema, rows, seed=seed, planner=planner, trust=trust)
-    return replace(made, workload=replace(made.workload, confidential=secret))
+        elif loaded is not None:
+            schema, planner = loaded.schema, None
+            rows = MemoryRows(sampled_tables(loaded, seed=seed), seed)
+        rebinding = rebind_workload(queries, schema, rows, seed=seed, planner=planner, trust=trust)
+    return replace(rebinding, workload=replace(rebinding.workload, confidential=secret))
 
 
 def modelled(path: str | Path) -> Modelled:
     """Read a model file for a comparison, whose sections may show it."""
     model = Model.load(path)
     fitted = find_synthesizer(model.synthesizer).load(model.state, model.arrays)
-    codecs = {key: made.codecs for key, made in model.tables.items()}
+    codecs = {key: columns.codecs for key, columns in model.tables.items()}
     with Path(path).open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     promise = model.promise.sentence()

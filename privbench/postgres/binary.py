@@ -1,4 +1,4 @@
-"""Arrow columns as the binary rows that COPY reads, for types whose values have a simple form.
+"""Convert Arrow columns to the binary rows that COPY reads, for types with a simple binary form.
 
 The server reads them in half the time of CSV, since it need not parse texts and numbers.
 """
@@ -42,15 +42,15 @@ _NEGATIVE = 0x4000
 
 
 def has_form(kind: ColumnType) -> bool:
-    """Whether values of a type may have a binary form here; a domain counts as its base type."""
+    """Return whether a type has a binary form here; a domain counts as its base type."""
     known = (*NUMBERS, *_TEXTS, "numeric", "uuid")
     return kind.kind == "e" or (kind.kind == "b" and not kind.extension and kind.base in known)
 
 
 def binary_rows(batch: pa.RecordBatch, kinds: Sequence[ColumnType]) -> pa.Buffer | None:
-    """The rows of a batch without `HEAD` and `FOOT`; all types must pass `has_form`.
+    """Return the rows of a batch without `HEAD` and `FOOT`; all types must pass `has_form`.
 
-    None if a value has no binary form here, as an infinite date has none.
+    None is returned if a value has no binary form here, such as an infinite date.
     """
     pieces: list[pa.Array] = []
     size = np.dtype(">i4")
@@ -83,15 +83,15 @@ def _packed(fields: Sequence[tuple[np.dtype[Any], Any, Mask | None]], rows: int)
     unit = gcd(8, *(sent.itemsize for sent, _, _ in fields))
     words = packed.view(f"u{unit}").reshape(rows, packed.itemsize // unit)
     ends = np.arange(rows + 1) * packed.itemsize
-    kept, start = None, 0
+    used, start = None, 0
     for place, (sent, values, null) in enumerate(fields):
         packed[f"f{place}"] = values
         if null is not None:
-            kept = np.ones(words.shape, np.bool_) if kept is None else kept
-            kept[null, start // unit : (start + sent.itemsize) // unit] = False
+            used = np.ones(words.shape, np.bool_) if used is None else used
+            used[null, start // unit : (start + sent.itemsize) // unit] = False
             ends[1:] -= np.cumsum(null) * sent.itemsize
         start += sent.itemsize
-    data = words if kept is None else words[kept]
+    data = words if used is None else words[used]
     buffers = [pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(data)]
     return pa.Array.from_buffers(pa.binary(), rows, [None, *buffers])
 
@@ -104,8 +104,8 @@ def _values(array: pa.Array, kind: ColumnType) -> NDArray[Any] | pa.Array:
         if pa.types.is_decimal(array.type):
             # Arrow's own cast may miss the nearest double.
             array = array.cast(pa.string())
-        held, stored, sent, zero = NUMBERS[kind.base]
-        numbers = array.cast(held).cast(stored).fill_null(0).to_numpy(zero_copy_only=False)
+        arrow_type, stored, sent, zero = NUMBERS[kind.base]
+        numbers = array.cast(arrow_type).cast(stored).fill_null(0).to_numpy(zero_copy_only=False)
         return (numbers - numbers.dtype.type(zero)).astype(sent)
     if kind.base == "numeric" and kind.kind == "b":
         return _decimals(array, kind.scale)
@@ -128,19 +128,19 @@ def _decimals(array: pa.Array, scale: int | None) -> NDArray[Any]:
     scale = array.type.scale if pa.types.is_decimal(array.type) else scale
     if scale is None or not 0 <= scale <= 16:
         raise ValueError("another scale")
-    held = array.cast(pa.decimal128(38, scale)).fill_null(Decimal(0))
-    words = np.frombuffer(held.buffers()[1], "<i8").reshape(-1, 2)
-    words = words[held.offset : held.offset + len(held)]
+    decimals = array.cast(pa.decimal128(38, scale)).fill_null(Decimal(0))
+    words = np.frombuffer(decimals.buffers()[1], "<i8").reshape(-1, 2)
+    words = words[decimals.offset : decimals.offset + len(decimals)]
     points = words[:, 0]
     if (words[:, 1] != points >> 63).any() or (points == np.iinfo(np.int64).min).any():
         raise ValueError("too many digits")
     whole, part = np.divmod(np.abs(points), 10**scale)
     behind = -(-scale // 4)
     part = part * 10 ** (4 * behind - scale)
-    found = np.empty((len(array), 4 + _WHOLE + behind), ">i2")
-    found[:, :4] = _WHOLE + behind, _WHOLE - 1, 0, scale
-    found[points < 0, 2] = _NEGATIVE
-    for last, number, groups in ((4 + _WHOLE, whole, _WHOLE), (found.shape[1], part, behind)):
+    digits = np.empty((len(array), 4 + _WHOLE + behind), ">i2")
+    digits[:, :4] = _WHOLE + behind, _WHOLE - 1, 0, scale
+    digits[points < 0, 2] = _NEGATIVE
+    for last, number, groups in ((4 + _WHOLE, whole, _WHOLE), (digits.shape[1], part, behind)):
         for place in range(last - 1, last - 1 - groups, -1):
-            number, found[:, place] = np.divmod(number, 10_000)
-    return found
+            number, digits[:, place] = np.divmod(number, 10_000)
+    return digits

@@ -1,7 +1,7 @@
-"""The questions put to ``pg_catalog``, one constant each, and their answers as plain rows.
+"""The queries of ``pg_catalog``, one constant each, and their results as plain rows.
 
-Nothing here reads rows of user tables, nor what the server has derived from them: no statistics,
-no sizes, no positions of sequences (PRIVACY P3). Columns that only some server versions have are
+Nothing here reads rows of user tables, nor what the server has derived from them: no statistics, no
+sizes, no positions of sequences (PRIVACY P3). Columns that only some server versions have are
 reached through ``to_jsonb(row)``, which gives NULL where a version lacks them.
 """
 
@@ -332,20 +332,23 @@ SELECT extname AS name FROM pg_catalog.pg_extension WHERE extname <> 'plpgsql' O
 
 
 def ask(connection: Connection, question: LiteralString, values: Mapping[str, Any]) -> list[Any]:
-    """All rows of a question, as named tuples."""
+    """Run a catalog query and return all rows as named tuples."""
     with (
         database_errors("reading the catalog"),
         connection.cursor(row_factory=namedtuple_row) as cursor,
     ):
         # psycopg sends a list as an array, but a tuple as a record. A question without
         # place-holders goes without values: it may hold a % sign.
-        given = {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
-        return cursor.execute(question, given or None).fetchall()
+        parameters = {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
+        return cursor.execute(question, parameters or None).fetchall()
 
 
 @contextlib.contextmanager
 def bare_search_path(connection: Connection) -> Iterator[None]:
-    """Have the server print every name with its schema, whatever the role's own search path."""
+    """Within this context, the server prints every name with its schema.
+
+    It does so whatever the role's own search path is.
+    """
     with database_errors("reading the catalog"):
         (before,) = ask_one(connection, "SHOW search_path")
     if before == SEARCH_PATH:

@@ -1,15 +1,15 @@
-"""Computed columns: filled in a load from the other rows of the clone, set by set.
+"""Fill computed columns during a load, from the other rows of the clone, with set-based statements.
 
-A table that has some is renamed, and a staging table takes its name and the rows that are copied.
-So the expressions run unchanged, as they were judged, whatever they read of each other's tables.
-Once all rows are there, each level of dependence is one INSERT … SELECT a table, from its staging
+A table with computed columns is renamed, and a staging table takes its name and the copied rows. So
+the expressions run unchanged, as they were judged, whatever they read of each other's tables. Once
+all rows are there, each level of dependence is one INSERT … SELECT per table, from its staging
 table to the next one, or at last to the table itself: no row is ever updated, which would double
-the table on disk. All of it lies before CHECKs, keys and indexes, and in the load's transaction.
+the table on disk. This happens before CHECKs, keys and indexes, in the load's transaction.
 
 Expressions may be a stranger's. They are judged before (`privbench.pgsql.computed`), run as the
 load's role with its settings, and have limited time together. Where one fails for some row, its
-column keeps a stand-in there (NULL, its default or a constant), which is counted and told. So an
-expression never stops a load.
+column keeps a stand-in there (NULL, its default or a constant), which is counted and reported. So
+an expression never stops a load.
 """
 
 import time
@@ -20,12 +20,12 @@ from typing import LiteralString
 import psycopg
 from psycopg import errors, sql
 
-from privbench.pgsql.computed import ROW, Computation, Place
+from privbench.pgsql.computed import ROW, Computation, TableColumn
 from privbench.postgres import copy_in
 from privbench.postgres.failures import database_errors
 from privbench.postgres.load import Loader
 from privbench.postgres.reading import assignment
-from privbench.postgres.statement import Part, build, run
+from privbench.postgres.statement import StatementPart, build, run
 from privbench.schema import Table, TableName
 
 #: Seconds that all expressions may take, and further ones for each row of the clone.
@@ -47,26 +47,26 @@ class Computing:
     The loader's ``lost`` gets a line for each column that has stand-ins, with the number of rows.
 
     Attributes:
-        tables: The tables that have some, by name.
-        lost: Of each table, how many rows it does not take, as their generated columns fail.
+        tables: The tables that have computed columns, by name.
+        lost: The rows of each table that it does not take, as their generated columns fail.
     """
 
     def __init__(self, loader: Loader, columns: Sequence[Computation]) -> None:
         self._connection, self._columns, self._told = loader.connection, columns, loader.lost
         self.tables = {(name := TableName(*c.table)): loader.table(name) for c in columns}
-        self._numbers, self._left, self._indexes = count(), 0.0, dict[Place, TableName]()
+        self._numbers, self._left, self._indexes = count(), 0.0, dict[TableColumn, TableName]()
         self._aside = {name: self._free(name) for name in self.tables}
         self.lost: dict[str, int] = {}
 
     def begin(self) -> None:
-        """Put staging tables in the place of the tables."""
+        """Rename the tables and create staging tables under their names."""
         with database_errors("making room for computed columns"):
             for name, aside in self._aside.items():
                 self._rename(name, aside)
                 self._stage(name, name)
 
     def finish(self, rows: int) -> None:
-        """Compute the columns, for a clone with so many rows, and put the tables in place again."""
+        """Compute the columns and restore the tables, for a clone with ``rows`` rows."""
         self._left = PATIENCE + rows * PER_ROW
         with database_errors("computing columns"):
             # To compile such statements takes longer than to run them, and rows keep their order.
@@ -88,9 +88,9 @@ class Computing:
         for index in self._indexes.values():
             run(self._connection, build("DROP INDEX {}", index))
         self._indexes.clear()
-        for name, made in filled.items():
+        for name, computed in filled.items():
             run(self._connection, build("DROP TABLE {}", name))
-            self._rename(made, name)
+            self._rename(computed, name)
 
     def _fill(
         self, table: Table, columns: Sequence[Computation], stage: TableName, target: TableName
@@ -101,18 +101,20 @@ class Computing:
         """
         names = [column.name for column in table.columns if not column.generated]
         for grouped in sorted({any(item.groups for item in columns), False}, reverse=True):
-            made = {item.column: item.groups if grouped else () for item in columns}
-            self._index(item for item in columns if not made[item.column])
+            groups = {item.column: item.groups if grouped else () for item in columns}
+            self._index(item for item in columns if not groups[item.column])
             together = build(
                 _TOGETHER,
                 target=target,
                 columns=names,
-                values=[sql.Identifier(_MADE if name in made else ROW, name) for name in names],
+                values=[sql.Identifier(_MADE if name in groups else ROW, name) for name in names],
                 stage=stage,
                 row=ROW,
-                groups=sql.SQL(" ".join(item[0] for item in made.values() if item)),
+                groups=sql.SQL(" ".join(item[0] for item in groups.values() if item)),
                 computed=[
-                    build("({}\n) AS {}", sql.SQL((item.text, *made[item.column])[-1]), item.column)
+                    build(
+                        "({}\n) AS {}", sql.SQL((item.text, *groups[item.column])[-1]), item.column
+                    )
                     for item in columns
                 ],
                 made=_MADE,
@@ -125,7 +127,7 @@ class Computing:
             self._fill(table, columns[half:], between, target)
             run(self._connection, build("DROP TABLE {}", between))
             return
-        parts: dict[str, Part] = {"stage": stage, "columns": names, "table": target}
+        parts: dict[str, StatementPart] = {"stage": stage, "columns": names, "table": target}
         singly = self._limited(copy_in.singly(self._connection, together, **parts))
         if not singly:
             copy_in.insert(self._connection, **parts)
@@ -171,8 +173,8 @@ class Computing:
     def _stage(self, of: TableName, name: TableName | None = None) -> TableName:
         """Make a staging table for the rows of a table."""
         name, aside = name or self._free(of), self._aside[of]
-        made = "CREATE UNLOGGED TABLE {} (LIKE {} INCLUDING DEFAULTS INCLUDING IDENTITY)"
-        run(self._connection, build(made, name, aside))
+        template = "CREATE UNLOGGED TABLE {} (LIKE {} INCLUDING DEFAULTS INCLUDING IDENTITY)"
+        run(self._connection, build(template, name, aside))
         for column in self.tables[of].columns:
             if column.generated:
                 run(self._connection, build("ALTER TABLE {} DROP COLUMN {}", name, column.name))

@@ -1,4 +1,4 @@
-"""Connections by libpq's rules, and which database a connection is to.
+"""Open connections by libpq's rules, and identify the database that a connection leads to.
 
 A DSN may be a libpq URI, ``key=value`` pairs, ``service=name``, an SQLAlchemy URL
 (``postgresql+psycopg://…``), or empty: PG* variables, the service file and the password file apply
@@ -67,7 +67,7 @@ CHECKS_CLIENT, CHECKS_SINCE = {"client_connection_check_interval": "1s"}, 140000
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Which database this is, for the ledger (PRIVACY P27)."""
+    """The identity of a database in the ledger (PRIVACY P27)."""
 
     # The declared name, else the system identifier with the database's OID, which stay the same if
     # the database is renamed or its address is spelled in another way. None if neither is known: an
@@ -105,7 +105,7 @@ _GRANT = "GRANT EXECUTE ON FUNCTION pg_control_system() to this role"
 
 
 def libpq_dsn(dsn: str) -> str:
-    """The DSN as libpq understands it; SQLAlchemy URLs are translated.
+    """Return the DSN as libpq understands it; SQLAlchemy URLs are translated.
 
     Raises:
         UsageError: Neither libpq nor SQLAlchemy can read it. Its text is not repeated.
@@ -128,9 +128,9 @@ def libpq_dsn(dsn: str) -> str:
 
 
 def redact(dsn: str) -> str:
-    """Where a DSN leads, for messages: what names the database, with asterisks for its secrets.
+    """Return a DSN for messages: what names the database, with asterisks for its secrets.
 
-    Nothing of it is shown if it could be cut in another way, since a password may then be anywhere.
+    All of it is hidden if it could be parsed in another way, since a password may then be anywhere.
 
     >>> redact("postgresql://ada:hush@db.example/shop"), redact("postgresql://ada:hu@sh@db/shop")
     ('user=ada password=******** dbname=shop host=db.example', '********')
@@ -139,8 +139,8 @@ def redact(dsn: str) -> str:
     if not _certain(dsn, parts):
         return _HIDDEN
     secret = _secret_options()
-    kept = ((key, value) for key, value in parts.items() if key in secret or key in _SHOWN)
-    return _joined({key: _HIDDEN if key in secret else value for key, value in kept})
+    visible = ((key, value) for key, value in parts.items() if key in secret or key in _SHOWN)
+    return _joined({key: _HIDDEN if key in secret else value for key, value in visible})
 
 
 def _certain(dsn: str, parts: Mapping[str, str | int | None]) -> bool:
@@ -151,10 +151,10 @@ def _certain(dsn: str, parts: Mapping[str, str | int | None]) -> bool:
 
 
 def shown(argument: str, *secrets: str) -> str:
-    """An argument of a command line as it was given, but for a connection string with secrets.
+    """Return a command-line argument, with the secrets of a connection string hidden.
 
-    One that cannot be read, or in several ways, may have a secret anywhere. Further parameters may
-    be taken for ``secrets``.
+    A string that cannot be parsed, or in several ways, is hidden as a whole. Names of further
+    secret parameters may be given in ``secrets``.
 
     >>> shown("service=prod"), shown("a b.toml"), shown("host=db password=hush")
     ('service=prod', 'a b.toml', 'password=******** host=db')
@@ -189,27 +189,29 @@ def connect(dsn: str, *, autocommit: bool = False, lock_timeout: float = 0) -> C
 
 
 def opened(dsn: str) -> Connection:
-    """A connection in autocommit mode on which nothing was sent yet, in UTF-8; see `connect`."""
-    given = conninfo.conninfo_to_dict(libpq_dsn(dsn))
-    ours: dict[str, str | int | None] = {"fallback_application_name": APPLICATION}
+    """Return a new connection in autocommit mode, in UTF-8, on which nothing was sent yet."""
+    parameters = conninfo.conninfo_to_dict(libpq_dsn(dsn))
+    settings: dict[str, str | int | None] = {"fallback_application_name": APPLICATION}
     if "PGCONNECT_TIMEOUT" not in os.environ:
-        ours["connect_timeout"] = _PATIENCE
+        settings["connect_timeout"] = _PATIENCE
     try:
         # Prepared statements fail behind a pooler.
         return psycopg.connect(
-            _joined({**ours, **given, "client_encoding": "UTF8"}),
+            _joined({**settings, **parameters, "client_encoding": "UTF8"}),
             autocommit=True,
             prepare_threshold=None,
         )
     except psycopg.Error as error:
-        if not _certain(dsn, given):
+        if not _certain(dsn, parameters):
             raise ConnectionFailed(
                 "cannot connect; neither the connection string nor the reason is shown, as the "
                 "string can be read in several ways.",
                 remedy="Write @, :, / and ? within its names and its password as %40, %3A, %2F "
                 "and %3F.",
             ) from None
-        raise ConnectionFailed(f"cannot connect to {redact(dsn)}: {_said(error, given)}.") from None
+        raise ConnectionFailed(
+            f"cannot connect to {redact(dsn)}: {_failure_text(error, parameters)}."
+        ) from None
 
 
 def patiently(run: Callable[[], Element]) -> Element:
@@ -224,32 +226,37 @@ def patiently(run: Callable[[], Element]) -> Element:
 
 
 def resolved(connection: Connection) -> dict[str, str]:
-    """The libpq parameters of the server this connection is in fact to, secrets included.
+    """Return the libpq parameters of the server this connection leads to, secrets included.
 
-    Service files, PG* variables and lists of hosts are settled, so that a second connection made
+    Service files, PG* variables and lists of hosts are resolved, so that a second connection made
     from these parameters reaches the same server.
     """
     info = connection.info
-    found = {key: str(value) for key, value in info.get_parameters().items()}
+    parameters = {key: str(value) for key, value in info.get_parameters().items()}
     for key in ("service", "target_session_attrs", "load_balance_hosts"):
-        found.pop(key, None)
-    if "hostaddr" in found:
-        found["hostaddr"] = info.hostaddr
-    found |= {"host": info.host, "port": str(info.port), "user": info.user, "dbname": info.dbname}
+        parameters.pop(key, None)
+    if "hostaddr" in parameters:
+        parameters["hostaddr"] = info.hostaddr
+    parameters |= {
+        "host": info.host,
+        "port": str(info.port),
+        "user": info.user,
+        "dbname": info.dbname,
+    }
     if info.password:
-        found["password"] = info.password
-    return {key: value for key, value in found.items() if value}
+        parameters["password"] = info.password
+    return {key: value for key, value in parameters.items() if value}
 
 
 def psql(connection: Connection, statement: str) -> str:
-    """A command line that runs a statement in the same database; it holds no secret."""
+    """Return a command line that runs a statement in the same database; it holds no secret."""
     parts = resolved(connection)
     known = {key: parts[key] for key in _PLACE if key in parts}
     return shlex.join(["psql", _joined(known), "-c", statement])
 
 
 def environment(connection: Connection) -> dict[str, str]:
-    """PG* variables that lead a PostgreSQL program to the same database.
+    """Return PG* variables with which a PostgreSQL program connects to the same database.
 
     A program's arguments can be seen by every user of the machine; its environment cannot.
     """
@@ -267,9 +274,10 @@ def major_version(connection: Connection) -> int:
 
 
 def identity(connection: Connection, declared: str | None = None) -> Identity:
-    """The identity of a database, whatever its address and name; restores and copies declare it.
+    """Return the identity of a database, which does not depend on its address or name.
 
-    Nothing that a database's owner can set takes part: neither settings nor comments nor names.
+    Restores and copies declare it. Nothing that a database's owner can set is part of it: neither
+    settings nor comments nor names.
     """
     if connection.info.host in COPIES:
         return OF_FILES if declared is None else Identity(declared, _DECLARED)
@@ -284,7 +292,7 @@ def identity(connection: Connection, declared: str | None = None) -> Identity:
 
 
 def same_database(one: Connection, other: Connection) -> bool:
-    """Whether two connections, however spelled, lead to one database or to replicas of it.
+    """Return whether two connections lead to one database or to replicas of it.
 
     Asks for the system identifier and the database's OID. Where the identifier may not be read, an
     advisory lock under a random key, which only transactions of one database share, decides.
@@ -300,7 +308,7 @@ def same_database(one: Connection, other: Connection) -> bool:
 def ask_one(
     connection: Connection, query: LiteralString | sql.Composed, values: abc.Params | None = None
 ) -> tuple[Any, ...]:
-    """The one row that a query gives; errors are psycopg's."""
+    """Return the only row of a query's result; errors are psycopg's."""
     (row,) = connection.execute(query, values).fetchall()
     return row
 
@@ -314,8 +322,8 @@ def _place(connection: Connection) -> tuple[str | None, int]:
             " d.oid::pg_catalog.int8 FROM pg_catalog.pg_database d"
             " WHERE d.datname = pg_catalog.current_database()",
         )
-        asked = "SELECT c.system_identifier::pg_catalog.text FROM pg_catalog.pg_control_system() c"
-        return ask_one(connection, asked)[0] if allowed else None, oid
+        query = "SELECT c.system_identifier::pg_catalog.text FROM pg_catalog.pg_control_system() c"
+        return ask_one(connection, query)[0] if allowed else None, oid
 
 
 def _advisory_conflict(one: Connection, other: Connection) -> bool:
@@ -353,10 +361,10 @@ def _secret_options() -> frozenset[str]:
     return frozenset(option.keyword.decode() for option in options if option.dispchar == b"*")
 
 
-def _said(error: psycopg.Error, given: Mapping[str, str | int | None]) -> str:
+def _failure_text(error: psycopg.Error, parameters: Mapping[str, str | int | None]) -> str:
     text = describe(error) if error.sqlstate else " ".join(str(error).split()).rstrip(".")
     for key in _secret_options():
-        value = given.get(key)
+        value = parameters.get(key)
         if value:
             text = text.replace(str(value), _HIDDEN)
     return text

@@ -1,4 +1,4 @@
-"""COPY into a table, straight or, if generated columns may fail, through a temporary one."""
+"""COPY rows into a table, directly or, if generated columns may fail, through a temporary table."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
@@ -13,12 +13,9 @@ from psycopg import sql
 from privbench.postgres.binary import FOOT, HEAD, binary_rows, has_form
 from privbench.postgres.connect import Connection
 from privbench.postgres.csvtext import csv_block, parts
-from privbench.postgres.statement import Part, build, run
+from privbench.postgres.statement import StatementPart, build, run
 from privbench.schema import ColumnType
 from privbench.threads import ahead
-
-#: Rows of a table, with columns in the order of the COPY statement.
-Batches = Iterable[pa.RecordBatch | pa.Table]
 
 #: Errors of a row whose generated columns cannot be computed, or may not be what they are.
 _REFUSED = (
@@ -55,16 +52,16 @@ def copy_rows(
     connection: Connection,
     table: sql.Composable,
     columns: Sequence[str],
-    batches: Batches,
+    batches: Iterable[pa.RecordBatch | pa.Table],
     kinds: Sequence[ColumnType] = (),
     *,
     freeze: bool = False,
 ) -> int:
-    """COPY batches, each in binary form if all its values have one, else as CSV; count the rows.
+    """COPY batches into a table, in binary form if all values have one, else as CSV.
 
-    While the server takes some rows, a thread makes the next ones and their bytes. Without
-    ``kinds``, the types of the columns, CSV is used. With ``freeze``, the table must have been made
-    or emptied in this transaction.
+    Returns the number of rows. While the server takes some rows, a thread makes the next rows and
+    their bytes. Without ``kinds``, the types of the columns, CSV is used. With ``freeze``, the
+    table must have been made or emptied in this transaction.
     """
     frozen = sql.SQL("true" if freeze else "false")
     rows = 0
@@ -84,7 +81,7 @@ def copy_rows(
 
 
 def _blocks(
-    batches: Batches, columns: int, kinds: Sequence[ColumnType]
+    batches: Iterable[pa.RecordBatch | pa.Table], columns: int, kinds: Sequence[ColumnType]
 ) -> Iterator[tuple[LiteralString, pa.Buffer]]:
     """The rows as blocks of bytes, each with the COPY format it is in."""
     known = bool(kinds) and all(map(has_form, kinds))
@@ -97,24 +94,28 @@ def copy_through_stage(
     connection: Connection,
     table: sql.Composable,
     columns: Sequence[str],
-    batches: Batches,
+    batches: Iterable[pa.RecordBatch | pa.Table],
     kinds: Sequence[ColumnType],
 ) -> int:
-    """COPY into a temporary table, and insert its rows but those whose generated columns fail.
+    """COPY into a temporary table, then insert all rows except those whose generated columns fail.
 
     Returns the number of rows that the table took.
     """
-    parts: dict[str, Part] = {"stage": _STAGE, "columns": columns, "table": table}
-    made = 'CREATE TEMPORARY TABLE "privbench stage" AS SELECT {columns} FROM {table} WITH NO DATA'
-    run(connection, build(made, **parts))
+    parts: dict[str, StatementPart] = {"stage": _STAGE, "columns": columns, "table": table}
+    template = (
+        'CREATE TEMPORARY TABLE "privbench stage" AS SELECT {columns} FROM {table} WITH NO DATA'
+    )
+    run(connection, build(template, **parts))
     copy_rows(connection, _STAGE, columns, batches, kinds)
-    taken = insert(connection, **parts)
+    inserted = insert(connection, **parts)
     run(connection, build("DROP TABLE {}", _STAGE))
-    return taken
+    return inserted
 
 
-def insert(connection: Connection, *, stage: Part, columns: Part, table: Part) -> int:
-    """Insert the rows of a staging table into an empty table, but those that it refuses.
+def insert(
+    connection: Connection, *, stage: StatementPart, columns: StatementPart, table: StatementPart
+) -> int:
+    """Insert the rows of a staging table into an empty table, except rows that it refuses.
 
     Returns the number of rows that the table took.
     """
@@ -130,12 +131,17 @@ def insert(connection: Connection, *, stage: Part, columns: Part, table: Part) -
 
 
 def singly(
-    connection: Connection, first: sql.Composed, *, stage: Part, columns: Part, table: Part
+    connection: Connection,
+    first: sql.Composed,
+    *,
+    stage: StatementPart,
+    columns: StatementPart,
+    table: StatementPart,
 ) -> sql.Composed:
-    """A statement that inserts the rows of a staging table one by one.
+    """Return a statement that inserts the rows of a staging table one by one.
 
-    Where the ``first`` statement fails for a row, which it is to insert, the row is inserted as it
-    is, unless the table refuses it. The setting ``privbench.failed`` tells how many such rows are.
+    It tries the ``first`` statement for each row. Where that fails, the row is inserted as it is,
+    unless the table refuses it. The setting ``privbench.failed`` counts such rows.
     """
     plain = build(_TOGETHER, stage=stage, columns=columns, table=table)
     names = {"place": "privbench place", "failed": "privbench failed"}

@@ -1,4 +1,4 @@
-"""Arrow columns as the CSV text of COPY, and back: NULL is an empty cell, an empty text ``""``."""
+"""Convert Arrow columns to the CSV of COPY, and back: NULL is an empty cell, empty text ``""``."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -16,7 +16,7 @@ _QUOTED = csv.WriteOptions(include_header=False, quoting_style="all_valid")
 
 
 def read_csv(text: pa.Buffer, types: Sequence[pa.DataType]) -> pa.Table:
-    """The rows of a text that holds whole rows, at least one; columns are named c0, c1 and so on.
+    """Parse a text of one or more whole rows; columns are named c0, c1 and so on.
 
     Raises an ArrowInvalid if the text does not have these columns or is not UTF-8.
     """
@@ -39,7 +39,7 @@ def read_csv(text: pa.Buffer, types: Sequence[pa.DataType]) -> pa.Table:
 
 
 def stops_psql(text: bytes) -> bool:
-    r"""Whether psql before version 18 takes a line of whole rows for their end, even within quotes.
+    r"""Return whether psql before version 18 takes a line of the rows for their end.
 
     >>> stops_psql(b'"a\n\\.\nb"\n'), stops_psql(b'"a\\.\nb"\n')
     (True, False)
@@ -48,12 +48,18 @@ def stops_psql(text: bytes) -> bool:
 
 
 def csv_blocks(batches: Iterable[pa.RecordBatch | pa.Table], columns: int) -> Iterator[pa.Buffer]:
-    """The rows as blocks of whole lines; for arguments and errors see `parts` and `csv_block`."""
+    """Yield the rows as blocks of whole lines.
+
+    For arguments and errors see `parts` and `csv_block`.
+    """
     return map(csv_block, parts(batches, columns))
 
 
 def parts(batches: Iterable[pa.RecordBatch | pa.Table], columns: int) -> Iterator[pa.RecordBatch]:
-    """The rows in batches of limited size; a ValueError if one has another number of columns."""
+    """Yield the rows in batches of limited size.
+
+    Raise a ValueError for a wrong number of columns.
+    """
     for batch in batches:
         if batch.num_columns != columns:
             raise ValueError(f"{columns} columns were announced and {batch.num_columns} came")
@@ -62,7 +68,7 @@ def parts(batches: Iterable[pa.RecordBatch | pa.Table], columns: int) -> Iterato
 
 
 def csv_block(batch: pa.RecordBatch) -> pa.Buffer:
-    """The rows as lines of CSV; an ArrowException where a column's type has no text form here."""
+    """Return the rows as CSV; raise an ArrowException if a type has no text form here."""
     arrays = [_column(array) for array in batch.columns]
     textual = pa.RecordBatch.from_arrays(arrays, names=[f"c{i}" for i in range(len(arrays))])
     block = _written(textual, _OPTIONS)

@@ -1,4 +1,4 @@
-"""The schema's DDL, by pg_dump, without what a model must not hold (PRIVACY P4)."""
+"""Dump the schema's DDL by pg_dump, without statements that a model must not hold (PRIVACY P4)."""
 
 import os
 import re
@@ -22,7 +22,7 @@ from privbench.pgsql.ddl import (
     readable,
     trusted,
 )
-from privbench.pgsql.judge import Name, constant, relation_name, shown
+from privbench.pgsql.judge import QualifiedName, constant, relation_name, shown
 from privbench.postgres import binaries
 from privbench.postgres.binaries import Program
 from privbench.postgres.connect import Connection, environment, major_version
@@ -62,7 +62,7 @@ _SECURED = frozenset({"AT_EnableRowSecurity", "AT_ForceRowSecurity", "AT_NoForce
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """The statements that make a schema, each to be run by itself."""
+    """The statements that create a schema, each to be run alone."""
 
     # The extensions, which come first: name, the PostgreSQL schema that it lives in, which need not
     # be cloned itself (None if the statement names none), and the statement that makes it.
@@ -78,7 +78,7 @@ class Script:
 
 @dataclass(frozen=True, slots=True)
 class Ddl:
-    """SQL text that makes the schema again in an empty database.
+    """SQL text that creates the schema again in an empty database.
 
     Every name in it is qualified; it is run with an empty search path (`load.Loader` does).
     """
@@ -92,15 +92,15 @@ class Ddl:
     left_behind: tuple[str, ...] = field(default=(), compare=False)
 
     def script(self, *, trust: bool) -> Script:
-        """The statements to run: with ``trust`` all of them, else those on the allow-list.
+        """Return the statements to run: with ``trust`` all of them, else those on the allow-list.
 
-        Raises a ModelError if the text cannot be read or `privbench.pgsql.ddl` refuses it.
+        Raises a ModelError if the text cannot be parsed or `privbench.pgsql.ddl` refuses it.
         """
         return _script(self, trust)
 
     def overlaps(self) -> list[tuple[str, str]]:
-        """Constraints over pairs of rows other than equality: the table, and the constraint."""
-        found = []
+        """Return the EXCLUDE and similar constraints between pairs of rows, each with its table."""
+        overlapping = []
         for item in trusted(self.post_data).parts[0]:
             constraints = [node for node in item.tree.walk() if node.kind == "Constraint"]
             if any(
@@ -108,8 +108,8 @@ class Ddl:
                 for n in constraints
             ):
                 table = shown(relation_name(item.tree.nodes("relation")[0]))
-                found.append((table, item.text.partition("ADD CONSTRAINT ")[2]))
-        return found
+                overlapping.append((table, item.text.partition("ADD CONSTRAINT ")[2]))
+        return overlapping
 
 
 @lru_cache(maxsize=2)
@@ -117,32 +117,33 @@ def _script(ddl: Ddl, trust: bool) -> Script:
     judged = (trusted if trust else allowed)(ddl.pre_data, ddl.post_data)
     before, after = judged.parts
     return Script(
-        extensions=tuple(_extension(found) for found in before if _extends(found)),
-        objects=tuple(found.text for found in before if not _extends(found)),
-        constraints=tuple(found.text for found in after if not _secures(found)),
-        row_security=tuple(found.text for found in after if _secures(found)),
+        extensions=tuple(_extension(statement) for statement in before if _extends(statement)),
+        objects=tuple(statement.text for statement in before if not _extends(statement)),
+        constraints=tuple(statement.text for statement in after if not _secures(statement)),
+        row_security=tuple(statement.text for statement in after if _secures(statement)),
         left_out=judged.left_out,
     )
 
 
-def _extension(found: Statement) -> tuple[str, str | None, str]:
-    name = str(found.tree.get("extname"))
-    options = {str(option.get("defname")): option for option in found.tree.nodes("options")}
+def _extension(statement: Statement) -> tuple[str, str | None, str]:
+    name = str(statement.tree.get("extname"))
+    options = {str(option.get("defname")): option for option in statement.tree.nodes("options")}
     schema = options["schema"].nodes("arg")[0].get("sval") if "schema" in options else None
-    return name, schema, found.text
+    return name, schema, statement.text
 
 
 def find_pg_dump(minimum: int) -> Program:
-    """A pg_dump of this major version, else of the next later one at hand, or a UsageError.
+    """Return a pg_dump of this major version, or of the next later version that is available.
 
-    Looks in PATH, where systems put PostgreSQL, and in the optional embedded one.
+    Searches PATH, the places where systems put PostgreSQL, and the optional embedded server; raises
+    a UsageError if there is none.
     """
-    found = binaries.find(
+    programs = binaries.find(
         "pg_dump", binaries.machine_directories() + binaries.package_directories()
     )
-    fitting = [program for program in found if program.major >= minimum]
+    fitting = [program for program in programs if program.major >= minimum]
     if not fitting:
-        versions = ", ".join(str(program.major) for program in found) or "none"
+        versions = ", ".join(str(program.major) for program in programs) or "none"
         raise UsageError(
             f"the server is PostgreSQL {minimum}, and pg_dump here is: {versions}.",
             remedy=f"Install the client programs of PostgreSQL {minimum} or later.",
@@ -151,9 +152,10 @@ def find_pg_dump(minimum: int) -> Program:
 
 
 def dump_ddl(connection: Connection, schema: Schema) -> Ddl:
-    """The DDL of a schema: its tables, and what else its PostgreSQL schemas hold.
+    """Return the DDL of a schema: its tables, and all else that its PostgreSQL schemas hold.
 
-    Objects built upon a table that is left out (views, foreign keys, functions) are left out too.
+    Objects that depend on a table that is left out (views, foreign keys, functions) are left out
+    too.
 
     Raises:
         UsageError: No pg_dump of the server's version.
@@ -177,9 +179,9 @@ def dump_ddl(connection: Connection, schema: Schema) -> Ddl:
         _dump([program.path, *options], environment(connection))
         restore = program.path.parent / "pg_restore"
         listed = _run([restore, "--list", archive])
-        contents.write_text("".join(_listed(listed, dependencies)), encoding="utf-8")
+        contents.write_text("".join(_archive_lines(listed, dependencies)), encoding="utf-8")
         common = [restore, f"--use-list={contents}", "--no-owner", "--no-privileges", "--file=-"]
-        gone = set[Name]()
+        gone = set[QualifiedName]()
         (pre, before), (post, after) = (
             cleaned(_run([*common, f"--section={section}", archive]), gone)
             for section in ("pre-data", "post-data")
@@ -194,16 +196,16 @@ def dump_ddl(connection: Connection, schema: Schema) -> Ddl:
 
 def _declared(schema: Schema) -> str:
     """Statements that add the rules of the config as CHECK constraints."""
-    made = "ALTER TABLE {} ADD CONSTRAINT {} CHECK {};\n"
+    template = "ALTER TABLE {} ADD CONSTRAINT {} CHECK {};\n"
     return "".join(
-        build(made, table.name, check.name, sql.SQL(check.expression)).as_string(None)
+        build(template, table.name, check.name, sql.SQL(check.expression)).as_string(None)
         for table in schema
         for check in table.checks
         if check.declared
     )
 
 
-def _listed(listed: str, dependencies: Dependencies) -> Iterable[str]:
+def _archive_lines(listed: str, dependencies: Dependencies) -> Iterable[str]:
     """Lines of an archive's list of contents whose objects belong to the schema.
 
     Lines end only at a line feed: a name may hold any other line-break character.
@@ -229,9 +231,9 @@ def _listed(listed: str, dependencies: Dependencies) -> Iterable[str]:
 def _dump(command: list[Any], variables: dict[str, str]) -> None:
     """Run pg_dump under settings that the source's owner cannot change."""
     settings = {**TEXTS, "statement_timeout": "0"}
-    ours = [f"-c {name}={value}".replace(", ", r",\ ") for name, value in settings.items()]
+    arguments = [f"-c {name}={value}".replace(", ", r",\ ") for name, value in settings.items()]
     # Of two values for one setting the last counts.
-    options = " ".join([variables.get("PGOPTIONS", ""), *ours])
+    options = " ".join([variables.get("PGOPTIONS", ""), *arguments])
     try:
         _run(command, {**variables, "PGOPTIONS": options})
     except DatabaseError as error:
@@ -243,27 +245,27 @@ def _dump(command: list[Any], variables: dict[str, str]) -> None:
 
 def _run(command: list[Any], variables: dict[str, str] | None = None) -> str:
     inherited = {key: value for key, value in os.environ.items() if not key.startswith("PG")}
-    done = subprocess.run(  # noqa: S603
+    process = subprocess.run(  # noqa: S603
         [str(part) for part in command],
         env={**inherited, **(variables or {}), "LC_ALL": "C"},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         check=False,
     )
-    if done.returncode == 0:
+    if process.returncode == 0:
         with database_errors("reading what pg_dump wrote"):
-            return done.stdout.decode()
-    said = " ".join(done.stderr.decode(errors="replace").split())
+            return process.stdout.decode()
+    output = " ".join(process.stderr.decode(errors="replace").split())
     name = Path(command[0]).name
-    kind = AccessDenied if "permission denied" in said else DatabaseError
-    raise kind(f"{name} failed: {said[:600]}")
+    kind = AccessDenied if "permission denied" in output else DatabaseError
+    raise kind(f"{name} failed: {output[:600]}")
 
 
-def cleaned(text: str, gone: set[Name]) -> tuple[str, list[str]]:
-    """pg_dump's text without the statements that a model must not hold (`_travels`).
+def cleaned(text: str, gone: set[QualifiedName]) -> tuple[str, list[str]]:
+    """Return pg_dump's text without the statements that a model must not hold (`_travels`).
 
-    Those that the parser cannot read, and what is built upon them, are left out too, with a line on
-    each; views among them come into ``gone``.
+    Statements that the parser cannot read, and what depends on them, are left out too, with a line
+    on each; the names of such views are added to ``gone``.
 
     Raises:
         DatabaseError: The text states that it was written under other settings than `TEXTS`, so it
@@ -284,16 +286,16 @@ def cleaned(text: str, gone: set[Name]) -> tuple[str, list[str]]:
 
 
 def dumped(text: str) -> list[Statement]:
-    r"""The statements of pg_dump's text.
+    r"""Return the statements of pg_dump's text.
 
     Its first and last line may be psql's commands ``\restrict KEY`` and ``\unrestrict KEY`` with
-    the same key. Any other such command is no SQL, and the text is then refused.
+    the same key. Any other psql command is no SQL, and the text is then refused.
     """
     begin = _RESTRICT.search(text)
     if begin is not None:
         last = f"\n\\unrestrict {begin[1]}\n"
-        inside, found, after = text[begin.end() - 1 :].rpartition(last)
-        if found:
+        inside, statements_text, after = text[begin.end() - 1 :].rpartition(last)
+        if statements_text:
             text = text[: begin.start()] + inside[1:] + "\n" + after
     try:
         return known(cut(text))
@@ -310,18 +312,18 @@ def _travels(tree: Node) -> bool:
     return tree.kind in STATEMENTS and not (tree.kind == "AlterTableStmt" and options)
 
 
-def _again(found: Statement) -> str:
+def _again(statement: Statement) -> str:
     """The text of a statement; CREATE SCHEMA gets IF NOT EXISTS, as an extension may make it."""
-    if found.tree.kind != "CreateSchemaStmt" or not found.text.startswith(_CREATE_SCHEMA):
-        return found.text
-    return f"{_CREATE_SCHEMA}IF NOT EXISTS {found.text.removeprefix(_CREATE_SCHEMA)}"
+    if statement.tree.kind != "CreateSchemaStmt" or not statement.text.startswith(_CREATE_SCHEMA):
+        return statement.text
+    return f"{_CREATE_SCHEMA}IF NOT EXISTS {statement.text.removeprefix(_CREATE_SCHEMA)}"
 
 
-def _extends(found: Statement) -> bool:
-    return found.tree.kind == "CreateExtensionStmt"
+def _extends(statement: Statement) -> bool:
+    return statement.tree.kind == "CreateExtensionStmt"
 
 
-def _secures(found: Statement) -> bool:
+def _secures(statement: Statement) -> bool:
     """Whether a statement is part of row-level security."""
-    commands = {str(command.get("subtype")) for command in found.tree.nodes("cmds")}
-    return found.tree.kind == "CreatePolicyStmt" or bool(commands & _SECURED)
+    commands = {str(command.get("subtype")) for command in statement.tree.nodes("cmds")}
+    return statement.tree.kind == "CreatePolicyStmt" or bool(commands & _SECURED)

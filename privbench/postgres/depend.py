@@ -1,4 +1,4 @@
-"""Which catalog objects belong to the chosen tables, by ``pg_depend``."""
+"""Find the catalog objects that belong to the chosen tables, by ``pg_depend``."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Set
@@ -10,7 +10,7 @@ from privbench.postgres.connect import Connection
 from privbench.schema import Schema, TableName
 
 #: A catalog object: the OID of its catalog, and its own OID.
-Object = tuple[int, int]
+ObjectAddress = tuple[int, int]
 
 _CLASS = 1259
 _NAMESPACE = 2615
@@ -62,20 +62,20 @@ class Dependencies:
         kept: Objects that the schema is made of or needs.
         needed_extensions: Names of the extensions that the schema needs.
         left_behind: A line each for the foreign tables of the chosen schemas, which are never
-            cloned, and for the views and functions there that are built upon such tables or other
+            cloned, and for the views and functions there that depend on such tables or other
             objects that are not cloned.
 
     Raises:
-        SchemaError: A chosen table is built upon one that is left out, or a partition of it is a
+        SchemaError: A chosen table depends on one that is left out, or a partition of it is a
             foreign table.
     """
 
     def __init__(self, connection: Connection, schema: Schema) -> None:
         edges = catalog.ask(connection, _EDGES, {})
-        self._needs: dict[Object, set[Object]] = defaultdict(set)
-        self._dependents: dict[Object, set[Object]] = defaultdict(set)
-        self._parts: dict[Object, set[Object]] = defaultdict(set)
-        self._members: set[Object] = set()
+        self._needs: dict[ObjectAddress, set[ObjectAddress]] = defaultdict(set)
+        self._dependents: dict[ObjectAddress, set[ObjectAddress]] = defaultdict(set)
+        self._parts: dict[ObjectAddress, set[ObjectAddress]] = defaultdict(set)
+        self._members: set[ObjectAddress] = set()
         for edge in edges:
             self._add((edge.catalog, edge.oid), (edge.ref_catalog, edge.ref_oid), edge.kind)
         relations = catalog.ask(connection, catalog.RELATIONS, {})
@@ -103,7 +103,7 @@ class Dependencies:
             sorted(row.name for row in extensions if (_EXTENSION, row.oid) in self.kept)
         )
 
-    def _add(self, dependent: Object, reference: Object, kind: str) -> None:
+    def _add(self, dependent: ObjectAddress, reference: ObjectAddress, kind: str) -> None:
         self._needs[dependent].add(reference)
         if kind in "aiPS":
             self._parts[reference].add(dependent)
@@ -112,7 +112,7 @@ class Dependencies:
         else:
             self._dependents[reference].add(dependent)
 
-    def _built_upon(self, outside: Set[Object]) -> set[Object]:
+    def _built_upon(self, outside: Set[ObjectAddress]) -> set[ObjectAddress]:
         # A view's query is a rule that is part of the view: if it is left out, so is the view.
         views = {rule: self._needs[rule] for rule in self._needs if rule[0] == _REWRITE}
         whole = {
@@ -121,7 +121,7 @@ class Dependencies:
         }
         return _closure(outside, [self._dependents, whole], set())
 
-    def _start(self, connection: Connection, schema: Schema) -> set[Object]:
+    def _start(self, connection: Connection, schema: Schema) -> set[ObjectAddress]:
         objects = catalog.ask(connection, _OBJECTS, {})
         namespaces = catalog.ask(connection, _NAMESPACES, {})
         inside = {(row.catalog, row.oid) for row in objects if row.schema in schema.schemas}
@@ -129,7 +129,7 @@ class Dependencies:
         return (inside | own) - self._members
 
 
-def _left_behind(connection: Connection, objects: Set[Object]) -> tuple[str, ...]:
+def _left_behind(connection: Connection, objects: Set[ObjectAddress]) -> tuple[str, ...]:
     items = sorted(objects)
     listed = {"catalogs": [item for item, _ in items], "oids": [oid for _, oid in items]}
     rows = catalog.ask(connection, _KNOWN, listed) if items else []
@@ -154,7 +154,7 @@ def _refuse_foreign_partitions(relations: Iterable[Any], schema: Schema) -> None
             )
 
 
-def _chosen(relations: Iterable[Any], schema: Schema) -> set[Object]:
+def _chosen(relations: Iterable[Any], schema: Schema) -> set[ObjectAddress]:
     """The schema's tables, their partitions, its views and its sequences."""
     names = {table.name for table in schema}
     names |= {*schema.views, *schema.materialized_views}
@@ -165,15 +165,17 @@ def _chosen(relations: Iterable[Any], schema: Schema) -> set[Object]:
 
 
 def _closure(
-    start: Iterable[Object], graphs: list[Mapping[Object, Set[Object]]], barred: Set[Object]
-) -> set[Object]:
+    start: Iterable[ObjectAddress],
+    graphs: list[Mapping[ObjectAddress, Set[ObjectAddress]]],
+    barred: Set[ObjectAddress],
+) -> set[ObjectAddress]:
     """All objects that are reached from the start along the graphs without a barred object."""
-    found = set(start)
-    todo = list(found)
+    reached = set(start)
+    todo = list(reached)
     while todo:
         item = todo.pop()
         for graph in graphs:
-            new = graph.get(item, set()) - found - barred
-            found |= new
+            new = graph.get(item, set()) - reached - barred
+            reached |= new
             todo += new
-    return found
+    return reached

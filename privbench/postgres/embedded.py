@@ -1,8 +1,8 @@
-"""Start and stop a PostgreSQL server of one's own: for the demo and for tests, never in production.
+"""Start and stop a PostgreSQL server of this process: for demo and tests, never in production.
 
 The server listens on a Unix socket only and trusts every local user, and by default it does not
-fsync: what it holds does not survive a power cut. It ends with the process that started it, also if
-that is killed, and its temporary folder goes with it.
+fsync: its data do not survive a power cut. It ends with the process that started it, even if that
+process is killed, and its temporary folder is removed then.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Server:
 
 
 class Lifeline:
-    """A new folder that goes, with the server to which it belongs, when this process ends anyhow.
+    """A new folder that is removed, with its server, when this process ends in any way.
 
     A process that is killed cannot clean up. So a second process waits on a pipe whose other end
     only the first one holds, until the first one or the system closes it.
@@ -152,19 +152,19 @@ os.register_at_fork(after_in_child=_close_in_child)
 
 
 def embedded_programs() -> list[Program]:
-    """The ``postgres`` programs of the optional package, newest first."""
+    """Return the ``postgres`` programs of the optional package, newest first."""
     return binaries.find("postgres", binaries.package_directories())
 
 
 def machine_programs() -> list[Program]:
-    """The machine's own ``postgres`` programs that come with initdb and pg_ctl, newest first."""
-    found = binaries.find("postgres", binaries.machine_directories())
+    """Return the machine's ``postgres`` programs that have initdb and pg_ctl, newest first."""
+    servers = binaries.find("postgres", binaries.machine_directories())
     needed = ("initdb", "pg_ctl")
-    return [p for p in found if all((p.path.parent / name).exists() for name in needed)]
+    return [p for p in servers if all((p.path.parent / name).exists() for name in needed)]
 
 
 def programs(on: str = "auto") -> list[Labelled]:
-    """What can be started: programs of the ``demo`` extra, then the machine's; ``on`` chooses."""
+    """Return the servers that can be started, those of the ``demo`` extra first; ``on`` chooses."""
     listed = [("embedded", program) for program in embedded_programs() if on != "machine"]
     listed += [("machine's", program) for program in machine_programs() if on != "embedded"]
     if listed:
@@ -248,7 +248,7 @@ def _run(command: Sequence[str | Path], what: str, log: Path | None = None) -> N
     # pg_ctl hands its output channels on to the server, which would keep a pipe open for ever.
     with tempfile.TemporaryFile() as output:
         try:
-            done = subprocess.run(  # noqa: S603
+            process = subprocess.run(  # noqa: S603
                 command,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -262,17 +262,17 @@ def _run(command: Sequence[str | Path], what: str, log: Path | None = None) -> N
             )
         except (OSError, subprocess.SubprocessError) as error:
             raise ConnectionFailed(f"{what} did not run: {error}.") from error
-        if done.returncode == 0:
+        if process.returncode == 0:
             return
         output.seek(0)
-        said = output.read().decode(errors="replace")
+        output_text = output.read().decode(errors="replace")
     if log is not None and log.exists():
-        said += log.read_text(errors="replace")
-    raise ConnectionFailed(f"{what} failed: {' '.join(said.split())[-600:]}")
+        output_text += log.read_text(errors="replace")
+    raise ConnectionFailed(f"{what} failed: {' '.join(output_text.split())[-600:]}")
 
 
 def own(directory: Path) -> None:
-    """Make a directory, if need be, that only the server's account can enter."""
+    """Create a directory, if need be, that only the server's account can enter."""
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     account = _account()
     if account is None:

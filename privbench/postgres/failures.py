@@ -1,9 +1,9 @@
-"""Turn what psycopg and libpq raise into errors that are safe to show.
+"""Turn errors of psycopg and libpq into errors that are safe to show.
 
-PostgreSQL puts row values into many messages (``invalid input syntax for type integer: "…"``,
-``Key (ssn)=(…) already exists``), so a message is passed on only for SQLSTATE classes whose
-messages are made of names and settings. For the rest the SQLSTATE, the table, the column and the
-constraint must do.
+PostgreSQL puts row values into many messages (``invalid input syntax for type integer: "…"``, ``Key
+(ssn)=(…) already exists``), so a message is passed on only for SQLSTATE classes whose messages
+consist of names and settings. Other errors are described by the SQLSTATE, the table, the column and
+the constraint.
 """
 
 import contextlib
@@ -49,7 +49,7 @@ _NAMES = {
 
 
 def describe(error: psycopg.Error) -> str:
-    """The server's message without any value from a row."""
+    """Return the server's message without any value from a row."""
     state = error.sqlstate or ""
     named = next((text for kind, text in _NAMES.items() if isinstance(error, kind)), None)
     if named is None and state[:2] in _SAFE_CLASSES:
@@ -63,7 +63,7 @@ def describe(error: psycopg.Error) -> str:
 
 
 def translate(error: psycopg.Error, what: str, table: str | None = None) -> DatabaseError:
-    """The privbench error for an error of psycopg.
+    """Return the privbench error for an error of psycopg.
 
     ``what`` is a noun phrase for the action that failed: ``reading the catalog``. The error's table
     is the one that the server names, else the given one.
@@ -85,7 +85,7 @@ def translate(error: psycopg.Error, what: str, table: str | None = None) -> Data
 
 @contextlib.contextmanager
 def database_errors(what: str, table: str | None = None) -> Iterator[None]:
-    """Turn psycopg's errors into privbench's, cutting the chain that would show row values."""
+    """Turn psycopg's errors into privbench's, and cut the chain that would show row values."""
     try:
         yield
     except psycopg.Error as error:

@@ -1,4 +1,4 @@
-"""The steps of a load after the rows: sequences, materialised views, statistics, VACUUM."""
+"""The last steps of a load, after the rows: sequences, materialised views, statistics, VACUUM."""
 
 import contextlib
 from collections.abc import Callable, Sequence
@@ -38,7 +38,7 @@ _FLUSHES = 150_000
 
 
 def move_sequences(connection: Connection, schema: Schema) -> None:
-    """Move every sequence past the values of the columns that it fills."""
+    """Set every sequence past the values of the columns that it fills."""
     by_name = {sequence.name: sequence for sequence in schema.sequences}
     users: dict[SchemaSequence, list[sql.Composable]] = {}
     for table in schema:
@@ -61,9 +61,9 @@ def move_sequences(connection: Connection, schema: Schema) -> None:
 
 
 def name_clone(connection: Connection) -> None:
-    """Add to the database's comment that it is a clone, for what may write to no source.
+    """Add to the database's comment that it is a clone, for tools that may write to no source.
 
-    The role must own the database: where it does not, nothing is said, and nothing is lost.
+    The role must own the database; otherwise the comment stays unchanged.
     """
     with contextlib.suppress(errors.InsufficientPrivilege), connection.transaction():
         ((name, said),) = run(connection, _SAID).fetchall()
@@ -79,8 +79,8 @@ def fill_views(
     filled, empty = [], []
     with database_errors("refreshing materialised views"):
         # Views are filled in the order of creation, in which each follows those it depends on.
-        found = run(connection, _UNPOPULATED).fetchall()
-        for view in [TableName(schema, name) for schema, name in found]:
+        views = run(connection, _UNPOPULATED).fetchall()
+        for view in [TableName(schema, name) for schema, name in views]:
             progress(f"refresh {view}", None)
             why = _fill(connection, view)
             if why is None:
@@ -116,7 +116,7 @@ def _fill(connection: Connection, view: TableName) -> str | None:
 def vacuum(
     connection: Connection, names: Sequence[TableName], role: str | None = None
 ) -> list[TableName]:
-    """VACUUM the tables, so that autovacuum has nothing to do and queries do the same work later.
+    """VACUUM the tables, so that autovacuum has nothing to do and the work of queries is stable.
 
     COPY and repairs leave empty pages and pages that are not marked visible, and autovacuum counts
     a table as changed even if it was analysed in the transaction that filled it. VACUUM cannot run

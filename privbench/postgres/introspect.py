@@ -8,11 +8,11 @@ from typing import Any, LiteralString
 from privbench.errors import AccessDenied, ConfigError, SchemaError
 from privbench.postgres import catalog
 from privbench.postgres.connect import Connection
-from privbench.postgres.implied import bounds_check, narrowed
+from privbench.postgres.implied_checks import bounds_check, narrowed
+from privbench.postgres.load_mark import refuse_unfinished
 from privbench.postgres.locks import tell_held
 from privbench.postgres.patterns import choose
 from privbench.postgres.types import Types
-from privbench.postgres.unfinished import refuse_unfinished
 from privbench.rules.facts import with_rules
 from privbench.rules.parse import stated
 from privbench.schema import (
@@ -51,12 +51,13 @@ def introspect(
     exclude: Sequence[str | TableName] = (),
     tables: Sequence[str | TableName] | None = None,
 ) -> Schema:
-    """The schema of a database, as its catalog states it; the connection may be in a transaction.
+    """Return the schema of a database, as its catalog states it.
 
-    Partitions are folded into their root: its leaf partitions are listed, and a foreign key of a
-    single partition counts as the root's, but not as validated. Children of ordinary inheritance
-    are tables of their own. Objects of extensions, temporary and system schemas are left out, and
-    so are foreign keys into tables that are left out (`Table.loose` keeps their columns).
+    The connection may be in a transaction. Partitions are folded into their root: its leaf
+    partitions are listed, and a foreign key of a single partition counts as the root's, but not as
+    validated. Children of ordinary inheritance are tables of their own. Objects of extensions,
+    temporary and system schemas are left out, and so are foreign keys into tables that are left out
+    (`Table.loose` keeps their columns).
 
     The arguments of `patterns.choose` say which schemas, tables and views are read; schemas of
     which no table is chosen are left out too.
@@ -80,8 +81,8 @@ def check_access(connection: Connection, schema: Schema) -> None:
             whose row-level security would hide rows from this role.
     """
     tables = [name for table in schema for name in (table.name, *table.partitions)]
-    wanted = {"schemas": [t.schema for t in tables], "names": [t.name for t in tables]}
-    rows = catalog.ask(connection, _RIGHTS, wanted)
+    parameters = {"schemas": [t.schema for t in tables], "names": [t.name for t in tables]}
+    rows = catalog.ask(connection, _RIGHTS, parameters)
     usage = [f"USAGE ON SCHEMA {quoted(row.schema)}" for row in rows if not row.usage]
     select = [f"SELECT ON {quoted(row.schema, row.name)}" for row in rows if not row.readable]
     rights = dict.fromkeys(usage + select)
@@ -112,8 +113,8 @@ class _Reader:
     ) -> None:
         self.connection = connection
         known = [row.name for row in catalog.ask(connection, catalog.SCHEMAS, {})]
-        found = catalog.ask(connection, catalog.RELATIONS, {})
-        relations = [row for row in found if row.kind in "rpvm"]
+        listed = catalog.ask(connection, catalog.RELATIONS, {})
+        relations = [row for row in listed if row.kind in "rpvm"]
         self.names = {row.oid: TableName(row.schema, row.name) for row in relations}
         chosen = choose(self.names.values(), known, schemas, only, exclude)
         self.schemas, self.chosen, self.left_out = chosen
@@ -134,8 +135,8 @@ class _Reader:
                 self._fold(row)
 
     def _of_kind(self, relations: Sequence[Any], kind: str) -> tuple[TableName, ...]:
-        found = (self.names[row.oid] for row in relations if row.kind == kind)
-        return tuple(sorted(self.chosen.intersection(found)))
+        of_kind = (self.names[row.oid] for row in relations if row.kind == kind)
+        return tuple(sorted(self.chosen.intersection(of_kind)))
 
     def _fold(self, row: Any) -> None:
         name, root = self.names[row.oid], self.names[row.root]
@@ -188,14 +189,14 @@ class _Reader:
 
     def _checks(self, oids: Sequence[int]) -> dict[int, list[Check]]:
         """CHECK constraints, and the CHECKs that follow from the bounds of partitions."""
-        found: dict[int, list[Check]] = defaultdict(list)
+        checks: dict[int, list[Check]] = defaultdict(list)
         for row in self._ask(catalog.CHECKS, oids):
-            found[row.relation].append(Check(row.name, row.expression, tuple(row.columns)))
+            checks[row.relation].append(Check(row.name, row.expression, tuple(row.columns)))
         for row in self._ask(catalog.PARTITION_BOUNDS, oids):
             check = bounds_check(row)
             if check is not None:
-                found[row.relation].append(check)
-        return found
+                checks[row.relation].append(check)
+        return checks
 
     def _ask(self, question: Any, oids: Sequence[int]) -> list[Any]:
         return catalog.ask(self.connection, question, {"relations": oids})
@@ -210,13 +211,13 @@ class _Reader:
 
     def _sequences(self, columns: Sequence[Any]) -> dict[int, SchemaSequence]:
         """Sequences of the chosen schemas, and those that fill a chosen column."""
-        wanted = {row.default_sequence for row in columns if not row.generated}
-        found = {}
+        oids = {row.default_sequence for row in columns if not row.generated}
+        by_oid = {}
         for row in catalog.ask(self.connection, catalog.SEQUENCES, {}):
             owned = row.owner in self.tables
             loose = row.owner is None and row.schema in self.schemas
-            if owned or loose or row.oid in wanted:
-                found[row.oid] = SchemaSequence(
+            if owned or loose or row.oid in oids:
+                by_oid[row.oid] = SchemaSequence(
                     name=TableName(row.schema, row.name),
                     start=row.start,
                     increment=row.increment,
@@ -225,13 +226,13 @@ class _Reader:
                     cycle=row.cycle,
                     owned_by=(self.names[row.owner], row.owner_column) if owned else None,
                 )
-        return found
+        return by_oid
 
     def _columns(
         self, rows: Sequence[Any], types: Types, sequences: dict[int, SchemaSequence]
     ) -> dict[int, list[Column]]:
         owned = {item.owned_by: item.name for item in sequences.values() if item.owned_by}
-        found: dict[int, list[Column]] = defaultdict(list)
+        columns: dict[int, list[Column]] = defaultdict(list)
         for row in rows:
             cast = types.cast_of_users(row.type)
             if cast is not None:
@@ -244,7 +245,7 @@ class _Reader:
                 )
             filler = sequences.get(row.default_sequence)
             sequence = owned.get((self.names[row.relation], row.name))
-            found[row.relation].append(
+            columns[row.relation].append(
                 Column(
                     name=row.name,
                     position=row.position,
@@ -258,11 +259,11 @@ class _Reader:
                     sequence=sequence or (filler.name if filler else None),
                 )
             )
-        return found
+        return columns
 
     def _foreign_keys(self) -> dict[int, list[ForeignKey]]:
         partitions = [oid for oid, root in self.roots.items() if root in self.tables]
-        found: dict[int, dict[tuple[Any, ...], ForeignKey]] = defaultdict(dict)
+        keys: dict[int, dict[tuple[Any, ...], ForeignKey]] = defaultdict(dict)
         rows = self._ask(catalog.FOREIGN_KEYS, [*self.tables, *partitions])
         # A root's own keys come first, so that a partition's copy of one does not replace it.
         for row in sorted(rows, key=lambda row: (row.relation in self.roots, row.name)):
@@ -286,10 +287,10 @@ class _Reader:
                     validated=row.validated and row.relation not in self.roots,
                     equalities=_equalities(self.names[row.relation], row),
                 )
-                found[source].setdefault((key.columns, key.ref_table, key.ref_columns), key)
+                keys[source].setdefault((key.columns, key.ref_table, key.ref_columns), key)
             else:
                 self._loose[source].update(row.columns)
-        return {oid: list(found[oid].values()) for oid in self.tables}
+        return {oid: list(keys[oid].values()) for oid in self.tables}
 
     def _table(self, oid: int, indexes: Sequence[Any], **parts: Any) -> Table:
         row = self.tables[oid]
@@ -314,7 +315,7 @@ class _Reader:
 
 
 def with_equalities(connection: Connection, schema: Schema) -> Schema:
-    """The schema, with how each declared key compares its columns, and whether it is one-to-one.
+    """Return the schema with the equality operators of declared keys, and which are one-to-one.
 
     Raises:
         ConfigError: PostgreSQL cannot compare the columns, as it would have to for a foreign key.
@@ -339,13 +340,13 @@ def _compared(connection: Connection, key: ForeignKey, *, each: bool = False) ->
     """A declared key with its equalities; ``each`` compares the elements of its column."""
     if not key.declared:
         return key
-    wanted = {
+    parameters = {
         **{"name": key.name, "schema": key.table.schema, "table": key.table.name},
         **{"ref_schema": key.ref_table.schema, "ref_table": key.ref_table.name},
         **{"columns": key.columns, "ref_columns": key.ref_columns, "each": each},
     }
-    found = catalog.ask(connection, catalog.REFERENCE, wanted)
-    if not found or len(found[0].equalities) < len(key.columns):
+    answers = catalog.ask(connection, catalog.REFERENCE, parameters)
+    if not answers or len(answers[0].equalities) < len(key.columns):
         raise ConfigError(
             f"PostgreSQL has no equality of these columns and those of {key.ref_table} that they "
             "refer to, and so would allow no foreign key.",
@@ -354,13 +355,13 @@ def _compared(connection: Connection, key: ForeignKey, *, each: bool = False) ->
             remedy="Refer to columns of the same types (of an array's elements by each = true), or "
             "leave the reference out.",
         )
-    unique = found[0].one_to_one and not each
-    return replace(key, unique=unique, equalities=_equalities(key.table, found[0]))
+    unique = answers[0].one_to_one and not each
+    return replace(key, unique=unique, equalities=_equalities(key.table, answers[0]))
 
 
 def _equalities(table: TableName, key: Any) -> tuple[Equality, ...]:
     """How a key compares its columns; refused if it is by an operator of users."""
-    found = []
+    equalities = []
     for row in key.equalities:
         users = row.pop("users")
         if users is not None:
@@ -371,15 +372,15 @@ def _equalities(table: TableName, key: Any) -> tuple[Equality, ...]:
             )
         operator, *others = (row.pop(name) for name in ("operator", "collation", "hash"))
         collation, hashed = (names and TableName(*names) for names in others)
-        found.append(Equality(TableName(*operator), **row, collation=collation, hash=hashed))
-    return tuple(found)
+        equalities.append(Equality(TableName(*operator), **row, collation=collation, hash=hashed))
+    return tuple(equalities)
 
 
 def _by_relation(rows: Iterable[Any]) -> defaultdict[int, list[Any]]:
-    found: defaultdict[int, list[Any]] = defaultdict(list)
+    by_relation: defaultdict[int, list[Any]] = defaultdict(list)
     for row in rows:
-        found[row.relation].append(row)
-    return found
+        by_relation[row.relation].append(row)
+    return by_relation
 
 
 def _index(row: Any) -> Index:

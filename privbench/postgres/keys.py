@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from psycopg import sql
 
-from privbench.postgres.statement import Part, build, source
+from privbench.postgres.statement import StatementPart, build, source
 from privbench.schema import Column, ColumnType, Equality, ForeignKey, Schema, TableName
 
 #: The child's key holds a NULL: it refers to nothing.
@@ -83,7 +83,7 @@ _DECIMALS: dict[str, tuple[LiteralString, LiteralString]] = {
 def match(
     child: Sequence[pa.Array | pa.ChunkedArray], parent: Sequence[pa.Array | pa.ChunkedArray]
 ) -> NDArray[np.int32]:
-    """The parent row index of every child row.
+    """Return the parent row index of every child row.
 
     Both keys are columns in the foreign key's order, of the same types. The result has one index
     per child row; `NULL` where any key column of the child is NULL (MATCH SIMPLE), `DANGLING` where
@@ -96,65 +96,70 @@ def match(
     [-2]
     """
     pairs = [(_chunked(one), _chunked(other)) for one, other in zip(child, parent, strict=True)]
-    ours, theirs = pairs[0]
+    children, parents = pairs[0]
     for more_ours, more_theirs in pairs[1:]:
         # Codes are below the number of distinct keys, so their products stay below 2**63.
-        high_ours, high_theirs, _ = _codes(ours, theirs)
+        high_ours, high_theirs, _ = _codes(children, parents)
         low_ours, low_theirs, size = _codes(more_ours, more_theirs)
-        ours = pc.add(pc.multiply(high_ours, size), low_ours)
-        theirs = pc.add(pc.multiply(high_theirs, size), low_theirs)
-    found = _places(ours, theirs)
-    if len(pc.unique(theirs.drop_null())) < len(theirs) - theirs.null_count:
-        first = _places(theirs, theirs)
+        children = pc.add(pc.multiply(high_ours, size), low_ours)
+        parents = pc.add(pc.multiply(high_theirs, size), low_theirs)
+    rows = _places(children, parents)
+    if len(pc.unique(parents.drop_null())) < len(parents) - parents.null_count:
+        first = _places(parents, parents)
         several = np.unique(first[(first >= 0) & (first != np.arange(first.size))])
-        found[np.isin(found, several)] = DANGLING
+        rows[np.isin(rows, several)] = DANGLING
     for column, _ in pairs:
         if column.null_count:
-            found[column.is_null().to_numpy()] = NULL
-    return found
+            rows[column.is_null().to_numpy()] = NULL
+    return rows
 
 
 def key_expressions(
     schema: Schema, key: ForeignKey
 ) -> tuple[list[sql.Composable], list[sql.Composable]]:
-    """Expressions of child and parent whose values are equal where PostgreSQL finds the keys equal.
+    """Return expressions of child and parent whose values are equal if PostgreSQL's keys are.
 
-    They have one type, and no value of a column's type is an error. A type's values have a form
-    that is the same for equal ones, or else a hash. For a type with neither the server compares the
-    keys: a key is then the place of the one parent row that it refers to.
+    They have one type, and no value of a column's type is an error. If a type's values have a form
+    that is the same for equal values, that form is used, or else a hash of it. For other types the
+    server compares the keys: the expression is then the position of the only parent row with that
+    key.
     """
     child, parent = schema.table(key.table), schema.table(key.ref_table)
-    ours = list[sql.Composable]()
-    theirs = list[sql.Composable]()
+    children = list[sql.Composable]()
+    parents = list[sql.Composable]()
     columns = zip(key.columns, key.ref_columns, key.equalities, strict=True)
     for name, ref_name, equality in columns:
         left = _expression(child.column(name), equality, equality.child)
         right = _expression(parent.column(ref_name), equality, equality.parent)
         if left is None or right is None:
-            ours, theirs = [_place_of(schema, key)], [sql.SQL("pg_catalog.concat(tableoid, ctid)")]
+            children, parents = (
+                [_place_of(schema, key)],
+                [sql.SQL("pg_catalog.concat(tableoid, ctid)")],
+            )
             break
-        ours.append(left)
-        theirs.append(right)
+        children.append(left)
+        parents.append(right)
     # By the row alone, whatever targets there are, it is NULL where it refers to nothing.
     if key.none:
         text = _text_of(child.column(key.columns[0]))
         none = [*map(sql.Literal, key.none)]
-        ours[0] = build("CASE WHEN NOT {} IN ({}) THEN {} END", text, none, ours[0])
+        children[0] = build("CASE WHEN NOT {} IN ({}) THEN {} END", text, none, children[0])
     if key.when is not None:
         column, value = key.when
         text = _text_of(child.column(column))
-        ours[0] = build("CASE WHEN {} = {} THEN {} END", text, sql.Literal(value), ours[0])
-    return ours, theirs
+        children[0] = build("CASE WHEN {} = {} THEN {} END", text, sql.Literal(value), children[0])
+    return children, parents
 
 
 def element_expressions(
     schema: Schema, key: ForeignKey
 ) -> tuple[list[sql.Composable], list[sql.Composable]]:
-    """Expressions of an array of keys and of the parent: a text of all elements, and their form.
+    """Return expressions for an array of keys and for its parent: texts of all elements, and forms.
 
-    Every element stands behind a colon, or is nothing where it is NULL, and no form has a comma,
-    which is between them. At most `MAX_ARRAY` are read, by the row alone; one of more than 64 KiB
-    leads nowhere, so that no row has more text than a value of PostgreSQL may have.
+    In the text every element follows a colon, NULL elements are empty, elements are separated by
+    commas, and no form contains a comma. At most `MAX_ARRAY` elements are read, by the row alone;
+    an element of more than 64 KiB refers to nothing, so that no row has more text than a value of
+    PostgreSQL may have.
     """
     array = schema.table(key.table).column(key.columns[0])
     parent = schema.table(key.ref_table).column(key.ref_columns[0])
@@ -164,7 +169,7 @@ def element_expressions(
         _expression(column, equality, own)
         for column, own in ((element, equality.child), (parent, equality.parent))
     )
-    ours, theirs = (
+    child_form, parent_form = (
         build(
             "':' || pg_catalog.replace(pg_catalog.replace({}::pg_catalog.text, '~', '~~'), "
             "',', '~c')",
@@ -178,11 +183,11 @@ def element_expressions(
         "(SELECT pg_catalog.string_agg(CASE WHEN pg_catalog.pg_column_size(v) > 65536 THEN '!' "
         "ELSE coalesce({}, '') END, ',') FROM {} AS e(v))"
     )
-    return [build(whole, ours, elements)], [theirs]
+    return [build(whole, child_form, elements)], [parent_form]
 
 
 def elements(arrays: pa.ChunkedArray) -> tuple[NDArray[np.int32], pa.ChunkedArray]:
-    """The row of every element of the texts of `element_expressions`, and its form or NULL.
+    """Split texts of `element_expressions`; return each element's row and its form or NULL.
 
     Chunks stay apart, since together they may have more text than one Arrow array holds.
 
@@ -193,8 +198,8 @@ def elements(arrays: pa.ChunkedArray) -> tuple[NDArray[np.int32], pa.ChunkedArra
     rows, forms, start = [np.empty(0, np.int32)], [], 0
     for chunk in arrays.chunks:
         lists = pc.split_pattern(chunk, ",")
-        found = pc.list_flatten(lists)
-        forms.append(pc.if_else(pc.equal(found, ""), pa.scalar(None, found.type), found))
+        flat = pc.list_flatten(lists)
+        forms.append(pc.if_else(pc.equal(flat, ""), pa.scalar(None, flat.type), flat))
         rows.append(pc.list_parent_indices(lists).to_numpy().astype(np.int32) + np.int32(start))
         start += len(chunk)
     return np.concatenate(rows), pa.chunked_array(forms, arrays.type)
@@ -210,9 +215,9 @@ def _chunked(column: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
 
 def _places(rows: pa.ChunkedArray, among: pa.ChunkedArray) -> NDArray[np.int32]:
     """The first place of every row's value among others, `DANGLING` where there is none."""
-    found = pc.index_in(rows, value_set=among, skip_nulls=True)
+    positions = pc.index_in(rows, value_set=among, skip_nulls=True)
     # Rows are converted piece by piece: several copies of a large table would take much memory.
-    pieces = [piece.fill_null(DANGLING).to_numpy() for piece in found.chunks]
+    pieces = [piece.fill_null(DANGLING).to_numpy() for piece in positions.chunks]
     return np.concatenate([np.empty(0, np.int32), *pieces])
 
 
@@ -249,7 +254,7 @@ def _expression(column: Column, equality: Equality, own: str) -> sql.Composable 
     if types <= _DECIMALS.keys():
         return _float(name, own, column.type.base)
     if types <= _TEXTS:
-        return _text(name, equality, own)
+        return _text_form(name, equality, own)
     if types <= _MOMENTS.keys():
         return _moment(name, max(types, key=[*_MOMENTS].index), column.type.base)
     if types == {"anyenum"}:
@@ -287,7 +292,7 @@ def _moment(name: sql.Composable, kind: str, base: str) -> sql.Composable:
     )
 
 
-def _text(name: sql.Composable, equality: Equality, own: str) -> sql.Composable:
+def _text_form(name: sql.Composable, equality: Equality, own: str) -> sql.Composable:
     # What is compared with padding ignored loses its padding in the conversion to text.
     padded = build("{}::pg_catalog.bpchar" if own == "bpchar" else "{}", name)
     text = build("{}::pg_catalog.text", padded)
@@ -316,7 +321,7 @@ def _has_hash(kind: ColumnType) -> bool:
     return kind.base in _HASHED or kind.kind == "e"
 
 
-def _hashes(function: TableName, value: Part) -> sql.Composable:
+def _hashes(function: TableName, value: StatementPart) -> sql.Composable:
     """A hash of 128 bits that is equal for values that PostgreSQL treats as equal."""
     # With arguments of exactly its types no function of users can take its place.
     both = [build("{}({}, {}::bigint)::pg_catalog.text", function, value, n) for n in (0, 1)]
@@ -330,10 +335,10 @@ def _place_of(schema: Schema, key: ForeignKey) -> sql.Composable:
     Every pair of rows is compared, so this is for types alone that have neither form nor hash.
     """
     child, parent = schema.table(key.table), schema.table(key.ref_table)
-    ours = [build("{}.{}", child.name, name) for name in key.columns]
-    theirs = [build("p.{}", name) for name in key.ref_columns]
+    child_columns = [build("{}.{}", child.name, name) for name in key.columns]
+    parent_columns = [build("p.{}", name) for name in key.ref_columns]
     equal = []
-    for mine, other, equality in zip(ours, theirs, key.equalities, strict=True):
+    for mine, other, equality in zip(child_columns, parent_columns, key.equalities, strict=True):
         left, right = _operand(other, equality.parent), _operand(mine, equality.child)
         if equality.collation is not None:
             left = build("{} COLLATE {}", left, equality.collation)
@@ -343,7 +348,7 @@ def _place_of(schema: Schema, key: ForeignKey) -> sql.Composable:
         "CASE pg_catalog.num_nulls({}) WHEN 0 THEN coalesce((SELECT "
         "pg_catalog.min(pg_catalog.concat(p.tableoid, p.ctid)) FROM {} AS p WHERE {} "
         "HAVING pg_catalog.count(*) = 1), '') END",
-        *(ours, source(parent), sql.SQL(" AND ").join(equal)),
+        *(child_columns, source(parent), sql.SQL(" AND ").join(equal)),
     )
 
 

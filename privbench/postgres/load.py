@@ -17,16 +17,14 @@ from privbench.postgres.connect import Connection, major_version, psql
 from privbench.postgres.ddl import Ddl
 from privbench.postgres.failures import database_errors, describe, translate
 from privbench.postgres.introspect import introspect
+from privbench.postgres.load_mark import PARTS, Mark, refuse_unfinished
 from privbench.postgres.locks import lock
 from privbench.postgres.statement import build, run, source
 from privbench.postgres.transaction import TargetTransaction
-from privbench.postgres.unfinished import PARTS, Mark, refuse_unfinished
 from privbench.schema import Schema, Table, TableName
 
 logger = logging.getLogger(__name__)
 
-#: Called with the current step, and the number of rows copied into its table so far (or None).
-Progress = Callable[[str, int | None], None]
 
 #: SQLSTATE classes (feature, parameter, syntax or name) of errors that an old server may raise
 #: because it lacks a feature.
@@ -72,10 +70,10 @@ _OF_INDEX = re.compile(
 class Loader(TargetTransaction):
     """One transaction that fills a target database.
 
-    Enter it, copy the tables in any order, call `finish`. Until `finish` returns, the target is as
-    it was: an error, a lost connection or a killed process leave nothing behind. With a mark there
-    are two transactions: `publish` commits the empty schema and the mark, `finish` all the rest,
-    and between them other transactions copy parts of tables.
+    Enter it, copy the tables in any order, call `finish`. Until `finish` returns, the target is
+    unchanged: an error, a lost connection or a killed process leave nothing behind. With a mark
+    there are two transactions: `publish` commits the empty schema and the mark, `finish` all the
+    rest, and between them other transactions copy parts of tables.
 
     Args:
         dsn: The target; see `privbench.postgres.connect`.
@@ -106,7 +104,7 @@ class Loader(TargetTransaction):
         *,
         replace: bool = False,
         source: Connection | None = None,
-        progress: Progress | None = None,
+        progress: Callable[[str, int | None], None] | None = None,
         trust: bool = True,
         as_role: str | None = None,
         mark: Mark | None = None,
@@ -125,7 +123,10 @@ class Loader(TargetTransaction):
             raise
 
     def table(self, table: Table | TableName | str) -> Table:
-        """The table as the target's own catalog states it; a SchemaError if it is not there."""
+        """Return the table as the target's catalog states it.
+
+        Raise a SchemaError if it is missing.
+        """
         return self._schema.table(table.name if isinstance(table, Table) else table)
 
     def copy_table(
@@ -136,8 +137,8 @@ class Loader(TargetTransaction):
     ) -> int:
         """Copy rows into a table, and return their number.
 
-        Rows of a partitioned table find their partition. Columns that the batches do not hold get
-        their defaults; generated ones must not be among those that they hold.
+        Rows of a partitioned table find their partition. Columns that are missing from the batches
+        get their defaults; the batches must not have generated columns.
 
         Raises:
             ValueError: A generated column is named, or a batch has another number of columns.
@@ -150,26 +151,26 @@ class Loader(TargetTransaction):
         if not columns:
             return 0
         kinds = [table.column(name).type for name in columns]
-        given = self.connection, build("{}", table.name), columns, batches, kinds
+        arguments = self.connection, build("{}", table.name), columns, batches, kinds
         self._progress(f"copy {table.key}", 0)
         with database_errors("loading rows", table.key):
             self._empty(table)
             if any(column.generated == "s" for column in table.columns):
-                rows = copy_in.copy_through_stage(*given)
+                rows = copy_in.copy_through_stage(*arguments)
             else:
                 # The table was made or emptied in this transaction, so its pages may be written as
                 # frozen and visible, like those of a vacuumed table. PostgreSQL cannot do that for
                 # rows that are copied into a partitioned table.
-                rows = copy_in.copy_rows(*given, freeze=table.kind == "r")
+                rows = copy_in.copy_rows(*arguments, freeze=table.kind == "r")
         self._progress(f"copy {table.key}", rows)
         return rows
 
     @contextlib.contextmanager
     def emptied(self) -> Iterator[None]:
-        """A context in which the tables exist and are empty, as when the load began.
+        """Give a context in which the tables exist and are empty, as when the load began.
 
-        If a load is continued, the tables are made anew and restored afterwards, so that facts of
-        the empty schema are read in the same way as in a new load.
+        If a load is continued, the tables are created anew and restored afterwards, so that
+        properties of the empty schema are read in the same way as in a new load.
         """
         if not self._resumed:
             yield
@@ -180,7 +181,7 @@ class Loader(TargetTransaction):
             yield
 
     def publish(self) -> None:
-        """Commit the empty schema with its mark, and begin the transaction that finishes it.
+        """Commit the empty schema with its mark, and begin the transaction that finishes the load.
 
         The locks of that transaction keep others from replacing the load's tables by tables whose
         triggers would run as the role of the load. Tables of another role are a TargetError.
@@ -195,8 +196,8 @@ class Loader(TargetTransaction):
         for name in names:
             lock(self.connection, build("{}", name), str(name))
         with database_errors("asking who owns the tables"):
-            asked = {"schemas": [n.schema for n in names], "names": [n.name for n in names]}
-            strange = run(self.connection, _STRANGE, asked).fetchone()
+            parameters = {"schemas": [n.schema for n in names], "names": [n.name for n in names]}
+            strange = run(self.connection, _STRANGE, parameters).fetchone()
         if strange:
             raise TargetError(
                 f"{strange[0]} in the target belongs to another role than the one that loads.",
@@ -204,7 +205,7 @@ class Loader(TargetTransaction):
             )
 
     def without_values(self, table: Table) -> list[str]:
-        """Nullable xml columns, which get NULL, if the server was built without support for xml."""
+        """Return nullable xml columns, which get NULL if the server lacks support for xml."""
         names = [
             c.name for c in self.table(table).columns if c.type.base == "xml" and not c.not_null
         ]
@@ -230,7 +231,10 @@ class Loader(TargetTransaction):
 
     @contextlib.contextmanager
     def rehearsal(self) -> Iterator[None]:
-        """A context in which the rows have their indexes and constraints, which are then undone."""
+        """Give a context in which the indexes and constraints exist.
+
+        They are rolled back after it.
+        """
         with (
             database_errors("making indexes and constraints"),
             self.connection.transaction(force_rollback=True),
@@ -242,10 +246,11 @@ class Loader(TargetTransaction):
             yield
 
     def finish(self) -> None:
-        """Make indexes, constraints, triggers; move sequences; fill views; ANALYZE; commit; VACUUM.
+        """Create indexes, constraints and triggers, then complete and commit the load.
 
-        A relation that cannot be vacuumed is logged: the load stays committed, with its statistics.
-        Raises a TargetError if the transaction of the load was ended by something else.
+        It moves sequences, fills views, runs ANALYZE, commits, and runs VACUUM. A relation that
+        cannot be vacuumed is logged: the load stays committed, with its statistics. Raises a
+        TargetError if the transaction of the load was ended by something else.
         """
         self._progress("indexes and constraints", None)
         with self._making("indexes and constraints"):
@@ -279,15 +284,15 @@ class Loader(TargetTransaction):
         with database_errors("preparing the target"):
             target.refuse_source(self.connection, source)
         self.begin(self._lock)
-        found = target.contents(self.connection)
+        contents = target.contents(self.connection)
         if replace:
-            target.drop_contents(self.connection, found)
+            target.drop_contents(self.connection, contents)
         elif self._mark is not None and self._mark.found(self.connection):
             self._resumed = True
             return
         else:
             refuse_unfinished(self.connection)
-            target.refuse_contents(found)
+            target.refuse_contents(contents)
         self._make()
 
     def _lock(self) -> None:
@@ -303,8 +308,8 @@ class Loader(TargetTransaction):
     def _refuse_other(self) -> None:
         """Refuse a target that another load is filling, perhaps one that was killed."""
         with database_errors("asking which load is running"):
-            asked = build(_HOLDER, _LOCK >> 32, _LOCK & 0xFFFFFFFF)
-            holder = run(self.connection, asked).fetchone()
+            query = build(_HOLDER, _LOCK >> 32, _LOCK & 0xFFFFFFFF)
+            holder = run(self.connection, query).fetchone()
         if holder is None:
             raise TargetError("another load into this database was running.", remedy="Try again.")
         end = psql(self.connection, f"SELECT pg_catalog.pg_terminate_backend({holder[0]})")
@@ -343,14 +348,14 @@ class Loader(TargetTransaction):
                     remedy="Trust nothing that this model has made.",
                 )
         except psycopg.Error as error:
-            found = translate(error, f"making {what}")
-            unknown = type(found) is DatabaseError and str(error.sqlstate)[:2] in _UNKNOWN
+            translated = translate(error, f"making {what}")
+            unknown = type(translated) is DatabaseError and str(error.sqlstate)[:2] in _UNKNOWN
             if unknown and here < self._major:
-                found.remedy = (
+                translated.remedy = (
                     f"The target is PostgreSQL {here}, the source {self._major}: an older server "
                     f"may not know this, so take one of {self._major} or later."
                 )
-            raise found from None
+            raise translated from None
 
     def _extend(self) -> None:
         """Make the extensions; those that only texts of functions may need are optional."""
@@ -364,10 +369,10 @@ class Loader(TargetTransaction):
                 with self.connection.transaction():
                     self._run_all([text])
             except psycopg.Error as error:
-                said = describe(error)
+                reason = describe(error)
                 if self.connection.closed:
-                    raise TargetError(f"the server broke off at {text}: {said}") from None
-                self.lost.append(f"left out, since the server refuses it: {text}: {said}")
+                    raise TargetError(f"the server broke off at {text}: {reason}") from None
+                self.lost.append(f"left out, since the server refuses it: {text}: {reason}")
 
     def _constrain(self, *, full: bool = False) -> None:
         """Make indexes, constraints and triggers in order, foreign keys with more memory.

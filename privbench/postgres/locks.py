@@ -1,4 +1,4 @@
-"""Lock tables with a time limit, and log which table is waited for."""
+"""Lock tables with a time limit, and log for which table the tool waits."""
 
 import logging
 from typing import LiteralString
@@ -26,7 +26,10 @@ ORDER BY 1, 2
 
 
 def tell_held(connection: Connection) -> None:
-    """Log the tables that other sessions lock, as the catalog cannot be read meanwhile."""
+    """Log the tables that other sessions have locked.
+
+    The reason is that the catalog cannot be read meanwhile.
+    """
     with database_errors("asking for locks"):
         for schema, name in connection.execute(_HELD).fetchall():
             _warn(str(TableName(schema, name)), WAIT.get())
@@ -43,7 +46,7 @@ def lock(
     mode: LiteralString = "ACCESS SHARE",
     seconds: float | None = None,
 ) -> None:
-    """Lock a table until the transaction ends; messages call it by ``name``.
+    """Lock a table until the transaction ends; messages call it ``name``.
 
     If the lock is not free, log a line and wait up to ``seconds``, by default as long as `WAIT`.
     """

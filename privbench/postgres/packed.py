@@ -1,6 +1,6 @@
 """Read rows in packed form: several columns in one int8, and the rows of many pages in one value.
 
-COPY sends a message for every row, which costs more than its content. Where public knowledge says
+COPY sends a message for every row, which costs more than its content. Where it is publicly known
 that a column has few values, an SQL expression numbers them, and several columns share an int8 as
 bit fields. The server then sends these int8 of all rows of some pages as one value, in the physical
 order of the rows.
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from psycopg import sql
 
 from privbench.arrays import Ints, Mask
-from privbench.domain import Known
+from privbench.domain import PublicValues
 from privbench.postgres.connect import SELECT, Connection
 from privbench.postgres.statement import build
 from privbench.privacy.recoding import NEG_INF, POS_INF
@@ -37,7 +37,7 @@ OTHER = "\x00"
 
 @dataclass
 class Packing:
-    """A SELECT that sends columns as packed 8-byte words, and how columns are read from these."""
+    """A SELECT that sends columns as packed 8-byte words, and how to unpack the columns."""
 
     # SQL expressions of the columns.
     expressions: list[sql.Composable] = field(default_factory=list)
@@ -48,11 +48,11 @@ class Packing:
     _used: dict[int, int] = field(default_factory=dict)
 
     def statement(self, connection: Connection, source: sql.Composable) -> tuple[str, str]:
-        """Two parts of a SELECT that gives one row: the rows of some pages, and a row beyond them.
+        """Return two parts of a SELECT with one row: packed rows of some pages, and a later row.
 
-        Because of the latter, the size of a table, which is not public, is not needed. The caller
-        adds a condition on ctid after each part, first that of the pages beyond, then that of the
-        pages to read, and ends with ``) AS r``.
+        The later row shows that the table goes on, so that its size, which is not public, is not
+        needed. The caller adds a condition on ctid after each part, first that of the pages beyond,
+        then that of the pages to read, and ends with ``) AS r``.
         """
         words = (
             build("pg_catalog.int8send({})", sql.SQL(" | ").join(word))
@@ -67,11 +67,13 @@ class Packing:
         return first.as_string(connection), second.as_string(connection)
 
     def batch(self, values: Sequence[bytes], names: Sequence[str]) -> pa.RecordBatch:
-        """The rows in the result of a statement, as a batch."""
+        """Unpack the rows in the result of a statement into a batch."""
         sent = [np.frombuffer(value, ">i8").astype(np.int64) for value in values]
         return pa.RecordBatch.from_arrays([read(sent) for read in self.columns], list(names))
 
-    def add(self, expression: sql.Composable, type_: pa.DataType, known: Known | None) -> bool:
+    def add(
+        self, expression: sql.Composable, type_: pa.DataType, known: PublicValues | None
+    ) -> bool:
         """Add a column with its type and publicly known values; return whether it can be packed."""
         chosen = f"c{len(self.expressions)}"
         self.expressions.append(expression)
@@ -124,8 +126,8 @@ class Packing:
             number = build("{}::bigint", chosen)
         else:
             first, end = known.start - 1, known.stop + 1
-            kept = "pg_catalog.int8smaller(pg_catalog.int8larger({}, {}), {})"
-            number = build(kept, chosen, _int8(first), _int8(end - 1))
+            clipped = "pg_catalog.int8smaller(pg_catalog.int8larger({}, {}), {})"
+            number = build(clipped, chosen, _int8(first), _int8(end - 1))
         size = end - first
         number = build("{} - {}", number, _int8(first))
         if size <= _LISTED:
@@ -137,11 +139,11 @@ class Packing:
         numbers = self._bits(build("coalesce({}, {})", number, _int8(size)), size + 1)
 
         def read(sent: Sequence[Ints]) -> pa.Array:
-            found = numbers(sent)
-            values = found + first
+            codes = numbers(sent)
+            values = codes + first
             if known is not None:
-                values[found == 0], values[found == size - 1] = NEG_INF, POS_INF
-            return _array(values, found == size, type_)
+                values[codes == 0], values[codes == size - 1] = NEG_INF, POS_INF
+            return _array(values, codes == size, type_)
 
         self.columns.append(read)
 
@@ -170,9 +172,9 @@ def packing(
     connection: Connection,
     expressions: Sequence[tuple[sql.Composable, str]],
     types: Sequence[pa.DataType],
-    known: Mapping[str, Known],
+    known: Mapping[str, PublicValues],
 ) -> Packing | None:
-    """How the server packs these columns, or None where it cannot pack one of them.
+    """Return how the server packs these columns, or None if one of them cannot be packed.
 
     ``types`` are the types of the expressions; ``known`` holds what is publicly known of the values
     of some columns, by name.
@@ -193,7 +195,7 @@ def packed(
     names: Sequence[str],
     pages: tuple[int, int | None],
 ) -> Iterator[pa.RecordBatch]:
-    """Batches, at least one, of the rows of some pages in their physical order.
+    """Yield batches, at least one, of the rows of some pages in their physical order.
 
     The connection is one of the snapshot's; nothing else may use it meanwhile.
     """
@@ -205,8 +207,8 @@ def packed(
         while more:
             stop = start + step if end is None else min(start + step, end)
             others = f"ctid >= '({stop},0)'" + ("" if end is None else f" AND ctid < '({end},0)'")
-            held = f"ctid >= '({start},0)' AND ctid < '({stop},0)'"
-            cursor.execute(f"{first}{others}{second}{held}) AS r")
+            condition = f"ctid >= '({start},0)' AND ctid < '({stop},0)'"
+            cursor.execute(f"{first}{others}{second}{condition}) AS r")
             result = cursor.pgresult
             assert result is not None
             *values, beyond = [result.get_value(0, place) for place in range(result.nfields)]

@@ -1,4 +1,4 @@
-"""Which schemas and tables are chosen: names and patterns, as ``pg_dump`` takes them."""
+"""Choose schemas and tables by names and patterns, as ``pg_dump`` does."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -18,7 +18,7 @@ def choose(
     tables: Sequence[str | TableName] | None = None,
     exclude: Sequence[str | TableName] = (),
 ) -> tuple[tuple[str, ...], set[TableName], set[TableName]]:
-    """The chosen schemas, sorted; the chosen relations; those that are left out by name.
+    """Return the chosen schemas, the chosen relations, and those left out by name.
 
     A text is an exact name (``public.Order``, ``Odd Shop``) if there is such a name; else it is a
     pattern by the rules of psql and pg_dump: ``*`` is any text, ``?`` any character, capitals are
@@ -44,18 +44,18 @@ def choose(
             names = ", ".join(known)
             raise SchemaError(f"there is no schema {pattern!r}.", remedy=f"Schemas: {names}.")
         chosen.update(fitting)
-    wanted = {name for name in relations if name.schema in chosen}
+    chosen_tables = {name for name in relations if name.schema in chosen}
     if tables is not None:
-        wanted = set(_all(tables, wanted, "to choose"))
+        chosen_tables = set(_all(tables, chosen_tables, "to choose"))
     left_out = set(_all(exclude, relations, "to leave out"))
-    wanted -= left_out
+    chosen_tables -= left_out
     if tables is not None:
-        chosen = {name.schema for name in wanted}
-    return tuple(sorted(chosen)), wanted, left_out
+        chosen = {name.schema for name in chosen_tables}
+    return tuple(sorted(chosen)), chosen_tables, left_out
 
 
 def fits(pattern: str, *name: str, folded: bool = True) -> bool:
-    """Whether a pattern matches the last parts of a name.
+    """Return whether a pattern matches the last parts of a name.
 
     With ``folded``, capitals in the pattern are folded as by pg_dump.
 
@@ -82,15 +82,15 @@ def _all(
             yield exact[pattern]
             continue
         text = str(pattern)
-        found = [n for n in relations if fits(text, n.schema, n.name)]
+        matching = [n for n in relations if fits(text, n.schema, n.name)]
         spelt = [n for n in relations if fits(text, n.schema, n.name, folded=False)]
-        if not found or not set(spelt) <= set(found):
-            said = "may be either of two" if found else "does not exist"
+        if not matching or not set(spelt) <= set(matching):
+            fault = "may be either of two" if matching else "does not exist"
             quotes = [f'Capitals are folded: write "{n.name}" in double quotes.' for n in spelt]
             raise SchemaError(
-                f"the table {purpose} {said}.", table=text, remedy=next(iter(quotes), None)
+                f"the table {purpose} {fault}.", table=text, remedy=next(iter(quotes), None)
             )
-        yield from found
+        yield from matching
 
 
 @lru_cache(maxsize=1 << 10)

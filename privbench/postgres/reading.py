@@ -102,7 +102,7 @@ def reading(
     isolation: psycopg.IsolationLevel = psycopg.IsolationLevel.READ_COMMITTED,
     snapshot: str | None = None,
 ) -> Connection:
-    """A connection inside a READ ONLY transaction under the settings of the tool's questions.
+    """Open a connection inside a READ ONLY transaction with the settings that the tool relies on.
 
     Further settings take precedence over these. The first transaction may see an exported snapshot.
     Roll back or close the connection when the work is done; `begin` opens the next transaction.
@@ -132,7 +132,7 @@ def begin(
     Time limits of the database and the role also apply to the statements that lift them, so these
     statements are repeated if they were cancelled.
     """
-    wanted = {**_SETTINGS, "lock_timeout": str(round(WAIT.get() * 1000)), **settings}
+    values = {**_SETTINGS, "lock_timeout": str(round(WAIT.get() * 1000)), **settings}
 
     def shown(settings: Mapping[str, str]) -> list[str]:
         statement = _statement(connection.info.server_version, tuple(settings.items()), snapshot)
@@ -144,28 +144,28 @@ def begin(
 
     with database_errors("beginning to read"):
         try:
-            found = patiently(lambda: shown({**wanted, **CHECKS_CLIENT}))
+            reported = patiently(lambda: shown({**values, **CHECKS_CLIENT}))
         except psycopg.errors.InvalidParameterValue:
-            found = patiently(lambda: shown(wanted))
-    _verify({**wanted, "transaction_read_only": "on"}, dict(zip(_SHOWN, found, strict=True)))
+            reported = patiently(lambda: shown(values))
+    _verify({**values, "transaction_read_only": "on"}, dict(zip(_SHOWN, reported, strict=True)))
 
 
 def users_path(connection: Connection) -> str:
-    """The search path that users' queries rely on, with ``pg_catalog`` put first.
+    """Return the search path that users' queries rely on, with ``pg_catalog`` put first.
 
     A path that names ``pg_catalog`` behind other schemas would let these replace every function and
     operator of PostgreSQL itself.
     """
     with database_errors("asking for the search path"):
-        asked = "SELECT s.reset_val FROM pg_catalog.pg_settings s WHERE s.name = 'search_path'"
-        (path,) = ask_one(connection, asked)
+        query = "SELECT s.reset_val FROM pg_catalog.pg_settings s WHERE s.name = 'search_path'"
+        (path,) = ask_one(connection, query)
     names = [name for name in _names(path) if not name.startswith("pg_")]
     listed = sql.SQL(", ").join(sql.Identifier(name) for name in ["pg_catalog", *names, "pg_temp"])
     return listed.as_string(None)
 
 
 def assignment(name: str, value: str) -> sql.Composed:
-    """``SET LOCAL`` of one setting: a utility statement, which no function can take the place of.
+    """Return ``SET LOCAL`` of one setting: a utility statement, which no function can replace.
 
     >>> print(assignment("search_path", 'a, "B c"').as_string(None))
     SET LOCAL "search_path" TO 'a', 'B c'
@@ -177,14 +177,14 @@ def assignment(name: str, value: str) -> sql.Composed:
 
 def _names(text: str) -> list[str]:
     """The names in a list, folded as PostgreSQL does it."""
-    found = _NAME.findall(text)
-    return [quoted.replace('""', '"') if quoted else plain.lower() for quoted, plain in found]
+    names = _NAME.findall(text)
+    return [quoted.replace('""', '"') if quoted else plain.lower() for quoted, plain in names]
 
 
 @cache
-def _statement(version: int, wanted: tuple[tuple[str, str], ...], snapshot: str | None) -> bytes:
+def _statement(version: int, values: tuple[tuple[str, str], ...], snapshot: str | None) -> bytes:
     """The statements that set and show settings, as one message; cached, as timed runs wait."""
-    statements = [assignment(name, value) for name, value in wanted if _known(version, name)]
+    statements = [assignment(name, value) for name, value in values if _known(version, name)]
     if snapshot is not None:
         statements.insert(0, sql.SQL("SET TRANSACTION SNAPSHOT {}").format(sql.Literal(snapshot)))
     statements += [sql.SQL("SHOW {}").format(sql.Identifier(name)) for name in _SHOWN]
@@ -203,12 +203,12 @@ def _known(version: int, name: str) -> bool:
     return True
 
 
-def _verify(wanted: Mapping[str, str], shown: Mapping[str, str]) -> None:
-    for name, value in shown.items():
+def _verify(expected: Mapping[str, str], reported: Mapping[str, str]) -> None:
+    for name, value in reported.items():
         same = (
-            _names(value) == _names(wanted[name])
+            _names(value) == _names(expected[name])
             if name == "search_path"
-            else (value.lower() == wanted[name].lower())
+            else (value.lower() == expected[name].lower())
         )
         if not same:
             raise DatabaseError(

@@ -1,14 +1,14 @@
-"""Expressions that a target stores with its rows, and their evaluation on rows that are made up.
+"""Evaluate the expressions that a target stores with its rows on surrogate rows, before a load.
 
 `stored` lists, from the target's own catalog, what would be evaluated for every row of a load:
 generated columns, keys and conditions of indexes and EXCLUDE constraints, CHECKs, types with CHECKs
-or modifiers, and the partitions of a table. `Trial` lets PostgreSQL evaluate them on made-up rows,
-in the transaction of an empty schema that is rolled back. The rows are texts that become the
-columns' types within a temporary function, so that each row's error is its own.
+or modifiers, and the partitions of a table. `Trial` lets PostgreSQL evaluate them on surrogate
+rows, in the transaction of an empty schema that is rolled back. The rows are texts that are cast to
+the columns' types within a temporary function, so that each row's error is its own.
 
 A schema may be hostile. The DDL was judged before it ran (`privbench.pgsql.ddl`): without trust it
 has no function of users, and its expressions only compute. They run as the role of the load, one
-statement each, under a time-out. No message of the server is shown, but its SQLSTATE.
+statement each, under a time-out. No message of the server is shown, except its SQLSTATE.
 """
 
 import time
@@ -78,31 +78,31 @@ class Stored:
 
 
 def stored(clone: TargetTables, is_unknown: Callable[[Column], bool]) -> dict[str, list[Stored]]:
-    """The expressions of every table, by its key.
+    """Return the expressions of every table, by its key.
 
-    For columns that are unknown no value is known, so that one is to be found.
+    For columns for which ``is_unknown`` holds, no valid value is known and one has to be found.
     """
     indexes, partitions = clone.ask_all(_INDEXES), clone.ask_all(_PARTITIONS)
     checks = clone.ask_all(_CHECKS)
-    found: dict[str, list[Stored]] = {}
+    by_table: dict[str, list[Stored]] = {}
     types = [column.type for table in clone.tables for column in table.columns]
     inner = {part.domain for type_ in types for part in type_.parts}
     for table in clone.tables:
         here = [
             _generated(table, column)
             if column.generated
-            else _typed(table, column, inner, unknown=is_unknown(column))
+            else _type_check(table, column, inner, unknown=is_unknown(column))
             for column in table.columns
         ]
         for name, excludes, predicate, keys in indexes[table.name]:
             what = f"{'constraint' if excludes else 'index'} {name}"
             whole = ", ".join(keys)
-            kept = build(
+            condition = build(
                 "CASE WHEN {} THEN pg_catalog.num_nulls({}) >= 0 ELSE true END",
                 rows.raw(predicate or "true"),
                 rows.raw(whole),
             )
-            here.append(_stored(table, what, kept, f"{whole} {predicate or ''}"))
+            here.append(_stored(table, what, condition, f"{whole} {predicate or ''}"))
         for name, text in checks[table.name]:
             check = _stored(table, f"CHECK {name}", build("({})", rows.raw(text)), text)
             # A repair knows no values of documents and arrays, which are not modelled.
@@ -112,11 +112,11 @@ def stored(clone: TargetTables, is_unknown: Callable[[Column], bool]) -> dict[st
         for (bounds,) in partitions[table.name]:
             text = " OR ".join(f"({bound})" for bound in bounds)
             if bounds and None not in bounds:
-                kept = build("({}) IS TRUE", rows.raw(text))
-                item = _stored(table, "bounds of the partitions", kept, text)
+                condition = build("({}) IS TRUE", rows.raw(text))
+                item = _stored(table, "bounds of the partitions", condition, text)
                 here.append(replace(item, repaired=True))
-        found[table.key] = [item for item in here if item.columns]
-    return found
+        by_table[table.key] = [item for item in here if item.columns]
+    return by_table
 
 
 def _stored(table: Table, what: str, condition: sql.Composable, text: str) -> Stored:
@@ -124,7 +124,7 @@ def _stored(table: Table, what: str, condition: sql.Composable, text: str) -> St
     return Stored(table, what, condition, reads, tuple(rows.bases(table, reads)), text)
 
 
-def _typed(
+def _type_check(
     table: Table, column: Column, inner: Collection[TableName | None], *, unknown: bool
 ) -> Stored:
     """The type of a column, of which nothing is read if it has no CHECK and no modifier."""
@@ -150,9 +150,11 @@ def _checks_of(type_: ColumnType) -> list[str]:
 
 
 def _generated(table: Table, column: Column) -> Stored:
-    kept, text = _computed(column, needed=column.not_null), column.default or ""
+    condition, text = _computed(column, needed=column.not_null), column.default or ""
     columns = tuple(columns_in(table, text))
-    return Stored(table, f"generated column {column.name}", kept, (column.name,), columns, text)
+    return Stored(
+        table, f"generated column {column.name}", condition, (column.name,), columns, text
+    )
 
 
 def _computed(column: Column, *, needed: bool) -> sql.Composable:
@@ -162,14 +164,14 @@ def _computed(column: Column, *, needed: bool) -> sql.Composable:
 
 def _variable(column: Column, place: int) -> sql.Composable:
     """The declaration of a variable for a column's value, which a function is given as a text."""
-    type_, given = rows.raw(column.type.sql), sql.SQL(f"${place}")
+    type_, argument = rows.raw(column.type.sql), sql.SQL(f"${place}")
     # A cast would cut a text that is too long, which COPY refuses, and so does an assignment.
-    value = given if column.type.length is not None else build("{}::{}", given, type_)
+    value = argument if column.type.length is not None else build("{}::{}", argument, type_)
     return build("{} {} := {};", column.name, type_, value)
 
 
 class Trial:
-    """Evaluates stored expressions on made-up rows; see the module."""
+    """Evaluates stored expressions on surrogate rows; see the module's docstring."""
 
     def __init__(self, clone: TargetTables) -> None:
         self._clone = clone
@@ -180,16 +182,17 @@ class Trial:
 
     @property
     def over(self) -> bool:
-        """Whether all expressions together took too long, so that none is asked any more."""
+        """Whether all expressions together took too long, so that no further one is evaluated."""
         return self._left <= 0
 
     def outcomes(
         self, item: Stored, values: Mapping[str, Sequence[str | None]]
     ) -> list[str] | None:
-        """For each row `PASSED`, `FALSE` or the SQLSTATE of its error; None if it says nothing.
+        """Return for each row `PASSED`, `FALSE` or the SQLSTATE of its error; None if unknown.
 
         ``values`` has texts of all columns of the expression, equally many of each. An expression
-        that took too long once is not asked again, and none is once all of them took too long.
+        that took too long once is not evaluated again, and none is once all of them together took
+        too long.
         """
         connection, place = self._clone.connection, (item.table.key, item.what)
         if place in self._late or self.over:
@@ -207,7 +210,7 @@ class Trial:
                     [sql.SQL("pg_catalog.unnest(%s::pg_catalog.text[])")] * len(lists),
                     names,
                 )
-                found = [str(row[0]) for row in run(connection, statement, lists)]
+                states = [str(row[0]) for row in run(connection, statement, lists)]
         except psycopg.Error as error:
             # Limits of the server, as of a function's arguments, are operational errors too.
             if connection.closed:
@@ -217,7 +220,7 @@ class Trial:
             return None
         finally:
             self._left -= time.monotonic() - begun
-        return None if found and all(state[:2] in _NO_VALUE for state in found) else found
+        return None if states and all(state[:2] in _NO_VALUE for state in states) else states
 
     def _function(self, item: Stored) -> sql.Identifier:
         """The temporary function that evaluates an expression on one row."""
@@ -226,15 +229,17 @@ class Trial:
             return self._functions[place]
         table = item.table
         function = sql.Identifier("pg_temp", f"privbench trial {len(self._functions)}")
-        given = [
+        declared = [
             _variable(table.column(name), place) for place, name in enumerate(item.columns, start=1)
         ]
         row = build("(SELECT {}) AS {}", list(map(sql.Identifier, item.columns)), table.name.name)
-        made = [table.column(column) for column in item.reads if table.column(column).generated]
-        if made:
+        generated = [
+            table.column(column) for column in item.reads if table.column(column).generated
+        ]
+        if generated:
             computed = [
                 build("({})::{} AS {}", rows.raw(c.default or "NULL"), rows.raw(c.type.sql), c.name)
-                for c in made
+                for c in generated
             ]
             row = build("(SELECT *, {} FROM {}) AS {}", computed, row, table.name.name)
         body = build(
@@ -242,10 +247,10 @@ class Trial:
             "BEGIN DECLARE {} BEGIN"
             " RETURN (SELECT CASE WHEN ({}) IS FALSE THEN {} ELSE {} END FROM {}); END;"
             " EXCEPTION WHEN OTHERS THEN RETURN SQLSTATE; END",
-            *(sql.Composed(given), item.condition, sql.Literal(FALSE), sql.Literal(PASSED), row),
+            *(sql.Composed(declared), item.condition, sql.Literal(FALSE), sql.Literal(PASSED), row),
         )
         made_as = "CREATE FUNCTION {}({}) RETURNS pg_catalog.text LANGUAGE plpgsql STABLE AS {}"
-        texts = [sql.SQL("pg_catalog.text")] * len(given)
+        texts = [sql.SQL("pg_catalog.text")] * len(declared)
         code = sql.Literal(body.as_string(self._clone.connection))
         self._clone.run(made_as, function, texts, code)
         self._functions[place] = function

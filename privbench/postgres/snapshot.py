@@ -12,7 +12,7 @@ import psycopg
 import pyarrow as pa
 from psycopg import conninfo, sql
 
-from privbench.domain import Known
+from privbench.domain import PublicValues
 from privbench.errors import ConnectionFailed, DatabaseError, SchemaError
 from privbench.postgres.connect import Connection, ask_one, resolved
 from privbench.postgres.failures import database_errors
@@ -53,7 +53,7 @@ SELECT pg_catalog.pg_relation_size(%s::pg_catalog.regclass)
 
 
 class Snapshot:
-    """One REPEATABLE READ READ ONLY transaction of a DSN, and readers bound to its snapshot.
+    """One REPEATABLE READ READ ONLY transaction, and readers that see its snapshot.
 
     Rows of a table come in the same order in every stream of one snapshot. Streams are
     independent of one another and may run in threads, one connection each.
@@ -106,10 +106,12 @@ class Snapshot:
         expressions: Sequence[SelectItem],
         *,
         batch_bytes: int = 16 << 20,
-        known: Mapping[str, Known] | None = None,
+        known: Mapping[str, PublicValues] | None = None,
         pages: tuple[int, int | None] = (0, None),
     ) -> Iterator[pa.RecordBatch]:
-        """The table's rows in physical order; for the arguments see `privbench.postgres.stream`.
+        """Yield the table's rows in physical order.
+
+        For the arguments see `privbench.postgres.stream`.
 
         Children of ordinary inheritance are tables of their own, so their rows are not part of the
         parent's stream; rows of partitions are part of their root's. Functions and types in
@@ -139,9 +141,9 @@ class Snapshot:
         count: int,
         *,
         least: int = 1024,
-        known: Mapping[str, Known] | None = None,
+        known: Mapping[str, PublicValues] | None = None,
     ) -> list[SnapshotPart]:
-        """The stream of a table in at most ``count`` parts, for several readers.
+        """Return the stream of a table in at most ``count`` parts, for several readers.
 
         The parts one after another are the whole stream. The size of the table's file only decides
         which reader reads which pages; the order of rows does not depend on it. A part has at least
@@ -164,12 +166,12 @@ class Snapshot:
         ]
 
     def read(self, table: Table, expressions: Sequence[SelectItem]) -> pa.Table:
-        """All rows of `stream` at once. Arguments and errors are the same."""
+        """Return all rows of `stream` at once. Arguments and errors are the same."""
         return pa.Table.from_batches(list(self.stream(table, expressions)))
 
     @property
     def all_text(self) -> bool:
-        """Whether the database's encoding ensures that every value is text."""
+        """Return whether the database's encoding ensures that every value is valid text."""
         return self.connection.info.parameter_status("server_encoding") in ALL_TEXT
 
     def require_text(self, schema: Schema) -> None:
@@ -209,8 +211,11 @@ class Snapshot:
     def _lock(self, table: Table) -> None:
         lock(self.connection, source(table), table.key, seconds=self._wait)
         with database_errors("asking for the table's partitions", table.key):
-            given = {"table": quoted(table.name.schema, table.name.name), "root": table.kind == "p"}
-            kinds = self.connection.execute(_KINDS, given).fetchall()
+            arguments = {
+                "table": quoted(table.name.schema, table.name.name),
+                "root": table.kind == "p",
+            }
+            kinds = self.connection.execute(_KINDS, arguments).fetchall()
         for name, kind in kinds:
             if kind not in _OWN_ROWS:
                 raise DatabaseError(
@@ -219,22 +224,22 @@ class Snapshot:
         self._locked.add(table.key)
 
     def hold(self, schema: Schema, keys: Container[str] | None = None) -> None:
-        """Lock tables, all or some by key, and check that the current catalog still describes them.
+        """Lock tables (all, or some by key) and check that the catalog still describes them.
 
         A snapshot does not fix the meaning of a statement: until its table is locked, a column can
         be replaced by one of a type whose casts run functions of users. Nor does it fix what plans
-        rest on: keys, UNIQUE, NOT NULL and CHECKs. So everything that the catalog states of a table
-        must be as it was, but rules, references and formats, which it does not have.
+        rely on: keys, UNIQUE, NOT NULL and CHECKs. So everything that the catalog states of a table
+        must be unchanged, except rules, references and formats, which the catalog does not have.
 
         Raises:
             SchemaError: A table was changed since the schema was read.
         """
-        held = [table for table in schema if keys is None or table.key in keys]
-        for table in held:
+        locked = [table for table in schema if keys is None or table.key in keys]
+        for table in locked:
             self.lock(table)
         with reading(conninfo.make_conninfo("", **resolved(self.connection))) as now:
-            found = introspect(now, tables=[table.name for table in schema])
-        for table in held:
+            current = introspect(now, tables=[table.name for table in schema])
+        for table in locked:
             constraints = tuple(
                 replace(key, natural=False) for key in table.foreign_keys if not key.declared
             )
@@ -246,7 +251,7 @@ class Snapshot:
                 columns=tuple(replace(c, templates=(), least=0, dated="") for c in table.columns),
             )
             stated = with_rules(stated)
-            if table.name not in found or found.table(table.name) != stated:
+            if table.name not in current or current.table(table.name) != stated:
                 raise SchemaError(
                     "the table was changed while it was about to be read.",
                     table=table.key,
@@ -287,7 +292,7 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class SnapshotPart:
-    """Rows of some pages of a table in a snapshot, read from any process.
+    """The rows of some pages of a table in a snapshot, which any process can read.
 
     The process that made the snapshot has to keep it open; only the same database has it.
     """
@@ -302,10 +307,10 @@ class SnapshotPart:
     first: int
     last: int | None  # one past the last page, or None for all that follow
     # Public knowledge of the values, see `privbench.postgres.stream`.
-    known: Mapping[str, Known] | None = None
+    known: Mapping[str, PublicValues] | None = None
 
     def stream(self, *, batch_bytes: int = 16 << 20) -> Iterator[pa.RecordBatch]:
-        """Batches as of `Snapshot.stream`, by a connection of its own."""
+        """Yield batches as `Snapshot.stream` does, over a connection of its own."""
         level = psycopg.IsolationLevel.REPEATABLE_READ
         reader = reading(self.dsn, self.settings, isolation=level, snapshot=self.snapshot)
         with contextlib.closing(reader):

@@ -1,4 +1,4 @@
-"""Build and send the SQL of a load: a message holds one statement, whatever texts are in it."""
+"""Build and send the SQL of a load; each message holds one statement, whatever texts are in it."""
 
 from collections.abc import Iterable
 from typing import Any, LiteralString, TypeAlias
@@ -10,21 +10,24 @@ from psycopg.rows import TupleRow
 from privbench.postgres.connect import Connection
 from privbench.schema import Table, TableName
 
-Part: TypeAlias = "sql.Composable | TableName | str | int | float | Iterable[Part]"
+#: A value that takes the place of a field of a template.
+StatementPart: TypeAlias = (
+    "sql.Composable | TableName | str | int | float | Iterable[StatementPart]"
+)
 
 
-def build(template: LiteralString, *parts: Part, **named: Part) -> sql.Composed:
-    """SQL of a template: names are quoted, numbers become literals, several parts a list.
+def build(template: LiteralString, *parts: StatementPart, **named: StatementPart) -> sql.Composed:
+    """Return the SQL of a template: names are quoted, numbers are literals, several parts a list.
 
     >>> build("SELECT {} FROM {} LIMIT {}", ["a", "b c"], TableName("s", "t"), 7).as_string(None)
     'SELECT "a", "b c" FROM "s"."t" LIMIT 7'
     """
-    made = {name: _made(part) for name, part in named.items()}
-    return sql.SQL(template).format(*map(_made, parts), **made)
+    composed = {name: _made(part) for name, part in named.items()}
+    return sql.SQL(template).format(*map(_made, parts), **composed)
 
 
 def own_rows(name: TableName, *, whole: bool) -> sql.Composed:
-    """A table in a FROM clause, without the rows of the tables that inherit from it.
+    """Return a table for a FROM clause, without the rows of the tables that inherit from it.
 
     A partitioned table (``whole``) keeps the rows of its partitions.
     """
@@ -32,11 +35,11 @@ def own_rows(name: TableName, *, whole: bool) -> sql.Composed:
 
 
 def source(table: Table) -> sql.Composed:
-    """A table of the schema in a FROM clause, see `own_rows`."""
+    """Return a table of the schema for a FROM clause, see `own_rows`."""
     return own_rows(table.name, whole=table.kind == "p")
 
 
-def _made(part: Part) -> sql.Composable:
+def _made(part: StatementPart) -> sql.Composable:
     match part:
         case sql.Composable():
             return part

@@ -14,7 +14,7 @@ import psycopg
 import pyarrow as pa
 from psycopg import errors, pq, sql
 
-from privbench.domain import Known
+from privbench.domain import PublicValues
 from privbench.errors import DatabaseError
 from privbench.postgres.connect import SELECT, Connection
 from privbench.postgres.csvtext import read_csv
@@ -47,9 +47,9 @@ def stream(
     expressions: Sequence[SelectItem],
     batch_bytes: int,
     pages: tuple[int, int | None] = (0, None),
-    known: Mapping[str, Known] | None = None,
+    known: Mapping[str, PublicValues] | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Batches, at least one, of the rows of a locked table in physical order.
+    """Yield batches, at least one, of the rows of a locked table in physical order.
 
     Args:
         reader: A connection of the snapshot that nothing else uses meanwhile.
@@ -100,11 +100,11 @@ def _batch(
     try:
         read = read_csv(pa.py_buffer(block), types)
     except pa.ArrowInvalid as error:
-        found = _UNREADABLE.search(str(error))
+        match = _UNREADABLE.search(str(error))
         raise DatabaseError(
             "rows hold bytes that are no UTF-8 text.",
             table=table,
-            column=names[int(found[1])] if found else None,
+            column=names[int(match[1])] if match else None,
             remedy=NO_TEXT,
         ) from None
     (batch,) = read.combine_chunks().to_batches()
@@ -118,8 +118,12 @@ def _select(
     columns = [build("{} AS {}", item, f"c{place}") for place, item in enumerate(expressions)]
     rows = build("{}{} FROM {}", SELECT, columns, source(table))
     ends = (("ctid >= '({},0)'", pages[0] or None), ("ctid < '({},0)'", pages[1]))
-    held = [sql.SQL(text).format(sql.Literal(page)) for text, page in ends if page is not None]
-    return sql.SQL(" WHERE ").join([rows, sql.SQL(" AND ").join(held)]) if held else rows
+    conditions = [
+        sql.SQL(text).format(sql.Literal(page)) for text, page in ends if page is not None
+    ]
+    return (
+        sql.SQL(" WHERE ").join([rows, sql.SQL(" AND ").join(conditions)]) if conditions else rows
+    )
 
 
 def _blocks(connection: Connection, statement: sql.Composable, batch_bytes: int) -> Iterator[bytes]:

@@ -1,4 +1,4 @@
-"""The target of a load: its contents, which may be refused or dropped, and the role of the load."""
+"""The target of a load: its contents, which may be refused or dropped, and the load's role."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -109,30 +109,30 @@ def refuse_source(target: Connection, source: Connection | None) -> None:
 
 
 def contents(target: Connection) -> list[tuple[str, str]]:
-    """Objects of users in the target, without those of extensions, as kind and qualified name."""
+    """Return the users' objects in the target, without those of extensions: kind and full name."""
     with catalog.bare_search_path(target):
         return [(row.kind, row.name) for row in catalog.ask(target, _CONTENTS, {})]
 
 
-def refuse_contents(found: list[tuple[str, str]]) -> None:
+def refuse_contents(objects: list[tuple[str, str]]) -> None:
     """Refuse a target that holds any object; the TargetError names some of them."""
-    if not found:
+    if not objects:
         return
-    shown = ", ".join(f"{kind} {name}" for kind, name in found[:_SHOWN])
-    more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+    names = ", ".join(f"{kind} {name}" for kind, name in objects[:_SHOWN])
+    more = f" and {len(objects) - _SHOWN} more" if len(objects) > _SHOWN else ""
     raise TargetError(
-        f"the target is not empty: it holds {shown}{more}.",
+        f"the target is not empty: it holds {names}{more}.",
         remedy="Name an empty database, or say --replace to drop all of these.",
     )
 
 
-def drop_contents(target: Connection, found: list[tuple[str, str]]) -> None:
+def drop_contents(target: Connection, objects: list[tuple[str, str]]) -> None:
     """Drop everything that `contents` found, within the running transaction."""
     # The catalog's description of an object (kind, name) is what a DROP statement needs.
-    listed = {"kinds": [kind for kind, _ in found], "names": [name for _, name in found]}
+    listed = {"kinds": [kind for kind, _ in objects], "names": [name for _, name in objects]}
     with catalog.bare_search_path(target):
         statements = catalog.ask(target, _DROP, listed)
-        for kind, name in found:
+        for kind, name in objects:
             if kind == "table":
                 lock(target, sql.SQL(name), name, "ACCESS EXCLUSIVE")
         with database_errors("dropping what the target holds"):
@@ -141,12 +141,12 @@ def drop_contents(target: Connection, found: list[tuple[str, str]]) -> None:
 
 
 def refuse_missing_extensions(
-    target: Connection, wanted: tuple[str, ...], spaces: Mapping[str, str]
+    target: Connection, extensions: tuple[str, ...], spaces: Mapping[str, str]
 ) -> None:
     """Refuse a target that lacks a needed extension, or has it in another PostgreSQL schema.
 
-    The extensions ``wanted`` must be available, and if they exist, in the PostgreSQL schemas that
-    the DDL names (``spaces``). The TargetError names all missing ones.
+    These ``extensions`` must be available, and if they exist, in the PostgreSQL schemas that the
+    DDL names (``spaces``). The TargetError names all missing ones.
     """
     rows = catalog.ask(
         target,
@@ -155,7 +155,7 @@ def refuse_missing_extensions(
         " LEFT JOIN pg_catalog.pg_available_extensions a ON a.name = w.name"
         " LEFT JOIN pg_catalog.pg_extension e ON e.extname = w.name"
         " LEFT JOIN pg_catalog.pg_namespace n ON n.oid = e.extnamespace ORDER BY 1",
-        {"names": wanted, "spaces": [spaces.get(name) for name in wanted]},
+        {"names": extensions, "spaces": [spaces.get(name) for name in extensions]},
     )
     lacking = [row.name for row in rows if row.lacking]
     if lacking:
@@ -174,7 +174,7 @@ def refuse_missing_extensions(
 
 
 def become(connection: Connection, role: str) -> None:
-    """Become a role that only has rights on its own objects, until the transaction ends.
+    """Set a role that has rights only on its own objects, until the transaction ends.
 
     Raises:
         TargetError: There is no such role, or it may do more than that.
@@ -192,8 +192,8 @@ def become(connection: Connection, role: str) -> None:
         run(connection, build("SET LOCAL ROLE {}", role))
 
 
-def as_made(stated: Schema, made: Schema) -> Schema:
-    """A model's schema with columns, kinds and sequences as the target's catalog states them.
+def as_made(stated: Schema, created: Schema) -> Schema:
+    """Return a model's schema, with columns, kinds and sequences as the target states them.
 
     The model's header is a text that somebody else may have written. Its types, defaults and
     generated columns never become SQL: they are read from the target's own catalog (`introspect`,
@@ -203,7 +203,7 @@ def as_made(stated: Schema, made: Schema) -> Schema:
     Raises:
         ModelError: The header names a table or column that the DDL does not make.
     """
-    known = {table.name: table for table in made}
+    known = {table.name: table for table in created}
     for table in stated:
         if table.name not in known:
             raise _forged("is in the model's header, but its DDL does not make it.", table)
@@ -213,28 +213,28 @@ def as_made(stated: Schema, made: Schema) -> Schema:
                 raise _forged(what, table)
             _refuse_unknown(known[key.ref_table], key.ref_columns)
     tables = tuple(_as_made(table, known[table.name]) for table in stated)
-    return replace(stated, tables=tables, sequences=made.sequences)
+    return replace(stated, tables=tables, sequences=created.sequences)
 
 
-def _as_made(stated: Table, made: Table) -> Table:
+def _as_made(stated: Table, created: Table) -> Table:
     own = {column.name: column for column in stated.columns}
-    _refuse_unknown(made, own)
-    _refuse_unknown(made, stated.key_columns)
-    _refuse_unknown(made, [name for unique in stated.unique_sets for name in unique.columns])
-    for column in made.columns:
+    _refuse_unknown(created, own)
+    _refuse_unknown(created, stated.key_columns)
+    _refuse_unknown(created, [name for unique in stated.unique_sets for name in unique.columns])
+    for column in created.columns:
         if column.name not in own:
             raise _forged(_COLUMN, stated, column.name)
         if column.generated != own[column.name].generated:
             what = "the model's header and its DDL disagree on whether it is generated."
             raise _forged(what, stated, column.name)
-    return replace(stated, columns=tuple(made.column(name) for name in own), kind=made.kind)
+    return replace(stated, columns=tuple(created.column(name) for name in own), kind=created.kind)
 
 
-def _refuse_unknown(made: Table, names: Iterable[str]) -> None:
-    known = {column.name for column in made.columns}
+def _refuse_unknown(created: Table, names: Iterable[str]) -> None:
+    known = {column.name for column in created.columns}
     for name in names:
         if name not in known:
-            raise _forged(_COLUMN, made, name)
+            raise _forged(_COLUMN, created, name)
 
 
 def _forged(what: str, table: Table, column: str | None = None) -> ModelError:

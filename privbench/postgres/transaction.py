@@ -1,6 +1,7 @@
 """Transactions of a load, all with the same settings and checks.
 
-There is one, or another for each part of a large table (`privbench.postgres.unfinished`).
+A load has one transaction, and in a resumable load a further one for each part of a large table
+(`privbench.postgres.load_mark`).
 """
 
 import contextlib
@@ -75,7 +76,7 @@ class TargetTransaction:
             self._began = self._state()
 
     def commit(self) -> None:
-        """Commit; a TargetError if the transaction, its settings or its role were changed."""
+        """Commit; raise a TargetError if the transaction, its settings or its role were changed."""
         with database_errors("committing the load"):
             self._require(self._began)
             self.connection.commit()

@@ -1,4 +1,4 @@
-"""Column types as the catalog states them: domains unwrapped, modifiers read."""
+"""Read column types from the catalog, with domains resolved and modifiers decoded."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -21,9 +21,9 @@ class Types:
         enums: Labels by the enum's name, of every enum in the database.
     """
 
-    def __init__(self, connection: Connection, wanted: Iterable[int]) -> None:
+    def __init__(self, connection: Connection, oids: Iterable[int]) -> None:
         self._rows: dict[int, Any] = {}
-        missing = set(wanted)
+        missing = set(oids)
         while missing:
             rows = catalog.ask(connection, catalog.TYPES, {"types": sorted(missing)})
             self._rows |= {row.oid: row for row in rows}
@@ -40,7 +40,7 @@ class Types:
             self.enums[TableName(row.schema, row.name)] = self.labels[row.type]
 
     def column_type(self, oid: int, modifier: int, sql: str) -> ColumnType:
-        """The type of a column by its ``atttypid``, ``atttypmod`` and ``format_type`` text."""
+        """Return a column's type by its ``atttypid``, ``atttypmod`` and ``format_type`` text."""
         *domains, row = self._down(oid)
         checks: list[str] = []
         for item in domains:
@@ -74,13 +74,13 @@ class Types:
         return tuple(self.column_type(oid, mod, self._rows[oid].sql) for oid, mod in listed)
 
     def cast_of_users(self, oid: int) -> str | None:
-        """A function of users that an implicit cast of the type calls, with the cast's target."""
+        """Return a users' function that an implicit cast of the type calls, and the target."""
         *_, row = self._down(oid)
         cast = self._casts.get(row.oid)
         return None if cast is None else f"{cast.function} makes it {cast.target}"
 
     def domain_not_null(self, oid: int) -> bool:
-        """Whether the type is a domain that forbids NULL, or a domain over such a domain."""
+        """Return whether the type is a domain that forbids NULL, or a domain over such a domain."""
         return any(row.kind == "d" and row.not_null for row in self._down(oid))
 
     def _down(self, oid: int) -> Iterator[Any]:

@@ -1,12 +1,12 @@
-"""Prices events and keeps their sum under a fixed cap.
+"""Price events and keep their sum within a fixed cap.
 
-Every event names the root tables whose units can move its statistic. The accountant keeps one sum
+Every event names the root tables whose units can change its statistic. The accountant keeps one sum
 per root table; what is spent is the largest of them. The cap is fixed before the first event, and
-an event that would pass it is refused before anything is drawn: so amounts and mechanisms may
+an event that would exceed it is refused before anything is drawn: so amounts and mechanisms may
 depend on earlier releases. The proofs of both stand in docs/privacy.md, under Accounting.
 
 Amounts are added as fractions. `Accountant.total` is a billionth below the cap, so that rounding in
-a caller's own arithmetic (ten tenths of an amount) can never pass it.
+a caller's own arithmetic (ten tenths of an amount) can never exceed it.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ _LOSS: dict[Accounting, Literal["epsilon", "rho"]] = {"pure": "epsilon", "zcdp":
 
 @dataclass(frozen=True, slots=True)
 class Guarantee:
-    """(ε, δ)-differential privacy."""
+    """An (ε, δ)-differential privacy guarantee."""
 
     epsilon: float
     delta: float = 0.0
 
 
 def price(event: Event, accounting: Accounting) -> Price:
-    """The cost of an event in the accountant's unit.
+    """Return the privacy loss of an event in the accountant's unit.
 
     The event's own claim is checked against OpenDP's privacy map for its mechanism, sensitivity and
     scale. A pure event under zCDP costs ε² / 2. A claim below the mechanism's loss is a
@@ -71,13 +71,13 @@ class Tally:
             self.add(event, price(event, accounting))
 
     def amount(self, root: str | None = None) -> Fraction:
-        """ε or ρ of one root table, or the largest."""
+        """Return the ε or ρ of one root table, or the largest if none is named."""
         if root is not None:
             return self._amount.get(root, Fraction(0))
         return max(self._amount.values(), default=Fraction(0))
 
     def delta(self, root: str | None = None) -> Fraction:
-        """δ of one root table, or the largest."""
+        """Return the δ of one root table, or the largest if none is named."""
         if root is not None:
             return self._delta.get(root, Fraction(0))
         return max(self._delta.values(), default=Fraction(0))
@@ -89,13 +89,13 @@ class Tally:
             self._delta[root] = self.delta(root) + Fraction(cost.delta)
 
     def copy(self) -> Tally:
-        """A copy; what is added to it leaves this tally as it is."""
-        made = Tally()
-        made._amount, made._delta = dict(self._amount), dict(self._delta)
-        return made
+        """Return a copy; adding to the copy leaves this tally unchanged."""
+        copied = Tally()
+        copied._amount, copied._delta = dict(self._amount), dict(self._delta)
+        return copied
 
     def guarantee(self, accounting: Accounting, delta_conversion: float) -> Guarantee:
-        """The largest sums as (ε, δ), each rounded up."""
+        """Return the largest sums as (ε, δ), each rounded up."""
         amount, delta = round_up(self.amount()), self.delta()
         if accounting == "pure" or amount == 0.0:
             return Guarantee(amount, round_up(delta))
@@ -104,7 +104,7 @@ class Tally:
 
 
 def loss_within(events: Iterable[Event], accounting: Accounting, delta: float) -> Guarantee:
-    """The (ε, δ) of a list of events, where both together may use the given ``delta``.
+    """Return the (ε, δ) of a list of events, with at most ``delta`` as δ if that is possible.
 
     The threshold releases among the events use part of ``delta``; the conversion of zCDP gets the
     rest. The δ of the result exceeds ``delta`` if that of the threshold releases alone does, and ε
@@ -126,7 +126,7 @@ class Level:
 
     @property
     def epsilon(self) -> float:
-        """What outcomes that spend no more are promised."""
+        """The ε that is promised to outcomes that spend no more than the limit."""
         return epsilon_for(self.rho, self.delta) if self.rho < math.inf else math.inf
 
 
@@ -180,19 +180,20 @@ class Terms:
 
     @property
     def conversion(self) -> float:
-        """δ of the conversion of the cap."""
+        """The δ for the conversion of the cap."""
         return round_down(Fraction(self.delta_conversion) * (1 - len(self.levels) * LEVEL_DELTA))
 
     @property
     def cap(self) -> float:
-        """ε or ρ that no root table's sum may pass."""
+        """The ε or ρ that no root table's sum may exceed."""
         epsilon, _ = spendable(self.requested.epsilon, 0.5)
         return epsilon if self.accounting == "pure" else rho_for(epsilon, self.conversion)
 
     def level(self, spent: Fraction) -> Level:
-        """The level of outcomes with such a sum of ρ, lost events in it; 0 under pure accounting.
+        """Return the level of outcomes that spent this sum of ρ, lost events included.
 
-        A sum beyond the last level, as only earlier versions let pass, has no limit.
+        Pure: level 0. A sum beyond the last level, which only earlier versions allowed, has no
+        limit.
         """
         if self.accounting == "pure":
             return Level(0.0, 0.0)
@@ -205,7 +206,7 @@ class Terms:
         return Level(math.inf, part)
 
     def reserved(self, lost: Iterable[Event] = ()) -> Guarantee:
-        """The whole budget with that of lost events on top; ε is infinite if no level covers it.
+        """Return the whole budget plus that of lost events; ε is infinite if no level covers it.
 
         Such a release cannot be resumed.
         """
@@ -218,7 +219,7 @@ class Terms:
         return Guarantee(epsilon, delta)
 
     def promised(self, spent: Tally, lost: Iterable[Event] = ()) -> Guarantee:
-        """The promise to outcomes with such sums, lost events included."""
+        """Return the promise to outcomes with such sums, lost events included."""
         amount, delta = spent.amount(), self.reserved(lost).delta
         if self.accounting == "pure" or not amount:
             return Guarantee(round_up(amount), delta if spent.delta() else 0.0)
@@ -268,11 +269,11 @@ class Accountant:
         return round_up(self._tally.amount())
 
     def remaining(self, root: str) -> float:
-        """The amount that callers may still plan with for a root table."""
+        """Return the amount of budget that callers may still plan with for a root table."""
         return max(0.0, round_down(Fraction(self.total) - self._tally.amount(root)))
 
     def charge(self, *events: Event) -> None:
-        """Charge events to all their root tables, or none of them to any.
+        """Charge all events to all their root tables, or nothing at all.
 
         A BudgetExceeded says that a root table's sum would pass the cap, a PrivacyRefusal that an
         event's claim is wrong or that it is charged to no root table; then nothing was charged.
@@ -292,7 +293,7 @@ class Accountant:
         self._tally = tally
 
     def guarantee(self) -> Guarantee:
-        """What is promised to outcomes that spend no more than this; see `Terms`."""
+        """Return what is promised to outcomes that spend no more than this; see `Terms`."""
         return self.terms.promised(self._tally)
 
 
@@ -306,7 +307,7 @@ def _refuse(event: Event, root: str, unit: str, cost: float, over: Fraction) -> 
 
 
 def spendable(epsilon: float, delta: float) -> tuple[float, float]:
-    """The ε and δ that may be spent when a user has written these two numbers.
+    """Return the ε and δ that may be spent when a user has written these two numbers.
 
     A written number means its decimal form. The float that was read from it may lie above that, so
     the next smaller float is spent.
@@ -323,7 +324,7 @@ def _conversion() -> tuple[Any, Any]:
 
 @lru_cache(maxsize=4096)
 def epsilon_for(rho: float, delta: float) -> float:
-    """The least ε that OpenDP states for ρ-zCDP at δ.
+    """Return the least ε that OpenDP states for ρ-zCDP at δ.
 
     OpenDP's ``make_zCDP_to_approxDP`` is the tight conversion of Canonne, Kamath and Steinke
     (2020), Corollary 13. It converts a measurement, not a number ρ, so it is applied to a Gaussian
@@ -341,7 +342,10 @@ def epsilon_for(rho: float, delta: float) -> float:
 
 @lru_cache(maxsize=256)
 def rho_for(epsilon: float, delta: float) -> float:
-    """The largest ρ with ``epsilon_for(rho, delta) <= epsilon``, rounded down to 12 digits."""
+    """Return the largest ρ with ``epsilon_for(rho, delta) <= epsilon``, rounded to 12 digits.
+
+    It is rounded down.
+    """
     if not (math.isfinite(epsilon) and epsilon > 0):
         raise PrivacyRefusal("epsilon must be a positive number.")
     low, high = 0.0, epsilon

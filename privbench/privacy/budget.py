@@ -1,4 +1,4 @@
-"""Turns public shares of the budget into amounts, so that no root table exceeds the total."""
+"""Turn public shares of the budget into amounts, so that no root table exceeds the total."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -10,7 +10,7 @@ MARGIN = 1 - 1e-9
 
 
 def root_sums(shares: Iterable[tuple[frozenset[str], float]]) -> dict[str, float]:
-    """The sum of shares by root table; each item names its root tables and its share.
+    """Return the sum of shares by root table; each item names its root tables and its share.
 
     >>> root_sums([(frozenset("r"), 1.0), (frozenset("rq"), 2.0)])["r"]
     3.0
@@ -23,7 +23,7 @@ def root_sums(shares: Iterable[tuple[frozenset[str], float]]) -> dict[str, float
 
 
 class Purse:
-    """A limit on the amounts, ε or ρ, of every root table, from which amounts are taken one by one.
+    """A limit on each root table's amounts (ε or ρ), from which amounts are taken one by one.
 
     >>> purse = Purse(3.0)
     >>> [purse.take(frozenset(roots), 2.0) for roots in ("r", "rq", "q")]
@@ -80,13 +80,13 @@ def allocate(shares: Mapping[str, tuple[float, frozenset[str]]], total: float) -
 
 
 def round_down(value: Fraction) -> float:
-    """The largest float that is at most ``value``."""
+    """Return the largest float that is at most ``value``."""
     near = float(value)
     return math.nextafter(near, -math.inf) if Fraction(near) > value else near
 
 
 def round_up(value: Fraction) -> float:
-    """The smallest float that is at least ``value``."""
+    """Return the smallest float that is at least ``value``."""
     near = float(value)
     return math.nextafter(near, math.inf) if Fraction(near) < value else near
 

@@ -39,7 +39,7 @@ class _Private:
 
 
 class Cells(_Private):
-    """An attribute with a settled public domain: the code of every row, of any integer type."""
+    """An attribute whose domain is public: the code of every row, of any integer type."""
 
     __slots__ = ("_codes", "domain")
 
@@ -77,7 +77,7 @@ class Grid(_Private):
 
 
 class Labels(_Private):
-    """A text attribute whose domain is not settled, coded by a private dictionary.
+    """A text attribute whose domain is not yet public, coded by a private dictionary.
 
     The dictionary ``labels`` holds distinct strings, as a sequence or an Arrow string array. A
     row's code is the position of its text in it, or −1 for NULL.
@@ -111,9 +111,9 @@ class Labels(_Private):
 class Words(_Private):
     """The words of every row's text, in order, coded by a private dictionary.
 
-    The codes of all rows' words lie one after another, −1 for a word that is none of a text's
-    pieces; ``ends`` has the end of every row's words, shape (rows,). ``firsts`` has the code point
-    of every text's first character, −1 for NULL and for the empty text.
+    The codes of all rows' words lie one after another, −1 for a word that does not count; ``ends``
+    has the end of every row's words, shape (rows,). ``firsts`` has the code point of every text's
+    first character, −1 for NULL and for the empty text.
     """
 
     __slots__ = ("_ends", "_firsts", "_keys", "_words")
@@ -194,15 +194,15 @@ class Cache(_Private):
     def get(
         self, key: Any, make: Callable[[], tuple[NDArray[Any], ...]]
     ) -> tuple[NDArray[Any], ...]:
-        """The arrays cached under ``key``; computed by ``make`` if there are none."""
-        found = self.find(key)
-        if found is None:
-            found = make()
-            self.put(key, found)
-        return found
+        """Return the arrays cached under ``key``, which ``make`` computes if there are none."""
+        arrays = self.find(key)
+        if arrays is None:
+            arrays = make()
+            self.put(key, arrays)
+        return arrays
 
     def find(self, key: Any) -> tuple[NDArray[Any], ...] | None:
-        """The arrays cached under ``key``, or None."""
+        """Return the arrays cached under ``key``, or None."""
         if key not in self._items:
             return None
         self._items.move_to_end(key)
@@ -222,8 +222,8 @@ class PrivateDatabase(_Private):
 
     The attributes of ``spec`` are replaced by those of the tables' `Cells`. ``ranks`` are random
     ranks that were drawn before; they are given for a neighbouring database, whose remaining units
-    keep their ranks, and ``remainders`` for one that keeps parts of a unit (`Units`). A SchemaError
-    says what does not fit the spec: a table, a key or a row index.
+    keep their ranks, and ``remainders`` for a database that keeps parts of a unit (`Units`). A
+    SchemaError says what does not fit the spec: a table, a key or a row index.
     """
 
     __slots__ = ("_cache", "_recodings", "_spec", "_tables", "_units", "counter")
@@ -269,7 +269,7 @@ class PrivateDatabase(_Private):
         return self._spec
 
     def rank_by(self, keys: Callable[[int, str], NDArray[np.uint64]]) -> None:
-        """Rank the rows of units by these numbers instead of the system's entropy: NOT PRIVATE."""
+        """Rank rows of units by the given numbers, not by the system's entropy: NOT PRIVATE."""
         self._units.keys = keys
 
     @property
@@ -279,8 +279,8 @@ class PrivateDatabase(_Private):
 
     def recode(self, table: str, attribute: str, recoding: Recoding) -> Domain:
         """Map a `Grid` or `Labels` attribute to cells in place, and return its public domain."""
-        held = self._tables[table]
-        raw = held._attributes.get(attribute)
+        private = self._tables[table]
+        raw = private._attributes.get(attribute)
         if isinstance(raw, Grid) and isinstance(recoding, EdgesRecoding):
             base = self._points(table, recoding.since) if recoding.since else None
             codes = recoding.apply(raw._values, base)
@@ -290,22 +290,22 @@ class PrivateDatabase(_Private):
             raise SchemaError(
                 "this recoding does not fit the attribute.", table=table, column=attribute
             )
-        attributes = {**held._attributes, attribute: Cells(codes, recoding.domain)}
-        self._tables[table] = PrivateTable(held._rows, attributes, held._parents)
+        attributes = {**private._attributes, attribute: Cells(codes, recoding.domain)}
+        self._tables[table] = PrivateTable(private._rows, attributes, private._parents)
         self._spec = self._spec.with_attributes(table, _settled(self._tables[table]))
         self._recodings.append((table, attribute, recoding))
         return recoding.domain
 
     def let_go(self, table: str, attribute: str) -> None:
-        """Drop an attribute that has not become `Cells`: it was only read for a release."""
+        """Drop an attribute that has not become `Cells`, since it was only read for a release."""
         if isinstance(self._raw(table, attribute), Cells):
             raise SchemaError("a modelled attribute stays.", table=table, column=attribute)
-        held = self._tables[table]
-        kept = {name: item for name, item in held._attributes.items() if name != attribute}
-        self._tables[table] = PrivateTable(held._rows, kept, held._parents)
+        private = self._tables[table]
+        attributes = {name: item for name, item in private._attributes.items() if name != attribute}
+        self._tables[table] = PrivateTable(private._rows, attributes, private._parents)
 
     def copy(self) -> PrivateDatabase:
-        """A database of the same rows and ranks; recoding it leaves this one unchanged."""
+        """Return a database of the same rows and ranks; recoding it leaves this one unchanged."""
         copy = PrivateDatabase(self._spec, self._tables)
         copy.counter = self.counter
         copy._units = self._units
@@ -313,28 +313,28 @@ class PrivateDatabase(_Private):
         return copy
 
     def _raw(self, table: str, attribute: str) -> Attribute:
-        held = self._tables[table]._attributes.get(attribute)
-        if held is None:
+        values = self._tables[table]._attributes.get(attribute)
+        if values is None:
             raise SchemaError("no such attribute.", table=table, column=attribute)
-        return held
+        return values
 
     def _points(self, table: str, attribute: str) -> Ints:
         """Points and sentinels of all rows."""
-        held = self._raw(table, attribute)
-        if not isinstance(held, Grid):
+        grid = self._raw(table, attribute)
+        if not isinstance(grid, Grid):
             raise SchemaError("the attribute is coded already.", table=table, column=attribute)
-        return held._values
+        return grid._values
 
     def _codes(self, table: str, attribute: str) -> tuple[Codes, Domain]:
         """Codes of a settled attribute and their domain."""
-        held = self._raw(table, attribute)
-        if not isinstance(held, Cells):
+        settled = self._raw(table, attribute)
+        if not isinstance(settled, Cells):
             raise SchemaError(
                 "its domain is not settled: release it and recode first.",
                 table=table,
                 column=attribute,
             )
-        return held._codes, held.domain
+        return settled._codes, settled.domain
 
     def _rows(self, table: str) -> int:
         return self._tables[table]._rows

@@ -1,6 +1,6 @@
-"""Events: frozen descriptions of what was released, without the arithmetic that prices them.
+"""Events: frozen descriptions of what was released, without the arithmetic of its loss.
 
-An event's meaning never changes. It says which mechanism touched which statistic, with which
+An event's meaning never changes. It says which mechanism was applied to which statistic, with which
 sensitivity and scale; `privbench.privacy.accountant` decides what that costs.
 """
 
@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field
 
-from privbench.limits import Amount, Count, Many, Share, Text
+from privbench.limits import Amount, Count, PartTuple, Share, Text
 from privbench.privacy.query import Sensitivity
 
 #: Names of the mechanisms, as ledger and model header print them.
@@ -40,7 +40,7 @@ class Event:
     label: Text  # its purpose, in the words of the code that measures
     kind: Text
     table: Text  # the table whose rows are counted
-    columns: Many[Text]  # attributes or keys that are read
+    columns: PartTuple[Text]  # attributes or keys that are read
     # Fingerprint of the query's public fields; a resumed fit must repeat it.
     query: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
     # Shape of the statistic; ``()`` for a threshold release, whose size is not public.
@@ -53,27 +53,27 @@ class Event:
     loss: Literal["epsilon", "rho"]  # how ``amount`` is measured
     amount: Amount  # the charge: ε or ρ
     delta: Share  # the charge in δ; 0 for all but threshold releases
-    roots: Many[Text]  # root tables that are charged, sorted
+    roots: PartTuple[Text]  # root tables that are charged, sorted
     neighbours: Literal["add-remove", "replace"]  # under which the sensitivity holds
     private: bool  # False when the noise was seeded or left out
 
     def same(self, other: Event) -> bool:
-        """Whether the two describe the same use of a mechanism; their positions may differ."""
+        """Return whether both describe the same use of a mechanism; their positions may differ."""
         return self == replace(other, id=self.id)
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object that `from_json` reads back without loss."""
+        """Return the event as a JSON object, which `from_json` reads without loss."""
         return {**asdict(self), **{name: list(getattr(self, name)) for name in _LISTS}}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
-        """The event that `to_json` wrote."""
+        """Return the event that a JSON object of `to_json` describes."""
         lists = {name: tuple(data[name]) for name in _LISTS}
         return cls(**{**data, **lists, "sensitivity": Sensitivity(**data["sensitivity"])})
 
 
 def fingerprint(query: object) -> str:
-    """Sixteen hexadecimal digits of a query's public content, the same in every process.
+    """Return sixteen hexadecimal digits of a query's public content, the same in every process.
 
     The fingerprint is a hash of the query's ``repr``. Queries are frozen values of numbers, texts,
     tuples, and public arrays, which print the whole digest of their content. So two queries with

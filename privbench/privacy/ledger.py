@@ -39,8 +39,8 @@ from platformdirs import user_state_dir
 from privbench.errors import LedgerError, PrivacyRefusal, ReleaseInUse
 from privbench.privacy.accountant import Accountant, Guarantee
 from privbench.privacy.events import Event
+from privbench.privacy.ledger_state import Cap, Standing, UnitDefinition
 from privbench.privacy.release import Release
-from privbench.privacy.standing import Cap, Standing, UnitDefinition
 from privbench.privacy.store import (
     FILE,
     WAIT,
@@ -65,7 +65,7 @@ _ADDRESS = re.compile(r".*:[0-9]+/.*", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """The facts that a release is opened with; a resumed release must be opened for the same."""
+    """The properties with which a release is opened; a resumed release must have the same."""
 
     config_hash: str  # hash of the config and the schema
     definition: UnitDefinition  # the unit definition under which losses are counted
@@ -101,13 +101,16 @@ class Ledger:
         database: str | None = None,
         apart: Collection[str] = (),
     ) -> Self:
-        """The ledger of a database in ``path``, by default the user's state directory."""
+        """Return the ledger of a database in ``path``, by default the user's state directory."""
         name = hashlib.sha256(identity.encode()).hexdigest()[:32]
         return cls(_base(path) / name, identity, database, apart)
 
     @classmethod
     def holding(cls, path: str | Path | None, release_id: str) -> Self:
-        """The ledger in which a release is recorded; a LedgerError if there is none."""
+        """Return the ledger in which a release is recorded.
+
+        Raise a LedgerError if there is none.
+        """
         base = _base(path)
         for item, standing in cls.every(base):
             if release_id in standing.accounts:
@@ -121,14 +124,17 @@ class Ledger:
     def of_database(
         cls, path: str | Path | None, database: str | None, *, surely: bool = False
     ) -> list[Ledger]:
-        """The ledgers with releases of a database, given by its own identifier; see `joined`."""
+        """Return the ledgers with releases of a database, by the server's identifier.
+
+        See `joined`.
+        """
         names = set() if database is None else {database}
         every = joined(cls.every(_base(path)), names, surely=surely)
         return [item for item, standing in every if standing.accounts]
 
     @classmethod
     def every(cls, base: Path) -> Iterator[tuple[Self, Standing]]:
-        """Every ledger of a directory with its state, by the name of its folder."""
+        """Yield every ledger of a directory with its state, by the name of its folder."""
         with usable(base):
             folders = sorted(base.iterdir()) if there(base) else []
         for folder in folders:
@@ -146,11 +152,11 @@ class Ledger:
 
     @property
     def others(self) -> list[Ledger]:
-        """Ledgers of other names whose losses count as well."""
+        """Return the ledgers under other names whose losses count as well."""
         return [item for item, _ in self._others()]
 
     def require_one_name(self) -> None:
-        """Refuse a second declared name for one database, unless it is declared to be apart."""
+        """Refuse a second declared name for one database, unless declared to be other data."""
         mine = self._standing() if there(self.directory) else Standing([])
         self._require_one_name(mine, self._others())
 
@@ -166,10 +172,10 @@ class Ledger:
         """Reserve the accountant's (ε, δ) and open a release, or resume one that was killed.
 
         The stricter of two caps applies: ``cap``, which is the config's, and the ledger's own. If
-        it has no room, that is a BudgetExceeded. A release to resume must be open, not in use, and
-        of the same fit. If answers of it were lost, ``agree`` is called before more is reserved for
-        them, and may raise. A PrivacyRefusal says that no level covers them: then it can only be
-        given up.
+        it has no room, a BudgetExceeded is raised. A release to resume must be open, not in use,
+        and of the same fit. If answers of it were lost, ``agree`` is called before more is reserved
+        for them, and may raise. A PrivacyRefusal says that no level covers the lost answers: then
+        the release can only be given up.
         """
         header = _header(fit, accountant)
         with ExitStack() as undo:
@@ -188,7 +194,7 @@ class Ledger:
                     standing.require_open(resume, header)
                 release = holder._release(books[holder][0], name, header)
                 undo.callback(release.leave)
-                whole = _whole(release, accountant, self.directory.parent)
+                whole = _larger_reservation(release, accountant, self.directory.parent)
                 elsewhere = self.database not in {None, *books[holder][1].databases}
             if release.lost and agree is not None:
                 agree(release)
@@ -202,11 +208,12 @@ class Ledger:
         return release
 
     def unfinished(self, fit: Fit, accountant: Accountant) -> dict[str, list[Event]]:
-        """Open releases of the same fit that no living process holds, each with its lost events.
+        """Return interrupted releases of the same fit, each with its lost events.
 
-        Fits that run side by side hold theirs, so these are of fits that broke off.
+        Fits that run side by side lock their releases, so the returned ones belong to interrupted
+        fits.
         """
-        header, found = _header(fit, accountant), {}
+        header, lost = _header(fit, accountant), {}
         with self._books() as books:
             for item, (book, standing) in books.items():
                 for account in standing.accounts.values():
@@ -214,8 +221,8 @@ class Ledger:
                         with suppress(ReleaseInUse):
                             release = item._release(book, account.id, header)
                             release.leave()
-                            found[account.id] = release.lost
-        return found
+                            lost[account.id] = release.lost
+        return lost
 
     def abandon(self, release_id: str) -> Guarantee:
         """Close a release that will not be resumed, and free the unspent part of its reservation.
@@ -229,17 +236,17 @@ class Ledger:
         return release.close()
 
     def set_cap(self, cap: Cap) -> None:
-        """Set the ledger's own cap, which replaces the one before."""
+        """Set the ledger's own cap, which replaces the previous cap."""
         with self._book() as book:
             place = {"time": _now("microseconds"), "database": self.database}
             book.append({"type": "cap", **place, **asdict(cap)})
 
     def show(self) -> dict[str, Any]:
-        """Releases, totals per unit definition, and the cap. Totals may be infinite."""
+        """Return releases, totals per unit definition, and the cap. Totals may be infinite."""
         standing = self._standing() if there(self.directory) else Standing([])
         others, apart = self._others(), self.apart | standing.apart
-        for _, found in others:
-            standing.count_in(found)
+        for _, standing_of_other in others:
+            standing.count_in(standing_of_other)
         return {
             "identity": self.identity,
             "path": str(self.directory),
@@ -289,11 +296,11 @@ class Ledger:
     ) -> tuple[Ledger, Standing]:
         """The ledger that has a release (this one if none has), and the state of all together."""
         standing = books[self][1]
-        others = {item: found for item, (_, found) in books.items() if item is not self}
+        others = {item: counted for item, (_, counted) in books.items() if item is not self}
         self._require_one_name(standing, others.items())
-        holder = next((i for i, found in others.items() if release_id in found.accounts), self)
-        for found in others.values():
-            standing.count_in(found)
+        holder = next((i for i, counted in others.items() if release_id in counted.accounts), self)
+        for counted in others.values():
+            standing.count_in(counted)
         return holder, standing
 
     def _require_one_name(self, mine: Standing, others: Iterable[tuple[Ledger, Standing]]) -> None:
@@ -329,11 +336,11 @@ class Ledger:
         _make_folder(self.directory)
         _require_whole(self.directory)
         if not there(self.directory / FILE):
-            held = _lock(self.directory)
+            lock_held = _lock(self.directory)
             try:
                 make(self.directory)
             finally:
-                held.release()
+                lock_held.release()
         with transaction(self.directory) as book:
             header = {"type": "ledger", "format": 1, "identity": self.identity}
             entries = book.read()
@@ -380,18 +387,18 @@ class Ledger:
 def joined(
     ledgers: Iterable[tuple[Ledger, Standing]], names: set[str], *, surely: bool = False
 ) -> list[tuple[Ledger, Standing]]:
-    """The ledgers whose losses may be of a database that is known by ``names``.
+    """Return the ledgers whose losses may be of a database that is known by ``names``.
 
-    Names are declared ones, which join replicas and restores, and the identifiers that servers
+    Names are declared ones, which replicas and restores share, and the identifiers that servers
     state. A ledger counts if it is kept under a name or has a release of a database that is known
     by it; its own name and databases are then further names. Entries without a database are found
     by their ledger's name alone. Earlier versions kept ledgers under ``system identifier/database
     name``, or an address. As a database may have been renamed, and an address may be that of any
-    database, all of these count, unless only those are wanted that are ``surely`` of the database.
-    Too much may be counted, never too little.
+    database, all of these count, unless ``surely`` asks for ledgers that are certainly of the
+    database. Too much may be counted, never too little.
     """
     left, known = list(ledgers), set(names)
-    found: list[tuple[Ledger, Standing]] = []
+    joined_ledgers: list[tuple[Ledger, Standing]] = []
     while True:
         more = [
             (item, standing)
@@ -400,9 +407,9 @@ def joined(
             or (not surely and _is_former(item.identity, known))
         ]
         if not more:
-            return found
+            return joined_ledgers
         left = [pair for pair in left if pair not in more]
-        found += more
+        joined_ledgers += more
         known |= {name for item, own in more for name in (item.identity, *own.databases)}
 
 
@@ -426,7 +433,7 @@ def _is_former(identity: str, known: set[str]) -> bool:
     return bool(_ADDRESS.fullmatch(identity)) or (slash == "/" and system in systems)
 
 
-def _whole(release: Release, accountant: Accountant, base: Path) -> Guarantee | None:
+def _larger_reservation(release: Release, accountant: Accountant, base: Path) -> Guarantee | None:
     """The budget of a killed run's lost events on top of what the fit will spend, if there are any.
 
     The fit's own accountant starts from 0 and charges the replayed events again. Lost events are

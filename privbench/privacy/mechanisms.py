@@ -1,11 +1,12 @@
 """Mechanisms on exact integers. Each docstring says what is released, at what loss, and why.
 
-Every mechanism is OpenDP's; none is written here. There is one for each task (cells of a statistic,
-a largest score, labels of an unknown domain) under each accounting. A mechanism is a value with
+Every mechanism is OpenDP's; none is implemented here. There is one for each task (cells of a
+statistic, a largest score, labels of an unknown domain) under each accounting. A mechanism is a
+value with
 
-* ``scale(sensitivity, amount)``: the least scale whose loss is at most ``amount``, rounded up;
-* ``price(sensitivity, scale)``: the loss, as OpenDP's own privacy map states it;
-* ``draw(...)``: the release itself, with noise from the operating system.
+* ``scale(sensitivity, amount)``: the least scale whose loss is at most ``amount``, rounded up; *
+``price(sensitivity, scale)``: the loss, as OpenDP's own privacy map states it; * ``draw(...)``: the
+release itself, with noise from the operating system.
 
 Exact statistics are clamped to ±2⁶¹ before noise. Clamping every cell to a public range moves no
 two databases further apart in any norm, so it costs nothing; with scales of at most 2⁵⁵ no sum
@@ -54,38 +55,39 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class Mechanism(ABC):
-    """A family of mechanisms under one accounting; an instance is its name and measure of loss."""
+    """A family of mechanisms under one accounting, given by its name and measure of loss."""
 
     name: MechanismName
     loss: Literal["epsilon", "rho"]
 
     @abstractmethod
     def measurement(self, scale: float, threshold: int | None = None) -> Any:
-        """The OpenDP measurement of this scale."""
+        """Return the OpenDP measurement of this scale."""
 
     @abstractmethod
     def distance(self, sensitivity: Sensitivity) -> Any:
-        """The argument of the measurement's privacy map, in OpenDP's types."""
+        """Return the argument of the measurement's privacy map, in OpenDP's types."""
 
     def formula(self, sensitivity: Sensitivity, amount: float) -> float:
-        """The scale at which the loss is ``amount``, up to rounding: l1 / ε or l2 / √(2ρ)."""
+        """Return the scale at which the loss is about ``amount``: l1 / ε or l2 / √(2ρ)."""
         if self.loss == "epsilon":
             return sensitivity.l1 / amount
         return l2_up(sensitivity) / math.sqrt(2.0 * amount)
 
     @abstractmethod
     def draw(self, exact: Any, scale: float, threshold: int | None = None) -> Any:
-        """The release of an exact statistic, with noise from the operating system."""
+        """Release an exact statistic, with noise from the operating system."""
 
     def price(self, sensitivity: Sensitivity, scale: float, threshold: int | None = None) -> Price:
-        """The loss at that scale, from OpenDP's privacy map."""
+        """Return the loss at that scale, from OpenDP's privacy map."""
         return Price(float(_map(self, scale, None, self.distance(sensitivity))))
 
     def scale(self, sensitivity: Sensitivity, amount: float) -> float:
-        """The least scale, in grid units, at which the loss is at most ``amount``, rounded up.
+        """Return the least scale, in grid units, at which the loss is at most ``amount``.
 
-        A PrivacyRefusal says that the amount is not positive and finite, or so small that the noise
-        would not fit 64-bit integers. A statistic whose sensitivity is 0 costs nothing.
+        It is rounded up. A PrivacyRefusal says that the amount is not positive and finite, or so
+        small that the noise would not fit 64-bit integers. A statistic whose sensitivity is 0 costs
+        nothing.
         """
         if not sensitivity.l1:
             return PUBLIC_SCALE
@@ -149,20 +151,20 @@ class VectorMechanism(Mechanism):
     __slots__ = ()
 
     def measurement(self, scale: float, threshold: int | None = None) -> Any:
-        """On vectors of i64: L1 metric and max divergence, or L2 metric and that of zCDP."""
+        """Return the measurement on vectors of i64: L1 and max divergence, or L2 and zCDP."""
         if self.loss == "epsilon":
             return measurements.make_laplace(vectors(), metrics.l1_distance(T="i64"), scale=scale)
         return measurements.make_gaussian(vectors(), metrics.l2_distance(T="f64"), scale=scale)
 
     def distance(self, sensitivity: Sensitivity) -> float:
-        """l1, or l2 one rounding step up."""
+        """Return l1, or l2 one rounding step up."""
         return sensitivity.l1 if self.loss == "epsilon" else l2_up(sensitivity)
 
     def sd(self, scale: float) -> float:
-        """Standard deviation of the noise of one cell, in grid units.
+        """Return the standard deviation of the noise of one cell, in grid units.
 
-        That of Laplace noise is √(2α) / (1 − α) with α = exp(−1/s). For Gaussian noise it is an
-        upper bound: σ; below σ = 4 the exact sum over the law.
+        For Laplace noise it is √(2α) / (1 − α) with α = exp(−1/s). For Gaussian noise it is an
+        upper bound: σ; below σ = 4 the exact sum over the distribution.
         """
         if self.loss == "epsilon":
             return math.sqrt(2.0 * math.exp(-1.0 / scale)) / -math.expm1(-1.0 / scale)
@@ -173,7 +175,7 @@ class VectorMechanism(Mechanism):
         return math.sqrt(float((law * reach**2).sum() / law.sum()))
 
     def draw(self, exact: Ints, scale: float, threshold: int | None = None) -> Ints:
-        """The statistic plus noise, same shape.
+        """Return the statistic plus noise, of the same shape.
 
         Noise is independent over cells, so drawing it in chunks is the same mechanism as drawing
         it at once; the price is that of the whole vector.
@@ -204,22 +206,22 @@ class SelectionMechanism(Mechanism):
     __slots__ = ()
 
     def measurement(self, scale: float, threshold: int | None = None) -> Any:
-        """``make_noisy_max`` on vectors of i64, L∞ metric, not monotonic."""
+        """Return ``make_noisy_max`` on vectors of i64, L∞ metric, not monotonic."""
         pure = self.loss == "epsilon"
         measure = measures.max_divergence() if pure else measures.zero_concentrated_divergence()
         metric = metrics.linf_distance(T="i64")
         return measurements.make_noisy_max(vectors(), metric, measure, scale=scale)
 
     def distance(self, sensitivity: Sensitivity) -> int:
-        """Linf."""
+        """Return the L∞ sensitivity."""
         return sensitivity.linf
 
     def draw(self, exact: Ints, scale: float, threshold: int | None = None) -> int:
-        """An index into the scores."""
+        """Return the selected index into the scores."""
         return int(_kept(self, scale, None)(clamp(exact)))
 
     def formula(self, sensitivity: Sensitivity, amount: float) -> float:
-        """2·linf / ε, or 2·linf / √(8ρ)."""
+        """Return the scale 2·linf / ε, or 2·linf / √(8ρ)."""
         return (
             2.0 * sensitivity.linf / (amount if self.loss == "epsilon" else math.sqrt(8.0 * amount))
         )
@@ -256,7 +258,10 @@ class Threshold(Mechanism):
     __slots__ = ()
 
     def measurement(self, scale: float, threshold: int | None = None) -> Any:
-        """On maps from label to i64: L0·L1·L∞ or L0·L2·L∞ metric, approximate divergences."""
+        """Return the measurement on maps from label to i64, with approximate divergences.
+
+        Its metric is L0·L1·L∞ or L0·L2·L∞.
+        """
         labels = domains.map_domain(domains.atom_domain(T=str), domains.atom_domain(T="i64"))
         if self.loss == "epsilon":
             metric = metrics.l01inf_distance(metrics.absolute_distance(T="i64"))
@@ -267,13 +272,16 @@ class Threshold(Mechanism):
         return make(labels, metric, scale=scale, threshold=threshold)
 
     def distance(self, sensitivity: Sensitivity) -> tuple[Any, Any, Any]:
-        """(l0, l1, linf), or (l0, l2 one rounding step up, linf)."""
+        """Return (l0, l1, linf), or (l0, l2 one rounding step up, linf)."""
         if self.loss == "epsilon":
             return sensitivity.l0, sensitivity.l1, sensitivity.linf
         return sensitivity.l0, l2_up(sensitivity), float(sensitivity.linf)
 
     def price(self, sensitivity: Sensitivity, scale: float, threshold: int | None = None) -> Price:
-        """ε or ρ, and δ, by OpenDP's map at ``threshold`` − 1; δ is 0 if there is no threshold."""
+        """Return ε or ρ, and δ, by OpenDP's map at ``threshold`` − 1.
+
+        Δ is 0 without a threshold.
+        """
         below = MAX_THRESHOLD if threshold is None else threshold - 1
         if sensitivity.l0 is None:
             raise PrivacyRefusal("a threshold release needs a bound on the labels of one unit.")
@@ -283,7 +291,7 @@ class Threshold(Mechanism):
         return Price(float(amount), 0.0 if threshold is None else float(delta))
 
     def threshold(self, sensitivity: Sensitivity, scale: float, delta: float) -> int:
-        """The least threshold whose δ is at most ``delta``; a higher threshold has a smaller δ.
+        """Return the least threshold whose δ is at most ``delta``; higher ones have smaller δ.
 
         A ``delta`` that is 0, or too small for double precision, is refused.
         """
@@ -301,13 +309,13 @@ class Threshold(Mechanism):
     def draw(
         self, exact: Mapping[str, int], scale: float, threshold: int | None = None
     ) -> dict[str, int]:
-        """The released labels, sorted, with their noisy counts."""
+        """Return the released labels, sorted, with their noisy counts."""
         if threshold is None:
             raise ValueError("a threshold release needs its threshold")
         labels = list(exact)
         keyed = {str(i): min(int(exact[label]), CLAMP) for i, label in enumerate(labels)}
-        kept = _kept(self, scale, threshold)(keyed) if keyed else {}
-        return dict(sorted((labels[int(key)], int(count)) for key, count in kept.items()))
+        released = _kept(self, scale, threshold)(keyed) if keyed else {}
+        return dict(sorted((labels[int(key)], int(count)) for key, count in released.items()))
 
 
 # the mechanism for each task under each accounting ------------------------------------------------
@@ -334,18 +342,18 @@ MECHANISMS: dict[MechanismName, Mechanism] = {
 
 
 def clamp(values: Ints) -> Ints:
-    """The values limited to ±2⁶¹; 1-Lipschitz in every norm."""
+    """Return the values limited to ±2⁶¹, which is 1-Lipschitz in every norm."""
     return np.clip(values, -CLAMP, CLAMP).astype(np.int64, casting="same_kind", copy=False)
 
 
 @lru_cache(maxsize=1)
 def vectors() -> Any:
-    """OpenDP's domain of vectors of i64."""
+    """Return OpenDP's domain of vectors of i64."""
     return domains.vector_domain(domains.atom_domain(T="i64"))
 
 
 def l2_up(sensitivity: Sensitivity) -> float:
-    """The L2 sensitivity, one rounding step up, but at most the L1 sensitivity, one step up.
+    """Return the L2 sensitivity one rounding step up, but at most the L1 sensitivity one step up.
 
     The step up ensures that a square root that was rounded down cannot lower a price.
     """

@@ -15,7 +15,7 @@ from privbench.rng import generator
 
 
 class NoiseSource:
-    """Draws the noise of a session's releases: by OpenDP's exact samplers, on the system's entropy.
+    """Draws the noise of a session's releases by OpenDP's exact samplers from the system's entropy.
 
     Subclasses may draw otherwise, and say so.
     """
@@ -23,7 +23,7 @@ class NoiseSource:
     private = True  # whether the releases are differentially private
 
     def draw(self, method: Method, exact: Any, stream: str) -> Any:
-        """The mechanism's release of an exact statistic (`Mechanism.draw`).
+        """Return the mechanism's release of an exact statistic (`Mechanism.draw`).
 
         ``stream`` names the event. Only a seeded source uses it, to choose the random stream.
         """
@@ -31,9 +31,9 @@ class NoiseSource:
 
 
 class SeededNoise(NoiseSource):
-    """NOT PRIVATE: the same laws from a public seed, for tests and reproducible fits.
+    """NOT PRIVATE: draws noise of the same distributions from a public seed, for tests.
 
-    Every event draws from a stream of its own.
+    Fits with it are reproducible. Every event draws from a stream of its own.
     """
 
     private = False
@@ -42,12 +42,12 @@ class SeededNoise(NoiseSource):
         self._seed = seed
 
     def keys(self, rows: int, table: str) -> NDArray[np.uint64]:
-        """Uniform numbers for the ranks of a table's rows, shape (rows,)."""
-        found = generator(self._seed, "ranks", table).integers(2**64, size=rows, dtype=np.uint64)
-        return np.asarray(found)
+        """Return uniform numbers for the ranks of a table's rows, shape (rows,)."""
+        keys = generator(self._seed, "ranks", table).integers(2**64, size=rows, dtype=np.uint64)
+        return np.asarray(keys)
 
     def draw(self, method: Method, exact: Any, stream: str) -> Any:
-        """See `NoiseSource`."""
+        """Return the mechanism's release with seeded noise; see `NoiseSource.draw`."""
         mechanism, scale = method.mechanism, method.scale
         if isinstance(mechanism, SelectionMechanism):
             rng = generator(self._seed, "noise", stream)

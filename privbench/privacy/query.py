@@ -1,6 +1,6 @@
 """Queries: exact integer statistics of the private database, with their claimed sensitivity.
 
-A query is a frozen value. It states what it measures, how far one privacy unit can move it, and
+A query is a frozen value. It states what it measures, how far one privacy unit can change it, and
 why; `Session` alone evaluates it, and only to add noise. The stability harness replays every query
 of a fit on every neighbour and checks the claim against the exact integers.
 """
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Sensitivity:
-    """How far a statistic moves between neighbours, in grid units."""
+    """How far a statistic changes between neighbours, in grid units, by norm."""
 
     l1: Natural  # largest L1 change
     l2: Amount  # largest L2 change (an upper bound, at most ``l1``)
@@ -54,24 +54,27 @@ class Query(ABC):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Attributes or keys that are read."""
+        """The attributes or keys that are read."""
         return ()
 
     @property
     @abstractmethod
     def shape(self) -> tuple[int, ...]:
-        """Shape of the statistic; public, independent of rows."""
+        """The shape of the statistic; public, independent of rows."""
 
     @abstractmethod
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
-        """The claim, under ``spec.relation``; its proof is the subclass's docstring."""
+        """Return the claim under ``spec.relation``; its proof is the subclass's docstring."""
 
     @abstractmethod
     def evaluate(self, data: PrivateDatabase) -> Ints:
-        """The exact statistic, of `shape`. Called by `Session` and the stability harness only."""
+        """Return the exact statistic, of `shape`.
+
+        Only `Session` and the stability harness call it.
+        """
 
     def roots(self, spec: DatabaseSpec) -> frozenset[str]:
-        """Root tables whose units can move the statistic; what the event is charged to."""
+        """Return the root tables whose units can change the statistic, which are charged."""
         return spec.roots(self.table)
 
 
@@ -83,7 +86,7 @@ class TableQuery(Query):
 
     @property
     def table(self) -> str:
-        """See `Query.table`."""
+        """The table that is counted, which is a field of the query."""
         return self.source
 
 
@@ -96,7 +99,7 @@ class RawQuery(TableQuery):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """See `Query.columns`."""
+        """The attribute that is read, which is a field of the query."""
         return (self.attribute,)
 
 
@@ -122,13 +125,13 @@ class PublicArray:
 
     @classmethod
     def rounded(cls, values: ArrayLike, scale: int) -> PublicArray:
-        """Public numbers times ``scale``, rounded to integers within ±2⁶²."""
+        """Return public numbers times ``scale``, rounded to integers within ±2⁶²."""
         scaled = np.nan_to_num(np.asarray(values, dtype=np.float64) * scale)
         return cls(np.rint(np.clip(scaled, -(2.0**62), 2.0**62)).astype(np.int64))
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of its values."""
+        """The shape of the array."""
         return self.values.shape
 
     def __eq__(self, other: object) -> bool:

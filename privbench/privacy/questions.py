@@ -1,7 +1,8 @@
-"""Questions: what a session is to measure or select for a fit, and for which amount of budget.
+"""Questions: what a session measures or selects for a fit, and with which amount of budget.
 
 `Session.ask` takes a list of questions as one batch. Questions of a batch may depend on what was
-released before it, never on each other's answers: all noise is drawn before any answer is given.
+released before the batch, never on each other's answers: all noise is drawn before any answer is
+given.
 """
 
 from collections.abc import Mapping
@@ -16,13 +17,13 @@ from privbench.privacy.events import Accounting, Event, fingerprint
 from privbench.privacy.mechanisms import SELECTION, THRESHOLD, VECTOR, Mechanism, Method
 from privbench.privacy.noise import NoiseSource
 from privbench.privacy.query import Query
-from privbench.privacy.release import Listed, Result
+from privbench.privacy.release import Listed, NoisyResult
 from privbench.privacy.spec import DatabaseSpec
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question with its price, answered by one of two mechanisms."""
+    """A question with its amount of budget, answered by the accounting's mechanism."""
 
     query: Query  # the statistic to measure
     amount: float  # ε or ρ to charge to every root table of the query
@@ -31,21 +32,24 @@ class Question:
     mechanisms: ClassVar[Mapping[Accounting, Mechanism]]
 
     def method(self, spec: DatabaseSpec, accounting: Accounting) -> Method:
-        """The mechanism and scale that answer the question; reads no rows.
+        """Return the mechanism and scale that answer the question; reads no rows.
 
-        If the question does not fit its mechanism, that is a PrivacyRefusal.
+        If the question does not fit its mechanism, a PrivacyRefusal is raised.
         """
         mechanism = self.mechanisms[accounting]
         return Method(mechanism, mechanism.scale(self.query.sensitivity(spec), self.amount))
 
-    def draw(self, method: Method, data: Any, noise: NoiseSource, stream: str) -> Result:
+    def draw(self, method: Method, data: Any, noise: NoiseSource, stream: str) -> NoisyResult:
         """Compute the exact statistic of the data and draw the noisy result."""
         exact = _checked(self.query, self.query.evaluate(data))
-        found: Result = noise.draw(method, exact, stream)
-        return found
+        noisy: NoisyResult = noise.draw(method, exact, stream)
+        return noisy
 
     def event(self, spec: DatabaseSpec, method: Method, *, private: bool) -> Event:
-        """The event to record, with the position of a release's first event; reads no rows."""
+        """Return the event to record, with the position of a release's first event.
+
+        Reads no rows.
+        """
         query, threshold = self.query, method.threshold
         return Event(
             id=0,
@@ -83,7 +87,7 @@ class Selection(Question):
     mechanisms = SELECTION
 
     def method(self, spec: DatabaseSpec, accounting: Accounting) -> Method:
-        """See `Question`; the query must have one dimension and at least one candidate."""
+        """Return the method; the query must have one dimension and at least one candidate."""
         if len(self.query.shape) != 1 or self.query.shape[0] < 1:
             raise PrivacyRefusal(f"'{self.label}': a selection needs a vector of scores.")
         return Question.method(self, spec, accounting)
@@ -102,7 +106,7 @@ class LabelRelease(Question):
     __slots__ = ()
 
     def method(self, spec: DatabaseSpec, accounting: Accounting) -> Method:
-        """See `Question`; the query counts labels, its sensitivity has l0, and δ > 0."""
+        """Return the method; the query must count labels, its sensitivity have l0, and δ be > 0."""
         if not hasattr(self.query, "evaluate_labels"):
             raise PrivacyRefusal(f"'{self.label}' is not a query over labels.")
         if not self.delta > 0.0:
@@ -115,14 +119,14 @@ class LabelRelease(Question):
         threshold = mechanism.threshold(claim, scale, self.delta)
         return Method(mechanism, scale, threshold, VECTOR[accounting])
 
-    def draw(self, method: Method, data: Any, noise: NoiseSource, stream: str) -> Result:
-        """See `Question`."""
+    def draw(self, method: Method, data: Any, noise: NoiseSource, stream: str) -> NoisyResult:
+        """Compute the exact counts and draw the noisy ones, and the labels over the threshold."""
         assert method.public is not None
         exact, counts = self.query.evaluate_labels(data)  # type: ignore[attr-defined]
         exact = _checked(self.query, exact)
         cells = noise.draw(Method(method.public, method.scale), exact, f"{stream} cells")
-        found = noise.draw(method, counts, stream)
-        return Listed(tuple(cells.tolist()), tuple(found), tuple(found.values()))
+        released = noise.draw(method, counts, stream)
+        return Listed(tuple(cells.tolist()), tuple(released), tuple(released.values()))
 
 
 def _checked(query: Query, values: Any) -> Ints:

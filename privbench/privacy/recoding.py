@@ -1,6 +1,6 @@
 """Public maps from raw values to the cells of a domain.
 
-A recoding is total: every value, also one that the domain did not foresee, has a cell, so that no
+A recoding is total: every value has a cell, even if the domain does not list it, so that no
 measurement can fail on a row.
 """
 
@@ -34,7 +34,7 @@ _BLOCK = 2**18
 
 @dataclass(frozen=True, slots=True)
 class EdgesRecoding:
-    """Cells ``[e_i, e_{i+1})`` of a grid, by public edges.
+    """A map from grid points to the cells ``[e_i, e_{i+1})`` between public edges.
 
     Values below the first edge go to the special cell ``below`` if there is one, else to the first
     cell; values from the last edge on go to ``above`` if there is one, else to the last cell. −∞
@@ -80,9 +80,10 @@ class EdgesRecoding:
         return default
 
     def apply(self, values: Ints, base: Ints | None = None) -> Codes:
-        """Code of every point and sentinel of a `Grid`, in the narrowest type of `domain`.
+        """Return the code of every point and sentinel of a `Grid`, in the domain's narrowest type.
 
-        A point less one of ``base`` that is none is NULL.
+        With ``base``, distances from its points are coded; where it has no point, the code is
+        NULL's.
         """
         codes: Codes = np.empty(values.size, dtype=self.domain.dtype)
         for start in range(0, values.size, _BLOCK):
@@ -114,7 +115,7 @@ class EdgesRecoding:
 
 @dataclass(frozen=True, slots=True)
 class LabelsRecoding:
-    """One cell per public label, by its text.
+    """A map from texts to cells, one for each public label.
 
     Text that is not listed goes to the cell ``other`` if there is one, else to that of NULL, else
     to the first cell. NULL in a column that is not nullable goes to ``other`` if there is one, else
@@ -137,17 +138,18 @@ class LabelsRecoding:
         return Domain(len(self.values), False, (OTHER,) if self.other else (), self.nullable)
 
     def apply(self, codes: NDArray[np.signedinteger[Any]], labels: pa.Array) -> Codes:
-        """Code of every row, in the narrowest type of `domain`.
+        """Return the code of every row, in the narrowest type of `domain`.
 
-        A row has the position of its text in ``labels``, the private dictionary, or −1 for NULL.
+        ``codes`` has the position of each row's text in ``labels``, the private dictionary, −1 for
+        NULL.
         """
         domain = self.domain
         null = domain.null_code
         other = domain.special_code(OTHER) if self.other else None
-        found = pc.index_in(labels, value_set=pa.array(self.values, type=labels.type))
+        positions = pc.index_in(labels, value_set=pa.array(self.values, type=labels.type))
         missing = next((code for code in (other, null) if code is not None), 0)
         table = np.empty(len(labels) + 1, dtype=domain.dtype)
-        table[:-1] = found.fill_null(missing).to_numpy(zero_copy_only=False)
+        table[:-1] = positions.fill_null(missing).to_numpy(zero_copy_only=False)
         table[-1] = next((code for code in (null, other) if code is not None), 0)
         return np.asarray(table[codes])
 

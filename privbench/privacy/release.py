@@ -1,4 +1,4 @@
-"""One release in the ledger: its events, their results, and how a killed fit goes on.
+"""One release in the ledger: its events, their results, and how an interrupted fit is resumed.
 
 The order of steps is: the events are committed to disk, the results are drawn, the results are
 committed; only then does the caller see a result. The events of a batch are one transaction and its
@@ -32,7 +32,7 @@ class Listed:
 
 
 #: What a mechanism released: noisy integers, an index, or a list.
-Result = Ints | int | Listed
+NoisyResult = Ints | int | Listed
 
 
 class Release:
@@ -76,11 +76,11 @@ class Release:
 
     @property
     def lost(self) -> list[Event]:
-        """Events without a stored result: their budget is spent and their result is lost."""
+        """Return events without a stored result: their budget is spent and their result is lost."""
         return [event for event in self.events if event.id not in self._results]
 
-    def replay(self, event: Event) -> tuple[Event, Result] | None:
-        """The stored event and result at this point of the fit, or None once all are replayed.
+    def replay(self, event: Event) -> tuple[Event, NoisyResult] | None:
+        """Return the next stored event and result, or None once all are replayed.
 
         A resumed fit must request the same events as it did before it was killed.
         """
@@ -99,7 +99,7 @@ class Release:
         return None
 
     def record(self, events: Sequence[Event]) -> None:
-        """Make a batch of events durable, all or none; only after this may they be drawn."""
+        """Make a batch of events durable, all or none; only after this may noise be drawn."""
         if [event.id for event in events] != list(
             range(len(self.events), len(self.events) + len(events))
         ):
@@ -108,33 +108,33 @@ class Release:
         self.events += events
         self._cursor = len(self.events)
 
-    def store(self, drawn: Sequence[tuple[Event, Result]]) -> None:
+    def store(self, drawn: Sequence[tuple[Event, NoisyResult]]) -> None:
         """Make a batch of results durable, all or none; only after this may they be used."""
         results = [{"event": event.id, **_encode(result)} for event, result in drawn]
         self._append({"type": "results", "results": results})
         self._results |= {int(item["event"]): item for item in results}
 
     def spent(self) -> Tally:
-        """Sums of every event so far, lost ones included."""
+        """Return the sums of every event so far, lost ones included."""
         return Tally(self.events, self.accounting)
 
     def loss(self) -> Guarantee:
-        """What is promised after the events so far (`privbench.privacy.accountant.Terms`)."""
+        """Return the guarantee after the events so far (`privbench.privacy.accountant.Terms`)."""
         return self.terms.promised(self.spent(), self.lost)
 
     def level(self) -> Level:
-        """The limit under zCDP that the promise is made of."""
+        """Return the limit under zCDP from which the promise follows."""
         return self.terms.level(self.spent().amount())
 
     def close(self) -> Guarantee:
-        """Replace the reservation by what is promised, which is returned; give up the lock."""
+        """Replace the reservation by the promised loss, release the lock, and return that loss."""
         self._require_lock()
         spent = self._settle(self.id, self.loss(), len(self.events))
         self._lock.release()
         return spent
 
     def leave(self) -> None:
-        """Give up the lock; the release stays open, with its budget reserved, to be resumed."""
+        """Release the lock; the release stays open with its budget reserved, to be resumed."""
         self._lock.release()
 
     def _append(self, entry: dict[str, Any]) -> None:
@@ -158,7 +158,7 @@ class Release:
             raise LedgerError(f"release {self.id} is closed.")
 
 
-def _encode(result: Result) -> dict[str, Any]:
+def _encode(result: NoisyResult) -> dict[str, Any]:
     if isinstance(result, np.ndarray):
         packed = zlib.compress(result.astype("<i8").tobytes(), 1)
         return {"shape": list(result.shape), "data": base64.b64encode(packed).decode()}
@@ -167,7 +167,7 @@ def _encode(result: Result) -> dict[str, Any]:
     return asdict(result)
 
 
-def _decode(entry: dict[str, Any]) -> Result:
+def _decode(entry: dict[str, Any]) -> NoisyResult:
     if "data" in entry:
         raw = zlib.decompress(base64.b64decode(entry["data"]))
         return np.frombuffer(raw, dtype="<i8").astype(np.int64).reshape(entry["shape"])

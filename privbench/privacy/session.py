@@ -1,9 +1,9 @@
-"""The session: the only door through which a value computed from private rows may leave.
+"""The session, the only way for a value computed from private rows to leave the privacy core.
 
-Every release takes the same steps: price and charge the event; write it to the ledger and
-wait for the disk; compute the exact statistic; draw; write the result and wait; return it. A step
-that fails leaves the event spent. Questions that do not depend on each other take these steps
-together (`Session.ask`).
+Every release takes the same steps: price and charge the event; write it to the ledger and wait for
+the disk; compute the exact statistic; draw; write the result and wait; return it. A step that fails
+leaves the event spent. Questions that do not depend on each other take these steps together
+(`Session.ask`).
 """
 
 from collections.abc import Sequence
@@ -18,17 +18,17 @@ from privbench.domain import Domain
 from privbench.errors import PrivacyRefusal
 from privbench.privacy.accountant import Accountant, Guarantee
 from privbench.privacy.data import PrivateDatabase
+from privbench.privacy.error_masking import shielded
 from privbench.privacy.events import Accounting, Event
 from privbench.privacy.ledger import Fit, Ledger
+from privbench.privacy.ledger_state import Cap, UnitDefinition
 from privbench.privacy.mechanisms import VECTOR, Method
 from privbench.privacy.noise import NoiseSource, SeededNoise
 from privbench.privacy.query import Query
 from privbench.privacy.questions import Measurement, Question, Selection
 from privbench.privacy.recoding import Recoding
-from privbench.privacy.release import Release, Result
-from privbench.privacy.shield import shielded
+from privbench.privacy.release import NoisyResult, Release
 from privbench.privacy.spec import DatabaseSpec
-from privbench.privacy.standing import Cap, UnitDefinition
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class TraceStep:
 
     event: Event
     query: Query
-    result: Result  # the released result: noisy integers in grid units, an index, or a list
+    result: NoisyResult  # the released result: noisy integers in grid units, an index, or a list
 
 
 class Session:
@@ -69,19 +69,19 @@ class Session:
         self.delta_total = accountant.threshold_delta  # for threshold releases, per root table
 
     def read_again(self, data: PrivateDatabase) -> None:
-        """Go on with other attributes of the same rows, chosen by earlier releases."""
+        """Continue with other attributes of the same rows, chosen by earlier releases."""
         if isinstance(self._noise, SeededNoise):
             data.rank_by(self._noise.keys)
         self._data = data
 
     @property
     def private(self) -> bool:
-        """False for a seeded fit, which is to be stamped NOT PRIVATE; nobody can set it."""
+        """Whether noise is private; False for a seeded fit, which is stamped NOT PRIVATE."""
         return self._noise.private
 
     @property
     def spec(self) -> DatabaseSpec:
-        """The public description of the database; follows every recoding."""
+        """The public description of the database; it follows every recoding."""
         return self._data.spec
 
     @property
@@ -90,37 +90,40 @@ class Session:
         return self._accountant.spent
 
     def remaining(self, root: str) -> float:
-        """The amount left for a root table."""
+        """Return the amount left for a root table."""
         return self._accountant.remaining(root)
 
     def guarantee(self) -> Guarantee:
-        """What is promised after the events so far, as (ε, δ); lost events are included."""
+        """Return what is promised after the events so far, as (ε, δ); lost events are included."""
         return self._release.loss()
 
     def measure(self, query: Query, amount: float, label: str) -> Floats:
-        """The statistic plus noise, in counted units: noisy grid units divided by ``query.unit``.
+        """Return the statistic plus noise, in counted units: noisy grid units over ``query.unit``.
 
-        Discrete Laplace by the L1 sensitivity, or discrete Gaussian by the L2 sensitivity. The
-        amount, ε or ρ, is charged to every root table of the query; the label is its purpose, for
-        the ledger. Errors as in `ask`.
+        The noise is discrete Laplace by the L1 sensitivity, or discrete Gaussian by the L2
+        sensitivity. The amount, ε or ρ, is charged to every root table of the query; the label
+        states its purpose in the ledger. Errors are those of `ask`.
         """
         (noisy,) = self.measure_all([Measurement(query, amount, label)])
         return noisy
 
     def measure_all(self, questions: Sequence[Measurement]) -> list[Floats]:
-        """Several measurements as one batch (`ask`), in counted units; errors as in `measure`."""
-        found = zip(questions, self.ask(questions), strict=True)
-        return [np.asarray(noisy) / float(item.query.unit) for item, noisy in found]
+        """Take several measurements as one batch (`ask`), in counted units.
+
+        Errors as in `measure`.
+        """
+        answered = zip(questions, self.ask(questions), strict=True)
+        return [np.asarray(noisy) / float(item.query.unit) for item, noisy in answered]
 
     def select(self, query: Query, amount: float, label: str) -> int:
-        """The index of a largest score, by noisy max; charged by the L∞ sensitivity.
+        """Return the index of a largest score, by noisy max; charged by the L∞ sensitivity.
 
-        Errors as in `ask`.
+        Errors are those of `ask`.
         """
         (index,) = self.ask([Selection(query, amount, label)])
         return index  # type: ignore[return-value]
 
-    def ask(self, questions: Sequence[Question]) -> list[Result]:
+    def ask(self, questions: Sequence[Question]) -> list[NoisyResult]:
         """Answer questions that do not depend on each other's answers, as one batch.
 
         The steps are those of one question, taken by the whole batch together: every event is
@@ -151,8 +154,8 @@ class Session:
             for item, how in zip(questions, methods, strict=True)
         ]
         self._accountant.charge(*events)
-        done = [self._release.replay(event) for event in events]
-        waiting = [place for place, stored in enumerate(done) if stored is None]
+        replayed = [self._release.replay(event) for event in events]
+        waiting = [place for place, stored in enumerate(replayed) if stored is None]
         first = len(self._release.events)
         fresh = [replace(events[place], id=first + n) for n, place in enumerate(waiting)]
         if fresh:
@@ -163,16 +166,16 @@ class Session:
             ]
             self._release.store(drawn)
             for place, pair in zip(waiting, drawn, strict=True):
-                done[place] = pair
+                replayed[place] = pair
         steps = [
             TraceStep(pair[0], item.query, pair[1])
-            for item, pair in zip(questions, done, strict=True)
+            for item, pair in zip(questions, replayed, strict=True)
             if pair is not None
         ]
         self.trace += steps
         return [step.result for step in steps]
 
-    def _draw(self, question: Question, method: Method, place: int) -> Result:
+    def _draw(self, question: Question, method: Method, place: int) -> NoisyResult:
         """Compute the exact statistic and draw; ``place`` is the question's place in its batch."""
         stream = str(len(self.trace) + place)
         return shielded(
@@ -181,7 +184,7 @@ class Session:
         )
 
     def recode(self, table: str, attribute: str, recoding: Recoding) -> Domain:
-        """Map an attribute to a public domain, each row by itself; this costs no budget.
+        """Map an attribute to a public domain, each row independently; this costs no budget.
 
         The recoding is a public map: edges or labels that were released or declared.
         """
@@ -192,7 +195,7 @@ class Session:
 
     @property
     def recodings(self) -> tuple[tuple[str, str, Recoding], ...]:
-        """Every (table, attribute, recoding) so far, in order; public."""
+        """Return every (table, attribute, recoding) so far, in order; public."""
         return self._data.recodings
 
     def let_go(self, table: str, attribute: str) -> None:
@@ -200,11 +203,14 @@ class Session:
         self._data.let_go(table, attribute)
 
     def noise_scale(self, query: Query, amount: float) -> float:
-        """Standard deviation of a measurement's noise in counted units; public, costs no budget."""
+        """Return the standard deviation of a measurement's noise in counted units.
+
+        Public and free.
+        """
         return noise_sd(query, self.spec, amount, self.accounting)
 
     def close(self) -> Guarantee:
-        """Settle with the ledger: what was spent replaces what was reserved."""
+        """Close the release in the ledger: what was spent replaces what was reserved."""
         return self._release.close()
 
     def __enter__(self) -> Self:
@@ -219,9 +225,9 @@ class Session:
 
 
 def noise_sd(query: Query, spec: DatabaseSpec, amount: float, accounting: Accounting) -> float:
-    """Standard deviation of a measurement's noise, in counted units.
+    """Return the standard deviation of a measurement's noise, in counted units.
 
-    It reads no rows. ``plan`` uses it, and rules that weigh measurements.
+    It reads no rows. ``plan`` uses it, and so do rules that weigh measurements.
     """
     mechanism = VECTOR[accounting]
     scale = mechanism.scale(query.sensitivity(spec), amount)
@@ -240,7 +246,7 @@ def open_session(
     cap: Cap | None = None,
     resume: str | None = None,
 ) -> Session:
-    """Open a release in the ledger and a session on it; errors as in `Ledger.open_release`.
+    """Open a release in the ledger and a session for it; errors as in `Ledger.open_release`.
 
     ``ledger`` is the directory of all ledgers, by default in the user's state directory. A resumed
     fit must have the same ``config_hash``, of config and schema. ``public`` tables are copied

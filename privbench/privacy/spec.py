@@ -18,7 +18,7 @@ PART = "\x1f"
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """When two databases are neighbours."""
+    """Which databases are neighbours: those that differ in one unit added, removed or replaced."""
 
     # One unit added or removed, or one replaced by another of its root table.
     neighbours: Literal["add-remove", "replace"] = "add-remove"
@@ -62,11 +62,11 @@ class TableSpec:
 
     @property
     def own(self) -> KeySpec | None:
-        """The OWN key, or None for a root table."""
+        """The foreign key to the row that owns a row (OWN key), or None for a root table."""
         return next((key for key in self.keys if key.role == "own"), None)
 
     def key(self, name: str) -> KeySpec:
-        """The key of that name."""
+        """Return the key with this name."""
         return next(key for key in self.keys if key.name == name)
 
 
@@ -99,7 +99,10 @@ class DatabaseSpec:
             self.ancestors(table.name)
 
     def ancestors(self, table: str) -> tuple[str, ...]:
-        """Owners of a table's rows, nearest first; the last one is the root of the tree."""
+        """Return the owners of a table's rows, nearest first.
+
+        The last one is the root of the tree.
+        """
         chain: list[str] = []
         own = self.tables[table].own
         while own is not None:
@@ -114,28 +117,28 @@ class DatabaseSpec:
         return tuple(chain)
 
     def top(self, table: str) -> str:
-        """The root of a table's tree of ownership: its last ancestor, or the table itself."""
+        """Return the root of a table's ownership tree: its last ancestor, or the table itself."""
         return (table, *self.ancestors(table))[-1]
 
     def is_apart(self, key: KeySpec) -> bool:
-        """Whether no unit can hold rows of both ends of a key."""
+        """Return whether no unit can hold rows of both ends of a key."""
         return not self.roots(key.table) & self.roots(key.parent)
 
     def roots(self, table: str) -> frozenset[str]:
-        """Tables whose rows can be the root of a unit that holds a row of ``table``.
+        """Return the tables whose rows can be the root of a unit that holds a row of ``table``.
 
         These are the table and all of its ancestors: a row without an owner is a root of its own,
-        and no constraint is believed to rule one out. Elements of an array stand in their owner's
-        row, so none is a root.
+        and no constraint is relied on to exclude such rows. Elements of an array stand in their
+        owner's row, so none is a root.
         """
         itself = () if self.tables[table].elements else (table,)
         return frozenset((*itself, *self.ancestors(table)))
 
     def order(self) -> tuple[str, ...]:
-        """Tables with every owner before what it owns; ties by name."""
+        """Return the tables, every owner before the tables it owns, and otherwise by name."""
         return tuple(sorted(self.tables, key=lambda name: (len(self.ancestors(name)), name)))
 
     def with_attributes(self, table: str, attributes: Mapping[str, Domain]) -> Self:
-        """A copy in which one table has other attributes."""
+        """Return a copy in which one table has other attributes."""
         changed = replace(self.tables[table], attributes=dict(attributes))
         return replace(self, tables={**self.tables, table: changed})

@@ -1,4 +1,4 @@
-"""The file of a ledger: a SQLite database of entries that are only ever added.
+"""The file of a ledger: a SQLite database to which entries are only added.
 
 Entries are in *parts*: the ledger's own part (named ``""``: openings, closings, caps), and for each
 release a part that is named by its id (its events and results). Every entry has a seal: a hash of
@@ -12,7 +12,7 @@ durable once it has returned: ``synchronous = EXTRA`` waits for the folder as we
 deletion of the rollback journal is the commit. There is no write-ahead log, which needs memory that
 is shared between processes and therefore fails on network file systems.
 
-The file is trusted with nothing: anything but the one expected table is refused before an entry is
+Nothing in the file is trusted: any table except the expected one is refused before an entry is
 read.
 """
 
@@ -62,20 +62,22 @@ class Book:
         self._sound = False
 
     def parts(self) -> set[str]:
-        """The parts that have entries."""
+        """Return the names of the parts that have entries."""
         return {part for (part,) in self._connection.execute("SELECT DISTINCT part FROM entries")}
 
     def read(self, part: str = "") -> list[dict[str, Any]]:
-        """All entries of a part, in order."""
+        """Return all entries of a part, in order."""
         if not self._sound:
             self._sound = self._connection.execute("PRAGMA quick_check(1)").fetchone() == ("ok",)
         if not self._sound:
             raise damaged(self.path)
         entries, seal = [], ""
         rows = "SELECT number, entry, seal FROM entries WHERE part = ? ORDER BY number"
-        for place, (number, text, found) in enumerate(self._connection.execute(rows, (part,))):
+        for place, (number, text, stored_seal) in enumerate(
+            self._connection.execute(rows, (part,))
+        ):
             seal = sealed(seal, str(text).encode())
-            if (number, found) != (place, seal):
+            if (number, stored_seal) != (place, seal):
                 raise damaged(self.path)
             entries.append(json.loads(text))
         return entries
@@ -94,7 +96,7 @@ class Book:
 
 
 def make(folder: Path) -> None:
-    """Make a ledger without entries where there is none; the caller holds the folder's lock.
+    """Create a ledger without entries if there is none; the caller holds the folder's lock.
 
     The file gets its name only once it is complete, so a file without bytes must be damaged.
     """
@@ -127,7 +129,7 @@ def make(folder: Path) -> None:
 
 @contextmanager
 def transaction(folder: Path) -> Iterator[Book]:
-    """One exclusive transaction on the ledger that `make` has made in a folder.
+    """Give one exclusive transaction on the ledger that `make` has created in a folder.
 
     An exception rolls it back. Waits for other processes.
     """
@@ -157,16 +159,16 @@ def _verify(path: Path, connection: sqlite3.Connection) -> None:
     def ask(question: str) -> list[Any]:
         return connection.execute(question).fetchall()
 
-    found = [ask(f"PRAGMA {name}")[0][0] for name in ("application_id", "user_version")]
+    pragmas = [ask(f"PRAGMA {name}")[0][0] for name in ("application_id", "user_version")]
     schema = ask("SELECT type, name, tbl_name, sql FROM sqlite_master")
-    if schema and found[0] != _APPLICATION:
+    if schema and pragmas[0] != _APPLICATION:
         raise LedgerError(f"the file {path} is no ledger.", remedy="Move it away.")
-    elif found[1] > _VERSION:
+    elif pragmas[1] > _VERSION:
         raise LedgerError(
             f"the ledger file {path} was written by a later version of privbench.",
             remedy="Use that version or a newer one.",
         )
-    elif found != [_APPLICATION, _VERSION] or schema != [("table", "entries", "entries", _TABLE)]:
+    elif pragmas != [_APPLICATION, _VERSION] or schema != [("table", "entries", "entries", _TABLE)]:
         raise damaged(path)
     elif ask("PRAGMA journal_mode") != [("delete",)]:
         raise LedgerError(
@@ -177,13 +179,13 @@ def _verify(path: Path, connection: sqlite3.Connection) -> None:
 
 def lock(path: Path, wait: float, what: str) -> FileLock:
     """Take a lock between processes, held until it is released or the process ends."""
-    taken = FileLock(str(path), timeout=wait, mode=0o600, thread_local=False)
+    file_lock = FileLock(str(path), timeout=wait, mode=0o600, thread_local=False)
     with usable(path):
         try:
-            taken.acquire()
+            file_lock.acquire()
         except Timeout:
             raise ReleaseInUse(f"{what} is being written by another process.") from None
-    return taken
+    return file_lock
 
 
 def sync_folder(path: Path) -> None:
@@ -196,9 +198,9 @@ def sync_folder(path: Path) -> None:
 
 
 def there(path: Path) -> bool:
-    """Whether a path exists; a dangling symbolic link counts as existing.
+    """Return whether a path exists; a dangling symbolic link counts as existing.
 
-    If the user may not read that, it is a LedgerError: to continue could miss a privacy loss.
+    A LedgerError is raised if the user may not find out, since a privacy loss could be missed.
     """
     with usable(path):
         try:
@@ -209,12 +211,15 @@ def there(path: Path) -> bool:
 
 
 def sealed(previous: str, text: bytes) -> str:
-    """The seal of an entry, from the one before it and its own text."""
+    """Return the seal of an entry, from the previous seal and the entry's text."""
     return hashlib.sha256(previous.encode() + b"\n" + text).hexdigest()[:24]
 
 
 def damaged(path: Path) -> LedgerError:
-    """The error for a file whose entries cannot all be trusted; a guess could miss a loss."""
+    """Return the error for a file whose entries cannot all be trusted.
+
+    A guess could miss a loss.
+    """
     return LedgerError(
         f"the ledger file {path} is damaged.",
         remedy="Restore it from a copy: what it has lost would be spent a second time.",
@@ -223,7 +228,7 @@ def damaged(path: Path) -> LedgerError:
 
 @contextmanager
 def usable(path: Path) -> Iterator[None]:
-    """Turn errors of the system into a `LedgerError` on a file."""
+    """Turn errors of the system into a `LedgerError` on a file, within this context."""
     try:
         yield
     except OSError as error:
@@ -231,7 +236,7 @@ def usable(path: Path) -> Iterator[None]:
 
 
 def unusable(path: Path, reason: object) -> LedgerError:
-    """The error for a file that cannot be read or written."""
+    """Return the error for a file that cannot be read or written."""
     return LedgerError(
         f"cannot use the ledger file {path}: {reason}.",
         remedy="Give [ledger] path a directory that this user may write, with room left.",

@@ -1,4 +1,4 @@
-"""Privacy units of the rows: identity, size, random rank, weight.
+"""The units to which rows belong: identity, size, random ranks and weights of their rows.
 
 All four follow from the OWN forest alone. They are computed over all of a unit's rows in a table,
 before any filter, split or partition, and depend on nothing outside the unit; so a unit keeps them
@@ -35,19 +35,19 @@ RowIndex = NDArray[np.signedinteger[Any]]
 #: With twice or half of either number, all blocks together take about as long.
 _BLOCK, _BLOCKS = 2**20, 16
 
-_Found = TypeVar("_Found")
+_Mapped = TypeVar("_Mapped")
 
 
 def index_type(largest: int) -> np.dtype[Any]:
-    """The narrowest of int32 and int64 that holds ``largest``."""
+    """Return the narrowest of int32 and int64 that holds ``largest``."""
     return np.dtype(np.int32 if largest < 2**31 else np.int64)
 
 
 def single(spec: DatabaseSpec, table: str) -> bool:
-    """Whether at most one row of a unit counts in the table.
+    """Return whether at most one row of a unit counts in the table.
 
-    True for root tables, under ``unit = "row"``, and down one-to-one OWN keys. The last case rests
-    on a constraint, which rows may violate: further rows of a unit are then left out
+    This is so for root tables, under ``unit = "row"``, and along one-to-one OWN keys. The last case
+    relies on a constraint, which rows may violate: further rows of a unit are then left out
     (`Units.first`), or all of them share one weight.
     """
     own = spec.tables[table].own
@@ -55,12 +55,12 @@ def single(spec: DatabaseSpec, table: str) -> bool:
 
 
 def bound(spec: DatabaseSpec, table: str) -> int:
-    """The effective τ: the declared one, or 1 where one row of a unit counts (`single`)."""
+    """Return the effective τ: the declared one, or 1 where one row of a unit counts (`single`)."""
     return 1 if single(spec, table) else spec.tables[table].tau
 
 
 def contribution(spec: DatabaseSpec, table: str) -> int:
-    """Largest total weight of one unit's rows in a table, in grid units.
+    """Return the largest total weight of one unit's rows in a table, in grid units.
 
     For weights it is `GRID`: n rows of ⌊GRID·min(n,τ)/(τ·n)⌋ sum to at most GRID·min(n,τ)/τ.
     For truncation it is τ·`GRID`: at most τ rows count `GRID` each.
@@ -71,12 +71,12 @@ def contribution(spec: DatabaseSpec, table: str) -> int:
 
 
 def system_keys(rows: int, table: str) -> NDArray[np.uint64]:
-    """Uniform numbers from operating-system entropy, shape (rows,)."""
+    """Return uniform numbers from operating-system entropy, shape (rows,)."""
     return np.frombuffer(os.urandom(8 * rows), dtype=np.uint64)
 
 
 def random_ranks(identity: RowIndex, keys: NDArray[np.uint64]) -> RowIndex:
-    """A random order of each unit's rows: rank of every row within its unit, from 0, shape (rows,).
+    """Return a random rank of every row within its unit, from 0, shape (rows,).
 
     There is at least one row; ``keys`` are uniform numbers.
     """
@@ -110,33 +110,33 @@ def _by_unit_and_key(identity: RowIndex, keys: NDArray[np.uint64]) -> Ints:
 
 
 def tally(places: RowIndex, size: int) -> Ints:
-    """How often every place from 0 to before ``size`` occurs; negative ones are left out.
+    """Count how often every position from 0 to before ``size`` occurs; negative ones are ignored.
 
     It is counted block by block, since NumPy first makes a wider copy of what it counts.
     """
-    found = np.zeros(size, dtype=np.int64)
+    counts = np.zeros(size, dtype=np.int64)
     for start in range(0, places.size, 4 * _BLOCK):
         block = places[start : start + 4 * _BLOCK]
-        found += np.bincount(block[block >= 0], minlength=size)
-    return found
+        counts += np.bincount(block[block >= 0], minlength=size)
+    return counts
 
 
 def row_weights(sizes: RowIndex, tau: int) -> NDArray[np.int32]:
-    """⌊GRID·min(n,τ)/(τ·n)⌋ by integer division, shape of ``sizes``."""
+    """Return ⌊GRID·min(n,τ)/(τ·n)⌋ by integer division, shape of ``sizes``."""
     table = np.arange(int(sizes.max(initial=0)) + 1, dtype=np.int64)
     table[0] = 1
     return (GRID * np.minimum(table, tau) // (tau * table)).astype(np.int32)[sizes]
 
 
-def _once(find: Callable[[Units, str], _Found]) -> Callable[[Units, str], _Found]:
+def _once(find: Callable[[Units, str], _Mapped]) -> Callable[[Units, str], _Mapped]:
     """Compute a property of a table on first use, and keep it."""
 
     @wraps(find)
-    def kept(units: Units, table: str) -> _Found:
+    def kept(units: Units, table: str) -> _Mapped:
         key = find.__name__, table
         if key not in units._known:
             units._known[key] = find(units, table)
-        return cast(_Found, units._known[key])
+        return cast(_Mapped, units._known[key])
 
     return kept
 
@@ -148,7 +148,7 @@ class Units:
     were drawn before; they are given for a neighbouring database, whose units keep their ranks.
     ``remainders`` has the unit number of rows without an owner where that is not their own: a row
     whose owner alone was removed stays in its unit. No rows of a source are so, but claims hold for
-    them, so that finer units have a bound, too (`privbench.privacy.standing.UnitDefinition.parts`).
+    them, so that finer units have a bound, too (`ledger_state.UnitDefinition.parts`).
     """
 
     __slots__ = ("_known", "_offsets", "_owners", "_remainders", "_rows", "_spec", "keys")
@@ -179,12 +179,12 @@ class Units:
         return "Units(private)"
 
     def number(self, table: str, row: int) -> int:
-        """The unit number that a row has when it is the root of a unit."""
+        """Return the unit number that a row has when it is the root of a unit."""
         return self._offsets[table] + row
 
     @_once
     def identity(self, table: str) -> RowIndex:
-        """Unit number of every row, the same numbers in all tables; shape (rows,)."""
+        """Return the unit number of every row, the same numbers in all tables; shape (rows,)."""
         rows, start = self._rows[table], self._offsets[table]
         kind = index_type(sum(self._rows.values()))
         itself = self._remainders.get(table, np.arange(start, start + rows, dtype=kind))
@@ -196,14 +196,14 @@ class Units:
         return np.where(owner >= 0, above, itself)
 
     def sizes(self, table: str, rows: NDArray[np.integer[Any]] | None = None) -> RowIndex:
-        """How many rows of the table each row's unit has, 1 or more; for all rows or for some."""
+        """Return how many rows of the table each row's unit has, for all rows or for some."""
         least, counts = self.members(table)
         identity = self.identity(table)
         return counts[(identity if rows is None else identity[rows]) - least]
 
     @_once
     def members(self, table: str) -> tuple[int, RowIndex]:
-        """The least unit number in a table, and how many rows that unit and each later one have."""
+        """Return the least unit number in a table, and the number of rows of it and later ones."""
         identity = self.identity(table)
         least = int(identity.min()) if identity.size else 0
         most = int(identity.max(initial=least - 1))
@@ -211,7 +211,7 @@ class Units:
         return least, counts.astype(index_type(identity.size))
 
     def blocks(self, table: str) -> Iterator[Ints]:
-        """The positions of all rows in blocks, so that less memory is used at once.
+        """Yield the positions of all rows in blocks, so that less memory is used at once.
 
         All rows of a unit are in one block.
         """
@@ -224,7 +224,7 @@ class Units:
 
     @_once
     def ranks(self, table: str) -> RowIndex:
-        """Random rank of every row within its unit and table; shape (rows,).
+        """Return a random rank of every row within its unit and table; shape (rows,).
 
         None are drawn where every unit has one row.
         """
@@ -237,7 +237,7 @@ class Units:
         return ranks
 
     def first(self, table: str, most: int) -> Mask:
-        """A mask of the rows that count where ``most`` rows of a unit do, shape (rows,).
+        """Return a mask of the rows that count where ``most`` rows of a unit do, shape (rows,).
 
         They are the first of the unit's rows by random rank, whatever a constraint says of their
         number: every claim for a bounded number of rows rests on this. It has one number, broadcast
@@ -249,7 +249,7 @@ class Units:
 
     @_once
     def weights(self, table: str) -> NDArray[np.int32]:
-        """Weight of every row in grid units, shape (rows,).
+        """Return the weight of every row in grid units, shape (rows,).
 
         For a root table, where every weight is `GRID`, it is one number, broadcast to that shape.
         """

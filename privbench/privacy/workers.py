@@ -1,4 +1,4 @@
-"""Workers of a Dask cluster: other processes of the owner that encode and count parts of tables.
+"""Workers of a Dask cluster: processes of the data's owner that encode and count parts of tables.
 
 Private data is sent between the processes: codes, weights, exact partial counts. It is pickled, so
 all processes must trust one another, and so must all who reach them: an address that other machines
@@ -31,9 +31,9 @@ from privbench import __version__
 from privbench.arrays import Ints
 from privbench.errors import ConfigError, ConnectionFailed, PrivbenchError, UsageError
 from privbench.privacy.data import PrivateDatabase
-from privbench.privacy.queries.axes import Read
+from privbench.privacy.error_masking import shielded
+from privbench.privacy.queries.axes import AxisCodes
 from privbench.privacy.queries.counting import Marginals, View, local
-from privbench.privacy.shield import shielded
 
 #: Dask's module, imported when a scheduler is first used; None if Dask is not installed.
 distributed: Any = lazy_loader.load("distributed") if find_spec("distributed") else None
@@ -69,7 +69,7 @@ class Held:
 
 
 class Lost(Exception):
-    """A worker is gone, and with it the data that it was sent."""
+    """A worker is gone, and with it the data that was sent to it."""
 
 
 def guarded(version: str, function: Callable[..., Any], *given: Held) -> Held | PrivbenchError:
@@ -87,7 +87,7 @@ def guarded(version: str, function: Callable[..., Any], *given: Held) -> Held | 
 
 
 def require_closed(address: str) -> None:
-    """Refuse an address that other machines may reach without TLS, or that is none of a scheduler.
+    """Refuse an address that other machines may reach without TLS, or that is no scheduler's.
 
     Nothing is connected. `TRUST_NETWORK` lets other machines in, but no other kind of address;
     `LOCAL` is this process.
@@ -125,7 +125,7 @@ def _is_loopback(host: str) -> bool:
 
 
 class Workers:
-    """The workers behind one scheduler, at ``tcp://host:8786`` or ``tls://host:8786``.
+    """The workers of one scheduler, at ``tcp://host:8786`` or ``tls://host:8786``.
 
     An address that other machines reach without TLS, be it the scheduler's or a worker's, is a
     UsageError (`require_closed`). If Dask is not installed, or workers would write their data to a
@@ -154,7 +154,7 @@ class Workers:
             self.addresses()
             # A worker that never writes data to disk has a plain dictionary for it. A lambda is
             # pickled by value, so it also runs on workers without privbench.
-            held = self._client.run(lambda dask_worker: type(dask_worker.data) is dict)
+            in_memory = self._client.run(lambda dask_worker: type(dask_worker.data) is dict)
         except OSError:
             self.close()
             raise ConnectionFailed(
@@ -163,7 +163,7 @@ class Workers:
         except UsageError:
             self.close()
             raise
-        if not all(held.values()):
+        if not all(in_memory.values()):
             self.close()
             raise ConfigError(
                 "workers that run short of memory would write private rows to their disk, where "
@@ -183,7 +183,7 @@ class Workers:
         self._client.close()
 
     def addresses(self) -> list[str]:
-        """The workers that are there now, in order; none may be reached without TLS."""
+        """Return the workers that are connected now, in order; refuse addresses without TLS."""
         addresses = sorted(self._client.nthreads())
         for address in addresses:
             require_closed(address)
@@ -206,31 +206,33 @@ class Workers:
 
         Arguments other than futures are sent as `Held`, whose text shows no values.
         """
-        held = [item if isinstance(item, distributed.Future) else Held(item) for item in given]
-        return self._client.submit(guarded, __version__, function, *held, pure=False)
+        arguments = [item if isinstance(item, distributed.Future) else Held(item) for item in given]
+        return self._client.submit(guarded, __version__, function, *arguments, pure=False)
 
     def result(self, future: Any) -> Any:
-        """The result of a call; `Lost` if data that the call needs is gone with a worker."""
+        """Return the result of a call; raise `Lost` if data that it needs is gone with a worker."""
         while True:
             try:
-                found = future.result(timeout=WAIT)
+                answer = future.result(timeout=WAIT)
             except TimeoutError:
                 if self.addresses():
                     continue
-                found = ConnectionFailed("the Dask scheduler has no workers any more.")
+                answer = ConnectionFailed("the Dask scheduler has no workers any more.")
             except CancelledError:
                 raise Lost from None
             except Exception as error:
                 # The error's text may quote anything, so only its kind is given, which shows
                 # whether memory or a module is missing.
-                found = PrivbenchError(f"workers could not do their part ({type(error).__name__}).")
-            if isinstance(found, PrivbenchError):
-                raise found
-            return found.what
+                answer = PrivbenchError(
+                    f"workers could not do their part ({type(error).__name__})."
+                )
+            if isinstance(answer, PrivbenchError):
+                raise answer
+            return answer.what
 
 
 class WorkersCounter:
-    """Counts parts of a table's rows on workers, and adds what they found (`counter`).
+    """Counts parts of a table's rows on workers, and adds up their counts (`counter`).
 
     This process has the codes, the units and the weights of all rows: a unit's rows may lie in any
     parts, and their weights follow from how many rows the unit has in all of them (one aggregate
@@ -244,22 +246,22 @@ class WorkersCounter:
         self._least = least or LEAST_ROWS
         self._sent: OrderedDict[tuple[int, int, int], tuple[Any, int, Any]] = OrderedDict()
 
-    def __call__(self, data: PrivateDatabase, wanted: Marginals) -> list[Ints]:
+    def __call__(self, data: PrivateDatabase, sets: Marginals) -> list[Ints]:
         """The histograms; an error if workers are lost in each of `TRIES` attempts."""
-        parted = wanted.region is not None and not wanted.region.whole
-        if data._rows(wanted.table) <= self._least or parted:
-            return local(data, wanted)
+        parted = sets.region is not None and not sets.region.whole
+        if data._rows(sets.table) <= self._least or parted:
+            return local(data, sets)
         for _ in range(TRIES):
             try:
-                return self._count(data, wanted)
+                return self._count(data, sets)
             except Lost:
                 self._sent.clear()
         raise ConnectionFailed("workers of the Dask scheduler were lost again and again.")
 
-    def _count(self, data: PrivateDatabase, wanted: Marginals) -> list[Ints]:
-        reads = [axis.read(data, wanted.table) for axis in wanted.axes]
-        weights = data._units.weights(wanted.table)
-        public = [lookup for _, lookup in reads], [axis.size for axis in wanted.axes], wanted.sets
+    def _count(self, data: PrivateDatabase, sets: Marginals) -> list[Ints]:
+        reads = [axis.read(data, sets.table) for axis in sets.axes]
+        weights = data._units.weights(sets.table)
+        public = [lookup for _, lookup in reads], [axis.size for axis in sets.axes], sets.sets
         workers = self._workers.addresses()
         if not workers:
             raise ConnectionFailed("the Dask scheduler has no workers any more.")
@@ -270,11 +272,11 @@ class WorkersCounter:
             columns = (weights, *(codes for codes, _ in reads))
             sent = [self._send(column, start, start + step, worker) for column in columns]
             calls.append(self._workers.submit(count_part, public, *sent))
-        found = [np.zeros(shape, dtype=np.int64) for shape in wanted.shapes]
+        totals = [np.zeros(shape, dtype=np.int64) for shape in sets.shapes]
         for call in calls:
-            for total, part in zip(found, self._workers.result(call), strict=True):
+            for total, part in zip(totals, self._workers.result(call), strict=True):
                 total += part
-        return found
+        return totals
 
     def _send(self, column: NDArray[Any], start: int, stop: int, worker: str) -> Any:
         """A part of a column on a worker, sent now if it is not there yet."""
@@ -293,35 +295,35 @@ class WorkersCounter:
 
 
 def packed(part: NDArray[Any]) -> tuple[NDArray[Any], int]:
-    """A part of a column as it is sent, and its length; equal numbers are sent as a single one.
+    """Return a part of a column as it is sent, and its length; equal numbers are sent as one.
 
     >>> packed(np.broadcast_to(np.int64(7), 3))
     (array([7], dtype=int32), 3)
     """
     same = part.strides == (0,)
-    kept = part[:1] if same else part
+    values = part[:1] if same else part
     # Weights and row numbers of parts fit 32 bits: the largest weight is 2³⁰.
-    if kept.dtype == np.int64 and kept.size and kept.min() >= 0 and kept.max() < 2**31:
-        kept = kept.astype(np.int32)
-    return np.ascontiguousarray(kept), part.size
+    if values.dtype == np.int64 and values.size and values.min() >= 0 and values.max() < 2**31:
+        values = values.astype(np.int32)
+    return np.ascontiguousarray(values), part.size
 
 
 def unpacked(part: tuple[NDArray[Any], int]) -> NDArray[Any]:
-    """The column that was `packed`."""
-    kept, length = part
-    return kept if kept.size == length else np.broadcast_to(kept[0], length)
+    """Return the part of a column that was `packed`."""
+    values, length = part
+    return values if values.size == length else np.broadcast_to(values[0], length)
 
 
 def count_part(
     public: tuple[list[Ints | None], list[int], Sequence[Sequence[int]]],
     *columns: tuple[NDArray[Any], int],
 ) -> list[Ints]:
-    """Count in a worker: histograms of its rows alone.
+    """Count histograms over the given rows alone; runs in a worker.
 
     ``public`` are lookups and sizes of the axes, and the positions of the axes of every histogram;
     ``columns`` are weights, then the codes on every axis, `packed`.
     """
     lookups, sizes, sets = public
     weights, *codes = (unpacked(column) for column in columns)
-    reads: list[Read] = list(zip(codes, lookups, strict=True))
+    reads: list[AxisCodes] = list(zip(codes, lookups, strict=True))
     return View(reads, sizes, weights).count(sets)

@@ -1,7 +1,8 @@
-"""A bundle that may leave the house: made from a model alone, and checked before it is used.
+"""Make a bundle that may be published from a model alone, and check bundles before use.
 
-Its concepts are `Bundle`, `Certificate`, `PublishedStatistics`, `About` (what the publisher states)
-and `Verified`.
+Its concepts are `Bundle` (the list of a bundle's tables and files), `Certificate` (the guarantee
+and all events), `PublishedStatistics` (the planner's statistics of the clone), `About` (what the
+publisher states) and `Verified` (a bundle that was checked).
 
 Names are imported when they are first used, from the modules that `__init__.pyi` lists. A
 ModelError says which part of a model or a bundle is damaged, foreign, or may not be published.

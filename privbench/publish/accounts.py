@@ -1,4 +1,4 @@
-"""The certificate: what a model promises, in plain words, and whether its events add up to it."""
+"""The certificate of a bundle: what its model promises, and whether its events add up to that."""
 
 import hashlib
 from importlib.metadata import version
@@ -10,7 +10,7 @@ from privbench.publish.records import Certificate
 
 
 def certificate_of(model: Model, path: Path, server: str) -> Certificate:
-    """The certificate of a model, with its file's hash and the version of the clone's PostgreSQL.
+    """Return a model's certificate, with its file's hash and the clone's PostgreSQL version.
 
     It is refused to a model whose noise was seeded, or that promises less than its events cost.
     """
@@ -23,9 +23,9 @@ def certificate_of(model: Model, path: Path, server: str) -> Certificate:
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     owners, owned_by, typed = dict.fromkeys(model.tables, ""), {}, []
-    for name, made in model.tables.items():
+    for name, private in model.tables.items():
         for key in model.schema.table(name).foreign_keys:
-            if key.name == made.own:
+            if key.name == private.own:
                 owners[name], owned_by[name] = ", ".join(key.columns), str(key.ref_table)
                 typed += [name] if key.when else []
     for name in typed:
@@ -48,7 +48,7 @@ def certificate_of(model: Model, path: Path, server: str) -> Certificate:
 
 
 def require_sound(certificate: Certificate) -> None:
-    """Price every event again, and refuse a certificate that promises less than their total.
+    """Recompute the loss of every event; refuse a certificate that promises less than the total.
 
     A certificate whose parts contradict each other is refused, too.
     """
@@ -62,7 +62,7 @@ def require_sound(certificate: Certificate) -> None:
 
 
 def unit_lines(certificate: Certificate) -> list[str]:
-    """The privacy unit in words, one line for every root table."""
+    """Return the privacy unit in words, one line for every root table."""
     if certificate.promise.unit == "row":
         return [f"one row of {table}" for table in certificate.owners]
     lines = []

@@ -26,29 +26,29 @@ _DEPTH = 5
 
 
 def walk(folder: Path) -> list[str]:
-    """Relative paths of all files, sorted; anything but files and folders is refused."""
-    found, folders = list[str](), [""]
+    """Return the relative paths of all files, sorted; refuse anything except files and folders."""
+    paths, folders = list[str](), [""]
     try:
         while folders:
             prefix = folders.pop()
             with os.scandir(folder / prefix) as entries:
                 for entry in entries:
                     path = f"{prefix}{entry.name}"
-                    if len(found) + len(folders) > MAX_FILES or path.count("/") > _DEPTH:
+                    if len(paths) + len(folders) > MAX_FILES or path.count("/") > _DEPTH:
                         raise ModelError(f"{path}: the bundle has too many files.")
                     if entry.is_dir(follow_symlinks=False):
                         folders.append(f"{path}/")
                     elif entry.is_file(follow_symlinks=False):
-                        found.append(path)
+                        paths.append(path)
                     else:
                         raise ModelError(f"{path} is a link or a device.")
     except OSError as error:
         raise ModelError(f"{folder} cannot be read: {error.strerror}.") from None
-    return sorted(found)
+    return sorted(paths)
 
 
 def read(folder: Path, path: str, limit: int = MAX_TEXT) -> bytes:
-    """The bytes of a plain file that is no larger than the limit."""
+    """Return the bytes of a plain file that is no larger than the limit."""
     try:
         handle = os.open(folder / path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         with os.fdopen(handle, "rb") as file:
@@ -61,13 +61,13 @@ def read(folder: Path, path: str, limit: int = MAX_TEXT) -> bytes:
 
 
 def digest(folder: Path, path: str) -> tuple[str, int]:
-    """SHA-256 and size of a file."""
+    """Return SHA-256 and size of a file."""
     data = read(folder, path, MAX_DATA if path.startswith("data/") else MAX_TEXT)
     return hashlib.sha256(data).hexdigest(), len(data)
 
 
 def sums_text(digests: Mapping[str, tuple[str, int]]) -> bytes:
-    """The file of checksums."""
+    """Return the content of the file of checksums."""
     lines = "".join(f"{digests[path][0]}  {path}\n" for path in sorted(digests)).encode()
     return f"{_HEAD}{hashlib.sha256(lines).hexdigest()}\n".encode() + lines
 
@@ -83,10 +83,10 @@ def check(folder: Path, present: Iterable[str]) -> tuple[dict[str, tuple[str, in
     lines = data.partition(b"\n")[2]
     stated = {}
     for line in lines.decode("ascii", "replace").splitlines():
-        found = _LINE.fullmatch(line)
-        if found is None:
+        match = _LINE.fullmatch(line)
+        if match is None:
             raise ModelError(f"{SUMS} is damaged: a line of it names no file of a bundle.")
-        stated[found[2]] = found[1]
+        stated[match[2]] = match[1]
     if data != sums_text({path: (value, 0) for path, value in stated.items()}):
         raise ModelError(f"{SUMS} is damaged: it is not what its first line says.")
     faults = [f"{path}: unknown: {SUMS} does not list it" for path in files - stated.keys()]

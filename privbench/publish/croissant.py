@@ -1,4 +1,4 @@
-"""The bundle's file for programs that find and read data: Croissant 1.0.
+"""The bundle's metadata for programs that find and read data, in Croissant 1.0.
 
 Source: https://docs.mlcommons.org/croissant/docs/croissant-spec.html.
 """
@@ -36,7 +36,7 @@ _PARQUET = "application/x-parquet"
 
 
 def croissant(bundle: Bundle, digests: Mapping[str, tuple[str, int]]) -> str:
-    """Croissant metadata of the Parquet files: each with its digest, a record set a table."""
+    """Return Croissant metadata of the Parquet files, with digests and a record set per table."""
     tables = [table for table in bundle.tables if table.columns]
     files = [
         _node("FileObject", path, contentUrl=path, contentSize=f"{digests[path][1]} B")

@@ -17,21 +17,21 @@ from privbench.workload import Workload, WorkloadQuery
 from privbench.workload.safety import TextScope, check
 
 
-def joined(found: Iterable[Statement | str]) -> str:
-    """Statements as the text of a file, one after the other."""
-    return "".join(f"{item if isinstance(item, str) else item.text};\n" for item in found)
+def joined(statements: Iterable[Statement | str]) -> str:
+    """Return statements as the text of a file, one after the other."""
+    return "".join(f"{item if isinstance(item, str) else item.text};\n" for item in statements)
 
 
 def judge_ddl(before: str, after: str) -> Allowed:
-    """Refuse DDL that is not on the allow-list, or that psql may read in another way."""
-    found = allowed(before, after)
-    if found.left_out:
-        raise ModelError(f"the schema holds what a load leaves out ({found.left_out[0]}).")
-    for text, part in zip((before, after), found.parts, strict=True):
+    """Refuse DDL that is not on the allow-list, or that psql may parse differently."""
+    judged = allowed(before, after)
+    if judged.left_out:
+        raise ModelError(f"the schema holds what a load leaves out ({judged.left_out[0]}).")
+    for text, part in zip((before, after), judged.parts, strict=True):
         if text != joined(part):
             raise ModelError("the schema holds more than its statements.")
         _refuse_variables(text)
-    return found
+    return judged
 
 
 def _refuse_variables(text: str) -> None:
@@ -41,9 +41,10 @@ def _refuse_variables(text: str) -> None:
 
 
 def judge_workload(workload: Workload, columns: Set[str]) -> None:
-    """Refuse a workload that does more than read, or that psql may read differently.
+    """Refuse a workload that does more than read, or that psql may parse differently.
 
-    A field that is none of the ``columns`` of the bundle, or of the query, may be a call.
+    A field that is neither in ``columns``, those of the bundle, nor defined by the query may be a
+    call.
     """
     scope = TextScope(columns=columns)
     try:
@@ -58,5 +59,5 @@ def judge_workload(workload: Workload, columns: Set[str]) -> None:
 
 
 def queries_text(queries: Iterable[WorkloadQuery]) -> str:
-    """The queries as a file for psql, one statement for each."""
+    """Return the queries as a file for psql, one statement for each."""
     return joined(statements(query.sql)[0] for query in queries)

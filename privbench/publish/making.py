@@ -1,4 +1,4 @@
-"""``publish``: a model as a bundle that starts on PostgreSQL, made without the source."""
+"""The command ``publish``: make a bundle that starts on PostgreSQL from a model, with no source."""
 
 import os
 import shutil
@@ -32,7 +32,7 @@ from privbench.publish import planner, records
 from privbench.publish.accounts import certificate_of
 from privbench.publish.checksums import digest, sums_text, walk
 from privbench.publish.judging import joined, judge_ddl, judge_workload
-from privbench.publish.records import Bundle, Certificate, Line, PublishedStatistics
+from privbench.publish.records import Bundle, Certificate, PlainText, PublishedStatistics
 from privbench.publish.scripts import rendered
 from privbench.publish.signing import sign
 from privbench.publish.tabular import copy_out, write_parquet
@@ -56,9 +56,9 @@ FROM pg_catalog.pg_sequences WHERE last_value IS NOT NULL ORDER BY 1, 2
 class About:
     """What the publisher states about a bundle; none of it is computed from rows."""
 
-    title: Line = "Synthetic benchmark database"
-    publisher: Line = "not stated"
-    licence: Line = "not stated"
+    title: PlainText = "Synthetic benchmark database"
+    publisher: PlainText = "not stated"
+    licence: PlainText = "not stated"
     published: date = field(default_factory=lambda: datetime.now(UTC).date())
 
 
@@ -109,35 +109,35 @@ def publish(
     _checked(About, by_publisher)
     teller, folder = reporter or Reporter(), Path(output)
     with teller.stage("read the model"):
-        found = Model.load(model)
+        loaded = Model.load(model)
     with _describing():
-        certificate = certificate_of(found, Path(model), "")
-    given = read(workload) if workload is not None else None
-    if given is not None:
-        _refuse_confidential(given)
+        certificate = certificate_of(loaded, Path(model), "")
+    queries_given = read(workload) if workload is not None else None
+    if queries_given is not None:
+        _refuse_confidential(queries_given)
     with ExitStack() as stack:
-        scratch = stack.enter_context(_whole(folder))
+        scratch = stack.enter_context(_replacing_folder(folder))
         with teller.stage("start PostgreSQL"):
             dsn = database or stack.enter_context(any_server()).dsn
         if statistics:
             planner.require_version(dsn)
-        report = pipeline.load(found, dsn, scale=scale, seed=seed, reporter=teller)
+        report = pipeline.load(loaded, dsn, scale=scale, seed=seed, reporter=teller)
         connection = stack.enter_context(reading(dsn, ROWS))
         with teller.stage("export"):
             schema = introspect(connection)
             ddl, lost = _ddl(connection, schema)
             judged = judge_ddl(ddl.pre_data, ddl.post_data)
-            data = _described(connection, scratch, schema, ddl, judged, {*found.public}, teller)
-            needed = min(found.schema.server_version // 10000, major_version(connection))
+            data = _described(connection, scratch, schema, ddl, judged, {*loaded.public}, teller)
+            needed = min(loaded.schema.server_version // 10000, major_version(connection))
         gathered = None
         if statistics:
             whole = dsn if scale == 1 else stack.enter_context(any_server()).dsn
             if whole != dsn:
-                pipeline.load(found, whole, seed=seed, reporter=teller)
+                pipeline.load(loaded, whole, seed=seed, reporter=teller)
             with reading(whole, ROWS) as other:
                 gathered = planner.gathered(other, judged.made()["tables"])
         with teller.stage("workload"):
-            bound, origin, why = _workload(connection, dsn, schema, given, queries, judged)
+            bound, origin, why = _workload(connection, dsn, schema, queries_given, queries, judged)
         version = connection.info.parameter_status("server_version") or ""
         certificate = certificate.model_copy(
             update={"versions": {**certificate.versions, "postgresql": version.split()[0]}}
@@ -145,8 +145,8 @@ def publish(
         lines = [
             display.visible(line)[:1000] for line in (*_loss_lines(report.losses), *lost, *why)
         ]
-        said = {"workload": origin, "statistics": statistics, "lost": lines, "server": needed}
-        bundle = _checked(Bundle, {**data, **by_publisher, **said})
+        facts = {"workload": origin, "statistics": statistics, "lost": lines, "server": needed}
+        bundle = _checked(Bundle, {**data, **by_publisher, **facts})
         with teller.stage("finish"):
             _finish(scratch, bundle, certificate, ddl, bound, gathered, Path(key) if key else None)
     files = walk(folder)
@@ -162,7 +162,7 @@ def publish(
 
 
 @contextmanager
-def _whole(folder: Path) -> Iterator[Path]:
+def _replacing_folder(folder: Path) -> Iterator[Path]:
     """A temporary folder next to `folder`, which replaces it once it is complete.
 
     Everybody may read the folder.
@@ -192,30 +192,32 @@ def _ddl(connection: Connection, schema: Schema) -> tuple[Ddl, list[str]]:
     """
     dumped = dump_ddl(connection, schema)
     before, after = allowed(dumped.pre_data, dumped.post_data).parts
-    made = {str(s.tree.get("schemaname")) for s in before if s.tree.kind == "CreateSchemaStmt"}
+    created = {str(s.tree.get("schemaname")) for s in before if s.tree.kind == "CreateSchemaStmt"}
     extensions = dumped.script(trust=False).extensions
     spaces = {space or "public" for name, space, _ in extensions if name in dumped.extensions}
     first = [
         f"CREATE SCHEMA IF NOT EXISTS {quoted(space)}"
-        for space in sorted(spaces - made - {"public"})
+        for space in sorted(spaces - created - {"public"})
     ]
-    kept = [
+    allowed_statements = [
         item
         for item in before
         if item.tree.kind != "CreateExtensionStmt" or item.tree.get("extname") in dumped.extensions
     ]
     rest = [item for item in after if not _speaks_of_roles(item)]
-    said = "left out, since it speaks of a role: policy"
-    lost = [f"{said} {s.tree.get('policy_name')}" for s in after if _speaks_of_roles(s)]
-    return Ddl(joined([*first, *kept]), joined(rest)), lost
+    reason = "left out, since it speaks of a role: policy"
+    lost = [f"{reason} {s.tree.get('policy_name')}" for s in after if _speaks_of_roles(s)]
+    return Ddl(joined([*first, *allowed_statements]), joined(rest)), lost
 
 
 def _loss_lines(losses: Sequence[str]) -> list[str]:
     """The losses of the load, without the names of roles and server messages that they quote."""
     plain = [line for line in losses if not line.startswith("left out, since ")]
     cited = len(losses) - len(plain)
-    said = f"left out by the load: {cited} policies of roles, or extensions that the server lacks"
-    return [*plain, said] if cited else plain
+    summary_line = (
+        f"left out by the load: {cited} policies of roles, or extensions that the server lacks"
+    )
+    return [*plain, summary_line] if cited else plain
 
 
 def _speaks_of_roles(item: Statement) -> bool:
@@ -245,7 +247,7 @@ def _described(
     tables = []
     for place, table in enumerate(schema, 1):
         teller.advance(f"export {table.key}", place, len(schema.tables))
-        written = _table(connection, folder, files[table.name][:-4], table)
+        written = _write_table(connection, folder, files[table.name][:-4], table)
         tables.append(written | {"public": table.key in public})
     return {
         "format": "privbench-bundle",
@@ -257,7 +259,7 @@ def _described(
     }
 
 
-def _table(connection: Connection, folder: Path, name: str, table: Table) -> dict[str, Any]:
+def _write_table(connection: Connection, folder: Path, name: str, table: Table) -> dict[str, Any]:
     """Write a table's files; returns the fields of ``bundle.json`` that describe them."""
     columns = [column for column in table.columns if not column.generated]
     names, kinds, chunks = [column.name for column in columns], list[str](), list[int]()
@@ -302,7 +304,7 @@ def _workload(
     connection: Connection,
     dsn: str,
     schema: Schema,
-    given: Workload | None,
+    published: Workload | None,
     queries: int,
     judged: Allowed,
 ) -> tuple[Workload | None, str, list[str]]:
@@ -310,13 +312,13 @@ def _workload(
 
     Gives the workload, or None; its origin; and what is missing from the bundle, one line each.
     """
-    if given is None and not queries:
+    if published is None and not queries:
         return None, "none", []
     why: list[str] = []
-    if given is not None:
-        bound = pipeline.rebind(given, on=dsn)
+    if published is not None:
+        bound = pipeline.rebind(published, on=dsn)
         _refuse_confidential(bound.workload)
-        found, origin = (
+        queries_found, origin = (
             [WorkloadQuery("", query.sql) for query in bound.workload],
             "declared public",
         )
@@ -325,10 +327,13 @@ def _workload(
     else:
         plan = replace(KINDS[_KIND].plan, queries=queries)
         try:
-            found, origin = [*generate_from_source(connection, _KIND, schema, plan)], "generated"
+            queries_found, origin = (
+                [*generate_from_source(connection, _KIND, schema, plan)],
+                "generated",
+            )
         except UsageError as error:
             return None, "none", [f"a workload: {error.message}"]
-    numbered = (replace(query, id=f"q{place}") for place, query in enumerate(found, 1))
+    numbered = (replace(query, id=f"q{place}") for place, query in enumerate(queries_found, 1))
     whole = Workload("workload", tuple(numbered))
     judge_workload(whole, judged.columns)
     return whole, origin, why

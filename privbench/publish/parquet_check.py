@@ -1,4 +1,4 @@
-"""Whether the Parquet files of a bundle hold the rows of its CSV files, in a process of its own.
+"""Check in a separate process that a bundle's Parquet files hold the rows of its CSV files.
 
 A damaged Parquet file can crash its reader, and a small one can unpack to more bytes than fit into
 memory. So files are read in this process, under limits of memory and time, and if it dies, the
@@ -27,32 +27,32 @@ _MEMORY, _SECONDS = 6 * 2**30, 3600
 
 
 def compare(folder: Path, bundle: Bundle) -> None:
-    """Refuse a bundle whose two forms of the rows differ, or cannot be read.
+    """Refuse a bundle whose CSV and Parquet rows differ, or cannot be read.
 
     The message begins with the file's name.
     """
-    asked = []
+    chunks = []
     for table in bundle.tables:
         columns = [(column.name, column.kind) for column in table.columns]
         files = zip(table.files("csv"), table.files("parquet"), table.chunks, strict=True)
-        asked += [[*chunk, *zip(*columns, strict=True)] for chunk in files]
-    done = subprocess.run(
+        chunks += [[*chunk, *zip(*columns, strict=True)] for chunk in files]
+    process = subprocess.run(
         [sys.executable, "-P", "-m", "privbench.publish.parquet_check"],
-        input=json.dumps([str(folder.resolve()), asked]).encode(),
+        input=json.dumps([str(folder.resolve()), chunks]).encode(),
         capture_output=True,
         check=False,
     )
-    said = done.stdout.decode(errors="replace").splitlines()
-    if not said or said[-1] != "done":
-        raise ModelError(said[-1] if said else "the files of rows cannot be read.")
+    output = process.stdout.decode(errors="replace").splitlines()
+    if not output or output[-1] != "done":
+        raise ModelError(output[-1] if output else "the files of rows cannot be read.")
 
 
 def _serve() -> None:
     _limit(resource.RLIMIT_AS, _MEMORY)
     _limit(resource.RLIMIT_CPU, _SECONDS)
     _limit(resource.RLIMIT_CORE, 0)
-    folder, asked = json.load(sys.stdin)
-    for csv, parquet, rows, names, kinds in asked:
+    folder, chunks = json.load(sys.stdin)
+    for csv, parquet, rows, names, kinds in chunks:
         _expect(f"{csv}: it cannot be read as CSV of its table.")
         try:
             table = read_chunk(Path(folder, csv), names, kinds)
@@ -66,8 +66,8 @@ def _serve() -> None:
             file.metadata.num_rows == rows,
             file.schema_arrow.remove_metadata().equals(table.schema),
         )
-        found = file.read(use_threads=False)
-        same = (_plain(found[name]).equals(_plain(table[name])) for name in names)
+        read = file.read(use_threads=False)
+        same = (_comparable(read[name]).equals(_comparable(table[name])) for name in names)
         _expect(f"{parquet}: its rows are not those of {csv}.", *same)
     _expect("done")
 
@@ -90,7 +90,7 @@ def _expect(fault: str, *holds: bool) -> None:
         sys.exit(1)
 
 
-def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """The column in a form that equals itself, which a column with NaN does not."""
     return column.cast(pa.string()) if pa.types.is_floating(column.type) else column
 

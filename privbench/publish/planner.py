@@ -1,7 +1,7 @@
 """The planner's statistics of a clone, for a database that has the schema without the rows.
 
-All of it is gathered by ANALYZE from a clone of the source's size, so it is a function of the model
-and of public tables; no statistics of the source are read.
+ANALYZE gathers them from a clone of the source's size, so they are a function of the model and of
+public tables; no statistics of the source are read.
 """
 
 from collections.abc import Collection
@@ -40,17 +40,17 @@ WHERE c.relkind IN ('r', 'p') ORDER BY 1, 2
 def require_version(dsn: str) -> None:
     """Refuse a server whose version is too old to give the statistics."""
     with reading(dsn, ROWS) as connection:
-        found = major_version(connection)
-    if found < SERVER:
+        version = major_version(connection)
+    if version < SERVER:
         raise UsageError(
-            f"statistics can be published from PostgreSQL {SERVER} or later; this is {found}.",
+            f"statistics can be published from PostgreSQL {SERVER} or later; this is {version}.",
             remedy="Leave out --database, to use the embedded server, or --statistics.",
         )
 
 
 def gathered(connection: Connection, tables: Collection[tuple[str, ...]]) -> PublishedStatistics:
-    """The planner's statistics of tables, by schema and name, and of their indexes."""
+    """Return the planner's statistics of tables, by schema and name, and of their indexes."""
     with database_errors("reading the planner's statistics"):
         rows = connection.cursor(row_factory=dict_row).execute(_TABLES.format(_VALUES)).fetchall()
-    kept = [row for row in rows if (row["schema"], row["name"]) in tables]
-    return PublishedStatistics.model_validate({"tables": kept})
+    chosen = [row for row in rows if (row["schema"], row["name"]) in tables]
+    return PublishedStatistics.model_validate({"tables": chosen})

@@ -1,4 +1,4 @@
-"""The facts of a bundle: JSON files from which all its other texts follow.
+"""The JSON files of a bundle that describe it, from which all its other texts follow.
 
 ``bundle.json`` names tables, files and sequences; ``certificate.json`` says what the release
 guarantees and what it spent; ``statistics.json``, if there is one, holds the planner's statistics.
@@ -37,7 +37,7 @@ _PART = r"[A-Za-z0-9_%$-][A-Za-z0-9_.%$-]{0,250}"
 _DECIMAL = r"decimal\((?:[1-9]|[12]\d|3[0-8]),(?:\d|[12]\d|3[0-8])\)"
 _KINDS = "bool|int16|int32|int64|float32|float64|date|timestamp|timestamptz|text"
 
-Line = Annotated[str, Field(max_length=4000, pattern=_PLAIN)]
+PlainText = Annotated[str, Field(max_length=4000, pattern=_PLAIN)]
 BundleName = Annotated[str, Field(min_length=1, max_length=MAX_NAME, pattern=_PLAIN)]
 #: The arguments of ``pg_restore_attribute_stats``, except names, with their types.
 STATISTIC_TYPES: Mapping[str, str] = {
@@ -58,7 +58,7 @@ STATISTIC_TYPES: Mapping[str, str] = {
 
 
 class Strict(BaseModel):
-    """A part of a file of facts: frozen, and without unknown fields."""
+    """The base class of parts of these files: frozen, and without unknown fields."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
 
@@ -71,28 +71,28 @@ class Named(Strict):
 
     @property
     def key(self) -> str:
-        """Its qualified name."""
+        """The object's qualified name."""
         return str(TableName(self.schema_, self.name))
 
     @property
     def sql(self) -> str:
-        """Its qualified name, quoted."""
+        """The object's qualified name, quoted."""
         return quoted(self.schema_, self.name)
 
 
 class BundleColumn(Strict):
-    """A column that the files hold; ``type`` is as PostgreSQL writes it."""
+    """A column in the files of a table; ``type`` is as PostgreSQL writes it."""
 
     name: BundleName
-    type: Line
+    type: PlainText
     kind: Annotated[str, Field(pattern=f"^(?:{_KINDS}|{_DECIMAL})$")]  # its type in Parquet
 
 
 class BundleTable(Named):
     """A table and its files, which lie in a folder under ``data/``.
 
-    The files hold ``columns``, which are all but generated ones; the rows of a ``public`` table are
-    the source's own. ``chunks`` are the numbers of rows of the files, in order; a table without
+    The files hold ``columns``, which are all except generated ones; the rows of a ``public`` table
+    are the source's own. ``chunks`` are the numbers of rows of the files, in order; a table without
     columns has no file.
     """
 
@@ -104,7 +104,7 @@ class BundleTable(Named):
     chunks: Annotated[list[Annotated[int, Field(ge=0, lt=2**63)]], Field(max_length=99_999)]
 
     def files(self, form: Literal["csv", "parquet"]) -> list[str]:
-        """Its files of a format, in order."""
+        """Return the table's files of a format, in order."""
         places = range(1, len(self.chunks) + 1)
         return [f"data/{self.folder}/{place:05d}.{form}" for place in places]
 
@@ -126,22 +126,22 @@ class BundleSequence(Named):
 
 
 class Bundle(Strict):
-    """``bundle.json``; ``views`` are materialised ones that hold rows."""
+    """The content of ``bundle.json``; ``views`` are materialised views that hold rows."""
 
     format: Literal["privbench-bundle"]
     version: Literal[1]
-    title: Line
-    publisher: Line
-    licence: Line
+    title: PlainText
+    publisher: PlainText
+    licence: PlainText
     published: date
-    privbench: Line
+    privbench: PlainText
     server: Annotated[int, Field(ge=9, le=99)]
     tables: list[BundleTable]
     sequences: list[BundleSequence]
     views: list[Named]
     workload: Literal["generated", "declared public", "none"]
     statistics: bool
-    lost: list[Line]
+    lost: list[PlainText]
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -151,12 +151,12 @@ class Bundle(Strict):
 
     @property
     def rows(self) -> int:
-        """Rows of all tables."""
+        """The number of rows of all tables."""
         return sum(table.rows for table in self.tables)
 
 
 class Certificate(Strict):
-    """``certificate.json``: the guarantee, and every use of a mechanism on private rows.
+    """The content of ``certificate.json``: the guarantee, and all uses of mechanisms on rows.
 
     ``owners`` gives, for every private table, the columns that name its owner, or "" for none;
     ``owned_by`` gives, for every owned table, its owner. ``public`` tables were copied verbatim.
@@ -165,13 +165,13 @@ class Certificate(Strict):
     """
 
     promise: Promise
-    owners: dict[Line, Line]
-    owned_by: dict[Line, Line]
-    public: list[Line]
+    owners: dict[PlainText, PlainText]
+    owned_by: dict[PlainText, PlainText]
+    public: list[PlainText]
     config: dict[str, JsonValue]
-    synthesizer: Line
+    synthesizer: PlainText
     model: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-    versions: dict[Literal["privbench", "opendp", "postgresql"], Line]
+    versions: dict[Literal["privbench", "opendp", "postgresql"], PlainText]
     events: list[Event]
 
 
@@ -192,7 +192,7 @@ class PublishedColumn(Strict):
 
 
 class IndexStatistics(Strict):
-    """Size of an index."""
+    """The size of an index."""
 
     name: BundleName
     pages: Annotated[int, Field(ge=-1, lt=2**31)]
@@ -200,7 +200,7 @@ class IndexStatistics(Strict):
 
 
 class TableStatistics(Named):
-    """Statistics of a table for the planner: arguments of ``pg_restore_relation_stats``."""
+    """The planner's statistics of a table: arguments of ``pg_restore_relation_stats``."""
 
     stored: bool  # whether the table has a file of its own, as tables without partitions have
     # Numbers of pages are 32 bits with a sign in PostgreSQL's catalog; partitioned tables have -1.
@@ -213,12 +213,12 @@ class TableStatistics(Named):
 
     @property
     def index_pages(self) -> dict[str, int]:
-        """Pages of its indexes, by their names."""
+        """Return the numbers of pages of the table's indexes, by their names."""
         return {index.name: index.pages for index in self.indexes}
 
 
 class PublishedStatistics(Strict):
-    """``statistics.json``."""
+    """The content of ``statistics.json``."""
 
     tables: list[TableStatistics]
 
@@ -229,24 +229,24 @@ class PublishedStatistics(Strict):
         return self
 
 
-File = TypeVar("File", Bundle, Certificate, PublishedStatistics)
+RecordType = TypeVar("RecordType", Bundle, Certificate, PublishedStatistics)
 
 
-def text(found: Bundle | Certificate | PublishedStatistics) -> bytes:
-    """The bytes of a file of facts, in its single valid form."""
-    data = found.model_dump(mode="json", by_alias=True)
+def text(record: Bundle | Certificate | PublishedStatistics) -> bytes:
+    """Return the bytes of one of a bundle's JSON files, in its single valid form."""
+    data = record.model_dump(mode="json", by_alias=True)
     written = json_visible(json.dumps(data, indent=1, sort_keys=True, ensure_ascii=False))
     return written.encode() + b"\n"
 
 
-def parse(kind: type[File], data: bytes) -> File:
-    """The record that `text` wrote. The ModelError names the field that is wrong."""
+def parse(kind: type[RecordType], data: bytes) -> RecordType:
+    """Parse bytes that `text` gives; the ModelError names the field that is wrong."""
     if json_depth(data) > MAX_DEPTH:
         raise ModelError("it is nested too deeply.")
     try:
-        found = kind.model_validate_json(data)
+        record = kind.model_validate_json(data)
     except ValidationError as error:
         raise ModelError(f"{faults(error)[0]}.") from None
-    if text(found) != data:
+    if text(record) != data:
         raise ModelError("it is not in the form that privbench writes.")
-    return found
+    return record

@@ -1,4 +1,4 @@
-"""The texts of a bundle that follow from its facts; `publish` and `verify` render them alike.
+"""The texts of a bundle that follow from its JSON files; `publish` and `verify` render them alike.
 
 `verify` renders them again and compares bytes, so that no script, readme or metadata of a stranger
 has to be read or trusted.
@@ -44,12 +44,12 @@ def rendered(
     statistics: PublishedStatistics | None,
     digests: Mapping[str, tuple[str, int]],
 ) -> dict[str, bytes]:
-    """Every text of a bundle that follows from others, by its path.
+    """Return every text of a bundle that follows from others, by its path.
 
     The digests are SHA-256 and size in bytes of every file of rows.
     """
     used = Counter(event.mechanism for event in certificate.events)
-    shown = {
+    context = {
         "bundle": bundle,
         "certificate": certificate,
         "units": unit_lines(certificate),
@@ -61,7 +61,7 @@ def rendered(
         "types": records.STATISTIC_TYPES,
     }
     names = (*_TEMPLATES, *(_OF_EMPTY if statistics is not None else ()))
-    texts = {name: fill(name, **shown) for name in names}
+    texts = {name: fill(name, **context) for name in names}
     texts["croissant.json"] = croissant(bundle, digests)
     if workload is not None:
         texts[records.QUERIES] = queries_text(workload.queries)
@@ -69,13 +69,13 @@ def rendered(
 
 
 def fill(name: str, **shown: Any) -> str:
-    """Render a template."""
+    """Render a template with values."""
     return _environment(name.rpartition(".")[2]).get_template(f"{name}.j2").render(shown)
 
 
 @cache
 def _environment(form: str) -> Environment:
-    made = Environment(
+    environment = Environment(
         loader=PackageLoader("privbench.publish"),
         finalize=display.finalize(form) if form in _OF_PEOPLE else None,
         undefined=StrictUndefined,
@@ -84,16 +84,16 @@ def _environment(form: str) -> Environment:
         keep_trailing_newline=True,
         autoescape=form == "md",  # noqa: S701  the others are no markup
     )
-    made.filters |= {"json": _json, "literal": _literal, "identifier": quoted}
-    made.filters |= {"code": display.code, "code_block": display.code_block}
-    made.filters["short"] = _short
-    return made
+    environment.filters |= {"json": _json, "literal": _literal, "identifier": quoted}
+    environment.filters |= {"code": display.code, "code_block": display.code_block}
+    environment.filters["short"] = _one_line
+    return environment
 
 
-def _short(text: str) -> str:
+def _one_line(text: str) -> str:
     """A text of the bundle's author, so short that no terminal wraps the line in it."""
-    shown = display.visible(text)
-    return f"{shown[:_SHORT]}…" if len(shown) > _SHORT else shown
+    escaped = display.visible(text)
+    return f"{escaped[:_SHORT]}…" if len(escaped) > _SHORT else escaped
 
 
 def _json(data: Any) -> str:

@@ -1,4 +1,4 @@
-"""Signatures over the checksums, by OpenSSH, whose program and keys most people have."""
+"""Sign and check the checksums with OpenSSH, whose program and keys most people have."""
 
 import base64
 import re
@@ -13,18 +13,18 @@ _BEGIN, _END = b"-----BEGIN SSH SIGNATURE-----", b"-----END SSH SIGNATURE-----"
 
 
 def sign(data: bytes, key: Path) -> bytes:
-    """Sign some bytes with a private key of OpenSSH.
+    """Sign bytes with a private key of OpenSSH, and return the signature.
 
-    A UsageError if ssh-keygen is missing, or does not take the key.
+    A UsageError is raised if ssh-keygen is missing, or does not take the key.
     """
-    done = _keygen(["-Y", "sign", "-q", "-f", str(key), "-n", _NAMESPACE], data)
-    if done.returncode != 0 or not done.stdout:
-        raise UsageError(f"ssh-keygen does not sign with {key}: {_said(done)}")
-    return done.stdout
+    process = _keygen(["-Y", "sign", "-q", "-f", str(key), "-n", _NAMESPACE], data)
+    if process.returncode != 0 or not process.stdout:
+        raise UsageError(f"ssh-keygen does not sign with {key}: {_process_output(process)}")
+    return process.stdout
 
 
 def signer(data: bytes, signature: bytes, public: Path | None) -> str:
-    """Who signed some bytes: the fingerprint of the key.
+    """Return who signed some bytes: the fingerprint of the key.
 
     If ``public``, a file with a public key (``ssh-ed25519 AAAA…``), is given, that key has to be
     the signer. A ModelError is raised if it is not, or if these bytes were not signed; a UsageError
@@ -37,15 +37,17 @@ def signer(data: bytes, signature: bytes, public: Path | None) -> str:
         path.write_bytes(signature)
         common = ["-n", _NAMESPACE, "-s", str(path)]
         if public is None:
-            done = _keygen(["-Y", "check-novalidate", *common], data)
+            process = _keygen(["-Y", "check-novalidate", *common], data)
         else:
             allowed = Path(scratch) / "allowed"
             allowed.write_text(f"publisher {_public(public)}\n", encoding="ascii")
-            done = _keygen(["-Y", "verify", "-f", str(allowed), "-I", "publisher", *common], data)
-    print_ = re.search(rb"key (SHA256:[A-Za-z0-9+/]{43})(?!\S)", done.stdout)
-    if done.returncode != 0 or print_ is None:
+            process = _keygen(
+                ["-Y", "verify", "-f", str(allowed), "-I", "publisher", *common], data
+            )
+    print_ = re.search(rb"key (SHA256:[A-Za-z0-9+/]{43})(?!\S)", process.stdout)
+    if process.returncode != 0 or print_ is None:
         whose = "that key's signature of these checksums" if public else "a signature of them"
-        raise ModelError(f"it is not {whose}: {_said(done)}")
+        raise ModelError(f"it is not {whose}: {_process_output(process)}")
     return print_[1].decode()
 
 
@@ -82,5 +84,5 @@ def _keygen(arguments: list[str], data: bytes) -> subprocess.CompletedProcess[by
         ) from error
 
 
-def _said(done: subprocess.CompletedProcess[bytes]) -> str:
-    return " ".join((done.stderr or done.stdout).decode(errors="replace").split())[:300]
+def _process_output(process: subprocess.CompletedProcess[bytes]) -> str:
+    return " ".join((process.stderr or process.stdout).decode(errors="replace").split())[:300]

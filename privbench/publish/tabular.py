@@ -1,6 +1,6 @@
-"""Rows as files: CSV as PostgreSQL prints them, and Parquet with types, chunk by chunk.
+"""Write rows as files, chunk by chunk: CSV as PostgreSQL prints it, and Parquet with types.
 
-The Parquet file of a chunk is read from its CSV file, so that both hold the same rows. A column
+The Parquet file of a chunk is made from its CSV file, so that both hold the same rows. A column
 whose values do not all fit its Arrow type (``infinity``, a year before Christ) is text.
 """
 
@@ -34,7 +34,7 @@ _BROKEN = re.compile(r"column #(\d+)")
 
 
 def kind_of(column: Column) -> str:
-    """The type of a column in Parquet, if all its values fit."""
+    """Return the type of a column in Parquet, if all its values fit."""
     precision, scale = column.type.precision or 0, column.type.scale or 0
     if column.type.base == "numeric" and 0 <= scale <= precision <= 38 and precision:
         return f"decimal({precision},{scale})"
@@ -42,7 +42,7 @@ def kind_of(column: Column) -> str:
 
 
 def arrow_type(kind: str) -> pa.DataType:
-    """The Arrow type of a kind."""
+    """Return the Arrow type of a kind."""
     if kind.startswith("decimal("):
         return pa.decimal128(*map(int, kind[8:-1].split(",")))
     return _ARROW.get(kind) or pa.type_for_alias(kind)
@@ -100,8 +100,8 @@ def read_chunk(path: Path, names: Sequence[str], kinds: Sequence[str]) -> pa.Tab
         )
     if len(data) == len(head):
         return pa.table([pa.array([], kind) for kind in types], list(names))
-    found = read_csv(pa.py_buffer(data).slice(len(head)), types)
-    return found.rename_columns(list(names))
+    rows = read_csv(pa.py_buffer(data).slice(len(head)), types)
+    return rows.rename_columns(list(names))
 
 
 def write_parquet(files: Sequence[Path], columns: Sequence[Column]) -> list[str]:
@@ -116,10 +116,10 @@ def write_parquet(files: Sequence[Path], columns: Sequence[Column]) -> list[str]
                 read_chunk(path, names, kinds)
                 break
             except pa.ArrowInvalid as error:
-                found = _BROKEN.search(str(error))
-                if found is None or kinds[int(found[1])] == "text":
+                match = _BROKEN.search(str(error))
+                if match is None or kinds[int(match[1])] == "text":
                     raise ModelError(f"{path.name} cannot be read again.") from None
-                kinds[int(found[1])] = "text"
+                kinds[int(match[1])] = "text"
     for path in files:
         chunk = read_chunk(path, names, kinds)
         papq.write_table(chunk, path.with_suffix(".parquet"), compression="zstd")

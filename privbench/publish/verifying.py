@@ -1,4 +1,4 @@
-"""``verify``: whether a bundle is whole, harmless to start, and in agreement with itself."""
+"""The command ``verify``: check that a bundle is complete, harmless to start, and consistent."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,7 +24,7 @@ from privbench.workload import read as read_workload
 
 @dataclass(frozen=True)
 class Verified:
-    """The facts of a bundle that was checked."""
+    """The contents of a bundle that was checked."""
 
     bundle: Bundle
     certificate: Certificate
@@ -35,7 +35,7 @@ class Verified:
     pages: int = 0  # pages that tables and indexes take on the disk, in a database without rows
 
     def render(self) -> Lines:
-        """Plain text for people."""
+        """Return the result as plain text."""
         about = {"bundle": self.bundle, "certificate": self.certificate, "found": self}
         return Lines(fill("verified.txt", **about).rstrip("\n"))
 
@@ -53,14 +53,14 @@ def verify(bundle: str | Path, *, key: str | Path | None = None) -> Verified:
         UsageError: A signature cannot be checked here.
     """
     folder = Path(bundle)
-    with _named():
+    with _naming_file():
         present = walk(folder)
         digests, faults = check(folder, present)
     _refuse(faults)
     signed = _signed(folder, present, Path(key) if key else None)
     about = _facts(Bundle, folder, records.BUNDLE)
     certificate = _facts(Certificate, folder, records.CERTIFICATE)
-    with _named(records.CERTIFICATE):
+    with _naming_file(records.CERTIFICATE):
         require_sound(certificate)
     files = {f for table in about.tables for f in (*table.files("csv"), *table.files("parquet"))}
     primary = {records.BUNDLE, records.CERTIFICATE, records.BEFORE, records.AFTER, *files}
@@ -72,7 +72,7 @@ def verify(bundle: str | Path, *, key: str | Path | None = None) -> Verified:
     )
     ddl, columns = _schema(folder, about, certificate, statistics)
     workload = _workload(folder, columns) if about.workload != "none" else None
-    with _named(records.BUNDLE):
+    with _naming_file(records.BUNDLE):
         rows = {path: value for path, value in digests.items() if path in files}
         try:
             texts = rendered(about, certificate, ddl, workload, statistics, rows)
@@ -88,7 +88,7 @@ def verify(bundle: str | Path, *, key: str | Path | None = None) -> Verified:
         for path, text in texts.items()
         if read(folder, path) != text
     )
-    with _named():
+    with _naming_file():
         compare(folder, about)
     size = sum(size for _, size in digests.values())
     tables = statistics.tables if statistics else ()
@@ -97,7 +97,7 @@ def verify(bundle: str | Path, *, key: str | Path | None = None) -> Verified:
 
 
 @contextmanager
-def _named(path: str = "") -> Iterator[None]:
+def _naming_file(path: str = "") -> Iterator[None]:
     """Turn errors about a file into a GateFailed that names it."""
     try:
         yield
@@ -105,24 +105,24 @@ def _named(path: str = "") -> Iterator[None]:
         raise GateFailed(f"{path}: {error}" if path else str(error)) from None
 
 
-def _facts(kind: type[records.File], folder: Path, path: str) -> records.File:
-    with _named(path):
+def _facts(kind: type[records.RecordType], folder: Path, path: str) -> records.RecordType:
+    with _naming_file(path):
         return records.parse(kind, read(folder, path, records.MAX_FACTS))
 
 
 def _refuse(faults: Iterator[str] | list[str]) -> None:
     """Raise GateFailed with the first fault, and how many more there are."""
-    found = sorted(faults)
-    if found:
-        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-        raise GateFailed(f"{found[0]}{more}.")
+    ordered = sorted(faults)
+    if ordered:
+        more = f" (and {len(ordered) - 1} more)" if len(ordered) > 1 else ""
+        raise GateFailed(f"{ordered[0]}{more}.")
 
 
 def _signed(folder: Path, present: list[str], key: Path | None) -> str | None:
     if records.SIGNATURE not in present:
         _refuse([f"{records.SIGNATURE}: missing: no key has signed the bundle"] if key else [])
         return None
-    with _named(records.SIGNATURE):
+    with _naming_file(records.SIGNATURE):
         return signer(read(folder, records.SUMS), read(folder, records.SIGNATURE, 2**16), key)
 
 
@@ -132,17 +132,17 @@ def _schema(
     """The DDL, judged safe and found to make just what the other files name, and its columns."""
     texts: list[str] = []
     for path in (records.BEFORE, records.AFTER):
-        with _named(path):
-            texts.append(_text(read(folder, path)))
-    with _named(f"{records.BEFORE}, {records.AFTER}"):
+        with _naming_file(path):
+            texts.append(_utf8_text(read(folder, path)))
+    with _naming_file(f"{records.BEFORE}, {records.AFTER}"):
         judged = judge_ddl(*texts)
-        made = judged.made()
-    with _named(records.STATISTICS):
+        created = judged.made()
+    with _naming_file(records.STATISTICS):
         for table in statistics.tables if statistics else ():
-            if (table.schema_, table.name) not in made["tables"]:
+            if (table.schema_, table.name) not in created["tables"]:
                 raise ModelError(f"the schema does not make {table.key}.")
-    with _named(records.BUNDLE):
-        for part, known in made.items():
+    with _naming_file(records.BUNDLE):
+        for part, known in created.items():
             for item in getattr(bundle, part):
                 if (item.schema_, item.name) not in known:
                     raise ModelError(f"the schema does not make {item.key}.")
@@ -154,19 +154,19 @@ def _schema(
 
 
 def _workload(folder: Path, columns: frozenset[str]) -> Workload:
-    with _named(records.WORKLOAD):
-        _text(read(folder, records.WORKLOAD))
+    with _naming_file(records.WORKLOAD):
+        _utf8_text(read(folder, records.WORKLOAD))
         try:
-            found = read_workload(folder / records.WORKLOAD, "native")
+            workload = read_workload(folder / records.WORKLOAD, "native")
         except (UsageError, RecursionError) as error:
             raise ModelError(f"it is no workload ({error}).") from None
-        if found.confidential:
+        if workload.confidential:
             raise ModelError("the workload is CONFIDENTIAL.")
-        judge_workload(found, columns)
-        return found
+        judge_workload(workload, columns)
+        return workload
 
 
-def _text(data: bytes) -> str:
+def _utf8_text(data: bytes) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError:

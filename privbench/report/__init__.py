@@ -1,7 +1,8 @@
 """Comparison reports: JSON, HTML, Markdown, JUnit, and gates.
 
-Its concepts are `ComparisonDocument`, `QueryPart`, `Gate` (a condition on a figure), `Headline` and
-`ReportSection`.
+Its concepts are `ComparisonDocument` (all results), `QueryPart` (one query on both databases),
+`Gate` (a condition on a figure), `Headline` (a figure that is shown first) and `ReportSection` (a
+section of the page).
 """
 
 from privbench.report.compare import compare

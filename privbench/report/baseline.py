@@ -1,8 +1,8 @@
-"""Drift: a comparison against an earlier one of the same workload.
+"""The drift of a comparison: how its figures have changed since an earlier comparison.
 
-Ratios say how much worse or better the present clone is than the earlier one: ``drift.X`` is the
-figure X of this comparison divided by that of the baseline. Both comparisons read the source:
-CONFIDENTIAL, and no release may depend on a drift (P2).
+Both must be of the same workload. Ratios say how much worse or better the present clone is than the
+earlier one: ``drift.X`` is the figure X of this comparison divided by that of the baseline. Both
+comparisons read the source: CONFIDENTIAL, and no release may depend on a drift (P2).
 """
 
 from pathlib import Path
@@ -56,8 +56,8 @@ def require_same(baseline: ComparisonDocument, workload: Workload, allowed: bool
 
 
 def drift(baseline: ComparisonDocument, document: ComparisonDocument) -> DriftPart:
-    """Changes since the baseline."""
-    old, new = _plain(baseline.figures), _plain(document.figures)
+    """Return the changes of all figures since the baseline."""
+    old, new = _without_drift(baseline.figures), _without_drift(document.figures)
     names = sorted(old.keys() | new.keys())
     before = {(query.id, query.sql): query for query in baseline.queries}
     now = {(query.id, query.sql): query for query in document.queries}
@@ -73,17 +73,17 @@ def drift(baseline: ComparisonDocument, document: ComparisonDocument) -> DriftPa
 
 
 def names(figures: frozenset[str]) -> frozenset[str]:
-    """The names of the drift figures of a comparison that has these figures."""
+    """Return the names of the drift figures of a comparison that has these figures."""
     return frozenset(f"{PREFIX}{name}" for name in figures)
 
 
-def ratios(found: DriftPart) -> dict[str, float | None]:
-    """The drift's figures by name."""
-    return {f"{PREFIX}{name}": part.ratio for name, part in found.figures.items()}
+def ratios(drift_part: DriftPart) -> dict[str, float | None]:
+    """Return the drift figures by name."""
+    return {f"{PREFIX}{name}": part.ratio for name, part in drift_part.figures.items()}
 
 
 def change(old: float | None, new: float | None) -> ChangePart:
-    """The change of a figure since the baseline.
+    """Return the change of a figure since the baseline.
 
     >>> change(2.0, 3.0).ratio, change(0.0, 0.0).ratio, change(0.0, 1.0).ratio
     (1.5, 1.0, None)
@@ -94,7 +94,7 @@ def change(old: float | None, new: float | None) -> ChangePart:
     return ChangePart(old=old, new=new, ratio=ratio, change=new - old)
 
 
-def _plain(figures: dict[str, float | None]) -> dict[str, float | None]:
+def _without_drift(figures: dict[str, float | None]) -> dict[str, float | None]:
     return {name: value for name, value in figures.items() if not name.startswith(PREFIX)}
 
 
@@ -107,7 +107,7 @@ def _noise(*documents: ComparisonDocument) -> float:
 def _regressions(
     before: dict[tuple[str, str], QueryPart], now: dict[tuple[str, str], QueryPart], noise: float
 ) -> list[RegressionPart]:
-    found: list[RegressionPart] = []
+    regressions: list[RegressionPart] = []
     for figure in _COMPARED:
         pick = QUERY_FIGURES[f"query.{figure}"]
         worse = []
@@ -115,8 +115,8 @@ def _regressions(
             moved = change(pick(before[key]), pick(now[key]))
             if _grown(figure, moved, noise):
                 worse.append(RegressionPart(query=key[0], figure=figure, **moved.model_dump()))
-        found += sorted(worse, key=lambda part: (-(part.change or 0), part.query))
-    return found
+        regressions += sorted(worse, key=lambda part: (-(part.change or 0), part.query))
+    return regressions
 
 
 def _grown(figure: str, moved: ChangePart, noise: float) -> bool:

@@ -13,7 +13,7 @@ from privbench.errors import UsageError
 from privbench.files import file_errors, make_folder, write_text
 from privbench.options import CompareOptions, with_fields_of
 from privbench.report import baseline as earlier
-from privbench.report import figures, html, parts
+from privbench.report import figures, html, query_parts
 from privbench.report import junit as junit_xml
 from privbench.report.document import (
     ComparisonDocument,
@@ -28,7 +28,7 @@ from privbench.report.measuring import measure, schema_of
 from privbench.report.section_plugins import Modelled
 from privbench.schema import Schema
 from privbench.workload import Replay, Workload, read, replay
-from privbench.workload.replay import Tell, silent
+from privbench.workload.replay import ReplayProgress, silent
 from privbench.workload.results import ReplayLog
 
 
@@ -62,7 +62,7 @@ def compare(
     gates: Sequence[str] = (),
     *,
     model: Modelled | None = None,
-    tell: Tell = silent,
+    tell: ReplayProgress = silent,
     stage: Callable[[str], AbstractContextManager[Any]] = nullcontext,
     options: CompareOptions,
 ) -> ComparisonDocument:
@@ -85,7 +85,7 @@ def compare(
         UsageError: A gate, the workload, the baseline, the config or the model is wrong.
         DatabaseError: A database refused.
     """
-    wanted = parse(gates)
+    conditions = parse(gates)
     queries = workload or Workload("none", ())
     if not isinstance(queries, Workload):
         queries = read(queries)
@@ -99,14 +99,14 @@ def compare(
     left_out = _left_out(len(queries), options)
     with stage("read the schema"):
         schema = schema_of(source_dsn, config)
-    _check_gates(wanted, schema, left_out, old is not None)
+    _check_gates(conditions, schema, left_out, old is not None)
     if model is not None:
         _check_model(model, schema)
-    dsns = {parts.SOURCE: source_dsn, parts.CLONE: target_dsn}
+    dsns = {query_parts.SOURCE: source_dsn, query_parts.CLONE: target_dsn}
     with stage("replay"):
         log = folder and folder / "replay.jsonl"
         ran = replay(queries, dsns, tell=tell, log=log, finish=False, options=options)
-        answered = parts.queries(ran.workload, ran)
+        answered = query_parts.queries(ran.workload, ran)
     with stage("measure"):
         measured = measure(
             source_dsn,
@@ -122,7 +122,7 @@ def compare(
         drift = earlier.drift(old, document)
         named = {**document.figures, **earlier.ratios(drift)}
         document = document.model_copy(update={"figures": named, "drift": drift})
-    checked = [gate.check(document.figures, document.queries) for gate in wanted]
+    checked = [gate.check(document.figures, document.queries) for gate in conditions]
     document = document.model_copy(update={"gates": checked})
     _write(document, folder, options.junit)
     return document
@@ -140,13 +140,13 @@ def _left_out(queries: int, options: CompareOptions) -> tuple[str, ...]:
 
 
 def _check_gates(
-    wanted: Iterable[Gate], schema: Schema, left_out: tuple[str, ...], drift: bool
+    conditions: Iterable[Gate], schema: Schema, left_out: tuple[str, ...], drift: bool
 ) -> None:
     """Refuse an unknown figure before the long work, not after it."""
     known = figures.names((table.key for table in schema), left_out)
     if drift:
         known |= earlier.names(known)
-    for gate in wanted:
+    for gate in conditions:
         gate.require(known)
 
 
@@ -175,8 +175,8 @@ def _document(
     document = ComparisonDocument(
         privbench=version("privbench"),
         created=datetime.now(UTC).replace(microsecond=0),
-        source=SidePart.model_validate(ran.sides[parts.SOURCE], from_attributes=True),
-        clone=SidePart.model_validate(ran.sides[parts.CLONE], from_attributes=True),
+        source=SidePart.model_validate(ran.sides[query_parts.SOURCE], from_attributes=True),
+        clone=SidePart.model_validate(ran.sides[query_parts.CLONE], from_attributes=True),
         workload=WorkloadPart(
             name=queries.name,
             queries=len(answered),
@@ -184,13 +184,13 @@ def _document(
             refused=list(ran.refused),
             changed=ran.changed,
         ),
-        replay=parts.replay_part(ran, answered),
-        qerror=parts.qerrors(answered),
-        runtime=parts.runtimes(answered),
+        replay=query_parts.replay_part(ran, answered),
+        qerror=query_parts.qerrors(answered),
+        runtime=query_parts.runtimes(answered),
         queries=answered,
         figures={},
-        work=parts.work_summary(answered),
-        plans=parts.plans_part(answered),
+        work=query_parts.work_summary(answered),
+        plans=query_parts.plans_part(answered),
         model=None if model is None else ModelPart.model_validate(model, from_attributes=True),
         **measured,
     )

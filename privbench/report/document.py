@@ -6,7 +6,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from privbench.metrics.base import Part, SummaryPart
-from privbench.metrics.columns import PLACEHOLDERS, How
+from privbench.metrics.columns import PLACEHOLDERS, Binning
 from privbench.metrics.fanout import FanoutPart
 from privbench.metrics.integrity import CheckPart
 from privbench.metrics.kld import DivergencePart
@@ -26,7 +26,7 @@ CONFIDENTIAL = (
 
 
 class SidePart(Part):
-    """One of the two databases."""
+    """One of the two databases of a comparison."""
 
     database: str  # its name on its server
     version: str  # server version
@@ -55,7 +55,7 @@ class ModelPart(Part):
 
 
 class AnswerPart(Part):
-    """One query on one side: see `privbench.workload.QueryAnswer`."""
+    """The answer to one query on one database: see `privbench.workload.QueryAnswer`."""
 
     status: Literal["ok", "timeout", "error"]
     rows: int | None
@@ -69,7 +69,7 @@ class AnswerPart(Part):
 
 
 class QueryPart(Part):
-    """One query on both sides."""
+    """One query with its answers and figures on both databases."""
 
     id: str
     sql: str
@@ -114,7 +114,7 @@ class ReplayPart(Part):
 
 
 class RuntimePart(Part):
-    """Query runtime discrepancy in per cent."""
+    """The discrepancy of query run times, in per cent."""
 
     overall: SummaryPart | None  # source against clone
     # Source against itself, in the same replay: what the machine's noise alone gives; None
@@ -134,11 +134,11 @@ class RuntimePart(Part):
 
 
 class ColumnPart(Part):
-    """One compared column: shares of the rows in each cell."""
+    """One compared column: its shares of the rows in each cell."""
 
     name: str
     # By value, by public bins, by quantiles of the source, or in bins of those widths.
-    how: How
+    how: Binning
     labels: list[str]  # cells in order, at most a few dozen; rarer values are joined in one
     real: list[float]  # share of the source's rows in each cell
     clone: list[float]  # share of the clone's rows
@@ -147,7 +147,7 @@ class ColumnPart(Part):
 
 
 class TablePart(Part):
-    """One table on both sides."""
+    """One table in both databases."""
 
     name: str
     public: bool  # declared public, so copied verbatim and left out of KLD
@@ -167,25 +167,25 @@ class TablePart(Part):
 
     @property
     def errors(self) -> list[tuple[float, str, str]]:
-        """Error, figure, and column or rule."""
+        """Return the table's errors, each with its figure, and its column or rule."""
         size = ratio(sum(self.source_bytes), sum(self.clone_bytes))
         columns = [c for c in self.values if self.left_out.get(c.name) != PLACEHOLDERS]
-        found = [(error, kind, c.name) for c in columns for kind, error in c.errors.items()]
+        errors = [(error, kind, c.name) for c in columns for kind, error in c.errors.items()]
         return [
-            *found,
+            *errors,
             *((r.error, r.kind, r.rule) for r in self.rules),
             (size, "values.bytes", ""),
         ]
 
     @property
     def worst(self) -> tuple[float, str, str]:
-        """The largest of `errors` of values."""
+        """Return the largest of `errors` of values."""
         own = [error for error in self.errors if error[1].startswith("values.")]
         return max(error for error in own if error[1] != "values.worst")
 
 
 class GatePart(Part):
-    """One gate; it fails where its condition holds or its figure is missing."""
+    """The result of one gate, which fails if its condition holds or its figure is missing."""
 
     condition: str
     # The figure that the gate checks; for a gate over queries, the worst query's figure.
@@ -197,7 +197,7 @@ class GatePart(Part):
 
 
 class CorrelationPart(Part):
-    """How strongly the columns of one table are associated, on both sides."""
+    """The associations between the columns of one table, in both databases."""
 
     table: str
     columns: list[str]  # compared columns, d of them
@@ -213,14 +213,14 @@ class CorrelationPart(Part):
 
 
 class ViewsPart(Part):
-    """Data of the report's pictures. CONFIDENTIAL."""
+    """The data of the report's pictures. CONFIDENTIAL."""
 
     correlations: list[CorrelationPart] = Field(default_factory=list)
     fanouts: list[FanoutPart] = Field(default_factory=list)
 
 
 class WorkSummaryPart(Part):
-    """Work discrepancy in per cent over the queries explained on both sides."""
+    """The work discrepancy in per cent over the queries explained on both databases."""
 
     queries: int  # how many those are
     missing: int  # queries that ran on both sides but could not be explained on one of them
@@ -236,7 +236,7 @@ class WorkSummaryPart(Part):
 
 
 class PlansPart(Part):
-    """Agreement of the plans of both sides."""
+    """The agreement of the plans of both databases."""
 
     queries: int  # queries explained on both sides
     same: float  # share of them with the same operators and join order
@@ -270,7 +270,7 @@ class RegressionPart(ChangePart):
 
 
 class DriftPart(Part):
-    """This comparison against an earlier one, the baseline."""
+    """The comparison of this comparison with an earlier one, the baseline."""
 
     created: str  # when the baseline was made
     privbench: str  # the version that made it
@@ -283,7 +283,7 @@ class DriftPart(Part):
 
 
 class ComparisonDocument(Part):
-    """Everything that a comparison found. CONFIDENTIAL, and no release may depend on it."""
+    """All results of a comparison. CONFIDENTIAL, and no release may depend on it."""
 
     schema_version: Literal[4] = SCHEMA_VERSION
     confidential: str = CONFIDENTIAL
@@ -321,7 +321,7 @@ class ComparisonDocument(Part):
 
 
 def json_schema() -> dict[str, Any]:
-    """The JSON Schema of comparison.json."""
+    """Return the JSON Schema of comparison.json."""
     schema = ComparisonDocument.model_json_schema(mode="serialization")
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

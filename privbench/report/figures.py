@@ -1,4 +1,4 @@
-"""The flat table of named figures that gates and short reports read."""
+"""The named figures of a comparison as one flat table, which gates and short reports read."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -43,52 +43,52 @@ _MADE = ("replay.timeouts", "replay.errors", "integrity.violations", "rows.max_d
 
 
 def names(tables: Iterable[str], left_out: tuple[str, ...] = ()) -> frozenset[str]:
-    """Every figure that a comparison of these tables may have; some prefixes are left out."""
+    """Return the figures that a comparison of these tables may have, without excluded prefixes."""
     spread = {f"{kind}.{p}" for kind in (*_SPREADS, *KINDS) for p in POINTS}
     ways = {f"{kind}.{way}" for kind in ("kld", "tvd") for way in WAYS}
     by_table = {f"{name}[{table}]" for table in tables for name in ways}
-    found = {*spread, *ways, *by_table, *_PLAIN, *_MADE}
-    return frozenset(name for name in found if not name.startswith(left_out))
+    figures = {*spread, *ways, *by_table, *_PLAIN, *_MADE}
+    return frozenset(name for name in figures if not name.startswith(left_out))
 
 
 def collect(document: ComparisonDocument) -> dict[str, float | None]:
-    """The figures of a comparison by name; None for a figure that could not be computed."""
-    found: dict[str, float | None] = dict.fromkeys(
+    """Return the figures of a comparison by name; None for a figure that could not be computed."""
+    values: dict[str, float | None] = dict.fromkeys(
         sorted(names(part.name for part in document.tables))
     )
     spreads = {name: _at(document, place) for name, place in _SPREADS.items()}
     for name, summary in (spreads | _values(document.tables)).items():
         if summary is not None:
-            found |= {f"{name}.{point}": getattr(summary, point) for point in POINTS}
+            values |= {f"{name}.{point}": getattr(summary, point) for point in POINTS}
     for name, place in _PLAIN.items():
         value = _at(document, place)
-        found[name] = None if value is None else float(value)
-    found["replay.timeouts"] = float(sum(document.replay.timeouts.values()))
-    found["replay.errors"] = float(sum(document.replay.errors.values()))
-    found["integrity.violations"] = float(sum(check.violations for check in document.integrity))
+        values[name] = None if value is None else float(value)
+    values["replay.timeouts"] = float(sum(document.replay.timeouts.values()))
+    values["replay.errors"] = float(sum(document.replay.errors.values()))
+    values["integrity.violations"] = float(sum(check.violations for check in document.integrity))
     tables = document.tables
-    found["rows.max_difference"] = max(map(rows_apart, counted(tables)), default=None)
+    values["rows.max_difference"] = max(map(rows_apart, counted(tables)), default=None)
     for way in map(str, WAYS):
         known = learned(table for table in tables if way in table.divergence)
         parts = [table.divergence[way] for table in known]
         if sets := sum(part.sets for part in parts):
-            found[f"kld.{way}"] = sum(part.kld * part.sets for part in parts) / sets
-            found[f"tvd.{way}"] = sum(part.tvd * part.sets for part in parts) / sets
+            values[f"kld.{way}"] = sum(part.kld * part.sets for part in parts) / sets
+            values[f"tvd.{way}"] = sum(part.tvd * part.sets for part in parts) / sets
     for part in tables:
         for number, figures in part.divergence.items():
-            found[f"kld.{number}[{part.name}]"] = figures.kld
-            found[f"tvd.{number}[{part.name}]"] = figures.tvd
-    return found
+            values[f"kld.{number}[{part.name}]"] = figures.kld
+            values[f"tvd.{number}[{part.name}]"] = figures.tvd
+    return values
 
 
 def learned(tables: Iterable[TablePart]) -> list[TablePart]:
-    """Tables that a fit learns; those of a few rows are left out, unless all are so small."""
+    """Return the tables that a fit learns; small ones are left out, unless all are small."""
     some = [table for table in tables if not table.public]
     return [table for table in some if table.source_rows >= FEW_ROWS] or some
 
 
 def counted(tables: Sequence[TablePart]) -> list[TablePart]:
-    """Tables whose numbers of rows are compared: the learned ones and the public ones."""
+    """Return tables whose numbers of rows are compared: the learned ones and the public ones."""
     return [*learned(tables), *(table for table in tables if table.public)]
 
 
@@ -104,12 +104,12 @@ def _values(tables: Iterable[TablePart]) -> dict[str, SummaryPart | None]:
 
 def _at(document: ComparisonDocument, place: str) -> Any:
     """The value at a place of the document; None where a part above it is missing."""
-    found: Any = document
+    value: Any = document
     for step in place.split("."):
-        found = None if found is None else getattr(found, step)
-    return found
+        value = None if value is None else getattr(value, step)
+    return value
 
 
 def rows_apart(part: TablePart) -> float:
-    """Difference of a table's row counts in per cent of the source's, floored at one row."""
+    """Return the difference of a table's row counts in per cent of the source's (at least one)."""
     return 100.0 * abs(part.source_rows - (part.clone_rows or 0)) / max(part.source_rows, 1)

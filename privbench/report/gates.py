@@ -54,7 +54,10 @@ _POINT = re.compile(r"\.(mean|p\d\d|max)\Z")
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """Fail if ``figure sign limit``; with ``other``, if ``figure sign limit * other``."""
+    """A gate that fails if ``figure sign limit``.
+
+    With ``other``, if ``figure sign limit * other``.
+    """
 
     figure: str
     sign: str
@@ -63,22 +66,22 @@ class Gate:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read a gate.
+        """Parse a gate from its text.
 
         >>> Gate.parse("qerror.p95 > 5")
         Gate(figure='qerror.p95', sign='>', limit=5.0, other=None)
         >>> Gate.parse("runtime.p50 > 2 * runtime.floor.median").other
         'runtime.floor.p50'
         """
-        found = _GATE.match(re.sub(r"\.median\b", ".p50", text))
-        if found is None:
+        match = _GATE.match(re.sub(r"\.median\b", ".p50", text))
+        if match is None:
             raise UsageError(
                 f"{text!r} is not a gate.",
                 remedy="Write: figure, one of < <= > >= == !=, and a number, or a number times a"
                 " figure: qerror.p95 > 5, runtime.p50 > 2 * runtime.floor.p50",
             )
-        limit = found["limit"] or found["factor"] or "1"
-        return cls(found["figure"], found["sign"], float(limit), found["other"])
+        limit = match["limit"] or match["factor"] or "1"
+        return cls(match["figure"], match["sign"], float(limit), match["other"])
 
     def __str__(self) -> str:
         if self.other is None:
@@ -89,11 +92,11 @@ class Gate:
     def require(
         self, known: Collection[str], of_queries: Collection[str] = frozenset(QUERY_FIGURES)
     ) -> None:
-        """Refuse figures that are not known."""
-        wanted = [(self.figure, {*of_queries, *known})]
+        """Refuse a gate with unknown figures."""
+        figures = [(self.figure, {*of_queries, *known})]
         if self.other is not None:
-            wanted.append((self.other, set(known)))
-        for name, choice in wanted:
+            figures.append((self.other, set(known)))
+        for name, choice in figures:
             if name not in choice:
                 raise UsageError(f"there is no figure {name!r}.", remedy=_advice(name, choice))
 
@@ -102,7 +105,7 @@ class Gate:
     ) -> GatePart:
         """Check the gate by its figures; it fails if a figure has no value.
 
-        A gate over queries leaves out those that the source itself could not answer.
+        A gate over queries leaves out queries that the source itself could not answer.
         """
         self.require(figures)
         limit: float | None = self.limit
@@ -158,12 +161,12 @@ def _advice(name: str, choice: Collection[str]) -> str:
 
 
 def parse(texts: Sequence[str]) -> list[Gate]:
-    """Read several gates."""
+    """Parse several gates."""
     return [Gate.parse(text) for text in texts]
 
 
 def enforce(gates: Iterable[GatePart]) -> None:
-    """Stop if a gate failed."""
+    """Raise a GateFailed if a gate failed."""
     gates = list(gates)
     failed = [_described(gate) for gate in gates if gate.failed]
     if failed:

@@ -1,4 +1,4 @@
-"""The figures that a reader sees first, in sentences, and the short reports made of them.
+"""The figures that a reader sees first, in sentences, and short reports of them.
 
 Short reports are a few lines of plain text for terminals, and Markdown for logs and tickets.
 """
@@ -16,7 +16,7 @@ from privbench.metrics.values import VALUES
 from privbench.metrics.work import RUNTIME, WORK
 from privbench.report.document import ComparisonDocument, GatePart
 from privbench.report.figures import counted, learned, rows_apart
-from privbench.report.parts import CLONE, SOURCE
+from privbench.report.query_parts import CLONE, SOURCE
 from privbench.report.templates import template
 from privbench.report.text import few, number, per_cent, percent, seconds
 from privbench.workload.query import Refusal
@@ -47,12 +47,12 @@ class Headline:
 
 
 def headlines(document: ComparisonDocument) -> list[Headline]:
-    """The figures that stand for the whole comparison, metrics first."""
-    found = [_qerror(document), _runtime(document)] if document.queries else []
-    found += [_work(document)] if document.work else []
-    found += [_values(document), _kld(document)]
-    found += [_plans(document)] if document.plans else []
-    return [*found, _integrity(document), _rows(document)]
+    """Return the figures that summarise the comparison, metrics first."""
+    lines = [_qerror(document), _runtime(document)] if document.queries else []
+    lines += [_work(document)] if document.work else []
+    lines += [_values(document), _kld(document)]
+    lines += [_plans(document)] if document.plans else []
+    return [*lines, _integrity(document), _rows(document)]
 
 
 def _metric(
@@ -63,8 +63,8 @@ def _metric(
     *asides: tuple[str, str],
 ) -> Headline:
     value = document.figures.get(metric.headline)
-    shown = "–" if value is None else f"{number(value)} {metric.unit}".rstrip()
-    return Headline(title, shown, grade, metric.meaning, asides, metric.headline)
+    text = "–" if value is None else f"{number(value)} {metric.unit}".rstrip()
+    return Headline(title, text, grade, metric.meaning, asides, metric.headline)
 
 
 def _qerror(document: ComparisonDocument) -> Headline:
@@ -87,8 +87,8 @@ def _runtime(document: ComparisonDocument) -> Headline:
     times = f"{seconds(slow.source.median)}, clone {seconds(slow.clone.median)}"
     longest = (f"most time: {slow.id}, {times}", "")
     if _too_short(document):
-        said = "not graded: most queries take under 1 ms, by the same plan on both sides"
-        return _metric(document, RUNTIME, title, None, (said, ""), longest)
+        reason = "not graded: most queries take under 1 ms, by the same plan on both sides"
+        return _metric(document, RUNTIME, title, None, (reason, ""), longest)
     grade = _beyond_noise(document)
     floor, beyond = figures.get("runtime.floor.p50"), figures.get("runtime.beyond_floor")
     if floor is None:
@@ -189,17 +189,17 @@ def _plans(document: ComparisonDocument) -> Headline:
 def _integrity(document: ComparisonDocument) -> Headline:
     broken = sum(check.violations > 0 for check in document.integrity)
     total = len(document.integrity)
-    shown, said = "–", "the schema has no constraint"
+    text, aside = "–", "the schema has no constraint"
     grade: Grade | None = None
     if total:
-        shown, grade = f"{total - broken} of {total}", "poor" if broken else "good"
-        said = f"violated: {broken}" if broken else "no violation"
+        text, grade = f"{total - broken} of {total}", "poor" if broken else "good"
+        aside = f"violated: {broken}" if broken else "no violation"
     return Headline(
         "Integrity",
-        shown,
+        text,
         grade,
         "Keys, references, NOT NULL and CHECK constraints of the schema that hold in the clone.",
-        ((said, ""),),
+        ((aside, ""),),
     )
 
 
@@ -210,7 +210,7 @@ def _rows(document: ComparisonDocument) -> Headline:
         grade = "good" if value <= 5 else "fair" if value <= 20 else "poor"
     total = sum(table.source_rows for table in document.tables)
     worst = max(counted(document.tables), key=rows_apart, default=None)
-    said = (f"{worst.name}; " if worst else "") + number(total)
+    aside = (f"{worst.name}; " if worst else "") + number(total)
     source = sum(sum(table.source_bytes) for table in document.tables) / 1e6
     clone = sum(sum(table.clone_bytes) for table in document.tables) / 1e6
     on_disk = f"on disk {number(source)} MB, clone {number(clone)} MB"
@@ -219,7 +219,7 @@ def _rows(document: ComparisonDocument) -> Headline:
         per_cent(value),
         grade,
         "The largest difference between a table's number of rows in the clone and in the source.",
-        ((f"{said} rows in the source, {_tables(len(document.tables))}", ""), (on_disk, "")),
+        ((f"{aside} rows in the source, {_tables(len(document.tables))}", ""), (on_disk, "")),
         "rows.max_difference",
     )
 
@@ -233,7 +233,7 @@ _WORST = 5
 
 
 def markdown(document: ComparisonDocument) -> str:
-    """The short report in Markdown."""
+    """Return the short report in Markdown."""
     wrong = [query for query in document.queries if query.qerror is not None and query.qerror > 1]
     return template("report.md.j2").render(
         document=document,
@@ -244,18 +244,18 @@ def markdown(document: ComparisonDocument) -> str:
 
 
 def summary(document: ComparisonDocument) -> display.Lines:
-    """What failed: gates and queries without an answer; a line for each headline; then the rest.
+    """Return the short report: failures first, a line for each headline, then the rest.
 
-    A headline has a title, a figure, a grade and further figures. It holds exact figures of the
-    source: CONFIDENTIAL.
+    Failures are failed gates and queries without an answer. A headline has a title, a figure, a
+    grade and further figures. The report holds exact figures of the source: CONFIDENTIAL.
     """
-    found = [(line.title, line.value, line.grade or "", line.aside) for line in headlines(document)]
+    rows = [(line.title, line.value, line.grade or "", line.aside) for line in headlines(document)]
     lines = [gate_line(gate) for gate in document.gates if gate.failed]
     lines += [
         f"{len(ids)} of {document.workload.queries} queries on the {side}: {reason}: {few(ids)}"
         for side, reason, ids in failed(document)
     ]
-    lines += display.table(found, "1", indent=0)
+    lines += display.table(rows, "1", indent=0)
     workload = document.workload
     lines += left_out(workload.name, workload.refused, workload.changed)
     lines += [gate_line(gate) for gate in document.gates if not gate.failed]
@@ -263,13 +263,13 @@ def summary(document: ComparisonDocument) -> display.Lines:
 
 
 def left_out(workload: str, refused: Sequence[Refusal], changed: Mapping[str, str]) -> list[str]:
-    """Lines on what of a workload was not run: whole queries, and words of others."""
-    found = [f"left out: {line(item, workload)}" for item in refused]
-    return found + [f"query {name} ran without {words}" for name, words in changed.items()]
+    """Return lines on what was not run of a workload: whole queries, and words of others."""
+    lines = [f"left out: {line(item, workload)}" for item in refused]
+    return lines + [f"query {name} ran without {words}" for name, words in changed.items()]
 
 
 def failed(document: ComparisonDocument) -> list[tuple[str, str, list[str]]]:
-    """Side, reason and ids of queries without an answer."""
+    """Return side, reason and ids of queries without an answer."""
     return [
         (side, reason, ids)
         for side in (SOURCE, CLONE)
@@ -282,6 +282,6 @@ def failed(document: ComparisonDocument) -> list[tuple[str, str, list[str]]]:
 
 
 def gate_line(gate: GatePart) -> str:
-    """One gate in a line."""
+    """Return a gate's result as a line."""
     verdict = "FAILED" if gate.failed else "passed"
     return f"gate {verdict}: fail if {gate.condition} (it is {number(gate.figure)})"

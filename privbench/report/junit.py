@@ -17,14 +17,14 @@ _MOST = 100
 
 
 def render(document: ComparisonDocument) -> str:
-    """The XML text: a suite of gates, one of queries that failed one, one of integrity checks."""
+    """Return the XML text: suites of gates, of queries that failed a gate, of integrity checks."""
     xml = JUnitXml("privbench compare")
     xml.add_testsuite(_suite("gates", map(_gate, document.gates)))
     if any(gate.queries for gate in document.gates):
         xml.add_testsuite(_suite("queries", _queries(document)))
     xml.add_testsuite(_suite("integrity", map(_check, document.integrity)))
-    found: bytes = xml.tostring()  # type: ignore[no-untyped-call]
-    return found.decode()
+    written: bytes = xml.tostring()  # type: ignore[no-untyped-call]
+    return written.decode()
 
 
 def _suite(name: str, cases: Iterable[TestCase]) -> TestSuite:

@@ -1,4 +1,4 @@
-"""Measurements of a comparison besides the replay: tables, rows and statistics of both sides."""
+"""The measurements of a comparison besides the replay: tables, rows and statistics."""
 
 from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -27,7 +27,7 @@ from privbench.report.document import (
 from privbench.report.section_plugins import Comparison, Modelled, installed
 from privbench.schema import Schema
 from privbench.workload.database import refuse_computing
-from privbench.workload.replay import Tell, silent
+from privbench.workload.replay import ReplayProgress, silent
 
 #: Most columns of a matrix; a wider one is no longer readable.
 _COLUMNS = 40
@@ -35,7 +35,7 @@ _NULL, _OTHERS = "NULL", "all others"
 
 
 def schema_of(dsn: str, config: Config | None) -> Schema:
-    """The schema of a database as the config chooses it."""
+    """Return the schema of a database, with the tables that the config chooses."""
     with reading(dsn) as connection:
         return _introspect(connection, config)
 
@@ -53,7 +53,7 @@ def measure(
     model: Modelled | None = None,
     *,
     distributions: bool = True,
-    tell: Tell = silent,
+    tell: ReplayProgress = silent,
 ) -> dict[str, Any]:
     """Compare tables, integrity and statistics in one snapshot of each database.
 
@@ -68,29 +68,29 @@ def measure(
     contents: dict[str, dict[str, Any]] = {}
     with Snapshot(source_dsn) as source, Snapshot(target_dsn) as clone:
         schema = _introspect(source.connection, config)
-        theirs = introspect(clone.connection)
+        clone_schema = introspect(clone.connection)
         _hold(source, schema, schema)
-        _hold(clone, theirs, schema)
-        refuse_computing(clone.connection, [table.name for table in theirs])
+        _hold(clone, clone_schema, schema)
+        refuse_computing(clone.connection, [table.name for table in clone_schema])
         sides = source.connection, clone.connection
         for number, table in enumerate(schema, 1):
             tell(f"read {table.key}", number, len(schema.tables))
             one = integrity.row_count(source.connection, table)
             rows[table.key] = one, None
-            if table.name not in theirs:
+            if table.name not in clone_schema:
                 continue
             other = integrity.row_count(clone.connection, table)
             rows[table.key] = one, other
-            there = [column.name for column in theirs.table(table.name).columns]
+            there = [column.name for column in clone_schema.table(table.name).columns]
             size = one, other
             known = contents[table.key] = values.contents(sides, table, there, size, distributions)
             if distributions and not is_public(config, table):
                 distinct = {part.name: part.source["distinct"] for part in known["values"]}
                 compared[table.key] = fidelity(source, clone, table, distinct, config, size)
         checks = integrity.check(
-            clone.connection, schema, theirs, integrity.of_users(source.connection)
+            clone.connection, schema, clone_schema, integrity.of_users(source.connection)
         )
-        fanouts = _fanouts(source, clone, schema, theirs)
+        fanouts = _fanouts(source, clone, schema, clone_schema)
     for number, key in enumerate(compared, 1):
         tell(f"compare {key}", number, len(compared))
         compared[key] = compared[key].measured()
@@ -99,13 +99,13 @@ def measure(
     def snapshots(keys: Container[str]) -> Iterator[tuple[Snapshot, Snapshot]]:
         with Snapshot(source_dsn) as source, Snapshot(target_dsn) as clone:
             _hold(source, schema, keys)
-            _hold(clone, theirs, keys)
+            _hold(clone, clone_schema, keys)
             yield source, clone
 
     measured = Comparison(schema, compared, queries, model, snapshots)
     added = {section.name: section.collect(measured) for section in installed()}
     tables = [
-        _table(
+        _table_part(
             table.key,
             is_public(config, table),
             rows[table.key],
@@ -128,27 +128,29 @@ def _hold(side: Snapshot, schema: Schema, keys: Container[str]) -> None:
     refuse_computing(side.connection, [table.name for table in schema if table.key in keys])
 
 
-def _fanouts(source: Snapshot, clone: Snapshot, schema: Schema, theirs: Schema) -> list[FanoutPart]:
+def _fanouts(
+    source: Snapshot, clone: Snapshot, schema: Schema, clone_schema: Schema
+) -> list[FanoutPart]:
     """Fan-outs along the keys that both sides have."""
     return [
         fanout(source.connection, clone.connection, key, table, schema.table(key.ref_table))
         for table in schema
         for key in table.foreign_keys
-        if key.ref_table in schema and integrity.has_key(theirs, key)
+        if key.ref_table in schema and integrity.has_key(clone_schema, key)
     ]
 
 
-def _correlations(found: Mapping[str, TableFidelity]) -> list[CorrelationPart]:
+def _correlations(compared: Mapping[str, TableFidelity]) -> list[CorrelationPart]:
     """Associations of the columns of the compared tables, by key."""
     return [
-        _correlation(key, held)
-        for key, held in found.items()
-        if len(held.columns) > 1 and held.rows
+        _correlation(key, table_fidelity)
+        for key, table_fidelity in compared.items()
+        if len(table_fidelity.columns) > 1 and table_fidelity.rows
     ]
 
 
-def _correlation(table: str, found: TableFidelity) -> CorrelationPart:
-    columns = found.columns[:_COLUMNS]
+def _correlation(table: str, compared: TableFidelity) -> CorrelationPart:
+    columns = compared.columns[:_COLUMNS]
     ordered = [column.ordered for column in columns]
     real, clone = association(columns, ordered)
     return CorrelationPart(
@@ -158,33 +160,35 @@ def _correlation(table: str, found: TableFidelity) -> CorrelationPart:
         real=_matrix(real),
         clone=_matrix(clone),
         mean_difference=mean_difference(real, clone),
-        left_out=[column.name for column in found.columns[_COLUMNS:]],
+        left_out=[column.name for column in compared.columns[_COLUMNS:]],
     )
 
 
-def _matrix(found: Floats) -> list[list[float | None]]:
-    rows = np.round(found, 4).tolist()
+def _matrix(matrix: Floats) -> list[list[float | None]]:
+    rows = np.round(matrix, 4).tolist()
     return [[None if value != value else value for value in row] for row in rows]
 
 
-def _table(
+def _table_part(
     name: str,
     public: bool,
     rows: tuple[int, int | None],
-    found: TableFidelity | None,
+    compared: TableFidelity | None,
     contents: dict[str, Any],
 ) -> TablePart:
-    """One table; ``found`` is None where it is not compared."""
+    """One table; ``compared`` is None where it is not compared."""
     histograms = contents.pop("histograms", {})
     return TablePart(
         name=name,
         public=public,
         source_rows=rows[0],
         clone_rows=rows[1],
-        divergence={str(way): part for way, part in found.divergence.items()} if found else {},
-        columns=[_column(column, histograms) for column in found.columns] if found else [],
-        left_out=found.left_out if found else {},
-        shares=found.shares if found else (1.0, 1.0),
+        divergence={str(way): part for way, part in compared.divergence.items()}
+        if compared
+        else {},
+        columns=[_column(column, histograms) for column in compared.columns] if compared else [],
+        left_out=compared.left_out if compared else {},
+        shares=compared.shares if compared else (1.0, 1.0),
         **contents,
     )
 
@@ -192,12 +196,12 @@ def _table(
 def _column(column: CodedColumn, histograms: Mapping[str, Mapping[str, Any]]) -> ColumnPart:
     """Shares by cell; where there are many, those of the histogram."""
     real, clone = (side / max(int(side.sum()), 1) for side in column.counts())
-    shown, labels = _shown(column, np.stack([real, clone]))
+    shares, labels = _shown(column, np.stack([real, clone]))
     by_cell = {
         "how": column.plan.how,
         "labels": labels,
-        "real": shown[0].tolist(),
-        "clone": shown[1].tolist(),
+        "real": shares[0].tolist(),
+        "clone": shares[1].tolist(),
     }
     return ColumnPart(
         name=column.name,

@@ -1,7 +1,7 @@
-"""Sections that other packages add to a comparison: entry points ``privbench.report_sections``.
+"""Sections that other packages add to a comparison by entry points ``privbench.report_sections``.
 
-Each is a class without arguments, a `ReportSection`. What it measures is CONFIDENTIAL, as the rest
-of a comparison is, and stands in comparison.json under ``sections``, by the section's name.
+Each is a class without arguments, a `ReportSection`. Its measurements are CONFIDENTIAL, like the
+rest of a comparison, and are stored in comparison.json under ``sections``, by the section's name.
 """
 
 from abc import ABC, abstractmethod
@@ -35,7 +35,7 @@ class Modelled:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What a section may read: what was measured before, and both databases."""
+    """What a section may read: earlier measurements, and both databases."""
 
     schema: Schema  # of the source
     fidelity: Mapping[str, TableFidelity]  # compared columns of the compared tables, by table key
@@ -54,23 +54,26 @@ class ReportSection(ABC):
 
     @abstractmethod
     def collect(self, comparison: Comparison) -> Any:
-        """Measure it: a JSON value, or None where there is nothing to show."""
+        """Measure the section's data: a JSON value, or None if there is nothing to show."""
 
     @abstractmethod
     def values(self, document: ComparisonDocument) -> dict[str, object]:
-        """The values that the template needs besides the document."""
+        """Return the values that the template needs besides the document."""
 
     @abstractmethod
     def template(self) -> Template:
-        """Its template, which sets ``title`` and ``intro``; see `privbench.report.templates`."""
+        """Return its template, which sets ``title`` and ``intro``.
+
+        See `privbench.report.templates`.
+        """
 
 
 def installed() -> list[ReportSection]:
-    """The sections of installed packages, by name."""
-    found = []
+    """Return the sections of installed packages, by name."""
+    sections = []
     for name in plugins.names(plugins.SECTIONS):
         kind = plugins.load(plugins.SECTIONS, name)
         if not (isinstance(kind, type) and issubclass(kind, ReportSection) and kind.name == name):
             raise ConfigError(f"the entry point {name!r} is no section of a report.")
-        found.append(kind())
-    return found
+        sections.append(kind())
+    return sections

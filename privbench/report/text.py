@@ -1,11 +1,11 @@
-"""Numbers for people."""
+"""Format numbers for people."""
 
 import math
 from collections.abc import Sequence
 
 
 def number(value: float | None) -> str:
-    """A number with three significant digits and separators of thousands; a dash for None.
+    """Return a number with three significant digits and thousands separators; a dash for None.
 
     >>> number(1234567), number(3.14159), number(0.000123), number(None), number(2.0)
     ('1,234,567', '3.14', '0.000123', '–', '2')
@@ -18,7 +18,7 @@ def number(value: float | None) -> str:
 
 
 def seconds(value: float | None) -> str:
-    """A run time in a fitting unit.
+    """Return a run time in a suitable unit.
 
     >>> seconds(0.00042), seconds(0.25), seconds(61.2), seconds(None)
     ('0.42 ms', '250 ms', '61.2 s', '–')
@@ -29,7 +29,7 @@ def seconds(value: float | None) -> str:
 
 
 def percent(value: float | None) -> str:
-    """A share as per cent.
+    """Return a share as per cent.
 
     >>> percent(0.1234), percent(0)
     ('12.3 %', '0 %')
@@ -38,7 +38,7 @@ def percent(value: float | None) -> str:
 
 
 def per_cent(value: float | None) -> str:
-    """A figure that is in per cent already.
+    """Return a figure that is in per cent already with its sign.
 
     >>> per_cent(12.34), per_cent(None)
     ('12.3 %', '–')
@@ -47,7 +47,7 @@ def per_cent(value: float | None) -> str:
 
 
 def share(value: float | None) -> str:
-    """A share as per cent, with two digits below 10 %.
+    """Return a share as per cent, with two digits below 10 %.
 
     >>> share(0.01234), share(0.5)
     ('1.2 %', '50 %')
@@ -56,7 +56,7 @@ def share(value: float | None) -> str:
 
 
 def difference(now: float, before: float) -> str:
-    """How much larger or smaller a number is than another, as per cent of that.
+    """Return how much larger or smaller a number is than an earlier one, in per cent.
 
     >>> difference(90, 100), difference(1, 0)
     ('-10 %', '–')
@@ -65,7 +65,7 @@ def difference(now: float, before: float) -> str:
 
 
 def coefficient(value: float | None) -> str:
-    """Two decimals, without a minus before a zero.
+    """Return a coefficient with two decimals, without a minus before zero.
 
     >>> coefficient(-0.001), coefficient(0.456), coefficient(None)
     ('0.00', '0.46', '–')
@@ -74,7 +74,7 @@ def coefficient(value: float | None) -> str:
 
 
 def less(value: float | None, other: float | None) -> str:
-    """The difference of two coefficients; a dash where one is missing.
+    """Return the difference of two coefficients; a dash if one is missing.
 
     >>> less(0.5, 0.25), less(None, 0.25)
     ('0.25', '–')
@@ -83,7 +83,7 @@ def less(value: float | None, other: float | None) -> str:
 
 
 def joins(number: str) -> str:
-    """A number of joins in words.
+    """Return a number of joins in words.
 
     >>> joins("0"), joins("1"), joins("12"), joins("?")
     ('one table', '1 join', '12 joins', 'joins unknown')
@@ -92,7 +92,7 @@ def joins(number: str) -> str:
 
 
 def few(names: Sequence[str], shown: int = 5) -> str:
-    """The first of some names, and how many more there are.
+    """Return the first of some names, and how many more there are.
 
     >>> few(["a", "b", "c"], 2)
     'a, b and 1 more'

@@ -1,8 +1,9 @@
 """The roles of tables: proposed from the catalog alone, and resolved with the config.
 
-`propose` guesses from names, types and foreign keys which tables' rows are privacy units and by
-which keys they own the rows of other tables; it never reads rows. `resolve` determines the OWN keys
-and refuses roles that the privacy contract forbids.
+A role says whether a table is public, and which foreign key owns its rows. `propose` guesses from
+names, types and foreign keys which tables' rows are privacy units and by which keys they own the
+rows of other tables; it never reads rows. `resolve` determines the OWN keys and refuses roles that
+the privacy contract forbids.
 """
 
 from privbench.roles.classes import TableKind

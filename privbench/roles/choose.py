@@ -29,7 +29,7 @@ _STEP = 0.5
 
 @dataclass(frozen=True)
 class Placement:
-    """Where a table stands in the forest."""
+    """The place of a table in the ownership forest: its owner, with the alternatives."""
 
     own: KeyFacts | None  # the OWN key, or None for a root
     root: str  # the root table of its tree
@@ -42,7 +42,7 @@ class Placement:
 def barred(
     tables: Mapping[str, TableFacts], key: KeyFacts, kinds: Mapping[str, TableKind]
 ) -> str | None:
-    """Why a key can never own its table's rows, or None."""
+    """Return why a key can never own its table's rows, or None."""
     facts = tables[str(key.key.table)]
     own, parent = kinds[facts.name], kinds[key.parent]
     if own in NEVER_OWN:
@@ -82,7 +82,7 @@ def _named_after(tables: Mapping[str, TableFacts], key: KeyFacts) -> bool:
 
 
 class Forest:
-    """The tables of a schema, and a place for each by its name, once it is chosen."""
+    """The tables of a schema, and the chosen place of each in the ownership forest."""
 
     def __init__(self, tables: Mapping[str, TableFacts], kinds: Mapping[str, TableKind]) -> None:
         self.tables = tables
@@ -99,11 +99,11 @@ class Forest:
             self.place(name)
 
     def score(self, key: KeyFacts) -> float:
-        """The points of a key as an owner."""
+        """Return the points of a key as an owner."""
         return sum(points for _, points in self.reasons(key))
 
     def reasons(self, key: KeyFacts) -> Iterator[tuple[str, float]]:
-        """The points for and against a key, each with its reason."""
+        """Return the points for and against a key, each with its reason."""
         if key.cascades:
             yield "ON DELETE CASCADE", 3.0
         elif key.released:
@@ -126,7 +126,7 @@ class Forest:
             yield "named as a second party", -3.0
 
     def break_cycles(self) -> None:
-        """Take the weakest key out of every cycle, nullable keys first."""
+        """Remove the weakest key of every cycle, nullable keys first."""
         while cycle := find_cycle(self.candidates):
             weakest = min(cycle, key=lambda key: (key.not_null, self.score(key), -key.position))
             self.candidates[str(weakest.key.table)].remove(weakest)
@@ -194,7 +194,7 @@ class Forest:
         return Placement(key, owner.root, worth, tuple(why))
 
     def rivals(self, table: str) -> list[KeyFacts]:
-        """Other keys by which a table reaches a second person-like owner.
+        """Return other keys by which a table reaches a second owner that looks like a person.
 
         A key counts if it leads to another root table that is person-like, or directly to a table
         of people in the same tree. Keys of a table without an owner count if they lead to several
@@ -219,7 +219,7 @@ class Forest:
 
 
 def find_cycle(candidates: Mapping[str, list[KeyFacts]]) -> list[KeyFacts]:
-    """The keys of one cycle, or nothing."""
+    """Return the keys of one cycle, or nothing if there is none."""
     left: Mapping[str, list[KeyFacts]] = {}
     inner = candidates
     # Tables from which no cycle can be reached are removed until none is left.

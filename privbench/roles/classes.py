@@ -15,7 +15,7 @@ from privbench.words import listed, personal_kinds, words
 
 
 class TableKind(Enum):
-    """Kinds of tables: what they are called and how good an owner they make."""
+    """A kind of tables: what they are called, and how suitable they are as owners."""
 
     SUBJECT = ("person", 10)
     ROLE = ("role of a person", 9)
@@ -89,11 +89,11 @@ class LookupScore:
 def lookup_scores(
     tables: Mapping[str, TableFacts], people: frozenset[str]
 ) -> dict[str, LookupScore]:
-    """Score every table; `people` are the tables whose names say that they hold people.
+    """Score every table as a look-up; `people` are tables whose names say that they hold people.
 
-    A catalogue points to other look-ups alone: what points to a person or an event is none.
+    A look-up refers to other look-ups alone: a table that refers to a person or an event is none.
     """
-    theirs = {
+    referenced = {
         key.parent
         for name, facts in tables.items()
         if name in people or facts.identifying
@@ -101,7 +101,7 @@ def lookup_scores(
         # Of a row that one person at most refers to, it is that person's.
         if any({*unique.columns} <= {*key.key.columns} for unique in facts.table.unique_sets)
     }
-    people |= theirs
+    people |= referenced
     scores = {name: _lookup_score(facts, people) for name, facts in tables.items()}
     while outside := [
         name
@@ -115,12 +115,12 @@ def lookup_scores(
 
 
 def _lookup_score(facts: TableFacts, people: frozenset[str]) -> LookupScore:
-    found = [*_by_names(facts), *_links(facts), *_shape(facts)]
-    evidence = _EVIDENCE & {reason for reason, _ in found}
-    shaped = sum(points for _, points in found) >= LEAST
+    scored = [*_by_names(facts), *_links(facts), *_shape(facts)]
+    evidence = _EVIDENCE & {reason for reason, _ in scored}
+    shaped = sum(points for _, points in scored) >= LEAST
     enough = bool(evidence) and shaped
     referred = bool(facts.incoming or evidence - {"short key"})
-    reasons = [f"{reason} {points:+d}" for reason, points in found]
+    reasons = [f"{reason} {points:+d}" for reason, points in scored]
     points_do, catalogue = enough and referred, _catalogue(facts)
     if catalogue and not points_do:
         reasons.insert(0, catalogue)
@@ -169,14 +169,14 @@ def _nouns_of_people() -> frozenset[str]:
 
 def _tells_persons(column: Column) -> bool:
     """Whether a column's text is a person (``seller``), or the number of a single thing."""
-    found = words(column.name)
-    single = {*found} & listed("columns", "single")
-    people = {*found[-1:]} & _nouns_of_people()
+    name_words = words(column.name)
+    single = {*name_words} & listed("columns", "single")
+    people = {*name_words[-1:]} & _nouns_of_people()
     return column.type.category == "S" and bool(people or single)
 
 
 def is_secretive(facts: TableFacts, kind: TableKind) -> bool:
-    """Whether a table holds settings, sessions, logs or jobs, among which there may be secrets."""
+    """Return whether a table holds settings, sessions, logs or jobs, which may contain secrets."""
     named = facts.ends & listed("tables", "secretive") and not (facts.keys or facts.personal)
     return kind is TableKind.INFRA or bool(named)
 
@@ -188,8 +188,8 @@ def _catalogue(facts: TableFacts) -> str:
     of a catalogue, its key a code, or it has the shape of a look-up with a name.
     """
     primary = [facts.table.column(name) for name in facts.table.primary_columns]
-    found = [words(column.name) for column in facts.attributes]
-    last = {name[-1] for name in found if name}
+    names = [words(column.name) for column in facts.attributes]
+    last = {name[-1] for name in names if name}
     if (
         not facts.incoming
         or (facts.keys and facts.head in listed("tables", "event"))
@@ -201,7 +201,7 @@ def _catalogue(facts: TableFacts) -> str:
         return ""
     if facts.ends & listed("tables", "trade"):
         money = listed("columns", "money")
-        return "" if any(money & {*name} for name in found) else "trade partner"
+        return "" if any(money & {*name} for name in names) else "trade partner"
     if any(facts.ends & listed("tables", name) for name in ("private", "proxy", "subject", "work")):
         return ""
     if facts.ends & (listed("tables", "catalogue") | listed("tables", "lookup")):
@@ -209,8 +209,8 @@ def _catalogue(facts: TableFacts) -> str:
     codes = len(primary) > 1 or all(c.type.category != "S" or is_short(c) for c in primary)
     rest = [column for column in facts.attributes if column not in primary]
     # Several codes may be a place (ward and bed), of which texts tell who is there.
-    told = len(primary) > 1 and (len(rest) > 1 or any(c.type.category != "N" for c in rest))
-    if facts.is_natural and codes and not told and len(facts.attributes) <= _FEW:
+    descriptive = len(primary) > 1 and (len(rest) > 1 or any(c.type.category != "N" for c in rest))
+    if facts.is_natural and codes and not descriptive and len(facts.attributes) <= _FEW:
         return "key of codes"
     plain = facts.ends & listed("tables", "structure") and len(facts.attributes) <= _PLAIN
     return "plain list" if plain and last & listed("columns", "label") else ""
@@ -252,9 +252,9 @@ def _shape(facts: TableFacts) -> Iterator[tuple[str, int]]:
     if facts.table.uniques:
         yield "unique column", 1
     names = [words(column.name) for column in facts.attributes]
-    if any(found and found[-1] in listed("columns", "label") for found in names):
+    if any(name_words and name_words[-1] in listed("columns", "label") for name_words in names):
         yield "name or description", 1
-    if any(set(found) & listed("columns", "money") for found in names):
+    if any(set(name_words) & listed("columns", "money") for name_words in names):
         yield "money", -2
     if any(column.type.base in _BLOBS for column in facts.table.columns):
         yield "document or binary column", -1
@@ -267,7 +267,7 @@ def _is_short(column: Column) -> bool:
 def classify(
     tables: Mapping[str, TableFacts], lookups: Mapping[str, LookupScore]
 ) -> dict[str, TableKind]:
-    """The kind of every table."""
+    """Return the kind of every table."""
     # Sorted by name: if two tables describe each other, the result depends on their order.
     tables = dict(sorted(tables.items()))
     kinds = {name: next(_by_name(facts, lookups[name])) for name, facts in tables.items()}
@@ -300,18 +300,20 @@ def _by_name(facts: TableFacts, lookup: LookupScore) -> Iterator[TableKind]:
     if person is not None:
         yield person
     if len(facts.identifying & {"email", "phone", "name", "birth", "identity"}) >= 2:
-        yield from (kind for kind in _named(facts) if kind in (TableKind.PROXY, TableKind.FIGURE))
+        yield from (
+            kind for kind in _kinds_by_name(facts) if kind in (TableKind.PROXY, TableKind.FIGURE)
+        )
         if not facts.ends & (listed("tables", "organisation") | listed("tables", "structure")):
             yield TableKind.GUEST
     if lookup.proposed:
         yield TableKind.LOOKUP
-    yield from _named(facts)
+    yield from _kinds_by_name(facts)
     if facts.identifying and (len(facts.marked) >= 2 or "person" in facts.personal):
         yield TableKind.GUEST
     yield TableKind.PLAIN if facts.is_plain and not _named_after_people(facts) else TableKind.THING
 
 
-def _named(facts: TableFacts) -> Iterator[TableKind]:
+def _kinds_by_name(facts: TableFacts) -> Iterator[TableKind]:
     """Kinds that the head noun is listed under, the surest first."""
     ends = facts.ends
     if facts.head in listed("tables", "figure"):
@@ -329,7 +331,7 @@ def _named(facts: TableFacts) -> Iterator[TableKind]:
 
 
 def person_kind(facts: TableFacts) -> TableKind | None:
-    """SUBJECT or WORK if the table's name means people and other facts confirm that."""
+    """Return SUBJECT or WORK if a table's name means people and other facts confirm it, or None."""
     head = facts.head
     is_subject = head in listed("tables", "subject")
     named = any(words(column.name) == (head, "name") for column in facts.attributes)
@@ -366,12 +368,12 @@ def _is_guests(facts: TableFacts, kinds: Mapping[str, TableKind]) -> bool:
 
 
 def called_people(tables: Mapping[str, TableFacts]) -> frozenset[str]:
-    """Tables that keys say are people (``user_id``), whatever they are called."""
+    """Return the tables that keys say are people (``user_id``), whatever they are called."""
     return frozenset(key.parent for facts in tables.values() for key in facts.keys if key.to_person)
 
 
 def is_catalogue(facts: TableFacts, kind: TableKind) -> bool:
-    """Whether a table is a list of codes, which owns nothing."""
+    """Return whether a table is a list of codes, which owns nothing."""
     return kind in NAMED_BY_USERS and facts.is_natural
 
 

@@ -1,4 +1,4 @@
-"""Facts of the catalog on tables and keys, in the form that the rules of roles use."""
+"""What the catalog says of tables and keys, in the form that the rules for roles use."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -30,7 +30,7 @@ _KEYS = {**dict.fromkeys(_TEXTS, "text"), "int4": "number", "int8": "number", "d
 
 @dataclass(frozen=True)
 class KeyFacts:
-    """One foreign key to another table of the schema."""
+    """What the catalog says of one foreign key to another table of the schema."""
 
     key: ForeignKey
     parent: str  # key of the table it points to
@@ -64,7 +64,7 @@ class KeyFacts:
 
 @dataclass(frozen=True)
 class TableFacts:
-    """One table."""
+    """What the catalog says of one table."""
 
     table: Table
     noun: tuple[str, ...]  # words of its name, without words that say nothing (`names.noun`)
@@ -75,7 +75,7 @@ class TableFacts:
 
     @property
     def name(self) -> str:
-        """``schema.table``."""
+        """The table's name as ``schema.table``."""
         return self.table.key
 
     @property
@@ -96,20 +96,21 @@ class TableFacts:
 
     @property
     def identifying(self) -> frozenset[str]:
-        """Personal kinds that identify a person."""
+        """The kinds of personal data in its columns that identify a person."""
         kinds = lists()["personal"]
         return frozenset(kind for kind in self.personal if kinds[kind]["identifies"])
 
     @property
     def marked(self) -> frozenset[str]:
-        """Personal kinds that show people; an address does not, as companies and shops have one."""
+        """The kinds of personal data that show people; an address does not, as shops have one."""
         return self.personal - {"address", "death"}
 
     @property
     def is_natural(self) -> bool:
-        """Whether its primary key is a code or a few (course and term), no number and no person's.
+        """Whether its primary key is readable: codes, not numbers and no person's name.
 
-        Such a table lists what others refer to by values that people read. It refers to nothing.
+        Several columns may form the key (course and term). Such a table lists what others refer to
+        by values that people read. It refers to nothing.
         """
         primary = [self.table.column(name) for name in self.table.primary_columns]
         return (
@@ -136,16 +137,16 @@ class TableFacts:
 
 
 def gather(schema: Schema) -> dict[str, TableFacts]:
-    """Facts of every table, by its key, in the schema's order."""
+    """Return the facts of every table, by its key, in the schema's order."""
     incoming: dict[str, int] = {table.key: 0 for table in schema}
     for table in schema:
         for key in table.foreign_keys:
             if not key.is_self and str(key.ref_table) in incoming:
                 incoming[str(key.ref_table)] += 1
-    return {table.key: _table(table, incoming) for table in schema}
+    return {table.key: _table_facts(table, incoming) for table in schema}
 
 
-def _table(table: Table, incoming: Mapping[str, int]) -> TableFacts:
+def _table_facts(table: Table, incoming: Mapping[str, int]) -> TableFacts:
     keys = [
         _key(table, key)
         for key in table.foreign_keys
@@ -161,7 +162,7 @@ def _table(table: Table, incoming: Mapping[str, int]) -> TableFacts:
         if (column.name,) != primary and column.type.category != "B"
     }
     # A dialling code is no person's phone, unless another column shows that the table holds people.
-    if not any(found for name, found in kinds.items() if not _national(called, name)):
+    if not any(columns for name, columns in kinds.items() if not _national(called, name)):
         kinds = {}
     personal = frozenset[str]().union(*kinds.values())
     bookkeeping = listed("columns", "bookkeeping")
@@ -187,7 +188,7 @@ def _paired(keys: list[KeyFacts]) -> Iterator[KeyFacts]:
 
 
 def opposites(keys: Sequence[ForeignKey]) -> list[tuple[ForeignKey, ForeignKey]]:
-    """Pairs of keys of one table into the same columns that play opposite roles by their names.
+    """Return pairs of keys of one table into the same columns with opposite roles by their names.
 
     The names differ in a pair of `pairs` in ``words.toml`` and in nothing else.
     """
@@ -202,24 +203,26 @@ def opposites(keys: Sequence[ForeignKey]) -> list[tuple[ForeignKey, ForeignKey]]
 
 def _difference(one: ForeignKey, other: ForeignKey) -> tuple[str, ...]:
     """The words that stand in one key's name and in the other's instead, if it is one each."""
-    ours, theirs = ([word for name in key.columns for word in words(name)] for key in (one, other))
-    if len(ours) != len(theirs):
+    own_words, other_words = (
+        [word for name in key.columns for word in words(name)] for key in (one, other)
+    )
+    if len(own_words) != len(other_words):
         return ()
-    differ = {pair for pair in zip(ours, theirs, strict=True) if pair[0] != pair[1]}
+    differ = {pair for pair in zip(own_words, other_words, strict=True) if pair[0] != pair[1]}
     return differ.pop() if len(differ) == 1 else ()
 
 
 def _is_code(column: Column) -> bool:
     """Whether a column of a primary key holds codes that people read, by its type and name."""
-    kind, found = column.type, words(column.name)
+    kind, name_words = column.type, words(column.name)
     if kind.category == "N":
-        return not {*found[-1:]}.isdisjoint(listed("columns", "calendar"))
-    numbered = not {*found[-1:], *found[:1]}.isdisjoint(listed("keys", "numbered"))
+        return not {*name_words[-1:]}.isdisjoint(listed("columns", "calendar"))
+    numbered = not {*name_words[-1:], *name_words[:1]}.isdisjoint(listed("keys", "numbered"))
     return kind.category in "DE" or (kind.category == "S" and (is_short(column) or not numbered))
 
 
 def is_short(column: Column) -> bool:
-    """Whether a text is too short for a name or a person's number."""
+    """Return whether a text column is too short for a name or a person's number."""
     return column.type.base in ("bpchar", "varchar") and (column.type.length or _LONG) < _LONG
 
 
@@ -231,10 +234,10 @@ def _national(table: tuple[str, ...], column: str) -> bool:
 
 def _key(table: Table, key: ForeignKey) -> KeyFacts:
     primary = table.primary_columns
-    found = [word for name in key.columns for word in words(name)]
+    name_words = [word for name in key.columns for word in words(name)]
     target = set(words(key.ref_table.name))
-    own_words = [word for word in found if word not in target]
-    core = tuple(word for word in found if word not in listed("keys", "suffix"))
+    own_words = [word for word in name_words if word not in target]
+    core = tuple(word for word in name_words if word not in listed("keys", "suffix"))
     goal = noun(key.ref_table.name)
     done_by = "by" in own_words and not {*own_words} & listed("keys", "act")
     named = len(key.columns) == 1 and core in (goal, goal[-1:])
@@ -255,7 +258,7 @@ def _key(table: Table, key: ForeignKey) -> KeyFacts:
 
 
 def is_readable(table: Table) -> bool:
-    """Whether the primary key is one text or date, no reference, and no name of a person."""
+    """Return whether the primary key is one text or date, no reference, and no name of a person."""
     key = _lone_key(table)
     return is_calendar(table) or (
         key is not None
@@ -275,7 +278,7 @@ def _lone_key(table: Table) -> Column | None:
 
 
 def is_calendar(table: Table) -> bool:
-    """Whether the primary key is a date, or a number or text that is one by names.
+    """Return whether the primary key is a date, or a number or text that is a date by names.
 
     The key is called so, and two other columns hold parts of a date.
     """
@@ -288,9 +291,10 @@ def is_calendar(table: Table) -> bool:
 
 
 def refers_by_label(table: Table, key: ForeignKey, target: Table) -> bool:
-    """Whether a validated key is one text or date, of no other key, that many rows may share.
+    """Return whether a validated foreign key is one text or date column that is in no other key.
 
-    Values of a declared reference may have no target, so that they name no row of the look-up.
+    Several rows may have the same value. Values of a declared reference may have no target, so that
+    they name no row of the look-up.
     """
     if key.is_self or not key.validated or key.ref_columns != target.primary_columns:
         return False

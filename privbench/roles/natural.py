@@ -1,9 +1,9 @@
 """Natural keys of private look-ups: the values of the columns that refer to them are released.
 
 A currency, the day or the state of an order is a fact about the row that has it. So a column that
-refers to a look-up by a readable key is a column of labels or dates like any other, and no
-reference: which rows the look-up has is never read for it, and a row keeps its value if the
-look-up's row goes.
+refers to a look-up by a readable key is modelled as a column of labels or dates, and not as a
+reference: the rows of the look-up are never read for it, and a row keeps its value if the look-up's
+row is removed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,9 +24,9 @@ def with_natural_keys(
     sections: Mapping[str, TableConfig],
     owners: Mapping[str, tuple[str, ...] | None],
 ) -> Schema:
-    """The schema, with the keys marked whose columns hold values; `owners` has all OWN columns.
+    """Return the schema, with foreign keys marked whose columns hold values, not references.
 
-    A key whose column the config skips, or which the database has not validated, stays a reference.
+    ``owners`` has the columns of every table's OWN key.
 
     Raises:
         ConfigError: A table has no natural key, or one that may not be released.
@@ -43,14 +43,14 @@ def with_natural_keys(
             for key in other.foreign_keys
             if key.ref_table == table.name and {*key.columns} == {*(owners[other.key] or ())}
         ]
-        said = _refusal(table, sections[name], owners[name], owned)
+        reason = _refusal(table, sections[name], owners[name], owned)
         kind = proposed[name].kind
-        if said is None and kind in PERSON_LIKE:
-            said = f"it seems to hold people or organisations ({kind.label})."
-        if said is None and proposed[name].secretive:
-            said = f"its keys may be secrets ({kind.label})."
-        if said is not None:
-            raise ConfigError(f"'natural' cannot stand here: {said}", table=name, remedy=_REMEDY)
+        if reason is None and kind in PERSON_LIKE:
+            reason = f"it seems to hold people or organisations ({kind.label})."
+        if reason is None and proposed[name].secretive:
+            reason = f"its keys may be secrets ({kind.label})."
+        if reason is not None:
+            raise ConfigError(f"'natural' cannot stand here: {reason}", table=name, remedy=_REMEDY)
     calendars = {name for name in lookups if is_calendar(schema.table(name))}
     marked = list[Table]()
     for table in schema:

@@ -1,4 +1,4 @@
-"""From the catalog to a proposal of roles, as text and as a config; never reads rows."""
+"""Propose roles from the catalog, as text and as a config; never reads rows."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ _INDENT = "  "
 
 @dataclass(frozen=True)
 class TableProposal:
-    """The proposal for one table."""
+    """The proposed role of one table."""
 
     table: str  # ``schema.table``
     kind: TableKind  # what the table seems to hold
@@ -55,17 +55,20 @@ class TableProposal:
 
     @property
     def choices(self) -> tuple[tuple[tuple[str, ...], str | None], ...]:
-        """Columns and target of the keys that may own it, the proposed one first; () for a root."""
+        """The keys that may own it, the proposed one first, as columns and target.
+
+        () for a root.
+        """
         return ((self.own or (), self.owner), *self.doubts)
 
     def question(self) -> tuple[str, list[str]]:
-        """What to ask of an owner in doubt, and the possible answers."""
+        """The question to ask the user if the owner is in doubt, and the possible answers."""
         return f"Who owns the rows of {self.table}?", [_choice(*item) for item in self.choices]
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """Roles proposed from the catalog alone."""
+    """The roles of all tables, proposed from the catalog alone."""
 
     tables: Mapping[str, TableProposal]  # a proposal per table, in the schema's order
     # ``owner``, or ``row`` where no table seems to hold people, parties or organisations.
@@ -75,30 +78,30 @@ class Proposal:
 
     @property
     def lookups(self) -> tuple[str, ...]:
-        """Tables that look like look-ups."""
+        """The tables that look like look-ups."""
         return tuple(name for name, item in self.tables.items() if item.kind is TableKind.LOOKUP)
 
     @property
     def versions(self) -> tuple[str, ...]:
-        """Tables of versions of the schema and its models, without which a tool does not start."""
+        """The tables of schema migrations, without which an application's tool does not start."""
         return tuple(name for name, item in self.tables.items() if item.kind is TableKind.VERSIONS)
 
     def roots(self) -> tuple[str, ...]:
-        """Tables without an owner."""
+        """The tables without an owner."""
         return tuple(name for name, item in self.tables.items() if item.own is None)
 
     def root(self, table: str) -> str:
-        """The table whose rows are the units of a table's rows."""
+        """Return the table whose rows are the units of a table's rows."""
         while (owner := self.tables[table].owner) is not None:
             table = owner
         return table
 
     def owned(self, table: str) -> tuple[str, ...]:
-        """Tables that a table owns directly."""
+        """Return the tables that a table owns directly."""
         return tuple(name for name, item in self.tables.items() if item.owner == table)
 
     def public(self) -> frozenset[str]:
-        """Look-ups that could be declared public, since they refer to no private table."""
+        """The look-ups that could be declared public, since they refer to no private table."""
         chosen = {*self.lookups, *self.versions}
         arrays = [
             (name, item.to.table)
@@ -114,15 +117,15 @@ class Proposal:
             chosen -= bad
 
     def to_config(self, base: Config, lookups: Literal["private", "public"] = "private") -> Config:
-        """The base config with every open decision filled in, stamped ``roles = "proposed"``.
+        """Return the base config with every open decision filled in, ``roles = "proposed"``.
 
         Decisions of the base config stay: role, ``own`` and ``unit = "row"``. Look-up candidates
         are declared public if ``lookups`` says so and they refer to no private table.
         """
         unit = "row" if "row" in (base.privacy.unit, self.unit) else "owner"
-        given = {str(TableName.parse(name)): name for name in base.tables}
+        spelled = {str(TableName.parse(name)): name for name in base.tables}
         sections = {
-            name: base.tables.get(given.get(name, ""), TableConfig()) for name in self.tables
+            name: base.tables.get(spelled.get(name, ""), TableConfig()) for name in self.tables
         }
         if lookups == "public":
             opened = {
@@ -148,12 +151,12 @@ class Proposal:
             and name not in owners
         }
         filled = {
-            given.get(name, name): section
+            spelled.get(name, name): section
             if section.role == "public"
             else section.model_copy(update={"own": own[name]})
             for name, section in sections.items()
         }
-        rest = {name: base.tables[name] for key, name in given.items() if key not in self.tables}
+        rest = {name: base.tables[name] for key, name in spelled.items() if key not in self.tables}
         return base.model_copy(update={"tables": {**filled, **rest}}).with_privacy(
             roles="proposed", unit=unit
         )
@@ -191,8 +194,8 @@ def _line(table: str, owner: Mapping[str, str | None]) -> set[str]:
 
 
 def render(proposal: Proposal, opened: frozenset[str] = frozenset()) -> Lines:
-    """The proposal as text; ``opened`` are the look-ups that are declared public."""
-    tables = {_short(name): item for name, item in proposal.tables.items()}
+    """Return the proposal as text; ``opened`` are the look-ups that are declared public."""
+    tables = {_without_public(name): item for name, item in proposal.tables.items()}
     second = [f"{name}: {line}" for name, item in tables.items() for line in item.second_owners]
     spread = [f"{name}: {line}" for name, item in tables.items() for line in item.spread]
     doubts = [
@@ -201,18 +204,19 @@ def render(proposal: Proposal, opened: frozenset[str] = frozenset()) -> Lines:
         if item.doubts
     ]
     secretive = [
-        f'{_short(name)}: tables.{toml_key(item.table)}.role = "public"'
+        f'{_without_public(name)}: tables.{toml_key(item.table)}.role = "public"'
         for name, item in tables.items()
         if item.secretive
     ]
     natural = [
-        f"{_short(name)}: natural = true: values of {', '.join(item.natural)} may be released"
+        f"{_without_public(name)}: natural = true: "
+        f"values of {', '.join(item.natural)} may be released"
         for name, item in proposal.tables.items()
         if item.natural and item.kind is not TableKind.LOOKUP
     ]
     implied = [
-        f"{_short(name)}.{item.columns[0]} → "
-        f"{_short(', '.join(to.table for _, to in targets(item)))}: {item.reason}"
+        f"{_without_public(name)}.{item.columns[0]} → "
+        f"{_without_public(', '.join(to.table for _, to in targets(item)))}: {item.reason}"
         for name, items in proposal.undeclared.items()
         for item in items
     ]
@@ -231,7 +235,7 @@ def render(proposal: Proposal, opened: frozenset[str] = frozenset()) -> Lines:
 
 
 def render_sizes(proposal: Proposal, sizes: Mapping[str, float]) -> Lines:
-    """Estimated rows of every table, and of how many units they are by each of its keys.
+    """Return the estimated rows of every table, and their numbers of units by each of its keys.
 
     The numbers are for the owner's eyes: they are statistics of rows without noise.
     """
@@ -241,12 +245,12 @@ def render_sizes(proposal: Proposal, sizes: Mapping[str, float]) -> Lines:
         choices.sort(key=lambda choice: choice[0] != item.own)
         units = [
             f"{'' if columns == item.own else 'or '}{sizes.get(proposal.root(parent), 0):,.0f} of "
-            f"{_short(proposal.root(parent))} by {', '.join(columns)}"
+            f"{_without_public(proposal.root(parent))} by {', '.join(columns)}"
             for columns, parent in choices
             if proposal.tables[parent].kind is not TableKind.LOOKUP
         ]
         own = [] if item.own else ["each row by itself"]
-        rows.append((_short(name), f"{sizes.get(name, 0):,.0f}", "; ".join(own + units)))
+        rows.append((_without_public(name), f"{sizes.get(name, 0):,.0f}", "; ".join(own + units)))
     return lines(
         "CONFIDENTIAL: sizes by the planner's estimates, statistics of rows without noise. Roles",
         "that are chosen by them reveal something that ε does not cover; the config, the ledger",
@@ -263,7 +267,7 @@ def _unit(proposal: Proposal) -> list[str]:
             'If one does, name the OWN keys in the config and set unit = "owner".',
         ]
     trees = [root for root in proposal.roots() if proposal.owned(root)]
-    named = ", ".join(_short(root) for root in trees) or "each table's own row"
+    named = ", ".join(_without_public(root) for root in trees) or "each table's own row"
     return [f"Privacy unit: a row of a root table and all that it owns. Trees: {named}."]
 
 
@@ -276,7 +280,7 @@ def _forest(proposal: Proposal) -> list[str]:
 def _tree(proposal: Proposal, table: str, depth: int) -> Iterator[tuple[str, str]]:
     item = proposal.tables[table]
     branch = _INDENT * depth + ("└ " if depth else "")
-    yield f"{branch}{_short(table)}", item.reason
+    yield f"{branch}{_without_public(table)}", item.reason
     for child in proposal.owned(table):
         yield from _tree(proposal, child, depth + 1)
 
@@ -285,47 +289,47 @@ def _lookups(proposal: Proposal, opened: frozenset[str]) -> list[str]:
     names = proposal.lookups + proposal.versions
     if not names:
         return []
-    listed = ", ".join(_short(name) for name in names)
+    listed = ", ".join(_without_public(name) for name in names)
     if opened & {*names}:
-        found = [f"Look-ups ({listed}); those that are PUBLIC are COPIED VERBATIM:"]
+        lines = [f"Look-ups ({listed}); those that are PUBLIC are COPIED VERBATIM:"]
     else:
-        noun, kept = f"{len(names)} tables look like look-ups", "They are"
+        noun, remain = f"{len(names)} tables look like look-ups", "They are"
         if len(names) == 1:
-            noun, kept = "1 table looks like a look-up", "It is"
-        found = [
-            f"{noun} ({listed}). {kept} PRIVATE: labels will",
+            noun, remain = "1 table looks like a look-up", "It is"
+        lines = [
+            f"{noun} ({listed}). {remain} PRIVATE: labels will",
             "be synthetic and filters on them will not match, but for natural keys. If nothing in",
             "such a table is confidential, use --lookups public (COPIED VERBATIM).",
         ]
     public = proposal.public()
     for name in names:
-        found.append(_INDENT + _lookup(proposal.tables[name], public, opened))
+        lines.append(_INDENT + _lookup(proposal.tables[name], public, opened))
         values = ", ".join(proposal.tables[name].natural)
         if values and name not in opened:
-            found.append(f"{_INDENT * 2}natural = true: values of {values} may be released")
+            lines.append(f"{_INDENT * 2}natural = true: values of {values} may be released")
         tables = proposal.tables.items()
-        if hanging := [_short(other) for other, item in tables if name in item.parents]:
-            found.append(f"{_INDENT * 2}{', '.join(hanging)} refer to it")
-    return found
+        if hanging := [_without_public(other) for other, item in tables if name in item.parents]:
+            lines.append(f"{_INDENT * 2}{', '.join(hanging)} refer to it")
+    return lines
 
 
 def _lookup(item: TableProposal, public: frozenset[str], opened: frozenset[str]) -> str:
     barred = "" if item.table in public else "; stays private: it points to private tables"
     barred = "; PUBLIC" if item.table in opened else barred
     why = ", ".join(item.lookup_reasons) if item.kind is TableKind.LOOKUP else item.kind.label
-    return f"{_short(item.table)}: {why}{barred}"
+    return f"{_without_public(item.table)}: {why}{barred}"
 
 
-def _block(title: str, found: list[str]) -> list[str]:
-    return [f"{title}:", *(_INDENT + line for line in found)] if found else []
+def _block(title: str, lines: list[str]) -> list[str]:
+    return [f"{title}:", *(_INDENT + line for line in lines)] if lines else []
 
 
 def _choice(columns: tuple[str, ...], parent: str | None) -> str:
     """An owner of a table's rows, as text."""
-    return f"{_short(parent)} by {', '.join(columns)}" if parent else "each row by itself"
+    return f"{_without_public(parent)} by {', '.join(columns)}" if parent else "each row by itself"
 
 
-def _short(table: str) -> str:
+def _without_public(table: str) -> str:
     """A table's name without the schema ``public``."""
     return table.removeprefix("public.")
 
@@ -335,13 +339,13 @@ _HOLDERS = frozenset({TableKind.SATELLITE, TableKind.PROXY, TableKind.GUEST, Tab
 
 
 def propose(schema: Schema, settled: Collection[str] = ()) -> Proposal:
-    """Propose an owner, or none, for every table of a schema, whose comments are read for hints.
+    """Propose an owner, or none, for every table of a schema; comments are read for hints.
 
     Where no table seems to hold people, parties or organisations, the unit is ``row`` and nothing
-    owns anything. No references are proposed of tables that are ``settled``.
+    owns anything. No references are proposed for tables in ``settled``, which the config decides.
     """
-    found = undeclared(schema, settled)
-    more = {name: TableConfig(references=items) for name, items in found.items()}
+    references = undeclared(schema, settled)
+    more = {name: TableConfig(references=items) for name, items in references.items()}
     tables = gather(referenced(schema, Config(tables=more)))
     people = called_people(tables) | {
         name for name, facts in tables.items() if person_kind(facts) is not None
@@ -354,15 +358,15 @@ def propose(schema: Schema, settled: Collection[str] = ()) -> Proposal:
     )
     return Proposal(
         {
-            name: _table(forest, facts, scores[name], found.get(name, ()), has_people)
+            name: _propose_table(forest, facts, scores[name], references.get(name, ()), has_people)
             for name, facts in tables.items()
         },
         "owner" if has_people else "row",
-        found,
+        references,
     )
 
 
-def _table(
+def _propose_table(
     forest: Forest,
     facts: TableFacts,
     score: LookupScore,
@@ -403,7 +407,7 @@ def _natural(forest: Forest, facts: TableFacts, score: LookupScore) -> tuple[str
     if not (kind is TableKind.LOOKUP or shaped) or not is_readable(facts.table):
         return ()
     return tuple(
-        f"{_short(other.name)}.{key.key.columns[0]}"
+        f"{_without_public(other.name)}.{key.key.columns[0]}"
         for other in forest.tables.values()
         for key in other.keys
         if key.parent == facts.name and refers_by_label(other.table, key.key, facts.table)

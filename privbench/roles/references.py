@@ -1,8 +1,8 @@
-"""References of the config: keys that only the application knows, as keys of the schema.
+"""References in the config: keys that only the application knows become keys of the schema.
 
-A reference is a `ForeignKey` like any other in all that reads rows, is released or is generated. No
-constraint is made of it, and nothing rests on its rows having targets: a value without a target is
-what it is for a foreign key that rows violate.
+A reference is a `ForeignKey` like any other for all code that reads, releases or generates rows. No
+constraint is made of it, and nothing relies on rows having targets: a value without a target is
+treated as for a foreign key that rows violate.
 """
 
 import json
@@ -25,15 +25,15 @@ _ELEMENTS = frozenset({*_BITS, *_TEXTS, "uuid"})
 
 
 def referenced(schema: Schema, config: Config) -> Schema:
-    """The schema, with those references of a config as keys that it does not have yet.
+    """Return the schema with the config's references added as keys, if it lacks them.
 
     Raises:
         ConfigError: A reference names what does not exist, leads to columns that are no key, stands
             on a generated column, or is a foreign key of the database already.
     """
-    given = {TableName.parse(name): item.references for name, item in config.tables.items()}
+    declared = {TableName.parse(name): item.references for name, item in config.tables.items()}
     tables = (
-        _with_keys(schema, table, given[table.name]) if given.get(table.name) else table
+        _with_keys(schema, table, declared[table.name]) if declared.get(table.name) else table
         for table in schema
     )
     return replace(schema, tables=tuple(tables))
@@ -41,36 +41,43 @@ def referenced(schema: Schema, config: Config) -> Schema:
 
 def _with_keys(schema: Schema, table: Table, references: Sequence[ReferenceConfig]) -> Table:
     keys, arrays = [*table.foreign_keys], [*table.arrays]
-    seen = set[tuple[object, ...]]()
+    declared = set[tuple[object, ...]]()
     for item in references:
         for when, to in targets(item):
             target = _target(schema, table, item, to)
-            theirs = tuple(to.columns) or target.primary_columns
-            _check(table, item, target, theirs)
+            target_columns = tuple(to.columns) or target.primary_columns
+            _check(table, item, target, target_columns)
             _check_array(table, item)
-            held = arrays if item.each else keys
-            place = tuple(item.columns), target.name, theirs, when
-            same = [k for k in held if (k.columns, k.ref_table, k.ref_columns, k.when) == place]
+            chosen = arrays if item.each else keys
+            place = tuple(item.columns), target.name, target_columns, when
+            same = [k for k in chosen if (k.columns, k.ref_table, k.ref_columns, k.when) == place]
             again = item.each and any(k.columns == place[0] for k in arrays if k not in same)
-            if place in seen or again or any(not key.declared for key in same):
-                already = "declared" if place in seen or again else "a foreign key of the database"
-                said = f"the reference is {already} already."
-                raise _refused(table, item, said, "Take it out of the config.")
-            seen.add(place)
+            if place in declared or again or any(not key.declared for key in same):
+                already = (
+                    "declared" if place in declared or again else "a foreign key of the database"
+                )
+                fault = f"the reference is {already} already."
+                raise _refused(table, item, fault, "Take it out of the config.")
+            declared.add(place)
             if not same:
                 none = tuple(_none(table, item, value) for value in item.none)
-                plain = not none and theirs == target.primary_columns and len(item.columns) == 1
-                apart = [] if plain else [theirs, none]
+                plain = (
+                    not none and target_columns == target.primary_columns and len(item.columns) == 1
+                )
+                apart = [] if plain else [target_columns, none]
                 words = [*item.columns, *(when or ())[1:]]
                 name = next(_names(table, words, apart, {key.name for key in keys + arrays}))
                 key = ForeignKey(name, table.name, *place[:3], validated=False, declared=True)
-                held.append(replace(key, none=none, when=when))
-    keys, arrays = (sorted(held, key=lambda key: key.name) for held in (keys, arrays))
+                chosen.append(replace(key, none=none, when=when))
+    keys, arrays = (sorted(chosen, key=lambda key: key.name) for chosen in (keys, arrays))
     return replace(table, foreign_keys=tuple(keys), arrays=tuple(arrays))
 
 
 def targets(item: ReferenceConfig) -> Iterator[tuple[tuple[str, str] | None, TargetConfig]]:
-    """What the key of a row leads to, by a column and its value where there are several tables."""
+    """Yield what the key of a row refers to; for several tables, with the column and value.
+
+    The column's value selects the table.
+    """
     if item.to is not None:
         yield None, item.to
     for name, target in item.types.items():
@@ -78,7 +85,7 @@ def targets(item: ReferenceConfig) -> Iterator[tuple[tuple[str, str] | None, Tar
 
 
 def _names(
-    table: Table, words: Sequence[str], apart: Sequence[object], taken: set[str]
+    table: Table, words: Sequence[str], apart: Sequence[object], used: set[str]
 ) -> Iterator[str]:
     """Free names for a key; the first follows from the table, these words and ``apart`` alone.
 
@@ -92,7 +99,7 @@ def _names(
         if apart or len(whole) + len(end) > MAX_NAME:
             end = f"_{digest}{end}"
         name = whole[: MAX_NAME - len(end)].decode(errors="ignore") + end
-        if name not in taken:
+        if name not in used:
             yield name
 
 
@@ -100,28 +107,30 @@ def _target(schema: Schema, table: Table, item: ReferenceConfig, to: TargetConfi
     name = TableName.parse(to.table)
     if name in schema:
         return schema.table(name)
-    said = f"the reference leads to {name}, and there is no such table (or it is excluded)."
-    raise _refused(table, item, said, "Take it out of the config, or include that table.")
+    fault = f"the reference leads to {name}, and there is no such table (or it is excluded)."
+    raise _refused(table, item, fault, "Take it out of the config, or include that table.")
 
 
-def _check(table: Table, item: ReferenceConfig, target: Table, theirs: Sequence[str]) -> None:
+def _check(
+    table: Table, item: ReferenceConfig, target: Table, target_columns: Sequence[str]
+) -> None:
     """Refuse a reference that cannot be a key."""
     columns = {column.name: column for column in table.columns}
     for name in [*item.columns, *([] if item.type is None else [item.type])]:
         if name not in columns:
             known = ", ".join(columns)
-            said = f"the reference names {name}, and there is no such column."
-            raise _refused(table, item, said, f"Columns: {known}.")
+            fault = f"the reference names {name}, and there is no such column."
+            raise _refused(table, item, fault, f"Columns: {known}.")
         if columns[name].generated:
-            said, remedy = "a generated column cannot hold a reference.", "Take it out."
-            raise _refused(table, item, said, remedy)
+            fault, remedy = "a generated column cannot hold a reference.", "Take it out."
+            raise _refused(table, item, fault, remedy)
     sets = [unique.columns for unique in target.unique_sets]
-    if {*theirs} not in map(set, sets) or len(theirs) != len({*item.columns}):
+    if {*target_columns} not in map(set, sets) or len(target_columns) != len({*item.columns}):
         raise _refused(
             table,
             item,
-            f"the reference leads to {target.key} ({', '.join(theirs)}), which is no primary key "
-            "or UNIQUE set of as many columns.",
+            f"the reference leads to {target.key} ({', '.join(target_columns)}), which is no "
+            "primary key or UNIQUE set of as many columns.",
             f"Its keys: {'; '.join(', '.join(names) for names in sets)}."
             if sets
             else "Take it out of the config.",
@@ -133,7 +142,7 @@ def _check(table: Table, item: ReferenceConfig, target: Table, theirs: Sequence[
 
 
 def is_array_of_keys(table: Table, column: Column) -> bool:
-    """Whether the elements of a column may be keys: it is an array, of no domain and in no key."""
+    """Return whether the elements of a column may be keys: an array, of no domain and in no key."""
     keys = {*table.key_columns, *(name for item in table.unique_sets for name in item.columns)}
     kind = column.type
     plain = kind.category == "A" and kind.domain is None and kind.element in _ELEMENTS
@@ -144,11 +153,11 @@ def _check_array(table: Table, item: ReferenceConfig) -> None:
     """Refuse a reference of an array's elements that cannot be honoured."""
     column = table.column(item.columns[0])
     if item.each and not is_array_of_keys(table, column):
-        said = (
+        fault = (
             "'each' is for arrays of integers, UUIDs and texts that are in no key, and no domain; "
             f"the type is {column.type.sql}."
         )
-        raise _refused(table, item, said, "Take 'each' out, or leave the reference out.")
+        raise _refused(table, item, fault, "Take 'each' out, or leave the reference out.")
 
 
 def _none(table: Table, item: ReferenceConfig, value: str | int) -> str:
@@ -168,9 +177,9 @@ def _none(table: Table, item: ReferenceConfig, value: str | int) -> str:
         fits = False
     if fits:
         return text.rstrip(" ") if kind.base == "bpchar" else text
-    said = f"'none' has {value!r}, which no column of type {kind.sql} holds, or only as another."
-    raise _refused(table, item, said, "'none' has values of integers, texts and UUIDs.")
+    fault = f"'none' has {value!r}, which no column of type {kind.sql} holds, or only as another."
+    raise _refused(table, item, fault, "'none' has values of integers, texts and UUIDs.")
 
 
-def _refused(table: Table, item: ReferenceConfig, said: str, remedy: str) -> ConfigError:
-    return ConfigError(said, table=table.key, column=", ".join(item.columns), remedy=remedy)
+def _refused(table: Table, item: ReferenceConfig, fault: str, remedy: str) -> ConfigError:
+    return ConfigError(fault, table=table.key, column=", ".join(item.columns), remedy=remedy)

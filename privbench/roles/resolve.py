@@ -9,36 +9,36 @@ from privbench.schema import ForeignKey, Schema, Table, TableName
 
 
 def resolve(schema: Schema, config: Config) -> dict[str, tuple[str, ...] | None]:
-    """The columns of every table's OWN key; None for a root and for a public table.
+    """Return the columns of every table's OWN key; None for a root and for a public table.
 
-    Tables of which the config says nothing are roots. A config that names what does not exist, or
-    gives ``own`` where it cannot stand, is a ConfigError; where ``own`` is no foreign key, or the
-    roles break the privacy contract, that is a SchemaError.
+    Tables that the config does not mention are roots. A config that names what does not exist, or
+    gives ``own`` for a table that cannot be owned, is a ConfigError; where ``own`` is no foreign
+    key, or the roles break the privacy contract, a SchemaError is raised.
     """
-    found = sections(schema, config)
+    by_table = sections(schema, config)
     for table in schema:
-        _check_columns(table, found[table.key])
-        _check_public(schema, table, found)
-    keys = {table.key: _own(schema, table, found, config.privacy.unit) for table in schema}
+        _check_columns(table, by_table[table.key])
+        _check_public(schema, table, by_table)
+    keys = {table.key: _own(schema, table, by_table, config.privacy.unit) for table in schema}
     for name in keys:
         _tops(keys, name)
     return {name: own[0].columns if own else None for name, own in keys.items()}
 
 
 def sections(schema: Schema, config: Config) -> dict[str, TableConfig]:
-    """The section of every table, found under any spelling of its name; no table may have two."""
-    found: dict[str, TableConfig] = {}
+    """Return the config's section of every table, under any spelling; refuse two for one table."""
+    by_key: dict[str, TableConfig] = {}
     for name, section in config.tables.items():
         key = _key(schema, name)
-        if key in found:
+        if key in by_key:
             raise ConfigError("the config names this table twice.", table=key)
-        found[key] = section
+        by_key[key] = section
     for name, columns in config.computed.items():
         # A load computes these columns from others, so nothing is read or measured for them.
-        said = found.get(key := _key(schema, name), TableConfig())
+        earlier = by_key.get(key := _key(schema, name), TableConfig())
         skipped = dict.fromkeys(columns, ColumnConfig(kind="skip"))
-        found[key] = said.model_copy(update={"columns": {**said.columns, **skipped}})
-    return {table.key: found.get(table.key, TableConfig()) for table in schema}
+        by_key[key] = earlier.model_copy(update={"columns": {**earlier.columns, **skipped}})
+    return {table.key: by_key.get(table.key, TableConfig()) for table in schema}
 
 
 def _key(schema: Schema, name: str) -> str:
@@ -114,28 +114,28 @@ def _own(
     key = keys[0] if keys else None
     parent = str(key.ref_table) if key else ""
     if unit == "row":
-        said, remedy = "unit = 'row' has no OWN keys.", 'Set own = [], or unit = "owner".'
+        fault, remedy = "unit = 'row' has no OWN keys.", 'Set own = [], or unit = "owner".'
     elif key is None:
-        said = "'own' names columns that are not a foreign key of this table."
+        fault = "'own' names columns that are not a foreign key of this table."
         known = "; ".join(", ".join(key.columns) for key in table.foreign_keys)
         remedy = f"Its foreign keys: {known}." if known else "It has no foreign key: set own = []."
     elif len({other.when and other.when[0] for other in keys}) > 1 or (
         key.when is None and len(keys) > 1 and any(other.declared for other in keys)
     ):
-        said = f"'own' names columns of several references, to {_targets(keys)}."
+        fault = f"'own' names columns of several references, to {_targets(keys)}."
         remedy = "Leave all but one of these references out of the config, or set own = []."
     elif any(other.is_self for other in keys):
-        said = "the OWN key points to its own table; keys on cycles are REF."
+        fault = "the OWN key points to its own table; keys on cycles are REF."
         remedy = "Leave it out of 'own'."
     elif parent not in schema:
-        said = f"the OWN key points to {parent}, which is not part of the clone."
+        fault = f"the OWN key points to {parent}, which is not part of the clone."
         remedy = "Include that table, or set own = []."
     elif sections[parent].role == "public":
-        said = f"the OWN key points to the public table {parent}; public rows own nothing."
+        fault = f"the OWN key points to the public table {parent}; public rows own nothing."
         remedy = f"Set own = [], or declare {parent} private."
     else:
         return keys if key.when else [key]
-    raise SchemaError(said, table=table.key, column=", ".join(columns), remedy=remedy)
+    raise SchemaError(fault, table=table.key, column=", ".join(columns), remedy=remedy)
 
 
 def _targets(keys: Sequence[ForeignKey]) -> str:

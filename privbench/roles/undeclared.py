@@ -1,4 +1,4 @@
-"""Columns that seem to be references and have no constraint, by names and types alone."""
+"""Find columns that seem to be references without a constraint, by names and types alone."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
@@ -20,39 +20,39 @@ _NUMBER = frozenset({"no", "nr", "num", "number"})
 
 
 def undeclared(schema: Schema, settled: Collection[str] = ()) -> dict[str, list[ReferenceConfig]]:
-    """References that columns seem to be, by table, but not of tables that are ``settled``.
+    """Return the references that columns seem to be, by table, except for ``settled`` tables.
 
-    The type has to be that of the key, or an array of it, and the name has to say the table: it
-    ends with the table's words, or is the name of the primary key of one table alone, or of a
+    The column's type must be that of the key, or an array of it, and its name must name the table:
+    it ends with the table's words, or is the name of the primary key of one table alone, or of a
     foreign key elsewhere. A table of another schema has to be named with its schema. Or a column
-    that is no array has to say that a person owns the row or acts (`_person`). Where several
-    tables remain, none is.
+    that is no array has to say that a person owns the row or acts (`_person`). Where several tables
+    fit, no reference is proposed.
     """
-    found: dict[str, list[ReferenceConfig]] = {}
+    references: dict[str, list[ReferenceConfig]] = {}
     people = [table for table in schema if of_person(noun(table.name.name))]
     for table in schema:
-        taken = {*table.key_columns, *table.loose, *table.periods}
+        excluded = {*table.key_columns, *table.loose, *table.periods}
         for column in table.columns if table.key not in settled else ():
             alone = table.primary_columns == (column.name,)
-            if alone or column.name in taken or column.generated or _counts(column.name):
+            if alone or column.name in excluded or column.generated or _counts(column.name):
                 continue
             name, each = column.name, is_array_of_keys(table, column)
             if each:
                 column = replace(column, name=name.removesuffix("s"), type=column.type.parts[0])
             if column.type.base not in _KEYS:
                 continue
-            target = _named(schema, table, column) or _alike(schema, table, column)
+            target = _key_by_name(schema, table, column) or _alike(schema, table, column)
             if each and target and is_readable(schema.table(target[0])):
                 continue  # its keys are values of the row that refers, released as labels
-            item = None if target or each else _typed(schema, table, column)
+            item = None if target or each else _polymorphic_key(schema, table, column)
             target = target if target or item or each else _person(people, table, column)
             if target is not None:
                 parent, ref_column, reason = target
                 to = TargetConfig(table=parent, columns=[ref_column])
                 item = ReferenceConfig(columns=[name], to=to, each=each, reason=reason)
             if item is not None:
-                found.setdefault(table.key, []).append(item)
-    return found
+                references.setdefault(table.key, []).append(item)
+    return references
 
 
 def _counts(name: str) -> bool:
@@ -65,7 +65,7 @@ def _counts(name: str) -> bool:
     return bool(_NUMBER & {*words(name)[:1]}) and singular(last) != last
 
 
-def _typed(schema: Schema, table: Table, column: Column) -> ReferenceConfig | None:
+def _polymorphic_key(schema: Schema, table: Table, column: Column) -> ReferenceConfig | None:
     """A key beside a column of types, as frameworks make them: ``x_type`` and ``x_id``.
 
     The types are the tables of the schema with a key ``id`` of the column's type, by the names that
@@ -97,7 +97,7 @@ def _typed(schema: Schema, table: Table, column: Column) -> ReferenceConfig | No
     return ReferenceConfig(columns=[column.name], type=f"{stem}_type", types=types, reason=reason)
 
 
-def _named(schema: Schema, table: Table, column: Column) -> tuple[str, str, str] | None:
+def _key_by_name(schema: Schema, table: Table, column: Column) -> tuple[str, str, str] | None:
     """The key of the table whose words the column's name ends with; the longest name decides."""
     suffix, whole = listed("keys", "suffix"), words(column.name)
     stem = whole
@@ -125,8 +125,8 @@ def _named(schema: Schema, table: Table, column: Column) -> tuple[str, str, str]
 def _key_of(target: Table, column: Column, ending: tuple[str, ...]) -> str | None:
     """The key that a column's name means: of the same name or ending, else the primary key."""
     single = [unique.columns[0] for unique in target.unique_sets if len(unique.columns) == 1]
-    meant = (words(column.name), ending)
-    chosen = [name for name in single if words(name) in meant]
+    endings = (words(column.name), ending)
+    chosen = [name for name in single if words(name) in endings]
     if not _OF_ONE & {*ending}:
         chosen += [name for name in single if target.primary_columns == (name,)]
     kind = column.type.base
@@ -161,11 +161,11 @@ def _person(people: Sequence[Table], table: Table, column: Column) -> tuple[str,
 
     Numbers have to end as keys do, and stay within their schema; a UUID is the key of nothing else.
     """
-    found, suffix = words(column.name), listed("keys", "suffix")
-    core, uuid = [word for word in found if word not in suffix], column.type.base == "uuid"
+    name_words, suffix = words(column.name), listed("keys", "suffix")
+    core, uuid = [word for word in name_words if word not in suffix], column.type.base == "uuid"
     acts = core[1:] == ["by"] and core[0] in listed("keys", "act")
     owns = len(core) == 1 and core[0] in listed("keys", "owner") - listed("tables", "proxy")
-    ending = {*found[len(core) :]}
+    ending = {*name_words[len(core) :]}
     near = column.type.category == "N" and ending and not ending & _OF_ONE
     same = [
         (target.key, *target.primary_columns)

@@ -1,4 +1,4 @@
-"""Columns that names and types say are computed from others, as expressions for the config.
+"""Columns that are computed from others by their names and types, as expressions for the config.
 
 Sums and products have the names of an invoice's amounts in EN 16931 and UBL 2.1: a line's amount is
 its quantity by its price (BT-131, BT-129, BT-146), the tax inclusive amount is the tax exclusive
@@ -30,7 +30,7 @@ _COUNT = re.compile(r"(?:n|num|number|number of|count|nr) (?P<after>.+)|(?P<befo
 
 
 def proposed(schema: Schema) -> Iterator[tuple[Table, str, str]]:
-    """Tables, columns of them, and the expressions that their names suggest."""
+    """Yield tables, columns of them, and the expressions that their names suggest."""
     below = defaultdict[TableName, list[ForeignKey]](list)
     for table in schema:
         for key in _plain_keys(table):
@@ -60,15 +60,15 @@ def _numbers(table: Table) -> dict[str, str]:
     }
 
 
-def _named(numbers: dict[str, str], pattern: re.Pattern[str]) -> str:
+def _matching_column(numbers: dict[str, str], pattern: re.Pattern[str]) -> str:
     """The only column whose words match a pattern, or ''."""
-    found = [column for name, column in numbers.items() if pattern.fullmatch(name)]
-    return found[0] if len(found) == 1 else ""
+    matching = [column for name, column in numbers.items() if pattern.fullmatch(name)]
+    return matching[0] if len(matching) == 1 else ""
 
 
 def _product(row: str, numbers: dict[str, str]) -> str:
     """Quantity by price of a row, or '' without such columns, or with a discount."""
-    factors = [_named(numbers, pattern) for pattern in (_QUANTITY, _PRICE)]
+    factors = [_matching_column(numbers, pattern) for pattern in (_QUANTITY, _PRICE)]
     if not all(factors) or any("discount" in name for name in numbers):
         return ""
     return " * ".join(f"{row}.{quote(name)}" for name in factors)
@@ -76,13 +76,13 @@ def _product(row: str, numbers: dict[str, str]) -> str:
 
 def _amounts(numbers: dict[str, str]) -> Iterator[tuple[str, str]]:
     """Net and tax, quantity and price of a row."""
-    net, tax, gross = (_named(numbers, pattern) for pattern in (_NET, _TAX, _GROSS))
+    net, tax, gross = (_matching_column(numbers, pattern) for pattern in (_NET, _TAX, _GROSS))
     summed = gross if net and tax else ""
     if summed:
         yield gross, f"{ROW}.{quote(net)} + {ROW}.{quote(tax)}"
     factor = re.compile(f"{_PRICE.pattern}|{_QUANTITY.pattern}")
     rest = {n: c for n, c in numbers.items() if c != summed and not factor.fullmatch(n)}
-    amount, product = net or _named(rest, _AMOUNT), _product(ROW, numbers)
+    amount, product = net or _matching_column(rest, _AMOUNT), _product(ROW, numbers)
     if amount and product:
         yield amount, product
 
@@ -91,17 +91,17 @@ def _of_children(
     schema: Schema, numbers: dict[str, str], keys: Sequence[ForeignKey]
 ) -> Iterator[tuple[str, str]]:
     """Totals and numbers of the rows that refer to a row: of an order's lines, of its invoices."""
-    total = _named(numbers, _GROSS) or _named(numbers, _AMOUNT)
+    total = _matching_column(numbers, _GROSS) or _matching_column(numbers, _AMOUNT)
     counters = {
-        column: found for name, column in numbers.items() if (found := _COUNT.fullmatch(name))
+        column: match for name, column in numbers.items() if (match := _COUNT.fullmatch(name))
     }
     for key in keys:
         below = key.table, key.columns, key.ref_columns
         product = _product("o", _numbers(schema.table(key.table)))
         if total and product:
             yield total, _asked(f"coalesce(sum({product}), 0)", *below)
-        for column, found in counters.items():
-            what = (found["after"] or found["before"]).split()
+        for column, match in counters.items():
+            what = (match["after"] or match["before"]).split()
             if [*noun(key.table.name)[-len(what) :]] == what:
                 yield column, _asked("count(*)", *below)
 
@@ -119,11 +119,13 @@ def _copies(schema: Schema, table: Table) -> Iterator[tuple[str, str]]:
         for column in table.columns:
             copied = named.get(words(column.name))
             if copied is not None and copied.type.sql == column.type.sql:
-                asked = f"o.{quote(copied.name)}"
-                yield column.name, _asked(asked, parent.name, key.ref_columns, key.columns)
+                copied_column = f"o.{quote(copied.name)}"
+                yield column.name, _asked(copied_column, parent.name, key.ref_columns, key.columns)
 
 
-def _asked(what: str, table: TableName, theirs: tuple[str, ...], ours: tuple[str, ...]) -> str:
+def _asked(
+    what: str, table: TableName, child_columns: tuple[str, ...], own_columns: tuple[str, ...]
+) -> str:
     """The query of what rows of a table hold that have our value in a column of theirs."""
-    where = f"o.{quote(theirs[0])} = {ROW}.{quote(ours[0])}"
+    where = f"o.{quote(child_columns[0])} = {ROW}.{quote(own_columns[0])}"
     return f"(SELECT {what} FROM {table} o WHERE {where})"  # noqa: S608 - a text to be judged

@@ -33,12 +33,12 @@ _WORD = re.compile(r'"((?:[^"\\]|\\.)*)"|([^,"{}\\\s]+)')
 
 
 def named_paths(table: Table) -> dict[str, dict[str, PathType]]:
-    """The paths of scalars that expressions of a table name, by column, with their types.
+    """Return the paths of scalars that a table's expressions name, with types, by column.
 
     Of two paths of which one leads into the other's value, the longer one stays.
     """
     documents = {c.name for c in table.columns if c.type.base in _DOCUMENTS and not c.generated}
-    found: dict[str, dict[tuple[str, ...], PathType | None]] = {}
+    paths: dict[str, dict[tuple[str, ...], PathType | None]] = {}
     for text in _texts(table) if documents else ():
         try:
             tree = statement(text).tree
@@ -46,10 +46,10 @@ def named_paths(table: Table) -> dict[str, dict[str, PathType]]:
             continue
         for (column, steps), type_ in _scalars(tree):
             if column in documents and _is_path(steps):
-                types = found.setdefault(column, {})
+                types = paths.setdefault(column, {})
                 known = types.get(steps, "text")
                 types[steps] = type_ if known == "text" else known
-    return {name: _kept(types) for name, types in found.items() if _kept(types)}
+    return {name: _kept(types) for name, types in paths.items() if _kept(types)}
 
 
 def _texts(table: Table) -> Iterator[str]:
@@ -68,8 +68,8 @@ def _is_path(steps: tuple[str, ...]) -> bool:
 def _kept(types: dict[tuple[str, ...], PathType | None]) -> dict[str, PathType]:
     """The paths whose types are modelled, without those that lead to an object."""
     inner = {steps[:depth] for steps in types for depth in range(len(steps))}
-    kept = [(s, t) for s, t in types.items() if t is not None and s not in inner][:MAX_PATHS]
-    result: dict[str, PathType] = {path_text(steps): type_ for steps, type_ in kept}
+    scalars = [(s, t) for s, t in types.items() if t is not None and s not in inner][:MAX_PATHS]
+    result: dict[str, PathType] = {path_text(steps): type_ for steps, type_ in scalars}
     require_paths(result)
     return result
 
@@ -113,12 +113,12 @@ def _words(node: Node, whole: bool) -> list[str] | None:
         whole = whole or not node.nodes("typeName")[0].get("arrayBounds")
         node = node.nodes("arg")[0]
     if node.kind == "A_ArrayExpr":
-        found = [_words(item, True) for item in node.nodes("elements")]
-        return None if None in found else [word for some in found if some for word in some]
-    held = node.get("sval") if node.kind == "A_Const" else None
-    if not isinstance(held, Node):
+        texts = [_words(item, True) for item in node.nodes("elements")]
+        return None if None in texts else [word for some in texts if some for word in some]
+    constant = node.get("sval") if node.kind == "A_Const" else None
+    if not isinstance(constant, Node):
         return None
-    text = str(held.get("sval", ""))
+    text = str(constant.get("sval", ""))
     if whole:
         return [text]
     words = [quoted or plain for quoted, plain in _WORD.findall(text)]

@@ -1,4 +1,4 @@
-"""The rules of a table: put together once, then asked by whatever makes or repairs rows."""
+"""The rules of a table: collected once, then queried by code that makes or repairs rows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from privbench.limits import expression
 from privbench.pgsql.written import condition
 from privbench.rules.named import named_orders
-from privbench.rules.parse import TextMark, lowered, marks, stated
+from privbench.rules.parse import ColumnCondition, lowered, marks, stated
 from privbench.schema import Check, Column, ColumnType, ForeignKey, Rule, Table, Unique
 
 #: Names of CHECKs that are no constraints, but follow from the rest of the schema.
@@ -29,13 +29,13 @@ SIZES = ("length", "size")
 
 
 def with_rules(table: Table) -> Table:
-    """The table with all rules that its parts state, and the domains of its columns."""
+    """Return the table with all rules that its parts and its columns' domains state."""
     columns = tuple(replace(item, type=type_with_rules(item.type)) for item in table.columns)
     return replace(table, columns=columns, rules=tuple(_of_table(table)))
 
 
 def type_with_rules(type_: ColumnType) -> ColumnType:
-    """The type, and the types within it, with the rules of their domains."""
+    """Return the type, and the types within it, with the rules of their domains."""
     if not (type_.domain_checks or type_.parts or type_.rules):
         return type_
     rules = [rule for text in type_.domain_checks for rule in _of_check(text, "domain", VALUE)]
@@ -45,7 +45,7 @@ def type_with_rules(type_: ColumnType) -> ColumnType:
 
 def _of_table(table: Table) -> Iterator[Rule]:
     known = {column.name for column in table.columns}
-    shown = {frozenset(check.columns) for check in table.checks if check.name == SHOWN}
+    tested = {frozenset(check.columns) for check in table.checks if check.name == SHOWN}
     for check in table.checks:
         implied = {BOUNDS: "partition", REFERENCE: "reference"}.get(check.name, "check")
         source = "config" if check.declared else implied
@@ -57,7 +57,7 @@ def _of_table(table: Table) -> Iterator[Rule]:
         if columns and known.issuperset(columns):
             yield Rule("unique", columns, "index", index.definition, fold=True)
     for low, high in named_orders(table):
-        if {low, high} not in shown:
+        if {low, high} not in tested:
             yield Rule("order", (low, high), "name", f"{low} comes before {high}")
 
 
@@ -75,33 +75,34 @@ def _of_check(text: str, source: Any, columns: tuple[str, ...]) -> Iterator[Rule
 
 
 def declared_check(text: str, name: str, table: Table) -> Check:
-    """The CHECK that a rule of the config becomes; errors are those of `condition`."""
+    """Return the CHECK that a rule of the config becomes; errors are those of `condition`."""
     whole, columns = condition(expression(text), [column.name for column in table.columns])
     return Check(name, expression(whole), columns, declared=True)
 
 
 def column_rules(table: Table, column: Column, kinds: Sequence[str] = LIMITS) -> tuple[Rule, ...]:
-    """The rules of some kinds on a single column, those of its domain last."""
+    """Return the rules of some kinds on a single column, those of its domain last."""
     own = [rule for rule in table.rules if rule.columns == (column.name,) and rule.kind in kinds]
     return (*own, *(rule for rule in column.type.rules if rule.kind in kinds))
 
 
 def orders(table: Table) -> tuple[Rule, ...]:
-    """Orders of two columns, that CHECKs demand or names suggest."""
+    """Return the orders of two columns that CHECKs demand or names suggest."""
     return tuple(rule for rule in table.rules if rule.kind == "order")
 
 
 def checked_orders(table: Table) -> list[tuple[str, ...]]:
-    """The columns of each order that a CHECK demands."""
+    """Return the columns of each order that a CHECK demands."""
     return [rule.columns for rule in orders(table) if rule.source != "name"]
 
 
 def exclusions(
     table: Table,
-) -> Iterator[tuple[tuple[str, ...], tuple[str, ...], bool, tuple[TextMark, ...]]]:
-    """Columns of equal rows; their period, a range or two columns, which keeps apart then.
+) -> Iterator[tuple[tuple[str, ...], tuple[str, ...], bool, tuple[ColumnCondition, ...]]]:
+    """Yield constraints by which the periods of rows with equal columns may not overlap.
 
-    Then whether its end in a column belongs to it, and the condition of the rows.
+    Each is a tuple: the columns that are equal; the period, a range or two columns; whether an end
+    in a column belongs to the period; and the condition of the rows.
     """
     columns = {column.name for column in table.columns}
     for index in table.indexes:
@@ -115,16 +116,19 @@ def exclusions(
             yield same, periods[0], "'[]'" in text or "+ 1" in text, marks(index.predicate or "")
 
 
-def singles(table: Table) -> Iterator[tuple[tuple[str, ...], tuple[TextMark, ...]]]:
-    """Columns of which each combination has one row at most that meets a condition (`marks`)."""
+def singles(table: Table) -> Iterator[tuple[tuple[str, ...], tuple[ColumnCondition, ...]]]:
+    """Yield columns of which at most one row per combination meets a condition (`marks`)."""
     for index in table.indexes:
-        wanted = marks(index.predicate or "") if index.unique and index.columns else ()
-        if wanted and not index.has_expressions:
-            yield index.columns, wanted
+        conditions = marks(index.predicate or "") if index.unique and index.columns else ()
+        if conditions and not index.has_expressions:
+            yield index.columns, conditions
 
 
 def sharing_keys(table: Table, columns: tuple[str, ...]) -> tuple[ForeignKey, ...]:
-    """Keys on just these columns: generation gives each parent one row of `singles` at most."""
+    """Return the foreign keys on just these columns.
+
+    Each parent gets a row of `singles` at most.
+    """
     return tuple(
         key
         for key in table.foreign_keys
@@ -133,12 +137,12 @@ def sharing_keys(table: Table, columns: tuple[str, ...]) -> tuple[ForeignKey, ..
 
 
 def differences(table: Table) -> tuple[tuple[str, ...], ...]:
-    """Pairs of columns that must differ."""
+    """Return pairs of columns that must differ."""
     return tuple(rule.columns for rule in table.rules if rule.kind == "differs")
 
 
 def movable_keys(table: Table) -> tuple[ForeignKey, ...]:
-    """References to other tables, by one column of no other key: rows may exchange them."""
+    """Return single-column references to other tables, in no other key, that rows may exchange."""
     tied = Counter(name for key in table.foreign_keys for name in key.columns)
     tied.update(name for item in table.unique_sets for name in item.columns)
     keys = (key for key in table.foreign_keys if not (key.is_self or key.when or key.columns[1:]))
@@ -146,18 +150,18 @@ def movable_keys(table: Table) -> tuple[ForeignKey, ...]:
 
 
 def folded_uniques(table: Table) -> tuple[Unique, ...]:
-    """UNIQUE indexes on ``lower(column)``: unique whatever the case of the letters.
+    """Return UNIQUE indexes on ``lower(column)``, which are unique whatever the case of letters.
 
     Such an index may hold other columns too: ``(tenant, lower(mail))``. The case of those is
     ignored as well, which is stricter than the index.
     """
     names = {index.definition: index.name for index in table.indexes}
-    found = (rule for rule in table.rules if rule.kind == "unique")
-    return tuple(Unique(names[rule.text], rule.columns) for rule in found)
+    rules = (rule for rule in table.rules if rule.kind == "unique")
+    return tuple(Unique(names[rule.text], rule.columns) for rule in rules)
 
 
 def length_limits(limits: Sequence[Rule], declared: int | None) -> tuple[int, int | None]:
-    """The least and greatest length or size of a value by its rules and its declared length."""
+    """Return the least and greatest length or size of a value by its rules and declared length."""
     tops = [rule.longest for rule in limits if rule.longest is not None]
     if declared is not None:
         tops.append(declared)
@@ -165,9 +169,9 @@ def length_limits(limits: Sequence[Rule], declared: int | None) -> tuple[int, in
 
 
 def allowed(limits: Sequence[Rule]) -> tuple[str, ...] | None:
-    """The values that every list allows, in the first list's order; None without a list."""
+    """Return the values that every list allows, in the first list's order; None without a list."""
     lists = [rule.values for rule in limits if rule.values is not None]
     if not lists:
         return None
-    kept = [value for value in lists[0] if all(value in other for other in lists[1:])]
-    return tuple(dict.fromkeys(kept))
+    common = [value for value in lists[0] if all(value in other for other in lists[1:])]
+    return tuple(dict.fromkeys(common))

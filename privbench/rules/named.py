@@ -1,4 +1,4 @@
-"""Kinds of text, labels and ranges that names and defaults suggest: public, so free of budget."""
+"""Kinds of texts, labels and ranges that names and defaults suggest; they are public and free."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from privbench.words import listed, noun, singular, snake
 
 @cache
 def packaged(name: str, package: str = "privbench.rules") -> dict[str, Any]:
-    """The content of a JSON file in a package's ``data``; callers must not change it."""
+    """Return the content of a JSON file in a package's ``data``; callers must not change it."""
     path = resources.files(package) / "data" / f"{name}.json"
     return dict(json.loads(path.read_text(encoding="utf-8")))
 
 
 def whole(names: str) -> re.Pattern[str]:
-    """A pattern that must match a name from end to end."""
+    """Return a pattern that must match a name from end to end."""
     return re.compile(f"(?:{names})\\Z")
 
 
 @dataclass(frozen=True, slots=True)
 class Semantic:
-    """A semantic type."""
+    """A semantic type, such as a name, an e-mail address or a city."""
 
     provider: str  # the name of Faker's provider for it
     # Whether common values may still be released as categories under δ (a city may, an e-mail
@@ -43,7 +43,7 @@ _LEAST_ALIKE, _ALIKE = 3, 0.8
 
 
 def by_name(column: str) -> Semantic | None:
-    """The semantic type that a column's name suggests, or None.
+    """Return the semantic type that a column's name suggests, or None.
 
     >>> by_name("EmailAddress").provider, by_name("first_name").listed, by_name("emailpromotion")
     ('email', True, None)
@@ -53,7 +53,7 @@ def by_name(column: str) -> Semantic | None:
 
 
 def plain_name(column: str, table: Table) -> str:
-    """A column's name without a prefix that nearly all columns of its table share.
+    """Return a column's name without a prefix that nearly all columns of its table share.
 
     Examples are ``c_phone`` beside ``c_name``, and ``ps_comment`` beside ``ps_availqty``.
     """
@@ -67,7 +67,7 @@ def plain_name(column: str, table: Table) -> str:
 
 
 def of_table(column: str, table: str) -> Semantic | None:
-    """The semantic type of a column by its table's name, as ``name`` in a table of customers.
+    """Return a column's semantic type by its table's name, as ``name`` in a table of customers.
 
     >>> of_table("name", "Customers").provider, of_table("name", "genres"), of_table("id", "users")
     ('name', None, None)
@@ -78,18 +78,18 @@ def of_table(column: str, table: str) -> Semantic | None:
 
 
 def is_kind(column: str) -> bool:
-    """Whether a column's name suggests that many rows share few values."""
+    """Return whether a column's name suggests that many rows share few values (type, status)."""
     words, glued = ("|".join(packaged("names")[name]) for name in ("kinds", "glued"))
     return re.match(rf"(\w*_)?({words})s?\Z|\w*({glued})\Z", snake(column)) is not None
 
 
 def said(kind: str, column: str) -> bool:
-    """Whether a column's name is of a kind: ``positions`` of rows, or when ``versions`` begin."""
+    """Return whether a column's name is of a kind: ``positions`` of rows, begin of ``versions``."""
     return re.fullmatch(packaged("names")[kind], snake(column)) is not None
 
 
 def is_own(column: str) -> bool:
-    """Whether a column's name suggests that few rows share a value.
+    """Return whether a column's name suggests that few rows share a value (title, comment).
 
     >>> is_own("c_comment"), is_own("OrderNumber"), is_own("title_of_courtesy"), is_own("clerk")
     (True, True, False, False)
@@ -105,7 +105,7 @@ _PLAIN = frozenset({"name", "code", "label", "title", "value"})
 def suggested_labels(
     column: str, least: int = 0, greatest: int | None = None, *, table: str = ""
 ) -> tuple[str, ...]:
-    """Labels to look for in a column of which no list is known, the most frequent first.
+    """Return likely labels for a column of which no list is known, the most frequent first.
 
     >>> suggested_labels("gender", greatest=1)[:2], suggested_labels("Ship_Country")[:2]
     (('M', 'F'), ('USA', 'US'))
@@ -124,12 +124,11 @@ def suggested_labels(
 
 
 def suggested_range(column: str, *, whole: bool = True) -> tuple[str, str, bool] | None:
-    """The range to take for a column of numbers by its name; None without a suggestion.
+    """Return the range that a number column's name suggests; None without a suggestion.
 
-    It is a literal of either end, and whether no value of its kind passes the ends: there is no
-    thirteenth month.
-    Some suggestions, those of flags and codes, apply to ``whole`` numbers alone: ``approved`` may
-    also be an amount.
+    It consists of literals of both ends, and whether no value of its kind exceeds them: there is no
+    thirteenth month. Some suggestions, those of flags and codes, apply to ``whole`` numbers alone:
+    ``approved`` may also be an amount.
 
     >>> suggested_range("birthYear")[1], suggested_range("points")
     ('2030', None)
@@ -143,7 +142,7 @@ def suggested_range(column: str, *, whole: bool = True) -> tuple[str, str, bool]
 
 
 def suggested_dates(column: str) -> tuple[str, str] | None:
-    """Literals of the range that a date column's name suggests, to take where none is released.
+    """Return the range (as literals) that a date column's name suggests, used if none is released.
 
     >>> suggested_dates("BirthDate"), suggested_dates("order_date")
     (('1930-01-01', '2010-01-01'), None)
@@ -174,7 +173,7 @@ _LITERAL = re.compile(r"'((?:[^'\\]|'')*)'(?:::[^':()]+(?:\(\d+\))?)?\Z")
 
 
 def default_label(column: Column, least: int, greatest: int) -> str | None:
-    """The literal that a column of text has by default; None without one of fitting length.
+    """Return the literal that a text column has by default; None without one of fitting length.
 
     Many rows are likely to have this value, and it is public: the DDL in a model states it.
 
@@ -214,7 +213,7 @@ def _date_words(kind: str = "orders") -> tuple[tuple[re.Pattern[str], re.Pattern
 
 
 def named_orders(table: Table, numbers: str = "extents") -> Iterator[tuple[str, str]]:
-    """Pairs of columns of one type whose names say that one comes before the other.
+    """Yield pairs of columns of one type whose names say that one comes before the other.
 
     Names are public, so this costs no budget: a return comes after its rental, an end after its
     beginning, a maximum after its minimum. The ``spans`` of numbers may be no order (latitudes).
@@ -242,9 +241,9 @@ def _ordered(cores: dict[Column, str], kind: str) -> Iterator[tuple[str, str]]:
 
 
 def creation_date(table: Table) -> str:
-    """The date since when a row of a table is there, by its name or as its only date, or "".
+    """Return the column with the date on which a row began, by its name or as only date, or "".
 
-    No birthday is, nor a date whose name says that it comes later. Names are public.
+    Birthdays do not count, nor dates whose names say that they come later. Names are public.
     """
     ranges = (c for c in table.columns if c.type.kind == "r" and c.type.parts[0].base in DATES)
     known = [*filter(_is_date, table.columns)] or [*ranges]
@@ -263,7 +262,7 @@ def creation_date(table: Table) -> str:
 
 @cache
 def is_moment(column: str) -> bool:
-    """Whether a column's name suggests that its texts or numbers are dates or times.
+    """Return whether a column's name suggests that its texts or numbers are dates or times.
 
     >>> [is_moment(name) for name in ("day_key", "BirthDate", "start_time", "lap_time", "days")]
     [True, True, True, False, False]
@@ -273,11 +272,11 @@ def is_moment(column: str) -> bool:
     fields = re.compile("|".join(packaged("names")["moments"]))
     known = [pattern for pair in _date_words() for pattern in pair]
     # Of short words, as "in" and "to", none counts by itself; a time is one that begins or ends.
-    said = len(words[-1]) >= _LEAST_WORD and any(
+    whole_words = len(words[-1]) >= _LEAST_WORD and any(
         pattern.fullmatch(text) for pattern in known for text in (core, words[-1])
     )
     marked = suggested_dates(core) is not None or _MARKS.search(core) is not None
-    return said or marked or ("per" not in words and any(map(fields.fullmatch, words)))
+    return whole_words or marked or ("per" not in words and any(map(fields.fullmatch, words)))
 
 
 def _is_date(column: Column) -> bool:

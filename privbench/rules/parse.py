@@ -1,4 +1,4 @@
-"""Reads CHECKs, the rules that each of their conjuncts states, and definitions of indexes."""
+"""Parse CHECKs into the rules that their conjuncts state, and parse definitions of indexes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MARK = re.compile(
     r"""(?: (?P<sign>=|<>|IS|IS NOT) (?P<value>NULL|true|false|-?\d+|'[^']*')(?:::[\w ]+)?)?"""
 )
 #: A column, a literal or None for NULL, and whether the column is that, or anything else.
-TextMark = tuple[str, str | None, bool]
+ColumnCondition = tuple[str, str | None, bool]
 #: Conjuncts of one CHECK that become rules, so that rules, which hold its text, stay small.
 MOST = 64
 #: Kinds that values keep as they are made.
@@ -29,7 +29,7 @@ _KEPT = ("bounds", "values", "length", "order", "combination")
 
 @lru_cache(maxsize=4096)
 def stated(expression: str) -> tuple[tuple[Rule, ...], bool]:
-    """The rules that an expression states, and whether they are all that it states.
+    """Return the rules that an expression states, and whether they are all that it states.
 
     A pattern or a case is all of it only if nothing else is stated.
 
@@ -45,8 +45,8 @@ def stated(expression: str) -> tuple[tuple[Rule, ...], bool]:
         whole = len(parts) == 1 and len(texts) == 1
         if not whole:
             pairs = zip(parts, facts, strict=False)
-            kept = (_is_not_null(p) or (f is not None and f.kind in _KEPT) for p, f in pairs)
-            whole = 0 < len(parts) <= MOST and all(kept)
+            preserved = (_is_not_null(p) or (f is not None and f.kind in _KEPT) for p, f in pairs)
+            whole = 0 < len(parts) <= MOST and all(preserved)
     except RecursionError:
         return (), False
     return rules, whole
@@ -86,7 +86,7 @@ def _fact(tree: exp.Expr) -> Rule | None:
     if isinstance(tree, exp.Not):
         return _rule("values", _column(tree.this), values=("false",))
     if isinstance(tree, exp.Between):
-        low, high = (_text(tree.args[end]) for end in ("low", "high"))
+        low, high = (_literal_text(tree.args[end]) for end in ("low", "high"))
         return _rule("bounds", _column(tree.this), low=low, high=high) if low and high else None
     if isinstance(tree, exp.In):
         if isinstance(tree.this.unnest(), exp.Tuple):
@@ -98,7 +98,7 @@ def _fact(tree: exp.Expr) -> Rule | None:
     if isinstance(tree, (exp.EQ, exp.GT, exp.GTE, exp.LT, exp.LTE)):
         return _compared(tree)
     if isinstance(tree, exp.NEQ):
-        if _text(tree.right) == "":
+        if _literal_text(tree.right) == "":
             return _rule("length", _column(_untrimmed(tree.left)), shortest=1)
         left, right = _column(tree.left), _column(tree.right)
         return _rule("differs", left, right) if left != right else None
@@ -160,10 +160,10 @@ _MIRROR: dict[type[exp.Expr], type[exp.Expr]] = {
 def _compared(tree: exp.Binary) -> Rule | None:
     kind: type[exp.Expr] = type(tree)
     left, right = tree.left.unnest(), tree.right.unnest()
-    if _text(left) is not None:
+    if _literal_text(left) is not None:
         left, right, kind = right, left, _MIRROR[kind]
     strict = kind in (exp.GT, exp.LT)
-    name, other, value = _column(left), _column(right), _text(right)
+    name, other, value = _column(left), _column(right), _literal_text(right)
     if isinstance(bare(left), exp.Length):
         return _length(bare(left), kind, value)
     if (sized := _sized(bare(left))) is not None:
@@ -195,7 +195,7 @@ def _sized(tree: exp.Expr) -> exp.Expr | None:
         named = str(tree.this).lower() in ("octet_length", "cardinality")
         return tree.expressions[0] if named else None
     if isinstance(tree, exp.ArraySize):
-        return tree.this if _text(tree.expression) == "1" else None
+        return tree.this if _literal_text(tree.expression) == "1" else None
     return tree.this if isinstance(tree, exp.BitLength) else None
 
 
@@ -245,11 +245,11 @@ def _column(tree: exp.Expr) -> str | None:
     return tree.name if isinstance(tree, exp.Column) and not tree.table else None
 
 
-def _text(tree: exp.Expr) -> str | None:
+def _literal_text(tree: exp.Expr) -> str | None:
     """The text of a literal, or None."""
     tree = bare(tree)
     if isinstance(tree, exp.Neg):
-        inner = _text(tree.this)
+        inner = _literal_text(tree.this)
         return None if inner is None else f"-{inner}"
     if isinstance(tree, exp.Boolean):
         return str(tree.this).lower()
@@ -258,7 +258,7 @@ def _text(tree: exp.Expr) -> str | None:
 
 def _texts(trees: list[exp.Expr]) -> tuple[str, ...] | None:
     """The texts of literals, or None if one of the expressions is no literal."""
-    values = [_text(tree) for tree in trees]
+    values = [_literal_text(tree) for tree in trees]
     known = tuple(value for value in values if value is not None)
     return known if len(known) == len(values) else None
 
@@ -279,7 +279,7 @@ _SPECIAL = ".^$*+?()[]{}|\\"
 
 def _pattern(tree: exp.Expr) -> Rule | None:
     """The regular expression of ``~``, LIKE or SIMILAR TO."""
-    text = _similar(tree.expression) or _text(tree.expression)
+    text = _similar(tree.expression) or _literal_text(tree.expression)
     if text is None:
         return None
     like = isinstance(tree, (exp.Like, exp.ILike))
@@ -292,24 +292,24 @@ def _similar(tree: exp.Expr) -> str | None:
     """The regular expression of ``SIMILAR TO``, which PostgreSQL keeps as a call; else None."""
     tree = bare(tree)
     named = isinstance(tree, exp.Anonymous) and str(tree.this).lower().endswith("similar_to_escape")
-    text = _text(tree.expressions[0]) if named and len(tree.expressions) == 1 else None
+    text = _literal_text(tree.expressions[0]) if named and len(tree.expressions) == 1 else None
     if text is None:
         return None
-    made, listed = "", False
+    expression, listed = "", False
     for letter in text:
         listed = letter == "[" or (listed and letter != "]")
         plain = {"%": ".*", "_": ".", ".": r"\.", "^": r"\^", "$": r"\$"}
-        made += letter if listed else plain.get(letter, letter)
-    return f"^(?:{made})$"
+        expression += letter if listed else plain.get(letter, letter)
+    return f"^(?:{expression})$"
 
 
 def _from_like(text: str) -> str:
     """The regular expression of a LIKE pattern, in which a backslash escapes the next character."""
-    made = ""
+    expression = ""
     for part in re.findall(r"\\?.", text, re.DOTALL):
         plain = f"\\{part[-1]}" if part[-1] in _SPECIAL else part[-1]
-        made += {"%": ".*", "_": "."}.get(part, plain)
-    return f"^{made}$"
+        expression += {"%": ".*", "_": "."}.get(part, plain)
+    return f"^{expression}$"
 
 
 #: What the parser says of an index key, beside its column or expression, if it is in usual order.
@@ -318,7 +318,7 @@ _ORDER = {"ordering": "SORTBY_DEFAULT", "nulls_ordering": "SORTBY_NULLS_DEFAULT"
 
 @lru_cache(maxsize=1024)
 def lowered(definition: str) -> tuple[str, ...]:
-    """Columns of an index on ``lower(column)``, alone or beside plain columns; else none.
+    """Return the columns of an index on ``lower(column)``, also beside plain columns; else none.
 
     >>> lowered("CREATE UNIQUE INDEX i ON public.t USING btree (tenant, lower(mail))")
     ('tenant', 'mail')
@@ -343,14 +343,14 @@ def _lowered_column(key: Node) -> str | None:
     return words[0] if len(words) == 1 else None
 
 
-def marks(predicate: str) -> tuple[TextMark, ...]:
-    """What a condition of an index asks of columns; nothing where that is not known.
+def marks(predicate: str) -> tuple[ColumnCondition, ...]:
+    """Return what an index's condition requires of columns; empty where that is not known.
 
     >>> marks("((is_main AND (gone IS NULL)) AND ((state)::text <> 'x'::text))")
     (('is_main', 'true', True), ('gone', None, True), ('state', 'x', False))
     """
     parts = [_MARK.fullmatch(part.strip("() ")) for part in predicate.split(" AND ")]
-    found = [
+    conditions = [
         (
             part["name"],
             None if part["value"] == "NULL" else (part["value"] or "true").strip("'"),
@@ -359,4 +359,4 @@ def marks(predicate: str) -> tuple[TextMark, ...]:
         for part in parts
         if part
     ]
-    return tuple(found) if len(found) == len(parts) else ()
+    return tuple(conditions) if len(conditions) == len(parts) else ()

@@ -1,8 +1,8 @@
-"""Texts that match what a CHECK demands: a pattern, a case, or a place between two others.
+"""Make texts that satisfy a CHECK: a pattern, a case, or an order between two other texts.
 
-They are made a whole column at a time. The standard library's parser, on which `rstr` and
-hypothesis build as well, reads regular expressions. Whatever has no plain texts (back references,
-look-around, word boundaries) makes `parse` give up.
+They are made a whole column at a time. Regular expressions are parsed by the standard library's
+parser, on which `rstr` and hypothesis build as well. `parse` gives up on expressions whose texts
+cannot be generated directly (back references, look-around, word boundaries).
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ _FOREIGN = re.compile(r"\[[^][]*\[[.=:]|\{,")
 
 
 class Unknown(ValueError):
-    """The expression is not understood."""
+    """A regular expression is not understood."""
 
 
 @dataclass(frozen=True, slots=True)
 class PatternNode:
-    """A part of an expression."""
+    """A part of a regular expression."""
 
     width: int  # the greatest number of pieces that its texts may be made of
     # Makes random texts, shape (rows,). Its arguments are the number of rows, how many copies
@@ -104,18 +104,18 @@ def _repeated(part: PatternNode, least: int, greatest: int | None) -> PatternNod
 
     def make(rows: int, extra: int, rng: Rng) -> pa.Array:
         count = rng.integers(least, most(extra) + 1, size=rows)
-        made = pa.repeat("", rows)
+        texts = pa.repeat("", rows)
         for turn in range(most(extra)):
             more = part.make(rows, extra, rng)
             more = pc.if_else(pa.array(turn < count), more, "")
-            made = pc.binary_join_element_wise(made, more, "")
-        return made
+            texts = pc.binary_join_element_wise(texts, more, "")
+        return texts
 
     return PatternNode(max(most(EXTRA), 1) * part.width, make)
 
 
 def parse(text: str) -> PatternNode:
-    """The structure of a regular expression; `Unknown` where it is not understood."""
+    """Return the structure of a regular expression; raise `Unknown` if it is not understood."""
     plain = text
     for name, letters in _POSIX.items():
         plain = plain.replace(name, letters)
@@ -197,7 +197,7 @@ _LONGEST_BOUND, _LONGER = 16, 6
 
 
 def span_patterns(limits: Sequence[Rule]) -> tuple[str, str, str] | None:
-    """Regular expressions of the texts between the bounds of some CHECKs; None if not understood.
+    """Return regular expressions of texts between the bounds of CHECKs; None if not understood.
 
     The first matches the texts that may stay, new texts are made from the second, and more texts
     from the third where the second has too few. Bounds are understood if there are two of the same
@@ -232,11 +232,11 @@ def _patterns_between(
     )
     if not whole and not inner:
         return None
-    made = low[at] + inner + high[at] if whole else inner
-    plain = f"{head}{_letter_class(made)}{rest}"
+    pattern = low[at] + inner + high[at] if whole else inner
+    plain = f"{head}{_letter_class(pattern)}{rest}"
     stay = [plain, *([f"{head}{_letter_class(inner)}.*"] if inner else []), f"{low}.+"]
     stay += [] if open_ else [low, high]
-    below = made[:-1] if whole else inner
+    below = pattern[:-1] if whole else inner
     more = f"{head}{_letter_class(below)}{rest}{_letter_class(sets[-1])}{{1,{_LONGER}}}"
     return f"^(?:{'|'.join(stay)})$", f"^{plain}$", f"^{more}$"
 
@@ -258,7 +258,7 @@ _WORD = 8
 
 @dataclass(frozen=True)
 class Pattern:
-    """The pattern, case and bounds of a text."""
+    """The pattern, case and bounds that texts must satisfy."""
 
     regex: str  # a regular expression for Arrow
     fold: bool  # whether case does not count
@@ -279,15 +279,15 @@ class Pattern:
         return pc.replace_with_mask(texts.cast(pa.string()), bad, self.make(rows, rng))
 
     def make(self, rows: int, rng: Rng) -> pa.Array:
-        """Texts that match, shape (rows,)."""
-        made = self.tree.make(rows, EXTRA, rng)
+        """Return texts that match, shape (rows,)."""
+        texts = self.tree.make(rows, EXTRA, rng)
         if self.length is None:
-            return made
+            return texts
         short = self.tree.make(rows, 0, rng)
-        return pc.if_else(pc.less_equal(pc.utf8_length(made), self.length), made, short)
+        return pc.if_else(pc.less_equal(pc.utf8_length(texts), self.length), texts, short)
 
     def distinct(self, rows: int, rng: Rng) -> pa.Array:
-        """Different texts that match, up to `rows` of them."""
+        """Return different texts that match, up to `rows` of them."""
         result = self.make(rows, rng).unique()
         for _ in range(_DRAWS):
             if len(result) >= rows:
@@ -311,7 +311,7 @@ class Pattern:
 
 
 def column_pattern(table: Table, column: Column) -> Pattern | None:
-    """The first pattern, else the case, that a rule demands of a text column, or None."""
+    """Return the first pattern, else the case, that a rule demands of a text column, or None."""
     if column.type.category != "S":
         return None
     limits = column_rules(table, column)
@@ -325,14 +325,14 @@ def column_pattern(table: Table, column: Column) -> Pattern | None:
     found_spans = span_patterns(limits)
     if found_spans is None:
         return None
-    stays, made, more = found_spans
-    return Pattern(stays, False, parse(made), greatest, parse(more))
+    stays, inner, more = found_spans
+    return Pattern(stays, False, parse(inner), greatest, parse(more))
 
 
 def unkept_checks(table: Table) -> tuple[Check, ...]:
-    """CHECKs of a table and its domains of which rows may break some part.
+    """Return CHECKs of a table and its domains that generated rows may break.
 
-    More is demanded than is understood, a pattern has no texts, or a case stands beside a pattern.
+    They demand more than is understood, have a pattern without texts, or a case beside a pattern.
     """
     left, domains = {rule.text for rule in table.rules if rule.kind == "expression"}, []
     for column in table.columns:

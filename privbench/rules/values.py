@@ -1,4 +1,4 @@
-"""Values to try in rows that break a CHECK, cut out of its text.
+"""Extract values from a CHECK's text, which a repair tries in rows that break the CHECK.
 
 ``(gross = (net + tax))`` gives ``(net + tax)`` for ``gross``. PostgreSQL's parser judges each value
 (`privbench.pgsql.written`): it does no more than the CHECK and the columns' own expressions.
@@ -31,7 +31,7 @@ _STEPS = {"N": "1", "D": "interval '1 day'", "T": "interval '1 hour'"}
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A value to try."""
+    """A value to try in a row that breaks a CHECK."""
 
     column: str
     text: str  # SQL of the value
@@ -42,7 +42,7 @@ class Value:
 def values(
     table: Table, text: str, columns: Collection[str], stands_for: str | None = None
 ) -> list[Value]:
-    """Values to try in a row that breaks a CHECK, by column.
+    """Return values to try in a row that breaks a CHECK, by column.
 
     ``text`` is the CHECK as the target's catalog prints it. In a domain's CHECK, VALUE means the
     column ``stands_for``.
@@ -57,13 +57,13 @@ def values(
     tree = _parsed(text, stands_for)
     compared = list(_compared(tree, table))
     sources = [text, *(column.default for column in table.columns if column.default)]
-    found: list[Value] = []
+    candidates: list[Value] = []
     for name in columns:
-        made = [item for item in compared if item.column == name]
-        made += _of_column(table.column(name))
-        judged = (item for item in dict.fromkeys(made) if computes(item.text, sources))
-        found += islice(judged, MOST)
-    return found
+        own = [item for item in compared if item.column == name]
+        own += _of_column(table.column(name))
+        judged = (item for item in dict.fromkeys(own) if computes(item.text, sources))
+        candidates += islice(judged, MOST)
+    return candidates
 
 
 def _parsed(text: str, stands_for: str | None) -> exp.Expr:

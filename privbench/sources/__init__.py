@@ -1,6 +1,7 @@
 """Sources that are files (DuckDB, Parquet), which are copied into a temporary PostgreSQL server.
 
-`Files` are what DuckDB sees, `FileTable` is a table of them, `staged` the copy.
+The concepts are `Files` (an opened source), `FileTable` (one of its tables) and `staged` (makes the
+copy).
 """
 
 from privbench.sources.files import is_file

@@ -1,13 +1,13 @@
-"""DuckDB files and folders of Parquet files: which tables they hold, and their rows as Arrow.
+"""Read DuckDB files and folders of Parquet files: their tables, and the rows as Arrow batches.
 
 DuckDB reads the files within this process, so nothing in them may run code or reach other files. A
 database is attached read-only, and extensions are neither installed nor loaded. Before anything is
 read, DuckDB gives up access to all files except the Parquet files of the source, for good. Views
 are never read. DuckDB's own messages may quote values, so only the kind of an error is reported.
 
-No type is made of values (PRIVACY P34): a column that the names of directories state is text, which
+No type is derived from values (PRIVACY P34): a column from the names of directories is text, which
 holds every name, and files that differ are one table only where the config declares its columns.
-Each value is converted by itself, and is NULL where its type does not hold it, here or in the copy.
+Each value is converted independently, and becomes NULL if its type cannot hold it.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ FROM duckdb_constraints() WHERE database_name = 'source' ORDER BY constraint_ind
 
 @dataclass(frozen=True)
 class FileTable:
-    """A table, and its keys."""
+    """A table of the source, and its keys."""
 
     name: TableName  # what it is called in PostgreSQL: DuckDB's schema ``main`` is ``public``
     # The relations that DuckDB selects from, as SQL, one for each file, and their own columns.
@@ -91,7 +91,7 @@ class FileTable:
 
 
 def is_file(source: str) -> bool:
-    """Whether a source is named as a DuckDB file or a folder of Parquet files.
+    """Return whether a source names a DuckDB file or a folder of Parquet files.
 
     >>> is_file("duckdb:///data/shop.db"), is_file("parquet:exports"), is_file("service=prod")
     (True, True, False)
@@ -100,7 +100,7 @@ def is_file(source: str) -> bool:
 
 
 class Files:
-    """A source that is opened for reading, written ``duckdb://PATH`` or ``parquet://PATH``.
+    """A source of files, opened for reading, written ``duckdb://PATH`` or ``parquet://PATH``.
 
     Attributes:
         tables: Its tables, with the keys that a DuckDB file declares.
@@ -113,14 +113,14 @@ class Files:
     """
 
     def __init__(self, source: str) -> None:
-        found = _DSN.fullmatch(source)
-        if found is None:
+        match = _DSN.fullmatch(source)
+        if match is None:
             raise ValueError("not a source of files")
         self._connection = _connect()
         self.views: tuple[TableName, ...] = ()
         try:
-            attach = self._attach if found[1] == "duckdb" else self._list
-            self.tables = attach(Path(found[2]).absolute())
+            attach = self._attach if match[1] == "duckdb" else self._list
+            self.tables = attach(Path(match[2]).absolute())
         except BaseException:
             self._connection.close()
             raise
@@ -132,7 +132,7 @@ class Files:
         self._connection.close()
 
     def batches(self, table: FileTable) -> Iterator[pa.RecordBatch]:
-        """The rows of a table in any order, in types that `postgres.csvtext` can write."""
+        """Yield the rows of a table in any order, in types that `postgres.csvtext` can write."""
         for relation, there in table.relations.items():
             columns = [
                 selected(kind, _converted(name, kind, there.get(name)))
@@ -156,12 +156,12 @@ class Files:
             self._connection.execute(f"ATTACH {literal(str(path))} AS source (READ_ONLY)")
             self._lock([])
             views = self._ask(_VIEWS)
-            self.views = tuple(_named(schema, name) for schema, name in views)
+            self.views = tuple(_postgres_name(schema, name) for schema, name in views)
             declared, pairs = self._ask(_CONSTRAINTS), self._ask(_TABLES)
         listed = []
         for schema, name in pairs:
-            named, relation = _named(schema, name), f"source.{quoted(schema, name)}"
-            listed.append(_table(named, {relation: self._columns(named, relation)}))
+            named, relation = _postgres_name(schema, name), f"source.{quoted(schema, name)}"
+            listed.append(_file_table(named, {relation: self._columns(named, relation)}))
         return _with_keys(_checked(listed, path), declared)
 
     def _list(self, path: Path) -> list[FileTable]:
@@ -180,7 +180,7 @@ class Files:
             text = stated.get("privbench.table")
             plain = TableName("public", first.removesuffix(".parquet"))
             name = TableName.parse(text) if text else plain
-            table = _table(name, dict(self._file(name, file, path) for file in files))
+            table = _file_table(name, dict(self._file(name, file, path) for file in files))
             listed.append(replace(table, stated=stated.get("privbench.keys", "")))
         return _checked(listed, path)
 
@@ -246,7 +246,7 @@ def _duckdb_errors(
         raise kind(f"{what}: {type(error).__name__}.", table=table, remedy=remedy) from None
 
 
-def _table(name: TableName, relations: dict[str, dict[str, str]]) -> FileTable:
+def _file_table(name: TableName, relations: dict[str, dict[str, str]]) -> FileTable:
     refuse_name(name.schema, str(name), "schema")
     refuse_name(name.name, str(name), "table")
     return FileTable(name, relations, next(iter(relations.values())))
@@ -295,18 +295,18 @@ def _is_text(kind: str) -> bool:
     return postgres_type(kind) in ("text", "json", "text[]", "json[]")
 
 
-def _named(schema: str, name: str) -> TableName:
+def _postgres_name(schema: str, name: str) -> TableName:
     return TableName("public" if schema == "main" else schema, name)
 
 
 def _with_keys(tables: Sequence[FileTable], rows: Iterable[tuple[Any, ...]]) -> list[FileTable]:
     """The tables with their keys, whose names get the case that they have in their tables."""
-    found = {_folded(table.name): table for table in tables}
+    by_name = {_folded(table.name): table for table in tables}
 
     def columns_of(
         schema: str, name: str, columns: Iterable[str]
     ) -> tuple[FileTable, tuple[str, ...]]:
-        table = found[_folded(_named(schema, name))]
+        table = by_name[_folded(_postgres_name(schema, name))]
         spelled = {column.encode().lower(): column for column in table.columns}
         return table, tuple(spelled[column.encode().lower()] for column in columns)
 
@@ -319,11 +319,11 @@ def _with_keys(tables: Sequence[FileTable], rows: Iterable[tuple[Any, ...]]) -> 
         elif kind == "NOT NULL":
             table = replace(table, not_null=(*table.not_null, *columns))
         elif kind == "FOREIGN KEY" and ref:
-            theirs, there = columns_of(schema, ref, ref_names)
-            key = ForeignKey("", table.name, columns, theirs.name, there)
+            target_columns, there = columns_of(schema, ref, ref_names)
+            key = ForeignKey("", table.name, columns, target_columns.name, there)
             table = replace(table, foreign=(*table.foreign, key))
-        found[_folded(table.name)] = table
-    return list(found.values())
+        by_name[_folded(table.name)] = table
+    return list(by_name.values())
 
 
 def _folded(name: TableName) -> tuple[bytes, bytes]:
@@ -345,7 +345,7 @@ def _checked(tables: list[FileTable], path: Path) -> list[FileTable]:
 
 
 def refuse_name(name: str, table: str, what: str) -> None:
-    """Refuse a name that PostgreSQL would truncate, or cannot have, by a SchemaError."""
+    """Refuse, by a SchemaError, a name that PostgreSQL would truncate or does not allow."""
     if not name or "\0" in name or len(name.encode(errors="surrogateescape")) > _LONGEST:
         raise SchemaError(
             f"the {what} name {name!r} is none that PostgreSQL can have: 1 to {_LONGEST} bytes, "

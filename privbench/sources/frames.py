@@ -1,7 +1,7 @@
-"""Arrow tables and data frames as sources: their values as texts, and a config that declares them.
+"""Arrow tables and data frames as sources: values become texts, and a config declares their types.
 
-No type is made of values (PRIVACY P34): a column is text in the copy unless its type is declared.
-The text of a value is a map of this value alone, so no row changes what others hold.
+No type is derived from values (PRIVACY P34): a column is text in the copy unless its type is
+declared. The text of a value depends on this value alone, so a row never changes others.
 """
 
 import json
@@ -15,13 +15,9 @@ import pyarrow as pa
 from privbench.config import Config, SourceConfig
 from privbench.errors import UsageError
 
-#: By table.
-ColumnTypes = Mapping[str, Mapping[str, str]]
-Keys = Mapping[str, str | Mapping[str, Any]]
-
 
 def texts(frame: Any) -> pa.Table:
-    """An Arrow table, a frame or a mapping of columns, every value as text.
+    """Return a table, a frame or a mapping of columns as an Arrow table with texts as values.
 
     >>> texts({"n": [1, 2.0, None, True]})["n"].to_pylist()
     ['1', '2', None, 'true']
@@ -46,10 +42,10 @@ def _column(values: Any) -> pa.Array:
         values = values.to_pylist()
     elif hasattr(values, "notna"):
         values = values.astype(object).where(values.notna(), None)
-    return pa.array(map(_text, values), pa.string())
+    return pa.array(map(_value_text, values), pa.string())
 
 
-def _text(value: Any) -> str | None:
+def _value_text(value: Any) -> str | None:
     r"""A value as text; a whole number is the same as a float.
 
     >>> _text(3.0), _text(0.1), _text(float("nan")), _text([1, None]), _text(b"\x01a")
@@ -67,16 +63,19 @@ def _text(value: Any) -> str | None:
         return "".join(f"\\x{byte:02x}" for byte in value)
     with suppress(TypeError, ValueError, RecursionError):
         if isinstance(value, (bool, list, dict)):
-            return json.dumps(value, default=_text)
+            return json.dumps(value, default=_value_text)
     return str(value).encode(errors="replace").decode()
 
 
 def declared(
-    config: Config, tables: Mapping[str, pa.Table], types: ColumnTypes, keys: Keys
+    config: Config,
+    tables: Mapping[str, pa.Table],
+    types: Mapping[str, Mapping[str, str]],
+    keys: Mapping[str, str | Mapping[str, Any]],
 ) -> Config:
-    """The config with ``[source.tables]`` that declare every column, and the keys.
+    """Return the config with ``[source.tables]`` that declare every column, and the keys.
 
-    A UsageError names what is not there, or is no identifier.
+    A UsageError names a table or column that does not exist, or is no identifier.
     """
     sections = {}
     for name in {**types, **keys, **tables}:

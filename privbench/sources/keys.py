@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 
 
 def settle(tables: Sequence[FileTable], config: SourceConfig | None) -> list[FileTable]:
-    """The tables with all their keys, without the columns that are left out.
+    """Return the tables with all their keys, without the columns that are left out.
 
     Columns and a primary key in the config take precedence over those of the file.
 
@@ -57,8 +57,8 @@ def _with_stated(table: FileTable, known: Mapping[TableName, FileTable]) -> File
     try:
         section = SourceTableConfig.model_validate_json(table.stated)
     except ValidationError:
-        said = "its file states its keys (privbench.keys) in a way that cannot be read."
-        raise SchemaError(said, table=table.key) from None
+        fault = "its file states its keys (privbench.keys) in a way that cannot be read."
+        raise SchemaError(fault, table=table.key) from None
     foreign = [key for key in section.foreign_keys if TableName.parse(key.table) in known]
     changes = {"columns": {}, "leave_out": [], "foreign_keys": foreign}
     texts = [name for name, kind in table.columns.items() if kind == "VARCHAR"]
@@ -129,26 +129,29 @@ def _settled(table: FileTable, known: Mapping[TableName, FileTable]) -> FileTabl
     """The table with duplicate keys removed; a key whose columns the table lacks is refused."""
     for name in table.columns:
         refuse_name(name, table.key, "column")
-    foreign = dict.fromkeys(_whole(table, key, known) for key in table.foreign)
+    foreign = dict.fromkeys(_with_targets(table, key, known) for key in table.foreign)
     unique = dict.fromkeys(columns for columns in table.unique if columns != table.primary)
     for columns in (table.primary, *unique, table.not_null, *(key.columns for key in foreign)):
         _require_columns(table, columns)
     return replace(table, unique=tuple(unique), foreign=tuple(foreign))
 
 
-def _whole(table: FileTable, key: ForeignKey, known: Mapping[TableName, FileTable]) -> ForeignKey:
+def _with_targets(
+    table: FileTable, key: ForeignKey, known: Mapping[TableName, FileTable]
+) -> ForeignKey:
     """The foreign key, with the columns that it refers to filled in."""
-    said = f"its foreign key on ({', '.join(key.columns)})"
-    theirs = known.get(key.ref_table)
-    if theirs is None:
+    subject = f"its foreign key on ({', '.join(key.columns)})"
+    target = known.get(key.ref_table)
+    if target is None:
         raise ConfigError(
-            f"{said} refers to {key.ref_table}, and the files hold no such table.", table=table.key
+            f"{subject} refers to {key.ref_table}, and the files hold no such table.",
+            table=table.key,
         )
-    references = key.ref_columns or theirs.primary
-    candidates = {frozenset(columns) for columns in (theirs.primary, *theirs.unique) if columns}
+    references = key.ref_columns or target.primary
+    candidates = {frozenset(columns) for columns in (target.primary, *target.unique) if columns}
     if frozenset(references) not in candidates or len(references) != len(key.columns):
         raise ConfigError(
-            f"{said} refers to {key.ref_table} ({', '.join(references)}), which is no key of as "
+            f"{subject} refers to {key.ref_table} ({', '.join(references)}), which is no key of as "
             "many columns there.",
             table=table.key,
             remedy=f'Declare one: [source.tables."{key.ref_table}"] primary_key = […], or unique.',

@@ -62,10 +62,10 @@ CASE WHEN {column} IS NOT NULL
 
 @contextlib.contextmanager
 def staged(source: str, config: Config, *, rows: bool = True) -> Iterator[str]:
-    """The DSN of a PostgreSQL database with the content of the source.
+    """Give the DSN of a PostgreSQL database with the content of the source.
 
-    The DSN of a PostgreSQL source is given as it is. Files, whose keys the config may declare, are
-    copied, and the copy is dropped at the end. Without ``rows`` it has only tables and keys.
+    The DSN of a PostgreSQL source is returned as it is. Files, whose keys the config may declare,
+    are copied, and the copy is dropped at the end. Without ``rows`` it has only tables and keys.
 
     Raises:
         UsageError: DuckDB or a PostgreSQL to copy into is not installed.
@@ -206,11 +206,11 @@ def _copy(connection: Connection, files: Files, table: FileTable) -> None:
 
 def _copy_held(connection: Connection, files: Files, table: FileTable) -> None:
     """Copy the rows through a table of texts."""
-    texts, held = [], []
+    texts, expressions = [], []
     for name, kind in table.columns.items():
         element = element_type(kind)
         texts.append(build("{} text[]" if element else "{} text", name))
-        held.append(
+        expressions.append(
             build(
                 _HELD_LIST if element else _HELD_VALUE,
                 column=name,
@@ -222,7 +222,7 @@ def _copy_held(connection: Connection, files: Files, table: FileTable) -> None:
     connection.execute(build("CREATE TEMPORARY TABLE {} ({})", _STAGE, texts))
     copy_rows(connection, _STAGE, names, files.batches(table))
     filled = "INSERT INTO {} ({}) SELECT {} FROM {}"
-    connection.execute(build(filled, table.name, names, held, _STAGE))
+    connection.execute(build(filled, table.name, names, expressions, _STAGE))
     connection.execute(build("DROP TABLE {}", _STAGE))
 
 

@@ -1,4 +1,4 @@
-"""The PostgreSQL type for each type of DuckDB, and the form in which its values are copied."""
+"""The PostgreSQL type for each DuckDB type, and the form in which its values are copied."""
 
 import re
 
@@ -44,7 +44,7 @@ SIMPLE = _AS_ARROW | _AS_TEXT
 
 
 def postgres_type(kind: str) -> str | None:
-    """The PostgreSQL type of a type as DuckDB's DESCRIBE prints it; None if there is none.
+    """Return the PostgreSQL type for a type that DuckDB's DESCRIBE prints; None if there is none.
 
     An ENUM becomes text, since labels of a PostgreSQL enum count as public: DuckDB takes the labels
     from rows if a table comes from a data frame or from ``SELECT DISTINCT``.
@@ -56,17 +56,17 @@ def postgres_type(kind: str) -> str | None:
     >>> postgres_type("DECIMAL(2,5)"), postgres_type("INTEGER[0]")
     (None, None)
     """
-    if found := _LIST.fullmatch(kind):
-        element = None if found[1].endswith("]") else postgres_type(found[1])
+    if match := _LIST.fullmatch(kind):
+        element = None if match[1].endswith("]") else postgres_type(match[1])
         return None if element is None else f"{element}[]"
-    if found := _DECIMAL.fullmatch(kind):
-        within = int(found[2]) <= int(found[1])
-        return f"numeric({found[1]},{found[2]})" if within else None
+    if match := _DECIMAL.fullmatch(kind):
+        within = int(match[2]) <= int(match[1])
+        return f"numeric({match[1]},{match[2]})" if within else None
     return "text" if kind.startswith("ENUM(") else SIMPLE.get(kind)
 
 
 def declared_type(text: str) -> str | None:
-    """A type that a config declares, as DuckDB prints it; None if it cannot be declared.
+    """Return a type declared in a config, as DuckDB prints it; None if it cannot be declared.
 
     >>> declared_type("decimal(18, 3)"), declared_type("ENUM('a')")
     ('DECIMAL(18,3)', None)
@@ -78,30 +78,30 @@ def declared_type(text: str) -> str | None:
 
 
 def type_of(kind: str) -> str | None:
-    """The type, as DuckDB prints it, of a PostgreSQL type whose values stand in files as texts.
+    """Return the DuckDB type for a PostgreSQL type whose values are texts in files, or None.
 
     >>> type_of("timestamp(3) without time zone"), type_of("numeric(9,2)"), type_of("numeric")
     ('TIMESTAMP', 'DECIMAL(9,2)', None)
     """
     plain = re.sub(r"\(\d\)", "", kind.replace("jsonb", "json"))
     texts = {known: name for name, known in reversed(_AS_TEXT.items()) if known != "text"}
-    if found := _DECIMAL.fullmatch(kind.replace("numeric", "DECIMAL")):
-        return found[0] if postgres_type(found[0]) else None
+    if match := _DECIMAL.fullmatch(kind.replace("numeric", "DECIMAL")):
+        return match[0] if postgres_type(match[0]) else None
     return texts.get(plain)
 
 
 def element_type(kind: str) -> str | None:
-    """The type of a list's elements, as DuckDB prints it; None if a type is no list.
+    """Return the type of a list's elements, as DuckDB prints it; None if a type is no list.
 
     >>> element_type("INTEGER[3]"), element_type("INTEGER")
     ('INTEGER', None)
     """
-    found = _LIST.fullmatch(kind)
-    return found[1] if found else None
+    match = _LIST.fullmatch(kind)
+    return match[1] if match else None
 
 
 def selected(kind: str, column: str) -> str:
-    """DuckDB's SQL for a quoted column of a type, in a form that `postgres.csvtext` can write."""
+    """Return DuckDB's SQL for a quoted column, in a form that `postgres.csvtext` can write."""
     if element := element_type(kind):
         return f"CAST({column} AS {element if element in _AS_ARROW else 'VARCHAR'}[])"
     return column if kind in _AS_ARROW else f"CAST({column} AS VARCHAR)"

@@ -1,6 +1,6 @@
 """Synthesizers, found by name through the entry points ``privbench.synthesizers``.
 
-Its concepts are `Synthesizer`, `PlanInput` (what is known before), `TableFit` (the fit of one
+Its concepts are `Synthesizer`, `PlanInput` (what is known before a fit), `TableFit` (the fit of one
 table's attributes) and `FittedModel`.
 """
 
@@ -28,18 +28,18 @@ __all__ = [
 
 
 def names() -> tuple[str, ...]:
-    """Names of the installed synthesizers, sorted."""
+    """Return the names of the installed synthesizers, sorted."""
     return plugins.names(plugins.SYNTHESIZERS)
 
 
 def get(name: str) -> type[Synthesizer[Any]]:
-    """The synthesizer of that name; a ConfigError if none is installed."""
-    found = plugins.load(plugins.SYNTHESIZERS, name)
-    if found is None:
+    """Return the synthesizer with this name; raise a ConfigError if none is installed."""
+    synthesizer = plugins.load(plugins.SYNTHESIZERS, name)
+    if synthesizer is None:
         raise ConfigError(
             f"no synthesizer {name!r} is installed.",
             remedy=f"Installed: {', '.join(names())}. Those of papers: pip install privbench-lab.",
         )
-    if isinstance(found, type) and issubclass(found, Synthesizer):
-        return found
+    if isinstance(synthesizer, type) and issubclass(synthesizer, Synthesizer):
+        return synthesizer
     raise ConfigError(f"the entry point {name!r} is no synthesizer.")

@@ -1,4 +1,4 @@
-"""The interface of synthesizers, and how one is found by name."""
+"""The interface of synthesizers: plan and fit a model, and load it from a model file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from privbench.privacy import Accounting, DatabaseSpec, Question, Session
 
 
 class Options(BaseModel):
-    """Parameters of a synthesizer; public, from the config's ``[synthesizer.options]``."""
+    """The parameters of a synthesizer; public, from the config's ``[synthesizer.options]``."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -50,19 +50,19 @@ class PlanInput:
         amount: float,
         public_kinds: Mapping[str, Ints] | None,
     ) -> Self:
-        """The input of a fit; see `Synthesizer.fit`."""
+        """Return the input of a fit; see `Synthesizer.fit`."""
         left = {root: session.remaining(root) for root in roots_of(session.spec)}
         spare = {root: max(rest - amount, 0.0) for root, rest in left.items()}
         counted = counted_units(session)
         return cls(amount, session.accounting, totals, public_kinds or {}, spare, counted)
 
     def rows(self, table: str) -> float:
-        """Noisy rows of a table, at least 1."""
+        """Return the noisy rows of a table, at least 1."""
         return max(float(self.totals.get(table, 1.0)), 1.0)
 
 
 def roots_of(spec: DatabaseSpec) -> frozenset[str]:
-    """All root tables."""
+    """Return all root tables."""
     return frozenset().union(*(spec.roots(name) for name in spec.tables))
 
 
@@ -71,17 +71,17 @@ class FittedModel(Protocol):
 
     @property
     def units(self) -> Mapping[str, float]:
-        """For every private table, the most units that are expected to have rows in it."""
+        """Return for every private table the most units that are expected to have rows in it."""
 
     def sample(self, scale: float = 1.0, seed: int | None = None) -> dict[str, SyntheticTable]:
         """Draw synthetic rows of every private table, with ``scale`` times the units."""
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """A JSON object and arrays, for the model file."""
+        """Return the model as a JSON object and arrays, for the model file."""
 
 
 class Synthesizer(ABC, Generic[OptionsT]):
-    """A learner: it requests measurements from a session and learns a model from the answers."""
+    """Requests measurements from a session and learns a model from the answers."""
 
     name: ClassVar[str]  # its name in configs and models
     options_type: ClassVar[type[Options]] = Options  # the type of its parameters
@@ -104,16 +104,16 @@ class Synthesizer(ABC, Generic[OptionsT]):
     ) -> FittedModel:
         """Measure and learn, for ``amount`` of ε or ρ per root table.
 
-        Every attribute of the session's spec is settled. ``totals`` are noisy rows per table,
-        released before (P17), never exact counts; ``public_kinds`` are those of `PlanInput`. A
-        ConfigError names an option that does not fit the tables, before anything is spent.
+        Every attribute of the session's spec has a public domain. ``totals`` are noisy rows per
+        table, released before (P17), never exact counts; ``public_kinds`` are those of `PlanInput`.
+        A ConfigError names an option that does not fit the tables, before anything is spent.
         """
 
     @abstractmethod
     def plan(self, spec: DatabaseSpec, plan: PlanInput) -> Sequence[Question]:
-        """The questions of a fit, adaptive ones at their largest; reads no rows."""
+        """Return the questions of a fit, adaptive ones at their largest; reads no rows."""
 
     @classmethod
     @abstractmethod
     def load(cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> FittedModel:
-        """The model that ``to_state`` wrote; a ModelError for damaged or hostile input."""
+        """Return the model that ``to_state`` wrote; raise a ModelError for damaged input."""

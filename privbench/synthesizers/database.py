@@ -21,12 +21,12 @@ from privbench.synthesizers.model import DatabaseModel
 
 
 class DatabaseSynthesizer(Synthesizer[OptionsT]):
-    """Graphical models of tables; a subclass says how their columns are learned."""
+    """Learns graphical models of tables; a subclass says how their columns are learned."""
 
     learns: ClassVar[Literal["pairs", "columns", "attributes"]] = "pairs"  # see `Budget`
 
     def target(self, spec: DatabaseSpec) -> tuple[str, str] | None:
-        """Table and attribute that are to be predicted from the others, or None."""
+        """Return the table and attribute to be predicted from the others, or None."""
         return None
 
     def fit(
@@ -36,7 +36,7 @@ class DatabaseSynthesizer(Synthesizer[OptionsT]):
         amount: float,
         public_kinds: Mapping[str, Ints] | None = None,
     ) -> FittedModel:
-        """See `Synthesizer.fit`."""
+        """Measure and learn the whole database; see `Synthesizer.fit`."""
         start = PlanInput.of(session, totals, amount, public_kinds)
         budget, learner = self._budget(session.spec, start), self._learner(session, start)
         return self._run(DatabaseFit(session, totals, budget, dict(start.public_kinds), learner))
@@ -47,32 +47,32 @@ class DatabaseSynthesizer(Synthesizer[OptionsT]):
         return DatabaseModel(self.name, fit.laws, references, public)
 
     def plan(self, spec: DatabaseSpec, plan: PlanInput) -> Sequence[Question]:
-        """See `Synthesizer.plan`."""
+        """Return the questions of a fit; see `Synthesizer.plan`."""
         budget = self._budget(spec, plan)
-        asked: list[Question] = [*planned(budget, plan.totals, dict(plan.public_kinds))]
+        questions: list[Question] = [*planned(budget, plan.totals, dict(plan.public_kinds))]
         for table, amount in budget.attributes.items():
-            asked += self.plan_table(spec, table, amount, plan)
-        return asked
+            questions += self.plan_table(spec, table, amount, plan)
+        return questions
 
     def plan_table(
         self, spec: DatabaseSpec, table: str, amount: float, plan: PlanInput
     ) -> list[Measurement]:
-        """The measurements by which a table's attributes are learned, for so much ε or ρ."""
+        """Return the measurements for learning a table's attributes, with so much ε or ρ."""
         return []
 
     @classmethod
     def read_attributes(cls, state: Any, arrays: Mapping[str, NDArray[Any]]) -> AttributeModel:
-        """Read the model of a table's attributes from its state, which may be hostile."""
+        """Return the model of a table's attributes from its state, which may be hostile."""
         raise ModelError("the model has a model of attributes, which its synthesizer never makes.")
 
     @classmethod
     def load(cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> FittedModel:
-        """See `Synthesizer.load`."""
+        """Return the model of a model file; see `Synthesizer.load`."""
         return DatabaseModel.from_state(header, arrays, cls.read_attributes)
 
     def _budget(self, spec: DatabaseSpec, start: PlanInput) -> Budget:
-        given = start.accounting, start.total, start.spare, start.counted
-        return Budget(spec, *given, self.target(spec), self.learns)
+        amounts = start.accounting, start.total, start.spare, start.counted
+        return Budget(spec, *amounts, self.target(spec), self.learns)
 
     def _learner(
         self, session: Session, start: PlanInput
@@ -97,13 +97,13 @@ class TableFit:
 
     @property
     def noise(self) -> Noise:
-        """Law of the noise."""
+        """The distribution of the noise, Laplace or Gaussian."""
         return noise_law(self.session.accounting)
 
     def measure(self, query: Query, amount: float, label: str) -> Measured:
-        """A noisy measurement, which unpacks to its counts and their standard deviation."""
-        (found,) = measured(self.session, [Measurement(query, amount, label)])
-        return found
+        """Measure a query; the result unpacks to its counts and their standard deviation."""
+        (result,) = measured(self.session, [Measurement(query, amount, label)])
+        return result
 
 
 class TableSynthesizer(DatabaseSynthesizer[OptionsT]):
@@ -122,14 +122,14 @@ class TableSynthesizer(DatabaseSynthesizer[OptionsT]):
     def plan_table(
         self, spec: DatabaseSpec, table: str, amount: float, plan: PlanInput
     ) -> list[Measurement]:
-        """The measurements that `fit_table` takes of a table for ``amount`` of ε or ρ."""
+        """Return the measurements that `fit_table` takes of a table for ``amount`` of ε or ρ."""
 
     @classmethod
     @abstractmethod
     def read_attributes(cls, state: Any, arrays: Mapping[str, NDArray[Any]]) -> AttributeModel:
-        """The model of a table's attributes that its `to_state` wrote.
+        """Return the model of a table's attributes that its `to_state` wrote.
 
-        State and arrays may be hostile: a ModelError refuses what is no such model.
+        State and arrays may be hostile: invalid ones are refused by a ModelError.
         """
 
     def check(self, session: Session) -> None:

@@ -16,7 +16,7 @@ from privbench.synthesizers.model import DatabaseModel
 
 
 class GraphicalOptions(Options):
-    """Parameters of the graphical synthesizer."""
+    """The parameters of the graphical synthesizer."""
 
     # A column that is to be predicted from the others, as ``table.column`` or by its name: its
     # pairs with all other columns of its table are measured, and most of the budget is for pairs.
@@ -38,23 +38,23 @@ class GraphicalSynthesizer(DatabaseSynthesizer[GraphicalOptions]):
         public_kinds: Mapping[str, Ints],
         old: Mapping[str, TableLaw],
     ) -> DatabaseModel:
-        """As `fit`, but tables of an earlier release keep their model if a test sees no change."""
+        """Fit as `fit` does, but keep earlier models of tables in which a test sees no change."""
         start = PlanInput.of(session, totals, amount, public_kinds)
         budget = replace(self._budget(session.spec, start), tests=TESTS)
         return self._run(DatabaseFit(session, totals, budget, dict(public_kinds), old=old))
 
     def target(self, spec: DatabaseSpec) -> tuple[str, str] | None:
-        """The target among the modelled columns, which has to be in one table alone."""
+        """Return the target among the modelled columns, which has to be in one table alone."""
         target = self.options.target
         if not target:
             return None
-        found = [
+        targets = [
             (table, name)
-            for table, held in spec.tables.items()
-            for name, domain in held.attributes.items()
+            for table, table_spec in spec.tables.items()
+            for name, domain in table_spec.attributes.items()
             if target in (name, f"{table}.{name}") and not domain.filler
         ]
-        if len(found) != 1:
-            how = "no modelled column" if not found else "a column of several tables"
+        if len(targets) != 1:
+            how = "no modelled column" if not targets else "a column of several tables"
             raise ConfigError(f"the target {target!r} is {how}.", remedy="Give table.column.")
-        return found[0]
+        return targets[0]

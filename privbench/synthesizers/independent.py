@@ -1,8 +1,7 @@
-"""Independent columns: noisy one-way marginals of all of them, keys included.
+"""The baseline synthesizer of independent columns: noisy one-way marginals, keys included.
 
-The baseline that every learner of dependence has to beat. It is the default synthesizer without
-pairs of columns and without columns of the targets of references: their part of the budget goes to
-one-ways and fan-ins.
+Every other synthesizer has to beat it. It is the default synthesizer without pairs of columns and
+without columns of the targets of references: their part of the budget goes to one-ways and fan-ins.
 """
 
 from typing import ClassVar
@@ -12,7 +11,7 @@ from privbench.synthesizers.database import DatabaseSynthesizer
 
 
 class IndependentSynthesizer(DatabaseSynthesizer[Options]):
-    """Independent columns."""
+    """Learns every column by itself, without dependence between columns."""
 
     name: ClassVar[str] = "independent"
     learns = "columns"

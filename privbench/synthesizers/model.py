@@ -1,4 +1,4 @@
-"""The model that a fit releases: the law of every table and of every reference."""
+"""The model that a fit releases: the distributions of every table and of every reference."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
 
+import numpy as np
 from numpy.typing import NDArray
 
 from privbench.errors import ModelError
@@ -14,14 +15,17 @@ from privbench.learning.graphical.model import TableLaw, sample
 from privbench.learning.graphical.references import ReferenceLaw
 from privbench.learning.graphical.sets import SetLaw
 from privbench.learning.graphical.sizes import MANY, ONE
-from privbench.learning.graphical.table_model import AttributeModel, TableModel
+from privbench.learning.graphical.table_model import ROUNDED, AttributeModel, TableModel
 from privbench.learning.synthetic import SyntheticTable
 from privbench.privacy import KeySpec
+
+#: What shares of 16 bits are multiplied by, so that those down to 2⁻³⁹ are above 0.
+_UNIT = 2.0**15
 
 
 @dataclass(frozen=True)
 class DatabaseModel:
-    """A fitted model."""
+    """The fitted model of a database."""
 
     synthesizer: str  # name of the synthesizer that made it
     laws: dict[str, TableLaw]  # released law of every table, owners first
@@ -31,24 +35,24 @@ class DatabaseModel:
 
     @cached_property
     def units(self) -> Mapping[str, float]:
-        """For every table, the most units that are expected to have rows in it."""
-        found: dict[str, float] = {}
+        """Return for every table the most units that are expected to have rows in it."""
+        units: dict[str, float] = {}
         for name, law in self.laws.items():
-            found[name] = law.rows
+            units[name] = law.rows
             if law.own is not None:
                 parent = self.laws[law.own.parent]
                 at = list(parent.columns).index(degree_name(law.own))
                 shares = next(f.shares for f in parent.model.factors if f.column == at)
                 having = (parent.rows + parent.free) * float(shares[1:].sum())
-                found[name] = min(found[law.own.parent], having, law.rows) + law.free
-        return found
+                units[name] = min(units[law.own.parent], having, law.rows) + law.free
+        return units
 
     def sample(self, scale: float = 1.0, seed: int | None = None) -> dict[str, SyntheticTable]:
         """Draw a synthetic database; see `privbench.learning.graphical.model.sample`."""
         return sample(self.laws, self.references, self.public_rows, scale, seed)
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """A JSON object and arrays that `from_state` reads back."""
+        """Return the model as a JSON object and arrays, which `from_state` reads."""
         arrays: dict[str, NDArray[Any]] = {}
         tables, references = [], []
         for index, (name, law) in enumerate(self.laws.items()):
@@ -89,7 +93,10 @@ class DatabaseModel:
             "tables": tables,
             "references": references,
         }
-        return header, arrays
+        return header, {
+            name: array if name.startswith("attributes") else narrow(array)
+            for name, array in arrays.items()
+        }
 
     @classmethod
     def from_state(
@@ -98,10 +105,14 @@ class DatabaseModel:
         arrays: Mapping[str, NDArray[Any]],
         read: Callable[[Any, Mapping[str, NDArray[Any]]], AttributeModel],
     ) -> Self:
-        """The model that `to_state` wrote; ``read`` reads the models of attributes."""
+        """Return the model that `to_state` wrote; ``read`` reads the models of attributes."""
         laws: dict[str, TableLaw] = {}
         references: dict[tuple[str, str], ReferenceLaw] = {}
         with damaged():
+            arrays = {
+                name: array if name.startswith("attributes") else wide(array)
+                for name, array in arrays.items()
+            }
             for index, state in enumerate(header["tables"]):
                 laws[str(state["name"])] = _law(state, index, arrays, read)
             for index, state in enumerate(header["references"]):
@@ -135,14 +146,14 @@ def _law(
     attributes = None
     if "attributes" in state:
         attributes = read(state["attributes"], load(arrays, "attributes", index))
-    shown = [name for name in names if not name.startswith(HIDDEN)]
+    visible = [name for name in names if not name.startswith(HIDDEN)]
     if attributes is not None:
         sizes = [(name, domain.size) for name, domain in attributes.domains.items()]
-        if [*attributes.domains] != shown or sizes != [*columns.items()][: len(shown)]:
+        if [*attributes.domains] != visible or sizes != [*columns.items()][: len(visible)]:
             raise ModelError("the attributes in the model do not fit their table.")
-    model = TableModel.from_state(state, load(arrays, "table", index), len(names), attributes)
-    follows, serial = bool(state.get("follows")), int(state.get("serial", 0))
     parts = load(arrays, "table", index)
+    model = TableModel.from_state(state, parts, len(names), attributes)
+    follows, serial = bool(state.get("follows")), int(state.get("serial", 0))
     sets = {
         name: SetLaw(float(power), parts[f"sets/{name}"], *map(int, owners))
         for name, power, *owners in state.get("sets", ())
@@ -191,7 +202,7 @@ def _require(condition: bool, table: str) -> None:
 
 @contextmanager
 def damaged() -> Iterator[None]:
-    """Turn the errors of reading a damaged header into `ModelError`."""
+    """Turn the errors of reading a damaged header into a `ModelError`, within this context."""
     try:
         yield
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError, IndexError) as error:
@@ -201,15 +212,33 @@ def damaged() -> Iterator[None]:
 def store(
     arrays: dict[str, NDArray[Any]], parts: Mapping[str, NDArray[Any]], *place: str | int
 ) -> None:
-    """Add arrays to ``arrays``, under names that begin with a place in the model."""
+    """Add ``parts`` to ``arrays``, under names that begin with ``place``, a table or reference."""
     arrays.update({"/".join(map(str, (*place, name))): array for name, array in parts.items()})
 
 
 def load(arrays: Mapping[str, NDArray[Any]], *place: str | int) -> dict[str, NDArray[Any]]:
-    """The arrays that `store` put under a place."""
+    """Return the arrays that `store` added under ``place``."""
     prefix = "/".join(map(str, (*place, "")))
     return {
         name.removeprefix(prefix): array
         for name, array in arrays.items()
         if name.startswith(prefix)
     }
+
+
+def narrow(array: NDArray[Any]) -> NDArray[Any]:
+    """An array of a law as it is in a model file: floats have 32 bits, distributions 16."""
+    if array.dtype == np.int64:
+        ends = int(array.min(initial=0)), int(array.max(initial=0))
+        return array.astype(np.result_type(*map(np.min_scalar_type, ends)))
+    laws = array.ndim == 2 and len(array) > 1 and (array >= 0).all()
+    if laws and (np.abs(array.sum(axis=1) - 1.0) < ROUNDED).all():
+        return (array * _UNIT).astype(np.float16)
+    return array.astype(np.float32)
+
+
+def wide(array: NDArray[Any]) -> NDArray[Any]:
+    """An array of a model file in 64 bits."""
+    if array.dtype.kind in "iu":
+        return array.astype(np.int64)
+    return array.astype(np.float64) / (_UNIT if array.dtype == np.float16 else 1.0)

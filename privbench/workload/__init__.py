@@ -1,6 +1,8 @@
-"""Workloads: read, write, generate and replay them.
+"""Read, write, generate and replay workloads.
 
-Its concepts are `Query`, `Workload`, `WorkloadFormat`, `Trust` (what queries may call), `Replay`.
+Its concepts are `WorkloadQuery` (the text of a query), `Workload` (a list of queries),
+`WorkloadFormat` (a file format), `Trust` (what queries may call) and `Replay` (the results of
+running a workload).
 
 Names are imported when they are first used: a fit checks its tables and generates no workload.
 """

@@ -1,4 +1,4 @@
-"""Judges the queries of a workload by the catalog of the database that runs them.
+"""Judge the queries of a workload by the catalog of the database that runs them.
 
 Objects that initdb made are judged by lists that come with privbench. All other objects may have
 been made by users: a function is allowed if it belongs to a listed extension or if the operator
@@ -28,7 +28,15 @@ from psycopg import conninfo
 
 from privbench.errors import SchemaError
 from privbench.pgsql import Node, SqlError, names, statement, statements, tokens
-from privbench.pgsql.judge import EXPRESSIONS, Name, NotAllowed, Scope, constant, judge, shown
+from privbench.pgsql.judge import (
+    EXPRESSIONS,
+    NotAllowed,
+    QualifiedName,
+    Scope,
+    constant,
+    judge,
+    shown,
+)
 from privbench.postgres.connect import Connection, resolved
 from privbench.postgres.reading import SEARCH_PATH, begin, reading
 from privbench.schema import TableName
@@ -121,7 +129,7 @@ class Database:
         self._unnamed = self._unnamed_fault()
 
     def judge(self, tree: Node) -> None:
-        """Refuse a query that may do more than read; showing a setting is such a query."""
+        """Refuse a query that may do more than read; a query that shows a setting is allowed."""
         if self.trust.workload:
             return
         if self._unnamed is not None:
@@ -163,8 +171,9 @@ class Database:
     def refuse_function(self, function: Any, *, called: bool = False) -> None:
         """Refuse a function that neither the operator allows nor a listed extension provides.
 
-        In a replay those that only read pass too, if they are ``called`` by their names. What runs
-        unnamed, as casts and operators do, has to be an expression in SQL.
+        In a replay, functions that only read are allowed too, if they are ``called`` by their
+        names. Functions that run without being named, as casts and operators do, have to be SQL
+        expressions.
         """
         if function.range is not None:
             self.refuse_type(self._types[function.range], named=True)
@@ -215,8 +224,8 @@ class Database:
         if old or function.language != "sql" or function.body:
             return []
         (row,) = ask(self.connection, questions.STANDARD_BODY, function.oid)
-        made = f"CREATE FUNCTION f() RETURNS void LANGUAGE sql {row.text or ''}"
-        return statement(made).tree.nodes("sql_body")
+        definition = f"CREATE FUNCTION f() RETURNS void LANGUAGE sql {row.text or ''}"
+        return statement(definition).tree.nodes("sql_body")
 
     def refuse_code(self, code: int, name: str | None, what: str) -> None:
         """Refuse an object, described by ``what``, that runs the function with this OID."""
@@ -236,7 +245,7 @@ class Database:
     def refuse_type(self, row: Any, *, named: bool) -> None:
         """Refuse a type whose values call a function that is not allowed.
 
-        If the query has the type ``named``, values of it are also made from text, not only read.
+        If the query names the type (``named``), values are also made from text, not only read.
         """
         self._once(("type", row.oid, named), lambda: self._refuse_type(row, named=named))
 
@@ -289,8 +298,8 @@ class Database:
         for column in ask(self.connection, questions.COLUMN_TYPES, row.oid):
             self.refuse_type(self._types[column.type], named=False)
         if row.kind == "v":
-            (found,) = ask(self.connection, questions.VIEW, row.oid)
-            self._refuse_definition(found.text, f"the view {name}", CatalogScope(self, deep=True))
+            (view,) = ask(self.connection, questions.VIEW, row.oid)
+            self._refuse_definition(view.text, f"the view {name}", CatalogScope(self, deep=True))
             return
         for part in self._parts(row):
             self.refuse_relation(part, deep=deep)
@@ -308,10 +317,10 @@ class Database:
         With ``checks`` the planner also looks at CHECKs (``constraint_exclusion``).
         """
         name = shown((row.schema, row.name))
-        found = ask(self.connection, questions.PLANNED, row.oid)
+        expressions = ask(self.connection, questions.PLANNED, row.oid)
         if self.connection.info.server_version >= 140000:
-            found += ask(self.connection, questions.STATISTICS, row.oid)
-        for item in found:
+            expressions += ask(self.connection, questions.STATISTICS, row.oid)
+        for item in expressions:
             if item.part == "check" and not checks:
                 continue
             # The planner replaces a virtual column by its expression.
@@ -319,7 +328,9 @@ class Database:
             passing = uncomputed(text, condition=item.part == "condition")
             self._refuse_expression(item.text, f"{item.what} of {name}", passing)
 
-    def _refuse_expression(self, text: str | None, what: str, uncomputed: frozenset[Name]) -> None:
+    def _refuse_expression(
+        self, text: str | None, what: str, uncomputed: frozenset[QualifiedName]
+    ) -> None:
         if text:
             scope = CatalogScope(self, deep=True, uncomputed=uncomputed)
             self._refuse_definition(f"SELECT {text}", what, scope)
@@ -355,9 +366,9 @@ class CatalogScope(Scope):
     """Judges names by the objects of a database.
 
     Relations without a schema are looked up in the schemas of the path, in order. Without a path,
-    as in the text of a function, which may be called under any, they may be any of that name, and
-    may be read with the rights of the function's owner. In definitions of
-    objects (``deep``), names without a schema are those of `pg_catalog`, and an operator may be any
+    as in the text of a function, which may be called under any path, they may be any relation of
+    that name, and may be read with the rights of the function's owner. In definitions of objects
+    (``deep``), names without a schema are those of `pg_catalog`, and an operator may be any
     operator of that name. Functions that the planner never evaluates (``uncomputed``) are allowed,
     and functions that run ``texts``, all of which were judged.
     """
@@ -368,7 +379,7 @@ class CatalogScope(Scope):
         path: Sequence[str] | None = ("pg_catalog",),
         *,
         deep: bool = False,
-        uncomputed: frozenset[Name] = frozenset(),
+        uncomputed: frozenset[QualifiedName] = frozenset(),
         texts: frozenset[str] = frozenset(),
     ) -> None:
         self._database = database
@@ -377,36 +388,36 @@ class CatalogScope(Scope):
         self._uncomputed = uncomputed
         self._texts = texts
 
-    def collation(self, name: Name) -> bool:
-        """Any collation is allowed, since collations call no functions."""
+    def collation(self, name: QualifiedName) -> bool:
+        """Return True, since collations call no functions."""
         return True
 
     def column(self, name: str) -> bool:
-        """Any column is allowed; the server refuses what is neither a column nor a call."""
+        """Return True; the server refuses what is neither a column nor a call."""
         return True
 
-    def function(self, name: Name) -> bool:
-        """Whether a function may be called.
+    def function(self, name: QualifiedName) -> bool:
+        """Return whether a function may be called.
 
-        That holds for listed functions of the server and of listed extensions, for functions that
-        the user allowed, and for a name that no function has: the server itself refuses it.
+        Allowed are listed functions of the server and of listed extensions, functions that the user
+        allowed, and names that no function has: the server itself refuses those.
         """
         if len(name) > 2:
             return False
         written, name = name, ("pg_catalog", *name) if self._deep and len(name) == 1 else name
-        found = _named(self._database.functions, name)
+        functions = _objects_named(self._database.functions, name)
         if written in self._uncomputed and not any(
-            f.language == "sql" or f.defaults for f in found
+            f.language == "sql" or f.defaults for f in functions
         ):
             return True
         self.refuse_users(name)
         allowed = self._database.trust.functions
         last = name[-1]
         if name[0] != "pg_catalog" and len(name) == 2:
-            return bool(found) or name in allowed or self._lacking(name) or self._absent(last)
+            return bool(functions) or name in allowed or self._lacking(name) or self._absent(last)
         if last in self._database.known or last in self._texts or ("pg_catalog", last) in allowed:
             return True
-        known = bool(found) or self._lacking(name) or self._absent(last)
+        known = bool(functions) or self._lacking(name) or self._absent(last)
         return last not in names.others() and known
 
     def _absent(self, name: str) -> bool:
@@ -414,37 +425,37 @@ class CatalogScope(Scope):
         database = self._database
         return database.replays and name not in database.own and name not in database.functions
 
-    def refuse_users(self, name: Name) -> None:
+    def refuse_users(self, name: QualifiedName) -> None:
         """Refuse a name that may call a user-defined function, directly or through a type."""
-        for function in _named(self._database.functions, name):
+        for function in _objects_named(self._database.functions, name):
             runner = names.running_texts().get(name[-1]) if name[-1] in self._texts else None
             if runner is None or function.extension != runner:
                 self._database.refuse_function(function, called=True)
-        for row in _named(self._database.types, name):
+        for row in _objects_named(self._database.types, name):
             # A call with one argument may be a cast to the type of that name.
             self._database.refuse_type(row, named=True)
 
-    def _lacking(self, name: Name) -> bool:
+    def _lacking(self, name: QualifiedName) -> bool:
         """Whether a name that this database lacks may be called on the other database."""
         allowed = {function[-1] for function in self._database.trust.functions}
         return name[-1] in allowed or of_extension(name[-1])
 
-    def operator(self, name: Name) -> bool:
-        """Whether an operator is the server's, or its functions are allowed."""
-        for row in _named(self._database.operators, name):
+    def operator(self, name: QualifiedName) -> bool:
+        """Return whether an operator is the server's, or its functions are allowed."""
+        for row in _objects_named(self._database.operators, name):
             what = f"it may use the operator {row.schema}.{row.name}, which runs"
             self._database.refuse_code(row.code, row.function, what)
         return True
 
-    def type(self, name: Name) -> bool:
-        """Whether a type is the server's, or calls only allowed functions when a value is made."""
-        found = _named(self._database.types, name)
-        for row in found:
+    def type(self, name: QualifiedName) -> bool:
+        """Return whether a type is the server's, or calls only allowed functions for a value."""
+        types = _objects_named(self._database.types, name)
+        for row in types:
             self._database.refuse_type(row, named=True)
-        return bool(found) or len(name) == 1 or names.is_system(name[0])
+        return bool(types) or len(name) == 1 or names.is_system(name[0])
 
-    def relation(self, name: Name) -> bool:
-        """Whether reading a relation runs only functions that are allowed.
+    def relation(self, name: QualifiedName) -> bool:
+        """Return whether reading a relation runs only functions that are allowed.
 
         A relation that does not exist is allowed here: the server itself refuses it.
         """
@@ -459,7 +470,7 @@ class CatalogScope(Scope):
         return len(name) < 3
 
     def calls(self, field: str) -> bool:
-        """Whether a field of this name may be a call of a forbidden function, or a forbidden cast.
+        """Return whether a field of this name may be a forbidden call or a forbidden cast.
 
         This is never so in a definition that the server printed, which prints every call as a call.
         """
@@ -476,7 +487,7 @@ class CatalogScope(Scope):
         return False
 
 
-def _named(kinds: Mapping[str, Sequence[Any]], name: Name) -> list[Any]:
+def _objects_named(kinds: Mapping[str, Sequence[Any]], name: QualifiedName) -> list[Any]:
     """Objects that a name may refer to under any search path."""
     schema = name[-2] if len(name) > 1 else None
     return [row for row in kinds.get(name[-1], ()) if schema in (None, row.schema)]
@@ -525,7 +536,7 @@ def _bodies(function: Any) -> list[Node]:
 
 
 def _by_name(rows: Iterable[Any]) -> dict[str, list[Any]]:
-    found: dict[str, list[Any]] = defaultdict(list)
+    by_name: dict[str, list[Any]] = defaultdict(list)
     for row in rows:
-        found[row.name].append(row)
-    return found
+        by_name[row.name].append(row)
+    return by_name

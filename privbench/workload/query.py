@@ -1,10 +1,10 @@
-"""Queries and workloads: the SQL text as given, and facts found from the text alone."""
+"""Queries and workloads: the SQL texts, and properties that follow from the text alone."""
 
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from pydantic import Field, with_config
 from sqlglot import exp
@@ -33,35 +33,28 @@ class WorkloadQuery:
     place: Annotated[str, Field(max_length=0)] = field(default="", compare=False)
 
     @property
-    def tables(self) -> int | None:
-        """Table references, counted each time they occur; None where sqlglot cannot read the text.
+    def facts(self) -> "QueryFacts":
+        """Facts found from the text alone.
 
-        References to a WITH query are not counted.
+        >>> WorkloadQuery("q", "SELECT count(*) FROM a, b JOIN c USING (x) WHERE a.i = b.i").facts
+        QueryFacts(tables=3, joins=2, limited=False)
+        >>> WorkloadQuery("q", "WITH w AS (SELECT * FROM a) SELECT * FROM w LIMIT 9").facts
+        QueryFacts(tables=1, joins=0, limited=True)
         """
-        return _facts(self.sql)[0]
+        return _facts(self.sql)
 
-    @property
-    def joins(self) -> int | None:
-        """Joins of any form, also by comma; None where sqlglot cannot read the text.
 
-        >>> WorkloadQuery("q", "SELECT count(*) FROM a, b JOIN c USING (x) WHERE a.i = b.i").joins
-        2
-        """
-        return _facts(self.sql)[1]
+class QueryFacts(NamedTuple):
+    """What is found from a query's text; None where sqlglot cannot read it."""
 
-    @property
-    def limited(self) -> bool:
-        """Whether LIMIT or FETCH FIRST bounds the number of rows that it answers with.
-
-        >>> WorkloadQuery("q", "SELECT i FROM a ORDER BY i LIMIT 9").limited
-        True
-        """
-        return _facts(self.sql)[2]
+    tables: int | None = None  # references each time they occur, but none to WITH queries
+    joins: int | None = None  # of any form, also by comma
+    limited: bool = False  # whether LIMIT or FETCH FIRST bounds the rows that it answers with
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A query that is not replayed."""
+    """A query that is not replayed, and why."""
 
     id: str
     place: str  # ``file:line``, where it is known
@@ -87,7 +80,8 @@ class Workload:
     def digest(self) -> str:
         """SHA-256 over ids and texts: two workloads with one digest run the same queries.
 
-        Stated answers, weights and templates are no part of it: they change no query that runs.
+        Stated answers, weights and templates are not included, since they change no query that
+        runs.
         """
         sha = hashlib.sha256()
         for query in self.queries:
@@ -96,7 +90,7 @@ class Workload:
 
 
 def united(workloads: Sequence[Workload]) -> Workload:
-    """Several workloads as one; if there are several, ids begin with their workload's name.
+    """Join several workloads into one; if there are several, ids begin with the workload's name.
 
     Workloads of the same name are numbered. The result is confidential if one of them is.
     """
@@ -119,7 +113,7 @@ parse = lru_cache(maxsize=4096)(expression_tree)
 
 
 def conjuncts(condition: exp.Expr | None) -> Iterator[exp.Expr]:
-    """Operands of AND, without parentheses; a loop, since they may be many."""
+    """Yield the operands of AND, without parentheses; in a loop, since they may be many."""
     waiting = [condition] if condition is not None else []
     while waiting:
         part = waiting.pop().unnest()
@@ -130,15 +124,10 @@ def conjuncts(condition: exp.Expr | None) -> Iterator[exp.Expr]:
 
 
 @lru_cache(maxsize=4096)
-def _facts(sql: str) -> tuple[int | None, int | None, bool]:
-    """Number of tables and of joins of a statement, and whether LIMIT bounds its answer.
-
-    >>> _facts("WITH w AS (SELECT * FROM a) SELECT * FROM w")
-    (1, 0, False)
-    """
+def _facts(sql: str) -> QueryFacts:
     tree = parse(sql)
     if tree is None:
-        return None, None, False
+        return QueryFacts()
     named = {cte.alias for cte in tree.find_all(exp.CTE)}
     tables = sum(
         bool(table.name) and (bool(table.db) or table.name not in named)
@@ -146,4 +135,4 @@ def _facts(sql: str) -> tuple[int | None, int | None, bool]:
     )
     count = [type(part.unalias()) for part in getattr(tree, "selects", ())] == [exp.Count]
     limited = tree.args.get("limit") is not None and not (count and not tree.args.get("group"))
-    return tables, len(list(tree.find_all(exp.Join))), limited
+    return QueryFacts(tables, len(list(tree.find_all(exp.Join))), limited)

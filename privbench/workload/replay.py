@@ -20,14 +20,14 @@ from privbench.workload.safety import Trust
 from privbench.workload.session import ALIGNED, ReplaySession, summarise
 
 #: Called with a step, how many of its kind are done, and how many there are.
-Tell = Callable[[str, int, int], None]
+ReplayProgress = Callable[[str, int, int], None]
 
 #: Name of the second set of runs on the first database, which give a replay its noise floor.
 AGAIN = "source again"
 
 
 def silent(step: str, done: int, total: int) -> None:
-    """Report nothing."""
+    """Report no progress."""
 
 
 @with_fields_of(ReplayOptions)
@@ -35,7 +35,7 @@ def replay(
     workload: Workload,
     dsns: Mapping[str, str],
     *,
-    tell: Tell = silent,
+    tell: ReplayProgress = silent,
     settings: Mapping[str, str] | None = None,
     log: Path | None = None,
     finish: bool = True,
@@ -102,7 +102,7 @@ def replay(
             results.append(result)
         if log is not None and finish:
             ReplayLog.finish(log)
-    done = len(book.found)
+    finished = len(book.found)
     return Replay(
         sides,
         common,
@@ -111,7 +111,7 @@ def replay(
         options.repeats,
         options.untimed,
         options.timeout,
-        done,
+        finished,
         options.before,
         refused,
         changed,
@@ -147,15 +147,15 @@ def _judge(
     for session in opened.values():
         session.connection.rollback()
     out = {item.id for item in refused}
-    kept = tuple(query for query in workload if query.id not in out)
-    if refused and not kept:
+    replayable = tuple(query for query in workload if query.id not in out)
+    if refused and not replayable:
         raise safety.refused(workload, refused)
-    return replace(workload, queries=kept), changed, tuple(refused)
+    return replace(workload, queries=replayable), changed, tuple(refused)
 
 
 @contextmanager
 def sessions(dsns: Mapping[str, str]) -> Iterator[dict[str, ReplaySession]]:
-    """A session for each name, closed at the end."""
+    """Open a session for each name; all are closed at the end."""
     with ExitStack() as stack:
         opened = {}
         for name, dsn in dsns.items():
@@ -205,9 +205,9 @@ def _rounds(
             with _lost(query, name):
                 plans[name] = opened[name].explain(query.sql)
     answers = {
-        name: summarise(found, options.untimed, plans.get(name))
-        for name, found in runs.items()
-        if found
+        name: summarise(side_runs, options.untimed, plans.get(name))
+        for name, side_runs in runs.items()
+        if side_runs
     }
     return answers
 
@@ -224,7 +224,7 @@ def _lost(query: WorkloadQuery, name: str) -> Iterator[None]:
 
 
 def orders(names: list[str], start: int = 0) -> Iterator[list[str]]:
-    """An endless sequence of orders of the sides, one for each round.
+    """Yield an endless sequence of orders of the sides, one for each round.
 
     In as many rounds as there are sides, each side takes each place once. The next rounds do the
     same in reversed order, so that each side follows each other side equally often. ``start`` says

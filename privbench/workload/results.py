@@ -23,7 +23,7 @@ _DONE = {"done": True}
 
 @dataclass(frozen=True, slots=True)
 class QueryAnswer:
-    """One query on one database."""
+    """The answer and run times of one query on one database."""
 
     status: Literal["ok", "timeout", "error"]  # ``timeout`` where any run passed the time-out
     # The number in a single integer cell, or else the number of rows; None without a run
@@ -40,7 +40,7 @@ class QueryAnswer:
 
     @property
     def median(self) -> float | None:
-        """Median seconds of the timed runs, None without one."""
+        """The median seconds of the timed runs; None without one."""
         return median(self.seconds) if self.seconds else None
 
 
@@ -68,7 +68,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """A whole replay."""
+    """The results of a replay."""
 
     sides: dict[str, Side]  # the databases by name
     settings: dict[str, str]  # session settings that held on every side
@@ -88,7 +88,7 @@ class Replay:
 
 @dataclass(slots=True)
 class ReplayLog:
-    """The JSON lines of a replay; `open` takes up a broken run where it stopped."""
+    """The JSON lines of a replay; `open` continues an interrupted replay."""
 
     path: Path | None
     # Answers of the broken run by the query's id, then by the database's name.
@@ -125,13 +125,13 @@ class ReplayLog:
         return log
 
     def add(self, query: str, answers: dict[str, QueryAnswer]) -> None:
-        """Append the answers to the query of an id."""
+        """Append the answers to the query with an id."""
         if self.path is not None:
             files.append_text(self.path, _line(_result(query, answers)))
 
     @staticmethod
     def finish(path: Path) -> None:
-        """Mark a log done."""
+        """Mark a log as done."""
         files.append_text(path, _line(_DONE))
 
 
@@ -152,9 +152,12 @@ def _lines(path: Path) -> list[Any]:
 
 
 def failures(answers: Iterable[tuple[str, str, str | None]]) -> list[tuple[str, list[str]]]:
-    """Why queries (id, status, error in words) have no answer, and which; most frequent first."""
-    found: dict[str, list[str]] = {}
+    """Return why queries have no answer, and which queries; the most frequent reason first.
+
+    The answers are given as id, status and the error in words.
+    """
+    by_reason: dict[str, list[str]] = {}
     for name, status, message in answers:
         if status != "ok":
-            found.setdefault(message or status, []).append(name)
-    return sorted(found.items(), key=lambda item: -len(item[1]))
+            by_reason.setdefault(message or status, []).append(name)
+    return sorted(by_reason.items(), key=lambda item: -len(item[1]))

@@ -22,7 +22,7 @@ from itertools import accumulate
 from privbench import display
 from privbench.errors import UsageError
 from privbench.pgsql import Node, SqlError, names, statement, tokens
-from privbench.pgsql.judge import Name, NotAllowed, Scope, judge, plain
+from privbench.pgsql.judge import NotAllowed, QualifiedName, Scope, judge, plain
 from privbench.workload.query import Refusal, Workload, WorkloadQuery
 
 _REMEDY = (
@@ -40,7 +40,9 @@ _SHOWN = 300
 class Trust:
     """Functions and extensions that the operator allows in addition to the listed ones."""
 
-    functions: frozenset[Name] = frozenset()  # functions that may be called, as (schema, name)
+    functions: frozenset[QualifiedName] = (
+        frozenset()
+    )  # functions that may be called, as (schema, name)
     # Extensions whose functions may be called, beside the listed ones.
     extensions: frozenset[str] = frozenset()
     workload: bool = False  # Whether no query is judged. Transactions are READ ONLY all the same.
@@ -73,9 +75,9 @@ NONE = Trust()
 class TextScope(Scope):
     """The scope for judging a text alone, without a database.
 
-    With ``users`` functions of users are allowed, which are judged on the database before they run,
-    and functions that tell facts of the server.
-    If the ``columns`` of the tables are known, no other field may be selected.
+    With ``users``, functions of users are allowed, which are judged on the database before they
+    run, and functions that read properties of the server. If the ``columns`` of the tables are
+    known, no other field may be selected.
     """
 
     def __init__(
@@ -85,40 +87,36 @@ class TextScope(Scope):
         self._users = users
         self._columns = columns
 
-    def collation(self, name: Name) -> bool:
-        """Any collation is allowed, since collations call no functions."""
+    def collation(self, name: QualifiedName) -> bool:
+        """Return True, since collations call no functions."""
         return True
 
     def column(self, name: str) -> bool:
-        """Whether there may be a column of this name."""
+        """Return whether there may be a column of this name."""
         return self._columns is None or name in self._columns
 
-    def function(self, name: Name) -> bool:
-        """Whether a function is listed, or allowed by the operator, or left to the database."""
+    def function(self, name: QualifiedName) -> bool:
+        """Return whether a function is listed, or allowed by the operator, or judged later."""
         listed = names.functions() | (names.reading() if self._users else frozenset())
         known = plain(name) in listed or name in self._trust.functions
         users = self._users and not (plain(name) and self.calls(name[-1]))
         return known or users or of_extension(name[-1])
 
-    def operator(self, name: Name) -> bool:
-        """Any operator, type or relation is allowed: its name does not show what it runs."""
+    def operator(self, name: QualifiedName) -> bool:
+        """Return True for any operator, type or relation: its name does not show what it runs."""
         return True
 
     type = relation = operator
 
 
 def of_extension(function: str) -> bool:
-    """Whether a listed extension has a listed function of this name."""
-    found = (names.extension(extension) or {} for extension in names.extensions())
-    return any(function in listed.get("functions", ()) for listed in found)
+    """Return whether a listed extension has a listed function of this name."""
+    listed_objects = (names.extension(extension) or {} for extension in names.extensions())
+    return any(function in listed.get("functions", ()) for listed in listed_objects)
 
 
-#: A function for each database that will run a workload, by name; it raises `NotAllowed`.
-Judges = Mapping[str, Callable[[Node], object]]
-
-
-def check(workload: Workload, judges: Judges | None = None) -> None:
-    """Refuse a workload that holds anything but reading queries.
+def check(workload: Workload, judges: Mapping[str, Callable[[Node], object]] | None = None) -> None:
+    """Refuse a workload that holds anything except reading queries.
 
     Without judges queries are judged by their texts alone.
 
@@ -126,14 +124,14 @@ def check(workload: Workload, judges: Judges | None = None) -> None:
         UsageError: A query cannot be parsed, or is no query, or does more than read; the message
             names every such query.
     """
-    found = refusals(workload, judges or {"": lambda tree: judge(tree, TextScope())})
-    if found:
-        raise refused(workload, found)
+    refusals_found = refusals(workload, judges or {"": lambda tree: judge(tree, TextScope())})
+    if refusals_found:
+        raise refused(workload, refusals_found)
 
 
-def refusals(workload: Workload, judges: Judges) -> list[Refusal]:
-    """The queries that the judges of the databases refuse, in the order of the workload."""
-    found = []
+def refusals(workload: Workload, judges: Mapping[str, Callable[[Node], object]]) -> list[Refusal]:
+    """Return the queries that the judges of the databases refuse, in the order of the workload."""
+    result = []
     for query in workload:
         where, why = "", None
         try:
@@ -147,8 +145,8 @@ def refusals(workload: Workload, judges: Judges) -> list[Refusal]:
             why = f"{reason}{where}"
             why += f" but {_kind(query.sql)}" if why == _NO_QUERY else ""
         if why:
-            found.append(Refusal(query.id, query.place, why, query.sql))
-    return found
+            result.append(Refusal(query.id, query.place, why, query.sql))
+    return result
 
 
 def _kind(text: str) -> str:
@@ -157,23 +155,23 @@ def _kind(text: str) -> str:
     return " ".join(words if words[0] in ("ALTER", "CREATE", "DROP") else words[:1])
 
 
-def refused(workload: Workload, found: Sequence[Refusal]) -> UsageError:
-    """The error that names all refused queries."""
-    head = f"{len(found):,} of {len(workload):,} queries are refused, none was run."
-    several = [head] if len(found) > 1 else []
+def refused(workload: Workload, refusals: Sequence[Refusal]) -> UsageError:
+    """Return the error that names all refused queries."""
+    head = f"{len(refusals):,} of {len(workload):,} queries are refused, none was run."
+    several = [head] if len(refusals) > 1 else []
     return UsageError(
-        display.lines(*several, *(line(item, workload.name) for item in found), _REMEDY)
+        display.lines(*several, *(line(item, workload.name) for item in refusals), _REMEDY)
     )
 
 
 def line(item: Refusal, workload: str) -> str:
-    """A refusal on one line: which query of the workload it is, why it is refused, and its text."""
+    """Return a refusal on one line: which query it is, why it is refused, and its text."""
     where = f" ({item.place})" if item.place else ""
-    why, text = (_short(" ".join(part.split())) for part in (item.reason, item.sql))
+    why, text = (_shortened(" ".join(part.split())) for part in (item.reason, item.sql))
     return display.visible(f"query {item.id} of workload {workload}{where}: {why}: {text}")
 
 
-def _short(text: str) -> str:
+def _shortened(text: str) -> str:
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
 
 
@@ -193,11 +191,12 @@ _WORDS = re.compile(
 
 
 def replayed(query: WorkloadQuery) -> tuple[WorkloadQuery, str]:
-    """A query as it is replayed, and the words of its text that are left out.
+    """Return a query as it is replayed, and the words of its text that are left out.
 
-    READ ONLY transactions lock no rows, and the lines of a plan are no answer that two databases
-    could be compared by: so the query is run without its locking clauses, and that of EXPLAIN.
-    What is left is judged like any text. A text that cannot be read stays as it is.
+    READ ONLY transactions lock no rows, and the lines of a plan are no answer by which two
+    databases could be compared: so the query is run without its locking clauses, and without
+    EXPLAIN. The remaining text is judged like any text. A text that cannot be parsed stays as it
+    is.
 
     >>> query, words = replayed(WorkloadQuery("q", "SELECT a FROM t FOR UPDATE OF t SKIP LOCKED"))
     >>> query.sql, words
@@ -211,22 +210,22 @@ def replayed(query: WorkloadQuery) -> tuple[WorkloadQuery, str]:
     marks = [m if _WORDS.fullmatch(m := word.text.upper()) else "x" for word in words]
     line, starts = " ".join(marks), list(accumulate((len(m) + 1 for m in marks), initial=0))
     locks = sum(node.kind == "LockingClause" for node in tree.walk())
-    found = list(_LOCKING.finditer(line)) if locks else []
-    if len(found) != locks:  # Some words are none of a clause: substring(a FOR update).
+    clauses = list(_LOCKING.finditer(line)) if locks else []
+    if len(clauses) != locks:  # Some words are none of a clause: substring(a FOR update).
         return query, ""
     if any(inner.kind == "SelectStmt" for inner in tree.nodes("query")):  # of EXPLAIN
-        found = [item for item in [_EXPLAIN.match(line)] if item] + found
-    kept, left_out, end = list[str](), list[str](), 0
-    for item in found:
+        clauses = [item for item in [_EXPLAIN.match(line)] if item] + clauses
+    remaining, left_out, end = list[str](), list[str](), 0
+    for item in clauses:
         first, last = (words[bisect(starts, at) - 1] for at in item.span())
-        kept.append(text[end : first.start].rstrip(" "))
+        remaining.append(text[end : first.start].rstrip(" "))
         left_out.append(" ".join(text[first.start : last.end].split()))
         end = last.end
-    return replace(query, sql="".join([*kept, text[end:]]).strip()), ", ".join(left_out)
+    return replace(query, sql="".join([*remaining, text[end:]]).strip()), ", ".join(left_out)
 
 
 def fault(text: str, trust: Trust = NONE) -> str | None:
-    """Why a query is not replayed, judged by its text and without its values; None if it is."""
+    """Return why a query is not replayed, by its text and without its values; None if it is."""
     try:
         judge(query_tree(text), TextScope(trust))
     except SqlError:
@@ -237,7 +236,7 @@ def fault(text: str, trust: Trust = NONE) -> str | None:
 
 
 def query_tree(text: str) -> Node:
-    """The tree of a text, which must be one query without writes, locks or parameters."""
+    """Return the tree of a text, which must be one query without writes, locks or parameters."""
     tree = statement(text).tree
     if tree.kind not in ("SelectStmt", "VariableShowStmt"):
         raise NotAllowed(_NO_QUERY)
@@ -249,8 +248,8 @@ def query_tree(text: str) -> Node:
     return tree
 
 
-def uncomputed(text: str, *, condition: bool) -> frozenset[Name]:
-    """Functions that have a column among their arguments in all their calls.
+def uncomputed(text: str, *, condition: bool) -> frozenset[QualifiedName]:
+    """Return functions that have a column among their arguments in all their calls.
 
     The planner reads the expressions of indexes, CHECKs, partition keys and statistics of every
     table that a query reads, and evaluates their constant parts, but never these functions.
@@ -258,7 +257,7 @@ def uncomputed(text: str, *, condition: bool) -> frozenset[Name]:
     A scan may evaluate the ``condition`` of an index again, if the query's condition implies it
     but does not contain all of it: ``n > 0`` implies ``n > 0 OR f(n)``.
     """
-    found: dict[Name, bool] = defaultdict(lambda: True)
+    always_computed: dict[QualifiedName, bool] = defaultdict(lambda: True)
     try:
         nodes = list(statement(f"SELECT {text}").tree.walk())
     except SqlError:
@@ -267,8 +266,10 @@ def uncomputed(text: str, *, condition: bool) -> frozenset[Name]:
         return frozenset()
     for node in nodes:
         if node.kind == "FuncCall":
-            found[node.names("funcname")] &= any(_varies(arg) for arg in node.nodes("args"))
-    return frozenset(name for name, always in found.items() if always)
+            always_computed[node.names("funcname")] &= any(
+                _varies(arg) for arg in node.nodes("args")
+            )
+    return frozenset(name for name, always in always_computed.items() if always)
 
 
 def _chooses(node: Node) -> bool:
@@ -288,11 +289,11 @@ def _varies(node: Node) -> bool:
         (node,) = node.nodes("arg")
     if node.kind == "FuncCall" and plain(node.names("funcname")) in names.functions():
         args = node.nodes("args")
-        return any(map(_varies, args)) and all(_varies(arg) or _text(arg) for arg in args)
+        return any(map(_varies, args)) and all(_varies(arg) or _is_constant(arg) for arg in args)
     return node.kind == "ColumnRef"
 
 
-def _text(node: Node) -> bool:
+def _is_constant(node: Node) -> bool:
     """Whether an argument is a constant other than NULL."""
     while node.kind == "TypeCast":
         (node,) = node.nodes("arg")

@@ -1,4 +1,4 @@
-"""One database of a replay: its settings, and one timed run.
+"""A session on one database of a replay: its settings, and one timed run.
 
 A run's time is measured on the client with a monotonic clock, from sending the query to having
 received its last row: what an application waits for, network and result transfer included. Rows
@@ -23,9 +23,9 @@ from psycopg import errors, pq, sql
 from privbench.errors import DatabaseError, UsageError
 from privbench.options import ReplayOptions
 from privbench.postgres.failures import database_errors, describe
+from privbench.postgres.load_mark import refuse_unfinished
 from privbench.postgres.reading import VALUES, assignment, begin, reading, users_path
 from privbench.postgres.stream import next_result
-from privbench.postgres.unfinished import refuse_unfinished
 from privbench.workload import questions
 from privbench.workload.questions import ask
 from privbench.workload.results import QueryAnswer, Side
@@ -69,7 +69,7 @@ def _run_command(command: str, side: str) -> None:
     """Run the user's command before a run."""
     try:
         # The user's own command, without a shell.
-        done = subprocess.run(  # noqa: S603
+        process = subprocess.run(  # noqa: S603
             shlex.split(command),
             env={**os.environ, "PRIVBENCH_SIDE": side},
             capture_output=True,
@@ -77,10 +77,10 @@ def _run_command(command: str, side: str) -> None:
         )
     except (OSError, ValueError, IndexError):
         raise UsageError(f"the command before a run, {command!r}, cannot be run.") from None
-    if done.returncode:
+    if process.returncode:
         raise UsageError(
-            f"the command before a run, {command!r}, ended with exit code {done.returncode} on the"
-            f" {side}."
+            f"the command before a run, {command!r}, ended with exit code {process.returncode} on"
+            f" the {side}."
         )
 
 
@@ -93,16 +93,16 @@ class ReplaySession:
         refuse_unfinished(self.connection)
         # Queries of users read and print values under the database's own settings.
         with database_errors("asking for settings"):
-            asked = (
+            query = (
                 "SELECT s.name, s.reset_val FROM pg_catalog.pg_settings s"
                 " WHERE pg_catalog.lower(s.name) = ANY(%s::pg_catalog.text[])"
             )
-            settings = self.connection.execute(asked, [list(VALUES)]).fetchall()
+            settings = self.connection.execute(query, [list(VALUES)]).fetchall()
         self._own: Mapping[str, str] = dict(settings)
         self._aligned: Mapping[str, str] = self._own
 
     def close(self) -> None:
-        """Leave the server."""
+        """Close the connection."""
         self.connection.close()
 
     def prepare(self, options: ReplayOptions, side: str) -> None:
@@ -130,17 +130,17 @@ class ReplaySession:
             self.connection.autocommit = False
 
     def settings(self, names: tuple[str, ...]) -> dict[str, str]:
-        """Present values of those of the settings that the server knows."""
+        """Return the present values of those settings that the server knows."""
         with self._begun():
             rows = self.connection.execute(
                 "SELECT s.name, pg_catalog.current_setting(s.name) FROM pg_catalog.pg_settings s"
                 " WHERE s.name = ANY(%s::pg_catalog.text[])",
                 [list(names)],
             )
-            found = dict(rows.fetchall())
-            if "search_path" in found:
-                found["search_path"] = users_path(self.connection)
-            return found
+            values = dict(rows.fetchall())
+            if "search_path" in values:
+                values["search_path"] = users_path(self.connection)
+            return values
 
     def align(self, settings: Mapping[str, str], timeout: float) -> None:
         """Apply the settings, including a search path, and the time-out to every run."""
@@ -157,7 +157,7 @@ class ReplaySession:
         self._aligned = {**self._own, **settings, **limits}
 
     def describe(self) -> Side:
-        """Name, version, fixed settings and role of the database."""
+        """Return name, version, fixed settings and role of the database."""
         with self._begun():
             (row,) = ask(self.connection, questions.SIDE)
         fixed = self.settings(RECORDED)
@@ -169,7 +169,10 @@ class ReplaySession:
             return self._timed(text)
 
     def explain(self, text: str) -> Any:
-        """The query's EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON); None if it fails or is too deep."""
+        """Return the query's EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON).
+
+        None if it fails or is too deep.
+        """
         statement = sql.SQL("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {}").format(sql.SQL(text))
         try:
             with self._begun(self._aligned), self.connection.cursor(binary=True) as cursor:
@@ -240,7 +243,7 @@ def _integer(result: pq.abc.PGresult) -> int | None:
 
 
 def summarise(runs: list[QueryAnswer], warmup: int, plan: Any = None) -> QueryAnswer:
-    """Join the runs of one query on one side; the first ``warmup`` of them are not timed."""
+    """Join the runs of one query on one database; the first ``warmup`` runs are not timed."""
     return replace(
         runs[-1],
         rows=next((run.rows for run in runs if run.status == "ok"), None),

@@ -1,7 +1,6 @@
 """Ranges of columns on a grid, and values that many units share: released like labels."""
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from columns import (
     DATE,
@@ -17,34 +16,14 @@ from columns import (
     plan,
     release,
 )
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from privbench.config import ColumnConfig
-from privbench.encoding import Bounds, BoundsNeed, CategoriesNeed, Step
+from privbench.encoding import Bounds, CategoriesNeed, Step
 from privbench.encoding.registry import codec_from_json
 from privbench.encoding.scale import scale_of
 from privbench.rng import generator
-
-
-@given(st.sets(st.integers(-(10**12), 10**12), min_size=1, max_size=30), st.data())
-@settings(max_examples=60, deadline=None)
-def test_between_of_cells_encloses_them(points, data):
-    candidates = np.array(sorted(points))
-    size = len(candidates) + 1
-    first = data.draw(st.integers(0, size - 1))
-    last = data.draw(st.integers(first, size - 1))
-    pieces = np.array(data.draw(st.lists(st.integers(1, 9), min_size=size, max_size=size)))
-    found = BoundsNeed("c", candidates, Bounds(0, 100)).between(first, last, pieces, 16)
-    # Cell i lies between candidates i − 1 and i; the outermost ones end at the last candidate.
-    assert found.lo == candidates[min(max(first - 1, 0), len(candidates) - 1)] < found.hi
-    assert found.hi == max(candidates[min(last, len(candidates) - 1)], found.lo + 1)
-    assert (found.cells, found.released) == (16, True)
-    assert all(found.lo < edge < found.hi for edge in found.inner)
-    assert list(found.inner) == sorted(set(found.inner))
-    inside = candidates[(candidates > found.lo) & (candidates < found.hi)]
-    assert set(inside.tolist()) <= set(found.inner)
-
 
 PRICE = numeric(10, 2)
 TYPES = {
@@ -116,25 +95,6 @@ def test_lists_of_shared_values_are_asked_for_and_get_cells_where_they_may():
     readers = plan(PRICE, delta=1e-9)
     found = released(readers, [299], 0) | {"c": Bounds(0, 90000)}
     assert not set(readers.finish(found).recoding.edges) & {299, 300 - 1}
-
-
-@pytest.mark.parametrize(
-    ("name", "decimals", "shared"),
-    [("numeric", -1, ("100", "200", "250.00")), ("numeric", 0, ("3", "12")), ("money", 0, ("20",)),
-     ("float8", 0, ("3", "7", "12")), ("float8", 1, ("0.1", "7.5")), ("bare", 2, ("0.25", "4"))],
-)  # fmt: skip
-def test_decode_beside_a_shared_value_keeps_decimals(name, decimals, shared):
-    """No cell next to it is without any number of the lattice."""
-    type_ = TYPES[name][0]
-    readers, scale = plan(type_, delta=1e-9), scale_of(type_)
-    points = [scale.parse(text) for text in shared]
-    middle = {"c": Bounds(scale.parse("0"), scale.parse("900"))}
-    codec = readers.finish(released(readers, points, decimals) | middle)
-    for code in drawn(codec, points):
-        beside = np.repeat([code - 1, code + 1], 50)
-        values = codec.decode({"c": beside}, generator(2)).cast(pa.float64()).to_numpy()
-        unit = 10.0**-decimals
-        assert np.allclose(values, np.round(values / unit) * unit)
 
 
 @given(st.integers(-(10**6), 10**6), st.integers(512, 2**20))

@@ -44,8 +44,8 @@ from privbench.postgres.snapshot import Snapshot
 from privbench.privacy.recoding import NULL
 from privbench.rng import generator
 from privbench.rules.facts import orders
+from privbench.rules.hypotheses import RuleGroup, combination_check, order_check
 from privbench.rules.named import creation_date
-from privbench.rules.shown import RuleGroup, combination_check, order_check
 from privbench.schema import Check, ColumnType, Index
 
 RANGE = ColumnType("daterange", "daterange", kind="r", category="R", parts=(DATE,))
@@ -297,16 +297,11 @@ def test_names_say_which_column_comes_first():
         assert named(loans(*pair, type_=INT4)) == []
 
 
-def stays(seed, rows=1000, longest=10):
+def shuffled(seed, rows=1000, moved=0):
+    """Stays of up to ten days, whose ends are those of others, some days earlier."""
     rng = np.random.default_rng(seed)
     begin = rng.uniform(0, 200, rows).round()
-    return rng, begin, begin + rng.uniform(0, longest, rows).round()
-
-
-def shuffled(seed, rows=1000, moved=0):
-    """Stays whose ends are those of others, some days earlier."""
-    rng, begin, end = stays(seed, rows)
-    return begin, rng.permutation(end) - moved
+    return begin, rng.permutation(begin + rng.uniform(0, 10, rows).round()) - moved
 
 
 def any_order(low, high):
@@ -506,8 +501,7 @@ def measured(need, parts, sd, rng, cells=128):
     """What is settled of a part of the values by a noisy histogram of it."""
     size = len(need.candidates) + 1
     counts = np.bincount(np.searchsorted(need.candidates, parts, side="right"), minlength=size)
-    noisy = Measured(None, counts + rng.normal(0, sd, size), sd)
-    return settled(need, [(need, noisy)], cells)
+    return settled(need, [(need, Measured(None, counts + rng.normal(0, sd, size), sd))], cells)
 
 
 def drawn_in_their_cells(codec, sent, rng):

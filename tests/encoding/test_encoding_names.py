@@ -12,7 +12,6 @@ from privbench.config import ColumnConfig
 from privbench.encoding.base import CategoriesNeed
 from privbench.encoding.bounds import Bounds
 from privbench.encoding.scale import scale_of
-from privbench.rng import generator
 from privbench.rules.named import by_name, packaged, suggested_labels, suggested_range
 from privbench.schema import Check
 
@@ -63,18 +62,6 @@ def test_suggested_labels_fit_the_name_and_the_length():
     assert named("country", TWO).default_labels == suggested_labels("country", 0, 2)
 
 
-@pytest.mark.parametrize("type_", [INT4, NUMERIC, FLOAT8])
-@pytest.mark.parametrize(
-    ("name", "check"),
-    [("month", "c > 50"), ("rank", "c > 50"), ("x", "c >= 1000"), ("x", "c < '-7'::integer")],
-)
-def test_default_range_that_a_check_forbids_is_no_point(type_, name, check):
-    need = bounds_of(name, type_, f"({check.replace('c ', name + ' ')})")
-    made = scale_of(type_).build(np.array([need.default.lo, need.default.hi]), {})
-    low, high = map(float, made.to_pylist())
-    assert high - low >= 0.5 * min(abs(low), abs(high), 40)
-
-
 def test_default_labels_break_no_check_and_come_after_the_default():
     assert named("status", TEXT, "(status <> 'open'::text)").default_labels == ()
     assert plan(TEXT, "f(t.*)", name="status", delta=1e-9).default_labels == ()
@@ -89,24 +76,6 @@ def test_default_labels_break_no_check_and_come_after_the_default():
     fresh = {"default": "'fresh'::text"}
     assert named("status", **fresh).default_labels == ("fresh", *suggested_labels("status"))
     assert named("status", TEXT, "status <> lower(status)", **fresh).default_labels == ()
-
-
-@pytest.mark.parametrize("delta", [0.0, 1e-9])
-def test_read_of_suggested_labels_counts_them_and_makes_the_rest(delta):
-    column = named("nationality", delta=delta)
-    texts = pa.array(["German", "secret of a row", "British"])
-    assert "nationality" in column.read({"c1": texts, "c1n": pa.array([6, 15, 7])})
-    codec = column.finish({need.attribute: need.default[:8] for need in column.needs})
-    recoding = codec.recodings["nationality"]
-    codes = recoding.apply(np.array([0, 1, -1, 2], np.int32), texts)
-    assert [recoding.values[codes[0]], recoding.values[codes[3]]] == ["German", "British"]
-    assert codes[1] == recoding.domain.special_code("other")
-    assert codes[2] == recoding.domain.null_code
-    rows = {name: np.zeros(4, np.int64) for name in codec.domains}
-    rows["nationality"] = codes.astype(np.int64)
-    made = codec.decode(rows, generator(1)).to_pylist()
-    assert (made[0], made[2], made[3]) == ("German", None, "British")
-    assert made[1] not in (None, "secret of a row")
 
 
 def test_a_default_is_within_the_range_of_a_name():

@@ -1,7 +1,6 @@
 """Numbers with few decimals come back with as few: floats, numeric and money."""
 
 import itertools
-from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 
@@ -16,11 +15,9 @@ from columns import (
     INT4,
     MONEY,
     NUMERIC,
-    fill,
     numeric,
     plan,
     stored,
-    table,
 )
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -163,57 +160,6 @@ def test_decode_of_numeric_keeps_multiples_and_cells(type_, data, low, high, cel
     assert (points[codes < codec.recoding.domain.values] % unit == 0).all()
 
 
-@settles
-@given(
-    st.sampled_from(FLOATS), st.integers(0, MOST), st.integers(-(10**6), 10**6), st.integers(0, 250)
-)
-def test_decode_of_narrow_ranges_gives_every_number_back(type_, count, start, width):
-    start = start % 10**4 if type_ is FLOAT4 else start
-    numbers = [step / 10**count for step in range(start, start + width + 1)]
-    codec = codec_of(plan(type_), numbers[0], numbers[-1] + 10.0**-count / 2, count)
-    sent = as_stored(type_, numbers)
-    codes = codec.recoding.apply(plan(type_).read({"c1": pa.array(sent)})["c"])
-    column = codec.decode({"c": codes}, generator(0))
-    assert column.cast(pa.float64()).to_pylist() == sent.tolist()
-
-
-wide = st.floats(-1e30, 1e30)
-
-
-@settles
-@given(st.sampled_from(FLOATS), st.none() | st.integers(0, MOST), wide, wide, st.integers(1, 128))
-@example(FLOAT8, None, 0.0, 100.0, 128)
-@example(FLOAT8, 0, -1e30, -1e29, 16)
-def test_finish_of_floats_gives_zero_a_cell(type_, count, low, high, cells):
-    codec = codec_of(plan(type_), low, high, count, cells=cells)
-    edges = codec.recoding.edges
-    for ascending in (edges, codec.recoding.places):
-        assert len(ascending) == len(edges)
-        assert all(a < b for a, b in itertools.pairwise(ascending))
-    if edges[0] <= 0 < edges[-1]:
-        code = int(codec.recoding.apply(np.zeros(1, np.int64))[0])
-        zeros = codec.decode({"c": np.full(50, code)}, generator(1)).cast(pa.float64())
-        assert zeros.to_pylist() == [0.0] * 50
-
-
-@settles
-@given(st.sampled_from(range(-3, 3)), st.integers(-(10**6), 10**6), steps, steps)
-@example(0, 2900, 0, 5000)
-def test_shares_of_a_literal_are_those_of_what_is_drawn(count, literal, low, high):
-    found = plan(PRICE)
-    bounds, need = found.needs
-    codec = found.finish({bounds.attribute: Bounds(low, high), need.attribute: Step(count)})
-    unit, mass = codec.scale.step, codec.scale.mass
-    lows, highs = (ends[: codec.recoding.domain.values] for ends in codec.cells())
-    low = np.maximum(lows, literal)
-    result = mass(low, np.maximum(np.minimum(highs, literal + 1), low), lows, highs)
-    result /= mass(lows, highs, lows, highs)
-    many = -(-highs // unit) - -(-lows // unit)
-    inside = (lows <= literal) & (literal < highs) & (literal % unit == 0)
-    expected = np.where(inside, 1 / np.maximum(many, 1), 0.0)
-    np.testing.assert_allclose(result, expected)
-
-
 @pytest.mark.parametrize(
     ("type_", "count", "wrong"), [(FLOAT8, 1, (-1, 7, "x")), (PRICE, -2, (-4, 3, "x"))]
 )
@@ -227,20 +173,6 @@ def test_wrong_decimals_of_a_model_are_refused(type_, count, wrong):
             codec_from_json({**data, "step": item})
     with pytest.raises(ModelError, match="step"):
         codec_from_json({**data, "type": {**data["type"], "sql": "smallint", "base": "int2"}})
-
-
-@pytest.mark.parametrize(("rows", "whole"), [(50, True), (100, False)])
-def test_unique_multiples_stay_multiples_where_there_are_enough(rows, whole):
-    """Of 1 to 50, fifty rows are whole; a hundred take cents."""
-    found = plan(PRICE, "(c > 0)", "(c <= 50)", uniques=[("c",)])
-    codec = codec_of(replace(found, range=replace(found.range, settled=False)), 1, 51, 0)
-    values = codec.scale.build(generator(rows, "unique").integers(1, 51, rows) * 100, {})
-    item = table("t", found.column, uniques=[("c",)], checks=["(c > 0)", "(c <= 50)"])
-    made = fill(item, rows, {"c": values}, codecs={"c": codec})
-    moved = codec.scale.points_of(made.columns["c"])
-    assert made.rows == len(set(moved.tolist())) == rows
-    assert bool((moved % 100 == 0).all()) == whole
-    assert 1 <= moved.min() <= moved.max() <= 5000
 
 
 def written(days, digits):

@@ -7,7 +7,7 @@ from columns import TEXT, char, col, copy_in, fill, table
 from psycopg import sql
 from sql_files import sql_of
 
-from privbench.encoding.registry import table_coverage, unkept
+from privbench.encoding.registry import table_coverage
 from privbench.postgres.connect import connect
 from privbench.postgres.introspect import introspect
 from privbench.rng import generator
@@ -130,15 +130,3 @@ def test_texts_of_one_case_keep_it(case):
 def test_an_expression_of_a_case_is_no_pattern():
     for check in ("left(code, 1) = upper(code)", "code = upper(other)", "code <> upper(code)"):
         assert coded(f"({check})")[1] is None
-
-
-@pytest.mark.parametrize(
-    ("checks", "listed"),
-    [
-        (["(code = upper(code))"], 0),
-        (["(code = upper(code))", "(code ~ '^[A-Za-z]+$')"], 1),
-        (["((code = upper(code)) AND (f(code) > 3))"], 1),
-    ],
-)
-def test_checks_beside_a_case_are_listed_as_unkept(checks, listed):
-    assert len(unkept(coded(*checks)[0])) == listed

@@ -6,15 +6,13 @@ import numpy as np
 import psycopg
 import pyarrow as pa
 import pytest
-from columns import TEXT, codes_of, copy_in, modelled, release, stored
+from columns import codes_of, copy_in, modelled, release, stored
 from psycopg import sql
 from sql_files import sql_of
 
 from privbench.config import ColumnConfig
-from privbench.encoding.arrays import ArrayCodec
 from privbench.encoding.base import PartNeed
-from privbench.encoding.categories import LONG, ListCodec
-from privbench.encoding.filled import SizedCodec
+from privbench.encoding.categories import LONG
 from privbench.encoding.registry import codec_from_json, reader, table_coverage
 from privbench.encoding.scale import scale_of
 from privbench.postgres.introspect import introspect
@@ -189,24 +187,6 @@ def test_arrays_that_ascend_do_so_again(make_database):
             ascends = f"{name} = ARRAY(SELECT unnest({name}) ORDER BY 1)"
             query = f"SELECT count(*), bool_and({ascends}), max(cardinality({name})) > 1 FROM t"
             assert connection.execute(query).fetchone() == (50, True, True), name
-
-
-def test_elements_of_arrays_keep_their_law_by_length(table):
-    type_, labels = table.column("tarr").type, ("10", "20", "30", "40")
-    length = SizedCodec("c\x1flength", type_, True, "array", (0, 1, 2, 3))
-    elements = ListCodec("c", TEXT, True, labels, False, True, False)
-    codec = ArrayCodec("c", type_, True, (length, elements))
-    rows = np.arange(9000)
-    size = rows % 3
-    given = np.where(size == 1, rows % 2, np.where(rows % 5 < 4, 2 + rows // 3 % 2, 5))
-    codes = {"c": np.where(size == 0, 5, given), "c\x1flength": size}
-    found = codec.decode(codes, generator(1)).to_pylist()
-    assert {value for value, n in zip(found, size, strict=True) if n == 0} == {"{}"}
-    ones = [value for value, n in zip(found, size, strict=True) if n == 1]
-    assert {ones.count('{"10"}') / 3000, ones.count('{"20"}') / 3000} == {0.5}
-    twos = [value for value, n in zip(found, size, strict=True) if n == 2]
-    assert set(twos) <= {f'{{"{a}","{b}"}}' for a in (30, 40) for b in (30, 40)}
-    assert sum(twos.count(f'{{"{a}","{a}"}}') for a in (30, 40)) < 60
 
 
 NARROW = (

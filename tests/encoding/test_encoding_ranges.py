@@ -1,7 +1,5 @@
 """Ranges and other values that are taken apart come back from a real server."""
 
-import math
-
 import numpy as np
 import psycopg
 import pyarrow as pa
@@ -12,9 +10,8 @@ from psycopg import sql
 from privbench.config import ColumnConfig
 from privbench.encoding.base import Step
 from privbench.encoding.bounds import Bounds
-from privbench.encoding.parts import PartsCodec, RangeCodec, parts_reader
+from privbench.encoding.composites import PartsCodec, RangeCodec, parts_reader
 from privbench.encoding.registry import reader
-from privbench.encoding.scale import scale_of
 from privbench.postgres.introspect import introspect
 from privbench.rng import generator
 from privbench.schema import Column, ColumnType
@@ -244,36 +241,3 @@ def test_shapes_are_made_of_their_parts(each_server, make_database_on):
             texts = codec.decode(every, generator(1)).to_pylist()
             valid = f"SELECT bool_and(ST_IsValid(b::geometry)) FROM {pairs}"
             assert connection.execute(valid, [texts, texts]).fetchone() == (True,)
-
-
-def test_points_are_near_where_they_were(connection):
-    plan = plan_of(connection, "point")
-    scale = plan.parts[0].scale
-    bounds = Bounds(scale.parse("-180"), scale.parse("180"))
-    codec = again(
-        plan.finish({n: Step() if "step" in n else bounds for n in plan.attributes}),
-        PartsCodec,
-    )
-    texts = ["(13.4,52.5)", "(-95.25,29.75)", None, "(NaN,Infinity)", "(0,0)"]
-    made = made_of(connection, plan, codec, texts)
-    rows = connection.execute("SELECT x[0], x[1] FROM unnest(%s::point[]) AS t(x)", [made])
-    points = rows.fetchall()
-    assert [x is None for x, _ in points] == [False, False, True, False, False]
-    assert (math.isnan(points[3][0]), points[3][1]) == (True, math.inf)
-    np.testing.assert_allclose(points[:2], [(13.4, 52.5), (-95.25, 29.75)], atol=10)
-
-
-def test_bounds_of_large_numbers_stay_in_order(connection):
-    """Rounding the sum of beginning and size takes nothing off."""
-    plan = plan_of(connection, "numrange", "n")
-    start = scale_of(ColumnType("numeric", "numeric", category="N")).parse("6.6068e34")
-    found = {name: Bounds(0, 1) for name in plan.attributes} | {
-        name: Step(5) for name in plan.attributes if name.endswith("step")
-    }
-    codec = plan.finish(found | {"n\x1flower": Bounds(start, start + 1)})
-    codes = {name: np.zeros(1, np.int64) for name in codec.domains}
-    for part, name, point in zip(codec.parts, ("lower", "size"), (start, 0), strict=False):
-        place = np.searchsorted(part.recoding.edges, point, "right") - 1
-        codes[f"n\x1f{name}"] = np.array([int(place)])
-    (text,) = codec.decode(codes, generator(1)).to_pylist()
-    assert connection.execute("SELECT isempty(%s::numrange)", [text]).fetchone() == (False,)

@@ -3,7 +3,6 @@
 import json
 from collections import Counter
 from datetime import datetime
-from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -67,7 +66,6 @@ def test_texts_have_the_first_format_that_they_match_and_made_ones_have_the_same
     names, texts = zip(*cases(__file__, "formats.txt"), strict=True)
     codes = shapes(pa.array([*texts, None]))[:-1]
     assert tuple(SHAPES[code] for code in codes) == names
-    # Made text has the format asked for.
     kinds = np.repeat(np.arange(len(SHAPES)), 50)
     text = made_text(kinds, np.full(len(kinds), 12), generator(2))
     same = shapes(text) == kinds
@@ -115,17 +113,6 @@ def test_formats_of_ascii_are_those_of_all_letters(texts):
     )
 
 
-@settings(max_examples=50, deadline=None)
-@given(
-    st.lists(st.tuples(st.integers(0, len(WORDS) - 1), st.integers(0, 300))), st.integers(0, 2**32)
-)
-def test_made_text_has_the_length_asked_for(pairs, seed):
-    kinds, lengths = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
-    text = made_text(kinds, lengths, generator(seed)).to_pylist()
-    assert [len(value) for value in text] == lengths.tolist()
-    assert all(value.isascii() and "\x00" not in value for value in text)
-
-
 # Surrogates
 
 COLOURS = ("red", "blue")
@@ -163,16 +150,6 @@ def test_surrogates_differ_and_have_their_lengths():
     assert len(set(made_semantic("first_name", 5000, generator(1)).to_pylist())) < 1000
 
 
-@pytest.mark.parametrize(("labels", "empty"), [(("", "red"), 500), (COLOURS, 200)])
-def test_texts_beside_an_empty_label_are_not_empty(labels, empty):
-    """Most rows are: of a thousand, five hundred have the label, and most lengths are 0."""
-    codes = np.repeat([labels.index("red") ^ 1, 2], [500, 500])
-    lengths = np.repeat([0, 7, 8], [700, 200, 100])
-    found = decoded(codec_of(labels, nullable=True), 1000, codes, length=lengths, seed=5)
-    assert found.count("") == empty
-    assert {len(text) for text in found[500:] if text} == {7, 8}
-
-
 def test_a_rest_that_is_noise_becomes_labels_and_a_real_one_does_not():
     codec = codec_of(COLOURS, surrogates=(), nullable=True)
 
@@ -184,25 +161,6 @@ def test_a_rest_that_is_noise_becomes_labels_and_a_real_one_does_not():
     assert 2 < len(distinct(200)) <= 10
     assert len(distinct(3000)) > 2500
     assert None not in decoded(codec_of((), surrogates=(), nullable=True), 5)
-
-
-@pytest.mark.parametrize(
-    ("labels", "kinds", "numbers"),
-    [
-        (("0", "12"), range(len(WORDS)), True),
-        (("0", ""), range(len(WORDS)), True),
-        (("0", "12"), [0, 0, 0, 1], False),
-        (("0", "red"), range(len(WORDS)), False),
-        ((), range(len(WORDS)), False),
-    ],
-)
-def test_texts_whose_formats_noise_hides_have_the_formats_of_the_labels(labels, kinds, numbers):
-    codec = codec_of(labels, nullable=True)
-    found = decoded(codec, 700, len(labels), shape=[*kinds], seed=6)
-    assert all(map(str.isdigit, found)) == numbers
-    # Of words most begin with consonants.
-    lower = [text for text in found if text.isalpha() and text.islower()]
-    assert sum(text[0] in "aeiou" for text in lower) < max(0.3 * len(lower), 1)
 
 
 @pytest.mark.parametrize(
@@ -233,7 +191,6 @@ SPELLINGS = {
 
 @pytest.mark.parametrize("spelling", SPELLINGS)
 def test_dates_inside_texts_are_dates(spelling):
-    """Their range and law are those of dates, and every text is spelled as before."""
     first, last = (np.datetime64(f"{year}-01-01").astype(int) for year in (1951, 1991))
     days = np.arange(first, last, 3)
     texts = pc.strftime(pa.array(days.astype("M8[D]").astype("M8[s]")), format=spelling)
@@ -342,28 +299,6 @@ def test_numbers_begin_with_released_digits_if_they_fit_an_integer_then():
     counts = Counter(text[0] for text in found)
     assert counts == pytest.approx({"0": 200, "7": 200, "1": 100}, abs=8)
     assert all(text[0] == "1" for text in found[400:])
-
-
-@pytest.mark.parametrize("kind", ["lower", "sentence"])
-def test_public_words_stand_between_the_others_and_end_no_text(kind):
-    public = ("of", "a", "who", "and")
-    law = [("A", (1.0, 1.0, 0.0, 0.0)), ("Epic", (0.5, 0.0, 0.0, 0.0))]
-    law += [(word, (0.9, 0.0, 0.0, 0.0)) for word in public]
-    for text in decoded(codec_of(lengths=(0, 60, 71), words=law), 300, length=1, shape=kind):
-        first, *rest = text.split(" ")
-        assert first == "A"
-        assert rest[-1] not in public
-        near = sum({one, other} <= {*public} for one, other in pairwise(rest))
-        assert near == 0 or len(rest) < 9
-
-
-@pytest.mark.parametrize("provider", [None, "street_address"])
-@pytest.mark.parametrize("words", [(), (("Road", (0.5, 0.0, 0.0, 0.0)),)])
-def test_empty_texts_stay_empty_beside_words(provider, words):
-    codec = codec_of(lengths=(0, 1, 20, 41), provider=provider, words=words)
-    found = decoded(codec, 100, length=np.repeat([1, 0], [40, 60]), shape=0)
-    assert all(found[:40])
-    assert set(found[40:]) == {""}
 
 
 def test_surrogates_get_released_hosts_and_first_letters():

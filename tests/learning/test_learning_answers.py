@@ -4,23 +4,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from private_tables import private_database
 
 from privbench.encoding.surrogates import times
 from privbench.learning.answers import Measured, of_lists
 from privbench.learning.surrogates import surrogates
-from privbench.privacy import (
-    Accountant,
-    DatabaseSpec,
-    KeySpec,
-    Relation,
-    SeededNoise,
-    TableSpec,
-    open_session,
-)
-from privbench.privacy.data import Grid, Labels, PrivateDatabase, PrivateTable
+from privbench.privacy import Accountant, KeySpec, LabelRelease, SeededNoise, open_session
+from privbench.privacy.data import Grid, Labels
 from privbench.privacy.queries import LabelCounts
 from privbench.privacy.queries.labels import BLOCKS, block_ends
-from privbench.privacy.questions import LabelRelease as List
 from privbench.privacy.recoding import EdgesRecoding, LabelsRecoding
 
 #: Codes of texts, −1 for NULL: "a" is in 500 rows, "b" in 300, "c" in one.
@@ -32,21 +24,17 @@ POINTS = np.repeat([5, 7], [600, 400])
 @pytest.fixture
 def session(tmp_path):
     """A session on 1,000 users of one post each, whose texts and points are released."""
-    key = KeySpec("own", "posts", "users", "own")
-    spec = DatabaseSpec({"users": TableSpec("users", {}), "posts": TableSpec("posts", {}, (key,))})
-    columns = {"l": Labels(CODES, ["a", "b", "c"]), "g": Grid(POINTS)}
-    posts = PrivateTable(1000, {"l": Labels(CODES, ["a", "b", "c"])}, {"own": np.arange(1000)})
-    tables = {"users": PrivateTable(1000, columns, {}), "posts": posts}
-    database = PrivateDatabase(DatabaseSpec(spec.tables, Relation()), tables)
+    texts, own = Labels(CODES, ["a", "b", "c"]), KeySpec("own", "posts", "users", "own")
+    users = (1000, {"l": texts, "g": Grid(POINTS)})
+    database = private_database({"users": users, "posts": (1000, {"l": texts}, {own: range(1000)})})
     accountant = Accountant("zcdp", 20.0, 1e-6)
-    found = open_session(database, accountant, tmp_path, "t", noise=SeededNoise(1))
-    asked = [("users", "l", "no such"), ("users", "g", "4"), ("posts", "l", "no such")]
-    lists = [
-        List(LabelCounts(table, name, public=(value,)), 0.5, "list", 1e-8)
-        for table, name, value in asked
-    ]
-    found.ask(lists)
-    return found
+    asking = open_session(database, accountant, tmp_path, "t", noise=SeededNoise(1))
+    columns = [("users", "l", "no such"), ("users", "g", "4"), ("posts", "l", "no such")]
+    asking.ask([
+        LabelRelease(LabelCounts(table, name, public=(value,)), 0.5, "list", 1e-8)
+        for table, name, value in columns
+    ])  # fmt: skip
+    return asking
 
 
 def test_of_lists_gives_counts_of_cells_and_none_of_owned_tables(session):
@@ -81,9 +69,6 @@ def test_a_marginal_of_units_by_norms_is_scaled_to_what_is_expected():
     assert Measured(None, -expected, 8.0).in_weight(expected).sd == 8.0
     scaled = Measured(None, 9 * expected, 9.0).in_weight(expected)
     assert scaled.sd == pytest.approx(9 / 3**0.5)
-
-
-# The law of unnamed values: as many as there are, each as often as noise lets it be told.
 
 
 ROWS = 5000

@@ -89,7 +89,7 @@ def test_the_corner_of_two_tails_follows_from_the_rest_of_a_pair(power):
     assert np.mean(corners) == pytest.approx(exact[-3:, -3:].sum(), rel=0.25, abs=3.0)
 
 
-# one-ways -----------------------------------------------------------------------------------------
+# One-ways.
 
 
 def means(exact, sd, domain, total=None, seeds=20):
@@ -192,7 +192,7 @@ def test_a_tail_ends_where_less_than_a_unit_is_expected_beyond(exact, cells):
     assert (found[:, 10 : 10 + cells] > 0).mean() > 0.9
 
 
-# numbers of children and of references ------------------------------------------------------------
+# Numbers of children and of references.
 
 
 @pytest.mark.parametrize("mean", [0.01, 0.9, 3.0, 40.0])

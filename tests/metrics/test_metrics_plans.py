@@ -2,7 +2,7 @@
 
 import pytest
 
-from privbench.metrics import plans, work
+from privbench.metrics import plans
 
 
 def _node(kind, rows, children=(), **more):
@@ -85,16 +85,3 @@ def test_the_same_plan_and_the_same_join_order():
     for found, order in ((turned, True), (nested, True), (other, False)):
         assert not plans.same(one, found)
         assert (plans.join_order(one) == plans.join_order(found)) is order
-
-
-def test_work_is_compared_whatever_the_caches_hold():
-    warm = _run(_scan("a", 100, **{"Shared Hit Blocks": 50}))
-    cold = _run(_scan("a", 100, **{"Shared Read Blocks": 50}))
-    none = work.difference(warm, cold)
-    assert (none.blocks, none.rows, none.spill, none.same_plan) == (0, 0, None, True)
-    more = _run(_scan("a", 150, **{"Shared Hit Blocks": 20, "Temp Written Blocks": 4}))
-    found = work.difference(warm, more)
-    assert (found.blocks, found.rows, found.spill) == (60, 50, 400)
-    assert found.operators == [1.5]
-    sort = work.difference(warm, _run(_node("Sort", 100, (_scan("a", 100),))))
-    assert (sort.same_plan, sort.same_join_order, sort.operators) == (False, True, [])

@@ -9,14 +9,11 @@ import pyarrow as pa
 import pytest
 
 from privbench.metrics import METRICS, fidelity, kld
-from privbench.metrics.base import summarise
 from privbench.metrics.columns import CellPlan
 from privbench.metrics.kld import MOST_SETS, Coded, column_sets, divergence
 from privbench.metrics.qerror import report
 from privbench.rng import generator
 from privbench.schema import Column, ColumnType
-
-Rows = list[tuple[int, ...]]
 
 
 def _rows(n, sizes, label):
@@ -60,32 +57,27 @@ def test_divergence_is_the_definition(ways, clone_rows):
 
 
 @pytest.mark.parametrize(
-    ("sizes", "real_rows", "clone_rows"),
+    ("sizes", "real_rows", "clone_rows", "cells"),
     [
-        ((250, 240, 230, 200), 120, 90),  # far more cells than rows: combinations are sorted
-        ((7, 5), 70_000, 66_000),  # more rows than are coded at once, counted in place
-        ((60_000, 60_000), 70_000, 66_000),  # the same, sorted
+        # Far more cells than rows: combinations are sorted.
+        ((250, 240, 230, 200), 120, 90, None),
+        # More rows than are coded at once, counted in place or sorted.
+        ((7, 5), 70_000, 66_000, None),
+        ((60_000, 60_000), 70_000, 66_000, None),
+        # Numbers of combinations need more than 32 bits.
+        ((2, 3, 3), 300, 200, (2, 1 << 16, 1 << 16)),
     ],
 )
-def test_every_way_of_counting_is_the_definition(sizes, real_rows, clone_rows):
+def test_every_way_of_counting_is_the_definition(sizes, real_rows, clone_rows, cells):
     real, clone = _rows(real_rows, sizes, "real"), _rows(clone_rows, sizes, "clone")
-    found = kld.distance(_coded(real, clone, sizes))
+    found = kld.distance(_coded(real, clone, cells or sizes))
     assert found == pytest.approx(_by_definition(real, clone, len(sizes)), rel=1e-9)
 
 
-def test_combinations_whose_numbers_need_more_than_32_bits_are_told_apart():
-    real, clone = _rows(300, (2, 3, 3), "real"), _rows(200, (2, 3, 3), "clone")
-    found = kld.distance(_coded(real, clone, (2, 1 << 16, 1 << 16)))
-    assert found == pytest.approx(_by_definition(real, clone, 3), rel=1e-9)
-
-
 def test_too_few_columns_or_rows_give_nothing_and_too_many_combinations_are_refused():
-    empty = np.zeros(0, np.uint8)
-    assert divergence([Coded(empty, empty, 2)] * 3, 2) is None
-    assert divergence([], 2) is None
-    one = np.zeros(1, np.uint8)
-    assert divergence([Coded(one, one, 2)], 2) is None
-    # Too many combinations are refused.
+    for columns, rows in ((3, 0), (0, 0), (1, 1)):
+        column = Coded(np.zeros(rows, np.uint8), np.zeros(rows, np.uint8), 2)
+        assert divergence([column] * columns, 2) is None
     column = Coded(np.zeros(4, np.uint32), np.zeros(4, np.uint32), 1 << 31)
     with pytest.raises(ValueError, match="too many"):
         kld.distance([column] * 3)
@@ -116,16 +108,8 @@ def test_qerror_report_by_joins_thirds_and_patterns():
     assert found.by_third["large"].max == 100
     assert (found.true_zero, found.clone_zero) == (1, 1)
     assert found.overall.n == 9
-    # Equal answers are kept together.
     equal = report([5] * 9, [5] * 8 + [10], [0] * 9)
     assert {name: part.n for name, part in equal.by_third.items()} == {"small": 9}
-
-
-def test_summary_interpolates_and_is_none_without_errors():
-    found = summarise(np.arange(1.0, 102.0))
-    assert (found.mean, found.p50, found.p75, found.p90) == (51, 51, 76, 91)
-    assert (found.p95, found.p99, found.max, found.n) == (96, 100, 101, 101)
-    assert summarise(np.zeros(0)) is None
 
 
 def test_declarations_are_sound():

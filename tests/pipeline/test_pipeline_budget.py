@@ -26,10 +26,10 @@ from privbench.pipeline.domain_error import (
 )
 from privbench.pipeline.domain_words import (
     laws_of,
-    of_words,
+    useful_columns,
+    word_columns,
     word_lists,
     word_presence,
-    worth_asking,
 )
 from privbench.pipeline.fit import STAGES, begin
 from privbench.pipeline.planning import plan as plan_fit
@@ -182,7 +182,7 @@ def test_words_are_asked_of_texts_that_no_label_covers(accounting, most):
     turn = words_of(plan, {"a": 20_000.0, "few": 20.0}, accounting)
     codecs = {"a": {name: SimpleNamespace(listed=("x",)) for name in ("kind", "note")}}
     one = believed(labels("kind"), 20_000.0, np.eye(1, BLOCKS)[0] * 20_000, 1.0)
-    asked = worth_asking(turn, codecs, {("a", "kind"): one})
+    asked = useful_columns(turn, codecs, {("a", "kind"): one})
     assert [(item.column, item.labels) for item in asked] == [("note", ("x",))]
     assert word_lists(turn, asked, 0.0) == {}
     (query,) = (item.query for item in word_lists(turn, asked, 1e-9).values())
@@ -201,7 +201,7 @@ def test_words_are_not_asked_where_the_columns_of_a_table_share_too_little(accou
         columns = {"small": [str(n) for n in range(count)], "large": ["0"]}
         plan = planned({table: [MAKE["l"](n) for n in names] for table, names in columns.items()})
         turn = words_of(plan, {"small": units, "large": 1e6}, accounting)
-        assert [item.label for item in of_words(turn)] == found
+        assert [item.label for item in word_columns(turn)] == found
 
 
 def test_words_and_first_letters_are_told_from_noise():

@@ -136,19 +136,14 @@ def test_two_sessions_of_one_database_are_known(newest_server, make_database_on)
     with connect(dsn) as a, connect(dsn, autocommit=True) as b, connect(other) as c:
         assert same_database(a, b)
         assert not same_database(a, c)
-        assert identity(a) == identity(b)
-        assert identity(a) != identity(c)
+        assert identity(a) == identity(b) != identity(c)
 
 
 def test_two_sessions_of_one_database_are_known_without_its_identifier(two):
-    execute(
-        two[0],
-        "REVOKE EXECUTE ON FUNCTION pg_control_system() FROM PUBLIC",
-        "CREATE ROLE plain LOGIN",
-    )
+    function = "EXECUTE ON FUNCTION pg_control_system()"
+    execute(two[0], f"REVOKE {function} FROM PUBLIC", "CREATE ROLE plain LOGIN")
     try:
-        plain = conninfo.make_conninfo(two[0], user="plain")
-        elsewhere = conninfo.make_conninfo(two[1], user="plain")
+        plain, elsewhere = (conninfo.make_conninfo(dsn, user="plain") for dsn in two)
         with connect(plain) as a, connect(two[0]) as b, connect(elsewhere) as c:
             assert identity(a).name is None
             assert identity(a, "shop").name == "shop"
@@ -157,9 +152,7 @@ def test_two_sessions_of_one_database_are_known_without_its_identifier(two):
             assert same_database(b, a)
             assert not same_database(a, c)
     finally:
-        execute(
-            two[0], "GRANT EXECUTE ON FUNCTION pg_control_system() TO PUBLIC", "DROP ROLE plain"
-        )
+        execute(two[0], f"GRANT {function} TO PUBLIC", "DROP ROLE plain")
 
 
 STATEMENTS = {

@@ -134,14 +134,12 @@ def test_a_chosen_schema_brings_what_it_needs_and_no_more(make_database):
 
 def test_needed_extensions_alone_are_named(newest_server, make_database_on):
     name = offered_by(newest_server, "citext", "vector")
-    dsn = make_database_on(newest_server)
-    execute(dsn, f"CREATE SCHEMA extra; CREATE EXTENSION {name} SCHEMA extra")
+    extension = f"CREATE SCHEMA extra; CREATE EXTENSION {name} SCHEMA extra;"
+    dsn, copy = (make_database_on(newest_server, statements=extension) for _ in "12")
     assert plan(dsn)[1].extensions == ()
     execute(dsn, f"CREATE TABLE t (v extra.{name})")
     schema, made = plan(dsn)
     assert made.extensions == (name,)
-    copy = make_database_on(newest_server)
-    execute(copy, f"CREATE SCHEMA extra; CREATE EXTENSION {name} SCHEMA extra")
     for replace in (False, True):
         load(copy, (schema, made), replace=replace)
     assert plan(copy)[1] == made
@@ -150,17 +148,15 @@ def test_needed_extensions_alone_are_named(newest_server, make_database_on):
 def test_extensions_bring_their_schema(each_server, make_database_on):
     """`extensions` holds no table, and is no chosen schema: functions alone speak of it."""
     offered = offered_by(each_server, "pgcrypto", "vector")
-    dsn = make_database_on(each_server)
-    execute(
-        dsn,
-        f"""
+    watching = offered_by(each_server, "pgrowlocks", "plpgsql")
+    dsn = make_database_on(
+        each_server,
+        statements=f"""
         CREATE SCHEMA "the Extensions"; CREATE EXTENSION {offered} SCHEMA "the Extensions";
         CREATE FUNCTION f(text) RETURNS text LANGUAGE sql AS $$ SELECT upper($1) $$;
-        CREATE TABLE t (k text DEFAULT f('x'));
+        CREATE TABLE t (k text DEFAULT f('x')); CREATE EXTENSION IF NOT EXISTS {watching};
         """,
     )
-    watching = offered_by(each_server, "pgrowlocks", "plpgsql")
-    execute(dsn, f"CREATE EXTENSION IF NOT EXISTS {watching}")
     schema, made = plan(dsn, schemas=["public"])
     assert made.extensions == ()
     assert "pgrowlocks" not in made.pre_data, "what only watches a server is no loss"

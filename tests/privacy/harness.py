@@ -5,7 +5,7 @@ It must find nothing of a sound query, and how a mutant breaks its claim.
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from stability import (
@@ -29,26 +29,22 @@ from privbench.privacy.units import BOTTOM, Units
 Wrong = TypeVar("Wrong", bound=Callable[..., Any])
 
 
-@dataclass(frozen=True, slots=True)
-class Violation:
-    """A claim that does not hold."""
+class Violation(NamedTuple):
+    """A claim that does not hold when a unit of the root table is removed or replaced."""
 
     event: int  # position of the query in the trace
     kind: str
     table: str
-    root: str  # root table of the unit that was removed or replaced
-    # Which claim failed: l1, l2, linf, l0, shape, or roots (a unit moved the statistic whose root
-    # table is not charged).
-    reason: str
+    root: str
+    reason: str  # l1, l2, linf, l0, shape, or roots: of the unit's root table, which is not charged
     ratio: float  # observed over claimed change; infinite for shape and roots
 
 
-@dataclass(slots=True)
+@dataclass
 class StabilityReport:
     """The result of a check."""
 
-    # For every query, the largest ratio of observed to claimed change in any norm.
-    worst: list[float]
+    worst: list[float]  # for every query, the largest ratio of change and claim in any norm
     neighbours: int = 0  # number of neighbouring pairs
     violations: list[Violation] = field(default_factory=list)
 
@@ -71,15 +67,10 @@ def check(
     units: Sequence[Unit] | None = None,
     every: bool = False,
 ) -> StabilityReport:
-    """Check the claims of all queries on the neighbours of a database.
+    """Check the claims of all queries on the neighbours of a database, before its ``recodings``.
 
-    Under add/remove every chosen unit is removed in turn. Under replace every pair of chosen units
-    of one root table that follow one another (and the last and the first) is exchanged. Chosen are
-    ``units``, or every unit there is, or else `telling_units`.
-
-    The database is as it was before the fit: ``recodings`` (`PrivateDatabase.recodings` after it)
-    are not yet applied. Queries of raw attributes (``reads_raw``) are evaluated before them, all
-    others after.
+    Chosen are ``units``, ``every`` unit, or else `telling_units`. Under replace, those of one root
+    table that follow one another change places.
     """
     chosen = list(all_units(database)) if every else list(units or telling_units(database))
     report = StabilityReport([0.0] * len(queries))
@@ -151,9 +142,8 @@ def remainder(
 ) -> tuple[Unit, PrivateDatabase, PrivateDatabase]:
     """A unit of which a finer one goes: its root, the database without it, and with its remainder.
 
-    Units are finer where the OWN keys of the tables ``freed`` own nothing; the one that goes is
-    that of a row. Rows of the remainder whose owner went stay in its unit; unless they are ``kept``
-    there, each is one of its own, as a mutant has it.
+    Units are finer where the OWN keys of the tables ``freed`` own nothing; that of a row goes. Rows
+    of the remainder whose owner went stay in its unit, or, unless ``kept``, are units of their own.
     """
     units, spec = database._units, database.spec
     sizes = {name: database._rows(name) for name in spec.tables}

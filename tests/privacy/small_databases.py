@@ -1,11 +1,11 @@
 """Small private databases of every shape, and every query that fits them."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import reduce
+from itertools import combinations
 
 import numpy as np
 from hypothesis import strategies as st
-from subsets import WithCodes
 
 from privbench.domain import Domain
 from privbench.learning.graphical.columns import children
@@ -42,8 +42,30 @@ PUBLIC_ROWS = 4
 BINS = q.PublicArray([0, 0, 1, 1])
 
 
-def table_names(count):
-    return [f"t{k}" for k in range(count)]
+@dataclass(frozen=True)
+class WithCodes(q.RowSubset):
+    """The rows in which an attribute has one of some codes."""
+
+    table: str
+    attribute: str
+    codes: tuple[int, ...]
+
+    def rows(self, data):
+        codes, _ = data._codes(self.table, self.attribute)
+        return np.flatnonzero(np.isin(codes, self.codes))
+
+    @staticmethod
+    def overlap(amounts):
+        """A row has one code of each attribute: per attribute the code in most subsets counts."""
+        whole, by_code = 0.0, dict[str, dict[int, float]]()
+        for subset, amount in amounts:
+            if not isinstance(subset, WithCodes):
+                whole += amount
+                continue
+            sums = by_code.setdefault(subset.attribute, {})
+            for code in subset.codes:
+                sums[code] = sums.get(code, 0.0) + amount
+        return whole + sum(max(sums.values()) for sums in by_code.values())
 
 
 @st.composite
@@ -53,8 +75,7 @@ def specs(draw, relation=ADD):
     OWN keys may promise that each row has an owner, and that each owner has one row. Some tables
     are the elements of arrays in another's rows, under ``unit = "row"`` too.
     """
-    count = draw(st.integers(1, 5))
-    names = table_names(count)
+    names = [f"t{place}" for place in range(draw(st.integers(1, 5)))]
     tables = {}
     for k, name in enumerate(names):
         keys = []
@@ -87,22 +108,14 @@ def fill(spec, most, seed):
         own = spec.tables[name].own
         if spec.tables[name].elements and own is not None and not rows[own.parent]:
             rows[name] = 0
-    tables = {
-        name: PrivateTable(
-            rows[name],
-            attributes(rng, rows[name]),
-            {
-                key.name: np.abs(found) if key.role == "own" and table.elements else found
-                for key in table.keys
-                for found in [edges(rng, key, rows[name], rows)]
-            },
-        )
-        for name, table in spec.tables.items()
-    }
+    tables = {}
     for name, table in spec.tables.items():
-        if table.elements and table.own is not None and rows[name]:
-            held = tables[name]._parents
-            held[table.own.name] = held[table.own.name] % rows[table.own.parent]
+        columns, parents = attributes(rng, rows[name]), {}
+        for key in table.keys:
+            parents[key.name] = edges(rng, key, rows[name], rows)
+            if key.role == "own" and table.elements and rows[name]:
+                parents[key.name] = np.abs(parents[key.name]) % rows[key.parent]
+        tables[name] = PrivateTable(rows[name], columns, parents)
     return PrivateDatabase(spec, tables)
 
 
@@ -114,18 +127,17 @@ def edges(rng, key, rows, sizes):
 
 
 def attributes(rng, rows):
-    found = {}
+    columns = {}
     for k, size in enumerate(SIZES):
         codes = np.floor(size * rng.random(rows) ** 2).astype(np.uint8)
-        found[f"c{k}"] = Cells(codes, Domain(size - (k == 2), nullable=k == 2))
+        columns[f"c{k}"] = Cells(codes, Domain(size - (k == 2), nullable=k == 2))
     special = np.array([NULL, NAN, NEG_INF, POS_INF])
     grid = rng.integers(-9, 20, rows)
     odd = rng.random(rows) < 0.3
-    found["g"] = Grid(np.where(odd, special[rng.integers(0, 4, rows)], grid))
-    found["h"] = Grid(np.roll(found["g"]._values, 1))
-    found["l"] = Labels(rng.integers(-1, len(LABELS), rows).astype(np.int32), LABELS)
-    found["w"] = words(rng.integers(-1, 9, rng.integers(0, 5 * rows + 1)), rows, rng)
-    return found
+    points = np.where(odd, special[rng.integers(0, 4, rows)], grid)
+    labels = Labels(rng.integers(-1, len(LABELS), rows).astype(np.int32), LABELS)
+    texts = words(rng.integers(-1, 9, rng.integers(0, 5 * rows + 1)), rows, rng)
+    return {**columns, "g": Grid(points), "h": Grid(np.roll(points, 1)), "l": labels, "w": texts}
 
 
 def words(codes, rows, rng):
@@ -149,16 +161,13 @@ def texts(*rows):
 
 
 def recodings(spec):
-    found = []
-    for name in spec.tables:
-        found += [(name, "g", EDGES), (name, "l", NAMES)]
-    return found
+    return [(name, *recoding) for name in spec.tables for recoding in (("g", EDGES), ("l", NAMES))]
 
 
 def settled(database):
     recoded = database.copy()
-    for table, attribute, recoding in recodings(database.spec):
-        recoded.recode(table, attribute, recoding)
+    for recoding in recodings(database.spec):
+        recoded.recode(*recoding)
     return recoded
 
 
@@ -168,189 +177,169 @@ def queries(spec, seed=0):
     return [query for name in spec.tables for query in _of_table(spec, name, rng)]
 
 
+C0, C1, C2 = (q.Column(f"c{place}", size) for place, size in enumerate(SIZES))
+GRID = q.PublicArray([-5, 0, 1, 7, 30])
+OTHER = {"whole": "l", "without": ("word1", "no such")}
+
+
 def _of_table(spec, name, rng):
+    def histogram(*axes, of=name, region=None):
+        return q.Histogram.of(spec, of, axes, region)
+
     yield from (q.Total(name), q.Total(name, clip=2))
-    yield q.Histogram.of(spec, name, ())
-    yield q.Histogram.of(spec, name, ("c0", "c1", ("c2", BINS)))
-    yield q.Histogram.of(spec, name, ("g", "l"))
-    yield from _of_parent(spec, name, rng)
-    yield q.GridHistogram(name, "g", q.PublicArray([-5, 0, 1, 7, 30]))
+    yield from (histogram(), histogram("c0", "c1", ("c2", BINS)), histogram("g", "l"))
+    yield from _of_units(spec, name, rng, histogram)
+    for clip in (None, 1, 2):
+        yield q.GridHistogram(name, "g", GRID, clip)
     yield q.GridHistogram(name, "g", q.PublicArray([3]))
-    yield q.GridHistogram(name, "g", q.PublicArray([-5, 0, 1, 7, 30]), 1)
-    yield q.GridHistogram(name, "g", q.PublicArray([-5, 0, 1, 7, 30]), 2)
     yield q.OrderTest(name, (("g", "h"),))
     yield q.OrderTest(name, (("g", "h"), ("h", "g")))
     yield q.OrderTest(name, (("g", "h"),), 2)
-    joined = q.Joined(q.Histogram.of(spec, name, ("c0", "g")).axes)
-    kept = np.arange(joined.size).reshape(-1, spec.tables[name].attributes["g"].size) % 2
-    yield q.Histogram(name, (replace(joined, groups=q.PublicArray(kept)),))
+    yield _grouped(name, histogram("c0", "g").axes, lambda cells: cells % 2)
     for key in spec.tables[name].keys:
-        one = q.Joined((joined.axes[0], q.Refers(key)))
-        halves = np.arange(one.size).reshape(-1, 2) % 3 == 1
-        yield q.Histogram(name, (replace(one, groups=q.PublicArray(halves.astype(int))),))
-    for names in (("c0",), ("c1", ("c2", BINS))):
-        yield q.NormedHistogram(name, q.Histogram.of(spec, name, names).axes)
+        yield _grouped(name, (C0, q.Refers(key)), lambda cells: cells % 3 == 1)
+    for axes in (histogram("c0").axes, histogram("c1", ("c2", BINS)).axes):
+        yield q.NormedHistogram(name, axes)
     yield q.LabelCounts(name, "l", votes=True)
     yield q.LabelCounts(name, "l", norm="l1", most=3, votes=True)
     yield q.LabelCounts(name, "l", 2, public=("b", "no such", ""), most=3)
     yield q.LabelCounts(name, "g", 3, "l1", ("1", "2"), 2)
-    of_words = {"whole": "l", "without": ("word1", "no such")}
-    yield q.WordVotes(name, "w", most=2, votes=True, known=("piece0",), **of_words)
+    yield q.WordVotes(name, "w", most=2, votes=True, known=("piece0",), **OTHER)
     yield q.WordVotes(name, "w", norm="l1", most=3, votes=True)
     yield q.WordVotes(name, "w", most=64, votes=True)  # of paths of documents
     some, points = ("piece0", "no such", "piece3"), q.PublicArray([97, 98, 101])
-    yield q.WordPresence(name, "w", 1, some, points, **of_words)
+    yield q.WordPresence(name, "w", 1, some, points, **OTHER)
     yield q.WordPresence(name, "w", 2, some, points, norm="l1")
     yield from (q.RankedCounts(name, "l", votes=True), q.RankedCounts(name, "g", 4))
     yield from _scores(spec, name, rng)
-    yield from _subsets(spec, name, rng)
+    low, high, odd = (WithCodes(name, "c2", codes) for codes in ((0, 1), (2, 3), (1, 3)))
+    yield histogram("c1", region=odd)
+    yield q.Joint(tuple(histogram("c1", "c2", region=part) for part in (low, high)))
+    parts = (low, high, odd, WithCodes(name, "c0", (0,)), None)
+    yield q.Joint(tuple(histogram("c1", region=part) for part in parts))
+    for kind in (q.PairScores, q.DependenceScores):
+        yield q.Joint(tuple(subset_scores(kind, spec, name, rng, part) for part in parts))
     for key in spec.tables[name].keys:
-        yield from _of_key(spec, key)
+        yield from _of_key(spec, key, histogram)
+
+
+def _grouped(name, axes, groups):
+    """A histogram of joined axes, whose cells are grouped."""
+    joined = q.Joined(axes)
+    cells = np.arange(joined.size).reshape([axis.size for axis in axes])
+    groups = q.PublicArray(groups(cells).astype(np.int64))
+    return q.Histogram(name, (replace(joined, groups=groups),))
 
 
 def _scores(spec, name, rng):
-    axes = ("c0", "c1", "c2")
-    sizes = [spec.tables[name].attributes[axis].size for axis in axes]
-    pairs = [(0, 1), (0, 2), (1, 2)]
-    predictions = [rng.random((sizes[i], sizes[j])) * 4 for i, j in pairs]
+    axes, pairs = ("c0", "c1", "c2"), [(0, 1), (0, 2), (1, 2)]
+    predictions = [rng.random((SIZES[i], SIZES[j])) * 4 for i, j in pairs]
     for kind in (q.PairScores, q.DependenceScores):
         whole = kind.of(spec, name, axes, pairs, predictions, penalties=[0.1, 0.2, 0.3])
         yield whole
         yield replace(whole, among=q.PublicArray([2, 0]))
 
 
-def subset_scores(
-    kind,
-    spec,
-    name,
-    rng,
-    region,
-):
+def subset_scores(kind, spec, name, rng, region):
     axes = ("c0", "c1", "c2") if rng.random() < 0.5 else ("c1", "c2")
     sizes = [spec.tables[name].attributes[axis].size for axis in axes]
-    pairs = [(i, j) for i in range(len(axes)) for j in range(i + 1, len(axes))]
+    pairs = list(combinations(range(len(axes)), 2))
     predictions = [rng.random((sizes[i], sizes[j])) for i, j in pairs]
     return kind.of(spec, name, axes, pairs, predictions, region)
 
 
-def _subsets(spec, name, rng):
-    low, high, odd = (WithCodes(name, "c2", codes) for codes in ((0, 1), (2, 3), (1, 3)))
-    yield q.Histogram.of(spec, name, ("c1",), odd)
-    yield q.Joint(tuple(q.Histogram.of(spec, name, ("c1", "c2"), part) for part in (low, high)))
-    parts = (low, high, odd, WithCodes(name, "c0", (0,)), None)
-    yield q.Joint(tuple(q.Histogram.of(spec, name, ("c1",), part) for part in parts))
-    for kind in (q.PairScores, q.DependenceScores):
-        yield q.Joint(tuple(subset_scores(kind, spec, name, rng, part) for part in parts))
-
-
-def _of_parent(spec, name, rng):
-    """Context that units give: sizes, fan-outs together, and a region of rows."""
+def _of_units(spec, name, rng, histogram):
+    """Context that units give: sizes, fan-outs together, a region of rows, and degrees."""
     other = list(spec.tables)[rng.integers(len(spec.tables))]
-    yield q.Histogram.of(
-        spec, name, ("c1", q.UnitRows(name, (0, 1, 2)), q.UnitRows(other, (0, 1, 3)))
-    )
+    rows = q.UnitRows(name, (0, 1, 2))
+    yield histogram("c1", rows, q.UnitRows(other, (0, 1, 3)))
     own = children(spec, name)
-    group = q.Joined(
-        (q.Column("c1", 2), q.UnitRows(name, (0, 1, 2))), q.PublicArray([[0, 1, 1], [0, 2, 2]])
-    )
-    for key in own:
-        yield q.Histogram.of(spec, key.table, ("c0", q.Owner(key, group)))
-    if len(own) > 1:
-        yield q.Histogram.of(spec, name, tuple(q.Children(key, (0, 1, 2, 5)) for key in own))
-    keys = [
-        key
-        for table in spec.tables.values()
-        for key in table.keys
-        if key.parent == name and key.role != "public"
-    ]
-    if keys:
-        two = tuple(keys[:2])
-        held = [(two, (clip,) * len(two)) for clip in (1, 2)]
-        held += [((key, key), (3, 3)) for key in keys[-2:]]
-        held += [((keys[0], keys[-1]), clips) for clips in ((40, 1), (5, 3))]
-        held.append(((keys[-1],), (2,)))
-        yield from (q.CrossMoment(name, *degrees) for degrees in held)
+    group = q.Joined((C1, rows), q.PublicArray([[0, 1, 1], [0, 2, 2]]))
     inner = WithCodes(name, "c0", tuple(np.flatnonzero(rng.integers(0, 2, 3)).tolist()))
     for key in own:
-        yield q.Histogram.of(spec, name, ("c2", q.Children(key, (0, 1, 2))), inner)
+        yield histogram("c0", q.Owner(key, group), of=key.table)
+        yield histogram("c2", q.Children(key, (0, 1, 2)), region=inner)
+    if len(own) > 1:
+        yield histogram(*(q.Children(key, (0, 1, 2, 5)) for key in own))
+    every = (key for table in spec.tables.values() for key in table.keys)
+    keys = [key for key in every if key.parent == name and key.role != "public"]
+    if keys:
+        first, last = keys[0], keys[-1]
+        for clip in (1, 2):
+            yield q.CrossMoment(name, tuple(keys[:2]), (clip,) * len(keys[:2]))
+        for key in keys[-2:]:
+            yield q.CrossMoment(name, (key, key), (3, 3))
+        for clips in ((40, 1), (5, 3)):
+            yield q.CrossMoment(name, (first, last), clips)
+        yield q.CrossMoment(name, (last,), (2,))
 
 
 def _of_targets(spec, key):
     """Attributes of both ends of a reference: columns, fan-outs, owners' columns."""
-    yield q.TargetHistogram.of(spec, key, (), ())
-    yield q.TargetHistogram.of(spec, key, ("c0",), ("c1",), cap=2)
+
+    def targets(near, far, **given):
+        return q.TargetHistogram.of(spec, key, near, far, **given)
+
+    yield from (targets((), ()), targets(("c0",), ("c1",), cap=2))
     source, target = spec.tables[key.table].own, spec.tables[key.parent].own
-    near = ["c1"] if source is None else [q.Owner(source, q.Column("c1", SIZES[1]))]
+    near = "c1" if source is None else q.Owner(source, C1)
     far = [q.Children(child, (0, 1, 3)) for child in children(spec, key.parent)]
-    far += [] if target is None else [q.Owner(target, q.Column("c0", SIZES[0]))]
-    yield q.TargetHistogram.of(spec, key, (*near, q.Refers(key)), far, outside=True)
-    score = reduce(
-        np.add.outer, [np.arange(part.size) for part in (q.Column("c0", SIZES[0]), *far)]
-    )
-    whole = q.Joined((q.Column("c0", SIZES[0]), *far), q.PublicArray(np.maximum(score - 1, 0)))
-    yield q.TargetHistogram.of(spec, key, (), [whole], cap=4, outside=True)
+    far += [] if target is None else [q.Owner(target, C0)]
+    yield targets((near, q.Refers(key)), far, outside=True)
+    score = reduce(np.add.outer, [np.arange(part.size) for part in (C0, *far)])
+    whole = q.Joined((C0, *far), q.PublicArray(np.maximum(score - 1, 0)))
+    yield targets((), [whole], cap=4, outside=True)
     yield q.FanIn(key, buckets=3)
 
 
-def _of_key(spec, key):
+def _of_key(spec, key, histogram):
     if key.role == "public":
-        yield q.Histogram(key.table, (q.PublicTarget(key, PUBLIC_ROWS),))
+        yield histogram(q.PublicTarget(key, PUBLIC_ROWS))
         if spec.tables[key.table].own is None:
-            yield q.PresencePairs(key.table, (q.Column("c2", SIZES[2]),), 3, "l2", key)
-            yield q.PresencePairs(key.table, (q.Column("c0", SIZES[0]),), 2, "l1", key)
+            yield q.PresencePairs(key.table, (C2,), 3, "l2", key)
+            yield q.PresencePairs(key.table, (C0,), 2, "l1", key)
         return
-    yield q.Histogram(key.table, (q.Refers(key),))
-    yield q.Histogram(key.table, (q.Refers(key, own=True),))
-    if key.role == "own":
-        yield q.Histogram.of(spec, key.parent, ("c0", q.Children(key, (0, 1, 2, 4))))
-        after = q.Joined(
-            (q.Column("c0", SIZES[0]), q.Owner(key, q.Column("c0", SIZES[0]))),
-            q.PublicArray([[2, 1, 1, 2], [0, 2, 1, 2], [0, 0, 2, 2]]),
-        )
-        yield q.Histogram.of(spec, key.table, (after,))
-        pair = tuple(q.Sibling(key, q.Column("c0", SIZES[0]), place) for place in (0, 1))
-        same = q.PublicArray(np.eye(SIZES[0] + 1, dtype=np.int64))
-        yield q.Histogram.of(spec, key.parent, pair)
-        yield q.Histogram.of(spec, key.parent, ("c1", q.Joined(pair, same)))
-        dates = tuple(q.Sibling(key, q.Column("c1", SIZES[1]), place) for place in (0, 1))
-        falls = np.indices((SIZES[1] + 1,) * 2 + (SIZES[0] + 1,) * 2)
-        falls = (falls[0] < falls[1]) == (falls[2] > falls[3])
-        order = q.Joined((*dates, *pair), q.PublicArray(falls.astype(np.int64)))
-        yield q.Histogram.of(spec, key.parent, (order,))
-        yield q.PresencePairs(key.table, (q.Column("c2", SIZES[2]),), 3)
-        yield q.PresencePairs(key.table, (q.Column("c0", SIZES[0]),), 2, "l1")
-        deep = q.Owner(key, q.Children(key, (0, 1, 3)))
-        yield q.Histogram.of(spec, key.table, ("c1", deep))
-        above = spec.tables[key.parent].own
-        if above is not None:
-            yield q.Histogram.of(
-                spec, key.table, (q.Owner(key, q.Owner(above, q.Children(above))), q.Refers(key))
-            )
-    else:
+    yield from (histogram(q.Refers(key)), histogram(q.Refers(key, own=True)))
+    if key.role == "ref":
         yield from (q.FanIn(key), q.FanIn(key, buckets=1), q.FanIn(key, outside=True))
         yield from _of_targets(spec, key)
+        return
+    yield histogram("c0", q.Children(key, (0, 1, 2, 4)), of=key.parent)
+    after = q.PublicArray([[2, 1, 1, 2], [0, 2, 1, 2], [0, 0, 2, 2]])
+    yield histogram(q.Joined((C0, q.Owner(key, C0)), after))
+    pair, dates = (tuple(q.Sibling(key, axis, at) for at in (0, 1)) for axis in (C0, C1))
+    same = q.PublicArray(np.eye(SIZES[0] + 1, dtype=np.int64))
+    yield histogram(*pair, of=key.parent)
+    yield histogram("c1", q.Joined(pair, same), of=key.parent)
+    falls = np.indices((SIZES[1] + 1,) * 2 + (SIZES[0] + 1,) * 2)
+    falls = (falls[0] < falls[1]) == (falls[2] > falls[3])
+    order = q.Joined((*dates, *pair), q.PublicArray(falls.astype(np.int64)))
+    yield histogram(order, of=key.parent)
+    yield q.PresencePairs(key.table, (C2,), 3)
+    yield q.PresencePairs(key.table, (C0,), 2, "l1")
+    yield histogram("c1", q.Owner(key, q.Children(key, (0, 1, 3))))
+    above = spec.tables[key.parent].own
+    if above is not None:
+        yield histogram(q.Owner(key, q.Owner(above, q.Children(above))), q.Refers(key))
 
 
 def renumbered(database, seed):
-    """The same rows in another physical order, edges following; with the order of each table."""
+    """The same rows in another physical order, edges following."""
     rng = np.random.default_rng(seed)
-    spec = database.spec
-    order = {name: rng.permutation(database._rows(name)) for name in spec.tables}
+    order = {name: rng.permutation(database._rows(name)) for name in database.spec.tables}
     tables = {}
-    for name, table in spec.tables.items():
-        held, at = database._tables[name], order[name]
-        parents = {}
-        for key in table.keys:
-            moved = held._parents[key.name][at]
+    for name, at in order.items():
+        table, parents = database._tables[name], {}
+        for key in database.spec.tables[name].keys:
+            edges = table._parents[key.name][at]
             if key.role != "public" and order[key.parent].size:
                 place = np.argsort(order[key.parent])
-                moved = np.where(moved >= 0, place[np.maximum(moved, 0)], moved)
-            parents[key.name] = moved
-        tables[name] = PrivateTable(
-            at.size, {name: of._restrict(at) for name, of in held._attributes.items()}, parents
-        )
+                edges = np.where(edges >= 0, place[np.maximum(edges, 0)], edges)
+            parents[key.name] = edges
+        columns = {column: item._restrict(at) for column, item in table._attributes.items()}
+        tables[name] = PrivateTable(at.size, columns, parents)
     ranks = {name: database._units.ranks(name)[at] for name, at in order.items()}
-    return PrivateDatabase(spec, tables, ranks), order
+    return PrivateDatabase(database.spec, tables, ranks)
 
 
 def with_relation(spec, relation):

@@ -11,8 +11,7 @@ import pytest
 import stability
 from harness import Mutants, caught, check
 from private_tables import of_tables, two_tables
-from small_databases import ADD, REPLACE, ROW, texts
-from subsets import WithCodes
+from small_databases import ADD, REPLACE, ROW, WithCodes, texts
 
 from privbench.domain import Domain
 from privbench.errors import SchemaError
@@ -32,12 +31,12 @@ from privbench.privacy.units import BOTTOM, NONE
 mutants = Mutants()
 
 
-# what mutants read -------------------------------------------------------------------------------
+# What mutants read.
 
 
-def codes(data, table="posts", column="a0"):
-    """Codes of the rows of a table."""
-    return data._codes(table, column)[0]
+def codes(data):
+    """Codes of posts in their first column."""
+    return data._codes("posts", "a0")[0]
 
 
 def key(data, table="posts", name="ref"):
@@ -57,16 +56,16 @@ def counts(codes, size, weights=None):
     return np.bincount(codes, weights, size).astype(np.int64)
 
 
-def first_of_valid(data, key, rows):
-    """The first sixteen of a unit's rows whose edge is neither NULL nor ⊥."""
+def first_of_valid(data, key):
+    """The first sixteen of a unit's posts whose edge is neither NULL nor ⊥."""
     valid = np.flatnonzero(data._parents(key) >= 0)
-    identity, ranks = data._units.identity(rows)[valid], data._units.ranks(rows)[valid]
+    identity, ranks = (of("posts")[valid] for of in (data._units.identity, data._units.ranks))
     order = np.lexsort((ranks, identity))
     _, first, sizes = np.unique(identity[order], return_index=True, return_counts=True)
     return valid[order][np.arange(valid.size) - np.repeat(first, sizes) < 16]
 
 
-# databases ---------------------------------------------------------------------------------------
+# Databases.
 
 
 def off_the_diagonal():
@@ -85,12 +84,12 @@ def hub(rows=12):
     return two_tables(range(rows), [[1] * rows], [2], refs=[0] * rows)
 
 
-def hub_with_others(users, edges=40, kept=24):
+def hub_with_others(users, edges=40, to_hub=24):
     """Each user refers to user 0, and otherwise to a user to whom nobody else does."""
     owners, refs = [], []
     for user in range(1, users + 1):
         owners += [user] * edges
-        refs += [0] * kept + [user + users] * (edges - kept)
+        refs += [0] * to_hub + [user + users] * (edges - to_hub)
     return two_tables(owners, refs=refs, users=2 * users + 1)
 
 
@@ -144,11 +143,11 @@ def arrays():
         KeySpec("key", "elements", "targets", "ref"): range(136),
     }
     own = {KeySpec("own", "rows", "people", "own"): [0] * 17}
-    held = {"rows": (17, {}, own), "elements": (136, {}, keys)}
-    made = of_tables(people=(1, {}), targets=(136, {}), **held)
-    table = replace(made.spec.tables["elements"], elements=True)
-    spec = replace(made.spec, tables={**made.spec.tables, "elements": table})
-    return PrivateDatabase(spec, made._tables)
+    tables = {"rows": (17, {}, own), "elements": (136, {}, keys)}
+    database = of_tables(people=(1, {}), targets=(136, {}), **tables)
+    table = replace(database.spec.tables["elements"], elements=True)
+    spec = replace(database.spec, tables={**database.spec.tables, "elements": table})
+    return PrivateDatabase(spec, database._tables)
 
 
 def threads():
@@ -157,8 +156,8 @@ def threads():
     owners["comments"], owners["votes"] = ([*np.repeat(range(6), n), 6] for n in (5, 4))
     parents = {"posts": "users", "comments": "posts", "votes": "posts"}
     keys = {name: KeySpec("own", name, parent, "own") for name, parent in parents.items()}
-    held = {name: (len(owners[name]), {}, {key: owners[name]}) for name, key in keys.items()}
-    return of_tables(users=(2, {}), **held)
+    tables = {name: (len(owners[name]), {}, {key: owners[name]}) for name, key in keys.items()}
+    return of_tables(users=(2, {}), **tables)
 
 
 START, END = (KeySpec(name, "trips", "places", "ref", nullable=True) for name in ("start", "end"))
@@ -227,7 +226,7 @@ def unlike_units():
     return two_tables([0, 0, 0, 1, 1, 1], [[0] * 3 + [1] * 3], [2], tau=3, relation=REPLACE)
 
 
-# sound queries -----------------------------------------------------------------------------------
+# Sound queries.
 
 
 def histogram(*names, **changes):
@@ -238,23 +237,23 @@ def histogram(*names, **changes):
 def scores(kind, prediction, **changes):
     """Makes scores of pairs of the columns of posts, each with the same prediction."""
 
-    def made(d):
+    def query(d):
         names = tuple(d.spec.tables["posts"].attributes)
         pairs = [(i, j) for j in range(len(names)) for i in range(j)]
         whole = kind.of(d.spec, "posts", names, pairs, [np.array(prediction, float)] * len(pairs))
         return replace(whole, **changes)
 
-    return made
+    return query
 
 
 def targets(*columns, cap=1):
     """Makes a histogram of the references of the first table that has some."""
 
-    def made(d):
+    def query(d):
         ref = next(k for t in d.spec.tables.values() for k in t.keys if k.role == "ref")
         return q.TargetHistogram.of(d.spec, ref, columns, (), cap=cap)
 
-    return made
+    return query
 
 
 def target_scores(d):
@@ -277,25 +276,25 @@ def presence(own=False):
     return lambda d: q.Histogram("posts", (q.Refers(key(d), own),))
 
 
-def siblings(*columns, joined=False):
+def siblings(joined=False):
     """Makes a histogram of two posts of a user."""
 
-    def made(d):
+    def query(d):
         axis = q.Column("a0", 3)
         pair = tuple(q.Sibling(key(d, name="own"), axis, place) for place in (0, 1))
         return q.Histogram("users", (q.Joined(pair),) if joined else pair)
 
-    return made
+    return query
 
 
 def equal_columns(groups):
     """Makes a histogram of rows by whether two columns are equal."""
 
-    def made(d):
+    def query(d):
         joined = q.Joined(q.Histogram.of(d.spec, "posts", ("a0", "a1")).axes)
         return q.Histogram("posts", (replace(joined, groups=q.PublicArray(groups)),))
 
-    return made
+    return query
 
 
 def normed(d):
@@ -315,11 +314,11 @@ def sets_of_films(d):
 def moments(*clips, source="posts"):
     """Makes a moment of the first keys into a table, one for each clip."""
 
-    def made(d):
+    def query(d):
         every = (key for table in d.spec.tables.values() for key in table.keys)
         return q.CrossMoment(source, tuple(key for key in every if key.parent == source), clips)
 
-    return made
+    return query
 
 
 def regions(d):
@@ -358,16 +357,15 @@ def grid(d):
     return q.GridHistogram("posts", "g", q.PublicArray([0, 5, 9]))
 
 
-# claims are reached ------------------------------------------------------------------------------
+# Claims are reached.
 
-LOOP_OF_48 = two_tables(
-    [0] * 16 + list(range(17, 65)), refs=list(range(1, 17)) + [0] * 48
-)  # user 0, a hub, refers to sixteen users to whom nobody else refers
+#: User 0, a hub, refers to sixteen users to whom nobody else does.
+ONE_HUB = two_tables([0] * 16 + list(range(17, 65)), refs=list(range(1, 17)) + [0] * 48)
 TRUNCATED = two_tables([0] * 40 + [1], [[0] * 40 + [1]], [2], bound="truncation", tau=5)
 REACHED = {
     "a table above a prediction that both margins fall short of": (
         equal_rows(), scores(q.DependenceScores, [[0, 5], [5, 0]])),
-    "a hub that refers to targets of its own": (LOOP_OF_48, fan_in),
+    "a hub that refers to targets of its own": (ONE_HUB, fan_in),
     "two units of unlike cells that change places": (unlike_units(), histogram("a0")),
     "a heavy unit under truncation": (TRUNCATED, histogram("a0")),
     "a heavy unit in a total": (TRUNCATED, lambda d: q.Total("posts", clip=7)),
@@ -389,13 +387,13 @@ REACHED = {
 @pytest.mark.parametrize("case", REACHED)
 def test_a_claim_holds_and_is_reached(case):
     database, sound = REACHED[case]
-    units = [("users", 0)] if database is LOOP_OF_48 else None
+    units = [("users", 0)] if database is ONE_HUB else None
     report = check([sound(database)], database, units=units, every=units is None)
     assert report.ok
     assert report.worst_ratio > 0.9999
 
 
-# margins and predictions -------------------------------------------------------------------------
+# Margins and predictions.
 
 
 @mutants.of(off_the_diagonal, scores(q.PairScores, [[19, 1], [1, 0]]), "linf")
@@ -425,7 +423,7 @@ class MarginsForFree(q.DependenceScores):
     moved = q.PairScores.moved
 
 
-# bounds of contributions -------------------------------------------------------------------------
+# Bounds of contributions.
 
 
 @mutants.of(
@@ -502,7 +500,7 @@ def public_number_of_owned_rows(query, spec):
     return q.Total("users").sensitivity(spec)
 
 
-# siblings ----------------------------------------------------------------------------------------
+# Siblings.
 
 SIX_AND_TWO = [[0, 0, 1, 1, 2, 2, 0, 1]]
 
@@ -510,8 +508,8 @@ SIX_AND_TWO = [[0, 0, 1, 1, 2, 2, 0, 1]]
 @mutants.of(lambda: two_tables([0] * 6 + [1, 1], SIX_AND_TWO, [3]), siblings(), "l1", "l2")
 def siblings_after_the_filter(query, data):
     """Two siblings are drawn anew among the rows of every cell: a unit has a pair in each."""
-    held = np.bincount(edges(data, name="own") * 3 + codes(data), minlength=6).reshape(2, 3)
-    return np.diag(np.append((held > 1).sum(axis=0), 0)) * GRID
+    rows = np.bincount(edges(data, name="own") * 3 + codes(data), minlength=6).reshape(2, 3)
+    return np.diag(np.append((rows > 1).sum(axis=0), 0)) * GRID
 
 
 @mutants.of(
@@ -536,7 +534,7 @@ def owners_of_weight_one(query, data):
     return counts(2 * first + second, 4).reshape(2, 2)
 
 
-# rules of rows -----------------------------------------------------------------------------------
+# Rules of rows.
 
 
 @mutants.of(dated, lambda d: q.OrderTest("posts", (("a", "b"),)), "l1", "l2")
@@ -553,7 +551,7 @@ def rule_of_exact_rows(query, data):
     return np.array([int(table.sum()) - kept, kept])
 
 
-# units by their norms ----------------------------------------------------------------------------
+# Units by their norms.
 
 
 @mutants.of(lambda: two_tables([0] * 9, [[1] * 9], [2]), normed, "l2", "linf")
@@ -575,16 +573,16 @@ def norms_of_cells(query, data):
     return counts(np.unique(pair, axis=1)[1], query.shape[0])
 
 
-# sets --------------------------------------------------------------------------------------------
+# Sets.
 
 
 def of_members(owners, cells):
     """Presences of two cells in owners of weight 1; negative owners and cells do not count."""
-    held = np.zeros((owners.max(initial=0) + 1, 2), np.int64)
+    members = np.zeros((owners.max(initial=0) + 1, 2), np.int64)
     known = (owners >= 0) & (cells >= 0) & (cells < 2)
-    held[owners[known], cells[known]] = 1
-    entries = np.maximum(held.sum(1) * (held.sum(1) + 1) // 2, 1)
-    return (held.T @ (held * root_down(GRID**2 // entries)[:, None]))[np.triu_indices(2)]
+    members[owners[known], cells[known]] = 1
+    entries = np.maximum(members.sum(1) * (members.sum(1) + 1) // 2, 1)
+    return (members.T @ (members * root_down(GRID**2 // entries)[:, None]))[np.triu_indices(2)]
 
 
 @mutants.of(lambda: two_tables([0, 0, 1], [[0, 1, 0]], [3]), sets, "l2")
@@ -622,12 +620,12 @@ def sets_of_targets(query, data):
 @mutants.of(films, sets_of_films, "l2")
 def pairs_of_public_owners_without_a_norm(query, data):
     """Public owners count for 1 in every entry: a row that goes takes as many as its owner has."""
-    held = np.zeros((2, 3), np.int64)
-    held[edges(data, name="film"), codes(data)] = 1
-    return (held.T @ held)[np.triu_indices(3)] * GRID
+    members = np.zeros((2, 3), np.int64)
+    members[edges(data, name="film"), codes(data)] = 1
+    return (members.T @ members)[np.triu_indices(3)] * GRID
 
 
-# ⊥, ranks and references -------------------------------------------------------------------------
+# ⊥, ranks and references.
 
 
 @mutants.of(hub, presence(), "l1")
@@ -659,7 +657,7 @@ def rank_by_the_hash_of_a_reference(query, data):
 @mutants.of(lambda: hub_with_others(60), fan_in, "l1", method="_edges")
 def edges_dropped_before_the_cut(query, data):
     """NULL and ⊥ edges are dropped first, then sixteen are kept."""
-    kept = first_of_valid(data, query.key, "posts")
+    kept = first_of_valid(data, query.key)
     return np.bincount(edges(data)[kept], minlength=data._rows("users"))
 
 
@@ -719,7 +717,7 @@ def test_elements_stand_in_a_row():
             PrivateDatabase(database.spec, {**database._tables, "elements": outside})
 
 
-# attributes of targets ---------------------------------------------------------------------------
+# Attributes of targets.
 
 
 @mutants.of(lambda: apart(1), target_scores, "linf", method="sensitivity")
@@ -766,11 +764,11 @@ def weights_of_valid_edges(query, data):
 
 @mutants.of(lambda: hub_with_others(30), targets(), "l1", method="_kept")
 def targets_dropped_before_the_cut(query, data):
-    kept = first_of_valid(data, query.key, "posts")
+    kept = first_of_valid(data, query.key)
     return kept, np.full(kept.size, GRID // 16)
 
 
-# cross moments of degrees ------------------------------------------------------------------------
+# Cross moments of degrees.
 
 
 def products(query, data):
@@ -817,7 +815,7 @@ def edges_of_duplicate_parents(query, data):
     return np.array([weight * each // query._product])
 
 
-# one row a unit, believed from the schema --------------------------------------------------------
+# One row a unit, believed from the schema.
 
 
 @mutants.of(against_unique, listed(), "l1", "l2", "linf", method="_counts")
@@ -831,7 +829,7 @@ def every_row_weighs_one(query, data):
     return counts(codes(data), 2)
 
 
-# lists of labels ---------------------------------------------------------------------------------
+# Lists of labels.
 
 EACH = {"public": ("x", "y", "z")}
 
@@ -900,7 +898,7 @@ def ranks_in_the_order_of_rows(query, data):
     return np.append(0, np.resize(GRID * rows[np.argsort(first)], BLOCKS))
 
 
-# words of texts ----------------------------------------------------------------------------------
+# Words of texts.
 
 
 @mutants.of(shared_words, votes(most=2), "l0", "l2", method="evaluate_labels")
@@ -916,8 +914,8 @@ def votes_of_rows(query, data):
 
 
 @mutants.of(shared_words, words(), "l2", method="_tally")
-def words_without_a_norm(query, found, pair, *_):
-    np.add.at(found, np.unique(pair) % found.size, GRID)
+def words_without_a_norm(query, cells, pair, *_):
+    np.add.at(cells, np.unique(pair) % cells.size, GRID)
 
 
 @mutants.of(shared_words, words("l1"), "l1")
@@ -935,7 +933,7 @@ def test_a_word_that_one_unit_alone_holds_is_never_listed():
         assert caught(query, database) == set()
 
 
-# points of a grid --------------------------------------------------------------------------------
+# Points of a grid.
 
 
 @mutants.of(labelled, grid, "l1", "linf")
@@ -952,7 +950,7 @@ def nulls_in_the_lowest_cell(query, data):
     return cells
 
 
-# what a fan-out counts ---------------------------------------------------------------------------
+# What a fan-out counts.
 
 
 class RowsThatRefer(q.UnitRows):
@@ -989,7 +987,7 @@ def test_mutants_are_caught(mutant):
     mutant.must_be_caught()
 
 
-# steps that queries share ------------------------------------------------------------------------
+# Steps that queries share.
 
 
 def nearest(sizes, tau):

@@ -90,15 +90,6 @@ def moved(database, key, target, gone):
     return sum(root(database, key.parent, row) != gone for row in range(target))
 
 
-def test_only_roots_can_be_removed():
-    database = two_tables([0, -1])
-    with pytest.raises(SchemaError, match="not the root"):
-        remove_unit(database, "posts", 0)
-    with pytest.raises(SchemaError, match="no such row"):
-        remove_unit(database, "posts", 2)
-    assert remove_unit(database, "posts", 1)._rows("posts") == 1
-
-
 def test_one_to_one_children_are_single():
     keys = [
         KeySpec("o", table, parent, "own", unique=unique)

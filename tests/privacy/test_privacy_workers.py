@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from private_tables import two_tables
 from small_databases import fill, queries, settled, specs
+from sql_files import cases
 
 from privbench.cli import main
 from privbench.errors import ConfigError, ConnectionFailed, PrivbenchError, UsageError
@@ -30,19 +31,19 @@ NO_DISK = {"distributed.worker.memory.target": False, "distributed.worker.memory
 
 
 @contextmanager
-def local_cluster(settings, **given):
+def local_cluster(settings=NO_DISK, **given):
     """A scheduler and workers of this machine, with these settings of Dask."""
     import dask
     import distributed
 
-    given = {"dashboard_address": None, **given}
+    given = {"dashboard_address": None, "n_workers": 1, "processes": False, **given}
     with dask.config.set(settings), distributed.LocalCluster(**given) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
 def cluster():
-    with local_cluster(NO_DISK, n_workers=2, threads_per_worker=1, processes=True) as made:
+    with local_cluster(n_workers=2, threads_per_worker=1, processes=True) as made:
         yield made
 
 
@@ -102,17 +103,10 @@ def test_columns_that_are_made_for_one_count_are_not_kept(workers):
 
 def test_workers_that_would_write_rows_to_disk_are_refused():
     """Dask's files are open to every account of the machine."""
-    with (
-        local_cluster(
-            {name: 0.7 for name in NO_DISK},
-            n_workers=1,
-            processes=False,
-            memory_limit="1GB",
-            protocol="tcp",
-        ) as made,
-        pytest.raises(ConfigError, match="disk"),
-    ):
-        Workers(made.scheduler_address)
+    disk = dict.fromkeys(NO_DISK, 0.7)
+    made = local_cluster(disk, memory_limit="1GB", protocol="tcp")
+    with made as cluster, pytest.raises(ConfigError, match="disk"):
+        Workers(cluster.scheduler_address)
 
 
 def fail(text, given):
@@ -142,6 +136,14 @@ def test_other_versions_and_absent_schedulers_are_refused(monkeypatch):
         Workers("tcp://127.0.0.1:9")
 
 
+@contextmanager
+def trusting(trusted):
+    """Whether the network is trusted."""
+    token = TRUST_NETWORK.set(trusted)
+    yield
+    TRUST_NETWORK.reset(token)
+
+
 class Unreached(Exception):
     """A scheduler was to be connected."""
 
@@ -154,44 +156,29 @@ def unreached(monkeypatch):
     monkeypatch.setattr("distributed.Client", connected)
 
 
-#: Addresses that other machines reach, or may.
-OPEN = """
-tcp://10.1.2.3:8786 tcp://scheduler:8786 tcp://localhost.example:8786 tcp://127.0.0.1.example:8786
-tcp://0.0.0.0:8786 tcp://[::]:8786 tcp://[2001:db8::1]:8786 tcp://[::ffff:10.0.0.1]:8786
-tcp://0:8786 tcp://127.1:8786 tcp://2130706433:8786 tcp://127.0.0.1.:8786 tcp://128.0.0.1:8786
-""".split()
-#: Texts that are no address of a scheduler, or one of a kind that is not spoken.
-NONE = """
-10.1.2.3:8786 127.0.0.1:8786 ucx://127.0.0.1:8786 ucxx://10.1.2.3:8786 ws://127.0.0.1:8786
-wss://h:8786 inproc://127.0.0.1/7/1 asynctls://h:8786 TCP://10.1.2.3:8786 tcp:10.1.2.3:8786
-tcp://127.0.0.1@10.1.2.3:8786 tcp://127.0.0.1:8786,10.1.2.3:8786 tcp://127.0.0.1:1/tcp://h:2
-tcp://[::1%eth0]:8786 tcp://127.0.0.1 tls:// scheduler.json /tmp/scheduler.json tls://h:8786?x
-tcp://h:8786#tls:// tcp://١٢٧.0.0.1:8786
-""".split()
-CLOSED = """
-tcp://127.0.0.1:8786 tcp://127.8.9.1:8786 tcp://[::1]:8786 tcp://localhost:8786
-tls://scheduler:8786 tls://10.1.2.3:8786 tls://[2001:db8::1]:8786
-""".split()
+#: Addresses that other machines reach, or may; those of this machine or of TLS; and texts that are
+#: no address of a scheduler, or one of a kind that is not spoken.
+ADDRESSES = {title: text.split() for title, text in cases(__file__, "addresses.txt")}
 
 
 @pytest.mark.usefixtures("unreached")
 @pytest.mark.parametrize(
     ("address", "trusted", "refused"),
     [
-        *((one, False, "--trust-network") for one in OPEN),
-        *((one, True, None) for one in OPEN),
-        *((one, trusted, "no address") for one in [*NONE, "", " "] for trusted in (False, True)),
-        *((one, False, None) for one in CLOSED),
+        *((one, False, "--trust-network") for one in ADDRESSES["open"]),
+        *((one, True, None) for one in ADDRESSES["open"]),
+        *((one, False, None) for one in ADDRESSES["closed"]),
+        *(
+            (one, trusted, "no address")
+            for one in [*ADDRESSES["none"], "", " "]
+            for trusted in (False, True)
+        ),
     ],
 )
 def test_an_open_address_is_refused_before_anything_is_connected(address, trusted, refused):
     """Whoever reaches a scheduler without TLS runs programs, and hears rows and passwords."""
-    token = TRUST_NETWORK.set(trusted)
-    try:
-        with pytest.raises(Unreached if refused is None else UsageError) as caught:
-            Workers(address)
-    finally:
-        TRUST_NETWORK.reset(token)
+    with trusting(trusted), pytest.raises(Unreached if refused is None else UsageError) as caught:
+        Workers(address)
     assert (refused or "") in str(caught.value) + str(getattr(caught.value, "remedy", ""))
 
 
@@ -227,17 +214,11 @@ def test_commands_refuse_an_open_address_first(tmp_path, words):
 
 def test_an_open_scheduler_or_worker_behind_a_closed_address_is_refused():
     """A tunnel leads to this machine's loopback interface, and to a scheduler elsewhere."""
-    with local_cluster(
-        NO_DISK, n_workers=1, processes=False, protocol="tcp", host="0.0.0.0"
-    ) as made:
+    with local_cluster(protocol="tcp", host="0.0.0.0") as made:
         port = made.scheduler_address.rpartition(":")[2]
         if "127.0.0.1" in made.scheduler_address:
             pytest.skip("this machine has no other address")
         with pytest.raises(UsageError, match="whoever reaches"):
             Workers(f"tcp://127.0.0.1:{port}")
-        token = TRUST_NETWORK.set(True)
-        try:
-            with Workers(f"tcp://127.0.0.1:{port}") as found:
-                assert len(found.addresses()) == 1
-        finally:
-            TRUST_NETWORK.reset(token)
+        with trusting(True), Workers(f"tcp://127.0.0.1:{port}") as trusted:
+            assert len(trusted.addresses()) == 1

@@ -3,11 +3,13 @@
 They run in an environment made here, and are skipped where its packages cannot be fetched.
 """
 
+import os
 import re
 import shutil
 import site
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -45,9 +47,9 @@ def call(python, model, surroundings, tmp_path):
     """``call(*command)``: a command of Python, in a folder with the model, which has to succeed."""
     shutil.copy(model, tmp_path / "prod.privbench")
 
-    def run(*command: str) -> str:
+    def run(*command: str, environment: Mapping[str, str] = surroundings) -> str:
         done = subprocess.run(
-            [python, "-m", *command], cwd=tmp_path, env=surroundings, capture_output=True, text=True
+            [python, "-m", *command], cwd=tmp_path, env=environment, capture_output=True, text=True
         )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout + done.stderr
@@ -76,7 +78,7 @@ def test_alone(database, number):
     database.execute("DELETE FROM customer WHERE id = (SELECT max(id) FROM customer)")
     database.commit()
 """)
-    assert "3 passed" in call("pytest", "test_it.py")
+    assert "3 passed" in call("pytest", "test_it.py", environment=os.environ)
 
 
 def test_djangos_runner_copies_the_clone(call, python, tmp_path):

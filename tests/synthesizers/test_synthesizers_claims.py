@@ -32,9 +32,6 @@ MOST = 3
 AMPLE = {"pure": 1e6, "zcdp": 5e3}
 NEIGHBOURS = pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
 
-#: A table as the sorted row kinds that it holds; rows of one table have no order of their own.
-Kinds = tuple[int, ...]
-
 
 def tables():
     """Every table of at most `MOST` rows, in every order that matters: none."""

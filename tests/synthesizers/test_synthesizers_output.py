@@ -1,14 +1,11 @@
 """The output distribution of whole tiny fits, on neighbours, within e^ε.
 
-A fit is a tree: each answer decides what is asked next. `Scripted` gives answers that the test
-chooses and keeps, for every answer, the exact statistic and the mechanism's scale. From these
-follow the answer's exact log-probability under the law that the mechanism documents
-(`test_privacy_mechanisms` holds OpenDP to it), and the least upper bound of the log-ratio over
-every answer that the mechanism could have given in its place.
-
-Walking the tree over a grid of answers on both neighbours therefore shows three things for every
-path: both fits ask the same questions; the probabilities of the path differ by at most e^ε; and so
-does the product of the bounds, which covers the answers beside the path as well.
+A fit is a tree: each answer decides what is asked next. `Scripted` gives chosen answers and keeps
+the exact statistic and the mechanism's scale of each, from which follow the answer's exact
+log-probability under the documented law (`test_privacy_mechanisms` holds OpenDP to it), and the
+least upper bound of the log-ratio over every answer that could have been given in its place. So a
+path of answers on both neighbours shows that they are asked the same questions, and that neither
+the path's probability nor that of any path beside it differs by more than e^ε.
 """
 
 import math
@@ -98,9 +95,8 @@ class Asked:
 class Scripted:
     """A noise source that gives chosen answers; NOT PRIVATE.
 
-    Attributes:
-        choose: From the number of the question and its exact statistic and scale, the answer.
-        factor: Of the mechanism's scale: 1, or ½ for a mutant that draws too little noise.
+    `choose` gives the answer from the number of the question, its exact statistic and scale;
+    `factor` is ½ for a mutant that draws too little noise.
     """
 
     choose: Callable[[int, np.ndarray, float, bool], np.ndarray | int]
@@ -129,20 +125,11 @@ def run(database, epsilon, noise, folder):
     return session.trace, model
 
 
-def replaying(answers):
-    return lambda number, exact, scale, selection: answers[number]
-
-
 def compare(first, second, epsilon, choose, folder, factor=1.0):
-    """One path of the tree on both neighbours.
-
-    Returns:
-        The path's log-ratio; the sum over its questions of the largest log-ratio of any answer;
-        the number of questions.
-    """
+    """Of a path on both neighbours the log-ratio, the bound of any answers', and its length."""
     one = Scripted(choose, factor)
     trace, model = run(first, epsilon, one, folder)
-    other = Scripted(replaying([item.answer for item in one.asked]), factor)
+    other = Scripted(lambda number, *_: one.asked[number].answer, factor)
     again, twin = run(second, epsilon, other, folder)
     queries = [[step.query for step in steps] for steps in (trace, again)]
     assert queries[0] == queries[1], "the next question depends on more than the answers so far"
@@ -170,17 +157,8 @@ def same_model(one, other):
     assert all(np.array_equal(arrays[name], copies[name]) for name in arrays)
 
 
-def rich(rows):
-    """A total so large that the fit learns structure; any total can be drawn, if seldom."""
-    return np.array([round(rows)], np.int64)
-
-
 #: Answers to a measurement: the statistic itself, far below, far above, in noise scales.
 OFFSETS = (0.0, -4.0, 4.0)
-
-
-def grid(sizes):
-    return product(range(len(OFFSETS)), repeat=sizes)
 
 
 def on_grid(path, total):
@@ -191,7 +169,8 @@ def on_grid(path, total):
         if selection:
             return int(step % exact.size)
         if number == 0:
-            return rich(total)
+            # A total so large that the fit learns structure can be drawn, if seldom.
+            return np.array([round(total)], np.int64)
         # Alternating signs, so that cells move against one another as well.
         signs = np.where(np.arange(exact.size).reshape(exact.shape) % 2, -1, 1)
         return exact + np.rint(OFFSETS[step] * scale * signs).astype(np.int64)
@@ -209,7 +188,7 @@ def test_every_path_of_a_grid_stays_within_epsilon(neighbours, tmp_path):
     largest = 0.0
     for first, second in PAIRS[neighbours]:
         sides = [build(rows, 2, neighbours) for rows in (first, second)]
-        for path in grid(3):
+        for path in product(range(len(OFFSETS)), repeat=3):
             steps = (0, path[0], path[1], 0, path[2], *path)
             ratio, most, questions = compare(*sides, EPSILON, on_grid(steps, 500.0), tmp_path)
             # A pair that looks like independence is not measured again: both one-ways are.

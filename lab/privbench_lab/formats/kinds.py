@@ -9,7 +9,7 @@ import numpy as np
 from privbench.errors import UsageError
 from privbench.rng import generator
 from privbench.schema import Schema, Table
-from privbench.workload.generators.draft import ColumnSample, JoinTree, QueryDraft, Row, pick
+from privbench.workload.generators.draft import ColumnSample, JoinTree, QueryDraft, RowTexts, pick
 from privbench.workload.generators.kinds import Plan, WorkloadKind, around, collect
 from privbench.workload.generators.rows import RowSource
 from privbench.workload.query import Workload
@@ -69,7 +69,7 @@ def california(rows: RowSource, answers: RowSource, schema: Schema, plan: Plan) 
 
 def a_row(
     tables: Sequence[Table], rows: RowSource, rng: np.random.Generator
-) -> tuple[JoinTree, list[Row]] | None:
+) -> tuple[JoinTree, list[RowTexts]] | None:
     """A random table, without joins, with one of its rows; None if it has no rows."""
     table = pick(tables, rng)
     starts = rows.starts(table)

@@ -13,7 +13,7 @@ from privbench.arrays import Ints
 from privbench.errors import SchemaError
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries.axes import Column, Whole
-from privbench.privacy.queries.claims import Moved, RowQuery
+from privbench.privacy.queries.claims import RegionBounds, RowQuery
 from privbench.privacy.queries.counting import View
 from privbench.privacy.query import GRID, PublicArray
 from privbench.privacy.spec import DatabaseSpec
@@ -80,7 +80,7 @@ class RegionMoments(RowQuery):
     def shape(self) -> tuple[int, ...]:
         return (self.split.parts, 1 + len(self.attributes))
 
-    def moved(self) -> list[Moved]:
+    def moved(self) -> list[RegionBounds]:
         d = len(self.attributes)
         return [(self.region, 1 + d / 2, 1 + d / 4)]
 

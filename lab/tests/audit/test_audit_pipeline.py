@@ -7,7 +7,7 @@ import numpy as np
 import psycopg
 import pytest
 from fits import fit
-from private_tables import emptied, foreign
+from foreign_rows import emptied, foreign
 from sql_files import cases, sql_of
 
 from privbench.config import Config

@@ -4,7 +4,7 @@ from functools import partial
 
 import broken
 import pytest
-from private_tables import emptied, foreign
+from foreign_rows import emptied, foreign
 
 from privbench.pipeline.progress import Reporter
 from privbench.privacy.accountant import Accountant

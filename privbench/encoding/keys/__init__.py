@@ -1,1 +1,1 @@
-"""Keys of synthetic rows: which columns are keys, their values, references and uniqueness."""
+"""Keys of synthetic rows: the columns that are keys, their values, references and uniqueness."""

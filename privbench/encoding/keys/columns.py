@@ -1,4 +1,4 @@
-"""Key columns: which ones there are, how their values come about, and all values they can take."""
+"""Key columns: which columns are keys, how their values are made, what values they can take."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ class ValueSpace:
 
     @property
     def capacity(self) -> int:
-        """Number of distinct values, clipped to int64."""
+        """The number of distinct values, clipped to int64."""
         return min(self.hi - self.lo + 1, 2**62)
 
     def nth(self, index: RowIndex) -> pa.Array:
-        """Distinct values for distinct numbers below `capacity`.
+        """Return distinct values for distinct numbers below `capacity`.
 
-        They are round values where these suffice: 1, 2, 3; whole units; days or seconds from the
-        year 2000 on.
+        They are round values if enough of them exist: 1, 2, 3; whole units; days or seconds from
+        the year 2000 on.
         """
         if self.maker is not None:
             return self.maker(index)
@@ -63,7 +63,7 @@ class ValueSpace:
         return self.from_points(start + step * index if fits else self.lo + index)
 
     def to_points(self, array: pa.Array) -> RowIndex:
-        """Grid points (or positions in the list) of values that were made for the column."""
+        """Return the grid points (or list positions) of values that were made for the column."""
         if self.scale is not None:
             points = self.scale.points_of(array)
             return np.searchsorted(self._listed, points) if self.values else points
@@ -72,7 +72,7 @@ class ValueSpace:
         return np.asarray(result.fill_null(0), np.int64)
 
     def from_points(self, points: RowIndex, *, text: bool = False) -> pa.Array:
-        """Values at grid points or list positions."""
+        """Return the values with these grid points, or at these positions of a list."""
         if self.scale is not None:
             real = self._listed[points] if self.values else points
             none = np.zeros(len(points), np.bool_)
@@ -88,15 +88,18 @@ class ValueSpace:
 
 
 def range_scale(type_: ColumnType) -> Scale | None:
-    """The grid of the bounds of ranges of numbers, dates or times; None of other types."""
+    """Return the scale of a range type's bounds, or None if they are not ordered values."""
     even = type_.kind == "r" and type_.parts[0].base in _STARTS
     return scale_of(type_.parts[0]) if even else None
 
 
 def range_points(scale: Scale, array: pa.Array) -> tuple[RowIndex, RowIndex, Mask, Mask]:
-    """Where ranges begin, or end without a lower bound, and end; which exist; which have no end."""
-    found = pc.extract_regex(array, r"""^.(?:"(?P<low>[^"]+)")?,(?:"(?P<high>[^"]+)")?.$""")
-    low, high = (pc.struct_field(found, name) for name in ("low", "high"))
+    """Return where ranges begin and end, which rows have a range, and which ranges have no end.
+
+    A range without a lower bound begins where it ends.
+    """
+    ends = pc.extract_regex(array, r"""^.(?:"(?P<low>[^"]+)")?,(?:"(?P<high>[^"]+)")?.$""")
+    low, high = (pc.struct_field(ends, name) for name in ("low", "high"))
     bare, none = (np.asarray(pc.equal(t, "").fill_null(False), np.bool_) for t in (low, high))
     grid = (pc.if_else(pc.equal(text, ""), None, text) for text in (low, high))
     begin, end = (scale.points_of(t if scale.specials else t.cast(pa.int64())) for t in grid)
@@ -109,7 +112,10 @@ def range_points(scale: Scale, array: pa.Array) -> tuple[RowIndex, RowIndex, Mas
 
 
 def range_texts(scale: Scale, begin: RowIndex, end: RowIndex, none: Mask) -> pa.Array:
-    """Ranges from points to before others, in some rows without an upper bound."""
+    """Return ranges as texts, from points up to other points.
+
+    ``none`` marks those without an end.
+    """
     marked = dict.fromkeys(scale.specials, np.zeros(len(begin), np.bool_))
     low, high = (quoted(scale.build(p, marked).cast(pa.string())) for p in (begin, end))
     return joined("[", low, ",", pc.if_else(pa.array(none), "", high), ")")
@@ -134,7 +140,7 @@ def _start(column: Column, scale: Scale) -> tuple[int, int]:
 def modelled_values(
     table: Table, column: Column, codec: Codec | None, rows: int
 ) -> ValueSpace | None:
-    """The values that a column can take, by its type, its CHECKs and its codec; None if unknown."""
+    """Return the values that a column can take by its type, CHECKs and codec; None if unknown."""
     scale = scale_of(column.type)
     if isinstance(codec, ListCodec):
         grid = scale if codec.settled else None
@@ -166,15 +172,15 @@ _WIDE = frozenset({"bytea", "varbit", "jsonb", "tsvector"})
 
 
 def kept_uniques(table: Table) -> tuple[Unique, ...]:
-    """UNIQUE sets to keep: the table's own, and what indexes on ``lower(column)`` add to them.
+    """Return the UNIQUE sets that synthetic rows keep, with those of indexes on ``lower(column)``.
 
-    A partial index is none: it says nothing of the rows that it does not cover.
+    A partial index is left out, since it says nothing of the rows that it does not cover.
     """
     return table.unique_sets + folded_uniques(table)
 
 
 def unkept_indexes(table: Table) -> tuple[Index, ...]:
-    """UNIQUE indexes that synthetic rows may break."""
+    """Return the UNIQUE indexes that synthetic rows may break."""
     folded = {item.name for item in folded_uniques(table)}
     return tuple(
         index
@@ -186,10 +192,10 @@ def unkept_indexes(table: Table) -> tuple[Index, ...]:
 
 
 def index_room(table: Table, name: str) -> int | None:
-    """Bytes of a column that its UNIQUE sets and indexes can hold; None without any.
+    """Return how many bytes of a column its UNIQUE sets and indexes can hold; None without any.
 
     PostgreSQL refuses an entry of a btree, or a summary of a BRIN index, of more than about 2,700
-    bytes: of columns, of those that are only included, and of expressions over columns, among them
+    bytes. This limits indexed columns, included columns, and expressions over columns, among them
     those of generated columns.
     """
     sets = [set(item.columns) for item in table.unique_sets]
@@ -225,15 +231,15 @@ _YEARS = re.compile(r"(?:^|_)(?:year|yr|season)$")
 _MEASURED = ("date", "timestamp", "timestamptz", "time", "timetz", "float4", "float8")
 #: Names of whole numbers that are days or the like.
 _TIMES = re.compile(r"(?:^|_)(?:year|quarter|month|week|day|date|hour)(?:_?(?:key|id|sk))?$")
-Role = Literal["reference", "minted", "generated", "modelled"]
+ColumnRole = Literal["reference", "minted", "generated", "modelled"]
 
 
-def role_of(table: Table, column: Column) -> Role:
-    """How a column's values come about.
+def role_of(table: Table, column: Column) -> ColumnRole:
+    """Return how a column's values are made: as reference, new key, by the server or the model.
 
     References take the parent's key. Minted columns (surrogate keys) are single-column primary
     keys, numbers of a sequence and UUIDs in UNIQUE sets, and the integer that numbers the rows of
-    one parent. Everything else is modelled: UNIQUE columns (they are repaired), key columns that
+    one parent. All other columns are modelled: UNIQUE columns (they are repaired), key columns that
     refer to themselves alone or hold labels or dates of a look-up, and numbers that mean something,
     such as years.
     """
@@ -255,7 +261,7 @@ def role_of(table: Table, column: Column) -> Role:
 
 
 def serial_key(table: Table) -> Column | None:
-    """The surrogate key of whole numbers that may follow the date since when rows are there."""
+    """Return the integer surrogate key that may ascend with the dates of rows, or None."""
     keys = [column for column in table.columns if table.primary_columns == (column.name,)]
     if not keys or keys[0].type.base not in INTEGERS or not creation_date(table):
         return None
@@ -263,7 +269,9 @@ def serial_key(table: Table) -> Column | None:
 
 
 def is_natural(column: Column) -> bool:
-    """Whether a key's values mean something: times do; numbers by name, without a sequence.
+    """Return whether a key's values mean something: dates and times do, and numbers by their names.
+
+    Numbers of a sequence never do.
 
     >>> from privbench.schema import ColumnType
     >>> whole = ColumnType("integer", "int4")
@@ -272,13 +280,13 @@ def is_natural(column: Column) -> bool:
     """
     if column.type.base in _MEASURED:
         return True
-    made = column.identity or column.sequence is not None or column.default is not None
+    generated = column.identity or column.sequence is not None or column.default is not None
     named = _NATURAL.search(column.name.lower()) is not None
-    return named and not made and column.type.base in (*INTEGERS, "numeric", "date")
+    return named and not generated and column.type.base in (*INTEGERS, "numeric", "date")
 
 
 def calendar(table: Table) -> Column | None:
-    """The unique column of days or the like, by which the rows of a table follow one another."""
+    """Return the unique date column by which the rows of a table follow each other, or None."""
     for column in table.columns:
         kind, single = column.type.base, any(u.columns == (column.name,) for u in table.unique_sets)
         dated = kind in _MEASURED[:3] or (kind in INTEGERS and _TIMES.search(column.name.lower()))
@@ -288,13 +296,13 @@ def calendar(table: Table) -> Column | None:
 
 
 def is_counted(column: Column) -> bool:
-    """Whether a sequence numbers all rows of the table."""
-    made = column.identity or column.sequence is not None
-    return bool(made) or "nextval(" in (column.default or "")
+    """Return whether a sequence numbers all rows of the table by this column."""
+    generated = column.identity or column.sequence is not None
+    return bool(generated) or "nextval(" in (column.default or "")
 
 
 def is_discriminator(table: Table, column: Column) -> bool:
-    """Whether an integer of the primary key only numbers the rows of one parent."""
+    """Return whether an integer of the primary key only numbers the rows of one parent."""
     key = table.primary_key
     if key is None or column.name not in key.columns or len(key.columns) < 2:
         return False

@@ -1,4 +1,4 @@
-"""Combinations of values and NULLs that rules allow, kept by the rows of a synthetic table."""
+"""Repair of rows whose combination of values and NULLs breaks a rule."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ _FITTED = 50
 
 
 def keep_combinations(work: TableRows) -> None:
-    """Give every row an allowed combination."""
+    """Give every row of a synthetic table a combination of values that the rules allow."""
     for rule in work.table.rules:
         labels = [work.table.column(n).type for n in rule.columns if n not in rule.nulls]
         drawn = {*rule.columns} <= work.columns.keys()
@@ -42,10 +42,10 @@ def _keep(work: TableRows, rule: Rule) -> None:
     stays = np.array([name in tied for name in names])
     plain = bool(rule.nulls) or work.table.column(names[0]).type.base != "bool"
     stays[0] |= plain and (both or not stays.any())
-    found, every = _number(cells[rows]), _number(allowed)
-    good = np.isin(found, every)
+    numbers, every = _number(cells[rows]), _number(allowed)
+    good = np.isin(numbers, every)
     shares = _raked(allowed, cells[rows])
-    had = np.array([np.count_nonzero(found == number) for number in every])
+    had = np.array([np.count_nonzero(numbers == number) for number in every])
     wanted = np.maximum(shares * len(rows) - had, 0) + shares * 1e-6 + 1e-12
     kinds, options = _number(cells[rows] * stays), _number(allowed * stays)
     made = cells.copy()
@@ -64,8 +64,8 @@ def _cells(work: TableRows, rule: Rule, name: str, values: list[str]) -> RowInde
     """The place of every row's value in the rule, −1 for another."""
     column = work.columns[name]
     texts = column.is_null() if name in rule.nulls else column
-    found = pc.index_in(texts.cast(pa.string()), value_set=pa.array(values)).fill_null(-1)
-    return np.asarray(found, np.int64)
+    positions = pc.index_in(texts.cast(pa.string()), value_set=pa.array(values)).fill_null(-1)
+    return np.asarray(positions, np.int64)
 
 
 def _number(cells: RowIndex) -> RowIndex:
@@ -78,9 +78,9 @@ def _raked(allowed: RowIndex, cells: RowIndex) -> np.ndarray[Any, np.dtype[np.fl
     shares = np.full(len(allowed), 1 / len(allowed))
     for _ in range(_FITTED):
         for column, rows in zip(allowed.T + 1, cells.T + 1, strict=True):
-            wanted = np.bincount(rows, minlength=column.max() + 1) + 1e-9
-            now = np.bincount(column, shares, minlength=len(wanted))
-            shares *= (wanted / np.maximum(now, 1e-300))[column]
+            margin = np.bincount(rows, minlength=column.max() + 1) + 1e-9
+            now = np.bincount(column, shares, minlength=len(margin))
+            shares *= (margin / np.maximum(now, 1e-300))[column]
         shares /= shares.sum()
     return shares
 
@@ -92,13 +92,13 @@ def _relabel(work: TableRows, name: str, new: Any, changed: Mask, *, null: bool)
     and return the row that each row's value is from.
     """
     old = work.columns[name]
-    held = np.flatnonzero(known(old)) if null else changed
+    labelled = np.flatnonzero(known(old)) if null else changed
     if not null:
         labels = pa.array(new).cast(old.type)
         work.columns[name] = pc.if_else(pa.array(changed), labels, old)
-    elif held.size:
+    elif labelled.size:
         places = np.arange(work.rows)
-        places[changed] = work.rng.choice(held, np.count_nonzero(changed))
+        places[changed] = work.rng.choice(labelled, np.count_nonzero(changed))
         places[changed & (new == "true")] = NONE
         work.columns[name] = old.take(pa.array(places, mask=places < 0))
         return places

@@ -1,4 +1,4 @@
-"""Keys of synthetic tables: made, referred to, unique, within their CHECKs; tables in order."""
+"""Make the keys of synthetic tables: new keys, references and uniqueness, parents first."""
 
 from __future__ import annotations
 
@@ -67,12 +67,12 @@ class KeyedTable:
 
     @property
     def rows(self) -> int:
-        """Number of rows that are kept."""
+        """The number of rows that are kept."""
         return int(self.keep.sum())
 
     @property
     def dropped(self) -> int:
-        """Number of rows for which no valid key was left."""
+        """The number of rows that are dropped, since no valid key was left for them."""
         return len(self.keep) - self.rows
 
 
@@ -81,13 +81,13 @@ def fill_keys(
     parent_keys: Callable[[ForeignKey], Sequence[pa.Array]],
     *,
     deferred: Collection[str] = (),
-    wanted: Collection[str] = (),
+    referred: Collection[str] = (),
 ) -> KeyedTable:
     """Fill in all keys of a table and repair its UNIQUE sets; rows without a valid key are dropped.
 
-    Deferred keys are filled in later (`_fill_deferred_key`), when their parent exists; their
-    columns that others refer to already are ``wanted``, and get surrogate keys. The parents' key
-    values are not asked for self-references.
+    Keys named in ``deferred`` are filled in later, when their parent table exists. If other tables
+    already refer to their columns (``referred``), these columns get surrogate keys. ``parent_keys``
+    is not called for self-references.
     """
     table = work.table
     work.fixed |= table.pinned_columns & set(work.columns)
@@ -99,7 +99,7 @@ def fill_keys(
         fill_reference(work, key, dict(zip(key.columns, values, strict=True)))
     repair_orders(work)
     put_in_sequence(work)
-    _generate_keys(work, wanted)
+    _generate_keys(work, referred)
     selves = [key for key in table.foreign_keys if key.is_self and key.name not in deferred]
     tree = tree_of(table) if selves else None
     tree = shown_tree(work, tree) if tree else None
@@ -149,9 +149,9 @@ def _fill_deferred_key(
     result = _result(work, [])
     keep = keyed.keep.copy()
     keep[np.flatnonzero(keep)] = result.keep
-    kept = {name: values[result.keep] for name, values in keyed.parents.items()}
+    parents_kept = {name: values[result.keep] for name, values in keyed.parents.items()}
     torn = keyed.torn or result.rows < keyed.rows
-    return KeyedTable(result.columns, {**kept, **result.parents}, keep, torn)
+    return KeyedTable(result.columns, {**parents_kept, **result.parents}, keep, torn)
 
 
 def _unique_sets(table: Table, columns: Collection[str]) -> list[Unique]:
@@ -159,14 +159,14 @@ def _unique_sets(table: Table, columns: Collection[str]) -> list[Unique]:
     return [item for item in kept_uniques(table) if set(item.columns) <= set(columns)]
 
 
-def _generate_keys(work: TableRows, wanted: Collection[str]) -> None:
+def _generate_keys(work: TableRows, referred: Collection[str]) -> None:
     """Values of all columns that are neither modelled nor refer to others."""
     for column in work.table.columns:
         minted = role_of(work.table, column) == "minted"
         # Keys of a look-up's first rows are labels, which its other keys must not repeat.
         labels = work.columns.pop(column.name, None) if minted else None
-        made = minted or column.name in wanted
-        if column.name in work.columns or not made:
+        is_new = minted or column.name in referred
+        if column.name in work.columns or not is_new:
             continue
         if _holds_uuids(work.table, column):
             work.columns[column.name] = random_uuids(work.rows, work.rng)
@@ -205,21 +205,21 @@ def _number(work: TableRows, column: Column, index: RowIndex) -> bool:
     space = value_space(work.table, column, None, work.rows)
     pattern = column_pattern(work.table, column)
     if pattern is not None and not (space and space.values) and work.rows:
-        made = pattern.distinct(work.rows, work.rng)
-        work.alive &= index < len(made)
-        work.columns[column.name] = made.take(pa.array(np.clip(index, 0, len(made) - 1)))
+        values = pattern.distinct(work.rows, work.rng)
+        work.alive &= index < len(values)
+        work.columns[column.name] = values.take(pa.array(np.clip(index, 0, len(values) - 1)))
         return True
     if space is None:
         # No numbering is known for the type: what distinguishes rows must be left to repair.
         work.columns[column.name] = pa.nulls(work.rows, pa.string())
         return False
-    made = []
+    values = []
     for first in range(0, max(work.rows, 1), _BLOCK):
         some = slice(first, first + _BLOCK)
         number: RowIndex = np.maximum(index[some], 0).astype(np.int64)
         work.alive[some] &= number < space.capacity
-        made.append(space.nth(np.minimum(number, space.capacity - 1)))
-    work.columns[column.name] = made[0] if len(made) == 1 else pa.concat_arrays(made)
+        values.append(space.nth(np.minimum(number, space.capacity - 1)))
+    work.columns[column.name] = values[0] if len(values) == 1 else pa.concat_arrays(values)
     return True
 
 
@@ -238,17 +238,17 @@ def _result(work: TableRows, selves: Sequence[ForeignKey]) -> KeyedTable:
 
 
 def table_order(tables: Iterable[Table]) -> list[tuple[Table, tuple[str, ...]]]:
-    """Parents before children, each with the foreign keys to fill in at the end.
+    """Return the tables, parents before children, each with the keys to fill in at the end.
 
-    A cycle breaks at the keys that matter least: keys whose columns stand in no UNIQUE set and are
-    referred to by nobody come first, nullable ones before the others. Self-references never count.
+    A cycle is broken at the least important key: first keys whose columns are in no UNIQUE set and
+    are not referred to, and among these nullable keys. Self-references never count.
     """
     left = {table.key: table for table in tables}
-    wanted = _referred_columns(left.values())
+    referred = _referred_columns(left.values())
     steps: list[tuple[Table, tuple[str, ...]]] = []
     while left:
         ready = [table for table in left.values() if not _pending(table, left)]
-        chosen = ready or [min(left.values(), key=lambda item: _cost(item, left, wanted))]
+        chosen = ready or [min(left.values(), key=lambda item: _cost(item, left, referred))]
         steps += [(table, tuple(key.name for key in _pending(table, left))) for table in chosen]
         for table in chosen:
             del left[table.key]
@@ -269,13 +269,13 @@ def _referred_columns(tables: Iterable[Table]) -> set[tuple[str, str]]:
 
 
 def _cost(
-    table: Table, left: Mapping[str, Table], wanted: set[tuple[str, str]]
+    table: Table, left: Mapping[str, Table], referred: set[tuple[str, str]]
 ) -> tuple[int, int, int, str]:
     """How much is lost by deferring all pending keys of a table."""
     pending = _pending(table, left)
     names = {name for key in pending for name in key.columns}
     unique = {name for item in table.unique_sets for name in item.columns}
-    hard = sum(name in unique or (table.key, name) in wanted for name in names)
+    hard = sum(name in unique or (table.key, name) in referred for name in names)
     stiff = sum(all(table.column(name).not_null for name in key.columns) for key in pending)
     return hard, stiff, len(pending), table.key
 
@@ -294,7 +294,7 @@ def generate_keys(
     public_keys: Callable[[ForeignKey], Sequence[pa.Array]] | None = None,
     references: bool = True,
 ) -> dict[str, KeyedTable]:
-    """Keys of all private tables, by name; parents count the kept rows of the parent table.
+    """Make the keys of all private tables, and return the tables by name.
 
     Args:
         tables: The private tables.
@@ -311,15 +311,15 @@ def generate_keys(
             them, in half the memory.
     """
     rows = _viable(tables, rows)
-    wanted = _referred_columns(tables)
-    made: dict[str, KeyedTable] = {}
+    referred = _referred_columns(tables)
+    keyed: dict[str, KeyedTable] = {}
     by_key = {table.key: table for table in tables}
     steps = table_order(tables)
-    parent_keys = _keys_of(made, {table.key for table in tables}, public_keys)
+    parent_keys = _keys_of(keyed, {table.key for table in tables}, public_keys)
     for table, deferred in steps:
         count = rows[table.key]
         index = {
-            key.name: _index(key, parents.get(table.key, {}), made, count)
+            key.name: _index(key, parents.get(table.key, {}), keyed, count)
             for key in table.foreign_keys
             if key.name not in deferred
         }
@@ -340,23 +340,23 @@ def generate_keys(
         )
         if table.key in follows and work.own in index:
             owner = str(table.foreign_key(work.own).ref_table)
-            above = TableRows(by_key[owner], made[owner].columns, {}, work.rng, made[owner].rows)
+            above = TableRows(by_key[owner], keyed[owner].columns, {}, work.rng, keyed[owner].rows)
             work.owner_dates, _ = above.moments(creation_date(above.table))
-        made[table.key] = fill_keys(
+        keyed[table.key] = fill_keys(
             work,
             parent_keys,
             deferred=deferred,
-            wanted={name for name in later - now if (table.key, name) in wanted},
+            referred={name for name in later - now if (table.key, name) in referred},
         )
         if not references and not deferred:
-            made[table.key] = replace(made[table.key], parents={})
+            keyed[table.key] = replace(keyed[table.key], parents={})
     for table, name in ((table, name) for table, deferred in steps for name in deferred):
         # The load ends references to rows that go.
-        key, mine = table.foreign_key(name), made[table.key]
-        given = _index(key, parents.get(table.key, {}), made, rows[table.key])[mine.keep]
+        key, mine = table.foreign_key(name), keyed[table.key]
+        targets = _index(key, parents.get(table.key, {}), keyed, rows[table.key])[mine.keep]
         rng = generator(seed, "defer", table.key, name)
-        made[table.key] = _fill_deferred_key(table, mine, key, given, parent_keys(key), rng)
-    return made
+        keyed[table.key] = _fill_deferred_key(table, mine, key, targets, parent_keys(key), rng)
+    return keyed
 
 
 def _viable(tables: Sequence[Table], rows: Mapping[str, int]) -> dict[str, int]:
@@ -378,10 +378,10 @@ def _viable(tables: Sequence[Table], rows: Mapping[str, int]) -> dict[str, int]:
 
 
 def _index(
-    key: ForeignKey, given: Mapping[str, RowIndex], made: Mapping[str, KeyedTable], rows: int
+    key: ForeignKey, targets: Mapping[str, RowIndex], keyed: Mapping[str, KeyedTable], rows: int
 ) -> RowIndex:
-    index = given[key.name][:rows] if key.name in given else np.full(rows, -1, index_type(rows))
-    parent = made.get(str(key.ref_table))
+    index = targets[key.name][:rows] if key.name in targets else np.full(rows, -1, index_type(rows))
+    parent = keyed.get(str(key.ref_table))
     if key.is_self or parent is None:
         return index
     least, most = int(index.min(initial=-1)), int(index.max(initial=-1))
@@ -391,14 +391,14 @@ def _index(
 
 
 def _keys_of(
-    made: Mapping[str, KeyedTable],
+    keyed: Mapping[str, KeyedTable],
     private: set[str],
     public_keys: Callable[[ForeignKey], Sequence[pa.Array]] | None,
 ) -> Callable[[ForeignKey], Sequence[pa.Array]]:
     def keys(key: ForeignKey) -> Sequence[pa.Array]:
         parent = str(key.ref_table)
-        if parent in made:
-            return [made[parent].columns[name] for name in key.ref_columns]
+        if parent in keyed:
+            return [keyed[parent].columns[name] for name in key.ref_columns]
         if parent in private or public_keys is None:
             raise SchemaError(
                 f"the key {key.name} refers to {parent}, which has no rows to refer to.",

@@ -1,9 +1,9 @@
-"""Keys of another type than their targets: targets draw what the types of their references hold.
+"""Keys whose type differs from their target's.
 
-An ``integer`` may refer to a ``numeric``, a ``date`` to a ``timestamp``. A row whose key is 1.5 or
-noon could never be referred to, so synthetic ones have 1 and midnight. Where a target has several
-references, or is a reference itself, the narrowest type of all of them counts. All of it follows
-from the schema alone.
+Target values are drawn so that both types hold them. An ``integer`` may refer to a ``numeric``, a
+``date`` to a ``timestamp``. No row could refer to a key of 1.5 or noon, so synthetic keys are 1 and
+midnight. Where a target has several references, or is a reference itself, the narrowest type of all
+of them is used. It follows from the schema alone.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _CHAINS = (
 
 
 def with_key_types(tables: Sequence[Table]) -> list[Table]:
-    """The tables, columns that keys refer to in the narrowest type of what refers to them."""
+    """Return the tables with each referenced column in the narrowest type that refers to it."""
     types = {(table.key, column.name): column.type for table in tables for column in table.columns}
     pairs = [
         ((table.key, ours), (str(key.ref_table), theirs))
@@ -79,20 +79,20 @@ def _scale(type_: ColumnType) -> int:
     return 2**15 if type_.scale is None else type_.scale
 
 
-def in_key_type(array: pa.Array, drawn: ColumnType, wanted: ColumnType) -> pa.Array:
-    """Values that were drawn for one type in the narrower type of `with_key_types`, rounded down.
+def in_key_type(array: pa.Array, drawn: ColumnType, narrow: ColumnType) -> pa.Array:
+    """Return values drawn for one type in the narrower type of `with_key_types`, rounded down.
 
     >>> whole, double = ColumnType("integer", "int4"), ColumnType("double precision", "float8")
     >>> in_key_type(pa.array([1.5, None]), double, whole).to_pylist()
     [1, None]
     """
-    scale, given = scale_of(wanted), scale_of(drawn)
-    if drawn == wanted:
+    scale, drawn_scale = scale_of(narrow), scale_of(drawn)
+    if drawn == narrow:
         return array
-    if isinstance(scale, MomentScale) and isinstance(given, MomentScale):
+    if isinstance(scale, MomentScale) and isinstance(drawn_scale, MomentScale):
         # Infinities become the nearest time that is none.
-        inside = np.clip(given.points_of(array), *given.limits)
-        points = inside // (given.per_day // scale.per_day)
+        inside = np.clip(drawn_scale.points_of(array), *drawn_scale.limits)
+        points = inside // (drawn_scale.per_day // scale.per_day)
     elif isinstance(scale, (IntegerScale, NumericScale)):
         digits = scale.digits if isinstance(scale, NumericScale) else 0
         values = np.asarray(array.cast(pa.float64()).fill_null(0.0))

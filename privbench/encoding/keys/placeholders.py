@@ -1,4 +1,4 @@
-"""Valid values of types that are never modelled, made from numbers, each a different value."""
+"""Distinct valid values, made from numbers, of types that are never modelled."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ _DECIMALS, _LEAST = 9, 1e-8
 
 @dataclass(frozen=True, slots=True)
 class Maker:
-    """How values of a type are made."""
+    """A function that makes values of a type, and how many distinct values there are."""
 
     make: Callable[[Ints], pa.Array]  # texts of the type from numbers below `room`
     room: int = _WIDE  # how many numbers give distinct values
 
 
 def random_uuids(rows: int, rng: Rng) -> pa.Array:
-    """Version-4 UUIDs as text."""
+    """Return random UUIDs (version 4) as text."""
     numerals = rng.integers(16, size=(rows, 32), dtype=np.uint8)
     numerals[:, 12] = 4
     numerals[:, 16] = 8 + numerals[:, 16] % 4
@@ -53,7 +53,7 @@ def random_uuids(rows: int, rng: Rng) -> pa.Array:
 
 
 def maker_of(type_: ColumnType) -> Maker | None:
-    """The maker of values of a type, or None for an unknown type."""
+    """Return the maker of values of a type, or None for an unknown type."""
     if type_.kind == "c":
         return _composite(type_)
     if type_.kind in "rm":
@@ -69,20 +69,20 @@ def maker_of(type_: ColumnType) -> Maker | None:
 
 
 def column_maker(column: Column) -> Maker | None:
-    """The maker of a column's values, or None: by its templates, else by its type."""
+    """Return the maker of a column's values, by its templates or else by its type, or None."""
     if column.templates and not is_array(column.type):
         return of_templates(column.templates)
     return maker_of(column.type)
 
 
 def is_array(type_: ColumnType) -> bool:
-    """Whether values of a type are array literals."""
+    """Return whether values of a type are array literals."""
     plain = type_.base not in ("oidvector", "int2vector")
     return type_.category == "A" and bool(type_.parts) and plain
 
 
 def part_maker(type_: ColumnType) -> Maker | None:
-    """Like `maker_of`, for a type within another type, which may be a modelled type or a domain."""
+    """Return the maker for a type within another type; it may be a modelled type or a domain."""
     column = Column("value", 1, type_, not_null=True)
     table = Table(TableName("public", "value"), (column,))
     if unkept_checks(table):
@@ -92,7 +92,7 @@ def part_maker(type_: ColumnType) -> Maker | None:
     if pattern is not None:
         # A few distinct texts are enough, since a value within another need not be a key.
         texts = pattern.distinct(512, generator(0, "pattern", type_.sql))
-        return _listed(texts) if len(texts) else None
+        return _list_maker(texts) if len(texts) else None
     space = modelled_values(table, column, None, 36**4)
     if space is None:
         return maker_of(type_)
@@ -101,24 +101,27 @@ def part_maker(type_: ColumnType) -> Maker | None:
 
 
 def value_space(table: Table, column: Column, codec: Codec | None, rows: int) -> ValueSpace | None:
-    """The values that a column can have, as `modelled_values`; also for types never modelled."""
+    """Return the values that a column can take, also for types that are never modelled.
+
+    For the other types see `modelled_values`.
+    """
     result = modelled_values(table, column, codec, rows)
-    made = column_maker(column) if result is None else None
-    if result is not None or made is None:
+    maker = column_maker(column) if result is None else None
+    if result is not None or maker is None:
         return result
-    return ValueSpace(column, None, 0, made.room - 1, maker=made.make)
+    return ValueSpace(column, None, 0, maker.room - 1, maker=maker.make)
 
 
 def array_texts(
     element: ColumnType, numbers: Ints, sizes: Ints, templates: Sequence[str] = ()
 ) -> pa.Array | None:
-    """Array literals of the given sizes, or None where no element can be made."""
-    made = of_templates(templates) if templates else part_maker(element)
-    if made is None:
+    """Return array literals of the given sizes, or None where no element can be made."""
+    maker = of_templates(templates) if templates else part_maker(element)
+    if maker is None:
         return None
     places = np.concatenate([[0], np.cumsum(sizes)])
     within = np.arange(places[-1]) - np.repeat(places[:-1], sizes)
-    flat = quoted(made.make((np.repeat(numbers, sizes) + within) % made.room)).fill_null("NULL")
+    flat = quoted(maker.make((np.repeat(numbers, sizes) + within) % maker.room)).fill_null("NULL")
     lists = pa.ListArray.from_arrays(pa.array(places, pa.int32()), flat)
     return joined("{", pc.binary_join(lists, ";" if element.base == "box" else ","), "}")
 
@@ -132,7 +135,7 @@ def _composite(type_: ColumnType) -> Maker | None:
         return _constant("()")
 
     def make(numbers: Ints) -> pa.Array:
-        texts = [quoted(made.make(numbers % made.room)).fill_null("") for made in makers]
+        texts = [quoted(maker.make(numbers % maker.room)).fill_null("") for maker in makers]
         return joined("(", pc.binary_join_element_wise(*texts, ","), ")")
 
     return Maker(make, max(made.room for made in makers))
@@ -160,10 +163,10 @@ def _array(type_: ColumnType) -> Maker:
 
 
 def _constant(text: str) -> Maker:
-    return _listed(pa.array([text], pa.string()))
+    return _list_maker(pa.array([text], pa.string()))
 
 
-def _listed(texts: pa.Array) -> Maker:
+def _list_maker(texts: pa.Array) -> Maker:
     return Maker(lambda numbers: texts.take(pa.array(numbers)), len(texts))
 
 
@@ -181,10 +184,10 @@ _MOST_TEXT = 2**16
 
 
 def of_templates(texts: Sequence[str]) -> Maker:
-    """Literals of several templates in turn.
+    """Return a maker of literals that takes several templates in turn.
 
-    They may be those of a stranger's model: a ValueError is raised if there is none, or too many,
-    or one that is too long.
+    The templates may come from a stranger's model: a ValueError is raised if there is none, or too
+    many, or one that is too long.
     """
     if not 0 < len(texts) <= MAX_TEMPLATES or max(map(len, texts)) > _MOST_TEXT:
         raise ValueError("templates are too many or too long")
@@ -205,8 +208,8 @@ def _template(text: str, room: int) -> Maker:
     pieces = TEMPLATE_PART.split(text)
 
     def make(numbers: Ints) -> pa.Array:
-        made = [_part(piece, numbers) if piece.startswith("#") else piece for piece in pieces]
-        return joined(pa.repeat("", len(numbers)), *made)
+        texts = [_part(piece, numbers) if piece.startswith("#") else piece for piece in pieces]
+        return joined(pa.repeat("", len(numbers)), *texts)
 
     return Maker(make, room)
 
@@ -245,9 +248,9 @@ _SHAPE = re.compile(r"\(([a-z]+?)(zm|z|m)?[,)]")
 
 
 def shape_of(type_: ColumnType) -> tuple[str, str]:
-    """The shape and the further dimensions in the modifier of a type; else any (``geometry``)."""
-    found = _SHAPE.search(type_.sql.lower())
-    return (found[1], (found[2] or "").upper()) if found else ("geometry", "")
+    """Return the shape (default ``geometry``) and extra dimensions in a spatial type's modifier."""
+    match = _SHAPE.search(type_.sql.lower())
+    return (match[1], (match[2] or "").upper()) if match else ("geometry", "")
 
 
 def _geometry(type_: ColumnType) -> Maker:
@@ -273,9 +276,10 @@ def _geometry(type_: ColumnType) -> Maker:
 
 
 def shape_texts(name: str, flags: str, lot: Mapping[str, NDArray[Any]], falls: Mask) -> pa.Array:
-    """Literals of points, of lines from corner to corner, and of rings within their boxes.
+    """Return literals of points, lines and rings of a spatial type, each within the box of its row.
 
-    Lines fall or rise, rings are mirrored.
+    Lines run from corner to corner; ``falls`` says which of them fall, and which rings are
+    mirrored.
     """
     _, _, form, least, most, left, right = packaged("shapes", "privbench.encoding")[name]
     left, more = left.replace("M", flags), " 0" * len(flags)
@@ -292,8 +296,8 @@ def shape_texts(name: str, flags: str, lot: Mapping[str, NDArray[Any]], falls: M
                     start = start + size * np.where((axis == "y") & falls[rows], 1 - share, share)
                 pair.append(pa.array(np.round(start, _DECIMALS)).cast(pa.string()))
             corners.append(joined(pair[0], " ", pair[1], more))
-        made = pc.binary_join_element_wise(*corners, ",")
-        return joined(f"{name.upper()} {flags}{left}", made, right)
+        outline = pc.binary_join_element_wise(*corners, ",")
+        return joined(f"{name.upper()} {flags}{left}", outline, right)
 
     return grouped(pa.array(counts), make)
 
@@ -305,18 +309,18 @@ def _outline(form: str, count: int) -> list[list[float]]:
     angles = np.arange(count) % (count - 1) * 2 * np.pi / (count - 1)
     angles, radius = (angles + np.pi / 4, 2**-0.5) if count == 5 else (angles, 0.5)
     both = 0.5 + radius * np.stack([np.cos(angles), np.sin(angles)], 1)
-    found: list[list[float]] = both.round(12).tolist()
-    return found
+    points: list[list[float]] = both.round(12).tolist()
+    return points
 
 
 def grouped(keys: pa.Array, make: Callable[[Any, Ints], pa.Array]) -> pa.Array:
-    """Texts that are made for all rows of a key at a time, in the order of the rows."""
+    """Return texts in the order of the rows, calling ``make`` once for the rows of each key."""
     known = keys.dictionary_encode()
     which = known.indices.to_numpy()
     rows = [np.flatnonzero(which == place) for place in range(len(known.dictionary))]
-    made = [make(key, some) for key, some in zip(known.dictionary.to_pylist(), rows, strict=True)]
+    texts = [make(key, some) for key, some in zip(known.dictionary.to_pylist(), rows, strict=True)]
     order = np.argsort(np.concatenate([np.empty(0, np.int64), *rows]))
-    return pa.concat_arrays([pa.array([], pa.string()), *made]).take(pa.array(order))
+    return pa.concat_arrays([pa.array([], pa.string()), *texts]).take(pa.array(order))
 
 
 _LETTERS = [chr(code) for code in range(33, 127) if chr(code) not in "\\"]
@@ -325,19 +329,19 @@ _MAKERS: dict[str, Callable[[ColumnType], Maker]] = {
     **dict.fromkeys(("bit", "varbit"), _bits),
     **dict.fromkeys(("vector", "halfvec", "sparsevec"), _vector),
     **dict.fromkeys(("geometry", "geography"), _geometry),
-    "char": lambda _: _listed(pa.array(_LETTERS)),
+    "char": lambda _: _list_maker(pa.array(_LETTERS)),
 }
 
 
 def filler_of(type_: ColumnType) -> str | None:
-    """The name of the filler that makes valid values of a type, or None for an unknown type."""
+    """Return the name of the filler for valid values of a type, or None for an unknown type."""
     if type_.base == "uuid":
         return "uuid"
     return "made" if maker_of(type_) is not None else None
 
 
 def fill(filler: str, type_: ColumnType, rows: int, rng: Rng) -> pa.Array:
-    """Valid values of a type.
+    """Return valid values of a type, made by a filler.
 
     The filler is one of `filler_of`, ``faker:<provider>``, ``text:<constant>``, ``null`` or
     ``templates:<list in JSON>``.
@@ -351,9 +355,9 @@ def fill(filler: str, type_: ColumnType, rows: int, rng: Rng) -> pa.Array:
         return made_semantic(rest, rows, rng, type_.length)
     if name == "text":
         return _constant(rest).make(np.zeros(rows, np.int64))
-    made = maker_of(type_) if filler == "made" else None
+    maker = maker_of(type_) if filler == "made" else None
     if name == "templates":
-        made = of_templates([str(text) for text in json.loads(rest)])
-    if made is None:
+        maker = of_templates([str(text) for text in json.loads(rest)])
+    if maker is None:
         raise ValueError(f"unknown placeholder {filler!r}")
-    return made.make(rng.integers(min(made.room, 2**20), size=rows))
+    return maker.make(rng.integers(min(maker.room, 2**20), size=rows))

@@ -1,4 +1,4 @@
-"""The rows of one synthetic table while their keys are made, and the foreign keys that they get."""
+"""The state of a synthetic table while its keys are made, and how its foreign keys are filled."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from privbench.schema import ForeignKey, Table, Unique
 
 @dataclass
 class TableRows:
-    """A table in the making."""
+    """A synthetic table while its keys are made: columns, parents and a mask of kept rows."""
 
     table: Table
     # Values so far, each of shape (rows,); at first those of modelled columns.
@@ -59,11 +59,11 @@ class TableRows:
         self.alive = np.ones(self.rows, np.bool_)
 
     def space(self, name: str) -> ValueSpace | None:
-        """The values that a column can take."""
+        """Return the values that a column can take."""
         return value_space(self.table, self.table.column(name), self.codecs.get(name), self.rows)
 
     def points(self, name: str) -> RowIndex:
-        """Grid points of a column, of ranges where they begin; 0 in every row without a grid."""
+        """Return the grid points of a column (of ranges, the lower bounds); 0 if it has no grid."""
         ranged = range_scale(self.table.column(name).type) if name in self.columns else None
         if ranged is not None:
             return range_points(ranged, self.columns[name])[0]
@@ -71,39 +71,45 @@ class TableRows:
         return space.to_points(self.columns[name]) if space else np.zeros(self.rows, np.int64)
 
     def moments(self, name: str) -> tuple[RowIndex, int]:
-        """Microseconds of dates, or of ranges where they begin, and of a grid step; 0 for none."""
+        """Return a column's dates in microseconds, and the size of its step; 0 for no dates.
+
+        Of ranges, these are the lower bounds.
+        """
         type_ = self.table.column(name).type
         scale, points = range_scale(type_) or scale_of(type_), self.points(name)
         step = ((scale.places([1]) if scale else None) or (1,))[0]
         return np.where(abs(points // 2) < 2**59, points, 0) * step, step
 
     def in_other_keys(self, key: ForeignKey, name: str) -> bool:
-        """Whether another foreign key has a column of this one."""
+        """Return whether another foreign key contains a column of this one."""
         keys = self.table.foreign_keys
         return any(name in other.columns for other in keys if other.name != key.name)
 
     def own_keys(self, key: ForeignKey) -> dict[str, pa.Array]:
-        """The table's own key values by referencing column, for a self-reference."""
+        """Return the table's own key values by referencing column, for a self-reference."""
         pairs = zip(key.columns, key.ref_columns, strict=True)
         return {name: self.columns[other] for name, other in pairs}
 
     def may_not_be_own_parent(self, key: ForeignKey) -> bool:
-        """Whether a CHECK forbids that a row refers to itself by a key of one column."""
+        """Return whether a CHECK forbids that a row refers to itself by this single-column key."""
         pair = (key.columns[0], key.ref_columns[0])
         unlike = {*differences(self.table)}
         unlike |= {order.columns for order in orders(self.table) if order.strict}
         return len(key.columns) == 1 and bool({pair, pair[::-1]} & unlike)
 
     def group(self, names: Sequence[str], *, fold: bool = False) -> RowIndex:
-        """One integer for every distinct combination of some columns, with `fold` of any case."""
+        """Return an integer for each distinct combination of columns.
+
+        With ``fold``, case is ignored.
+        """
         return combine([factorize(self.columns[name], fold=fold) for name in names], self.rows)
 
     def folds(self, item: Unique) -> bool:
-        """Whether case does not make texts of a UNIQUE set different."""
+        """Return whether a UNIQUE set ignores the case of texts."""
         return item in folded_uniques(self.table)
 
     def duplicates(self, item: Unique) -> Mask:
-        """Rows whose combination an earlier row has."""
+        """Return a mask of the rows that repeat the combination of an earlier row."""
         columns = [self.table.column(name) for name in item.columns]
         fold = self.folds(item)
         codes = [
@@ -116,7 +122,7 @@ class TableRows:
         return later_duplicates(combine(codes, self.rows), counted)
 
     def move(self, space: ValueSpace, rows: RowIndex, points: RowIndex) -> None:
-        """Give some rows the values at new grid points (or list positions)."""
+        """Give rows the values with these new grid points (or list positions)."""
         old = self.columns[space.column.name]
         inside = np.clip(points, space.lo, space.hi)
         new = space.from_points(inside, text=pa.types.is_string(old.type)).cast(old.type)
@@ -124,7 +130,10 @@ class TableRows:
 
 
 def rows_of_type(work: TableRows, key: ForeignKey) -> Mask:
-    """Rows that a key with a type is of; all rows by any other key."""
+    """Return a mask of the rows to which a typed (polymorphic) key applies.
+
+    All rows for other keys.
+    """
     if key.when is None or key.when[0] not in work.columns:
         return np.ones(work.rows, np.bool_)
     same = pc.equal(work.columns[key.when[0]].cast(pa.string()), key.when[1])
@@ -133,10 +142,11 @@ def rows_of_type(work: TableRows, key: ForeignKey) -> Mask:
 
 
 def settle_types(work: TableRows) -> None:
-    """Give targets to the rows of each type, where those of other types have them.
+    """Make the targets of polymorphic keys agree with the types of their rows.
 
-    A model draws types and targets apart. Targets of rows of another type go to rows without one of
-    the key's type, those first that have one by another key: so as many rows refer as before.
+    A model draws types and targets separately. Targets of rows of another type go to rows of the
+    key's type that have none, first to rows that have a target by another key, so that as many rows
+    have a reference as before.
     """
     groups: dict[tuple[str, ...], list[ForeignKey]] = {}
     for key in work.table.foreign_keys:
@@ -156,13 +166,13 @@ def settle_types(work: TableRows) -> None:
 
 
 def known(array: pa.Array) -> Mask:
-    """Rows that are not NULL."""
+    """Return a mask of the rows that are not NULL."""
     mask: Mask = np.asarray(array.is_valid(), np.bool_)
     return mask
 
 
 def finite(array: pa.Array) -> Mask:
-    """Rows that are neither NULL nor NaN nor an infinity, as number or as text."""
+    """Return a mask of the rows that are neither NULL, NaN nor infinite, as number or text."""
     if pa.types.is_string(array.type):
         special = pc.is_in(array, value_set=pa.array(["infinity", "-infinity", "NaN"]))
         return known(array) & ~np.asarray(special, np.bool_)
@@ -178,7 +188,10 @@ DANGLING = -3
 
 
 def remap(parents: RowIndex, keep: Mask) -> RowIndex:
-    """Parent indices after some parent rows were dropped; rows that lost theirs get `DANGLING`."""
+    """Return parent indices after parent rows were dropped.
+
+    `DANGLING` where the parent was dropped.
+    """
     # One more entry, reached by the index −1, stands for "no reference".
     table = np.full(len(keep) + 1, NONE, index_type(len(keep)))
     np.cumsum(keep, dtype=table.dtype, out=table[:-1])
@@ -191,8 +204,8 @@ def remap(parents: RowIndex, keep: Mask) -> RowIndex:
 def draw_parents(drawn: RowIndex, groups: RowIndex, wanted: RowIndex, rng: Rng) -> RowIndex:
     """Draw a parent in each wanted group; `NONE` where a group is empty.
 
-    Each candidate weighs one plus the number of times that it occurs in ``drawn``, so that popular
-    parents stay popular.
+    Each candidate has the weight of one plus its number of occurrences in ``drawn``, so that
+    parents with many rows keep many.
     """
     candidates = np.concatenate([np.arange(len(groups)), drawn[drawn >= 0]])
     candidates, first, count = _of_group(candidates, groups, wanted)
@@ -204,28 +217,32 @@ def draw_parents(drawn: RowIndex, groups: RowIndex, wanted: RowIndex, rng: Rng) 
 
 
 def _of_group(
-    candidates: RowIndex, groups: RowIndex, wanted: RowIndex
+    candidates: RowIndex, groups: RowIndex, groups_wanted: RowIndex
 ) -> tuple[RowIndex, RowIndex, RowIndex]:
     """Candidates sorted by group; the first, and how many there are, of each wanted group."""
     candidates = candidates[np.argsort(groups[candidates], kind="stable")]
-    first = np.searchsorted(groups[candidates], wanted, side="left")
-    return candidates, first, np.searchsorted(groups[candidates], wanted, side="right") - first
+    first = np.searchsorted(groups[candidates], groups_wanted, side="left")
+    return (
+        candidates,
+        first,
+        np.searchsorted(groups[candidates], groups_wanted, side="right") - first,
+    )
 
 
 def without_repeats(
     index: RowIndex, child_groups: RowIndex, parent_groups: RowIndex, rng: Rng
 ) -> RowIndex:
-    """Parents without replacement: later repeats take unused parents of their own group.
+    """Return parents without replacement: a repeated one is replaced by an unused one of its group.
 
     >>> groups = np.array([0, 1, 1]), np.array([0, 0, 1, 1])
     >>> without_repeats(np.array([0, 2, 2]), *groups, np.random.default_rng(0)).tolist()
     [0, 2, 3]
     """
     again = np.flatnonzero(later_duplicates(index, index >= 0))
-    wanted = child_groups[again]
+    groups_of_repeats = child_groups[again]
     free = rng.permutation(np.setdiff1d(np.arange(len(parent_groups)), index))
-    free, first, count = _of_group(free, parent_groups, wanted)
-    rank = ranks(wanted)
+    free, first, count = _of_group(free, parent_groups, groups_of_repeats)
+    rank = ranks(groups_of_repeats)
     result = index.copy()
     result[again] = NONE
     some = rank < count
@@ -234,14 +251,15 @@ def without_repeats(
 
 
 def one_to_one(table: Table, key: ForeignKey) -> bool:
-    """Whether a UNIQUE set lies within the key's columns: each parent has at most one row."""
+    """Return whether a UNIQUE set lies within a key, so that each parent has at most one row."""
     return any(set(item.columns) <= set(key.columns) for item in table.unique_sets)
 
 
 def nullable_columns(table: Table, key: ForeignKey) -> tuple[str, ...]:
-    """The key's columns that may be NULL so that it refers to nothing; under MATCH FULL, all.
+    """Return the key's columns that are set to NULL if a row has no target; under MATCH FULL, all.
 
-    So may the column of a declared reference that has values for that.
+    Under the other match types these are the nullable columns. The column of a declared reference
+    that has values for "no target" counts as nullable.
     """
     result = tuple(name for name in key.columns if not table.column(name).not_null or key.none)
     return () if key.match == "f" and len(result) < len(key.columns) else result
@@ -250,10 +268,11 @@ def nullable_columns(table: Table, key: ForeignKey) -> tuple[str, ...]:
 def take_key(work: TableRows, key: ForeignKey, columns: Sequence[str]) -> None:
     """Fill in some of a key's columns from the parent rows.
 
-    A row without a reference has NULL where the column allows it (all columns under MATCH FULL),
-    or else a value that refers to nothing by declaration, or else the value of some parent that has
-    one, of each in turn. A row whose parent is ⊥ has a value that no parent has. Rows of another
-    type than that of the key keep what they have; if they have nothing yet, it is such a value.
+    A row without a reference gets NULL where the column allows it (all columns under MATCH FULL),
+    or else a value that by declaration refers to nothing, or else the values of existing parents in
+    turn. A row whose parent was removed (⊥) gets a value that no parent has. Rows to which a typed
+    key does not apply keep their values; if they have none yet, they get a value that refers to
+    nothing.
     """
     index, referred = work.parents[key.name], work.referred[key.name]
     none, lost = (index < 0) & (index != BOTTOM), index == BOTTOM
@@ -267,18 +286,24 @@ def take_key(work: TableRows, key: ForeignKey, columns: Sequence[str]) -> None:
         if not (none.any() or lost.any()):
             work.columns[name] = values.take(pa.array(index))
             continue
-        given = lost | (none & (column.not_null | other)) if len(filled) else np.zeros_like(none)
+        placeholders = (
+            lost | (none & (column.not_null | other)) if len(filled) else np.zeros_like(none)
+        )
         spare = filled[np.arange(len(index)) % len(filled)] if len(filled) else np.zeros_like(index)
-        places = pa.array(np.where(given, spare, np.maximum(index, 0)), mask=(index < 0) & ~given)
-        made = values.take(places)
+        places = pa.array(
+            np.where(placeholders, spare, np.maximum(index, 0)), mask=(index < 0) & ~placeholders
+        )
+        filled_in = values.take(places)
         if key.none and column.not_null:
-            nothing = pa.array([key.none[0]] * int(none.sum()), pa.string()).cast(made.type)
-            made = replace_rows(made, np.flatnonzero(none), nothing)
+            nothing = pa.array([key.none[0]] * int(none.sum()), pa.string()).cast(filled_in.type)
+            filled_in = replace_rows(filled_in, np.flatnonzero(none), nothing)
         if name == open_column:
-            made = replace_rows(made, np.flatnonzero(lost), _of_nobody(work, name, values, lost))
+            filled_in = replace_rows(
+                filled_in, np.flatnonzero(lost), _of_nobody(work, name, values, lost)
+            )
         if key.when and name in work.columns and name in work.fixed:
-            made = _either(pa.array(rows_of_type(work, key)), made, work.columns[name])
-        work.columns[name] = made
+            filled_in = _either(pa.array(rows_of_type(work, key)), filled_in, work.columns[name])
+        work.columns[name] = filled_in
 
 
 def _either(which: pa.Array, ones: pa.Array, others: pa.Array) -> pa.Array:
@@ -300,19 +325,19 @@ def _of_nobody(work: TableRows, name: str, values: pa.Array, rows: Mask) -> pa.A
     column, count = work.table.column(name), int(rows.sum())
     space = work.space(name)
     if column.type.base == "uuid" or space is None:
-        made = random_uuids(count, work.rng)
+        unused = random_uuids(count, work.rng)
     else:
-        made = space.nth(np.arange(min(space.capacity, len(values) + count)))
-    made = made.cast(values.type)
-    made = made.filter(pc.invert(pc.is_in(made, value_set=values)))
-    places = pa.array(np.arange(count) % max(len(made), 1))
-    return made.take(places) if len(made) else pa.nulls(count, values.type)
+        unused = space.nth(np.arange(min(space.capacity, len(values) + count)))
+    unused = unused.cast(values.type)
+    unused = unused.filter(pc.invert(pc.is_in(unused, value_set=values)))
+    places = pa.array(np.arange(count) % max(len(unused), 1))
+    return unused.take(places) if len(unused) else pa.nulls(count, values.type)
 
 
 def surviving_ancestors(index: RowIndex, alive: Mask) -> RowIndex:
-    """Parents among the rows themselves once some rows are gone: the nearest ancestors that stay.
+    """Return for each row the nearest ancestor that is kept, after rows of the table were dropped.
 
-    Negative where there is none, `DANGLING` where gone rows go round in a circle.
+    It is negative where there is none, and `DANGLING` where dropped rows form a cycle.
 
     >>> surviving_ancestors(np.array([-1, 0, 1, 2]), np.array([True, False, False, True])).tolist()
     [-1, 0, 0, 0]
@@ -333,29 +358,29 @@ _NOBODY = -1
 
 
 def fill_reference(work: TableRows, key: ForeignKey, referred: dict[str, pa.Array]) -> None:
-    """Settle the parent of every row and fill in the key's columns.
+    """Choose a valid parent for every row and fill in the key's columns.
 
-    The parent agrees on the columns that earlier keys have filled; where it does not, another one
-    is drawn among those that do. Where there is none, the reference is NULL if it may be, else the
-    row is dropped.
+    The parent agrees with the row on the columns that earlier keys have filled; where it does not,
+    another parent that agrees is drawn. Where none exists, the reference becomes NULL if it may,
+    else the row is dropped.
     """
     work.referred[key.name] = referred
     count = len(next(iter(referred.values())))
     shared = [name for name in key.columns if name in work.fixed and key.when is None]
     codes = [_joint(work.columns[name], referred[name]) for name in shared]
     groups = combine(codes, work.rows + count)
-    mine, theirs = groups[: work.rows], groups[work.rows :]
+    row_groups, parent_groups = groups[: work.rows], groups[work.rows :]
     # Rows with a NULL among the columns that earlier keys have filled refer to nothing.
     null = np.zeros(work.rows, np.bool_)
     for name in shared:
         null |= ~known(work.columns[name])
     # Nothing can refer to a row whose referenced columns are not all filled in.
     empty: Mask = np.logical_or.reduce([~known(values) for values in referred.values()])
-    theirs = np.where(empty, _NOBODY, theirs)
+    parent_groups = np.where(empty, _NOBODY, parent_groups)
     work.targets[key.name] = np.flatnonzero(~empty)
-    given = work.parents.get(key.name)
-    given = np.full(work.rows, NONE, np.int64) if given is None else given
-    index = np.where(given >= count, DANGLING, given)
+    drawn = work.parents.get(key.name)
+    drawn = np.full(work.rows, NONE, np.int64) if drawn is None else drawn
+    index = np.where(drawn >= count, DANGLING, drawn)
     index[null] = NONE
     free = _free(work, key, shared)
     null |= index == BOTTOM
@@ -363,13 +388,13 @@ def fill_reference(work: TableRows, key: ForeignKey, referred: dict[str, pa.Arra
         null |= ~rows_of_type(work, key)
     wrong = (index == DANGLING) | ((index < 0) & (~null & (not free)))
     if shared or empty.any():
-        seen = np.flatnonzero(index >= 0)
-        wrong[seen] |= mine[seen] != theirs[index[seen]]
+        referring = np.flatnonzero(index >= 0)
+        wrong[referring] |= row_groups[referring] != parent_groups[index[referring]]
     if wrong.any():
         # The parent is gone, disagrees, or is missing and must not be.
-        index[wrong] = draw_parents(index, theirs, mine[wrong], work.rng)
+        index[wrong] = draw_parents(index, parent_groups, row_groups[wrong], work.rng)
     if one_to_one(work.table, key) and count:
-        index = without_repeats(index, mine, theirs, work.rng)
+        index = without_repeats(index, row_groups, parent_groups, work.rng)
     if not free:
         work.alive &= (index >= 0) | null
     work.parents[key.name] = index
@@ -405,16 +430,19 @@ def _free(work: TableRows, key: ForeignKey, shared: Sequence[str]) -> list[str]:
 
 
 def refill_self_reference(work: TableRows, key: ForeignKey) -> None:
-    """Fill a self-reference's columns again: a repair may have moved the keys they refer to."""
+    """Fill a self-reference's columns again.
+
+    The reason is that a repair may have changed the keys they refer to.
+    """
     work.referred[key.name] = work.own_keys(key)
     _fill(work, key, [name for name in key.columns if not _filled_by_others(work, key, name)])
 
 
 def break_cycles(work: TableRows, key: ForeignKey) -> None:
-    """End circles of a self-reference at a row each, so that no row is its own ancestor.
+    """End every cycle of a self-reference at one row, so that no row is its own ancestor.
 
-    Where a reference must lead somewhere, that row refers to itself, as roots do then; unless a
-    row has at most one child, or a CHECK forbids it (`separate_from_self`).
+    Where the reference is NOT NULL, that row refers to itself, as roots then do; except where a row
+    has at most one child, or a CHECK forbids it (`separate_from_self`).
     """
     if not work.rows:
         return
@@ -434,9 +462,10 @@ def _filled_by_others(work: TableRows, key: ForeignKey, name: str) -> bool:
 
 
 def redirect_dangling(work: TableRows, key: ForeignKey) -> None:
-    """References to dropped rows of the table itself lead to what these referred to.
+    """Point references to dropped rows of the same table to the ancestors of the dropped rows.
 
-    Where that is nothing, or a row might no longer be unique, they end, or point at their own row.
+    Where there is no ancestor, or uniqueness might break, the reference becomes NULL or points to
+    its own row.
     """
     index = work.parents[key.name]
     result = surviving_ancestors(index, work.alive)

@@ -1,4 +1,4 @@
-"""Repair of UNIQUE sets and of CHECKs between two columns. Post-processing, vectorised."""
+"""Repair of UNIQUE sets and of CHECKs between two columns of synthetic rows (post-processing)."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _with_owners(work: TableRows) -> _Pair | None:
 
 
 def dependency_order(pairs: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """Pairs in an order in which a column has moved before another is brought in line with it.
+    """Return pairs of columns so ordered that no column changes after another was adjusted to it.
 
     >>> dependency_order([("ship", "arrive"), ("order", "ship")])
     [('order', 'ship'), ('ship', 'arrive')]
@@ -128,11 +128,11 @@ def _exchange(work: TableRows, pair: _Pair | None, *, strict: bool = False) -> N
 
 
 def exchanged(left: RowIndex, right: RowIndex) -> RowIndex:
-    """A permutation of the rows, so that ``left <= right[order]`` as far as possible.
+    """Return a permutation with which ``left <= right[order]`` in as many rows as possible.
 
-    Rows that are out of order are sorted together with helpers, the rows of the greatest distances.
-    Their number is doubled until all are in order; if even all rows do not help, there are as many
-    helpers as rows out of order.
+    Rows that are out of order are sorted together with helper rows, those of the greatest
+    distances. The number of helpers is doubled until all rows are in order; if even all rows do not
+    suffice, there are as many helpers as rows out of order.
 
     >>> exchanged(np.array([1, 5]), np.array([9, 2])).tolist()
     [1, 0]
@@ -174,7 +174,7 @@ ROUNDS = 3
 
 
 def repair_orders(work: TableRows) -> None:
-    """Bring columns in order that CHECKs say to be, or names, if few rows are out of order."""
+    """Restore the order of two columns that a CHECK or their names state, if few rows break it."""
     keep_combinations(work)
     # The dates since when rows are there come to those of their owners, or after them.
     _exchange(work, _with_owners(work))
@@ -238,17 +238,17 @@ def _separate(work: TableRows, left: str, right: str) -> None:
         return
     keys = sorted(pair, key=lambda key: key.name == work.own)
     index, other = (work.parents[key.name] for key in keys)
-    held = np.flatnonzero(index >= 0)
+    referring = np.flatnonzero(index >= 0)
     changed = False
     for _ in range(REDRAWS):
-        same = held[index[held] == other[held]]
-        partner = work.rng.permutation(held)[: len(same)]
+        same = referring[index[referring] == other[referring]]
+        partner = work.rng.permutation(referring)[: len(same)]
         fits = (index[partner] != other[same]) & (index[same] != other[partner])
         fits &= ~np.isin(partner, same)
         here, there = same[fits], partner[fits]
         index[here], index[there] = index[there], index[here]
         changed |= len(here) > 0
-    same = held[index[held] == other[held]]
+    same = referring[index[referring] == other[referring]]
     if _redraw_parents(work, keys[0], same) or changed:
         take_key(work, keys[0], keys[0].columns)
 
@@ -264,7 +264,7 @@ def _redraw_parents(work: TableRows, key: ForeignKey, rows: RowIndex) -> bool:
 
 
 def separate_from_self(work: TableRows, key: ForeignKey) -> None:
-    """Draw another parent for rows that would be their own, where a CHECK forbids that."""
+    """Draw another parent for rows that refer to themselves, where a CHECK forbids that."""
     if not work.may_not_be_own_parent(key) or work.rows < 2:
         return
     index = work.parents[key.name]
@@ -311,7 +311,7 @@ def _repair_order(work: TableRows, lesser: str, greater: str, *, strict: bool) -
 
 
 def repair_uniques(work: TableRows, sets: Collection[Unique]) -> None:
-    """Make UNIQUE sets unique; rows for which that fails are dropped."""
+    """Make the given UNIQUE sets unique; rows for which that fails are dropped."""
     for _ in range(ROUNDS):
         if not any([_repair(work, item) for item in sets]):
             return

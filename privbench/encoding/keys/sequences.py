@@ -1,4 +1,4 @@
-"""Positions of the rows of one parent, periods that keep apart, and versions without gaps."""
+"""Repair of position numbers within a parent, of overlapping periods, and of versions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from privbench.encoding.uniqueness import laid_out, ranks, replace_rows, starts
 from privbench.privacy.units import RowIndex
 from privbench.rules.facts import exclusions, orders, sharing_keys, singles
 from privbench.rules.named import creation_date, said
-from privbench.rules.parse import TextMark
+from privbench.rules.parse import ColumnCondition
 from privbench.schema import ForeignKey
 
 #: Every group has a row of a kind if there are at least so many such rows a group.
@@ -24,12 +24,13 @@ _EACH = 0.9
 
 
 def put_in_sequence(work: TableRows) -> None:
-    """Keep periods apart, let each version end where the next begins, and number rows of a parent.
+    """Separate overlapping periods, join consecutive versions, and number the rows of each parent.
 
-    The catalog says which must not overlap; versions they are by name, or if UNIQUE numbers them.
-    Without such a constraint, names and the catalog (numbers, one current row) must agree.
+    Constraints in the catalog say which periods must not overlap. Periods count as versions, each
+    of which ends where the next begins, by name or if a UNIQUE set numbers them. Without a
+    constraint, names and the catalog (numbers, one current row) must agree.
     """
-    done = set[tuple[str, ...]]()
+    finished = set[tuple[str, ...]]()
     keys = [key for key in work.table.foreign_keys if key.name in work.referred]
     for key in keys:
         _number_rows(work, key)
@@ -37,14 +38,14 @@ def put_in_sequence(work: TableRows) -> None:
         counted = any(_numbers(work, key) for key in keys if {*key.columns} == {*same})
         seamless = said("versions", names[0]) or counted
         _put_apart(work, names, same, closed, where, seamless=seamless)
-        done.add(names)
+        finished.add(names)
     for key in keys:
         for pair in (order.columns for order in orders(work.table)):
             agree = _numbers(work, key) or _current(work, key)
-            if said("versions", pair[0]) and agree and pair not in done:
+            if said("versions", pair[0]) and agree and pair not in finished:
                 day = work.table.column(pair[0]).type.base == "date"
                 _put_apart(work, pair, key.columns, day, (), seamless=True)
-                done.add(pair)
+                finished.add(pair)
 
 
 def _dates(work: TableRows) -> list[str]:
@@ -98,10 +99,10 @@ def _number_rows(work: TableRows, key: ForeignKey) -> None:
                 work.columns[name] = pa.array(current)
 
 
-def _meets(work: TableRows, wanted: Sequence[TextMark]) -> Mask:
+def _meets(work: TableRows, conditions: Sequence[ColumnCondition]) -> Mask:
     """Rows that meet a condition, as far as it is known."""
     result = np.ones(work.rows, np.bool_)
-    for name, value, same in wanted:
+    for name, value, same in conditions:
         array = work.columns.get(name)
         if array is not None:
             alike = pc.is_null(array) if value is None else pc.equal(array.cast(pa.string()), value)
@@ -121,16 +122,16 @@ def _last(work: TableRows, some: Mask, first: Mask) -> Mask:
 
 
 def share_singles(work: TableRows) -> None:
-    """Exchange parents, so that each has at most one row that a partial UNIQUE is about.
+    """Exchange parents so that each has at most one row that a partial UNIQUE index covers.
 
-    Rows stay as they are, unless there are more such rows than parents, or hardly fewer.
+    Nothing changes if such rows outnumber the parents, or are nearly as many.
     """
-    for columns, wanted in singles(work.table):
+    for columns, conditions in singles(work.table):
         keys = sharing_keys(work.table, columns)
         names = [key.name for key in keys if key.name in work.parents]
         if not names:
             continue
-        index, flags = work.parents[names[0]].copy(), _meets(work, wanted)
+        index, flags = work.parents[names[0]].copy(), _meets(work, conditions)
         rows = work.rng.permutation(np.flatnonzero(index >= 0))
         # Of each parent, a row that meets the condition comes first.
         rows = rows[np.lexsort((~flags[rows], index[rows]))]
@@ -144,7 +145,7 @@ def share_singles(work: TableRows) -> None:
         for rest, lent in ((more[both:], ~flags), (less[both:] if every else rows[:0], flags)):
             if len(rest) and lent.any():
                 places[rest] = work.rng.choice(np.flatnonzero(lent), len(rest))
-        for name in {name for name, *_ in wanted} & work.columns.keys():
+        for name in {name for name, *_ in conditions} & work.columns.keys():
             work.columns[name] = work.columns[name].take(pa.array(places))
 
 
@@ -153,7 +154,7 @@ def _put_apart(
     names: Sequence[str],
     same: Sequence[str],
     closed: int,
-    where: Sequence[TextMark],
+    where: Sequence[ColumnCondition],
     *,
     seamless: bool,
 ) -> None:
@@ -204,8 +205,8 @@ def _put_apart(
         begin = laid_out(begin, length, group, least, most)
     ends, last = begin + length, _last(work, open_, first)
     if scale is not None:
-        made = range_texts(scale, begin, ends, last)
-        work.columns[low.name] = replace_rows(work.columns[low.name], rows, made)
+        periods = range_texts(scale, begin, ends, last)
+        work.columns[low.name] = replace_rows(work.columns[low.name], rows, periods)
         return
     old = work.columns[high.name].take(pa.array(np.repeat(rows[open_][:1], last.sum())))
     work.move(one, rows, begin)
@@ -214,15 +215,15 @@ def _put_apart(
 
 
 def numbers_in_time(work: TableRows, column: str, others: Sequence[str]) -> RowIndex:
-    """A number from 0 for every row of a group: of positions by date, else by the order of rows."""
+    """Number the rows of each group from 0: positions by date, others in the order of rows."""
     dates, groups = _dates(work) if said("positions", column) else [], work.group(others)
     return ranks(groups, *map(work.points, dates[:1]))
 
 
 def numbers_by_date(work: TableRows) -> RowIndex:
-    """A number from 0 for every row that is kept, as keys follow dates (`TableRows.serial`).
+    """Number all kept rows from 0 in the order of their dates, as keys follow dates.
 
-    Rows without a date are the earliest.
+    Rows without a date come first.
     """
     points = work.points(creation_date(work.table))[work.alive]
     number = ranks(np.zeros_like(points), points)

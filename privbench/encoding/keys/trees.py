@@ -1,8 +1,8 @@
-"""Trees of a table that refers to itself, and columns that follow from them: levels, paths, roots.
+"""Tables that refer to themselves, and columns that follow from the tree: levels, paths, roots.
 
-Names and types say which they are (``trees`` in the list of names, which has the columns of
-django-mptt, django-treebeard, awesome_nested_set, ancestry and PostgreSQL's ltree). They are made
-of the synthetic references and reveal nothing else.
+Names and types show which columns these are (``trees`` in the list of names, which has the columns
+of django-mptt, django-treebeard, awesome_nested_set, ancestry and PostgreSQL's ltree). They are
+computed from the synthetic references and reveal nothing else.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _LABELS = ("slug", "code", "name", "title", "label")
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """A table's reference to itself by a single column, and the columns that follow from it."""
+    """A table's single-column reference to itself, and the columns that depend on the tree."""
 
     key: ForeignKey
     columns: dict[str, str]  # names of columns by what they are: level, left, right, ...
@@ -57,30 +57,31 @@ class Tree:
 
     @property
     def read(self) -> set[str]:
-        """Columns that have to be decoded whole before the tree's columns are made."""
+        """Return the columns that must be decoded before the tree's columns are computed."""
         return {*self.columns.values(), self.label, self.date} - {""}
 
 
 def tree_of(table: Table) -> Tree | None:
-    """A table's reference to the row above, and the columns that follow from it, or None.
+    """Return a table's tree, or None if it has no reference to itself.
 
-    Of several references to itself it is that named so. Columns of other keys but of one to the
-    root and generated ones are left out, as is a left end without a right.
+    Of several references to itself, the one named for the row above is used. Generated columns and
+    columns of other keys, except one to the root, are left out, as is a left end without a right
+    end.
     """
     selves = [key for key in table.foreign_keys if key.is_self and len(key.columns) == 1]
-    up = [key for key in selves if not _said("root", key.columns[0])]
-    up = up if len(up) == 1 else [key for key in up if _said("up", key.columns[0])]
+    up = [key for key in selves if not _has_tree_name("root", key.columns[0])]
+    up = up if len(up) == 1 else [key for key in up if _has_tree_name("up", key.columns[0])]
     if len(up) != 1:
         return None
     bound = {name for key in table.foreign_keys for name in (*key.columns, *key.ref_columns)}
     bound |= set(table.primary_columns)
-    bound -= {key.columns[0] for key in selves if _said("root", key.columns[0])}
+    bound -= {key.columns[0] for key in selves if _has_tree_name("root", key.columns[0])}
     kinds = {}
     for kind in packaged("names")["trees"]:
         matches = [
             column.name
             for column in table.columns
-            if _said(kind, column.name)
+            if _has_tree_name(kind, column.name)
             and column.name not in bound
             and not column.generated
             and _fits(column, kind, table.column(up[0].columns[0]))
@@ -93,7 +94,7 @@ def tree_of(table: Table) -> Tree | None:
     return Tree(up[0], kinds, label, creation_date(table))
 
 
-def _said(kind: str, column: str) -> bool:
+def _has_tree_name(kind: str, column: str) -> bool:
     """Whether a column's name says that it is of a kind: ``level``, or ``up`` to the row above."""
     return whole(packaged("names")["trees"][kind]).match(snake(column)) is not None
 
@@ -112,9 +113,9 @@ def _fits(column: Column, kind: str, up: Column) -> bool:
 
 
 def shown_tree(work: TableRows, tree: Tree) -> Tree:
-    """The tree without columns whose drawn values say that they are something else.
+    """Return the tree without columns whose drawn values show that they mean something else.
 
-    So are levels of logs and skills, paths of files, and what nobody keeps (most is NULL).
+    Examples are levels of logs or skills, paths of files, and columns that are mostly NULL.
     """
     drawn = {kind: work.columns[c] for kind, c in tree.columns.items() if c in work.columns}
     few = {kind for kind, some in drawn.items() if 2 * some.null_count > work.rows} - {"root"}
@@ -155,16 +156,17 @@ def _roots(work: TableRows, tree: Tree) -> int:
 
 def _first_level(sizes: RowIndex, roots: int) -> int:
     """The place of the level down to which there are about as many rows as roots."""
-    reached = np.log1p(np.cumsum(sizes)) - np.log1p(roots)
-    return int(np.argmin(np.abs(reached)))
+    reached = (1.0 + np.cumsum(sizes)) / (1.0 + roots)
+    return int(np.argmin(np.maximum(reached, 1.0 / reached)))
 
 
 def place_rows(work: TableRows, tree: Tree) -> int:
-    """Give every row but roots a row above it, without circles.
+    """Give every row except roots a parent, without cycles.
 
-    As many rows lie at each level as the model drew. The first is that with about as many rows as
-    referred to nothing, since noise may put a row before it. A row is chosen as often as references
-    led to it. Where names or references say so, both rows are of one thing, the upper one older.
+    As many rows lie at each level as the model drew. The first level is the one with about as many
+    rows as have no reference, since noise may put a row before it. A row is chosen as a parent in
+    proportion to its references. Where names or references say so, a row and its parent belong to
+    the same entity, and the parent is older.
 
     Returns:
         The first level: 0, 1 or below.
@@ -193,7 +195,7 @@ def place_rows(work: TableRows, tree: Tree) -> int:
                 inside = np.where(pool, among, NONE)
                 index[lost] = draw_parents(index, inside, among[lost], work.rng)
         index[place == 0] = NONE
-    if shallow and tree.date in work.columns and _said("up", tree.key.columns[0]):
+    if shallow and tree.date in work.columns and _has_tree_name("up", tree.key.columns[0]):
         index = _in_time(index, place, groups, work.moments(tree.date)[0])
     if not nullable_columns(work.table, tree.key):
         index = np.where(index < 0, rows, index)
@@ -225,19 +227,19 @@ def _levels(work: TableRows, tree: Tree, roots: Mask) -> tuple[RowIndex | None, 
 def _groups(work: TableRows, up: ForeignKey, index: RowIndex) -> RowIndex:
     """What a row shares with that above: a thing by names, an owner if most did, or nothing."""
     owners, below = work.parents.get(work.own or ""), np.flatnonzero(index >= 0)
-    things = [
+    entities = [
         work.parents[key.name]
         for key in work.table.foreign_keys
         if key.name in work.referred
         and len(key.columns) == 1
         and work.table.column(key.columns[0]).not_null
-        and _said("up", up.columns[0])
+        and _has_tree_name("up", up.columns[0])
         and not of_person(noun(key.ref_table.name))
         and listed("tables", "lookup").isdisjoint(noun(key.ref_table.name)[-1:])
     ]
     if owners is not None and 2 * (owners[below] == owners[index[below]]).sum() > len(below):
-        things = things or [owners]
-    groups = max(things, key=lambda one: int(one.max()), default=np.zeros(work.rows, np.int64))
+        entities = entities or [owners]
+    groups = max(entities, key=lambda one: int(one.max()), default=np.zeros(work.rows, np.int64))
     return np.unique(groups, return_inverse=True)[1]
 
 
@@ -288,24 +290,25 @@ def _in_time(index: RowIndex, place: RowIndex, groups: RowIndex, when: RowIndex)
 def with_tree(
     table: Table, tree: Tree, columns: dict[str, pa.Array], parents: dict[str, RowIndex], first: int
 ) -> tuple[dict[str, pa.Array], dict[str, RowIndex]]:
-    """Columns and parents of a table with those that follow from its tree; roots at ``first``.
+    """Return columns and parents with the columns computed from the tree.
 
-    The tree's parents make no circles, and are negative or the row itself for none.
+    Roots have level ``first``. ``parents`` must have no cycles; a negative number or the row itself
+    means no parent.
     """
     index = parents[tree.key.name]
     rows = len(index)
     # Roots stand below one more row.
     above = np.where((index < 0) | (index == np.arange(rows)), rows, index)
     depth, top = _depths(above)
-    made: dict[str, np.ndarray] = {}
+    computed: dict[str, np.ndarray] = {}
     if "level" in tree.columns:
-        made["level"] = depth + first
+        computed["level"] = depth + first
     if "children" in tree.columns:
-        made["children"] = np.bincount(above, minlength=rows + 1)[:rows]
+        computed["children"] = np.bincount(above, minlength=rows + 1)[:rows]
     if "left" in tree.columns:
-        made |= _nested(above, depth, "tree" in tree.columns)
+        computed |= _nested(above, depth, "tree" in tree.columns)
     result, parents = dict(columns), dict(parents)
-    for kind, values in made.items():
+    for kind, values in computed.items():
         name = tree.columns[kind]
         old = columns.get(name)
         type_ = pa.int64() if old is None else old.type
@@ -412,15 +415,15 @@ def _joined(part: pa.Array, above: RowIndex, depth: RowIndex, sign: str) -> pa.A
     """Every row's parts from its root down, with a sign between two."""
     rows = len(above)
     order: list[RowIndex] = []
-    made: list[pa.Array] = []
+    levels: list[pa.Array] = []
     place = np.zeros(rows, np.int64)  # of a row of the generation before, within it
     for some in _generations(depth):
         own = part.take(pa.array(some))
-        if made:
-            before = made[-1].take(pa.array(place[above[some]]))
+        if levels:
+            before = levels[-1].take(pa.array(place[above[some]]))
             own = pc.binary_join_element_wise(before, own, sign)
         place[some] = np.arange(len(some))
         order.append(some)
-        made.append(own)
+        levels.append(own)
     back = np.argsort(np.concatenate(order)) if order else np.zeros(0, np.int64)
-    return pa.concat_arrays(made).take(pa.array(back)) if made else part
+    return pa.concat_arrays(levels).take(pa.array(back)) if levels else part

@@ -1,1 +1,1 @@
-"""A graphical model per table, from noisy marginals: select, measure, estimate, generate."""
+"""A graphical model per table from noisy marginals: select, measure, estimate, generate."""

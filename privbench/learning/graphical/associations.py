@@ -1,7 +1,7 @@
-"""What a row's columns have to do with those of the row that it refers to.
+"""The association between a row's columns and the columns of the row that it refers to.
 
-See "References between private tables" in ``docs/method.md``. A candidate is a column of the
-referring table and one of the table that is referred to, each in groups of cells.
+See "References between private tables" in ``docs/method.md``. A candidate is a pair of a column of
+the referring table and a column of the referenced table, each in groups of cells.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ SPREADS = (0.0, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TargetAssociation:
-    """The released law of a column of rows that refer and one of their targets."""
+    """The released joint distribution of a referring row's column and its target's column."""
 
     columns: tuple[str, str]  # of the row, of its target
     groups: tuple[Ints, Ints]  # group of every cell of each of them
     table: Floats  # share of the references in every pair of groups
 
     def check(self, cells: Sequence[Mapping[str, int]]) -> None:
-        """Refuse groups that do not fit the columns of the two tables.
+        """Refuse groups of cells that do not fit the columns of the two tables.
 
         Raises:
             ModelError: A column that is not there, or another number of cells or groups.
@@ -69,34 +69,34 @@ class TargetAssociation:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class End:
-    """The columns of one end of a reference, on synthetic rows with the weight of references."""
+    """The columns of one end of a reference in synthetic rows, weighted by references."""
 
     variables: Sequence[Variable]
     codes: Mapping[str, Codes]
     weights: Floats
 
     def shares(self, item: Variable) -> Floats:
-        """Share of the references in every group of a column of `grouped`."""
+        """Return the share of the references in every group of a column of `grouped`."""
         groups = item.levels[0][self.codes[item.name]]
         counts = np.bincount(groups, self.weights, minlength=item.groups(0)) + 1e-9
         return np.asarray(counts / counts.sum())
 
 
 def grouped(variables: Sequence[Variable], level: int) -> list[Variable]:
-    """Attributes of one end with several groups, but not too many, at two levels, coarse to fine.
+    """Return the attributes of one end whose number of groups is usable, at two levels of detail.
 
-    Ordered cells are in groups of equal mass, and special ones in one of their own; others are
-    grouped as at a level of `LEVELS`.
+    Ordered cells are in groups of equal mass, with special cells in a group of their own; other
+    cells are grouped as at a level of `LEVELS`. The coarse level comes first.
     """
     usable = [item for item in variables if item.modelled and not item.name.startswith(HIDDEN)]
-    found = [
+    candidates = [
         replace(item, levels=(_steps(item, STEPS), _steps(item, 2 * STEPS)))
         if item.ordered > 2 * STEPS
         else replace(item, levels=(item.levels[level],) * 2)
         for item in usable
     ]
     most = MOST_GROUPS[0 if level == ROW_LEVEL else 1]
-    return [item for item in found if item.groups(0) > 1 and item.groups(1) <= most]
+    return [item for item in candidates if item.groups(0) > 1 and item.groups(1) <= most]
 
 
 def _steps(item: Variable, count: int) -> Ints:
@@ -110,7 +110,10 @@ def _steps(item: Variable, count: int) -> Ints:
 
 
 def offered(row: Sequence[Variable], target: Sequence[Variable]) -> list[tuple[Variable, Variable]]:
-    """All pairs of a column of the row and one of its target; if too many, every k-th."""
+    """Return all pairs of a column of the row and a column of its target.
+
+    Every k-th if too many.
+    """
     every = [(one, other) for one in row for other in target]
     return every[:: max(-(-len(every) // MOST_OFFERED), 1)]
 
@@ -118,7 +121,7 @@ def offered(row: Sequence[Variable], target: Sequence[Variable]) -> list[tuple[V
 def histogram(
     spec: DatabaseSpec, key: KeySpec, pair: tuple[Variable, Variable], inside: bool
 ) -> TargetHistogram:
-    """The histogram of a candidate."""
+    """Return the query that counts references by the groups of a candidate pair."""
     axes = pair[0].grouped(0), pair[1].grouped(0)
     return TargetHistogram(key, axes[:1], axes[1:], cap_of(spec, key), inside)
 
@@ -129,7 +132,7 @@ def choice(
     penalties: Floats,
     budget: PairBudget,
 ) -> Selection:
-    """The choice of a candidate, given shares of its source axis, and penalties in counts."""
+    """Return the selection of a candidate by its score, given predicted shares and penalties."""
     public = tuple(PublicArray(np.floor(item * SHARES).astype(np.int64)) for item in shares)
     costs = PublicArray.rounded(penalties, 2 * GRID)
     key = among[0].key
@@ -138,7 +141,7 @@ def choice(
 
 
 def measurement(pair: TargetHistogram, budget: PairBudget) -> Measurement:
-    """The measurement of a chosen pair."""
+    """Return the measurement of the selected pair."""
     key = pair.key
     label = f"columns of {key.table} and targets of {key.name}"
     return Measurement(pair, budget.first, label)
@@ -152,7 +155,7 @@ def planned(
     target: Sequence[Variable],
     budget: PairBudget,
 ) -> Iterator[Selection | Measurement]:
-    """The questions of `learn` without data, measurements at their largest."""
+    """Yield the questions of `learn` without data, with measurements at their largest size."""
     among = offered(grouped(row, ROW_LEVEL), grouped(target, TARGET_LEVEL))
     if budget.picks and among:
         pairs = [histogram(spec, key, pair, inside) for pair in among]
@@ -170,7 +173,7 @@ def learn(
     spread: float,
     law: Noise,
 ) -> TargetAssociation | None:
-    """Select a pair of columns, measure and estimate it.
+    """Select a pair of columns, measure it and estimate its joint distribution.
 
     ``inside`` says whether references into the row's own unit are left out; ``spread`` is the
     variance of a cell's sampling error over its count.
@@ -199,13 +202,13 @@ def learn(
 def estimated(
     noisy: Floats, sd: float, shape: Floats, row: Variable, spread: float, law: Noise
 ) -> Floats:
-    """Shares of the fine groups of the row's column and the groups of its target's.
+    """Return the joint shares of groups of the row's column and groups of its target's column.
 
-    They follow from noisy counts by coarse groups and the shares under independence. Within each
-    group of targets the shares are those of all times exp(λ·score), if the column has an order. The
-    λ have one normal prior, whose spread all groups say together (empirical Bayes), so that noise
-    alone leaves independence. What chi-squared does not take for that form is shrunk cell by cell
-    (`shrink`).
+    They are estimated from noisy counts of coarse groups and the shares under independence. Within
+    each group of targets the shares are the overall shares times exp(λ·score), if the column has an
+    order. All λ have one normal prior, whose variance is estimated from all groups (empirical
+    Bayes), so that noise alone gives independence. Where a chi-squared test rejects that form,
+    single cells are estimated by `shrink`.
     """
     total = max(float(noisy.sum()), sd)
     columns = shrink(noisy.sum(axis=0), sd * sqrt(len(noisy)), shape.sum(axis=0) * total, law)
@@ -222,8 +225,8 @@ def estimated(
     fine = row.mass(1)[:, None] * np.exp(np.outer(row.scores(1), powers)) + 1e-12
     coarser = row.coarser(1, 0)
     sums = np.array([np.bincount(coarser, part, minlength=len(noisy)) for part in fine.T]).T
-    found = fine * (np.maximum(expected, 1e-9) / sums)[coarser]
-    return np.asarray(np.clip(found / found.sum(), 1e-12, 1.0))
+    joint = fine * (np.maximum(expected, 1e-9) / sums)[coarser]
+    return np.asarray(np.clip(joint / joint.sum(), 1e-12, 1.0))
 
 
 def _powers(noisy: Floats, sd: float, expected: Floats, scores: Floats) -> Floats:
@@ -242,20 +245,20 @@ def _powers(noisy: Floats, sd: float, expected: Floats, scores: Floats) -> Float
 
 
 def arranged(law: TargetAssociation, rows: Codes, targets: Codes, numbers: Rng) -> Ints:
-    """A place in a list of targets for every row, so that their columns go together by the law.
+    """Return a permutation of targets over rows with which their columns have the joint shares.
 
-    Every place is given once. Rows draw groups by systematic samples, so that nearly as many draw
-    each as there are places.
+    Every position is used once. Rows draw groups by systematic samples, so that nearly as many rows
+    draw each group as it has positions.
     """
     first, second = law.groups[0][rows], law.groups[1][targets]
     row, target = (
-        np.bincount(held, minlength=size) / len(rows)
-        for held, size in zip((first, second), law.table.shape, strict=True)
+        np.bincount(column_codes, minlength=size) / len(rows)
+        for column_codes, size in zip((first, second), law.table.shape, strict=True)
     )
     drawn = draw(rake(law.table, row, target) + 1e-12, first, numbers)
     waiting, places = (numbers.permutation(len(rows)) for _ in range(2))
-    found = np.empty(len(rows), np.int64)
-    found[waiting[np.argsort(drawn[waiting], kind="stable")]] = places[
+    positions = np.empty(len(rows), np.int64)
+    positions[waiting[np.argsort(drawn[waiting], kind="stable")]] = places[
         np.argsort(second[places], kind="stable")
     ]
-    return found
+    return positions

@@ -1,9 +1,9 @@
-"""Shares of the budget and the measurements that they buy: one list for `plan` and `fit`.
+"""The shares of the budget for each measurement of a fit; `plan` and `fit` use the same list.
 
 Units of different trees of ownership are disjoint, so every tree has the whole amount. An event is
-charged to every tree whose units can move it, and gets the smallest of the amounts that these trees
-have for it. "Budget" in ``docs/method.md`` explains the shares, and how each is split among
-measurements.
+charged to every tree whose units can change its result, and gets the smallest of the amounts that
+these trees have for it. "Budget" in ``docs/method.md`` explains the shares, and how each is split
+among measurements.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ TESTS = 0.05
 
 @dataclass(frozen=True, slots=True)
 class TableSize:
-    """The estimated size of a table."""
+    """The estimated numbers of rows and of units of a table."""
 
     rows: float
     weight: float  # sum of the weights of its rows
@@ -128,17 +128,17 @@ class TableSize:
 
     @property
     def several(self) -> float:
-        """Units of several rows, of an owned table."""
+        """The number of units with several rows in an owned table."""
         return self.rows / 2 if self.units is None else float(self.units[2:].sum())
 
     @property
     def owned(self) -> float:
-        """Rows with an owner."""
+        """The number of rows that have an owner."""
         return max(self.rows - self.free, 0.0)
 
     @property
     def kept(self) -> float:
-        """Share of the table's rows that are among the first `KEPT` rows of their unit."""
+        """The share of the table's rows that are among the first `KEPT` rows of their unit."""
         if self.units is None:
             return 1.0
         return min((contributed(self.units, KEPT) + self.free) / max(self.rows, 1.0), 1.0)
@@ -146,7 +146,7 @@ class TableSize:
 
 @dataclass(frozen=True, slots=True)
 class PairBudget:
-    """Amounts of selection and pairs of one table."""
+    """The amounts of budget for selecting and measuring pairs of columns of one table."""
 
     picks: int = 0  # pairs that are selected
     star: int = 0  # pairs of the target column with the others, measured without selection
@@ -156,13 +156,13 @@ class PairBudget:
 
     @property
     def pairs(self) -> int:
-        """Pairs that are measured; 0: the table's columns stay independent."""
+        """The number of pairs that are measured; with 0 the table's columns stay independent."""
         return self.picks + self.star
 
 
 @dataclass(slots=True)
 class Budget:
-    """Amounts of all measurements of a fit; see `size_amount` and `divide`."""
+    """The amounts of budget of all measurements of a fit; see `size_amount` and `divide`."""
 
     spec: DatabaseSpec
     accounting: Accounting
@@ -201,7 +201,7 @@ class Budget:
             self.total[top] = min(self.total.get(top, amount), amount)
 
     def tree(self, top: str) -> list[str]:
-        """Tables of a tree."""
+        """Return the tables of the ownership tree with this root."""
         return [name for name in self.spec.order() if self.spec.top(name) == top]
 
     def _sizes_share(self, top: str) -> float:
@@ -216,7 +216,7 @@ class Budget:
         return [key for key in keys if key.role == "ref" and top in self._tops(key)]
 
     def size_amount(self, table: str) -> float:
-        """Amount for the size of an owned table; tables with rows of fewer units get more."""
+        """Return the amount for measuring an owned table's size; more if fewer units have rows."""
         top = self.spec.top(table)
         most = max(self.units.values(), default=1.0)
         owned = [name for name in self.tree(top) if name != top]
@@ -226,7 +226,7 @@ class Budget:
     def divide(
         self, sizes: Mapping[str, TableSize], columns: Mapping[str, list[ModelColumn]]
     ) -> None:
-        """Divide the amounts that remain after sizes among one-ways, pairs and references."""
+        """Divide the amounts left after measuring sizes among one-ways, pairs and references."""
         self.sizes, self.columns = sizes, columns
         touching = {top: self._touching(top) for top in self.total}
         for key in (key for keys in touching.values() for key in keys):
@@ -249,11 +249,11 @@ class Budget:
         return self.references[key.table, key.name] + whole
 
     def cap(self, key: KeySpec, columns: int) -> int:
-        """Cap on the weight that the references to one target unit add up to, for its columns.
+        """Return the cap on the summed weight of references to one target unit.
 
-        Where a target unit gets nearly as much on average as `cap_of` allows, all targets count
-        nearly the same, as if their columns made no difference. Then the cap is twice the average,
-        if the noise is small enough. A target has so many ``columns``.
+        If target units have nearly as much weight on average as `cap_of` allows, nearly all targets
+        reach the cap and count the same, which hides any effect of their columns. Then the cap is
+        twice the average, if the noise is small enough for the number of the target's ``columns``.
         """
         least, weight, units = cap_of(self.spec, key), *self._reference_sizes(key)
         cap = min(ceil(2.0 * weight / units), MOST_CAP)
@@ -316,7 +316,7 @@ class Budget:
 
     def _divide_sets(self, top: str) -> float:
         """Divide a part of a tree's amount among sets beyond noise, and return it."""
-        found, total = {}, self.total[top]
+        amounts, total = {}, self.total[top]
         most = max(SETS, 0.5 / max(sum(len(self.columns[name]) for name in self.tree(top)), 1))
         for name in self.tree(top) if self.spec.relation.unit != "row" else ():
             size, own = self.sizes[name], self.spec.tables[name].own
@@ -332,18 +332,18 @@ class Budget:
                     full = size.rows > labels * scope.domain.size
                     other |= full or column is scope or column.kind != "scope"
                 if pairs and size.several / noise >= MORE + pairs and not other:
-                    found[name, column.name] = pairs
-        each = total * min(SET, most / max(sum(found.values()), 1.0))
-        self.sets |= {place: each * pairs for place, pairs in found.items()}
-        return each * sum(found.values())
+                    amounts[name, column.name] = pairs
+        each = total * min(SET, most / max(sum(amounts.values()), 1.0))
+        self.sets |= {place: each * pairs for place, pairs in amounts.items()}
+        return each * sum(amounts.values())
 
     def _divide_tree(self, top: str, rest: float) -> None:
         """Divide the part of a tree's amount that remains after sizes and references."""
         aimed = self.target is not None and self.spec.top(self.target[0]) == top
         ways = rest * (AIMED if aimed else ONE_WAYS)
-        pairs, asked = rest - ways, self._measured(top)
+        pairs, measured = rest - ways, self._measured(top)
         each = {
-            name: (len(self.columns[name]) / self._weight(name, ways / max(len(asked), 1), 6.0))
+            name: (len(self.columns[name]) / self._weight(name, ways / max(len(measured), 1), 6.0))
             ** (2 / 3)
             for name in self.tree(top)
         }
@@ -359,18 +359,18 @@ class Budget:
         if not seeing:
             ways += pairs
         shares = {}
-        for name, column in asked:
+        for name, column in measured:
             noises = 3.0 * sqrt(min(column.domain.size, 1000))
             cells = min(column.domain.size, MOST_CELLS) * (FILLER if column.domain.filler else 1.0)
-            relative = cells / self._weight(name, ways / len(asked), noises)
+            relative = cells / self._weight(name, ways / len(measured), noises)
             shares[name, column.name] = relative ** (2 / 3) * self.spec.tables[name].weight
         total = sum(shares.values())
         self.one_ways |= {item: ways * share / total for item, share in shares.items()}
         if self.learns == "attributes":
             for name, value in seeing.items():
                 names = self.spec.tables[name].attributes
-                held = sum(self.one_ways.pop((name, attribute), 0.0) for attribute in names)
-                self.attributes[name] = pairs * value / sum(seeing.values()) + held
+                taken_over = sum(self.one_ways.pop((name, attribute), 0.0) for attribute in names)
+                self.attributes[name] = pairs * value / sum(seeing.values()) + taken_over
 
     def _divide_pairs(self, amount: float, each: Mapping[str, float]) -> None:
         total = max(sum(each.values()), 1e-12)
@@ -388,7 +388,7 @@ class Budget:
         ]
 
     def times_of(self, table: str) -> list[ModelColumn]:
-        """The orders in time of a table that are asked for."""
+        """Return the time orders of a table that are measured."""
         return [] if self.learns == "attributes" else times_of(self.spec, table)
 
     def _weight(self, table: str, amount: float, noises: float) -> float:
@@ -399,7 +399,7 @@ class Budget:
     def marginal(
         self, table: str, axes: Sequence[Axis], amount: float
     ) -> Histogram | NormedHistogram:
-        """The marginal of some axes of a table, of weights or of units by their norms."""
+        """Return the query for a marginal of a table, of weights or of units by their norms."""
         plain = Histogram(table, tuple(axes))
         size = self.sizes[table]
         scales = size.weight / noise_sd(plain, self.spec, amount, self.accounting)
@@ -446,9 +446,9 @@ class Budget:
         return 2.0 / scale if self.accounting == "pure" else 0.5 / scale**2
 
     def test_amount(self, table: str, candidates: int, gap: float) -> float:
-        """Amount of each of the two questions of a test of a table.
+        """Return the amount for each of the two questions of a test of a table.
 
-        An owned table has two tests at most.
+        An owned table has at most two tests.
         """
         top = self.spec.top(table)
         questions = 2 * sum(1 if name == top else 2 for name in self.tree(top))
@@ -457,7 +457,7 @@ class Budget:
 
 
 def guessed_sizes(spec: DatabaseSpec, totals: Mapping[str, float]) -> dict[str, TableSize]:
-    """Guess the weights of tables from totals alone.
+    """Guess the weights of tables from their numbers of rows alone.
 
     In an owned table every row weighs 1, as long as the sum is not more than the number of units.
     """
@@ -468,9 +468,9 @@ def guessed_sizes(spec: DatabaseSpec, totals: Mapping[str, float]) -> dict[str, 
 def star_of(
     target: tuple[str, str] | None, table: str, columns: Sequence[ModelColumn]
 ) -> list[tuple[int, int]]:
-    """Pairs of places: the target column and each other modelled column of its table.
+    """Return the target column paired with each other modelled column of its table, by position.
 
-    The smaller place comes first.
+    The smaller position comes first in each pair.
     """
     modelled = [place for place, column in enumerate(columns) if not column.domain.filler]
     at = [place for place in modelled if (table, columns[place].name) == target]
@@ -478,23 +478,23 @@ def star_of(
 
 
 def size_questions(budget: Budget, table: str) -> list[Measurement]:
-    """Histogram of rows per unit, and rows without an owner, of an owned table."""
+    """Return the measurements of an owned table's rows per unit and of its unowned rows."""
     spec, amount = budget.spec, budget.size_amount(table)
     own = spec.tables[table].own
     top = spec.top(table)
     histogram = Histogram.of(spec, top, [UnitRows(table, MANY.lower)])
     free = FREE if own is not None and own.nullable else 0.0
     part = 1.0 - CLIPPED - free
-    found = [Measurement(histogram, amount * part, f"rows per unit of {table}")]
+    questions = [Measurement(histogram, amount * part, f"rows per unit of {table}")]
     if own is not None and own.nullable:
         label = f"rows of {table} without an owner"
         axis = Refers(own, own=own.loose)
-        found.append(Measurement(Histogram(table, (axis,)), amount * free, label))
-    return found
+        questions.append(Measurement(Histogram(table, (axis,)), amount * free, label))
+    return questions
 
 
 def clipped_question(budget: Budget, table: str, clip: int) -> Measurement:
-    """Σ min(n, C) over the units of an owned table."""
+    """Return the measurement of Σ min(n, C) over the units of an owned table."""
     amount = budget.size_amount(table) * CLIPPED
     return Measurement(Total(table, clip), amount, f"clipped rows of {table}")
 
@@ -502,8 +502,8 @@ def clipped_question(budget: Budget, table: str, clip: int) -> Measurement:
 def one_way_questions(
     budget: Budget, table: str, columns: list[ModelColumn]
 ) -> list[tuple[ModelColumn, Measurement]]:
-    """One-way marginals of a table's own columns."""
-    found = []
+    """Return the measurements of the one-way marginals of a table's own columns."""
+    questions = []
     for column in columns:
         amount = budget.one_ways.get((table, column.name))
         if amount is None:
@@ -512,14 +512,14 @@ def one_way_questions(
         if column.kind in ("degree", "order"):
             query = Histogram(table, (column.axis,))
         label = f"one-way of {table}.{shown(column.name)}"
-        found.append((column, Measurement(query, amount, label)))
-    return found
+        questions.append((column, Measurement(query, amount, label)))
+    return questions
 
 
 def sibling_questions(
     budget: Budget, table: str, variables: Sequence[Variable]
 ) -> dict[int, Measurement]:
-    """Pairs of siblings by place of their column among ``variables``."""
+    """Return the measurements of pairs of rows of one owner, by position in ``variables``."""
     own, date = budget.spec.tables[table].own, date_of(budget.spec, table, variables)
     return {
         place: Measurement(
@@ -533,7 +533,7 @@ def sibling_questions(
 
 
 def set_questions(budget: Budget, table: str) -> Iterator[tuple[ModelColumn, Measurement]]:
-    """Which labels of a table's columns come together in an owner."""
+    """Yield the measurements of which labels of a column occur together among an owner's rows."""
     scope = public_owner(budget.spec, table, budget.columns[table])
     for one in budget.columns[table]:
         if amount := budget.sets.get((table, one.name)):
@@ -543,37 +543,40 @@ def set_questions(budget: Budget, table: str) -> Iterator[tuple[ModelColumn, Mea
 
 
 def degree_pairs(spec: DatabaseSpec, table: str) -> list[tuple[KeySpec, KeySpec]]:
-    """All pairs of OWN keys that lead to a table."""
+    """Return all pairs of owning (OWN) keys that refer to a table."""
     return list(combinations(children(spec, table), 2))
 
 
 def moments(
     keys: tuple[KeySpec, KeySpec], clips: tuple[int, int] = (1, 1)
 ) -> list[tuple[int, int]]:
-    """The clips of the moments of two degrees: presence is measured, too."""
+    """Return the pairs of clips at which the products of two degrees are summed.
+
+    With the clips (1, 1), the sum counts the rows that have children by both keys.
+    """
     return [(1, 1), clips]
 
 
 def moment_question(
     budget: Budget, keys: tuple[KeySpec, KeySpec], clips: tuple[int, int]
 ) -> Measurement:
-    """Σ min(d₁, c₁)·min(d₂, c₂) over the rows of a table to which two keys lead."""
+    """Return the measurement of Σ min(d₁, c₁)·min(d₂, c₂) over the rows that two keys lead to."""
     query = CrossMoment(keys[0].parent, keys, clips)
     return Measurement(query, budget.moments[keys], f"degrees of {query.source} together")
 
 
 def cap_of(spec: DatabaseSpec, key: KeySpec) -> int:
-    """Cap on the weight that the references to one target unit add up to."""
+    """Return the default cap on the summed weight of the references to one target unit."""
     return 1 if spec.is_apart(key) and most_kept(spec, key) == 1 else CAP
 
 
 def targets_part(columns: int) -> float:
-    """Part of a reference's budget for columns of its targets, given how many there are."""
+    """Return the part of a reference's budget for columns of its targets, by their number."""
     return TARGETS * min(columns / SOME_COLUMNS, 1.0)
 
 
 def fan_in_question(budget: Budget, key: KeySpec, columns: int, inside: bool) -> Measurement:
-    """The measurement of references per target, for a key between private tables."""
+    """Return the measurement of references per target, for a key between private tables."""
     query = FanIn(key, outside=inside)
     amount = budget.references[key.table, key.name] * (1.0 - targets_part(columns))
     return Measurement(query, amount, f"fan-in of {key.table}.{key.name}")

@@ -1,4 +1,4 @@
-"""Pairs of columns that may be measured, their marginals, and the query of their scores."""
+"""Candidate pairs of columns, their marginals, and the query that scores the candidates."""
 
 from __future__ import annotations
 
@@ -14,39 +14,39 @@ from privbench.privacy.queries import Axis, DependenceScores, PairScores, Public
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A pair of columns that may be measured, in the groups of one level."""
+    """A pair of columns that may be measured, with the level of its groups of cells."""
 
     ends: tuple[int, int]
     level: int
 
 
 def candidates(variables: Sequence[Variable], own: int, turn: int = 0) -> list[Candidate]:
-    """All pairs of an own column with another one, at every level whose cells differ.
+    """Return all pairs of an own column with another column, at every level whose cells differ.
 
     A table of very many columns has candidates at the coarse level only. If there are too many
-    pairs, every k-th one is a candidate, and ``turn`` says with which to begin, so that each turn
-    has other pairs.
+    pairs, every k-th pair is a candidate; ``turn`` chooses the first, so that each turn has other
+    pairs.
     """
     pairs = pairs_of(variables, own)
     stride = max(-(-len(pairs) // MOST_CANDIDATES), 1)
-    found = []
+    result = []
     for i, j in pairs[turn % stride :: stride]:
         shapes: set[tuple[int, int]] = set()
         for level in range(offered_levels(len(pairs))):
             shape = variables[i].groups(level), variables[j].groups(level)
             if min(shape) > 1 and shape not in shapes:
                 shapes.add(shape)
-                found.append(Candidate((i, j), level))
-    return found
+                result.append(Candidate((i, j), level))
+    return result
 
 
 def offered_levels(pairs: int) -> int:
-    """At how many levels so many pairs of columns are candidates: all, or the coarse one alone."""
+    """Return how many levels have candidates: all, or only the coarse level for many pairs."""
     return len(LEVELS) if len(LEVELS) * pairs <= MOST_CANDIDATES else 1
 
 
 def pairs_of(variables: Sequence[Variable], own: int) -> list[tuple[int, int]]:
-    """All pairs of an own column with another one; columns without a model have none."""
+    """Return all pairs of an own column with another column that has a model."""
     modelled = [place for place, item in enumerate(variables) if item.modelled]
     return [(i, j) for i in modelled for j in modelled if i < own and i < j]
 
@@ -60,11 +60,11 @@ def score_query(
     penalties: Floats,
     kind: type[PairScores] | None = None,
 ) -> PairScores:
-    """The query that scores candidate pairs: of the class `kind` if given, else as follows.
+    """Return the query that scores candidate pairs by their distance from the prediction.
 
-    In an owned table it scores what the margins of a pair do not explain. A root table's
+    In an owned table the score is what the margins of a pair do not explain. A root table's
     predictions have its released margins already, so its score is the distance of the counts from
-    the prediction, which has half of the sensitivity.
+    the prediction, which has half of the sensitivity. ``kind`` chooses the query class instead.
     """
     if kind is None:
         kind = PairScores if spec.tables[table].own is None else DependenceScores
@@ -75,5 +75,5 @@ def score_query(
 
 
 def pair_axes(variables: Sequence[Variable], candidate: Candidate) -> list[Axis]:
-    """The axes of a candidate's marginal."""
+    """Return the axes of a candidate's marginal."""
     return [variables[at].grouped(candidate.level) for at in candidate.ends]

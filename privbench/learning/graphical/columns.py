@@ -1,9 +1,9 @@
-"""Columns of a table's model and the groups of cells in which their marginals are measured.
+"""The columns of a table's model, and the groups of cells in which their marginals are measured.
 
 A table's own columns are its attributes; for every OWN key into it a degree, which is a row's
 number of children; and for every other key of the table a scope, which says to which public row a
 row refers, or whether it refers to none, to another unit or to its own unit. The context of an
-owned table are all columns of all its ancestors.
+owned table is the list of all columns of all its ancestors.
 """
 
 from __future__ import annotations
@@ -61,45 +61,45 @@ class ModelColumn:
 
     @property
     def varied(self) -> bool:
-        """Whether queries can tell its cells apart."""
+        """Whether the column has several cells that queries can distinguish."""
         return self.kind == "attribute" and self.domain.size > 1 and not self.domain.filler
 
     @property
     def buckets(self) -> CountBuckets:
-        """Buckets of a degree."""
+        """The buckets of a degree."""
         return ONE if self.key is not None and self.key.unique else MANY
 
 
 def degree_name(key: KeySpec) -> str:
-    """Name of the degree of an OWN key."""
+    """Return the name of the column that counts a row's children by an owning (OWN) key."""
     return f"{HIDDEN}#{key.table}.{key.name}"
 
 
 def scope_name(key: str) -> str:
-    """Name of the scope of a key."""
+    """Return the name of the column that says where a row's reference by a key leads to."""
     return f"{HIDDEN}>{key}"
 
 
 def shown(name: str) -> str:
-    """A column's name as it stands in the labels of events."""
+    """Return a column's name as it is written in the labels of ledger events."""
     return name.replace(HIDDEN, "")
 
 
 def children(spec: DatabaseSpec, table: str) -> list[KeySpec]:
-    """OWN keys into a table, in the order of the tables that have them."""
+    """Return the owning (OWN) keys into a table, in the order of the tables that have them."""
     owns = (item.own for item in spec.tables.values())
     return [key for key in owns if key is not None and key.parent == table]
 
 
 def may_stay_inside(spec: DatabaseSpec, key: KeySpec) -> bool:
-    """Whether rows of one unit may stand at both ends of a reference."""
+    """Return whether a reference can lead from a row of a unit to a row of the same unit."""
     return key.role == "ref" and spec.top(key.table) == spec.top(key.parent)
 
 
 def columns_of(spec: DatabaseSpec, table: str, public_kinds: dict[str, Ints]) -> list[ModelColumn]:
-    """A table's own columns: attributes, then degrees, then scopes."""
+    """Return a table's own columns: attributes, then degrees, then scopes (see the module)."""
     own = spec.tables[table]
-    found = [
+    columns = [
         ModelColumn(name, ColumnAxis.of(spec, table, name), domain)
         for name, domain in own.attributes.items()
     ]
@@ -107,36 +107,36 @@ def columns_of(spec: DatabaseSpec, table: str, public_kinds: dict[str, Ints]) ->
         buckets = ONE if key.unique else MANY
         axis = Children(key, buckets.lower)
         domain = Domain(buckets.size, ordered=True)
-        found.append(ModelColumn(degree_name(key), axis, domain, "degree", key))
+        columns.append(ModelColumn(degree_name(key), axis, domain, "degree", key))
     for key in own.keys:
         if key.role == "own":
             continue
-        found.append(_scope(spec, key, public_kinds))
-    return found
+        columns.append(_scope(spec, key, public_kinds))
+    return columns
 
 
 def columns_above(
     spec: DatabaseSpec, table: str, columns: Mapping[str, list[ModelColumn]]
 ) -> list[tuple[ModelColumn, list[KeySpec]]]:
-    """Columns of all ancestors, the nearest first, with the OWN keys that lead to them."""
-    found, path = [], list[KeySpec]()
+    """Return the columns of all ancestors, nearest first, with the OWN keys that lead to each."""
+    above, path = [], list[KeySpec]()
     key = spec.tables[table].own
     while key is not None:
         path = [*path, key]
-        found += [(column, path) for column in columns[key.parent]]
+        above += [(column, path) for column in columns[key.parent]]
         key = spec.tables[key.parent].own
-    return found
+    return above
 
 
 def public_owner(spec: DatabaseSpec, table: str, columns: list[ModelColumn]) -> ModelColumn | None:
-    """The scope with the most public rows, if the table has no OWN key."""
-    found = [one for one in columns if isinstance(one.axis, PublicTarget)]
-    most = max(found, key=lambda one: one.domain.size, default=None)
+    """Return the scope with the most public rows, if the table has no OWN key, or None."""
+    scopes = [one for one in columns if isinstance(one.axis, PublicTarget)]
+    most = max(scopes, key=lambda one: one.domain.size, default=None)
     return None if spec.tables[table].own or not most or (most.key and most.key.unique) else most
 
 
 def varies(spec: DatabaseSpec, table: str) -> bool:
-    """Whether an attribute of a table has more than one code."""
+    """Return whether an attribute of a table has more than one code."""
     return any(domain.size > 1 for domain in spec.tables[table].attributes.values())
 
 
@@ -169,9 +169,9 @@ class Variable:
     def of(
         cls, column: ModelColumn, shares: Floats, floor: float, path: Sequence[KeySpec] = ()
     ) -> Variable:
-        """The variable of an own column, or of an ancestor's that OWN keys lead to.
+        """Return the variable of an own column, or of an ancestor's column at the end of ``path``.
 
-        The last cells of an ancestor's column mean that there is no such ancestor.
+        The last cell of an ancestor's column means that there is no such ancestor.
         """
         axis, domain, means = column.axis, column.domain, None
         for key in reversed(path):
@@ -184,22 +184,25 @@ class Variable:
         return cls(name, axis, shares, levels, not domain.filler, ordered)
 
     def groups(self, level: int) -> int:
-        """Number of groups at a level."""
+        """Return the number of groups at a level."""
         return int(self.levels[level].max()) + 1
 
     def ordered_groups(self, level: int) -> int:
-        """Number of leading groups of a level that follow an order."""
+        """Return the number of leading groups of a level that follow an order."""
         return int(self.levels[level][self.ordered - 1]) + 1 if self.ordered else 0
 
     def scores(self, level: int) -> Floats:
-        """Normal score of the middle of every group of a level; 0 for groups without an order."""
+        """Return the normal score of the middle of each group of a level.
+
+        0 for unordered groups.
+        """
         mass, ordered = self.mass(level), self.ordered_groups(level)
         middle = np.cumsum(mass[:ordered]) - mass[:ordered] / 2
         share = np.clip(middle / max(float(mass[:ordered].sum()), 1e-12), 1e-6, 1 - 1e-6)
         return np.append(ndtri(share), np.zeros(len(mass) - ordered))
 
     def grouped(self, level: int) -> Axis:
-        """The axis whose cells are the groups of a level."""
+        """Return the axis of a query whose cells are the groups of a level."""
         groups = self.levels[level]
         if self.groups(level) == len(groups):
             return self.axis
@@ -208,15 +211,15 @@ class Variable:
         return Joined((self.axis,), PublicArray(groups))
 
     def coarser(self, fine: int, level: int) -> Ints:
-        """Group at ``level`` of every group at the finer level ``fine``."""
-        found = np.zeros(self.groups(fine), np.int64)
-        found[self.levels[fine]] = self.levels[level]
-        return found
+        """Return for every group of the level ``fine`` its group at the coarser ``level``."""
+        coarse = np.zeros(self.groups(fine), np.int64)
+        coarse[self.levels[fine]] = self.levels[level]
+        return coarse
 
     def mass(self, level: int) -> Floats:
-        """Share of every group of a level."""
-        found = np.bincount(self.levels[level], self.shares, minlength=self.groups(level))
-        return np.asarray(found, np.float64)
+        """Return the share of every group of a level."""
+        masses = np.bincount(self.levels[level], self.shares, minlength=self.groups(level))
+        return np.asarray(masses, np.float64)
 
 
 def group(
@@ -227,66 +230,66 @@ def group(
     levels: Sequence[int] = LEVELS,
     alike: Ints | None = None,
 ) -> tuple[Ints, ...]:
-    """Nested groups of cells, one partition for each of ``levels``, of about so many groups.
+    """Return nested partitions of a column's cells, one for each number of groups in ``levels``.
 
     Ordered cells are grouped by equal steps of (F + log-tail(F))/2 with F the distribution
     function, so that the upper tail has groups of its own down to a mass of ``floor``, a few
-    standard deviations of a pair's noise. Unordered cells are grouped by mass, the rarest together,
-    those of each number in ``alike``. Heavy, special and NULL cells are groups of their own. If
-    ``means`` has the mean count of every bucket of a degree, the mass of a bucket is half its share
-    of rows and half its share of children.
+    standard deviations of a pair's noise. Unordered cells are grouped by mass, the rarest together;
+    cells with the same number in ``alike`` are grouped with each other only. Heavy, special and
+    NULL cells are groups of their own. If ``means`` has the mean count of every bucket of a degree,
+    the mass of a bucket is half its share of rows and half its share of children.
     """
     mass = shares / max(float(shares.sum()), 1e-12)
     if means is not None and float(mass @ means) > 0:
         mass = (mass + mass * means / float(mass @ means)) / 2
-    found: list[Ints] = []
+    partitions: list[Ints] = []
     groups = np.arange(len(mass))
     special = np.arange(len(mass)) >= domain.values
     for most in sorted(levels, reverse=True):
         count = int(groups.max()) + 1
         if count > most:
-            held = np.bincount(groups, mass, minlength=count).astype(np.float64)
+            masses = np.bincount(groups, mass, minlength=count).astype(np.float64)
             apart = np.bincount(groups, special, minlength=count) > 0
             kinds = np.zeros(count, np.int64)
             if alike is not None:
                 kinds[groups] = np.pad(alike, (0, len(mass) - len(alike)))
             merged = (
-                _merge_ordered(held, apart, most, floor)
+                _merge_ordered(masses, apart, most, floor)
                 if domain.ordered
-                else _merge_rare(held, most, kinds)
+                else _merge_rare(masses, most, kinds)
             )
             groups = merged[groups]
-        found.insert(0, groups)
-    return tuple(found)
+        partitions.insert(0, groups)
+    return tuple(partitions)
 
 
-def _merge_rare(held: Floats, most: int, kinds: Ints) -> Ints:
+def _merge_rare(masses: Floats, most: int, kinds: Ints) -> Ints:
     """Keep the heaviest groups, in their order, and merge all others of one kind.
 
     >>> _merge_rare(np.array([0.1, 0.4, 0.1, 0.1, 0.3]), 3, np.array([0, 0, 0, 1, 1])).tolist()
     [1, 0, 1, 2, 2]
     """
-    rank = np.argsort(np.argsort(-np.bincount(kinds, held), kind="stable"))
+    rank = np.argsort(np.argsort(-np.bincount(kinds, masses), kind="stable"))
     kinds = np.minimum(rank[kinds], most - 1)
     single = most - 1 - int(kinds.max())
     merged = single + kinds
-    heavy = np.sort(np.argsort(-held, kind="stable")[:single])
+    heavy = np.sort(np.argsort(-masses, kind="stable")[:single])
     merged[heavy] = np.arange(len(heavy))
     return np.unique(merged, return_inverse=True)[1]
 
 
-def _merge_ordered(held: Floats, apart: Mask, most: int, floor: float) -> Ints:
+def _merge_ordered(masses: Floats, apart: Mask, most: int, floor: float) -> Ints:
     """Merge neighbouring cells until a group covers 1/most of the coordinate (see `group`)."""
     lowest = log(min(max(floor, 1e-6), 0.5))
-    below = np.append(0.0, np.cumsum(held))
+    below = np.append(0.0, np.cumsum(masses))
     tail = np.log(np.maximum(1.0 - below, 0.0) * (1.0 - exp(lowest)) + exp(lowest)) / lowest
     # Half of the coordinate is the tail's. Without it, hubs lose attributes; with a quarter: no
     # difference on coded Adult.
     length = np.diff((below + tail) / 2)
-    merged = np.zeros(len(held), np.int64)
+    merged = np.zeros(len(masses), np.int64)
     number, used = -1, 1.0
-    for place in range(len(held)):
-        alone = held[place] > (SPECIAL if apart[place] else HEAVY) / most
+    for place in range(len(masses)):
+        alone = masses[place] > (SPECIAL if apart[place] else HEAVY) / most
         turns = place and bool(apart[place]) != bool(apart[place - 1])
         if used >= 1.0 / most or alone or turns:
             number, used = number + 1, 0.0
@@ -296,16 +299,16 @@ def _merge_ordered(held: Floats, apart: Mask, most: int, floor: float) -> Ints:
 
 
 def shares_of(codes: Codes, weights: Floats, cells: int) -> Floats:
-    """Shares of the cells of a column among weighted synthetic rows."""
+    """Return the shares of a column's cells among weighted synthetic rows."""
     counts = np.bincount(codes, weights, minlength=cells)
     return np.asarray(counts / max(float(counts.sum()), 1e-9))
 
 
 def needed(spec: DatabaseSpec, present: Iterable[str]) -> set[str]:
-    """The tables in ``present``, and all tables that their rows must refer to."""
-    found, new = set[str](), set(present)
+    """Return the tables in ``present``, and all tables that their rows must refer to."""
+    tables, new = set[str](), set(present)
     while new:
-        found |= new
+        tables |= new
         keys = [key for name in new for key in spec.tables[name].keys if key.role != "public"]
-        new = {key.parent for key in keys if key.role == "own" or not key.nullable} - found
-    return found
+        new = {key.parent for key in keys if key.role == "own" or not key.nullable} - tables
+    return tables

@@ -1,4 +1,4 @@
-"""Fitting a whole database: sizes, then table by table with owners first, then references."""
+"""Fit a whole database: sizes, then table by table with owners first, then references."""
 
 from __future__ import annotations
 
@@ -49,6 +49,7 @@ from privbench.learning.graphical.estimate import cell_fits, shrink
 from privbench.learning.graphical.joint_degrees import (
     DegreeLaw,
     JointDegrees,
+    root_of,
 )
 from privbench.learning.graphical.model import Population, TableLaw
 from privbench.learning.graphical.one_way import measured_one_ways, one_way
@@ -119,7 +120,7 @@ class DatabaseFit:
         }
 
     def run(self) -> dict[tuple[str, str], ReferenceLaw]:
-        """Fit all tables (`laws`, owners first) and references."""
+        """Fit all tables (stored in `laws`, owners first), and return the fitted references."""
         self._measure_sizes()
         # A learner of attributes plans by its amount, so that must be known before the fit: it is
         # computed from guessed sizes instead of measured ones.
@@ -166,9 +167,9 @@ class DatabaseFit:
                 rows = max(float(self.totals.get(name, 1.0)), 1.0)
                 self.sizes[name] = TableSize(rows, rows)
         owned = [name for name in self.spec.order() if self.spec.tables[name].own is not None]
-        asked = [(name, size_questions(self.budget, name)) for name in owned]
-        answers = iter(measured(self.session, [item for _, items in asked for item in items]))
-        first = {name: [next(answers) for _ in items] for name, items in asked}
+        questions = [(name, size_questions(self.budget, name)) for name in owned]
+        answers = iter(measured(self.session, [item for _, items in questions for item in items]))
+        first = {name: [next(answers) for _ in items] for name, items in questions}
         free = {name: self._free(name, first[name]) for name in owned}
         clipped = [self._clipped_question(name, first[name][0], free[name][0]) for name in owned]
         measured(self.session, clipped)
@@ -235,7 +236,9 @@ class DatabaseFit:
 
     def _fit_table(self, table: str) -> None:
         size, columns = self.sizes[table], self.columns[table]
-        width = {name: [c.domain.size for c in held] for name, held in self.columns.items()}
+        width = {
+            name: [c.domain.size for c in own_columns] for name, own_columns in self.columns.items()
+        }
         self.people.start(table, size.owned, size.free, size.lost)
         pairs = self.budget.learns == "pairs"
         context = self.people.context(table, width, None if pairs else ())
@@ -292,21 +295,23 @@ class DatabaseFit:
 
     def _times(self, table: str) -> tuple[bool, int]:
         """Whether a table's dates follow those of owners, and its keys dates; see `times`."""
-        held = {column.name: column for column in self.columns[table]}
+        by_name = {column.name: column for column in self.columns[table]}
         unknown = Measured(None, np.zeros(3), 0.0)
-        found = {FOLLOWS: replace(unknown, counts=np.array([0.0, 1.0, 0.0])), SERIAL: unknown}
+        orders = {FOLLOWS: replace(unknown, counts=np.array([0.0, 1.0, 0.0])), SERIAL: unknown}
         for order in self.budget.times_of(table):
             axis = order_axis(
-                self.spec, table, order.name, lambda name: self._shares(table, held[name])
+                self.spec, table, order.name, lambda name: self._shares(table, by_name[name])
             )
             if axis is not None:
-                asked = one_way_questions(self.budget, table, [replace(order, axis=axis)])
-                (found[order.name],) = measured(self.session, [question for _, question in asked])
-        return follows(*found[FOLLOWS]), direction(*found[SERIAL])
+                questions = one_way_questions(self.budget, table, [replace(order, axis=axis)])
+                (orders[order.name],) = measured(
+                    self.session, [question for _, question in questions]
+                )
+        return follows(*orders[FOLLOWS]), direction(*orders[SERIAL])
 
     def _sets(self, table: str) -> dict[str, SetLaw]:
         """The laws of sets of columns."""
-        own, found, columns = self.spec.tables[table].own, {}, self.columns[table]
+        own, laws, columns = self.spec.tables[table].own, {}, self.columns[table]
         scope = 0 if own else next(iter(self._first(table)), 0)
         count = public = 0 if own or not columns else columns[scope].domain.size - 1
         weight, codes = float(public), dict(enumerate(self.people.codes[table].values()))
@@ -322,16 +327,16 @@ class DatabaseFit:
             ((noisy, sd),) = measured(self.session, [question])
             shrunk = shrink(noisy, sd, expected * weight / max(count, 1), self.law)
             means[upper] = means.T[upper] = shrunk / max(weight, 1.0)
-            found[column.name] = law
-        return found
+            laws[column.name] = law
+        return laws
 
     def _first(self, table: str) -> tuple[int, ...]:
         """The place of the date that rows drift along, or of the key to public owners of sets."""
-        columns, asked = self.columns[table], {name for name, _ in self.budget.sets}
+        columns, measured = self.columns[table], {name for name, _ in self.budget.sets}
         if (date := date_of(self.spec, table, columns)) >= 0:
             return (date,)
         scope = public_owner(self.spec, table, columns)
-        return (columns.index(scope),) if scope and table in asked else ()
+        return (columns.index(scope),) if scope and table in measured else ()
 
     def _unchanged(self, table: str, context: Mapping[int, Codes]) -> TableModel | None:
         """The earlier model of a table, unless there is none or a test says that it is out of date.
@@ -390,7 +395,7 @@ class DatabaseFit:
             noisy, sd = self._moments(pair, clips)
             both = one.correlations_with(other, noisy, clips, sd, self.law)
             joint[:, i, j] = joint[:, j, i] = both
-        return JointDegrees(tuple(places), *joint)
+        return JointDegrees(tuple(places), *map(root_of, joint))
 
     def _moment_noise(self, keys: tuple[KeySpec, KeySpec], clips: tuple[int, int]) -> float:
         """Standard deviation of the noise of a moment, as a share of the table's weight."""
@@ -402,8 +407,8 @@ class DatabaseFit:
         self, keys: tuple[KeySpec, KeySpec], clips: tuple[int, int]
     ) -> tuple[Floats, float]:
         """Noisy moments of two degrees and their noise, as shares of the table's weight."""
-        asked = [moment_question(self.budget, keys, each) for each in moments(keys, clips)]
-        noisy = np.concatenate([found for found, _ in measured(self.session, asked)])
+        questions = [moment_question(self.budget, keys, each) for each in moments(keys, clips)]
+        noisy = np.concatenate([counts for counts, _ in measured(self.session, questions)])
         return noisy / self.sizes[keys[0].parent].weight, self._moment_noise(keys, clips)
 
     def _in_pairs(self, table: str, context: Mapping[int, Codes]) -> TableModel:
@@ -447,10 +452,10 @@ class DatabaseFit:
         if learner.found:
             learner.refine(unspent)
             return 0.0
-        asked = one_way_questions(self.budget, table, columns)
-        if not asked:
+        questions = one_way_questions(self.budget, table, columns)
+        if not questions:
             return unspent
-        self._measure_one_ways(table, unspent / sum(question.amount for _, question in asked))
+        self._measure_one_ways(table, unspent / sum(question.amount for _, question in questions))
         learner.improve([self._shares(table, column) for column in columns])
         self.variables[table] = list(learner.variables[: len(columns)])
         return 0.0
@@ -496,9 +501,11 @@ class DatabaseFit:
 
         Answers for one column are combined, with that of a released list of its values.
         """
-        asked = one_way_questions(self.budget, table, self.columns[table])
-        found = measured_one_ways(self.session, asked, factor, self.sizes[table].weight, self.law)
-        for name, answer in found.items():
+        questions = one_way_questions(self.budget, table, self.columns[table])
+        one_ways = measured_one_ways(
+            self.session, questions, factor, self.sizes[table].weight, self.law
+        )
+        for name, answer in one_ways.items():
             first = self.answers.get((table, name))
             self.answers[table, name] = first.join(answer) if first else answer
 
@@ -579,14 +586,14 @@ class DatabaseFit:
         self, table: str, codes: Mapping[int, Codes], weights: Floats, floor: float
     ) -> list[Variable]:
         """The columns of all ancestors, with the shares of their cells among the synthetic rows."""
-        found: list[Variable] = []
+        context: list[Variable] = []
         place = len(self.columns[table])
         for column, path in columns_above(self.spec, table, self.columns):
             cells = column.domain.size + len(path)
             shares = shares_of(codes[place], weights, cells)
-            found.append(Variable.of(column, shares, floor, path))
+            context.append(Variable.of(column, shares, floor, path))
             place += 1
-        return found
+        return context
 
     # references ----------------------------------------------------------------------------------
 
@@ -601,9 +608,9 @@ class DatabaseFit:
         variables = self.variables[key.parent]
         question = fan_in_question(self.budget, key, len(variables), inside)
         codes, units = self.people.codes[key.parent], self.people.units[key.parent]
-        asked = marginals(variables, codes) if len(units) else []
+        marginals_asked = marginals(variables, codes) if len(units) else []
         ((noisy, sd),) = measured(self.session, [question])
-        questions = target_questions(key, asked, self.budget, len(variables), inside)
+        questions = target_questions(key, marginals_asked, self.budget, len(variables), inside)
         answers = measured(self.session, questions)
         fan_in = references_per_target(
             noisy.ravel(),
@@ -613,11 +620,13 @@ class DatabaseFit:
             self.sizes[key.table].kept,
             question.query.scale(self.spec),  # type: ignore[attr-defined]
             self.spec.tables[key.parent].own is not None,
-            shares_of_the_upper(asked, answers, codes),
+            shares_of_the_upper(marginals_asked, answers, codes),
         )
         scaled, cap = weight * self.people.scale, self.budget.cap(key, len(variables))
         numbers = self.people.stream("reference", key.table, key.name)
-        law = fit_reference(fan_in, asked, answers, codes, units, scaled, cap, self.law, numbers)
+        law = fit_reference(
+            fan_in, marginals_asked, answers, codes, units, scaled, cap, self.law, numbers
+        )
         return replace(law, association=self._association(key, law, scope == OUTSIDE))
 
     def _association(
@@ -633,8 +642,8 @@ class DatabaseFit:
         codes = self.people.codes[key.parent]
         numbers = self.people.stream("associations", table, key.name)
         whole, cap = float(weights.sum()) * scale, cap_of(self.spec, key)
-        held = law.weights(codes, units, whole, cap, numbers) / scale
-        target = End(self.variables[key.parent], codes, held)
+        references = law.weights(codes, units, whole, cap, numbers) / scale
+        target = End(self.variables[key.parent], codes, references)
         inside, rows = may_stay_inside(self.spec, key), self.sizes[table].rows
-        spread = min(float(held.sum()) / max(rows * float(outside.mean()), 1.0), 1.0)
+        spread = min(float(references.sum()) / max(rows * float(outside.mean()), 1.0), 1.0)
         return learn(self.session, key, inside, (row, target), budget, spread, self.law)

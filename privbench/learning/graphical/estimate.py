@@ -1,4 +1,4 @@
-"""Estimation from noisy histograms: shrinkage and proportional fitting.
+"""Estimate counts from noisy histograms, by shrinkage and iterative proportional fitting.
 
 Everything here is post-processing of released numbers. One estimator serves every histogram:
 `shrink`.
@@ -55,7 +55,7 @@ TINY = 1e-12
 
 
 def log_likelihood(distance: Floats, sd: float | Floats, law: Noise) -> Floats:
-    """Log density of noise of a standard deviation at a distance, up to a constant."""
+    """Return the log density, up to a constant, of noise with standard deviation ``sd``."""
     z = np.abs(distance) / sd
     return np.asarray(-np.sqrt(2.0) * z if law == "laplace" else -0.5 * z * z)
 
@@ -67,12 +67,13 @@ def shrink(
     law: Noise,
     total: float | None = None,
 ) -> Floats:
-    """Posterior means, above 0, of counts c = m·r given noisy counts c + noise, of any shape.
+    """Return posterior means, above 0, of counts c = m·r given noisy counts, of any shape.
 
-    The prior of r is learned from the cells of one stratum of m/sd; see "The one estimator" in
-    ``docs/method.md``. The prediction is m, at least 0; ``sd`` is the noise of all cells or of
-    each. Cells whose prediction is far above the noise come out as measured. A known ``total``, up
-    to about the noise of one cell, corrects the counts (`_summing_to`).
+    The prediction is m, at least 0, and r is the ratio of the true count to it. The prior of r is
+    learned from the cells of one stratum of m/sd; see "The one estimator" in ``docs/method.md``.
+    ``sd`` is the noise of all cells or of each. Cells whose prediction is far above the noise keep
+    their measured count. A known ``total``, up to about the noise of one cell, corrects the counts
+    (`_summing_to`).
     """
     y = noisy.ravel().astype(np.float64)
     m = np.maximum(prediction.ravel().astype(np.float64), 1e-9)
@@ -98,15 +99,15 @@ def _summing_to(total: float, mean: Floats, variance: Floats, sd: float) -> Floa
     off = total - float(mean.sum())
     if off >= 0:
         return mean + off * variance / (float(variance.sum()) + sd * sd)
-    steps, rate, found = variance / mean, 0.0, mean
+    steps, rate, counts = variance / mean, 0.0, mean
     # Newton's method on a falling convex function, started left of its root, never oversteps it.
     for _ in range(SUM_ROUNDS):
-        found = mean / (1.0 + rate * steps)
-        over = float(found.sum()) - total - rate * sd * sd
+        counts = mean / (1.0 + rate * steps)
+        over = float(counts.sum()) - total - rate * sd * sd
         if over <= CLOSE_SUM * total:
             break
-        rate += over / (float((found * found / mean * steps).sum()) + sd * sd)
-    return found
+        rate += over / (float((counts * counts / mean * steps).sum()) + sd * sd)
+    return counts
 
 
 def _posterior(y: Floats, sd: Floats, m: Floats, step: float, law: Noise) -> tuple[Floats, Floats]:
@@ -142,40 +143,43 @@ def _posterior(y: Floats, sd: Floats, m: Floats, step: float, law: Noise) -> tup
 def lowered(
     counts: Floats, noisy: Floats, sd: float | Floats, law: Noise, total: float | None = None
 ) -> Floats:
-    """Lower counts of cells that noise may have made to the sum that there is evidence for.
+    """Return counts in which cells that may be noise are lowered to the sum that the data support.
 
-    A posterior mean of an empty cell is above 0, and a hundred of them outweigh what they are in
-    all. Their sum has two noisy measurements: what the cells clear of the noise (`CLEAR`) leave of
-    a known total, whose noise is about that of a cell, and the sum of their own noisy counts.
-    Beforehand it is as likely to be 0 as to be log-uniform between `LEAST` and the sum of their
-    ``counts``. If it is 0 more likely than not, and at most `SMALL` of all rows otherwise,
-    these cells get nothing, so that a constant stays one; else they share its posterior mean, given
-    that it is above 0. Where no cell is clear, or the measurements surely show that others hold
-    rows, nothing changes.
+    The posterior mean of an empty cell is above 0, and the means of a hundred empty cells add up to
+    more than their true sum. Two noisy measurements of this sum exist: a known total less the cells
+    that are clear of the noise (`CLEAR`), whose noise is about that of a cell, and the sum of the
+    cells' own noisy counts. A priori the sum is as likely to be 0 as to be log-uniform between
+    `LEAST` and the sum of the cells' ``counts``. If it is more likely 0 than not, and otherwise at
+    most `SMALL` of all rows, these cells become 0, so that a constant column stays constant; else
+    they share the sum's posterior mean, given that it is above 0. Where no cell is clear of the
+    noise, or the measurements show that other cells have rows, nothing changes.
     """
     sds = np.broadcast_to(sd, noisy.shape)
     clear = noisy > CLEAR[law] * sds
     rest = float(counts[~clear].sum())
     if not clear.any() or rest <= LEAST:
         return counts
-    seen, spread = noisy[~clear].sum(keepdims=True), float(np.linalg.norm(sds[~clear]))
+    evidence, spread = noisy[~clear].sum(keepdims=True), float(np.linalg.norm(sds[~clear]))
     if total is not None:
         noise = np.append(sds[clear], np.max(sds[clear]))
         left = total - noisy[clear].sum(keepdims=True), float(np.linalg.norm(noise))
-        seen, spread = Measured(None, seen, spread).join(Measured(None, *left))
-    if seen[0] > SURE * spread:
+        evidence, spread = Measured(None, evidence, spread).join(Measured(None, *left))
+    if evidence[0] > SURE * spread:
         return counts
     sums = np.append(0.0, np.geomspace(LEAST, rest, 200))
-    fit = -0.5 * (seen - sums) ** 2 / max(spread * spread, TINY)
+    fit = -0.5 * (evidence - sums) ** 2 / max(spread * spread, TINY)
     fit[0] += np.log(len(sums) - 1.0)
     weight = posterior(fit)
     none = weight[0] > 0.5 and PRESENT * spread < SMALL * float(counts.sum())
-    held = 0.0 if none else float(weight @ sums) / float(weight[1:].sum())
-    return np.where(clear, counts, counts * (held / rest))
+    lowered_sum = 0.0 if none else float(weight @ sums) / float(weight[1:].sum())
+    return np.where(clear, counts, counts * (lowered_sum / rest))
 
 
 def posterior(fit: Floats) -> Floats:
-    """Probabilities that sum to 1, from log likelihoods and priors; same shape."""
+    """Return probabilities that sum to 1, from log likelihoods and log priors.
+
+    Of the same shape.
+    """
     weight = np.exp(fit - fit.max())
     return np.asarray(weight / weight.sum())
 
@@ -183,12 +187,13 @@ def posterior(fit: Floats) -> Floats:
 def associate(
     noisy: Floats, sd: float, prediction: Floats, rows: Floats, columns: Floats
 ) -> Floats:
-    """The prediction times exp(λ·row score·column score), raked to its margins.
+    """Return the prediction times exp(λ·row score·column score), raked to its margins.
 
-    Linear-by-linear association (Goodman 1979). λ is its posterior mean; a posterior mean of the
-    tables would be a mixture of tables with and without association. With a second λ for large
-    values of both columns, noise in their few cells is taken for association: KLD of coded Adult
-    .065 instead of .040. Tables have shape (rows, columns); what has score 0 keeps its shape.
+    This is linear-by-linear association (Goodman 1979). λ is its posterior mean; a posterior mean
+    of the tables would be a mixture of tables with and without association. A second λ for large
+    values of both columns would fit noise in their few cells: the KLD of coded Adult would be .065
+    instead of .040. Tables have shape (rows, columns); rows or columns with score 0 keep their
+    shape.
     """
     if np.count_nonzero(rows) < 2 or np.count_nonzero(columns) < 2:
         return prediction
@@ -201,7 +206,7 @@ def associate(
 
 
 def cell_fits(noisy: Floats | float, expected: Floats, sd: float, misfit: float = MISFIT) -> Floats:
-    """Log likelihood of noisy cells, up to a constant; the shapes of both are broadcast.
+    """Return the log likelihood of noisy cells, up to a constant; the arguments are broadcast.
 
     ``misfit`` is the relative error, beside the noise, of the shape that predicts ``expected``.
     """
@@ -209,27 +214,30 @@ def cell_fits(noisy: Floats | float, expected: Floats, sd: float, misfit: float 
     variance = np.asarray(misfit * expected)
     np.square(variance, out=variance)
     variance += sd * sd
-    found = np.asarray(noisy - expected)
-    np.square(found, out=found)
-    found /= variance
-    found += np.log(variance, out=variance)
-    found *= -0.5
-    return found
+    loss = np.asarray(noisy - expected)
+    np.square(loss, out=loss)
+    loss /= variance
+    loss += np.log(variance, out=variance)
+    loss *= -0.5
+    return loss
 
 
 def rake(table: Floats, rows: Floats, columns: Floats, sweeps: int = 12) -> Floats:
-    """The table nearest to ``table`` (relative entropy) with given margins, all at least 0."""
-    found = np.maximum(table, TINY)
+    """Return the table nearest to ``table`` in relative entropy with the given margins.
+
+    All margins are at least 0.
+    """
+    raked = np.maximum(table, TINY)
     for _ in range(sweeps):
-        found = found * (rows / np.maximum(found.sum(axis=1), TINY))[:, None]
-        found = found * (columns / np.maximum(found.sum(axis=0), TINY))[None]
-    return np.asarray(found)
+        raked = raked * (rows / np.maximum(raked.sum(axis=1), TINY))[:, None]
+        raked = raked * (columns / np.maximum(raked.sum(axis=0), TINY))[None]
+    return np.asarray(raked)
 
 
 def conditional(
     parents: Floats, own: Floats, targets: Sequence[Floats], groups: Sequence[Ints]
 ) -> Floats:
-    """P(v | S) of greatest entropy that keeps P(S), P(v) and the pair tables of v with each of S.
+    """Return the P(v | S) of greatest entropy that keeps P(S), P(v) and v's pairs with each of S.
 
     Iterative proportional fitting (Deming and Stephan 1940; Csiszár 1975): the joint table starts
     as P(S)·P(v) and is multiplied in turn by the ratio of each target to its margin.
@@ -258,5 +266,5 @@ def conditional(
         if worst < CLOSE:
             break
     total = joint.sum(axis=-1, keepdims=True)
-    found = np.where(total > 1e-200, joint / np.maximum(total, 1e-300), own / own.sum())
-    return np.asarray(found)
+    conditioned = np.where(total > 1e-200, joint / np.maximum(total, 1e-300), own / own.sum())
+    return np.asarray(conditioned)

@@ -1,11 +1,11 @@
-"""Kernel herding: rows from a pool that together have the pool's marginals of two columns.
+"""Kernel herding: choose rows from a pool so that pairs of columns have the pool's marginals.
 
-Rows that are drawn one by one miss cells of a pair table by the square root of their counts, and
-cells that are due one row are often empty. Herding (Welling 2009; Chen, Welling and Smola 2010)
-chooses for one place after the other, among a few candidates, the row that brings the counts of
-all pairs nearest to what is due so far. This is post-processing of a released law and reads no
-private rows. It makes the counts of rare cells even, so herded rows must never serve to judge how
-far a sample scatters.
+Rows that are drawn one by one miss the expected counts of a pair table by the square root of the
+counts, and cells that expect one row are often empty. Herding (Welling 2009; Chen, Welling and
+Smola 2010) chooses the rows one after the other: among a few candidates, the row that brings the
+counts of all pairs nearest to their expectation. This is post-processing of a released distribution
+and reads no private rows. The counts of rare cells become more even than in a random sample, so
+herded rows must never be used to judge the variance of a sample.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _HASH = 2654435761
 
 
 def is_affordable(model: TableModel, rows: int) -> bool:
-    """Whether herding so many rows of a table takes seconds and fits in memory."""
+    """Return whether herding so many rows of a table takes seconds and fits in memory."""
     columns = len(model.parts()[0].factors)
     pairs = columns * (columns - 1) // 2
     fits = 0 < pairs <= MOST_PAIRS and 0 < rows <= MOST_ROWS and rows * pairs <= MOST_WORK
@@ -47,10 +47,10 @@ def is_affordable(model: TableModel, rows: int) -> bool:
 
 
 def sample(model: TableModel, cells: Sequence[int], rows: int, generator: Rng) -> dict[int, Codes]:
-    """Herded rows of a table without context: cells of all its columns, by place.
+    """Return herded rows of a table without context: the cells of all its columns, by position.
 
     ``cells`` has the number of cells of every column. Columns that no factor joins to another are
-    drawn by themselves: choosing from a pool would only add sampling error to their shares.
+    drawn independently, since choosing from a pool would only add sampling error to their shares.
     """
     joint, single = model.parts()
     places = sorted(factor.column for factor in joint.factors)
@@ -69,11 +69,11 @@ def herd(
     generator: Rng,
     weights: Floats,
 ) -> Ints:
-    """Choose rows of a pool, as row numbers of shape (rows,).
+    """Choose rows of a pool by kernel herding; return row numbers of shape (rows,).
 
     ``pool`` has the codes of two columns or more, each of shape (pool rows,), and ``cells`` the
-    number of their codes. ``weights``, of shape (pool rows,) and any positive sum, say in which
-    proportion the rows of the pool are due.
+    number of their codes. ``weights``, of shape (pool rows,) and any positive sum, are the
+    proportions in which the pool's rows are expected.
     """
     candidates = np.stack([_systematic(weights, rows, generator) for _ in range(CANDIDATES)], 1)
     pairs = _PairCells(pool, cells)

@@ -1,4 +1,4 @@
-"""Degrees that go together: how many rows of several tables meet in one parent row.
+"""Correlated degrees: how many rows of several child tables belong to the same parent row.
 
 See "Degrees together" in ``docs/method.md``.
 """
@@ -19,6 +19,7 @@ from privbench.domain import Codes
 from privbench.errors import ModelError
 from privbench.learning.denoise import Noise
 from privbench.learning.graphical.estimate import TINY, log_likelihood, posterior
+from privbench.learning.portable import normal_quantile
 
 #: Correlations that are considered, as inverse hyperbolic tangents (Fisher's z).
 GRID = np.linspace(-2.6, 2.6, 27)
@@ -40,91 +41,98 @@ LEAST = 0.02
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JointDegrees:
-    """The law that joins the degrees of one table; each keeps its own law.
+    """The joint distribution of the degrees of one table; each degree keeps its own distribution.
 
-    Every degree has a normal score. Scores have correlations `sizes`; those of a linear map of
-    them, which decides who has any children at all, have correlations `presences`.
+    Every degree has a normal score, and another that decides whether a row has any children at all.
+    Both are sums of the same independent scores.
     """
 
     columns: tuple[int, ...]  # places of the degrees among the table's own columns
-    sizes: Floats  # shape (degrees, degrees)
-    presences: Floats  # shape (degrees, degrees)
+    sizes: Floats  # weights of the independent scores, shape (degrees, degrees), see `root_of`
+    presences: Floats  # the same for the other scores
 
     def joined(self, codes: Mapping[int, Codes], generator: Rng) -> dict[int, Codes]:
-        """Cells of all rows, by place, in which the cells of every degree are exchanged.
+        """Exchange the cells of every degree among rows to correlate them; return them by position.
 
-        Correlations that degrees have already, by columns on which they depend, count.
+        Correlations that degrees have already, through columns on which they depend, are counted.
         """
-        held = [codes[place] for place in self.columns]
-        if len(held[0]) <= len(held):
+        degrees = [codes[place] for place in self.columns]
+        if len(degrees[0]) <= len(degrees):
             return dict(codes)
-        scores = np.array([_scores(column, generator) for column in held])
-        root = np.linalg.inv(np.linalg.cholesky(definite(np.corrcoef(scores))))
+        scores = np.array([_scores(column, generator) for column in degrees])
+        free = np.empty_like(scores)  # independent of those before
+        for place, score in enumerate(scores):
+            rest, least = score, LEAST * (score * score).sum()
+            for other in free[:place]:
+                rest = rest - (rest * other).sum() * other
+            free[place] = rest / np.sqrt(max((rest * rest).sum(), least))
         sizes, presences = (
-            np.linalg.cholesky(definite(wanted)) @ root @ scores
-            for wanted in (self.sizes, self.presences)
+            [(weights[:, None] * free).sum(axis=0) for weights in root]
+            for root in (self.sizes, self.presences)
         )
-        moved = map(_placed, held, sizes, presences)
+        moved = map(_placed, degrees, sizes, presences)
         return {**codes, **dict(zip(self.columns, moved, strict=True))}
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Arrays that `from_arrays` reads back."""
+        """Return the distribution as arrays, which `from_arrays` reads."""
         columns = np.array(self.columns, np.int64)
         return {"columns": columns, "sizes": self.sizes, "presences": self.presences}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """The law that `to_arrays` wrote.
+        """Return the joint distribution that arrays of `to_arrays` describe.
 
         Raises:
             ModelError: Damaged or hostile input.
         """
         columns, *both = (arrays[name] for name in ("columns", "sizes", "presences"))
         sound = columns.ndim == 1 and columns.dtype == np.int64 and len(np.unique(columns)) > 1
-        for held in both:
-            sound = sound and held.dtype == np.float64 and held.shape == (columns.size,) * 2
-            sound = sound and bool((np.abs(held) <= 1.0).all() and (held == held.T).all())
+        for matrix in both:
+            sound = sound and matrix.dtype == np.float64 and matrix.shape == (columns.size,) * 2
+            sound = sound and bool((np.abs(matrix) <= 1.0).all())
         if not sound or len(np.unique(columns)) < columns.size:
             raise ModelError("correlations of degrees in the model are damaged.")
-        return cls(tuple(columns.tolist()), *both)
+        # Files of version 9 have correlations.
+        roots = (root_of(item) if np.triu(item, 1).any() else item for item in both)
+        return cls(tuple(columns.tolist()), *roots)
 
 
 def _scores(codes: Codes, generator: Rng) -> Floats:
     """Normal scores of rows by their cells, equal ones in random order."""
     order = generator.permutation(len(codes))
     order = order[np.argsort(codes[order], kind="stable")]
-    found = np.empty(len(codes))
-    found[order] = ndtri((np.arange(len(codes)) + 0.5) / len(codes))
-    return found
+    scores = np.empty(len(codes))
+    scores[order] = normal_quantile((np.arange(len(codes)) + 0.5) / len(codes))
+    return scores
 
 
 def _placed(codes: NDArray[Any], sizes: Floats, presences: Floats) -> NDArray[Any]:
     """The same cells in other rows: those above 0 go to the rows of largest presence, by size."""
     none = int((codes == 0).sum())
-    found = np.zeros_like(codes)
+    placed = np.zeros_like(codes)
     if none < len(codes):
-        rows = np.argpartition(presences, none)[none:]
-        found[rows[np.argsort(sizes[rows])]] = np.sort(codes)[none:]
-    return found
+        rows = np.sort(np.argpartition(presences, none)[none:])
+        placed[rows[np.argsort(sizes[rows], kind="stable")]] = np.sort(codes)[none:]
+    return placed
 
 
-def definite(correlations: Floats) -> Floats:
-    """The matrix with positive eigenvalues and a diagonal of ones."""
+def root_of(correlations: Floats) -> Floats:
+    """Return the Cholesky factor of correlations after negative eigenvalues are removed."""
     values, vectors = np.linalg.eigh(correlations)
-    found = (vectors * np.maximum(values, LEAST)) @ vectors.T
-    scale = np.sqrt(np.diag(found))
-    return np.asarray(found / np.outer(scale, scale))
+    positive = (vectors * np.maximum(values, LEAST)) @ vectors.T
+    scale = np.sqrt(np.diag(positive))
+    return np.asarray(np.linalg.cholesky(positive / np.outer(scale, scale)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DegreeLaw:
-    """The released law of one degree, and what joins it with another degree of the same rows."""
+    """The released distribution of one degree, and the estimates that correlate it with others."""
 
     shares: Floats  # share of parents per bucket, in the order of their counts; the first has none
     means: Floats  # mean count per bucket
 
     def clips(self) -> set[int]:
-        """Counts beyond which parts of the parents with children lie (`BEYOND`)."""
+        """Return counts above which fixed parts (`BEYOND`) of the parents with children lie."""
         above = self.shares[::-1].cumsum()[::-1]
         parts = np.array(BEYOND)[:, None] * max(float(above[1]), TINY)
         last = len(above) - 1 - (above > parts)[:, ::-1].argmax(axis=1)
@@ -133,17 +141,19 @@ class DegreeLaw:
     def clips_with(
         self, other: DegreeLaw, noise: Callable[[tuple[int, int]], float]
     ) -> tuple[int, int]:
-        """Clips of least error of log Σ d₁·d₂, given the moment's noise as a share of the parents.
+        """Return the clips with the least error of log Σ d₁·d₂, given the noise per parent.
 
         A larger clip leaves less to the copula and has more noise.
         """
         options = list(product(self.clips(), other.clips()))
         every: list[tuple[float, float]] = [(np.inf, np.inf), *options]
         low, middle, high = self._means(other, every, [(rho, rho) for rho in (0.2, 0.5, 0.8)])
-        told = (high - low) / max(float(np.log(max(high[0], TINY) / max(low[0], TINY))), TINY)
+        informative = (high - low) / max(
+            float(np.log(max(high[0], TINY) / max(low[0], TINY))), TINY
+        )
         errors = [
             np.hypot(
-                noise(clips) * clips[0] * clips[1] / max(float(told[place]), TINY),
+                noise(clips) * clips[0] * clips[1] / max(float(informative[place]), TINY),
                 EXTRAPOLATED * np.log(middle[0] / middle[place]),
             )
             for place, clips in enumerate(options, 1)
@@ -153,9 +163,10 @@ class DegreeLaw:
     def moments_with(
         self, other: DegreeLaw, clips: tuple[int, int], presence: float | None = None
     ) -> Floats:
-        """The moment of both as a share of the parents, at every correlation in `GRID`.
+        """Return the expected product of two clipped degrees at every correlation in `GRID`.
 
-        The correlation of presences is the same, or else ``presence``.
+        It is a share of the parents. The correlation of presences is the same, or else
+        ``presence``.
         """
         each = [(rho, rho if presence is None else presence) for rho in np.tanh(GRID)]
         return self._means(other, [clips], each)[:, 0] / (clips[0] * clips[1])
@@ -163,12 +174,15 @@ class DegreeLaw:
     def correlations_with(
         self, other: DegreeLaw, noisy: Floats, clips: tuple[int, int], sd: float, law: Noise
     ) -> tuple[float, float]:
-        """The correlations of sizes and of presences, from the moments at 1 × 1 and ``clips``."""
+        """Estimate the correlations of sizes and of presences from the measured moments.
+
+        The moments are those at the clips 1 × 1 and ``clips``.
+        """
         there, size = noisy.tolist()
         both = self.moments_with(other, (1, 1))
         start = _correlation(there, sd, law, both, 0.0, SIZE_SD)
-        found = _correlation(size, sd, law, self.moments_with(other, clips), start, SIZE_SD)
-        presence = _correlation(there, sd, law, both, found, PRESENCE_SD)
+        correlation = _correlation(size, sd, law, self.moments_with(other, clips), start, SIZE_SD)
+        presence = _correlation(there, sd, law, both, correlation, PRESENCE_SD)
         means = self.moments_with(other, clips, presence)
         return _correlation(size, sd, law, means, presence, SIZE_SD), presence
 

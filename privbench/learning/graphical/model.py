@@ -1,4 +1,4 @@
-"""The model of a whole database, and rows from it: owners first, references last."""
+"""The model of a whole database, and sampling from it: owners first, references last."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _STEPS = 8
 
 @dataclass(frozen=True, slots=True)
 class TableLaw:
-    """The released law of one table."""
+    """The released distribution of one table: its size, its columns and its keys."""
 
     rows: float  # rows with an owner; of a root table all rows
     free: float  # rows of an owned table without an owner
@@ -61,13 +61,13 @@ class TableLaw:
 
     @property
     def own(self) -> KeySpec | None:
-        """The OWN key, or None."""
+        """The foreign key by which other rows own the table's rows (OWN key), or None."""
         return next((key for key in self.keys if key.role == "own"), None)
 
 
 @dataclass
 class Population:
-    """Synthetic rows, table by table, owners first."""
+    """The synthetic rows of all tables, which are made table by table, owners first."""
 
     keys: Mapping[str, Sequence[KeySpec]]
     scale: float  # factor on the number of units
@@ -84,15 +84,15 @@ class Population:
     _next: int = 0
 
     def own(self, table: str) -> KeySpec | None:
-        """The OWN key of a table, or None."""
+        """Return the foreign key by which other rows own a table's rows (OWN key), or None."""
         return next((key for key in self.keys[table] if key.role == "own"), None)
 
     def rows(self, table: str) -> int:
-        """Number of rows of a table that was started."""
+        """Return the number of rows of a table that was started."""
         return len(self.units[table])
 
     def start(self, table: str, rows: float, free: float, lost: float = 0.0) -> None:
-        """Make the rows of a table, after its owner's are finished; see `TableLaw`.
+        """Make the rows of a table, whose owner's rows must exist; see `TableLaw`.
 
         Raises:
             ModelError: There is no room for so many rows.
@@ -106,9 +106,9 @@ class Population:
             degrees = self._degrees(key, rows)
             alone = round(free * self.scale) if key.nullable else 0
             _require_room(self._next + int(degrees.sum()) + alone)
-            held = np.repeat(np.arange(len(degrees), dtype=_INDEX), degrees)
-            owners = np.append(held, np.full(alone, NULL, _INDEX))
-            owners[len(held) :][: round(lost * self.scale)] = BOTTOM
+            owner_rows = np.repeat(np.arange(len(degrees), dtype=_INDEX), degrees)
+            owners = np.append(owner_rows, np.full(alone, NULL, _INDEX))
+            owners[len(owner_rows) :][: round(lost * self.scale)] = BOTTOM
             count = len(owners)
         _require_room(self._next + count)
         units = np.arange(self._next, self._next + count, dtype=_INDEX)
@@ -123,8 +123,8 @@ class Population:
         Few owners of very many children would else make it a matter of luck.
         """
         name, owners = degree_name(key), self.rows(key.parent)
-        held = self.codes[key.parent].get(name)
-        codes = None if held is None else held.astype(np.int64)
+        degree_codes = self.codes[key.parent].get(name)
+        codes = None if degree_codes is None else degree_codes.astype(np.int64)
         needed = any(
             other.unique and not other.nullable and other.parent == key.table
             for other in self.keys[key.parent]
@@ -152,12 +152,13 @@ class Population:
         used: Collection[int] | None = None,
         some: slice = slice(None),
     ) -> dict[int, Codes]:
-        """Cells of all columns of all ancestors of a started table, by place after its own columns.
+        """Return the cells of all columns of all ancestors of a table, by position.
 
-        ``width`` has the cells of every table's own columns. Only the places in ``used`` (None:
-        all) and ``some`` rows of the table are given.
+        Positions follow those of the table's own columns. ``width`` has the number of cells of
+        every table's own columns. Only the positions in ``used`` (None: all) and the rows ``some``
+        are returned.
         """
-        found: dict[int, Codes] = {}
+        context: dict[int, Codes] = {}
         place = len(width[table])
         lifts: list[Ints] = []
         key, owners = self.own(table), self.owners[table]
@@ -168,17 +169,17 @@ class Population:
                 self.codes[key.parent].values(), width[key.parent], strict=True
             ):
                 if used is None or place in used:
-                    found[place] = _lifted(column, lifts, cells)
+                    context[place] = _lifted(column, lifts, cells)
                 place += 1
             owners, key = self.owners[key.parent], self.own(key.parent)
             if owners is not None:
                 above = np.maximum(edges, 0)
                 owners = owners[above] if len(owners) else np.full(len(edges), NULL)
             edges = owners
-        return found
+        return context
 
     def in_unit(self, table: str) -> Ints:
-        """For each row, how many of the table's rows its unit has."""
+        """Return for each row how many of the table's rows its unit has."""
         place = self.units[table] - self.units[table].min(initial=self._next)
         return np.asarray(np.bincount(place)[place], np.int64)
 
@@ -189,21 +190,21 @@ def _scaled(degrees: Ints, total: int, numbers: Rng) -> Ints:
     What rounding leaves goes to random owners, one each. Where there is none above 0, or more than
     the total are, the sum stays another.
     """
-    held = np.flatnonzero(degrees)
-    if not len(held):
+    positive = np.flatnonzero(degrees)
+    if not len(positive):
         return degrees
-    first, luck, factor = degrees[held], numbers.random(len(held)), 1.0
-    found = first
+    first, luck, factor = degrees[positive], numbers.random(len(positive)), 1.0
+    multiplied = first
     for _ in range(_STEPS):
-        if (have := int(found.sum())) == total:
+        if (have := int(multiplied.sum())) == total:
             break
         factor *= total / have
-        found = np.maximum(np.floor(first * factor + luck).astype(np.int64), 1)
-    while (rest := total - int(found.sum())) and (rest > 0 or (found > 1).any()):
-        able = np.flatnonzero(found > 1) if rest < 0 else np.arange(len(found))
-        found[numbers.permutation(able)[: abs(rest)]] += 1 if rest > 0 else -1
+        multiplied = np.maximum(np.floor(first * factor + luck).astype(np.int64), 1)
+    while (rest := total - int(multiplied.sum())) and (rest > 0 or (multiplied > 1).any()):
+        able = np.flatnonzero(multiplied > 1) if rest < 0 else np.arange(len(multiplied))
+        multiplied[numbers.permutation(able)[: abs(rest)]] += 1 if rest > 0 else -1
     scaled = np.zeros(len(degrees), np.int64)
-    scaled[held] = found
+    scaled[positive] = multiplied
     return scaled
 
 
@@ -216,9 +217,9 @@ def _thinned(degrees: Ints, share: float, numbers: Rng) -> Ints:
     order = numbers.permutation(len(degrees))
     order = order[np.argsort(degrees[order], kind="stable")]
     steps = np.floor(np.arange(len(degrees) + 1) * share + numbers.random())
-    kept = np.zeros(len(degrees), np.bool_)
-    kept[order] = np.diff(steps) > 0
-    return np.where(kept, degrees, 0)
+    chosen = np.zeros(len(degrees), np.bool_)
+    chosen[order] = np.diff(steps) > 0
+    return np.where(chosen, degrees, 0)
 
 
 def _lifted(codes: Codes, lifts: Sequence[Ints], cells: int) -> Codes:
@@ -229,10 +230,10 @@ def _lifted(codes: Codes, lifts: Sequence[Ints], cells: int) -> Codes:
     counted down from the ancestor, is missing.
     """
     kind = np.min_scalar_type(cells + len(lifts))
-    found = codes[np.maximum(lifts[-1], 0)] if len(codes) else np.zeros(len(lifts[-1]), kind)
+    lifted = codes[np.maximum(lifts[-1], 0)] if len(codes) else np.zeros(len(lifts[-1]), kind)
     for missing, edges in enumerate(reversed(lifts), cells):
-        found = np.where(edges >= 0, found, np.array(missing, kind)).astype(kind)
-    return found
+        lifted = np.where(edges >= 0, lifted, np.array(missing, kind)).astype(kind)
+    return lifted
 
 
 def _require_room(rows: int) -> None:
@@ -246,7 +247,7 @@ def _require_room(rows: int) -> None:
 def populate(
     laws: Mapping[str, TableLaw], scale: float, stream: Callable[..., Rng], *, clone: bool = False
 ) -> Population:
-    """Rows of all tables, before references; see `sample`.
+    """Sample the rows of all tables, before references are drawn; see `sample`.
 
     For a ``clone``, rows of single tables are herded (`herding`), and rows on which no other rows
     depend are drawn only when they are needed.
@@ -294,8 +295,8 @@ def _drawing(
         number = some.start // CHUNK_ROWS
         numbers = people.stream("rows", table, *([number] if number else []))
         context = now.context(table, width, used, some)
-        held = None if owners is None else owners[some]
-        drawn = law.model.sample(context, some.stop - some.start, numbers, held, totals)
+        owner_of_row = None if owners is None else owners[some]
+        drawn = law.model.sample(context, some.stop - some.start, numbers, owner_of_row, totals)
         return {name: drawn[place] for place, name in enumerate(law.columns)}
 
     return draw
@@ -308,10 +309,10 @@ def sample(
     scale: float,
     seed: int | None,
 ) -> dict[str, SyntheticTable]:
-    """Draw a synthetic database from released laws, with ``scale`` times as many units.
+    """Draw a synthetic database from released distributions, with ``scale`` times as many units.
 
-    The laws have every owner before what it owns, and references go by table and key. The seed is
-    public; None means fresh entropy.
+    The tables stand in ``laws`` owners first, and references are given by table and key. The seed
+    is public; None means fresh entropy.
 
     Raises:
         ModelError: The scale is not above 0 and finite, or there is no room for so many rows.
@@ -332,15 +333,17 @@ def sample(
             for column, cells in law.columns.items()
             if not column.startswith(HIDDEN)
         }
-        codes = _typed(people.codes[name], kinds)
+        codes = _in_code_types(people.codes[name], kinds)
         tables[name] = SyntheticTable(people.rows(name), codes, parents, law.follows, law.serial)
     return tables
 
 
-def _typed(codes: Mapping[str, Codes], kinds: Mapping[str, np.dtype[Any]]) -> Mapping[str, Codes]:
+def _in_code_types(
+    codes: Mapping[str, Codes], kinds: Mapping[str, np.dtype[Any]]
+) -> Mapping[str, Codes]:
     """Codes of attributes, converted to their types now or, if drawn on demand, once drawn."""
     if isinstance(codes, Parts):
-        return codes.through(kinds, lambda part: _typed(part, kinds))
+        return codes.through(kinds, lambda part: _in_code_types(part, kinds))
     return {name: codes[name].astype(kind) for name, kind in kinds.items()}
 
 
@@ -381,21 +384,21 @@ def _attached(
         return edges
     inside = np.flatnonzero(scope == INSIDE)
     edges[inside] = _within(rows[inside], targets, numbers)
-    wanted = (scope != NULL_SCOPE) | (not key.nullable)
-    rest = np.flatnonzero(wanted & (edges == NULL))
+    referring = (scope != NULL_SCOPE) | (not key.nullable)
+    rest = np.flatnonzero(referring & (edges == NULL))
     if len(rest):
         codes = people.codes[key.parent]
-        popularity = law.popularity(codes, numbers.exponential(size=len(targets)))
+        popularity = law.popularity(codes, numbers.random(len(targets)))
         steps = np.cumsum(popularity if popularity.any() else np.ones(len(targets)))
         at = (np.arange(len(rest)) + numbers.random()) / len(rest) * steps[-1]
-        found = np.minimum(np.searchsorted(steps, at, side="right"), len(targets) - 1)
+        positions = np.minimum(np.searchsorted(steps, at, side="right"), len(targets) - 1)
         if law.association is None:
-            numbers.shuffle(found)
+            numbers.shuffle(positions)
         else:
             mine, theirs = law.association.columns
-            ends = people.codes[key.table][mine][rest], codes[theirs][found]
-            found = found[arranged(law.association, *ends, numbers)]
-        edges[rest] = found
+            ends = people.codes[key.table][mine][rest], codes[theirs][positions]
+            positions = positions[arranged(law.association, *ends, numbers)]
+        edges[rest] = positions
     return edges
 
 
@@ -403,14 +406,14 @@ def _within(units: Ints, targets: Ints, numbers: Rng) -> Ints:
     """A row of the same unit for each row, in turn, or `NULL` where there is none."""
     shuffled = numbers.permutation(len(targets))
     order = shuffled[np.argsort(targets[shuffled], kind="stable")]
-    held = targets[order]
-    first, last = (np.searchsorted(held, units, side=side) for side in ("left", "right"))
+    unit_targets = targets[order]
+    first, last = (np.searchsorted(unit_targets, units, side=side) for side in ("left", "right"))
     rows = np.argsort(units, kind="stable")
     turn = np.empty(len(units), np.int64)
     turn[rows] = np.arange(len(units)) - np.searchsorted(units[rows], units[rows], side="left")
     there = last > first
-    found = order[np.minimum(first + turn % np.maximum(last - first, 1), len(order) - 1)]
-    return np.where(there, found, NULL)
+    matched = order[np.minimum(first + turn % np.maximum(last - first, 1), len(order) - 1)]
+    return np.where(there, matched, NULL)
 
 
 def _distinct(edges: Ints, targets: int, numbers: Rng) -> Ints:
@@ -423,12 +426,12 @@ def _distinct(edges: Ints, targets: int, numbers: Rng) -> Ints:
     _, first = np.unique(edges[order], return_index=True)
     keeps = np.zeros(len(edges), bool)
     keeps[order[first]] = True
-    found = np.where((keeps & (edges >= 0)) | (edges == BOTTOM), edges, NULL)
+    distinct = np.where((keeps & (edges >= 0)) | (edges == BOTTOM), edges, NULL)
     lost = np.flatnonzero((edges >= 0) & ~keeps)
-    unused = numbers.permutation(np.setdiff1d(np.arange(targets), found))
+    unused = numbers.permutation(np.setdiff1d(np.arange(targets), distinct))
     count = min(len(lost), len(unused))
-    found[lost[:count]] = unused[:count]
-    return found
+    distinct[lost[:count]] = unused[:count]
+    return distinct
 
 
 def _prune(people: Population, public_rows: Mapping[str, int]) -> None:

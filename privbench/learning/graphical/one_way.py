@@ -1,4 +1,4 @@
-"""The one-way marginals of columns: their measurement, smoothing, tails, wide domains."""
+"""The one-way marginals of columns: their measurement, smoothing, tails and wide domains."""
 
 from __future__ import annotations
 
@@ -65,17 +65,17 @@ BELLS = np.array([0.06, 0.12, 0.25, 0.5, 10.0])
 
 
 def smooth(noisy: Floats, sd: Floats, law: Noise, ordered: bool) -> Floats:
-    """The expected count of every cell: the mean of the cells around it, or of all if unordered.
+    """Return the expected count of each cell: the mean of cells around it, or of all if unordered.
 
-    A cell far above that mean (`CLEAR`) is left out of it and expected as measured: a round number
-    or a frequent label says nothing about other cells.
+    A cell far above that mean (`CLEAR`) is left out of the mean and expected as measured: a round
+    number or a frequent label says nothing about other cells.
     """
     plain, least = np.ones(len(noisy), bool), CLEAR[law] * sd
     while True:
-        found, others = _local_mean(noisy, plain, float(np.max(sd)), law, ordered)
+        expected, others = _local_mean(noisy, plain, float(np.max(sd)), law, ordered)
         clear = plain & (noisy - others > least)
         if not clear.any() or clear.sum() == plain.sum():
-            return np.where(plain, found, noisy)
+            return np.where(plain, expected, noisy)
         plain &= ~clear
 
 
@@ -94,23 +94,23 @@ def _local_mean(
         mean = np.full(len(noisy), noisy[plain].mean())
         return mean, mean
     bells, fits = _bells(noisy, plain, sd, law)
-    found = [posterior(fits.sum(axis=1)) @ bells]
+    means = [posterior(fits.sum(axis=1)) @ bells]
     without = fits.sum(axis=1, keepdims=True) - fits
     weight = np.exp(without - without.max(axis=0))
     others = [(weight * bells).sum(axis=0) / weight.sum(axis=0)]
-    shape, held = plain.astype(np.float64), np.where(plain, noisy, 0.0)
+    shape, plain_counts = plain.astype(np.float64), np.where(plain, noisy, 0.0)
     for width in WIDTHS:
         if width <= len(noisy):
-            counts, cells = _around(held, width), _around(shape, width)
+            counts, cells = _around(plain_counts, width), _around(shape, width)
             itself = shape * _around(np.eye(1, len(noisy), len(noisy) // 2)[0], width).max()
-            found.append(counts / np.maximum(cells, TINY))
+            means.append(counts / np.maximum(cells, TINY))
             others.append((counts - itself * noisy) / np.maximum(cells - itself, TINY))
     errors = np.array([_around(shape * (noisy - other) ** 2, REGION) for other in others])
     least = np.maximum(errors.min(axis=0), TINY)
     number = APART * min(float(shape.sum()), 2 * sqrt(pi) * REGION)
     weight = np.exp(-number / 2 * (errors - least) / least)
     weight /= weight.sum(axis=0)
-    return (weight * found).sum(axis=0), (weight * others).sum(axis=0)
+    return (weight * means).sum(axis=0), (weight * others).sum(axis=0)
 
 
 def _bells(noisy: Floats, plain: Mask, sd: float, law: Noise) -> tuple[Floats, Floats]:
@@ -190,15 +190,14 @@ def one_way(
     ordered: bool = False,
     norms: bool = False,
 ) -> Floats:
-    """Shares of a column's cells from its noisy histogram, shape (cells,), which sum to 1.
+    """Return the shares of a column's cells from its noisy histogram; shape (cells,), sum 1.
 
-    ``sd`` is one number or one per cell. All cells are shrunk to a prediction, with a known sum
-    where there is one; more than `WIDE` cells of an ordered domain are estimated by `halves`
-    instead. `ordered` cells follow one another in time, if not in the domain. See "The one
-    estimator" in ``docs/method.md``.
-    ``norms`` says that the histogram counts units by norms and was divided by a factor: what one
-    cell leaves of the sum is then no measurement of the others, since a unit's norm hides a few
-    rows of other cells, and the factor the rest.
+    ``sd`` is one number or one per cell. All cells are shrunk to a prediction, with a known sum if
+    there is one; more than `WIDE` cells of an ordered domain are estimated by `halves` instead.
+    ``ordered`` are cells that follow one another in time although the domain has no order. See "The
+    one estimator" in ``docs/method.md``. ``norms`` says that the histogram counts units by norms
+    and was divided by a factor. Then the total less one cell is no measurement of the other cells,
+    since a unit's norm hides a few rows of other cells, and the factor hides the rest.
     """
     sd, most = np.broadcast_to(sd, noisy.shape), float(np.max(sd))
     prediction = np.maximum(noisy, UNSEEN * sd)
@@ -231,8 +230,8 @@ def one_way(
     outer = ~core & (place < domain.values) & (noisy < SURE * sd)
     counts[outer] = np.minimum(counts[outer], prediction[outer])
     if wide:
-        held = float(noisy.sum()) if total is None else total
-        left = max(held - float(counts[rest].sum()), most)
+        known_sum = float(noisy.sum()) if total is None else total
+        left = max(known_sum - float(counts[rest].sum()), most)
         counts[low:high] = halves(noisy[low:high], sd[low:high], left)
     counts = lowered(counts, noisy, sd, law, None if norms else total)
     inner, few = counts[: domain.values], min(NOBODY, NEARLY_ALL * float(counts.sum()))
@@ -248,7 +247,7 @@ def halves(noisy: Floats, sd: Floats, total: float) -> Floats:
     1998): each half's share of the count is shrunk towards its share of the cells. The variance of
     the prior is estimated from all halves of a level, by the method of moments. Cells whose noisy
     count exceeds what noise alone gives among so many cells keep it as measured. The counts sum to
-    about the total. ``sd`` is the noise of each cell; the largest is that of sums.
+    about the total. ``sd`` is the noise of each cell; sums have the largest.
     """
     heavy, most = noisy > sd * (1.0 + np.sqrt(2.0 * np.log(len(noisy)))), float(np.max(sd))
     total = max(total - float(noisy[heavy].sum()), most)
@@ -258,38 +257,41 @@ def halves(noisy: Floats, sd: Floats, total: float) -> Floats:
     levels = [padded]
     while levels[-1].shape[1] > 1:
         levels.append(levels[-1].reshape(2, -1, 2).sum(axis=2))
-    found = np.array([total])
+    sums = np.array([total])
     for counts, cells in reversed(levels[:-1]):
         count, cell = counts.reshape(-1, 2), cells.reshape(-1, 2)
         part = cell[:, 0] / np.maximum(cell.sum(axis=1), 1.0)
         off = count[:, 0] - part * count.sum(axis=1)
         noise = most * most * cell.sum(axis=1) * part * (1.0 - part) + TINY
-        spread = found * found * part * (1.0 - part)
+        spread = sums * sums * part * (1.0 - part)
         weight = spread / noise**2
         prior = float((weight * (off * off - noise)).sum()) / max(float(weight @ spread), TINY)
         spread *= min(max(prior, 0.0), 1.0)
-        left = np.clip(found * part + off * spread / (spread + noise), 0.0, found)
-        found = np.stack([left, found - left], axis=1).ravel()
-    return np.where(heavy, noisy, found[: len(noisy)])
+        left = np.clip(sums * part + off * spread / (spread + noise), 0.0, sums)
+        sums = np.stack([left, sums - left], axis=1).ravel()
+    return np.where(heavy, noisy, sums[: len(noisy)])
 
 
 def measured_one_ways(
     session: Session,
-    asked: Sequence[tuple[ModelColumn, Measurement]],
+    asked_columns: Sequence[tuple[ModelColumn, Measurement]],
     factor: float,
     weight: float,
     law: Noise,
 ) -> dict[str, Measured]:
-    """Noisy one-way marginals of a table's columns, of weights, by column.
+    """Measure the one-way marginals of a table's columns, as weights; return them by column.
 
-    Amounts are multiplied by ``factor``; ``weight`` is that of all rows of the table.
+    The amounts in ``asked_columns`` are multiplied by ``factor``; ``weight`` is that of all rows of
+    the table.
     """
-    questions = [replace(question, amount=question.amount * factor) for _, question in asked]
-    found = {}
-    for (column, _), answer in zip(asked, measured(session, questions), strict=True):
+    questions = [
+        replace(question, amount=question.amount * factor) for _, question in asked_columns
+    ]
+    one_ways = {}
+    for (column, _), answer in zip(asked_columns, measured(session, questions), strict=True):
         if isinstance(answer.query, NormedHistogram):
             answer = answer.in_weight(
                 one_way(answer.counts, answer.sd, column.domain, law) * weight
             )
-        found[column.name] = replace(answer, sd=np.full(len(answer.counts), answer.sd))
-    return found
+        one_ways[column.name] = replace(answer, sd=np.full(len(answer.counts), answer.sd))
+    return one_ways

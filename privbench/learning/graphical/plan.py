@@ -1,4 +1,4 @@
-"""The measurements of a fit, described without data."""
+"""List the measurements of a fit without reading data, for `plan`."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ from privbench.privacy.queries.references import KEPT
 def planned(
     budget: Budget, totals: Mapping[str, float], public_kinds: dict[str, Ints]
 ) -> Iterator[Measurement | Selection]:
-    """The measurements of a fit, without data: every event, pair tables at their largest.
+    """Yield the measurements of a fit without data: every event, pair tables at their largest.
 
-    The events of another learner of attributes (`Budget.attributes`) are not among them. Rows per
-    table are guessed; those of public tables are given as far as they are known.
+    If another synthesizer learns attributes (`Budget.attributes`), its events are not included.
+    Rows per table are guessed; for public tables they are given as far as they are known.
     """
     spec, pairs = budget.spec, budget.learns == "pairs"
     keys = [key for table in spec.tables.values() for key in table.keys if key.role == "public"]
@@ -58,8 +58,8 @@ def planned(
         if spec.tables[name].own is not None:
             yield from size_questions(budget, name)
             yield clipped_question(budget, name, KEPT)
-        asked = one_way_questions(budget, name, [*columns[name], *budget.times_of(name)])
-        yield from (question for _, question in asked)
+        questions = one_way_questions(budget, name, [*columns[name], *budget.times_of(name)])
+        yield from (question for _, question in questions)
         yield from (question for _, question in set_questions(budget, name))
         if pairs:
             above = columns_above(spec, name, columns)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from privbench.arrays import Floats, Ints, Mask, Rng
 from privbench.domain import Codes
 from privbench.errors import ModelError
+from privbench.learning import portable
 from privbench.learning.answers import Measured
 from privbench.learning.denoise import Noise
 from privbench.learning.graphical.associations import TargetAssociation
@@ -49,30 +50,30 @@ COARSE = 0.003
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bins:
-    """Bins of the sum of the scores that a row's cells have."""
+    """Bins of a target's total score, which is the sum of the scores of its cells."""
 
     columns: tuple[str, ...]  # columns of the target whose scores are added up
     scores: tuple[Ints, ...]  # for each of them, the score of every cell
     ends: Ints  # least sum of every bin but the first, ascending
 
     def total(self, codes: Mapping[str, Codes]) -> Ints:
-        """Sum of the scores of every row."""
-        held = zip(self.columns, self.scores, strict=True)
-        return np.asarray(reduce(np.add, (scores[codes[name]] for name, scores in held)))
+        """Return the sum of the scores of every row."""
+        columns_scores = zip(self.columns, self.scores, strict=True)
+        return np.asarray(reduce(np.add, (scores[codes[name]] for name, scores in columns_scores)))
 
     def of(self, codes: Mapping[str, Codes]) -> Ints:
-        """Bin of every row."""
+        """Return the bin of every row."""
         return np.searchsorted(self.ends, self.total(codes), side="right")
 
     @property
     def size(self) -> int:
-        """Number of bins."""
+        """The number of bins."""
         return len(self.ends) + 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TargetMarginal:
-    """A marginal of targets among references."""
+    """A marginal of the targets' columns, counted over references."""
 
     bins: Bins
     axis: Axis  # the bins as an axis of the target's table
@@ -81,7 +82,7 @@ class TargetMarginal:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReferenceLaw:
-    """The released law of a reference between private tables."""
+    """The released distribution of a reference between private tables."""
 
     fan_in: Floats  # shares of targets per bucket of `MANY`
     bins: tuple[Bins, ...] = ()  # for every factor, bins of targets with the same factor
@@ -89,14 +90,14 @@ class ReferenceLaw:
     association: TargetAssociation | None = None  # of columns of the row and of its target
 
     def popularity(self, codes: Mapping[str, Codes], numbers: Floats) -> Ints:
-        """Number of references of every target, up to a factor, from exponential numbers."""
+        """Return relative numbers of references per target, from uniform random numbers."""
         logs = np.zeros(len(numbers))
         for bins, held in zip(self.bins, self.logs, strict=True):
             logs += held[bins.of(codes)]
         counts = numbers_of(self.fan_in, len(numbers))
-        found = np.zeros(len(numbers), np.int64)
-        found[_least(np.log(numbers) - logs, len(counts))] = counts
-        return found
+        popularity = np.zeros(len(numbers), np.int64)
+        popularity[_least(portable.log(-portable.log(numbers)) - logs, len(counts))] = counts
+        return popularity
 
     def weights(
         self,
@@ -106,18 +107,19 @@ class ReferenceLaw:
         cap: int,
         numbers: Rng,
     ) -> Floats:
-        """Weight of the references to every target as `TargetHistogram` counts it, in one draw.
+        """Return the weight of the references to every target, as `TargetHistogram` counts them.
 
-        ``units`` has the unit of every target; ``weight`` and ``cap`` are those of `fit_reference`.
+        It is one random draw. ``units`` has the unit of every target; ``weight`` and ``cap`` are
+        those of `fit_reference`.
         """
-        counts = self.popularity(codes, numbers.exponential(size=len(units))).astype(np.float64)
+        counts = self.popularity(codes, numbers.random(len(units))).astype(np.float64)
         counts *= weight / max(float(counts.sum()), 1e-9)
         _, units = np.unique(units, return_inverse=True)
-        held = np.bincount(units, counts)
-        return np.asarray(counts * (cap / np.maximum(held, cap))[units])
+        unit_counts = np.bincount(units, counts)
+        return np.asarray(counts * (cap / np.maximum(unit_counts, cap))[units])
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """A JSON object and arrays that `from_state` reads back."""
+        """Return the distribution as a JSON object and arrays, which `from_state` reads."""
         arrays: dict[str, NDArray[Any]] = {"fan-in": self.fan_in}
         for place, (bins, logs) in enumerate(zip(self.bins, self.logs, strict=True)):
             arrays |= {f"ends{place}": bins.ends, f"logs{place}": logs}
@@ -130,21 +132,21 @@ class ReferenceLaw:
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """The law that `to_state` wrote.
+        """Return the distribution that a JSON object and arrays of `to_state` describe.
 
         Raises:
             ModelError: Damaged or hostile input.
         """
-        found, factors, fan_in = [], [], arrays["fan-in"]
+        bins_read, factors, fan_in = [], [], arrays["fan-in"]
         for place, names in enumerate(state["columns"]):
             columns = tuple(str(name) for name in names)
             scores = tuple(arrays[f"scores{place}.{at}"] for at in range(len(columns)))
-            found.append(Bins(columns, scores, arrays[f"ends{place}"]))
+            bins_read.append(Bins(columns, scores, arrays[f"ends{place}"]))
             factors.append(arrays[f"logs{place}"])
-            for array in (*scores, found[-1].ends):
+            for array in (*scores, bins_read[-1].ends):
                 _require(array.dtype == np.int64 and array.ndim == 1 and np.abs(array) < 2**40)
-            _require(bool(columns) and np.diff(found[-1].ends) > 0)
-            _require(factors[-1].shape == (found[-1].size,))
+            _require(bool(columns) and np.diff(bins_read[-1].ends) > 0)
+            _require(factors[-1].shape == (bins_read[-1].size,))
         _require(fan_in.shape == (MANY.size,) and fan_in >= 0)
         _require(abs(float(fan_in.sum()) - 1.0) < 1e-6)
         for array in (fan_in, *factors):
@@ -154,10 +156,10 @@ class ReferenceLaw:
             row, target = names
             groups = arrays["groups0"], arrays["groups1"]
             pair = TargetAssociation((str(row), str(target)), groups, arrays["table"])
-        return cls(fan_in, tuple(found), tuple(factors), pair)
+        return cls(fan_in, tuple(bins_read), tuple(factors), pair)
 
     def check(self, cells: Mapping[str, int], of_rows: Mapping[str, int]) -> None:
-        """Refuse scores that do not fit the target's columns, and an association both ends'.
+        """Refuse scores that do not fit the target's columns, and associations that fit no columns.
 
         Raises:
             ModelError: A column that is not there, or another number of cells.
@@ -175,16 +177,16 @@ def _require(condition: bool | Mask) -> None:
 
 
 def numbers_of(fan_in: Floats, targets: int) -> Ints:
-    """The positive numbers of references of ``targets`` targets: quantiles of the law, falling."""
+    """Return positive numbers of references for targets, as descending quantiles of ``fan_in``."""
     law = MANY.law(fan_in) * np.repeat(fan_in, MANY.ends - np.array(MANY.lower) + 1)
     steps = np.cumsum(law)
     at = (np.arange(targets)[::-1] + 0.5) / max(targets, 1) * steps[-1]
-    found = np.searchsorted(steps, at, side="right")
-    return np.asarray(found[found > 0], np.int64)
+    numbers = np.searchsorted(steps, at, side="right")
+    return np.asarray(numbers[numbers > 0], np.int64)
 
 
 def marginals(variables: Sequence[Variable], codes: Mapping[str, Codes]) -> list[TargetMarginal]:
-    """Marginals to measure: a score over all ordered columns, and the most informative columns.
+    """Return the marginals to measure: a score over all ordered columns, and informative columns.
 
     ``codes`` are the cells of synthetic targets; if there are none, the first columns are taken.
     """
@@ -192,9 +194,9 @@ def marginals(variables: Sequence[Variable], codes: Mapping[str, Codes]) -> list
     if not codes:
         return [_single(item) for item in usable[: len(PARTS)]]
     whole = _score(usable, codes)
-    found = [] if whole is None else [whole]
-    chosen = _informative(usable, codes, len(PARTS) - len(found))
-    return [*found, *(_single(item) for item in chosen)]
+    chosen_marginals = [] if whole is None else [whole]
+    chosen = _informative(usable, codes, len(PARTS) - len(chosen_marginals))
+    return [*chosen_marginals, *(_single(item) for item in chosen)]
 
 
 def _single(item: Variable) -> TargetMarginal:
@@ -214,11 +216,11 @@ def _score(usable: Sequence[Variable], codes: Mapping[str, Codes]) -> TargetMarg
     for item in usable:
         value = item.scores(DETAIL)
         value[item.ordered_groups(DETAIL) :] = -1.0
-        held = value[item.levels[DETAIL][codes[item.name][:COUNTED]]]
-        if item.ordered and held.std() > 1e-6:
+        scores_by_cell = value[item.levels[DETAIL][codes[item.name][:COUNTED]]]
+        if item.ordered and scores_by_cell.std() > 1e-6:
             items.append(item)
-            values.append(value / held.std())
-            rows.append(held / held.std())
+            values.append(value / scores_by_cell.std())
+            rows.append(scores_by_cell / scores_by_cell.std())
     if len(items) < 2:
         return None
     eigenvalues, vectors = np.linalg.eigh(np.corrcoef(np.array(rows)))
@@ -226,26 +228,29 @@ def _score(usable: Sequence[Variable], codes: Mapping[str, Codes]) -> TargetMarg
     if eigenvalues[-1] < TOGETHER * chance:
         return None
     loadings = np.round(vectors[:, -1], 6)
-    kept: list[int] = []
+    usable_places: list[int] = []
     for place in np.argsort(-np.abs(loadings), kind="stable").tolist():
-        if prod(items[k].groups(DETAIL) for k in [*kept, place]) <= MOST_SCORES:
-            kept.append(place)
-    degrees = sum(loadings[k] for k in kept if shown(items[k].name).startswith("#"))
-    loadings = loadings * np.sign(degrees or loadings[kept[0]])
+        if prod(items[k].groups(DETAIL) for k in [*usable_places, place]) <= MOST_SCORES:
+            usable_places.append(place)
+    degrees = sum(loadings[k] for k in usable_places if shown(items[k].name).startswith("#"))
+    loadings = loadings * np.sign(degrees or loadings[usable_places[0]])
     # Whole numbers, so that sums and bins are the same on every machine.
-    scores = [np.rint(100.0 * loadings[k] * values[k]).astype(np.int64) for k in kept]
-    names = tuple(items[k].name for k in kept)
-    cells = tuple(held[items[k].levels[DETAIL]] for k, held in zip(kept, scores, strict=True))
+    scores = [np.rint(100.0 * loadings[k] * values[k]).astype(np.int64) for k in usable_places]
+    names = tuple(items[k].name for k in usable_places)
+    cells = tuple(
+        scores_by_cell[items[k].levels[DETAIL]]
+        for k, scores_by_cell in zip(usable_places, scores, strict=True)
+    )
     bins = Bins(names, cells, np.zeros(0, np.int64))
     total = np.sort(bins.total(codes))
     # Hubs are a few in a thousand.
     beyond = (0.75, 0.5, 0.25, 0.1, 0.04, 0.015, 0.005, 0.0015)
     ends = np.unique(total[[int((1.0 - part) * len(total)) for part in beyond]])
     ends = ends[ends > total[0]]
-    if len(kept) < 2 or not len(ends):
+    if len(usable_places) < 2 or not len(ends):
         return None
     groups = np.searchsorted(ends, reduce(np.add.outer, scores), side="right")
-    axis = Joined(tuple(items[k].grouped(DETAIL) for k in kept), PublicArray(groups))
+    axis = Joined(tuple(items[k].grouped(DETAIL) for k in usable_places), PublicArray(groups))
     return TargetMarginal(replace(bins, ends=ends), axis, len(ends) + 1)
 
 
@@ -253,20 +258,21 @@ def _informative(
     usable: Sequence[Variable], codes: Mapping[str, Codes], most: int
 ) -> list[Variable]:
     """Columns with most information on all others (mutual information over entropy)."""
-    held = [item.levels[DETAIL][codes[item.name][:COUNTED]] for item in usable]
-    said = [
-        sum(uncertainty_coefficient(one, other) for other in held if other is not one)
-        for one in held
+    codes_of = [item.levels[DETAIL][codes[item.name][:COUNTED]] for item in usable]
+    information = [
+        sum(uncertainty_coefficient(one, other) for other in codes_of if other is not one)
+        for one in codes_of
     ]
-    return [usable[place] for place in np.argsort(-np.array(said), kind="stable")[:most]]
+    return [usable[place] for place in np.argsort(-np.array(information), kind="stable")[:most]]
 
 
 def target_questions(
     key: KeySpec, measured: Sequence[TargetMarginal], budget: Budget, columns: int, inside: bool
 ) -> list[Measurement]:
-    """Marginals of targets, which have so many columns, among the references of a key.
+    """Return the measurements of marginals of targets among the references of a key.
 
-    ``inside`` says whether references into the row's own unit are left out.
+    ``columns`` is the number of columns of the targets; ``inside`` says whether references into the
+    row's own unit are left out.
     """
     cap = budget.cap(key, columns)
     amount = budget.references[key.table, key.name] * targets_part(columns)
@@ -284,11 +290,12 @@ def target_questions(
 def shares_of_the_upper(
     measured: Sequence[TargetMarginal], answers: Sequence[Measured], codes: Mapping[str, Codes]
 ) -> list[tuple[float, float, float]]:
-    """For the targets from each ordered bin upward: their share of all targets.
+    """Return the share of all targets that lies in each ordered bin or above, with its references.
 
-    With it come the share of references that lead to them and its standard deviation.
+    Each is a triple: the share of targets, the share of references that lead to them, and the
+    standard deviation of the latter.
     """
-    found = []
+    shares = []
     for item, (noisy, sd) in zip(measured, answers, strict=True):
         counts = np.bincount(item.bins.of(codes), minlength=item.bins.size)
         total = max(float(noisy.sum()), sd)
@@ -296,8 +303,8 @@ def shares_of_the_upper(
             upper = slice(first, item.ordered)
             error = sd * float(np.sqrt(item.ordered - first)) / total
             part = float(counts[upper].sum()) / max(int(counts.sum()), 1)
-            found.append((part, float(noisy.ravel()[upper].sum()) / total, error))
-    return found
+            shares.append((part, float(noisy.ravel()[upper].sum()) / total, error))
+    return shares
 
 
 def fit_reference(
@@ -311,16 +318,16 @@ def fit_reference(
     law: Noise,
     numbers: Rng,
 ) -> ReferenceLaw:
-    """The law of a reference, from noisy answers to `target_questions` with standard deviations.
+    """Fit the distribution of a reference to the noisy answers to `target_questions`.
 
     ``codes`` are the cells of synthetic targets, ``units`` the unit of each, ``weight`` that of the
     references into other units, ``cap`` that of `Budget.cap`, and ``fan_in`` the shares of targets
-    per bucket.
+    per bucket of their number of references.
     """
     rows = len(units)
     if not answers or not rows:
         return ReferenceLaw(fan_in)
-    held = [item.bins.of(codes) for item in measured]
+    bins_of_targets = [item.bins.of(codes) for item in measured]
     draws = np.log(numbers.exponential(size=(2, rows)))
     counts = numbers_of(fan_in, rows).astype(np.float64)
     counts *= weight / max(float(counts.sum()), 1e-9)
@@ -328,22 +335,24 @@ def fit_reference(
     logs = [np.zeros(item.bins.size) for item in measured]
 
     def margin(place: int) -> Floats:
-        weights = reduce(np.add, (one[bins] for one, bins in zip(logs, held, strict=True)))
+        weights = reduce(
+            np.add, (one[bins] for one, bins in zip(logs, bins_of_targets, strict=True))
+        )
         mass = _expected(weights, draws, counts, units, cap)
-        found = np.bincount(held[place], mass, minlength=len(logs[place]))
-        return np.asarray(found / max(float(mass.sum()), 1e-9))
+        margin_shares = np.bincount(bins_of_targets[place], mass, minlength=len(logs[place]))
+        return np.asarray(margin_shares / max(float(mass.sum()), 1e-9))
 
-    wanted: list[Floats] = []
+    targets_wanted: list[Floats] = []
     for place, (item, (noisy, sd)) in enumerate(zip(measured, answers, strict=True)):
         # Each marginal is predicted from those before it, so that noise does not make two marginals
         # contradict each other.
-        alone = np.bincount(held[place], minlength=item.bins.size) / rows
+        alone = np.bincount(bins_of_targets[place], minlength=item.bins.size) / rows
         shares = alone if not place else (1.0 - COARSE) * margin(place) + COARSE * alone
         mean = shrink(noisy.ravel(), sd, _trend(noisy.ravel(), sd, shares, item.ordered), law)
         mean[alone <= 0] = 0.0
-        wanted.append(mean / max(float(mean.sum()), 1e-9))
+        targets_wanted.append(mean / max(float(mean.sum()), 1e-9))
         for _ in range(SWEEPS):
-            for at, want in enumerate(wanted):
+            for at, want in enumerate(targets_wanted):
                 moved = logs[at] + STEP * np.log((want + COARSE) / (margin(at) + COARSE))
                 logs[at] = np.clip(moved - moved.mean(), -LARGEST, LARGEST)
     return ReferenceLaw(fan_in, tuple(item.bins for item in measured), tuple(logs))
@@ -357,18 +366,18 @@ def _expected(logs: Floats, draws: Floats, counts: Floats, units: Ints, cap: flo
     replacement. The first targets in that order get the numbers of references in ``counts``, which
     fall.
     """
-    found = np.zeros(len(logs))
+    expected = np.zeros(len(logs))
     for draw in draws:
         first = _least(draw - logs, len(counts))
-        held = np.bincount(units[first], counts)
-        found[first] += counts * (cap / np.maximum(held, cap))[units[first]]
-    return found / len(draws)
+        unit_counts = np.bincount(units[first], counts)
+        expected[first] += counts * (cap / np.maximum(unit_counts, cap))[units[first]]
+    return expected / len(draws)
 
 
 def _least(keys: Floats, count: int) -> Ints:
     """Positions of the ``count`` smallest keys, ascending by key; no others are sorted."""
-    found = np.argpartition(keys, count - 1)[:count]
-    return np.asarray(found[np.argsort(keys[found])])
+    smallest = np.sort(np.argpartition(keys, count - 1)[:count])
+    return np.asarray(smallest[np.argsort(keys[smallest], kind="stable")])
 
 
 def _trend(noisy: Floats, sd: float, shares: Floats, ordered: int) -> Floats:
@@ -378,14 +387,14 @@ def _trend(noisy: Floats, sd: float, shares: Floats, ordered: int) -> Floats:
     order keep their shares. So a tail of few targets is estimated from all bins.
     """
     total = max(float(noisy.sum()), sd)
-    found = np.asarray(shares * total)
-    held = float(shares[:ordered].sum())
-    if ordered >= 3 and held > 0:
-        middle = (np.cumsum(shares[:ordered]) - shares[:ordered] / 2) / held
+    trend = np.asarray(shares * total)
+    ordered_share = float(shares[:ordered].sum())
+    if ordered >= 3 and ordered_share > 0:
+        middle = (np.cumsum(shares[:ordered]) - shares[:ordered] / 2) / ordered_share
         odds = np.log(np.clip(middle, 1e-6, 1.0)) - np.log(np.clip(1.0 - middle, 1e-6, 1.0))
         slopes = np.linspace(-2.0, 2.0, 41)
         grown = shares[:ordered] * np.exp(slopes[:, None] * odds)
         grown *= max(float(noisy[:ordered].sum()), sd) / grown.sum(axis=1, keepdims=True)
         fit = cell_fits(noisy[:ordered], grown, sd).sum(axis=1) - 0.5 * (slopes / RATIO_SD) ** 2
-        found[:ordered] = posterior(fit) @ grown
-    return np.maximum(found, 0.02 * sd)
+        trend[:ordered] = posterior(fit) @ grown
+    return np.maximum(trend, 0.02 * sd)

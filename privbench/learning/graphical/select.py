@@ -1,4 +1,4 @@
-"""Learning the pairs of one table: select, measure, estimate, generate.
+"""Learn the pairs of columns of one table: select, measure, estimate, generate.
 
 See "Pairs" in ``docs/method.md``; the loop is that of AIM (McKenna, Mullins, Sheldon and Miklau
 2022). A candidate is a pair of columns at one of three levels of groups.
@@ -58,7 +58,7 @@ CHANGED = 0.05
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EstimatedPair:
-    """A pair that was measured, with its estimate."""
+    """A measured pair of columns with its estimated joint table."""
 
     candidate: Candidate
     table: Measured  # of weights, shape (groups, groups)
@@ -69,7 +69,7 @@ class EstimatedPair:
 
 @dataclass
 class PairLearner:
-    """Learns the pairs and the model of one table, round by round."""
+    """Learns the pairs and the model of one table, in rounds."""
 
     session: Session
     table: str
@@ -101,7 +101,7 @@ class PairLearner:
             self._take({**self.rows.context, **self.old})
 
     def learn(self) -> None:
-        """Run all rounds; the amount that they do not need is left in `unspent`."""
+        """Run all rounds; budget that they do not need is left in `unspent`."""
         budget = self.budget
         left = budget.picks
         if not len(self.rows.weights):
@@ -137,7 +137,10 @@ class PairLearner:
         return self.session.noise_scale(Histogram(self.table, ()), amount)
 
     def improve(self, shares: Sequence[Floats]) -> None:
-        """Replace the shares of every own column's cells by better ones; groups stay the same."""
+        """Replace the shares of every own column's cells by better estimates.
+
+        Groups stay the same.
+        """
         own = zip(self.variables, shares, strict=False)
         better = [replace(item, shares=known) for item, known in own]
         self.variables = [*better, *self.variables[len(better) :]]
@@ -204,8 +207,8 @@ class PairLearner:
 
     def _select(self, every: Sequence[Candidate], count: int) -> list[Candidate]:
         """Candidates of largest noisy score, one for each pair of columns."""
-        taken = {item.candidate.ends for item in self.found}
-        among = [candidate for candidate in every if candidate.ends not in taken]
+        measured_ends = {item.candidate.ends for item in self.found}
+        among = [candidate for candidate in every if candidate.ends not in measured_ends]
         if not among or not count:
             return []
         predictions = {candidate: self._predict(candidate) for candidate in among}
@@ -235,7 +238,7 @@ class PairLearner:
         return float(np.sqrt(2 / pi * prediction * self.spread).sum()) / 2
 
     def differs(self, noises: Sequence[float], amount: Callable[[int, float], float]) -> bool:
-        """Whether a noisy test shows that the rows differ from an earlier model.
+        """Return whether a noisy test shows that the rows differ from an earlier model.
 
         The largest score among the table's own columns and, at the coarse level, their pairs is
         selected and measured. If it shows no change, the same is done among pairs with columns of
@@ -294,18 +297,18 @@ class PairLearner:
         every = replace(query, among=PublicArray(np.arange(len(among))))
         label = f"what has changed most in {self.table}"
         best = self.session.select(every, amount, label)
-        asked = replace(query, among=PublicArray(np.array([best])))
+        selected = replace(query, among=PublicArray(np.array([best])))
         label = f"how much has changed in {self.table}"
-        ((noisy, sd),) = measured(self.session, [Measurement(asked, amount, label)])
+        ((noisy, sd),) = measured(self.session, [Measurement(selected, amount, label)])
         return bool(noisy[0] > SIGNIFICANT * sd)
 
-    def _ask(self, asked: Sequence[tuple[Candidate, float]], label: str) -> list[Measured]:
+    def _ask(self, measured_pairs: Sequence[tuple[Candidate, float]], label: str) -> list[Measured]:
         """Noisy pair tables of weights."""
         questions = [
             Measurement(self.marginal(pair_axes(self.variables, candidate), amount), amount, label)
-            for candidate, amount in asked
+            for candidate, amount in measured_pairs
         ]
-        answers = zip(measured(self.session, questions), asked, strict=True)
+        answers = zip(measured(self.session, questions), measured_pairs, strict=True)
         return [
             answer.in_weight(self._predict(candidate))
             if isinstance(answer.query, NormedHistogram)
@@ -315,8 +318,8 @@ class PairLearner:
 
     def _measure(self, chosen: Sequence[Candidate]) -> int:
         """Measure pairs; keep those that differ from the model, and all with the target column."""
-        asked = [(candidate, self.budget.first) for candidate in chosen]
-        answers = self._ask(asked, f"pair of {self.table}")
+        amounts = [(candidate, self.budget.first) for candidate in chosen]
+        answers = self._ask(amounts, f"pair of {self.table}")
         hits = 0
         for candidate, table in zip(chosen, answers, strict=True):
             prediction = self._predictions[candidate]
@@ -344,20 +347,20 @@ class PairLearner:
         return bool(chi > free + SIGNIFICANT * scatter)
 
     def refine(self, amount: float) -> None:
-        """Measure the kept pairs once more, at a finer level if the gap justifies its noise."""
+        """Measure the kept pairs once more, at a finer level if that gains more than its noise."""
         sd = self._noise(amount / len(self.found))
         finer = [self._finest(item.candidate, sd, FINER * item.gap) for item in self.found]
         shares = np.array([self._cells(candidate) for candidate in finer]) ** (2 / 3)
         amounts = (amount * shares / shares.sum()).tolist()
-        asked = list(zip(finer, amounts, strict=True))
+        finer_amounts = list(zip(finer, amounts, strict=True))
         answers = zip(
-            self.found, finer, self._ask(asked, f"pair of {self.table}, again"), strict=True
+            self.found, finer, self._ask(finer_amounts, f"pair of {self.table}, again"), strict=True
         )
         self.found = [self._again(*each) for each in answers]
         self._estimate()
 
     def marginals(self) -> list[tuple[Tilt, Measured]]:
-        """The noisy tables of the kept pairs of own columns."""
+        """Return the noisy tables of the kept pairs of own columns."""
         found = []
         for item in self.found:
             ends, level = item.candidate.ends, item.candidate.level
@@ -369,14 +372,14 @@ class PairLearner:
     def _cells(self, candidate: Candidate) -> int:
         return prod(self.variables[at].groups(candidate.level) for at in candidate.ends)
 
-    def _finest(self, found: Candidate, sd: float, most: float) -> Candidate:
+    def _finest(self, finest: Candidate, sd: float, most: float) -> Candidate:
         """The pair at the finest level whose expected noise is below ``most``, in weight."""
-        while found.level + 1 < len(LEVELS):
-            next_level = replace(found, level=found.level + 1)
+        while finest.level + 1 < len(LEVELS):
+            next_level = replace(finest, level=finest.level + 1)
             if sd * self._cells(next_level) / sqrt(2 * pi) > most:
                 break
-            found = next_level
-        return found
+            finest = next_level
+        return finest
 
     def _again(self, old: EstimatedPair, new: Candidate, table: Measured) -> EstimatedPair:
         """Combine two measurements of a pair to one."""

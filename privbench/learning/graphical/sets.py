@@ -1,9 +1,10 @@
-"""Sets: which labels of a column come together among the rows of one owner (`PresencePairs`).
+"""Correlate labels among the rows of one owner: which labels occur together (`PresencePairs`).
 
-A column is drawn without them, then its cells are exchanged between rows of owners by Metropolis
-steps. Their law is the column's factor times exp(λ) for each label and each two that an owner has.
-In a first block of owners the λ follow what is missing of released presences (Robbins and Monro
-1951), until it is within a sample's error. Other blocks repeat these steps.
+A column is first drawn without these correlations; then its cells are exchanged between rows of
+different owners by Metropolis steps. The target distribution is the column's factor times exp(λ)
+for each label and each pair of labels that an owner has. In a first block of owners the λ are
+adapted to the released numbers of owners with each pair (Robbins and Monro 1951), until the
+difference is within a sample's error. Other blocks repeat these steps.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from privbench.arrays import Floats, Ints, Rng
 from privbench.domain import Codes
+from privbench.learning import portable
 
 #: Least and most sweeps, exchanges between; the first step of λ, and the largest; owners of a
 #: block.
@@ -24,7 +26,7 @@ LEAST, SWEEPS, EXCHANGES, STEP, MOST, OWNERS = 100, 600, 2**20, 0.15, 20.0, 2**1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SetLaw:
-    """What owners have of a column, whose first cells are labels."""
+    """The distribution of which labels owners have in a column, whose first cells are labels."""
 
     power: float  # of its entries, by which an owner counts
     presences: Floats  # means over owners of what `PresencePairs` counts
@@ -32,7 +34,7 @@ class SetLaw:
     scope: int = 0  # then the place of the column that leads to them
 
     def owners(self, codes: Mapping[int, Codes], owners: Ints | None) -> Ints:
-        """The owner of every row, below 0 without one."""
+        """Return the owner of every row, below 0 for rows without one."""
         if owners is not None:
             return owners
         cells = codes[self.scope].astype(np.int64)
@@ -40,28 +42,30 @@ class SetLaw:
 
 
 def counted(cells: Codes, labels: int, owners: Ints) -> NDArray[np.int32]:
-    """Rows by owner and label, the last for other cells."""
-    held, place = np.unique(owners[owners >= 0], return_inverse=True)
-    found = np.zeros((len(held), labels + 1), np.int32)
-    np.add.at(found, (place, np.minimum(cells[owners >= 0], labels)), 1)
-    return found
+    """Count rows by owner and label; the last column counts all other cells."""
+    distinct_owners, place = np.unique(owners[owners >= 0], return_inverse=True)
+    counts = np.zeros((len(distinct_owners), labels + 1), np.int32)
+    np.add.at(counts, (place, np.minimum(cells[owners >= 0], labels)), 1)
+    return counts
 
 
 def presences(counts: NDArray[np.int32], power: float) -> Floats:
-    """What `PresencePairs` counts of `counted` rows, as a matrix."""
+    """Return from `counted` rows the matrix that `PresencePairs` measures."""
     present = counts[:, :-1] > 0
     labels = np.arange(counts.shape[1])
-    weights = (np.maximum(labels * (labels + 1) / 2, 1) ** power).astype(np.float32)
-    shares = present.astype(np.float32)
-    return np.asarray((shares * weights[present.sum(axis=1), None]).T @ shares, float)
+    weights = portable.exp(power * portable.log(np.maximum(labels * (labels + 1) / 2, 1)))
+    shares = present.astype(np.float64)
+    return np.asarray((shares * portable.on_grid(weights)[present.sum(axis=1), None]).T @ shares)
 
 
 def exchanged(
     cells: Codes, chances: Floats, index: Codes, owners: Ints, law: SetLaw, numbers: Rng
 ) -> Codes:
-    """A column's cells after exchanges between owners; the law is of their total.
+    """Return a column's cells after exchanging them between owners to correlate labels.
 
-    ``chances`` have the shape (configurations, cells); ``index`` is every row's configuration.
+    ``chances`` are the probabilities of cells, of shape (configurations, cells), and ``index`` is
+    every row's configuration of parent columns. The total number of rows per cell stays the same;
+    ``law`` states how often labels occur together among an owner's rows.
     """
     totals, cells = law.presences, cells.copy()
     owned = np.flatnonzero(owners >= 0)
@@ -70,24 +74,29 @@ def exchanged(
     _, place = np.unique(owners[owned], return_inverse=True)
     rank = numbers.permutation(place.max(initial=-1) + 1)[place]
     order, sizes = owned[np.argsort(rank, kind="stable")], np.bincount(rank)
-    logs, steps = np.log(np.maximum(chances, 1e-9)), list[Floats]()
+    logs, steps = portable.log(np.maximum(chances, 1e-9)), list[Floats]()
     sweeps = min(SWEEPS, LEAST + EXCHANGES // (int((sizes > 1).sum()) + 1))
     for number, size in enumerate(np.array_split(sizes, len(sizes) // OWNERS + 1)):
         rows, order = np.split(order, [size.sum()])
-        held, given, lambdas = cells[rows], index[rows], np.zeros((len(totals) + 1,) * 2)
-        wanted = np.maximum(totals, 0.0) * len(size) / len(sizes)
-        counts = counted(held, len(totals), np.repeat(range(len(size)), size))
+        owned_cells, owned_index, lambdas = (
+            cells[rows],
+            index[rows],
+            np.zeros((len(totals) + 1,) * 2),
+        )
+        block_totals = np.maximum(totals, 0.0) * len(size) / len(sizes)
+        counts = counted(owned_cells, len(totals), np.repeat(range(len(size)), size))
         for sweep in range(len(steps) if number else sweeps):
             if not number:
                 present = presences(counts, law.power)
-                off = wanted - present
-                if np.triu(off**2 - wanted, 1).sum() <= 0:
+                off = block_totals - present
+                if np.triu(off**2 - block_totals, 1).sum() <= 0:
                     break
-                off *= STEP / (1 + 4 * sweep / sweeps) / (np.maximum(wanted, present) + 1.0)
-                lambdas[:-1, :-1] = np.clip(lambdas[:-1, :-1] + off, -MOST, MOST)
+                off *= STEP / (1 + 4 * sweep / sweeps) / (np.maximum(block_totals, present) + 1.0)
+                moved = portable.on_grid(lambdas[:-1, :-1] + off)
+                lambdas[:-1, :-1] = np.clip(moved, -MOST, MOST)
                 steps.append(lambdas.copy())
-            _exchange(held, given, size, counts, logs, steps[sweep], numbers)
-        cells[rows] = held
+            _exchange(owned_cells, owned_index, size, counts, logs, steps[sweep], numbers)
+        cells[rows] = owned_cells
     return cells
 
 
@@ -114,7 +123,7 @@ def _exchange(
     gain += goes * (lambdas[lost, lost] - joint[each, lost])
     gain -= 2 * comes * goes * lambdas[lost, won]
     gain += logs[index[place], cells[other]] - logs[index[place], cells[place]]
-    taken = np.tile(np.log(numbers.random(half)) < gain[:half] + gain[half:], 2)
-    counts[chosen[taken], lost[taken]] -= 1
-    counts[chosen[taken], won[taken]] += 1
-    cells[place[taken]] = cells[other[taken]]
+    accepted = np.tile(portable.log(numbers.random(half)) < gain[:half] + gain[half:], 2)
+    counts[chosen[accepted], lost[accepted]] -= 1
+    counts[chosen[accepted], won[accepted]] += 1
+    cells[place[accepted]] = cells[other[accepted]]

@@ -1,8 +1,8 @@
-"""Rows of one owner: whether they are alike, differ, or rise in time, column by column.
+"""Correlation among the rows of one owner: rows are alike, differ, or rise in time, by column.
 
-Groups of cells of two rows of each owner are measured (`Sibling`), the earlier row's first. Then
-columns are drawn by quantiles at numbers that go together among rows of one owner. Each number by
-itself is uniform and tells nothing of the owner: all other laws stay.
+Groups of cells of two rows of each owner are measured (`Sibling`), the earlier row first. Then
+columns are drawn as quantiles at random numbers that are correlated among rows of one owner. Each
+number alone is uniform and independent of the owner, so that all other distributions stay.
 """
 
 from __future__ import annotations
@@ -31,16 +31,17 @@ MOST_ROWS = 2**14
 
 
 def date_of(spec: DatabaseSpec, table: str, columns: Sequence[Variable | ModelColumn]) -> int:
-    """The place of the date since when rows of an owned table are there, or -1."""
+    """Return the position of the date on which an owned table's rows began, or -1."""
     item = spec.tables[table]
     named = (at for at, one in enumerate(columns) if item.own and one.name == item.created)
     return next(named, -1)
 
 
 def pair_axis(key: KeySpec, variables: Sequence[Variable], place: int, date: int) -> Axis:
-    """The axis of an owner's two rows: pairs of groups, and a cell for all else.
+    """Return the axis of a pair of an owner's rows: pairs of groups, and a cell for all else.
 
-    The row of the earlier group of dates is the first; of rows of one group, either may be.
+    The row in the earlier group of dates is the first; for rows of the same group, the order is
+    random.
     """
     size, axes = variables[place].groups(LEVEL), [variables[place].grouped(LEVEL)]
     cells = np.arange(size * size).reshape(size, size)
@@ -62,9 +63,10 @@ def with_siblings(
     owners: Ints,
     weights: Floats,
 ) -> Factor:
-    """The factor with the likeness and the drift that fit noisy pairs best, if clear of noise.
+    """Return the factor with the correlation and the drift that best fit noisy pairs of rows.
 
-    Pairs of synthetic rows are raked to their margins: owners of several have another law.
+    They stay 0 unless they are clear of noise. Pairs of synthetic rows are raked to the measured
+    margins, since owners of several rows have another distribution than all owners.
     """
     (noisy, sd), owners = answer, owners[:MOST_ROWS]
     first = np.flatnonzero((owners[1:] == owners[:-1]) & (owners[1:] >= 0))
@@ -103,13 +105,13 @@ def with_siblings(
 
     def best(law: Callable[[float], Floats], old: float, signs: Floats) -> float:
         upward = float((signs * (observed - law(0.0))).sum()) > 0
-        found = minimize_scalar(
+        optimum = minimize_scalar(
             lambda value: misfit(law(value)),
             bounds=(0, 1) if upward else (-1, 0),
             method="bounded",
             options={"xatol": 0.03},
         )
-        return float(found.x) if found.fun < misfit(law(old)) - SURE**2 else old
+        return float(optimum.x) if optimum.fun < misfit(law(old)) - SURE**2 else old
 
     scores, likeness, drift = variable.scores(LEVEL), 0.0, 0.0
     near = np.outer(scores, scores) if variable.ordered else np.eye(size)

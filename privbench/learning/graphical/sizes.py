@@ -16,6 +16,7 @@ import numpy as np
 from scipy.special import ndtr, pdtr
 
 from privbench.arrays import Floats, Ints, Rng
+from privbench.learning import portable
 from privbench.learning.answers import Measured
 from privbench.learning.denoise import CLEAR, SURE, Noise
 from privbench.learning.graphical.estimate import MISFIT, TINY, cell_fits, posterior, shrink
@@ -54,41 +55,42 @@ class CountBuckets:
 
     @property
     def size(self) -> int:
-        """Number of buckets."""
+        """The number of buckets."""
         return len(self.lower)
 
     @property
     def ends(self) -> Ints:
-        """Largest count of every bucket."""
+        """The largest count of every bucket."""
         return np.append(np.array(self.lower[1:]) - 1, self.top).astype(np.int64)
 
     def law(self, shares: Floats) -> Floats:
-        """Law of the count within each bucket, shape (top + 1,); sums to 1 over every bucket.
+        """Return the distribution of the count within each bucket, shape (top + 1,).
 
-        Within a bucket it is log-linear, with the mean of the slopes to both neighbours.
+        It sums to 1 over every bucket. Within a bucket it is log-linear, with the mean of the
+        slopes to both neighbours.
         """
         low, end = np.array(self.lower, np.float64), self.ends.astype(np.float64)
         middle = (low + end) / 2
-        density = np.log(np.maximum(shares, 1e-9) / (end - low + 1))
+        density = portable.log(np.maximum(shares, 1e-9) / (end - low + 1))
         slopes = np.clip(np.diff(density) / np.diff(middle), -2.0, 2.0)
         each = (np.append(slopes[:1], slopes) + np.append(slopes, slopes[-1:])) / 2
         width = self.ends - np.array(self.lower) + 1
         count = np.arange(self.top + 1)
         power = np.repeat(each, width) * (count - np.repeat(middle, width))
         starts = np.array(self.lower)
-        weight = np.exp(power - np.repeat(np.maximum.reduceat(power, starts), width))
+        weight = portable.exp(power - np.repeat(np.maximum.reduceat(power, starts), width))
         return np.asarray(weight / np.repeat(np.add.reduceat(weight, starts), width))
 
     def means(self, shares: Floats) -> Floats:
-        """Mean count of every bucket."""
+        """Return the mean count of every bucket."""
         return np.add.reduceat(self.law(shares) * np.arange(self.top + 1), np.array(self.lower))
 
     def draw(self, codes: Ints, shares: Floats, generator: Rng) -> Ints:
-        """A count within the bucket of every row."""
+        """Draw a count within the bucket of every row."""
         steps = np.append(0.0, np.cumsum(self.law(shares)))
         at = codes + generator.random(len(codes))
-        found = np.searchsorted(steps, at, side="right") - 1
-        return np.clip(found, np.array(self.lower)[codes], self.ends[codes])
+        counts = np.searchsorted(steps, at, side="right") - 1
+        return np.clip(counts, np.array(self.lower)[codes], self.ends[codes])
 
 
 #: Buckets of the number of rows with one key: of any key, and of a unique one.
@@ -100,32 +102,32 @@ ONE = CountBuckets((0, 1), 1)
 
 
 def with_mean(shares: Floats, means: Floats, mean: float) -> Floats:
-    """Change shares of buckets so that the mean count is ``mean``.
+    """Return shares of buckets so changed that the mean count is ``mean``.
 
     Shares of positive counts are multiplied by a power of their bucket's mean. The share of 0
     stays, as far as the mean can be reached with it.
     """
-    held = shares[1:].sum()
-    if held <= 0 or mean <= 0:
+    positive_share = shares[1:].sum()
+    if positive_share <= 0 or mean <= 0:
         return np.append(1.0, np.zeros(len(shares) - 1))
     lowest, highest = -3.0, 3.0
     base = np.log(np.maximum(means[1:], 1.0))
     for _ in range(50):
         power = (lowest + highest) / 2
-        found = shares[1:] * np.exp(power * (base - base.max()))
-        found *= held / max(found.sum(), 1e-300)
-        if float(found @ means[1:]) > mean:
+        positive = shares[1:] * np.exp(power * (base - base.max()))
+        positive *= positive_share / max(positive.sum(), 1e-300)
+        if float(positive @ means[1:]) > mean:
             highest = power
         else:
             lowest = power
-    factor = mean / max(float(found @ means[1:]), 1e-300)
-    found = found * min(factor, 1.0 / held)
-    return np.append(max(1.0 - found.sum(), 0.0), found)
+    factor = mean / max(float(positive @ means[1:]), 1e-300)
+    positive = positive * min(factor, 1.0 / positive_share)
+    return np.append(max(1.0 - positive.sum(), 0.0), positive)
 
 
 @cache
 def family() -> tuple[Floats, Floats, Floats]:
-    """Log prior, shares of the buckets above 0, and mean count of every shape.
+    """Return every shape's log prior, its shares of the buckets above 0, and its mean count.
 
     The prior falls with the spread of a lognormal.
     """
@@ -178,8 +180,8 @@ def rows_per_unit(
         of_total = cell_fits(total, guess, noise)
         of_total -= cell_fits(total, np.zeros(1), noise)
         fit += of_total
-    held, rows = np.cumsum(shapes, axis=1), np.cumsum(shapes * middle, axis=1)
-    beforehand = np.where(held > REACHED, prior[:, None], -np.inf)
+    cumulative, rows = np.cumsum(shapes, axis=1), np.cumsum(shapes * middle, axis=1)
+    beforehand = np.where(cumulative > REACHED, prior[:, None], -np.inf)
     fit += beforehand[:, None, :]
     weight, best = posterior(fit), int(fit.argmax())
     # By Bayes' rule, evidence = likelihood · prior / posterior, evaluated at the maximum.
@@ -188,24 +190,24 @@ def rows_per_unit(
     by_amount = np.einsum("sae,a->se", weight, amounts.ravel())
     going_on = by_amount[:, ::-1].cumsum(axis=1)[:, ::-1]
     prediction = (going_on * shapes).sum(axis=0)
-    found = shrink(noisy[1:], sd, prediction, law)
+    estimate = shrink(noisy[1:], sd, prediction, law)
     # A bucket that stands clear of the noise is counted even if no shape of the family has it.
     clear = noisy[1:] > CLEAR[law] * sd
-    found = np.where((prediction < 0.02 * sd) & ~clear, prediction, found)
+    estimate = np.where((prediction < 0.02 * sd) & ~clear, prediction, estimate)
     mean = float((weight.sum(axis=1) * np.log(np.maximum(rows, TINY))).sum())
     mean += float(weight.sum(axis=(0, 2)) @ np.log(amounts.ravel()))
-    found *= min(1.0, units / max(found.sum(), 1e-9))
-    all_rows = exp(mean) + float((found - prediction)[clear] @ middle[clear])
+    estimate *= min(1.0, units / max(estimate.sum(), 1e-9))
+    all_rows = exp(mean) + float((estimate - prediction)[clear] @ middle[clear])
     start = _tail_start(noisy[1:], sd)
     if start:
-        found[start + TAIL :] = _tail(noisy[1:], sd, found, start, totals)[TAIL:]
-        all_rows = float(found @ middle)
-    found = np.append(max(units - found.sum(), 0.0), found)
+        estimate[start + TAIL :] = _tail(noisy[1:], sd, estimate, start, totals)[TAIL:]
+        all_rows = float(estimate @ middle)
+    estimate = np.append(max(units - estimate.sum(), 0.0), estimate)
     # Laws are not wrong about rows in buckets of one count that are clear of the noise.
-    shown = clear & (np.array(MANY.lower[1:]) == MANY.ends[1:])
-    hidden = max(all_rows - float(found[1:][shown] @ middle[shown]), 0.0)
-    error = hypot(MISFIT * hidden, sd * float(np.linalg.norm(middle[shown])))
-    return found, _with_totals(all_rows, error / all_rows, found, totals), odds
+    measured = clear & (np.array(MANY.lower[1:]) == MANY.ends[1:])
+    hidden = max(all_rows - float(estimate[1:][measured] @ middle[measured]), 0.0)
+    error = hypot(MISFIT * hidden, sd * float(np.linalg.norm(middle[measured])))
+    return estimate, _with_totals(all_rows, error / all_rows, estimate, totals), odds
 
 
 def _of_total(item: Measured) -> tuple[int, float, float]:
@@ -249,10 +251,10 @@ def _tail(
     fit = cell_fits(noisy[start:], expected, sd, CURVED).sum(axis=2)
     for most, total, noise in map(_of_total, totals):
         if most > 2 * MANY.lower[start + 1]:
-            held = np.minimum(middle, most)
-            error = hypot(noise, sd * float(np.linalg.norm(held[:start])))
-            rest = total - float(units[:start] @ held[:start])
-            fit += cell_fits(rest, expected @ held[start:], error, SUMMED)
+            clipped = np.minimum(middle, most)
+            error = hypot(noise, sd * float(np.linalg.norm(clipped[:start])))
+            rest = total - float(units[:start] @ clipped[:start])
+            fit += cell_fits(rest, expected @ clipped[start:], error, SUMMED)
     fit -= LONG * np.log(expected @ middle[start:] ** 2)
     return np.asarray(np.einsum("sa,sab->b", posterior(fit), expected))
 
@@ -276,13 +278,13 @@ def _with_totals(rows: float, misfit: float, units: Floats, totals: Sequence[Mea
 
 
 def tail_rows(units: Floats, most: float) -> float:
-    """Σ max(n − most, 0) over units, from units per bucket of `MANY`."""
+    """Return Σ max(n − most, 0) over units, from units per bucket of `MANY`."""
     means = MANY.means(units / max(units.sum(), 1e-9))
     return float(units @ np.maximum(means - most, 0.0))
 
 
 def best_clip(units: Floats, rows: float, sd: float) -> int:
-    """The contribution bound C with the least squared error from noise and from clipping.
+    """Return the contribution bound C with the least squared error from noise and from clipping.
 
     The noise has a standard deviation of C·sd; clipping loses about half of the rows beyond C.
     Bounds whose noise would exceed the number of rows are left out: the expected rows beyond C may
@@ -293,7 +295,7 @@ def best_clip(units: Floats, rows: float, sd: float) -> int:
 
 
 def contributed(units: Floats, most: float) -> float:
-    """Σ min(n, most) over units, from units per bucket of `MANY`."""
+    """Return Σ min(n, most) over units, from units per bucket of `MANY`."""
     means = MANY.means(units / max(units.sum(), 1e-9))
     return float(units @ np.minimum(means, most))
 
@@ -308,11 +310,11 @@ def references_per_target(
     owned: bool,
     targets: Sequence[tuple[float, float, float]],
 ) -> Floats:
-    """Shares of targets by the bucket of their number of references, with a known mean.
+    """Return shares of targets by the bucket of their number of references, with a known mean.
 
-    References to random targets are assumed, unless the family of laws is at least as likely. A
-    stricter bar, a log likelihood greater by 4, would make the links of the database stats5 seem
-    random (Q-error 2.41 instead of 2.28).
+    References to random targets are assumed, unless the family of shapes is at least as likely. A
+    stricter condition, a log likelihood greater by 4, would make the links of the database stats5
+    seem random (Q-error 2.41 instead of 2.28).
 
     ``noisy`` is the weight of targets per released bucket, as `FanIn` of this scale with bucket 0
     gives it; ``weight`` that of all targets, which differ in weight if they are owned; ``kept`` the
@@ -333,8 +335,8 @@ def references_per_target(
     laws = np.column_stack([1.0 - shares.sum(axis=1), shares])
     # Owned targets may be in units of many rows and so weigh less than others: their total is left
     # free.
-    seen = slice(1 if owned else 0, None)
-    likely = cell_fits(noisy[seen], (weight * laws @ spread)[:, seen], sd).sum(axis=1)
+    measured = slice(1 if owned else 0, None)
+    likely = cell_fits(noisy[measured], (weight * laws @ spread)[:, measured], sd).sum(axis=1)
     likely += _room(laws, targets) + prior - 0.5 * np.log(means)
     likely[(mean > means) & (means < means.max())] = -np.inf
     # The last bucket holds all counts beyond the largest.
@@ -342,7 +344,7 @@ def references_per_target(
     # Weights that targets may have, relative to the mean of all rows, if references are random.
     visible = np.array((1.0, 0.5, 0.25, 0.1, 0.03) if owned else (1.0,))
     chance = weight * (random @ spread) * visible[:, None]
-    by_chance = cell_fits(noisy[seen], chance[:, seen], sd).sum(axis=1).max()
+    by_chance = cell_fits(noisy[measured], chance[:, measured], sd).sum(axis=1).max()
     by_chance += _room(random[None], targets)[0]
     if likely.max() < float(by_chance):
         return np.asarray(random / random.sum())

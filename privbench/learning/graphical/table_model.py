@@ -1,7 +1,7 @@
 """The model of one table: a directed graphical model of bounded width, given its context.
 
-P(v₁ … v_d | context) = Π P(vᵢ | Sᵢ), where Sᵢ are at most `WIDTH` columns that stand before vᵢ
-or in the context, each at a level of its groups; see "Pairs" in ``docs/method.md``.
+P(v₁ … v_d | context) = Π P(vᵢ | Sᵢ), where Sᵢ are at most `WIDTH` columns that stand before vᵢ or
+in the context, each at a level of its groups; see "Pairs" in ``docs/method.md``.
 """
 
 from __future__ import annotations
@@ -32,23 +32,28 @@ WIDTH = 5
 CELLS = 100_000
 #: Most groups of a column in a model file; a fit makes a tenth of it. A limit on memory alone.
 MOST_GROUPS = 256
+#: Most by which sums of shares in a model file differ from 1: shares may have 16 bits.
+ROUNDED = 2.0**-10
 
 
 class AttributeModel(Protocol):
-    """The law of a table's attributes, learned by a learner of their own, without keys.
+    """The distribution of a table's attributes, without keys, from another synthesizer.
 
     Degrees and scopes of the table are then drawn from their own one-way marginals.
     """
 
     @property
     def domains(self) -> Mapping[str, Domain]:
-        """The attributes, in order."""
+        """The domains of the attributes, in order."""
 
     def sample(self, rows: int, generator: Rng) -> Mapping[str, Codes]:
-        """Codes of rows by attribute."""
+        """Return the codes of ``rows`` sampled rows, by attribute."""
 
     def to_state(self) -> tuple[Any, dict[str, NDArray[Any]]]:
-        """State and arrays that its synthesizer's `read_attributes` reads back."""
+        """Return the model as a JSON object and arrays, for the model file.
+
+        `read_attributes` of the synthesizer reads them.
+        """
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,7 +67,7 @@ class Pair:
     gap: float  # half of its L1 distance from the prediction without this pair, in weight
 
     def seen_from(self, column: int) -> tuple[int, Floats]:
-        """The pair's other column, and the table with that column's groups as the first axis."""
+        """Return the pair's other column, and the table with this column's groups as first axis."""
         if column == self.first:
             return self.second, self.table.T
         return self.first, self.table
@@ -70,7 +75,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Factor:
-    """The conditional law P(v | S) of one column v, given its parents S."""
+    """The conditional distribution P(v | S) of one column v, given its parents S."""
 
     column: int  # place of v among the own columns
     # Places of S: own columns that stand before, or columns of the context.
@@ -86,11 +91,11 @@ class Factor:
 
     @classmethod
     def alone(cls, column: int, shares: Floats) -> Self:
-        """The factor of a column that depends on no others."""
+        """Return the factor of a column that depends on no other column."""
         return cls(column, (), (), np.zeros(len(shares), np.int64), np.ones((1, 1)), shares)
 
     def index(self, codes: Mapping[int, Codes], rows: int) -> Codes:
-        """The configuration of S of some rows, given their cells."""
+        """Return the configuration of S of each row, given the rows' cells."""
         # Small integer types, so that less memory is moved.
         kind = np.min_scalar_type(len(self.table))
         index = np.zeros(rows, kind)
@@ -105,13 +110,13 @@ class Factor:
         generator: Rng,
         owners: Ints | None = None,
     ) -> Codes:
-        """Cells of v of some rows, given those of S and, for likeness, their owners."""
+        """Draw the cells of v, given those of S and, for correlated rows, their owners."""
         along = codes[self.along] if self.drift else None
         alike = self.likeness, self.ordered, generator, self.drift, along
         index, numbers = self.index(codes, rows), together(owners, *alike)
         chosen = draw(self.table, index, generator, numbers)
-        held = np.min_scalar_type(len(self.shares))
-        cells = np.argsort(self.groups, kind="stable").astype(held)
+        code_type = np.min_scalar_type(len(self.shares))
+        cells = np.argsort(self.groups, kind="stable").astype(code_type)
         if len(cells) == self.table.shape[1]:
             return np.asarray(cells[chosen])
         if numbers is not None:
@@ -126,7 +131,7 @@ class Factor:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TableModel:
-    """The law of one table's own columns, given its context."""
+    """The distribution of one table's own columns, given its context."""
 
     factors: tuple[Factor, ...]  # one for every own column, in the order in which they are drawn
     # Law of the attributes, the first columns, if they have a model of their own; drawn first.
@@ -144,9 +149,9 @@ class TableModel:
         owners: Ints | None = None,
         sets: Mapping[int, SetLaw] = MappingProxyType({}),
     ) -> dict[int, Codes]:
-        """Cells of all own columns, by place, given those of the context and rows' owners.
+        """Draw the cells of all own columns, by position, given the context and the rows' owners.
 
-        ``sets`` are laws of totals by place.
+        ``sets`` are distributions of labels among an owner's rows, by position.
         """
         codes = dict(context)
         if self.attributes is not None:
@@ -166,7 +171,7 @@ class TableModel:
         return {place: held for place, held in codes.items() if place not in context}
 
     def parts(self) -> tuple[Self, Self]:
-        """The model of the columns that factors or tilts join, and that of all others."""
+        """Split the model in two: columns joined by factors or tilts, and all other columns."""
         joint = {factor.column for factor in self.factors if factor.parents}
         joint.update(*((*factor.parents, factor.along) for factor in self.factors))
         joint.update(*(tilt.columns for tilt in self.tilts if len(tilt.columns) > 1))
@@ -177,7 +182,7 @@ class TableModel:
         return type(self)(within[0], tilts=tilts), type(self)(within[1])
 
     def to_state(self) -> tuple[Any, dict[str, NDArray[Any]]]:
-        """The factors and tilts, which `from_state` reads back; attributes are not in it."""
+        """Return factors and tilts, which `from_state` reads; attributes are not included."""
         factors, tilts = list[dict[str, Any]](), list[dict[str, Any]]()
         arrays: dict[str, NDArray[Any]] = {}
         for number, factor in enumerate(self.factors):
@@ -205,7 +210,7 @@ class TableModel:
         own: int,
         attributes: AttributeModel | None = None,
     ) -> Self:
-        """The model that `to_state` wrote, of so many own columns.
+        """Return the model, with ``own`` own columns, that state and arrays of `to_state` describe.
 
         Raises:
             ModelError: Damaged or hostile input.
@@ -217,7 +222,10 @@ class TableModel:
             lists = tuple(
                 _grouping(arrays[f"{number}/parent{place}"]) for place in range(len(parents))
             )
-            shape = prod(int(held.max()) + 1 for held in lists), int(groups.max()) + 1
+            shape = (
+                prod(int(degree_arrays.max()) + 1 for degree_arrays in lists),
+                int(groups.max()) + 1,
+            )
             if prod(shape) > CELLS:
                 raise ModelError("a factor in the model has more cells than any that is learned.")
             table = _distributions(arrays[f"{number}/table"], shape)
@@ -237,8 +245,8 @@ class TableModel:
             raise ModelError("a table in the model lacks the factor of a column.")
         tilts = [_tilt(item, arrays, n, own) for n, item in enumerate(state["tilts"])]
         parts = ((name.partition("/"), array) for name, array in arrays.items())
-        held = {part: array for (first, _, part), array in parts if first == "degrees"}
-        degrees = JointDegrees.from_arrays(held) if held else None
+        degree_arrays = {part: array for (first, _, part), array in parts if first == "degrees"}
+        degrees = JointDegrees.from_arrays(degree_arrays) if degree_arrays else None
         if degrees and not set(degrees.columns) <= set(range(own)):
             raise ModelError("degrees in the model are no columns.")
         return cls(tuple(factors), attributes, tuple(tilts), degrees)
@@ -250,9 +258,9 @@ class TableModel:
             ModelError: A column that is not there, or another number of cells.
         """
         for factor in self.factors:
-            held = [(factor.column, factor.groups)]
-            held += zip(factor.parents, factor.parent_groups, strict=True)
-            _require_columns(held, cells)
+            columns_groups = [(factor.column, factor.groups)]
+            columns_groups += zip(factor.parents, factor.parent_groups, strict=True)
+            _require_columns(columns_groups, cells)
         for tilt in self.tilts:
             _require_columns(zip(tilt.columns, tilt.groups, strict=True), cells)
 
@@ -289,14 +297,14 @@ def _grouping(array: NDArray[Any]) -> Ints:
 def _distributions(array: NDArray[Any], shape: tuple[int, int]) -> Floats:
     # The test that sums are near 1 also refuses NaN.
     plain = array.shape == shape and array.dtype == np.float64
-    if not plain or (array < 0).any() or not (np.abs(array.sum(axis=1) - 1.0) <= 1e-6).all():
+    if not plain or (array < 0).any() or not (np.abs(array.sum(axis=1) - 1.0) < ROUNDED).all():
         raise ModelError("distributions in the model are damaged.")
     return array
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
-    """Synthetic rows of the table that is learned."""
+    """The synthetic rows of the table that is being learned."""
 
     own: int  # number of own columns
     context: Mapping[int, Codes]  # cells of the columns of the context, by place
@@ -311,12 +319,12 @@ def build_table_model(
     generator: Rng,
     degrees: JointDegrees | None = None,
 ) -> tuple[TableModel, dict[int, Codes]]:
-    """The model of greatest entropy, factor by factor, and synthetic rows of it: cells by place.
+    """Build the model of greatest entropy, factor by factor, and return it with synthetic rows.
 
-    The next column is always the one whose pairs with the columns chosen so far have the largest
-    gap. A pair whose table would make a factor too large is taken at a coarser level, or left out.
-    Degrees that are joined come first, then ``rows.first``.
-    The rows have the cells of own columns and context.
+    The next column is always the one whose pairs with the columns chosen so far differ most from
+    the prediction. A pair whose table would make a factor too large is taken at a coarser level, or
+    left out. Degrees that are joined come first, then ``rows.first``. The rows are cells by
+    position, of own columns and context.
     """
     count = len(rows.weights)
     codes: dict[int, Codes] = dict(rows.context)
@@ -354,21 +362,21 @@ def _factor(
     """The conditional law of one column, given its pairs with columns that are placed already."""
     own = variables[column]
     fine = max((pair.level for pair in near), default=0)
-    kept: list[tuple[Pair, int]] = []
+    pairs_used: list[tuple[Pair, int]] = []
     size = own.groups(fine)
     for pair in near:
         other, level = variables[pair.seen_from(column)[0]], min(pair.level, fine)
         while level and size * other.groups(level) > CELLS:
             level -= 1
-        if len(kept) < WIDTH and size * other.groups(level) <= CELLS:
-            kept.append((pair, level))
+        if len(pairs_used) < WIDTH and size * other.groups(level) <= CELLS:
+            pairs_used.append((pair, level))
             size *= other.groups(level)
-    if not kept:
+    if not pairs_used:
         return Factor.alone(column, own.shares)
-    places = [pair.seen_from(column)[0] for pair, _ in kept]
+    places = [pair.seen_from(column)[0] for pair, _ in pairs_used]
     others = [variables[place] for place in places]
-    lists = [other.levels[level] for other, (_, level) in zip(others, kept, strict=True)]
-    shape = [other.groups(level) for other, (_, level) in zip(others, kept, strict=True)]
+    lists = [other.levels[level] for other, (_, level) in zip(others, pairs_used, strict=True)]
+    shape = [other.groups(level) for other, (_, level) in zip(others, pairs_used, strict=True)]
     # P(S) is counted on synthetic rows, on evenly spaced ones if there are many.
     step = -(-len(weights) // COUNTED)
     at = np.ravel_multi_index(
@@ -377,11 +385,11 @@ def _factor(
     counts = np.bincount(at, weights[::step], minlength=prod(shape)).reshape(shape)
     parents = np.asarray(counts / max(float(counts.sum()), 1e-12))
     targets, groups = [], []
-    for axis, (pair, level) in enumerate(kept):
+    for axis, (pair, level) in enumerate(pairs_used):
         table = pair.seen_from(column)[1]
         merged = np.zeros((shape[axis], table.shape[1]))
         np.add.at(merged, others[axis].coarser(pair.level, level), table)
-        margin = parents.sum(axis=tuple(other for other in range(len(kept)) if other != axis))
+        margin = parents.sum(axis=tuple(other for other in range(len(pairs_used)) if other != axis))
         targets.append(rake(merged, margin, own.mass(pair.level)))
         groups.append(own.coarser(fine, pair.level))
     table = conditional(parents, own.mass(fine), targets, groups)

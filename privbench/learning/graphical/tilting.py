@@ -1,9 +1,9 @@
-"""Exponential tilting: multipliers by which a table's law meets marginals that no factor holds.
+"""Exponential tilting: multipliers with which a table's model meets marginals outside its factors.
 
-A factor has few parents, so some measured pairs stand in no factor. With a log multiplier λ for
-every cell of every measured marginal the law of the table is factors × exp(Σ λ), the law nearest to
-that of the factors (in divergence) which meets the noisy marginals as closely as their noise asks.
-This is post-processing of released counts and reads no private rows.
+A factor has few parents, so some measured pairs are part of no factor. With a log multiplier λ for
+every cell of every measured marginal, the distribution of the table is factors × exp(Σ λ). It is
+the distribution nearest to the factors (in divergence) that meets the noisy marginals as closely as
+their noise justifies. This is post-processing of released counts and reads no private rows.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 
 from privbench.arrays import Floats, Ints
 from privbench.domain import Codes
+from privbench.learning import portable
 from privbench.learning.answers import Measured
 
 #: Weight of the divergence from the law of the factors, against the squared error of counts. Half
@@ -32,37 +33,40 @@ MOST = 3.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tilt:
-    """Log multipliers of the cells of one marginal."""
+    """The log multipliers of the cells of one marginal."""
 
     columns: tuple[int, ...]  # places of its columns, one or two
     groups: tuple[Ints, ...]  # group of every cell of each column
     multipliers: Floats  # shape (groups, …), logarithms
 
     def at(self, codes: Mapping[int, Codes]) -> Ints:
-        """Place of some rows among the multipliers, laid flat, shape (rows,)."""
+        """Return the position of each row's multiplier in the flat array, shape (rows,)."""
         places = [of[codes[column]] for column, of in zip(self.columns, self.groups, strict=True)]
         return np.asarray(np.ravel_multi_index(places, self.multipliers.shape))
 
 
 def weights_of(tilts: Sequence[Tilt], codes: Mapping[int, Codes], rows: int) -> Floats:
-    """Weights by which rows of the law of the factors are rows of the tilted law, shape (rows,)."""
+    """Return importance weights of rows drawn from the factors for the tilted distribution.
+
+    The shape is (rows,).
+    """
     logs = np.zeros(rows)
     for tilt in tilts:
         logs += tilt.multipliers.ravel()[tilt.at(codes)]
-    return np.asarray(np.exp(logs - logs.max(initial=0.0)))
+    return portable.exp(logs - logs.max(initial=0.0))
 
 
 def tilts_for(
     marginals: Sequence[tuple[Tilt, Measured]], pool: Mapping[int, Codes], rows: int, weight: float
 ) -> tuple[Tilt, ...]:
-    """The multipliers that meet noisy marginals of total ``weight``, found on a pool of the law.
+    """Return the multipliers that meet noisy marginals of total ``weight``, fitted on a pool.
 
-    Each marginal comes with the multipliers of its cells to begin with.
+    Each marginal comes with initial multipliers of its cells.
 
-    Block ascent on the dual of the ridge problem: in turn, each marginal's log multipliers l move
-    by d, where the pool has h in a cell, the noisy count is y, its noise σ, and
-    h·exp(d) + σ²·`STRENGTH`·(l + d) = y. A cell without rows in the pool keeps its l: nothing
-    says how likely it is, and the one row of a larger pool in it would outweigh all others.
+    Block ascent on the dual of the ridge problem: in turn, each marginal's log multipliers l change
+    by d, where the pool has h in a cell, the noisy count is y, its noise σ, and h·exp(d) +
+    σ²·`STRENGTH`·(l + d) = y. A cell without rows in the pool keeps its l: its probability is
+    unknown, and a single row of a larger pool in it would outweigh all others.
     """
     places = [tilt.at(pool) for tilt, _ in marginals]
     weights = np.full(rows, weight / rows)

@@ -1,11 +1,12 @@
-"""Orders in time: rows after their owners, and surrogate keys in the order of their rows' dates.
+"""Time order: whether rows follow their owners, and whether surrogate keys ascend with dates.
 
-Names say since which date a row is there (`rules.named.creation_date`). Each order is asked for by
-a `Histogram` of three cells: rows that keep it, rows that break it, all others. These are joint
-cells of two columns, grouped by a public map: by the released ranges of both dates, or by the
-middle fifths of the released one-ways of a date and a key. Each row adds its weight to one cell,
-by its own values and those of its owner, which is of its unit: so a unit moves it by its weights.
-Fifths by ranks of rows would not do: one unit may move the ranks of all.
+Names say in which column the date stands on which a row began (`rules.named.creation_date`). Each
+order is measured by a `Histogram` of three cells: rows that keep it, rows that break it, all
+others. These are joint cells of two columns, grouped by a public map: by the released ranges of
+both dates, or by the middle fifths of the released one-ways of a date and a key. Each row adds its
+weight to one cell, by its own values and those of its owner, which belongs to its unit: so a unit
+changes the histogram by its weights. Fifths by ranks of rows would not do, since one unit may
+change the ranks of all rows.
 """
 
 from __future__ import annotations
@@ -31,19 +32,26 @@ ORDERED = 0.5
 
 
 def times_of(spec: DatabaseSpec, table: str) -> list[ModelColumn]:
-    """The orders of a table to ask for, as columns of three cells for the budget."""
+    """Return the time orders of a table to measure, as columns of three cells."""
     item, own = spec.tables[table], spec.tables[table].own
-    asked = {
+    order_columns = {
         FOLLOWS: item.created and own and spec.tables[own.parent].created,
         SERIAL: item.created and item.serial,
     }
-    return [ModelColumn(name, Whole(), Domain(3), "order") for name, some in asked.items() if some]
+    return [
+        ModelColumn(name, Whole(), Domain(3), "order")
+        for name, some in order_columns.items()
+        if some
+    ]
 
 
 def order_axis(
     spec: DatabaseSpec, table: str, name: str, shares: Callable[[str], Floats]
 ) -> Axis | None:
-    """The axis of an order, by released ``shares`` of attributes; None for cells without order."""
+    """Return the axis that measures a time order, by released shares.
+
+    None if cells have no order.
+    """
     item, own = spec.tables[table], spec.tables[table].own
     date, serial = item.attributes[item.created], name == SERIAL
     above = item if serial or own is None else spec.tables[own.parent]
@@ -53,33 +61,33 @@ def order_axis(
     mine = ColumnAxis.of(spec, table, item.created)
     if serial and date.ordered:
         sides = np.outer(_side(shares(item.created), date), _side(shares(attribute), other))
-        kept, broken = sides > 0, sides < 0
+        in_order, broken = sides > 0, sides < 0
     elif not serial and own is not None and date.edges and other.edges:
-        edges, theirs, axis = np.array(date.edges), np.array(other.edges), Owner(own, axis)
-        kept, broken = edges[:-1, None] >= theirs[1:], edges[1:, None] <= theirs[:-1]
+        edges, other_edges, axis = np.array(date.edges), np.array(other.edges), Owner(own, axis)
+        in_order, broken = edges[:-1, None] >= other_edges[1:], edges[1:, None] <= other_edges[:-1]
     else:
         return None
     groups = np.full((mine.size, axis.size), OTHER)
     inside = groups[: date.values, : other.values]
-    inside[kept & ~broken], inside[broken & ~kept] = KEPT, BROKEN
+    inside[in_order & ~broken], inside[broken & ~in_order] = KEPT, BROKEN
     return Joined((mine, axis), PublicArray(groups))
 
 
 def _side(shares: Floats, domain: Domain) -> Ints:
     """-1, 0 or 1: an ordinary cell lies before the middle fifth of the rows, in it or after it."""
-    held = shares[: domain.values]
-    middle = (np.cumsum(held) - held / 2) / max(float(held.sum()), 1e-12)
+    ordinary = shares[: domain.values]
+    middle = (np.cumsum(ordinary) - ordinary / 2) / max(float(ordinary.sum()), 1e-12)
     return np.sign((5 * middle).astype(np.int64) - 2)
 
 
 def follows(noisy: Floats, sd: float) -> bool:
-    """Whether rows come after their owners, as names say: few of those compared break it."""
+    """Return whether rows are later than their owners: few of the compared rows break the order."""
     most = BROKEN_SHARE * float(noisy[KEPT] + noisy[BROKEN])
     return float(noisy[BROKEN]) <= max(most, 0.0) + NOISE * sd
 
 
 def direction(noisy: Floats, sd: float) -> int:
-    """1 if keys ascend with dates, -1 if they descend, 0 if they do neither or noise hides it."""
+    """Return 1 if keys ascend with dates, -1 if they descend, 0 if neither or if noise hides it."""
     more = float(noisy[KEPT] - noisy[BROKEN])
     least = max(ORDERED * float(noisy[KEPT] + noisy[BROKEN]), 0.0) + 2 * NOISE * sd
     return int(np.sign(more)) if abs(more) > least else 0

@@ -1,10 +1,11 @@
-"""Rows that break a CHECK try other values of its columns, judged by PostgreSQL.
+"""Repair rows that break a CHECK by trying other values for its columns, judged by PostgreSQL.
 
-A candidate changes one of the CHECK's columns, or all of them. One becomes NULL, or what another
-row of the table has (the rows are draws from the model, so that this draws the column anew), or
-what the CHECK compares it with; all of them become those of another row. A candidate must keep the
-CHECK, and break no other rule that the row keeps now. Of those that pass a row takes the cheapest:
-few columns change, and what says which kind of row it is changes last.
+A candidate changes one of the CHECK's columns, or all of them. A single column becomes NULL, or the
+value of another row of the table (the rows are draws from the model, so that this draws the column
+anew), or the value that the CHECK compares it with; all columns together become those of another
+row. A candidate must satisfy the CHECK, and break no other rule that the row satisfies now. Of the
+candidates that pass, a row takes the cheapest: it changes few columns, and changes columns that
+tell the kind of the row (labels) last.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class _Candidate:
 
 
 def try_candidates(clone: TargetTables, check: TargetCheck, near: Sequence[TargetCheck]) -> None:
-    """Let rows that break a rule take the cheapest candidate that PostgreSQL lets pass.
+    """Change rows that break a rule to the cheapest candidate that satisfies it.
 
     ``near`` are the rules of the table that read its columns, the rule itself among them.
     """
@@ -91,12 +92,12 @@ class _Trial:
         self._check, self._near, self.table = check, near, check.table
         self._draws: list[sql.Composable] = []
         self._values = values(self.table, check.text, check.spoken, check.value)
-        found = self._rows()
+        candidates = self._rows()
         for name in check.columns or check.unique:
-            found += self._column(name)
+            candidates += self._column(name)
         for key in check.references:
-            found += self._reference(key)
-        self.candidates = sorted(found, key=lambda item: item.cost)[:MOST]
+            candidates += self._reference(key)
+        self.candidates = sorted(candidates, key=lambda item: item.cost)[:MOST]
 
     def groups(self) -> Iterator[tuple[_Candidate, ...]]:
         """Candidates of about the same cost, the cheapest first."""
@@ -136,20 +137,20 @@ class _Trial:
         computed = any(item.equal and item.reads for item in self._values)
         if not computed and (rest != whole or not check.references):
             draws.append((rest, _FIRST))
-        found = [
+        candidates = [
             # In a rule of one column the row has a value, which another value replaces.
             self._draw(names, cost, present=len(whole) == 1)
             for names, cost in draws
             if names
         ]
-        again = [replace(item, cost=item.cost + _PLAIN / 2) for item in found]
-        return found + again * (_ROWS - 1)
+        again = [replace(item, cost=item.cost + _PLAIN / 2) for item in candidates]
+        return candidates + again * (_ROWS - 1)
 
     def _column(self, name: str) -> list[_Candidate]:
         """Changes of one column to try."""
         check, table = self._check, self.table
         cost = _LABEL if is_label(table, name) else _PLAIN
-        found = [
+        candidates = [
             _Candidate(
                 {name: rows.raw(item.text)},
                 # A value that other columns determine is the right one.
@@ -162,16 +163,18 @@ class _Trial:
             if item.column == name and (check.columns or name in item.reads)
         ]
         if not table.column(name).not_null:
-            found.append(_Candidate({name: rows.NULL}, cost + _EMPTY))
-        return found + [self._draw((name,), cost, present=True)] * (_DRAWS if check.columns else 0)
+            candidates.append(_Candidate({name: rows.NULL}, cost + _EMPTY))
+        return candidates + [self._draw((name,), cost, present=True)] * (
+            _DRAWS if check.columns else 0
+        )
 
     def _reference(self, key: ForeignKey) -> list[_Candidate]:
         """Changes of one reference to try: another target, or NULL."""
-        found = [self._draw(key.columns, _PLAIN, present=True)] * _DRAWS
+        candidates = [self._draw(key.columns, _PLAIN, present=True)] * _DRAWS
         ended = [name for name in key.columns if not self.table.column(name).not_null]
         if ended and (len(ended) == len(key.columns) or key.match != "f"):
-            found.append(_Candidate(dict.fromkeys(ended, rows.NULL), _PLAIN + _EMPTY))
-        return found
+            candidates.append(_Candidate(dict.fromkeys(ended, rows.NULL), _PLAIN + _EMPTY))
+        return candidates
 
     def _draw(self, columns: tuple[str, ...], cost: float, *, present: bool) -> _Candidate:
         """Draw columns of another row, of those that keep the rule first."""
@@ -195,14 +198,14 @@ class _Trial:
         uses = {name for check in near for name in check.uses} | set(changed)
         plain = [column.name for column in table.columns if not column.generated]
         # Generated columns of a candidate are computed from all columns.
-        made = [name for name in uses if name not in plain]
-        names = plain if made else sorted(uses)
+        generated = [name for name in uses if name not in plain]
+        names = plain if generated else sorted(uses)
         alias = sql.Identifier(table.name.name)
         whole = build("tried AS {}", alias)
-        if made:
+        if generated:
             computed = [
                 build("({}) AS {}", rows.raw(table.column(name).default or "NULL"), name)
-                for name in made
+                for name in generated
             ]
             whole = build("(SELECT *, {} FROM {}) AS {}", computed, whole, alias)
         draws = sorted({item.draw for item in items if item.draw is not None})

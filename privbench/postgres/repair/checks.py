@@ -1,8 +1,8 @@
-"""CHECKs of tables and domains: set aside during the copy, rows repaired, put back.
+"""CHECKs of tables and domains: dropped during the copy, then rows are repaired, then restored.
 
 A row that breaks a CHECK takes the cheapest of some candidates that PostgreSQL lets pass
-(`candidates`). Rows that are still broken go, unless they are most of the table: then the CHECK is
-put back as NOT VALID, so that it holds for every row to come.
+(`candidates`). Rows that still break it are deleted, unless they are most of the table: then the
+CHECK is restored as NOT VALID, so that it holds for every later row.
 """
 
 from __future__ import annotations
@@ -47,29 +47,29 @@ class Checks:
                 clone.run("{} DROP CONSTRAINT {}", owner, name)
 
     def restore(self) -> None:
-        """Put all CHECKs back; those that most rows break become NOT VALID, so that rows stay."""
+        """Restore all CHECKs; those that most rows break become NOT VALID, so that rows stay."""
         for place, (owner, name, definition) in self._made.items():
-            kept = place not in self.loose or definition.endswith((" NOT VALID", "ENFORCED"))
-            whole = rows.raw(definition + ("" if kept else " NOT VALID"))
+            validated = place not in self.loose or definition.endswith((" NOT VALID", "ENFORCED"))
+            whole = rows.raw(definition + ("" if validated else " NOT VALID"))
             with database_errors(f"putting back the CHECK constraint {name!r}", place):
                 self.clone.run("{} ADD CONSTRAINT {} {}", owner, name, whole)
 
     def broken(self) -> set[str]:
-        """Tables in which some row breaks a CHECK, or makes it raise an error."""
-        found = set()
+        """Return the tables in which some row breaks a CHECK, or makes it raise an error."""
+        tables = set()
         for key, checks in self._checks.items():
             try:
                 with self.clone.attempt():
                     broken = sql.SQL(" OR ").join(check.broken for check in checks)
-                    asked = "SELECT EXISTS (SELECT FROM {} WHERE {})"
-                    if self.clone.first(asked, checks[0].table.name, broken)[0]:
-                        found.add(key)
+                    query = "SELECT EXISTS (SELECT FROM {} WHERE {})"
+                    if self.clone.first(query, checks[0].table.name, broken)[0]:
+                        tables.add(key)
             except _RAISED:
-                found.add(key)
-        return found
+                tables.add(key)
+        return tables
 
     def repair(self, touched: Collection[str] | None) -> None:
-        """Change rows so that they keep the CHECKs; None of touched tables means all."""
+        """Change rows so that they satisfy the CHECKs; None for ``touched`` means all tables."""
         for key, checks in self._checks.items():
             if touched is not None and key not in touched:
                 continue
@@ -93,9 +93,9 @@ class Checks:
     def _broken(self, checks: Iterable[TargetCheck]) -> list[TargetCheck]:
         """The CHECKs that some row breaks; `kept` includes them from now on."""
         heeded = (check for check in checks if check.constraint not in self.loose)
-        found = [check for check in heeded if check.breaks(self.clone)]
-        self._breached.update(check.constraint for check in found)
-        return found
+        broken = [check for check in heeded if check.breaks(self.clone)]
+        self._breached.update(check.constraint for check in broken)
+        return broken
 
     def _repair(self, checks: Sequence[TargetCheck]) -> None:
         for _ in range(ROUNDS):

@@ -1,9 +1,10 @@
 """EXCLUDE constraints, keys WITHOUT OVERLAPS and PERIOD keys: rows are inserted one by one.
 
-Rows are made so that periods keep apart. One that conflicts all the same is shifted, or left out.
+Rows are generated so that periods do not overlap. A row that conflicts all the same is shifted in
+time, or left out.
 
-What a PERIOD key refers to is never modelled: its columns come as placeholders, and every row gets
-a target here. That is one whose periods hold the row's own period, else any target, and the row's
+The target of a PERIOD key is never modelled: its columns come as placeholders, and every row gets a
+target here. It is one whose periods contain the row's own period, else any target, and the row's
 period is fitted into the target's. References that still lead nowhere become NULL, or their rows
 are deleted.
 """
@@ -77,28 +78,28 @@ class PeriodKey:
 
     @property
     def pairs(self) -> list[tuple[str, sql.Identifier]]:
-        """Columns but the period, and those of the temporary table of targets."""
+        """The key's columns except the period, with those of the temporary table of targets."""
         return [(name, sql.Identifier(f"key {i}")) for i, name in enumerate(self.columns[:-1])]
 
     @property
     def fixed(self) -> list[tuple[str, sql.Identifier]]:
-        """Those of `pairs` whose column also belongs to another foreign key and may not change."""
+        """The `pairs` whose column also belongs to another foreign key and may not change."""
         return [pair for pair in self.pairs if pair[0] in self.table.key_columns]
 
     def held(self, row: sql.Composable) -> sql.Composable:
-        """Condition of the rows whose target holds their period, and of those that have none.
+        """Return the condition of rows whose target contains their period, or that have no period.
 
-        Periods of one target that adjoin are one piece, so that one piece must hold a row's.
+        Adjoining periods of one target count as one period, which must contain the row's.
         """
         here = "(num_nulls({}) > 0 OR EXISTS (SELECT FROM {} AS p WHERE {} AND p.piece @> {}))"
-        ours = [build("{}.{}", row, name) for name in self.columns]
+        columns = [build("{}.{}", row, name) for name in self.columns]
         equal = (build("p.{} = {}.{}", slot, row, name) for name, slot in self.pairs)
-        return build(here, ours, _PIECES, rows.every(equal), ours[-1])
+        return build(here, columns, _PIECES, rows.every(equal), columns[-1])
 
     def moving(self) -> sql.Composable:
-        """PL/pgSQL that gives the row ``r`` another target, and fits its period into that.
+        """Return PL/pgSQL that gives row ``r`` another target, and fits its period into it.
 
-        The first tries look for a target whose period contains the row's. Later tries move the
+        The first tries search for a target whose period contains the row's. Later tries move the
         row's period into the target's, ``step`` of its own lengths after the target's beginning; a
         period without an end, or longer than the target's, is cut to a part of the target's.
         """
@@ -138,18 +139,18 @@ class Exclusion:
     @property
     def added(self) -> sql.Composed:
         """The ``ALTER TABLE`` statement that adds the constraint."""
-        made = "ALTER TABLE {} ADD CONSTRAINT {} {}"
-        return build(made, self.place, self.name, rows.raw(self.definition))
+        template = "ALTER TABLE {} ADD CONSTRAINT {} {}"
+        return build(template, self.place, self.name, rows.raw(self.definition))
 
     @property
     def own(self) -> sql.Composable:
-        """FROM clause of the rows that the constraint holds for."""
+        """The FROM clause of the rows that the constraint applies to."""
         return own_rows(self.place, whole=self.whole)
 
 
 def _make_pieces(clone: TargetTables, key: PeriodKey) -> None:
     """Make the table of the targets' periods, numbered among those that agree on fixed columns."""
-    given = [slot for _, slot in key.fixed]
+    fixed_slots = [slot for _, slot in key.fixed]
     clone.run("DROP TABLE IF EXISTS {}", _PIECES)
     clone.run(
         "CREATE TEMPORARY TABLE {pieces} AS SELECT *, row_number() OVER ({window}) AS n,"
@@ -157,20 +158,20 @@ def _make_pieces(clone: TargetTables, key: PeriodKey) -> None:
         " FROM (SELECT {keys}, unnest(range_agg({period})) AS piece FROM {target}"
         " WHERE {known} GROUP BY {plain}) AS listed",
         pieces=_PIECES,
-        window=build("PARTITION BY {}", given) if given else rows.NOTHING,
+        window=build("PARTITION BY {}", fixed_slots) if fixed_slots else rows.NOTHING,
         keys=rows.renamed(key.ref_columns[:-1], [slot for _, slot in key.pairs]),
         period=key.ref_columns[-1],
         target=own_rows(key.target, whole=key.whole),
         known=rows.present(key.ref_columns),
         plain=key.ref_columns[:-1],
     )
-    for columns in ([*given, sql.Identifier("n")], [slot for _, slot in key.pairs]):
+    for columns in ([*fixed_slots, sql.Identifier("n")], [slot for _, slot in key.pairs]):
         clone.run("CREATE INDEX ON {} ({})", _PIECES, columns)
     clone.run("ANALYZE {}", _PIECES)
 
 
 def find(clone: TargetTables) -> tuple[list[PeriodKey], list[Exclusion]]:
-    """PERIOD keys and constraints, read in a rehearsal of them.
+    """Return the PERIOD keys and the constraints of a clone, read in a rehearsal of the load.
 
     A period that refers by a PERIOD key is moved within its target's.
     """
@@ -195,7 +196,7 @@ def repair(
     constraints: Sequence[Exclusion],
     touched: Collection[str] | None,
 ) -> None:
-    """Leave out rows that conflict; PERIOD keys are only repaired for all."""
+    """Leave out rows that conflict; PERIOD keys are only repaired for all tables."""
     turns = {key: turn for turn, key in enumerate(periods, start=1)}
     # Those without targets first, then targets of periods before what refers to them.
     for item in sorted(constraints, key=lambda i: turns[i.key] if i.key else 0):
@@ -209,7 +210,7 @@ def repair(
 
 
 def end(clone: TargetTables, periods: Sequence[PeriodKey]) -> None:
-    """Set references by PERIOD keys to NULL where no target has their period.
+    """Set references by PERIOD keys to NULL where no target contains their period.
 
     Where no column of the key may be NULL, the rows are deleted.
     """
@@ -234,13 +235,13 @@ def _periods(clone: TargetTables) -> list[PeriodKey]:
         for name, schema, target, whole, *columns in listed[table.name]:
             names = (tuple(some) for some in columns)
             left.append(PeriodKey(table, name, TableName(schema, target), whole, *names))
-    done: list[PeriodKey] = []
+    ordered: list[PeriodKey] = []
     while left:
         # As far as there is no cycle.
         waiting = {key.table.name for key in left if not key.is_self}
-        done += [key for key in left if key.target not in waiting - {key.table.name}] or left[:1]
-        left = [key for key in left if key not in done]
-    return done
+        ordered += [key for key in left if key.target not in waiting - {key.table.name}] or left[:1]
+        left = [key for key in left if key not in ordered]
+    return ordered
 
 
 def _repair(clone: TargetTables, item: Exclusion) -> None:
@@ -257,12 +258,14 @@ def _repair(clone: TargetTables, item: Exclusion) -> None:
 
 def _insert_again(clone: TargetTables, item: Exclusion) -> None:
     columns = [column.name for column in item.table.columns if not column.generated]
-    made = clone.run("CREATE TEMPORARY TABLE {} AS SELECT {} FROM {}", _STAGE, columns, item.own)
+    inserted = clone.run(
+        "CREATE TEMPORARY TABLE {} AS SELECT {} FROM {}", _STAGE, columns, item.own
+    )
     body = sql.Literal(_program(item, columns).as_string(clone.connection))
     program = "CREATE FUNCTION {}(OUT moved int, OUT placed int) LANGUAGE plpgsql AS {}"
     clone.run(program, _PLACE, body)
     moved, placed = clone.first("SELECT * FROM {}()", _PLACE)
-    clone.note(item.table.key, changed=moved, deleted=made - placed)
+    clone.note(item.table.key, changed=moved, deleted=inserted - placed)
     if item.definition:
         clone.run("ALTER TABLE {} DROP CONSTRAINT {}", item.place, item.name)
     clone.run("DROP FUNCTION {}", _PLACE)

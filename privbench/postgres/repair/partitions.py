@@ -1,7 +1,7 @@
-"""Rows that no partition takes: caught in passing partitions, then moved or dropped.
+"""Rows for which no partition exists go to temporary partitions, and are then moved or dropped.
 
-Ranges and lists get a default partition where they have none; of hash partitions, which cannot have
-one, those that are missing are made.
+Tables partitioned by ranges and lists get a default partition where they have none; for hash
+partitions, which cannot have one, the missing partitions are created.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ _MODULUS = 4096
 
 
 def make(clone: TargetTables) -> list[tuple[Table, list[TableName], dict[str, str]]]:
-    """Give every partitioned table partitions for what it has none for.
+    """Create temporary partitions for rows for which a partitioned table has no partition.
 
-    Each table comes with its passing partitions, and the columns that decide on them and may
-    change.
+    Each table is returned with its temporary partitions, and the columns that decide on the
+    partition and may change.
     """
     found = []
     parted = [table for table in clone.tables if table.kind == "p"]
@@ -63,7 +63,7 @@ def make(clone: TargetTables) -> list[tuple[Table, list[TableName], dict[str, st
 def broken(
     clone: TargetTables, passing: Iterable[tuple[Table, list[TableName], dict[str, str]]]
 ) -> set[str]:
-    """Tables of which some rows are in passing partitions."""
+    """Return the tables with rows in temporary partitions."""
     asked = "SELECT EXISTS (SELECT FROM {})"
     places = ((table, name) for table, names, _ in passing for name in names)
     return {table.key for table, name in places if clone.first(asked, name)[0]}
@@ -72,7 +72,10 @@ def broken(
 def repair(
     clone: TargetTables, passing: Iterable[tuple[Table, list[TableName], dict[str, str]]]
 ) -> None:
-    """Move the rows caught to where others lie, drop those that stay, and the partitions."""
+    """Move rows without a partition to key values of other rows; then drop temporary partitions.
+
+    Rows that still have no partition are deleted.
+    """
     for table, names, columns in passing:
         bad = sql.SQL(" UNION ALL ").join(rows.rows_of(name, rows.TRUE) for name in names)
         good = rows.among(table, [build("tableoid NOT IN (SELECT t FROM ({}) AS bad)", bad)])
@@ -85,10 +88,10 @@ def repair(
 
 def _missing(bounds: Iterable[str]) -> list[sql.Composable]:
     """Bounds of the hash partitions that a table lacks, from the bounds of those that it has."""
-    parts = [(int(found[1]), int(found[2])) for text in bounds if (found := _HASH.search(text))]
+    parts = [(int(match[1]), int(match[2])) for text in bounds if (match := _HASH.search(text))]
     modulus = max((size for size, _ in parts), default=1)
     return [
         build("FOR VALUES WITH (MODULUS {}, REMAINDER {})", modulus, left)
         for left in range(modulus if modulus <= _MODULUS else 0)
-        if all(left % size != taken for size, taken in parts)
+        if all(left % size != used for size, used in parts)
     ]

@@ -1,7 +1,7 @@
-"""Foreign keys: references to rows that are gone, and references of a table to itself in a circle.
+"""Repair foreign keys: references to deleted rows, and cycles of references of a table to itself.
 
-A reference to a row that is gone becomes NULL where it may, else it goes to another row; where it
-can be neither (it is part of a key), its row goes too. A circle ends at one row, which refers to
+A reference to a deleted row becomes NULL where it may, else it goes to another row; where it can do
+neither (it is part of a key), its row is deleted too. A cycle ends at one row, which refers to
 nothing, or to itself where it must refer to something.
 """
 
@@ -23,9 +23,9 @@ _NUMBERED = sql.Identifier("pg_temp", "privbench numbered")
 
 
 def end_circles(clone: TargetTables, touched: Collection[str]) -> None:
-    """End circles of references of a table to itself, in tables of which rows were changed.
+    """End cycles of references of a table to itself, in tables whose rows were changed.
 
-    As they were made, references have no circles.
+    As they were generated, references have no cycles.
     """
     for table, key in clone.references:
         if key.is_self and table.key in touched:
@@ -34,7 +34,7 @@ def end_circles(clone: TargetTables, touched: Collection[str]) -> None:
 
 
 def end_dangling(clone: TargetTables) -> None:
-    """Repair references into tables that lost rows, and into those that lose rows by it."""
+    """Repair references into tables that lost rows, and into tables that lose rows by that."""
     known = {table.key: table for table in clone.tables}
     while clone.lost:
         parent = min(clone.lost)
@@ -79,10 +79,12 @@ def _end(clone: TargetTables, table: Table, key: ForeignKey, target: Table | Non
         clone.update(table, rows.nulls(ended), bad)
         return
     needed = _tied(table, key)
-    taken = {ours: theirs for ours, theirs in pairs.items() if ours not in needed}
-    alike = {ours: theirs for ours, theirs in pairs.items() if ours in needed}
+    changed = {
+        child: target_column for child, target_column in pairs.items() if child not in needed
+    }
+    alike = {child: target_column for child, target_column in pairs.items() if child in needed}
     good = build("{} WHERE {}", parent, rows.present(key.ref_columns))
-    clone.borrow(table, taken, bad, good, alike)
+    clone.borrow(table, changed, bad, good, alike)
     clone.delete(table, bad)
 
 
@@ -90,7 +92,7 @@ def _end_circles(clone: TargetTables, table: Table, key: ForeignKey) -> None:
     ended = rows.nulls(_ending(table, key))
     if not _ending(table, key):
         pairs = [(o, t) for o, t in zip(key.columns, key.ref_columns, strict=True) if o != t]
-        if not pairs or _tied(table, key) & {ours for ours, _ in pairs}:
+        if not pairs or _tied(table, key) & {child for child, _ in pairs}:
             return
         ended = build("{}", [build("{} = broken.{}", *pair) for pair in pairs])
     clone.run("CREATE TEMPORARY TABLE {} AS {}", _NUMBERED, _numbered(table, key))
@@ -120,7 +122,7 @@ def _numbered(table: Table, key: ForeignKey) -> sql.Composed:
         rows.renamed(names, slots.values()),
         source(table),
         rows.every(
-            build("child.{} = parent.{}", slots[ours], slots[theirs])
-            for ours, theirs in zip(key.columns, key.ref_columns, strict=True)
+            build("child.{} = parent.{}", slots[child], slots[parent])
+            for child, parent in zip(key.columns, key.ref_columns, strict=True)
         ),
     )

@@ -22,14 +22,14 @@ ROUNDS = 3
 
 
 class Repair:
-    """Repairs of one load: made when the tables are there and empty, settled when they are full.
+    """The repairs of one load: created when the tables are empty, applied when they are filled.
 
-    What the target's catalog states is all that they know of types and expressions. Some of the
-    tables will hold synthetic rows; suspects may lack rows which others refer to. With the seed of
-    the sample the same rows are repaired in the same way.
+    They know of types and expressions only what the target's catalog states. The tables will hold
+    synthetic rows; rows of the suspects may be missing although others refer to them. With the seed
+    of the sample the same rows are repaired in the same way.
 
     Attributes:
-        loose: CHECKs that most rows break and that hold for rows to come alone, once settled.
+        loose: CHECKs that most rows break, so that they apply to later rows alone.
     """
 
     def __init__(
@@ -51,21 +51,21 @@ class Repair:
 
     @property
     def changed(self) -> dict[str, int]:
-        """Numbers of changed rows, by table; they depend on the synthetic rows alone."""
+        """The numbers of changed rows, by table; they depend on the synthetic rows alone."""
         return dict(+self._clone.changed)
 
     @property
     def deleted(self) -> dict[str, int]:
-        """Numbers of deleted rows, by table; they too depend on the synthetic rows alone."""
+        """The numbers of deleted rows, by table; they depend on the synthetic rows alone."""
         return dict(+self._clone.deleted)
 
     def missing(self, table: Table, count: int) -> None:
-        """Note that rows of a table could not be copied: other rows may refer to them."""
+        """Record that rows of a table could not be copied, to which other rows may refer."""
         self._clone.note(table.key, deleted=count)
 
     @property
     def placed(self) -> set[str]:
-        """Tables whose rows are put in one by one, and those that their periods refer to."""
+        """Return tables whose rows are inserted one by one, and tables their periods refer to."""
         return self._targets.union(item.table.key for item in self._exclusions)
 
     @property
@@ -74,24 +74,24 @@ class Repair:
         return {str(key.target) for key in self._periods}
 
     def unsettled(self) -> set[str]:
-        """Tables of which rows will change or go, and tables that they may take values from.
+        """Return tables whose rows will be changed or deleted, and tables they take values from.
 
-        Repairs number rows, and draw from them, in the order in which they lie: that of these
-        tables decides what becomes of them.
+        Repairs number rows, and draw from them, in their physical order: the order of these tables'
+        rows decides the result.
         """
         clone = self._clone
         with database_errors("looking for rows to repair"):
-            found = clone.lost | partitions.broken(clone, self._passing) | self._checks.broken()
-            found |= uniques.broken(clone, self._indexes) | self.placed
+            tables = clone.lost | partitions.broken(clone, self._passing) | self._checks.broken()
+            tables |= uniques.broken(clone, self._indexes) | self.placed
         kin = {
             table.key: {str(key.ref_table) for key in table.foreign_keys} for table in clone.tables
         }
-        while more := {key for key, parents in kin.items() if parents & found} - found:
-            found |= more
-        return found.union(*(kin.get(key, ()) for key in found))
+        while more := {key for key, parents in kin.items() if parents & tables} - tables:
+            tables |= more
+        return tables.union(*(kin.get(key, ()) for key in tables))
 
     def settle(self) -> None:
-        """Repair the rows and put back what was set aside."""
+        """Repair the rows and restore the constraints."""
         clone = self._clone
         if self._seed is not None:
             value = generator(self._seed, "repair").uniform(-1.0, 1.0)

@@ -1,4 +1,4 @@
-"""The rows that repairs change, and the SQL that all repairs are built from."""
+"""The rows that repairs change, and the SQL fragments that all repairs use."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from psycopg import sql
 
 from privbench.pgsql import SqlError, tokens
 from privbench.postgres.connect import Connection
-from privbench.postgres.statement import Part, build, run
+from privbench.postgres.statement import StatementPart, build, run
 from privbench.schema import ForeignKey, Table, TableName
 
 #: Rows that others borrow from at most: enough to be as varied as the rest of the table.
@@ -35,7 +35,7 @@ TRUE, FALSE, NULL, NOTHING = map(sql.SQL, ("true", "false", "NULL", ""))
 
 
 class TargetTables:
-    """The synthetic rows of a load: all repairs change them through here, where it is counted.
+    """The synthetic rows of a load; all repairs change rows through it, and it counts the changes.
 
     Attributes:
         connection: To the target, in the transaction of the load.
@@ -44,7 +44,7 @@ class TargetTables:
         deleted: How many rows were deleted, by table.
         lost: Tables that lost rows to which references may still lead.
         fixed: Columns that repairs of CHECKs may no longer change, by table: other rules read them.
-        kept: Condition of the rows that keep every CHECK of a table.
+        kept: The condition of the rows that satisfy every CHECK of a table.
     """
 
     def __init__(
@@ -60,41 +60,41 @@ class TargetTables:
 
     @cached_property
     def referred(self) -> frozenset[tuple[TableName, str]]:
-        """Columns that foreign keys refer to."""
+        """The columns that foreign keys refer to."""
         keys = [key for table in self.tables for key in table.foreign_keys]
         return frozenset((key.ref_table, name) for key in keys for name in key.ref_columns)
 
     @cached_property
     def references(self) -> list[tuple[Table, ForeignKey]]:
-        """All foreign keys that rows have to keep."""
+        """All foreign keys that rows have to satisfy."""
         pairs = ((table, key) for table in self.tables for key in table.foreign_keys)
         return [(table, key) for table, key in pairs if key.validated]
 
-    def run(self, template: LiteralString, *parts: Part, **named: Part) -> int:
-        """Run a statement of a template (see `build`); how many rows it made or changed."""
+    def run(self, template: LiteralString, *parts: StatementPart, **named: StatementPart) -> int:
+        """Run a statement from a template (see `build`); return the number of affected rows."""
         return run(self.connection, build(template, *parts, **named)).rowcount
 
-    def first(self, template: LiteralString, *parts: Part) -> Any:
-        """The first row that a query of a template gives."""
+    def first(self, template: LiteralString, *parts: StatementPart) -> Any:
+        """Return the first row of a query from a template."""
         return run(self.connection, build(template, *parts)).fetchone()
 
     def ask_all(
         self, question: LiteralString, tables: Sequence[Table] | None = None
     ) -> defaultdict[TableName, list[tuple[Any, ...]]]:
-        """Rows of a catalog question about many tables, by table.
+        """Run a catalog query about many tables, and return its rows by table.
 
-        The question selects from ``{parts}``; the table's schema and name come first.
+        The query selects from ``{parts}``; the table's schema and name come first.
         """
         tables = self.tables if tables is None else tables
-        found: defaultdict[TableName, list[tuple[Any, ...]]] = defaultdict(list)
+        by_table: defaultdict[TableName, list[tuple[Any, ...]]] = defaultdict(list)
         names = {
             "schemas": [table.name.schema for table in tables],
             "names": [table.name.name for table in tables],
         }
-        asked = sql.SQL(question).format(parts=_PARTS)
-        for schema, name, *rest in run(self.connection, asked, names) if tables else ():
-            found[TableName(schema, name)].append(tuple(rest))
-        return found
+        query = sql.SQL(question).format(parts=_PARTS)
+        for schema, name, *rest in run(self.connection, query, names) if tables else ():
+            by_table[TableName(schema, name)].append(tuple(rest))
+        return by_table
 
     def note(self, table: str, *, changed: int = 0, deleted: int = 0) -> None:
         """Count rows of a table that were changed or deleted."""
@@ -105,7 +105,7 @@ class TargetTables:
 
     @contextlib.contextmanager
     def attempt(self) -> Iterator[None]:
-        """Within it, an error undoes what was done, and what was counted of it."""
+        """Give a context in which an error undoes its changes, and the counts of these."""
         counted = self.changed.copy(), self.deleted.copy(), self.lost.copy()
         try:
             with self.connection.transaction():
@@ -116,13 +116,13 @@ class TargetTables:
 
     @contextlib.contextmanager
     def watch(self) -> Iterator[set[str]]:
-        """A set that afterwards holds the tables of which rows were changed within it."""
-        before, found = self.changed.copy(), set[str]()
-        yield found
-        found.update(self.changed - before)
+        """Give a set that afterwards holds the tables whose rows the context has changed."""
+        before, touched = self.changed.copy(), set[str]()
+        yield touched
+        touched.update(self.changed - before)
 
     def update(self, table: Table, assignments: sql.Composable, bad: sql.Composable) -> int:
-        """Change the rows of a query (see `rows_of`), known as ``broken``; how many there were."""
+        """Change the rows of a query (see `rows_of`), named ``broken``; return their number."""
         changed = self.run(
             "UPDATE {} AS broken SET {} FROM ({}) AS bad"
             " WHERE broken.ctid = bad.id AND broken.tableoid = bad.t",
@@ -132,7 +132,7 @@ class TargetTables:
         return changed
 
     def delete(self, table: Table, bad: sql.Composable) -> int:
-        """Delete the rows of a query (see `rows_of`); how many there were."""
+        """Delete the rows of a query (see `rows_of`); return their number."""
         deleted = self.run(
             "DELETE FROM {} AS broken USING ({}) AS bad"
             " WHERE broken.ctid = bad.id AND broken.tableoid = bad.t",
@@ -149,9 +149,9 @@ class TargetTables:
         good: sql.Composable,
         alike: Mapping[str, str] | None = None,
     ) -> int:
-        """Give bad rows some columns of good rows drawn at random, each as often as any other.
+        """Copy some columns of random good rows into bad rows, each good row equally often.
 
-        How many rows were changed: none where there is no good row.
+        Returns the number of changed rows: 0 if there is no good row.
 
         Args:
             table: The table.
@@ -163,7 +163,7 @@ class TargetTables:
         if not columns:
             return 0
         alike = alike or {}
-        taken = [sql.Identifier(f"taken {place}") for place in range(len(columns))]
+        aliases = [sql.Identifier(f"taken {place}") for place in range(len(columns))]
         same = [sql.Identifier(f"same {place}") for place in range(len(alike))]
         statement = build(
             "WITH lent AS MATERIALIZED (SELECT {lent} FROM {good} ORDER BY random() LIMIT {most}),"
@@ -180,7 +180,7 @@ class TargetTables:
             " FROM wanting JOIN sizes ON size > 0 AND {wanting_alike})"
             " UPDATE {table} AS broken SET {assignments} FROM bad JOIN good ON good.turn = bad.turn"
             " WHERE broken.ctid = bad.id AND broken.tableoid = bad.t",
-            lent=renamed([*columns.values(), *alike.values()], [*taken, *same]),
+            lent=renamed([*columns.values(), *alike.values()], [*aliases, *same]),
             good=good,
             most=_LENDERS,
             wanting=[sql.SQL("listed.t, listed.id"), *renamed(alike, same)],
@@ -190,7 +190,9 @@ class TargetTables:
             grouped=build("GROUP BY {}", same) if same else NOTHING,
             lent_alike=every(build("lent.{0} = sizes.{0}", slot) for slot in same),
             wanting_alike=every(build("wanting.{0} = sizes.{0}", slot) for slot in same),
-            assignments=[build("{} = good.{}", *pair) for pair in zip(columns, taken, strict=True)],
+            assignments=[
+                build("{} = good.{}", *pair) for pair in zip(columns, aliases, strict=True)
+            ],
         )
         return self.pair_off(table, statement)
 
@@ -200,7 +202,7 @@ class TargetTables:
         PostgreSQL has no statistics on the rows of a WITH query and expects few; nested loops over
         them took quadratic time. A plan that needs one in spite of the setting gets so high a cost
         that PostgreSQL would compile it, hence no JIT. After an error, the rollback to the
-        savepoint undoes the settings. Gives the number of rows that were changed.
+        savepoint undoes the settings. Returns the number of rows that were changed.
         """
         for name in ("enable_nestloop", "jit"):
             self.run("SET LOCAL {} = off", name)
@@ -212,15 +214,15 @@ class TargetTables:
 
 
 def raw(text: str) -> sql.Composable:
-    """Text that the target's own catalog printed; the only raw SQL of the repairs.
+    """Return SQL text that the target's own catalog printed; no other raw SQL is used by repairs.
 
     Statements run without parameters, so that a % sign in it stands for itself.
     """
     return sql.SQL(text)
 
 
-def rows_of(place: Part, condition: sql.Composable) -> sql.Composable:
-    """Query of the rows of a table or partition that meet a condition.
+def rows_of(place: StatementPart, condition: sql.Composable) -> sql.Composable:
+    """Return a query of the rows of a table or partition that meet a condition.
 
     Its columns ``t`` (OID of the table or partition) and ``id`` (ctid) identify a row.
     """
@@ -228,32 +230,32 @@ def rows_of(place: Part, condition: sql.Composable) -> sql.Composable:
 
 
 def every(conditions: Iterable[sql.Composable]) -> sql.Composable:
-    """All conditions at once."""
+    """Return the conjunction of conditions."""
     return sql.SQL(" AND ").join([*conditions] or [TRUE])
 
 
 def present(names: Iterable[str]) -> sql.Composable:
-    """Condition of the rows in which no column is NULL."""
+    """Return the condition that no column is NULL."""
     return every(build("{} IS NOT NULL", name) for name in names)
 
 
 def among(table: Table, conditions: Iterable[sql.Composable]) -> sql.Composable:
-    """FROM clause of the rows of a table that meet all conditions."""
+    """Return a FROM clause of the rows of a table that meet all conditions."""
     return build("{} WHERE {}", table.name, every(conditions))
 
 
 def renamed(names: Iterable[str], slots: Iterable[sql.Composable]) -> list[sql.Composable]:
-    """Columns under names of our own, as a column of the schema may have any name."""
+    """Return columns under fixed names, as a column of the schema may have any name."""
     return [build("{} AS {}", *pair) for pair in zip(names, slots, strict=True)]
 
 
 def nulls(names: Iterable[str]) -> sql.Composable:
-    """Assignments of NULL to columns."""
+    """Return assignments of NULL to columns."""
     return build("{}", [build("{} = NULL", name) for name in names])
 
 
 def within(name: str | None) -> sql.Composable:
-    """Condition of the rows of one table or partition, or those beneath it; None is of all rows."""
+    """Return the condition of the rows of a table or partition and those below; None: all rows."""
     condition = (
         "(tableoid = {0}::pg_catalog.regclass"
         " OR tableoid IN (SELECT relid FROM pg_catalog.pg_partition_tree({0})))"
@@ -262,19 +264,19 @@ def within(name: str | None) -> sql.Composable:
 
 
 def is_movable(table: Table, column: str) -> bool:
-    """Whether a repair may change a column as far as UNIQUE sets allow: no key, not computed."""
-    found = table.column(column)
-    return not (column in table.key_columns or found.generated or found.identity == "a")
+    """Return whether a repair may change a column within UNIQUE sets: no key, not computed."""
+    described = table.column(column)
+    return not (column in table.key_columns or described.generated or described.identity == "a")
 
 
 def is_free(table: Table, column: str) -> bool:
-    """Whether a repair may change a column freely: no key, not unique, not computed."""
+    """Return whether a repair may change a column freely: no key, not unique, not computed."""
     tied = {name for item in table.unique_sets for name in item.columns}
     return column not in tied and is_movable(table, column)
 
 
 def columns_in(table: Table, text: str) -> list[str]:
-    """Columns of a table that an expression reads."""
+    """Return the columns of a table that an expression reads."""
     try:
         words = {word.name for word in tokens(text)}
     except SqlError:
@@ -283,9 +285,9 @@ def columns_in(table: Table, text: str) -> list[str]:
 
 
 def bases(table: Table, columns: Iterable[str]) -> list[str]:
-    """Columns that decide what some columns are: in place of generated ones, what they read."""
-    found: dict[str, None] = {}
+    """Return the columns that determine the given ones: for generated ones, what they read."""
+    stored: dict[str, None] = {}
     for column in map(table.column, columns):
         read = columns_in(table, column.default or "")
-        found.update(dict.fromkeys(read if column.generated else [column.name]))
-    return list(found)
+        stored.update(dict.fromkeys(read if column.generated else [column.name]))
+    return list(stored)

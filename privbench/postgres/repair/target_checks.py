@@ -82,22 +82,22 @@ class TargetCheck:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Columns whose values say what kind of row it is: a repair had better keep them."""
+        """The columns whose values tell the kind of a row, which repairs change last."""
         return tuple(name for name in self.columns if is_label(self.table, name))
 
     @property
     def kept(self) -> sql.Composable:
-        """Condition of the table's rows that keep it, or that it does not concern."""
+        """The condition of rows that satisfy the CHECK, or that it does not apply to."""
         return build("(NOT {} OR ({})) IS NOT FALSE", self.within, self.condition)
 
     @property
     def broken(self) -> sql.Composable:
-        """Condition of the table's rows that break it."""
+        """The condition of rows that break the CHECK."""
         return build("NOT ({})", self.kept)
 
     @property
     def broken_rows(self) -> sql.Composable:
-        """Query of the rows that break it.
+        """The query of the rows that break the CHECK.
 
         It reads `place` alone: reading all partitions for the CHECK of one of them takes long.
         """
@@ -105,11 +105,14 @@ class TargetCheck:
         return rows.rows_of(self.place, broken)
 
     def breaks(self, clone: TargetTables) -> bool:
-        """Whether some row breaks it."""
+        """Return whether some row breaks the CHECK."""
         return bool(clone.first("SELECT EXISTS ({})", self.broken_rows)[0])
 
     def batches(self, clone: TargetTables, most: int) -> list[tuple[int, int]]:
-        """Ranges of blocks with about ``most`` broken rows each; none if no row does."""
+        """Return ranges of blocks with about ``most`` broken rows each.
+
+        None if no row is broken.
+        """
         count, blocks = clone.first(
             "SELECT count(*), 1 + max(split_part(ltrim(id::text, '('), ',', 1)::int8)"
             " FROM ({}) AS broken",
@@ -119,18 +122,18 @@ class TargetCheck:
         return [(start, start + size) for start in range(0, blocks or 0, size or 1)]
 
     def share(self, clone: TargetTables) -> float:
-        """Share of the rows that break it, among those that it concerns."""
+        """Return the share of broken rows among those that the CHECK applies to."""
         query = "SELECT coalesce(avg((({}) IS FALSE)::int), 0)::float8 FROM {} WHERE {}"
         return float(clone.first(query, self.condition, self.place, self.within)[0])
 
     def without(self, fixed: Collection[str]) -> TargetCheck:
-        """The CHECK where some columns, all references and UNIQUE columns must stay."""
+        """Return the CHECK where given columns, references and UNIQUE columns must not change."""
         free = tuple(name for name in self.columns if name not in fixed)
         return replace(self, columns=free, references=(), unique=())
 
 
 def is_label(table: Table, name: str) -> bool:
-    """Whether a column's values say what kind of row it is: enums, texts, truth values."""
+    """Return whether a column's values tell the kind of a row: enums, texts, booleans."""
     type_ = table.column(name).type
     return type_.kind == "e" or (type_.kind == "b" and type_.category in "SB")
 
@@ -138,32 +141,37 @@ def is_label(table: Table, name: str) -> bool:
 def find(
     clone: TargetTables,
 ) -> tuple[dict[str, tuple[sql.Composable, str, str]], list[TargetCheck]]:
-    """The CHECKs that rows may break, and what they demand of each table.
+    """Return the CHECKs that rows may break, and the conditions that they imply for each table.
 
-    The former by the constraint's name for people: ``ALTER …``, its own name, and what makes it.
+    The first result has the CHECKs by the name that messages use: the ``ALTER …`` that changes the
+    object, the constraint's own name, and the clause that creates it.
     """
-    made: dict[str, tuple[sql.Composable, str, str]] = {}
-    found: list[TargetCheck] = []
+    definitions: dict[str, tuple[sql.Composable, str, str]] = {}
+    breakable: list[TargetCheck] = []
     checks = clone.ask_all(_TABLE_CHECKS)
     over = [table for table in clone.tables if any(c.type.domain for c in table.columns)]
     domains = clone.ask_all(_DOMAIN_CHECKS, over)
     for table in clone.tables:
         for schema, name, constraint, definition, text, columns, partition in checks[table.name]:
             label, place = f"{schema}.{name}: {constraint}", build("{}", TableName(schema, name))
-            made[label] = build("ALTER TABLE {}", place), constraint, definition
+            definitions[label] = build("ALTER TABLE {}", place), constraint, definition
             where = label, place, rows.within(partition), rows.raw(text)
-            found.append(_rule(clone, table, where, columns, text))
+            breakable.append(_rule(clone, table, where, columns, text))
         for schema, domain, name, definition, text, columns, plain in domains[table.name]:
             label = f"{schema}.{domain}: {name}"
             if columns:
-                made[label] = build("ALTER DOMAIN {}", TableName(schema, domain)), name, definition
+                definitions[label] = (
+                    build("ALTER DOMAIN {}", TableName(schema, domain)),
+                    name,
+                    definition,
+                )
             for column in columns:
                 # Read as its plain type: operators of enums and arrays do not take domains.
                 read = "(SELECT {} FROM (SELECT {}::{}) AS given(value))"
                 condition = build(read, rows.raw(text), column, rows.raw(plain))
                 where = label, build("{}", table.name), rows.TRUE, condition
-                found.append(_rule(clone, table, where, [column], text, column))
-    return made, found
+                breakable.append(_rule(clone, table, where, [column], text, column))
+    return definitions, breakable
 
 
 def _rule(
@@ -192,7 +200,7 @@ def _rule(
 
 
 def guarded(clone: TargetTables, check: TargetCheck, number: int) -> TargetCheck:
-    """The CHECK, evaluated by a function that gives FALSE where the CHECK raises an error.
+    """Return the CHECK, evaluated by a function that gives FALSE where the CHECK raises an error.
 
     The function is temporary, so the session's end drops it; ``number``, different for every CHECK,
     is part of its name. A CHECK that reads no column is the same for all rows and stays as it is.
@@ -213,6 +221,6 @@ def guarded(clone: TargetTables, check: TargetCheck, number: int) -> TargetCheck
         columns,
     )
     types = [rows.raw(check.table.column(column).type.sql) for column in columns]
-    made = "CREATE FUNCTION {}({}) RETURNS boolean LANGUAGE plpgsql STABLE AS {}"
-    clone.run(made, name, types, sql.Literal(body.as_string(clone.connection)))
+    template = "CREATE FUNCTION {}({}) RETURNS boolean LANGUAGE plpgsql STABLE AS {}"
+    clone.run(template, name, types, sql.Literal(body.as_string(clone.connection)))
     return replace(check, condition=build("{}({})", name, columns))

@@ -1,10 +1,10 @@
-"""UNIQUE indexes that keys by construction do not cover: of expressions, of parts of the rows.
+"""Repair UNIQUE indexes on expressions and partial UNIQUE indexes, which keys do not cover.
 
 Of rows with the same key all but one are changed, in the first way that is possible. A text that is
-the whole key gets a number. In an index with a predicate rows take the predicate's columns from a
-row outside it; else a text of the key gets a number, one of the key's several columns takes its
-value from another row, or a column becomes NULL if the index ignores NULL. Rows that are still not
-unique at last are deleted.
+the whole key gets a number. In a partial index, rows take the predicate's columns from a row
+outside it; else a text of the key gets a number, one of the key's several columns takes its value
+from another row, or a column becomes NULL if the index ignores NULL. Rows that are still not unique
+in the end are deleted.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class UniqueIndex:
 
 
 def find(clone: TargetTables) -> list[UniqueIndex]:
-    """The UNIQUE indexes, read in a rehearsal of them."""
+    """Return the UNIQUE indexes of a clone, read in a rehearsal of the load."""
     found: list[UniqueIndex] = []
     listed = clone.ask_all(_INDEXES)
     for table in clone.tables:
@@ -109,7 +109,7 @@ def find(clone: TargetTables) -> list[UniqueIndex]:
 
 
 def broken(clone: TargetTables, indexes: Iterable[UniqueIndex]) -> set[str]:
-    """Tables of which some rows break a rule, of those that may."""
+    """Return the tables in which some rows break a UNIQUE index."""
     asked = "SELECT EXISTS ({})"
     risky = (index for index in indexes if not index.plain)
     return {i.table.key for i in risky if clone.first(asked, i.surplus)[0]}
@@ -122,9 +122,10 @@ def repair(
     *,
     last: bool = False,
 ) -> None:
-    """Change rows so that they are unique; those that are not go, with ``last``.
+    """Change rows so that they are unique; with ``last``, delete rows that still are not.
 
-    Tables of which no row was changed still have the unique plain keys they were made with.
+    Tables of which no row was changed still have the unique plain keys with which they were
+    generated.
     """
     for index in indexes:
         if index.plain and touched is not None and index.table.key not in touched:

@@ -1,4 +1,4 @@
-"""Queries of the private database. Each states its sensitivity and proves it in its docstring."""
+"""Queries of the private database; each docstring states and proves the query's sensitivity."""
 
 from privbench.privacy.queries.axes import (
     Axis,

@@ -1,4 +1,4 @@
-"""Axes of a histogram: public ways to give every row of a table a small code.
+"""Axes of a histogram: public maps that give every row of a table a small code.
 
 Every axis reads the row itself and, along OWN keys, other rows of its own unit; never another
 unit's rows. So a row keeps its code when another unit is removed, and a histogram over any axes has
@@ -31,7 +31,7 @@ FAN_OUT_BOUNDS = (0, 1, 2, *(2**k + 1 for k in range(1, 16)))
 MOST_JOINED = 2**24
 
 #: The code of every row and, if codes are not yet cells, a public table with the cell of each code.
-Read = tuple[NDArray[np.integer[Any]], Ints | None]
+AxisCodes = tuple[NDArray[np.integer[Any]], Ints | None]
 
 
 class Axis(ABC):
@@ -42,17 +42,17 @@ class Axis(ABC):
     @property
     @abstractmethod
     def label(self) -> str:
-        """Name for the ledger."""
+        """The axis's name in the ledger."""
 
     @abstractmethod
-    def read(self, data: PrivateDatabase, table: str) -> Read:
-        """Codes of the rows of ``table``, and the lookup that turns codes into cells.
+    def read(self, data: PrivateDatabase, table: str) -> AxisCodes:
+        """Return codes of the rows of ``table``, and the lookup that turns codes into cells.
 
         The lookup is None where the codes are the cells.
         """
 
     def codes(self, data: PrivateDatabase, table: str) -> NDArray[np.integer[Any]]:
-        """Cells of the rows of ``table``, shape (rows,)."""
+        """Return the cells of the rows of ``table``, shape (rows,)."""
         codes, lookup = self.read(data, table)
         if lookup is None:
             return codes
@@ -61,7 +61,7 @@ class Axis(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Column(Axis):
-    """An axis over the codes of an attribute with a settled domain, or over public bins of them."""
+    """An axis over the codes of an attribute with a public domain, or over public bins of them."""
 
     attribute: str  # its name
     size: int  # number of cells: the domain's size, or the number of bins
@@ -77,7 +77,7 @@ class Column(Axis):
     def of(
         cls, spec: DatabaseSpec, table: str, attribute: str, bins: PublicArray | None = None
     ) -> Column:
-        """The axis of a settled attribute; ``bins`` maps its codes to 0 .. max(bins)."""
+        """Return the axis of an attribute; ``bins`` maps its codes to 0 .. max(bins)."""
         domain = spec.tables[table].attributes.get(attribute)
         if domain is None:
             raise SchemaError("its domain is not settled.", table=table, column=attribute)
@@ -91,7 +91,7 @@ class Column(Axis):
     def label(self) -> str:
         return self.attribute
 
-    def read(self, data: PrivateDatabase, table: str) -> Read:
+    def read(self, data: PrivateDatabase, table: str) -> AxisCodes:
         codes, domain = data._codes(table, self.attribute)
         lookup = None if self.bins is None else self.bins.values
         if domain.size != (self.size if lookup is None else lookup.size):
@@ -109,7 +109,7 @@ class Whole(Axis):
     def label(self) -> str:
         return "*"
 
-    def read(self, data: PrivateDatabase, table: str) -> Read:
+    def read(self, data: PrivateDatabase, table: str) -> AxisCodes:
         return np.broadcast_to(np.uint8(0), data._rows(table)), None
 
 
@@ -134,7 +134,7 @@ def _require_own(key: KeySpec, otherwise: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Refers(Axis):
-    """Whether a row has a reference by some key: 0 is NULL, 1 a reference, ⊥ included.
+    """An axis of whether a row has a reference by some key: 0 is NULL, 1 a reference, ⊥ included.
 
     With ``own`` there are three cells: 0 is NULL, 1 a reference into another unit or ⊥, 2 a
     reference into the row's own unit. When the target's unit is removed, the edge becomes ⊥ and the
@@ -154,7 +154,7 @@ class Refers(Axis):
     def label(self) -> str:
         return self.key.name
 
-    def read(self, data: PrivateDatabase, table: str) -> Read:
+    def read(self, data: PrivateDatabase, table: str) -> AxisCodes:
         edges = _edges(data, self.key, table)
         codes = (edges != NONE).astype(np.uint8)
         if self.own and data._rows(self.key.parent):
@@ -165,10 +165,10 @@ class Refers(Axis):
 
 @dataclass(frozen=True, slots=True)
 class PublicTarget(Axis):
-    """The row of a public table to which a row refers; the last cell is that of all other rows.
+    """An axis of the row of a public table to which a row refers.
 
-    These refer to nothing, or by a key that no public row or several have. Public rows are never
-    removed, so a row's code depends on the row alone.
+    The last cell is that of all other rows: they refer to nothing, or by a key that no public row
+    or several have. Public rows are never removed, so a row's code depends on the row alone.
     """
 
     key: KeySpec  # a key whose parent is public
@@ -186,7 +186,7 @@ class PublicTarget(Axis):
     def label(self) -> str:
         return self.key.name
 
-    def read(self, data: PrivateDatabase, table: str) -> Read:
+    def read(self, data: PrivateDatabase, table: str) -> AxisCodes:
         edges = _edges(data, self.key, table)
         return np.where((edges >= 0) & (edges < self.rows), edges, self.rows), None
 
@@ -207,9 +207,9 @@ class Buckets(Axis):
 
     @abstractmethod
     def counts(self, data: PrivateDatabase, table: str) -> NDArray[np.integer[Any]]:
-        """The number that is bucketed, for every row of ``table``."""
+        """Return the number that is bucketed, for every row of ``table``."""
 
-    def read(self, data: PrivateDatabase, table: str) -> Read:
+    def read(self, data: PrivateDatabase, table: str) -> AxisCodes:
         def buckets() -> tuple[NDArray[np.uint16]]:
             after = np.searchsorted(np.array(self.bounds), self.counts(data, table), side="right")
             return ((after - 1).astype(np.uint16),)
@@ -219,7 +219,7 @@ class Buckets(Axis):
 
 @dataclass(frozen=True, slots=True)
 class Children(Buckets):
-    """Bucket of the number of rows that a row owns by one OWN key (its fan-out)."""
+    """An axis of buckets of the number of rows that a row owns by one OWN key (its fan-out)."""
 
     key: KeySpec  # the OWN key of the owned table
     bounds: tuple[int, ...] = FAN_OUT_BOUNDS  # lower ends of the buckets, ascending from 0
@@ -238,10 +238,10 @@ class Children(Buckets):
 
 @dataclass(frozen=True, slots=True)
 class UnitRows(Buckets):
-    """Bucket of the number of rows that the row's unit has in some table, its own or another.
+    """An axis of buckets of the number of rows that the row's unit has in some table.
 
-    It counts rows of the row's own unit alone, so the code stays when another unit is removed. If
-    no unit can have rows in both tables, the number is 0.
+    The table may be the row's own or another. Only rows of the row's own unit count, so the code
+    stays when another unit is removed. If no unit can have rows in both tables, the number is 0.
     """
 
     counted: str  # the table whose rows are counted
@@ -262,7 +262,10 @@ class UnitRows(Buckets):
 
 @dataclass(frozen=True, slots=True)
 class Owner(Axis):
-    """The code that the row's owner has on another axis; the last code means no owner."""
+    """An axis of the code that the row's owner has on another axis.
+
+    The last code means no owner.
+    """
 
     key: KeySpec  # the OWN key of the row's table
     axis: Axis  # an axis of the owner's table, itself possibly an `Owner`
@@ -278,7 +281,7 @@ class Owner(Axis):
     def label(self) -> str:
         return f"{self.key.name}.{self.axis.label}"
 
-    def read(self, data: PrivateDatabase, table: str) -> Read:
+    def read(self, data: PrivateDatabase, table: str) -> AxisCodes:
         edges = _edges(data, self.key, table)
         kind = np.min_scalar_type(self.axis.size)
 
@@ -293,10 +296,11 @@ class Owner(Axis):
 
 @dataclass(frozen=True, slots=True)
 class Sibling(Axis):
-    """The code of an owner's first or second owned row, in random order; the last code means none.
+    """An axis of the codes of an owner's first or second owned row, in random order.
 
-    The order is over all rows that the owner has by the key, before any filter. It depends on ranks
-    within the owner's unit, which do not change when another unit goes (P14).
+    The last code means that there is no such row. The order is over all rows that the owner has by
+    the key, before any filter. It depends on ranks within the owner's unit, which do not change
+    when another unit is removed (P14).
     """
 
     key: KeySpec  # the OWN key of the owned table
@@ -314,7 +318,7 @@ class Sibling(Axis):
     def label(self) -> str:
         return f"{self.key.table}.{self.axis.label}"
 
-    def read(self, data: PrivateDatabase, table: str) -> Read:
+    def read(self, data: PrivateDatabase, table: str) -> AxisCodes:
         edges = _edges_into(data, self.key, table)
         (rows,) = data._cache.get((Sibling, self.key), lambda: (self._rows(data, edges),))
         # The row −1 selects the code appended here.
@@ -360,7 +364,7 @@ class Joined(Axis):
 
     @property
     def size(self) -> int:  # type: ignore[override]
-        """Number of cells or groups."""
+        """The number of cells or groups."""
         if self.groups is None:
             return math.prod(self._sizes)
         return int(self.groups.values.max()) + 1
@@ -369,7 +373,7 @@ class Joined(Axis):
     def label(self) -> str:
         return "×".join(axis.label for axis in self.axes)
 
-    def read(self, data: PrivateDatabase, table: str) -> Read:
+    def read(self, data: PrivateDatabase, table: str) -> AxisCodes:
         (codes,) = data._cache.get((self.axes, table), lambda: (self._cells(data, table),))
         return codes, None if self.groups is None else self.groups.values.ravel()
 
@@ -400,10 +404,10 @@ class OverAxes(TableQuery):
 AxisLike = Axis | str | tuple[str, PublicArray | None]
 
 
-def axis(spec: DatabaseSpec, table: str, given: AxisLike) -> Axis:
-    """An axis from an attribute's name, a name with bins, or an axis itself."""
-    if isinstance(given, Axis):
-        return given
-    if isinstance(given, str):
-        return Column.of(spec, table, given)
-    return Column.of(spec, table, *given)
+def axis(spec: DatabaseSpec, table: str, named: AxisLike) -> Axis:
+    """Return the axis for an attribute's name, for a name with bins, or for an axis itself."""
+    if isinstance(named, Axis):
+        return named
+    if isinstance(named, str):
+        return Column.of(spec, table, named)
+    return Column.of(spec, table, *named)

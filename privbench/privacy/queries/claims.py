@@ -37,22 +37,22 @@ from privbench.privacy.spec import DatabaseSpec
 from privbench.privacy.units import contribution
 
 #: A region (None for all rows), then the bounds a and b of the module's docstring for it.
-Moved = tuple[RowSubset | None, float, float]
+RegionBounds = tuple[RowSubset | None, float, float]
 
 
 @dataclass(frozen=True, slots=True)
 class RowQuery(TableQuery):
-    """A statistic of one table whose claim follows from the module's docstring."""
+    """A statistic of one table whose sensitivity follows from the module's docstring."""
 
     adds: ClassVar[bool] = False  # whether rows only add; if not, the claim under replace is larger
     most: ClassVar[int] = 1  # m of the module's docstring
 
     @abstractmethod
-    def moved(self) -> Iterable[Moved]:
-        """How far a row of weight 1 moves the statistic, by regions."""
+    def moved(self) -> Iterable[RegionBounds]:
+        """Return how far a row of weight 1 changes the statistic, by regions."""
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
-        """See the module's docstring."""
+        """Return the sensitivity that the module's docstring proves."""
         return _claim_by_regions(spec, self, self.moved())
 
 
@@ -89,12 +89,12 @@ class Joint(Query):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """One axis: the cells of all parts."""
+        """The shape of the vector: one axis with the cells of all parts."""
         return (sum(math.prod(part.shape) for part in self.parts),)
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
-        """See the module's docstring."""
-        moved = (found for part in self.parts for found in part.moved())
+        """Return the sensitivity that the module's docstring proves, over all parts."""
+        moved = (bounds for part in self.parts for bounds in part.moved())
         return _claim_by_regions(spec, self.parts[0], moved)
 
     def evaluate(self, data: PrivateDatabase) -> Ints:
@@ -107,7 +107,9 @@ class Joint(Query):
         return [piece.reshape(part.shape) for piece, part in zip(pieces, self.parts, strict=True)]
 
 
-def _claim_by_regions(spec: DatabaseSpec, query: RowQuery, moved: Iterable[Moved]) -> Sensitivity:
+def _claim_by_regions(
+    spec: DatabaseSpec, query: RowQuery, moved: Iterable[RegionBounds]
+) -> Sensitivity:
     """The claim of the module's docstring, from a and b of every region."""
     regions = list(moved)
     kinds = {type(region) for region, *_ in regions if region is not None}
@@ -127,25 +129,28 @@ def claim(
     adds: bool = False,
     steps: int = GRID,
 ) -> Sensitivity:
-    """The claim where a row of weight w moves a statistic by at most w times these norms.
+    """Return the sensitivity where a row of weight w moves a statistic by at most w times these.
 
     ``l1``, ``l2`` and ``linf`` are A, √B and m of the module's docstring; ``adds`` says whether
     rows only add; ``steps`` are the units of the statistic in a weight of 1.
     """
     total = contribution(spec, table) // GRID * steps
-    found = Sensitivity(math.ceil(total * l1), up(total * l2), math.ceil(total * linf))
+    added = Sensitivity(math.ceil(total * l1), up(total * l2), math.ceil(total * linf))
     if not adds or spec.relation.neighbours == "add-remove":
-        return doubled(spec, found)
-    return Sensitivity(2 * found.l1, up(found.l2 * math.sqrt(2)), found.linf)
+        return doubled(spec, added)
+    return Sensitivity(2 * added.l1, up(added.l2 * math.sqrt(2)), added.linf)
 
 
 def up(value: float) -> float:
-    """``value``, or the next larger float where it is no integer: a bound is rounded up."""
+    """Return ``value``, or the next larger float if it is no integer, as bounds are rounded up."""
     return value if value == int(value) else math.nextafter(value, math.inf)
 
 
-def doubled(spec: DatabaseSpec, found: Sensitivity) -> Sensitivity:
-    """The claim under add/remove; twice it under replace, which removes one unit and adds one."""
+def doubled(spec: DatabaseSpec, added: Sensitivity) -> Sensitivity:
+    """Return the sensitivity for the relation, given that under add/remove.
+
+    It is twice as large under replace, which removes one unit and adds one.
+    """
     if spec.relation.neighbours == "replace":
-        return Sensitivity(2 * found.l1, 2 * found.l2, 2 * found.linf)
-    return found
+        return Sensitivity(2 * added.l1, 2 * added.l2, 2 * added.linf)
+    return added

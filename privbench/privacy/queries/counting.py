@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from privbench.arrays import Ints
 from privbench.errors import SchemaError
 from privbench.privacy.data import PrivateDatabase
-from privbench.privacy.queries.axes import Axis, Read
+from privbench.privacy.queries.axes import Axis, AxisCodes
 from privbench.privacy.units import RowIndex
 
 #: Most cells of one histogram.
@@ -34,35 +34,35 @@ _SMALL, _LARGE = 2**15, 2**22
 
 
 class RowSubset(ABC):
-    """Some rows of a table, by a public rule that reads the row's own unit alone.
+    """Some rows of a table, chosen by a public rule that reads the row's own unit alone.
 
-    So whether a row belongs to it does not change when another unit is removed: claims rest on
-    that. It is hashable, and equal to what describes the same rows in the same way.
+    So whether a row belongs to the subset does not change when another unit is removed: claims rely
+    on that. It is hashable, and equal to a value that describes the same rows in the same way.
     """
 
     table: str
 
     @property
     def whole(self) -> bool:
-        """Whether it has all rows by its description alone."""
+        """Whether it contains all rows by its description alone."""
         return False
 
     @abstractmethod
     def rows(self, data: PrivateDatabase) -> RowIndex | None:
-        """The positions of its rows, ascending; None if it is `whole`."""
+        """Return the positions of its rows, ascending; None if it is `whole`."""
 
     @staticmethod
     def overlap(amounts: Iterable[tuple[RowSubset | None, float]]) -> float:
-        """An upper bound of the sum of the amounts of those subsets that one row can lie in.
+        """Return an upper bound of the sum of the amounts of those subsets that share a row.
 
-        They are None, which stands for all rows, or of one class. Unless this class knows better, a
-        row may lie in all of them.
+        ``amounts`` are given by subsets, which are None (all rows) or of one class. Unless this
+        class knows better, a row may lie in all of them.
         """
         return float(sum(amount for _, amount in amounts))
 
 
 def cells(sizes: Sequence[int]) -> int:
-    """Number of cells of a joint histogram, at most `MAX_CELLS`."""
+    """Return the number of cells of a joint histogram, at most `MAX_CELLS`."""
     product = math.prod(sizes)
     if product > MAX_CELLS:
         raise SchemaError(f"a histogram of {product} cells is too large.")
@@ -88,16 +88,16 @@ class Marginals:
         return [tuple(self.axes[place].size for place in chosen) for chosen in self.sets]
 
 
-def marginals(data: PrivateDatabase, wanted: Marginals) -> list[Ints]:
-    """The histograms, counted by the database's own counter."""
-    for shape in wanted.shapes:
+def marginals(data: PrivateDatabase, sets: Marginals) -> list[Ints]:
+    """Return the histograms, counted by the database's own counter."""
+    for shape in sets.shapes:
         cells(shape)
-    return (data.counter or local)(data, wanted)
+    return (data.counter or local)(data, sets)
 
 
-def local(data: PrivateDatabase, wanted: Marginals) -> list[Ints]:
-    """Counts in this process, in one pass over the rows that reads each axis once."""
-    return View.of(data, wanted.table, wanted.axes, wanted.region).count(wanted.sets)
+def local(data: PrivateDatabase, sets: Marginals) -> list[Ints]:
+    """Count histograms in this process, in one pass over the rows that reads each axis once."""
+    return View.of(data, sets.table, sets.axes, sets.region).count(sets.sets)
 
 
 class View:
@@ -109,7 +109,7 @@ class View:
 
     def __init__(
         self,
-        reads: Sequence[Read],
+        reads: Sequence[AxisCodes],
         sizes: Sequence[int],
         weights: NDArray[np.integer[Any]],
         rows: NDArray[np.integer[Any]] | None = None,
@@ -126,7 +126,7 @@ class View:
         axes: Sequence[Axis],
         region: RowSubset | None = None,
     ) -> Self:
-        """The rows of a region, or all rows of a table."""
+        """Return the view of the rows of a region, or of all rows of a table."""
         reads = [axis.read(data, table) for axis in axes]
         weights = data._units.weights(table)
         rows = None if region is None else region.rows(data)
@@ -135,7 +135,7 @@ class View:
     def blocks(
         self, size: int
     ) -> Iterator[tuple[list[NDArray[np.intp]], NDArray[np.integer[Any]] | int]]:
-        """Codes on every axis and weights, block by block.
+        """Yield codes on every axis and weights, block by block.
 
         Blocks grow with ``size``, the number of cells of the largest histogram.
         """
@@ -149,24 +149,24 @@ class View:
             yield [codes_at(read, at) for read in self._reads], weights
 
     def count(self, sets: Sequence[Sequence[int]]) -> list[Ints]:
-        """The weighted joint histogram over each set of axes, int64, of its shape."""
+        """Return the weighted joint histogram over each set of axes, int64, of its shape."""
         shapes = [tuple(self._sizes[place] for place in chosen) for chosen in sets]
-        found = [np.zeros(cells(shape), dtype=np.int64) for shape in shapes]
-        for columns, weights in self.blocks(max((total.size for total in found), default=0)):
-            for total, chosen, shape in zip(found, sets, shapes, strict=True):
+        totals = [np.zeros(cells(shape), dtype=np.int64) for shape in shapes]
+        for columns, weights in self.blocks(max((total.size for total in totals), default=0)):
+            for total, chosen, shape in zip(totals, sets, shapes, strict=True):
                 add(total, joint([columns[place] for place in chosen], shape), weights)
-        return [total.reshape(shape) for total, shape in zip(found, shapes, strict=True)]
+        return [total.reshape(shape) for total, shape in zip(totals, shapes, strict=True)]
 
 
-def codes_at(read: Read, at: Any) -> NDArray[np.intp]:
-    """Cells of some rows on an axis: a slice of them, or their positions."""
+def codes_at(read: AxisCodes, at: Any) -> NDArray[np.intp]:
+    """Return the cells of some rows on an axis; the rows are a slice, or their positions."""
     codes, lookup = read
     block = codes[at]
     return np.asarray(block if lookup is None else lookup.take(block), dtype=np.intp)
 
 
 def joint(columns: Sequence[NDArray[np.intp]], sizes: Sequence[int]) -> NDArray[np.intp]:
-    """The cell of every row in the product of the axes, where the last axis varies fastest."""
+    """Return the cell of every row in the product of the axes; the last axis varies fastest."""
     index = columns[0]
     for column, size in zip(columns[1:], sizes[1:], strict=True):
         index = index * size + column

@@ -1,4 +1,4 @@
-"""Cross moments of degrees: how the numbers of rows that meet in one parent row go together."""
+"""Cross moments of degrees: how the numbers of child rows by two keys correlate over parents."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ class CrossMoment(TableQuery):
     unit = GRID
 
     def __post_init__(self) -> None:
-        ours = [key for key in self.keys if key.parent == self.source and key.role != "public"]
-        if not ours or not len(ours) == len(self.keys) == len(self.clips):
+        valid = [key for key in self.keys if key.parent == self.source and key.role != "public"]
+        if not valid or not len(valid) == len(self.keys) == len(self.clips):
             raise SchemaError("a moment needs degrees of its own table.", table=self.source)
         if min(self.clips) < 1 or self._product > MOST_PRODUCT:
             raise SchemaError("a moment's clips are 1 or more, and small.", table=self.source)
@@ -83,11 +83,11 @@ class CrossMoment(TableQuery):
 
     def _moved(self, spec: DatabaseSpec, root: str) -> int:
         """Most that a unit rooted in a table moves the sum."""
-        found = contribution(spec, self.source) if root in spec.roots(self.source) else 0
+        bound = contribution(spec, self.source) if root in spec.roots(self.source) else 0
         for key, clip in zip(self.keys, self.clips, strict=True):
             if key.role == "ref" and root in spec.roots(key.table):
-                found += most_kept(spec, key) * -(-GRID // clip)
-        return found
+                bound += most_kept(spec, key) * -(-GRID // clip)
+        return bound
 
     def evaluate(self, data: PrivateDatabase) -> Ints:
         product = data._units.weights(self.source).astype(np.int64)

@@ -16,7 +16,7 @@ from privbench.arrays import Ints
 from privbench.errors import SchemaError
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries.axes import AxisLike, OverAxes, Whole, axis
-from privbench.privacy.queries.claims import Moved, RowQuery, claim, up
+from privbench.privacy.queries.claims import RegionBounds, RowQuery, claim, up
 from privbench.privacy.queries.counting import (
     Marginals,
     RowSubset,
@@ -36,7 +36,7 @@ _BLOCK = 2**18
 
 @dataclass(frozen=True, slots=True)
 class Histogram(OverAxes, RowQuery):
-    """Weighted joint histogram over public axes of one table, in a region or in all of it.
+    """The weighted joint histogram over public axes of one table, in a region or in all of it.
 
     Statistic: for every cell of the product of the axes, the sum of the weights (`Units.weights`)
     of the region's rows in it, in grid units.
@@ -65,27 +65,28 @@ class Histogram(OverAxes, RowQuery):
         axes: Sequence[AxisLike],
         region: RowSubset | None = None,
     ) -> Self:
-        """A histogram over attributes (names, names with bins) or other axes of a table.
+        """Return a histogram over attributes (names, names with bins) or other axes of a table.
 
         Without axes it is the region's weighted number of rows, shape (1,).
         """
-        found = tuple(axis(spec, table, given) for given in axes)
-        return cls(table, found or (Whole(),), region)
+        chosen = tuple(axis(spec, table, named) for named in axes)
+        return cls(table, chosen or (Whole(),), region)
 
-    def moved(self) -> list[Moved]:
+    def moved(self) -> list[RegionBounds]:
         return [(self.region, 1.0, 1.0)]
 
     def evaluate(self, data: PrivateDatabase) -> Ints:
         whole = tuple(range(len(self.axes)))
-        (found,) = marginals(data, Marginals(self.source, self.axes, (whole,), self.region))
-        return found
+        (counts,) = marginals(data, Marginals(self.source, self.axes, (whole,), self.region))
+        return counts
 
 
 @dataclass(frozen=True, slots=True)
 class OrderTest(RowQuery):
-    """Rows that break some of the orders of two columns, and rows that keep those they have.
+    """The weight of rows that break the order of two columns, and of rows that keep it.
 
-    With a ``distance``, a pair is broken where its points are further apart than this.
+    With several orders a row breaks any, or keeps all that it has. With a ``distance``, a pair is
+    broken where its points are further apart than this.
 
     Statistic: the weights (`Units.weights`) of both. A row without a pair of finite points is in
     neither.
@@ -106,7 +107,7 @@ class OrderTest(RowQuery):
     def shape(self) -> tuple[int, ...]:
         return (2,)
 
-    def moved(self) -> list[Moved]:
+    def moved(self) -> list[RegionBounds]:
         return [(None, 1.0, 1.0)]
 
     def evaluate(self, data: PrivateDatabase) -> Ints:
@@ -124,7 +125,7 @@ class OrderTest(RowQuery):
 
 @dataclass(frozen=True, slots=True)
 class GridHistogram(RawQuery):
-    """Weight, between public grid points, of the finite values of a column that is still a `Grid`.
+    """The weight between public grid points of the finite values of a column with a `Grid`.
 
     Statistic: for points t₁ < … < tₖ the weight of the rows with a value below t₁, in [t₁, t₂), …,
     and from tₖ on: k + 1 cells. NULL, NaN and ±∞ are in no cell. With a ``clip`` units count by
@@ -175,8 +176,8 @@ class GridHistogram(RawQuery):
         for start in range(0, len(values), _BLOCK):
             block = slice(start, start + _BLOCK)
             index = self._cells(values[block])
-            held = index >= 0
-            add(cells, index[held], weights[block][held])
+            finite = index >= 0
+            add(cells, index[finite], weights[block][finite])
         return cells
 
     def _cells(self, values: Ints) -> Ints:
@@ -187,7 +188,7 @@ class GridHistogram(RawQuery):
 
 @dataclass(frozen=True, slots=True)
 class Total(TableQuery):
-    """Number of rows of a table, each unit counting at most ``clip`` rows.
+    """The number of rows of a table, where each unit counts at most ``clip`` rows.
 
     Statistic: Σ over units of min(n, clip), n the unit's rows. Shape (1,), counted in rows.
 
@@ -234,7 +235,7 @@ _DENSE = 8
 
 @dataclass(frozen=True, slots=True)
 class NormedHistogram(OverAxes):
-    """Joint histogram over public axes of one table, in which units count by their L2 norm.
+    """A joint histogram over public axes of one table, in which units count by their L2 norm.
 
     Statistic: a unit with h_v rows in cell v adds w·h_v to the cell, with w = ⌊√⌊GRID² / Σ h_v²⌋⌋,
     in integers. So a unit whose rows lie in several cells counts for more than in
@@ -266,8 +267,8 @@ class NormedHistogram(OverAxes):
         def cells_of(rows: Ints) -> Ints:
             return joint([codes_at(read, rows) for read in reads], self.shape)
 
-        found = _counts(data, self.source, cells_of, math.prod(self.shape))
-        return found.reshape(self.shape)
+        counts = _counts(data, self.source, cells_of, math.prod(self.shape))
+        return counts.reshape(self.shape)
 
 
 def _claim(spec: DatabaseSpec, size: int) -> Sensitivity:
@@ -290,20 +291,20 @@ def _counts(
     ``cells_of`` gives the cell of each of these rows, which follows from its own unit alone; −1 for
     a row that is in none.
     """
-    found, units = np.zeros(size, np.int64), data._units
+    counts, units = np.zeros(size, np.int64), data._units
     identity = units.identity(table)
     for rows in units.blocks(table):
         index = cells_of(rows)
-        held = index >= 0
-        unit, index = identity[rows][held].astype(np.int64), index[held]
+        in_cell = index >= 0
+        unit, index = identity[rows][in_cell].astype(np.int64), index[in_cell]
         if unit.size:
-            _add(found, unit - unit.min(), index, clip)
-    return found
+            _add(counts, unit - unit.min(), index, clip)
+    return counts
 
 
-def _add(found: Ints, unit: Ints, index: Ints, clip: int) -> None:
+def _add(counts: Ints, unit: Ints, index: Ints, clip: int) -> None:
     """Add the contributions of some units, given the unit (from 0 on) and the cell of every row."""
-    size, number = found.size, int(unit.max()) + 1
+    size, number = counts.size, int(unit.max()) + 1
     pair = unit * size + index
     if number * size <= _DENSE * pair.size:
         table = np.bincount(pair, minlength=number * size)
@@ -316,10 +317,10 @@ def _add(found: Ints, unit: Ints, index: Ints, clip: int) -> None:
     # Fewer than 2³¹ rows have squares that sum to less than 2⁶².
     weight = root_down(GRID**2 // np.add.reduceat(rows * rows, starts))
     weight = np.minimum(weight, GRID // clip)
-    np.add.at(found, cell, np.repeat(weight, np.diff(np.append(starts, unit.size))) * rows)
+    np.add.at(counts, cell, np.repeat(weight, np.diff(np.append(starts, unit.size))) * rows)
 
 
 def root_down(squares: Ints) -> Ints:
-    """The root of integers up to 2⁶⁰, rounded down, by one correction of the floating-point one."""
+    """Return the root of integers up to 2⁶⁰, rounded down exactly."""
     root = np.floor(np.sqrt(squares.astype(np.float64))).astype(np.int64)
     return np.asarray(root - (root * root > squares))

@@ -1,4 +1,4 @@
-"""Weighted counts of a column's values whose domain is not settled: by value, and by rank.
+"""Weighted counts of a column's values whose domain is not yet public: by value, and by rank.
 
 What a unit contributes: at most `ROWS` of its rows in the table count, and at most ``most`` of
 their values; both are chosen at random (by `Units.ranks`). If h_v of these rows have the value v,
@@ -72,15 +72,15 @@ class _Weighted(RawQuery):
 
         Grid points are not converted to text: for millions of them that costs more than counting.
         """
-        held = data._raw(self.source, self.attribute)
+        raw = data._raw(self.source, self.attribute)
         # The ranks are cached. Drawing them takes much memory, so it is done before the arrays
         # below take more.
         data._units.ranks(self.source)
-        if isinstance(held, Labels):
-            words = held._labels
-            return np.where(held._codes < 0, len(words), held._codes), words
-        if isinstance(held, Grid):
-            values, cells = _numbered(held._values)
+        if isinstance(raw, Labels):
+            words = raw._labels
+            return np.where(raw._codes < 0, len(words), raw._codes), words
+        if isinstance(raw, Grid):
+            values, cells = _numbered(raw._values)
             return cells, pa.array(values)
         raise SchemaError(
             "the attribute is coded already.", table=self.source, column=self.attribute
@@ -94,14 +94,14 @@ class _Weighted(RawQuery):
             first = data._units.first(self.source, 1)
             alone = cells if first.strides == (0,) else cells[first]
             return np.bincount(alone, minlength=size).astype(np.int64) * (GRID // self.clip)
-        found = np.zeros(size, np.int64)
+        counts = np.zeros(size, np.int64)
         for rows in data._units.blocks(self.source):
-            self._add(found, data._units, rows[cells[rows] < size - 1], cells, norm, most)
-        return found
+            self._add(counts, data._units, rows[cells[rows] < size - 1], cells, norm, most)
+        return counts
 
     def _add(
         self,
-        found: Ints,
+        counts: Ints,
         units: Units,
         rows: Ints,
         cells: RowIndex,
@@ -110,17 +110,17 @@ class _Weighted(RawQuery):
     ) -> None:
         """Add what some units contribute to the cells; ``rows`` are their rows with a value."""
         identity, sizes = units.identity(self.source)[rows], units.sizes(self.source, rows)
-        pair = identity.astype(np.int64) * found.size + cells[rows]
+        pair = identity.astype(np.int64) * counts.size + cells[rows]
         large = sizes > min(most, ROWS)
         ranks = units.ranks(self.source)[rows]
         if large.any():
-            kept = ranks < ROWS
-            pair, ranks, large = pair[kept], ranks[kept], large[kept]
-        self._tally(found, pair, ranks, large, norm, most)
+            counted = ranks < ROWS
+            pair, ranks, large = pair[counted], ranks[counted], large[counted]
+        self._tally(counts, pair, ranks, large, norm, most)
 
     def _tally(
         self,
-        found: Ints,
+        totals: Ints,
         pair: Ints,
         ranks: RowIndex,
         large: Mask,
@@ -129,13 +129,13 @@ class _Weighted(RawQuery):
     ) -> None:
         """Add the pairs of unit and cell; those that are ``large`` are cut to the first by rank."""
         pairs, counts = np.unique(pair, return_counts=True)
-        unit = np.cumsum(np.diff(pairs // found.size, prepend=-1) > 0) - 1
+        unit = np.cumsum(np.diff(pairs // totals.size, prepend=-1) > 0) - 1
         if large.any():
             chosen = _first_cells(unit, pairs, pair[large], ranks[large], most)
             unit, pairs, counts = unit[chosen], pairs[chosen], counts[chosen]
         if self.votes:
             counts = np.ones_like(counts)
-        np.add.at(found, pairs % found.size, _weights(unit, counts, norm, self.clip))
+        np.add.at(totals, pairs % totals.size, _weights(unit, counts, norm, self.clip))
 
 
 def _numbered(points: Ints) -> tuple[Ints, RowIndex]:
@@ -216,7 +216,7 @@ def _of_norm(norm: Norm, cells: int, spec: DatabaseSpec) -> Sensitivity:
 
 @dataclass(frozen=True, slots=True)
 class LabelCounts(_Weighted):
-    """Weighted count of each value of a column: a text, or a grid point written in digits.
+    """The weighted count of each value of a column: a text, or a grid point written in digits.
 
     Statistic: one vector in two parts. The first part is the public cells, in order: NULL, then
     every public candidate, present or not. The second is a map from every other value to
@@ -251,7 +251,7 @@ class LabelCounts(_Weighted):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Shape of the public part: which other values there are is private until their release."""
+        """The shape of the public part; the other values stay private until their release."""
         return (1 + len(self.public),)
 
     def _most(self, spec: DatabaseSpec) -> int:
@@ -262,23 +262,24 @@ class LabelCounts(_Weighted):
         return _of_norm(self.norm, self._most(spec), spec)
 
     def evaluate(self, data: PrivateDatabase) -> NoReturn:
-        """Refused: part of its cells are private. Use `evaluate_labels`."""
+        """Raise an error, since some of its cells are private. Use `evaluate_labels`."""
         raise PrivbenchError("label counts have private cells; release them by a threshold.")
 
     def evaluate_labels(self, data: PrivateDatabase) -> tuple[Ints, dict[str, int]]:
-        """Count NULL and the public candidates; map each other value to its count less a unit's.
+        """Count NULL and public candidates, and map other values to their count less a unit's.
 
-        The map has no counts of 0. All of it is private: for a threshold release alone.
+        Values whose count is then 0 are left out. All of it is private: only for a threshold
+        release.
         """
         cells, words = self._held(data)
         counts = self._counts(data, cells, len(words) + 1, self.norm, self.most)
         # The number of every candidate among the values, −1 for those that no row has.
         texts = (words if self.public else words[:0]).cast(pa.string())
-        found = pc.index_in(pa.array(self.public, pa.string()), value_set=texts).fill_null(-1)
-        known = found.to_numpy(zero_copy_only=False).astype(np.int64)
-        shown = np.array([counts[-1], *np.where(known < 0, 0, counts[known])], np.int64)
+        positions = pc.index_in(pa.array(self.public, pa.string()), value_set=texts).fill_null(-1)
+        known = positions.to_numpy(zero_copy_only=False).astype(np.int64)
+        public_counts = np.array([counts[-1], *np.where(known < 0, 0, counts[known])], np.int64)
         counts[known[known >= 0]] = 0
-        return shown, _beyond_one_unit(words, counts[:-1])
+        return public_counts, _beyond_one_unit(words, counts[:-1])
 
 
 def _beyond_one_unit(words: pa.Array, counts: Ints) -> dict[str, int]:
@@ -291,7 +292,7 @@ def _beyond_one_unit(words: pa.Array, counts: Ints) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class RankedCounts(_Weighted):
-    """Weight of a column's most frequent values, by blocks of ranks.
+    """The weight of a column's most frequent values, by blocks of ranks.
 
     The query needs no δ and releases no value. It shows whether a list of values is worth its
     budget, and how often the values occur that no list names; by votes, in how many units they do.
@@ -331,13 +332,13 @@ class RankedCounts(_Weighted):
 
 
 def block_ends() -> Ints:
-    """The last rank of every block but the last, which has none: powers of two."""
+    """Return the last rank of every block except the last block, which has none: powers of two."""
     return 2 ** np.arange(BLOCKS, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
 class PresencePairs(OverAxes):
-    """In how many owners a cell is present, and in how many any two cells are.
+    """The number of owners in which a cell is present, and in which any two cells are.
 
     Statistic: an owner with rows in k of the first ``labels`` cells is in t = k(k + 1)/2 entries of
     a vector, of these cells and each two (a matrix's upper triangle). It adds ⌊√⌊W²/t⌋⌋ to each
@@ -383,10 +384,10 @@ class PresencePairs(OverAxes):
         edges, cells = data._parents(own), self.axes[0].codes(data, self.source)
         rows = np.flatnonzero((edges >= 0) & (cells < self.labels))
         owners, place = np.unique(edges[rows], return_inverse=True)
-        held = np.zeros((owners.size, self.labels), np.int64)
-        held[place, cells[rows]] = 1
+        present = np.zeros((owners.size, self.labels), np.int64)
+        present[place, cells[rows]] = 1
         sizes = np.ones_like(owners) if self.public else data._units.sizes(own.parent, owners)
         weights = row_weights(sizes, 1).astype(np.int64)
-        entries = held.sum(axis=1) * (held.sum(axis=1) + 1) // 2
+        entries = present.sum(axis=1) * (present.sum(axis=1) + 1) // 2
         each = weights // entries if self.norm == "l1" else root_down(weights**2 // entries)
-        return (held.T @ (held * each[:, None]))[np.triu_indices(self.labels)]
+        return (present.T @ (present * each[:, None]))[np.triu_indices(self.labels)]

@@ -1,4 +1,4 @@
-"""References: how often rows are referred to, and attributes of the rows that they lead to."""
+"""Queries on references: how often rows are referred to, and attributes of the rows referred to."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _BLOCK = 2**18
 
 @lru_cache(maxsize=32)
 def levels(scale: int, buckets: int) -> tuple[Ints, Ints]:
-    """Integer tables of x(m) = log₂(1 + m/scale), limited to ``buckets``, for interpolation.
+    """Return integer tables of x(m) = log₂(1 + m/scale), limited to ``buckets``, for interpolation.
 
     The first table has the whole part k of x, the second ⌊GRID·(x − k)⌋, for m = 0 …
     scale·(2^buckets − 1).
@@ -44,7 +44,7 @@ def levels(scale: int, buckets: int) -> tuple[Ints, Ints]:
 
 @lru_cache(maxsize=32)
 def steps(scale: int, buckets: int) -> Sensitivity:
-    """The largest change that one more edge causes, found by enumeration of all steps m to m + 1.
+    """Return the largest change that one more edge causes, by enumeration of all steps m to m + 1.
 
     A count m adds to the cells k and k + 1, the count m + 1 to k' and k' + 1; their changes are
     added up as exact integers.
@@ -63,12 +63,12 @@ def steps(scale: int, buckets: int) -> Sensitivity:
 
 
 def most_kept(spec: DatabaseSpec, key: KeySpec) -> int:
-    """The number e of the proofs below: most rows of one source unit whose edges count."""
+    """Return e of the proofs below: how many rows of one source unit have edges that count."""
     return 1 if single(spec, key.table) else KEPT
 
 
 def kept_rows(data: PrivateDatabase, key: KeySpec, *, outside: bool) -> RowIndex:
-    """Rows whose edge counts.
+    """Return the rows whose edge counts.
 
     Each unit keeps its first e rows by rank, where e is `most_kept`; of these, the rows whose edge
     has a target count. The cut comes first, over all of the unit's rows: a row whose edge is NULL
@@ -77,15 +77,15 @@ def kept_rows(data: PrivateDatabase, key: KeySpec, *, outside: bool) -> RowIndex
     """
     edges, units = data._parents(key), data._units
     first = units.first(key.table, most_kept(data.spec, key))
-    kept = np.flatnonzero(first & (edges >= 0))
+    counted = np.flatnonzero(first & (edges >= 0))
     if outside:
-        target = units.identity(key.parent)[edges[kept]]
-        kept = kept[target != units.identity(key.table)[kept]]
-    return kept
+        target = units.identity(key.parent)[edges[counted]]
+        counted = counted[target != units.identity(key.table)[counted]]
+    return counted
 
 
 def of_both_ends(spec: DatabaseSpec, key: KeySpec, gone: int, moved: Sensitivity) -> Sensitivity:
-    """The sensitivity where removing a unit removes both its targets and its references.
+    """Return the sensitivity where removing a unit removes both its targets and its references.
 
     If no unit can hold rows of both ends of the key, only one of the two occurs. ``gone`` is the
     most that a unit's targets add to the cells, ``moved`` the sensitivity to a unit's references to
@@ -99,7 +99,7 @@ def of_both_ends(spec: DatabaseSpec, key: KeySpec, gone: int, moved: Sensitivity
 
 @dataclass(frozen=True, slots=True)
 class OfReference(Query):
-    """A statistic of the two ends of a reference; units of either can move it."""
+    """A statistic of the two ends of a reference; units of either end can change it."""
 
     key: KeySpec  # a REF key between private tables
 
@@ -109,7 +109,7 @@ class OfReference(Query):
 
     @property
     def table(self) -> str:
-        """The referring table; of a statistic by targets the one that is referred to."""
+        """The referring table; for a statistic by targets, the referenced table."""
         return self.key.table
 
     def roots(self, spec: DatabaseSpec) -> frozenset[str]:
@@ -118,7 +118,7 @@ class OfReference(Query):
 
 @dataclass(frozen=True, slots=True)
 class FanIn(OfReference):
-    """Interpolated histogram of target rows by the number of kept edges into them.
+    """The interpolated histogram of target rows by the number of kept edges into them.
 
     Statistic: of every source unit's rows the 16 first in random order over *all* of its rows in
     the table are kept, then those whose edge is NULL or ⊥ are dropped. A target row with m kept
@@ -177,11 +177,11 @@ class FanIn(OfReference):
         return (self.buckets + 1,)
 
     def scale(self, spec: DatabaseSpec) -> int:
-        """s: 16, or 2 where one source row of a unit counts."""
+        """Return s: 16, or 2 where one source row of a unit counts."""
         return 2 if single(spec, self.key.table) else KEPT
 
     def marks(self, spec: DatabaseSpec) -> tuple[int, ...]:
-        """The number of kept edges that each bucket stands for."""
+        """Return the number of kept edges that each bucket stands for."""
         return tuple(self.scale(spec) * (2**k - 1) for k in range(self.buckets + 1))
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
@@ -207,8 +207,8 @@ class FanIn(OfReference):
     def _edges(self, data: PrivateDatabase) -> Ints:
         """Number of kept edges into every target row."""
         edges = data._parents(self.key)
-        kept = kept_rows(data, self.key, outside=self.outside)
-        return tally(edges[kept], data._rows(self.key.parent))
+        counted = kept_rows(data, self.key, outside=self.outside)
+        return tally(edges[counted], data._rows(self.key.parent))
 
 
 #: Largest cap of a target unit.
@@ -217,7 +217,7 @@ MOST_CAP = 64
 
 @dataclass(frozen=True, slots=True)
 class TargetHistogram(OfReference):
-    """Joint histogram of rows that refer and of the rows they refer to, capped per target unit.
+    """The joint histogram of referring rows and the rows they refer to, capped per target unit.
 
     Statistic: of every source unit's rows the e = 16 first in random order over *all* of its rows
     in the table are kept (e = 1 where one row of a unit counts); n′ is their number, and each
@@ -293,9 +293,12 @@ class TargetHistogram(OfReference):
         cap: int = 1,
         outside: bool = False,
     ) -> TargetHistogram:
-        """From attributes (names, names with bins) or axes of both ends; none means one cell."""
-        near = tuple(axis(spec, key.table, given) for given in source)
-        far = tuple(axis(spec, key.parent, given) for given in target)
+        """Return the query for attributes (names, names with bins) or axes of both ends.
+
+        No attribute at an end means one cell.
+        """
+        near = tuple(axis(spec, key.table, named) for named in source)
+        far = tuple(axis(spec, key.parent, named) for named in target)
         return cls(key, near or (Whole(),), far or (Whole(),), cap, outside)
 
     @property
@@ -317,9 +320,9 @@ class TargetHistogram(OfReference):
         return of_both_ends(spec, self.key, self.cap * GRID, moved)
 
     def evaluate(self, data: PrivateDatabase) -> Ints:
-        kept, weights = self._kept(data)
-        edges = data._parents(self.key)[kept]
-        ends = [axis.codes(data, self.key.table)[kept] for axis in self.source]
+        rows, weights = self._kept(data)
+        edges = data._parents(self.key)[rows]
+        ends = [axis.codes(data, self.key.table)[rows] for axis in self.source]
         ends += [axis.codes(data, self.key.parent)[edges] for axis in self.target]
         cell = joint([end.astype(np.intp) for end in ends], self.shape)
         units = data._units.identity(self.key.parent)[edges]
@@ -330,9 +333,9 @@ class TargetHistogram(OfReference):
     def _kept(self, data: PrivateDatabase) -> tuple[RowIndex, NDArray[np.int32]]:
         """Rows that count and their weights."""
         table, most = self.key.table, most_kept(data.spec, self.key)
-        kept = kept_rows(data, self.key, outside=self.outside)
-        sizes = np.minimum(data._units.sizes(table, kept), most)
-        return kept, row_weights(sizes, bound(data.spec, table))
+        rows = kept_rows(data, self.key, outside=self.outside)
+        sizes = np.minimum(data._units.sizes(table, rows), most)
+        return rows, row_weights(sizes, bound(data.spec, table))
 
 
 #: Denominator of the shares that `TargetScores` compares with.
@@ -341,7 +344,7 @@ SHARES = 2**20
 
 @dataclass(frozen=True, slots=True)
 class TargetScores(OfReference):
-    """How far what a row's attribute has to do with its target's is from independence.
+    """The distance from independence of a row's attribute and its target's, per candidate pair.
 
     Statistic: for every candidate, with H its `TargetHistogram` of one source axis a and one target
     axis b, H_b its target margin and p public shares of the source axis, in `SHARES`:
@@ -385,13 +388,13 @@ class TargetScores(OfReference):
         return Sensitivity(sum(moved), up(math.hypot(*moved)), max(moved))
 
     def evaluate(self, data: PrivateDatabase) -> Ints:
-        found = []
+        distances = []
         for pair, shares in zip(self.pairs, self.shares, strict=True):
             # Computed with Python's integers, since the products do not fit 64 bits.
             counts = pair.evaluate(data).astype(object)
             expected = np.outer(shares.values.astype(object), counts.sum(axis=0))
-            found.append(int(np.abs(SHARES * counts - expected).sum()) // SHARES)
-        return np.array(found, dtype=np.int64) - self.penalties.values
+            distances.append(int(np.abs(SHARES * counts - expected).sum()) // SHARES)
+        return np.array(distances, dtype=np.int64) - self.penalties.values
 
 
 def _moved_l2(cap: int, edges: int) -> float:
@@ -412,7 +415,7 @@ def _moved_l2(cap: int, edges: int) -> float:
 def capped(
     total: Ints, cell: RowIndex, unit: RowIndex, weights: NDArray[np.int32], most: int
 ) -> None:
-    """Add weights to cells; those of a target unit are scaled down to a sum of at most ``most``.
+    """Add weights to cells, those of each target unit scaled down to a sum of at most ``most``.
 
     Cells, target units and weights are given for every row, shape (rows,). Weights are in grid
     units and sum to less than 2⁶⁰. They are added to the flat histogram ``total`` in place.
@@ -423,8 +426,8 @@ def capped(
     over = sums[place] > most
     np.add.at(total, cell[~over], weights[~over])
     pairs, pair = np.unique(place[over] * total.size + cell[over], return_inverse=True)
-    held = np.zeros(pairs.size, dtype=np.int64)
-    np.add.at(held, pair, weights[over])
+    pair_weights = np.zeros(pairs.size, dtype=np.int64)
+    np.add.at(pair_weights, pair, weights[over])
     # Computed with Python's integers, since the products do not fit 64 bits.
-    shares = most * held.astype(object) // sums[pairs // total.size].astype(object)
+    shares = most * pair_weights.astype(object) // sums[pairs // total.size].astype(object)
     np.add.at(total, pairs % total.size, shares.astype(np.int64))

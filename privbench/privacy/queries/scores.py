@@ -2,7 +2,7 @@
 
 A fit queries scores of the same pairs dozens of times, each time against other predictions. Rows do
 not change between two queries, so the exact tables are kept in the database's cache: bounded in
-size, never outside the database. Nothing about them leaves but through a query.
+size, never outside the database. They affect what leaves it only through a query's noisy result.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from privbench.arrays import Ints
 from privbench.errors import SchemaError
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries.axes import Axis, AxisLike, OverAxes, axis
-from privbench.privacy.queries.claims import Moved, RowQuery
+from privbench.privacy.queries.claims import RegionBounds, RowQuery
 from privbench.privacy.queries.counting import Marginals, RowSubset, cells, marginals
 from privbench.privacy.query import GRID, PublicArray
 from privbench.privacy.spec import DatabaseSpec
@@ -31,7 +31,7 @@ PASS = 2**24
 
 @dataclass(frozen=True, slots=True)
 class PairScores(OverAxes, RowQuery):
-    """How far each pair of axes is from a released prediction.
+    """The distance of each pair of axes from a released prediction.
 
     Statistic: for every candidate pair (i, j), ‖Hᵢⱼ − Pᵢⱼ‖₁ minus a public penalty, where Hᵢⱼ is
     the weighted histogram of the pair in the region and Pᵢⱼ the released prediction, rounded to
@@ -80,11 +80,11 @@ class PairScores(OverAxes, RowQuery):
         region: RowSubset | None = None,
         penalties: ArrayLike = 0.0,
     ) -> PairScores:
-        """Scores from predictions and penalties in counts, as released, of any number type."""
+        """Return the query for predictions and penalties in counts, of any number type."""
         costs = np.broadcast_to(np.asarray(penalties, dtype=np.float64), len(pairs))
         return cls(
             table,
-            tuple(axis(spec, table, given) for given in axes),
+            tuple(axis(spec, table, named) for named in axes),
             tuple(pairs),
             tuple(PublicArray.rounded(values, GRID) for values in predictions),
             PublicArray.rounded(costs, 2 * GRID),
@@ -95,7 +95,7 @@ class PairScores(OverAxes, RowQuery):
     def shape(self) -> tuple[int, ...]:
         return (len(self.pairs) if self.among is None else self.among.values.size,)
 
-    def moved(self) -> list[Moved]:
+    def moved(self) -> list[RegionBounds]:
         (count,) = self.shape
         return [(self.region, count, count)]
 
@@ -109,14 +109,14 @@ class PairScores(OverAxes, RowQuery):
             return self._distances(data)
         predicted = hashlib.sha256(b"".join(item.digest for item in self.predictions)).digest()
         key = (self.kind, self.source, self.axes, self.pairs, predicted)
-        (found,) = data._cache.get(key, lambda: (self._distances(data),))
-        return found
+        (distances,) = data._cache.get(key, lambda: (self._distances(data),))
+        return distances
 
     def _distances(self, data: PrivateDatabase) -> Ints:
         tables = pair_tables(data, self.source, self.axes, self.region, self.pairs)
         compared = zip(tables, self.predictions, strict=True)
-        found = [self._distance(table - predicted.values) for table, predicted in compared]
-        return np.array(found, dtype=np.int64)
+        distances = [self._distance(table - predicted.values) for table, predicted in compared]
+        return np.array(distances, dtype=np.int64)
 
     def _distance(self, difference: Ints) -> int:
         return int(np.abs(difference).sum())
@@ -124,7 +124,7 @@ class PairScores(OverAxes, RowQuery):
 
 @dataclass(frozen=True, slots=True)
 class DependenceScores(PairScores):
-    """How far each pair of axes is from a released prediction, less the distance of its margins.
+    """The distance of each pair of axes from a released prediction, less that of its margins.
 
     Statistic: for every candidate pair (i, j), with H its weighted histogram, P the released
     prediction on the integer grid, and Hᵢ, Hⱼ, Pᵢ, Pⱼ their margins:
@@ -143,7 +143,7 @@ class DependenceScores(PairScores):
     kind = "dependence scores"
     most = 2
 
-    def moved(self) -> list[Moved]:
+    def moved(self) -> list[RegionBounds]:
         (count,) = self.shape
         return [(self.region, 2 * count, 4 * count)]
 
@@ -159,7 +159,7 @@ def pair_tables(
     region: RowSubset | None,
     pairs: Sequence[tuple[int, int]],
 ) -> Iterator[Ints]:
-    """The weighted pair histograms of a region, in the order of ``pairs``.
+    """Yield the weighted pair histograms of a region, in the order of ``pairs``.
 
     Tables of all rows are cached. The tables of a pass that are not in the cache yet are counted
     together.
@@ -168,14 +168,14 @@ def pair_tables(
     for chosen in _passes(axes, pairs):
         keys = [("pair table", table, axes[i], axes[j]) for i, j in chosen]
         known = [data._cache.find(key) if keep else None for key in keys]
-        missing = [pair for pair, found in zip(chosen, known, strict=True) if not found]
+        missing = [pair for pair, cached in zip(chosen, known, strict=True) if not cached]
         used = sorted({end for pair in missing for end in pair})
         sets = tuple((used.index(i), used.index(j)) for i, j in missing)
-        wanted = Marginals(table, tuple(axes[end] for end in used), sets, region)
-        counted = iter(marginals(data, wanted) if missing else ())
-        for key, found in zip(keys, known, strict=True):
-            (counts,) = found or (next(counted),)
-            if keep and not found:
+        sets_missing = Marginals(table, tuple(axes[end] for end in used), sets, region)
+        counted = iter(marginals(data, sets_missing) if missing else ())
+        for key, cached in zip(keys, known, strict=True):
+            (counts,) = cached or (next(counted),)
+            if keep and not cached:
                 data._cache.put(key, (counts,))
             yield counts
 
@@ -184,13 +184,13 @@ def _passes(
     axes: Sequence[Axis], pairs: Sequence[tuple[int, int]]
 ) -> Iterator[list[tuple[int, int]]]:
     chosen: list[tuple[int, int]] = []
-    held = 0
+    cells_chosen = 0
     for i, j in pairs:
         size = axes[i].size * axes[j].size
-        if chosen and held + size > PASS:
+        if chosen and cells_chosen + size > PASS:
             yield chosen
-            chosen, held = [], 0
+            chosen, cells_chosen = [], 0
         chosen.append((i, j))
-        held += size
+        cells_chosen += size
     if chosen:
         yield chosen

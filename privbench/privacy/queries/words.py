@@ -1,4 +1,4 @@
-"""Words of texts: which ones many units hold, and then how often each occurs and where.
+"""Queries on words of texts: which words many units have, and how often and where they occur.
 
 The pieces of a row's text, the first `PLACES` places that they stand at, and its first character
 are a public map of that row's own value (P39), as is whether the text is one of the labels that an
@@ -34,12 +34,16 @@ _BLOCK = 2**21
 _NONE = PublicArray([])
 
 
-def _parts(data: PrivateDatabase, table: str, held: Words, counted: Mask) -> Iterator[Ints]:
+def _parts(
+    data: PrivateDatabase, table: str, words_private: Words, counted: Mask
+) -> Iterator[Ints]:
     """The rows that count in parts of about `_BLOCK` words, all rows of a unit in one of them."""
     units = data._units
     for rows in units.blocks(table):
         rows = rows[counted[rows]]
-        words = int((held._ends[rows] - np.where(rows > 0, held._ends[rows - 1], 0)).sum())
+        words = int(
+            (words_private._ends[rows] - np.where(rows > 0, words_private._ends[rows - 1], 0)).sum()
+        )
         parts = 1 + words // _BLOCK
         which = units.identity(table)[rows] % parts
         yield from (rows[which == part] for part in range(parts))
@@ -48,28 +52,28 @@ def _parts(data: PrivateDatabase, table: str, held: Words, counted: Mask) -> Ite
 def _held(data: PrivateDatabase, query: WordVotes | WordPresence) -> tuple[Words, Mask]:
     """The words, and a mask of the rows that count: those with a text that is no label."""
     table = query.source
-    held = data._raw(table, query.attribute)
-    if not isinstance(held, Words):
+    raw = data._raw(table, query.attribute)
+    if not isinstance(raw, Words):
         raise SchemaError("the attribute has no words.", table=table)
-    counted = (held._firsts >= 0) & (data._units.ranks(table) < labels.ROWS)
+    counted = (raw._firsts >= 0) & (data._units.ranks(table) < labels.ROWS)
     if query.whole and query.without:
         texts = data._raw(table, query.whole)
         if not isinstance(texts, Labels):
             raise SchemaError("the texts are coded already.", table=table)
         counted &= _places(texts, query.without)[texts._codes] < 0
-    return held, counted
+    return raw, counted
 
 
-def _places(held: Labels, texts: tuple[str, ...]) -> Ints:
+def _places(labels_private: Labels, texts: tuple[str, ...]) -> Ints:
     """For every code the position of its text among some, −1 for others; the last is NULL's."""
-    known = held._labels
-    found = pc.index_in(known, value_set=pa.array(texts, known.type))
-    return np.append(found.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64), -1)
+    known = labels_private._labels
+    positions = pc.index_in(known, value_set=pa.array(texts, known.type))
+    return np.append(positions.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64), -1)
 
 
 @dataclass(frozen=True, slots=True)
 class WordVotes(LabelCounts):
-    """Votes of units for the words that their texts hold: a list under a threshold.
+    """Votes of units for the words of their texts, from which a threshold release makes a list.
 
     Statistic: that of `LabelCounts` by votes with C = 1, with words in place of values: a word has
     one vote of a unit that holds it, whatever the number of its rows or of times that they hold it.
@@ -97,26 +101,26 @@ class WordVotes(LabelCounts):
         return self.most
 
     def evaluate_labels(self, data: PrivateDatabase) -> tuple[Ints, dict[str, int]]:
-        """The public cell, and the map from every word; see the class's docstring."""
-        held, counted = _held(data, self)
-        units, words = data._units, held._words._labels
-        public = _places(held._words, self.known) >= 0
+        """Return the public cell, and the map from every word; see the class's docstring."""
+        words_held, counted = _held(data, self)
+        units, words = data._units, words_held._words._labels
+        public = _places(words_held._words, self.known) >= 0
         identity = units.identity(self.source)
-        numbers = (held._drawn(units, self.source) >> np.uint64(1)).astype(np.int64)
-        found = np.zeros(len(words), np.int64)
-        for rows in _parts(data, self.source, held, counted):
-            at, row = held._of(rows)
-            code = held._words._codes[at].astype(np.int64)
+        numbers = (words_held._drawn(units, self.source) >> np.uint64(1)).astype(np.int64)
+        totals = np.zeros(len(words), np.int64)
+        for rows in _parts(data, self.source, words_held, counted):
+            at, row = words_held._of(rows)
+            code = words_held._words._codes[at].astype(np.int64)
             votes = (code >= 0) & ~public[code]
             pair = identity[row[votes]].astype(np.int64) * len(words) + code[votes]
             every = np.ones(pair.size, np.bool_)
-            self._tally(found, pair, numbers[at[votes]], every, self.norm, self.most)
-        return np.zeros(1, np.int64), labels._beyond_one_unit(words, found)
+            self._tally(totals, pair, numbers[at[votes]], every, self.norm, self.most)
+        return np.zeros(1, np.int64), labels._beyond_one_unit(words, totals)
 
 
 @dataclass(frozen=True, slots=True)
 class WordPresence(_Weighted):
-    """How often released words occur in texts, where, and with which character texts begin.
+    """How often released words occur in texts, at which positions, and how texts begin.
 
     Statistic, one vector over cells that are fixed beforehand: the texts that count; those of them
     that begin with a character of each range of code points; those that hold each word; and those
@@ -152,27 +156,27 @@ class WordPresence(_Weighted):
         return labels._of_norm(self.norm, self.shape[0], spec)
 
     def evaluate(self, data: PrivateDatabase) -> Ints:
-        held, counted = _held(data, self)
-        known, (size,) = _places(held._words, self.words), self.shape
-        units, found = data._units, np.zeros(self.shape, np.int64)
-        for rows in _parts(data, self.source, held, counted):
+        words_held, counted = _held(data, self)
+        known, (size,) = _places(words_held._words, self.words), self.shape
+        units, counts = data._units, np.zeros(self.shape, np.int64)
+        for rows in _parts(data, self.source, words_held, counted):
             if not rows.size:
                 continue
-            row, cell = self._cells(held, rows, known)
+            row, cell = self._cells(words_held, rows, known)
             once = np.sort(np.searchsorted(rows, row) * size + cell)
             once = once[np.diff(once, prepend=-1) > 0]  # a hash takes ten times as long
             row, cell = rows[once // size], once % size
             pair = units.identity(self.source)[row].astype(np.int64) * size + cell
-            self._tally(found, pair, row, np.zeros(1, np.bool_), self.norm, size)
-        return found
+            self._tally(counts, pair, row, np.zeros(1, np.bool_), self.norm, size)
+        return counts
 
-    def _cells(self, held: Words, rows: Ints, known: Ints) -> tuple[Ints, Ints]:
+    def _cells(self, words_held: Words, rows: Ints, known: Ints) -> tuple[Ints, Ints]:
         """Every row and cell in which it counts, some of them several times."""
-        first = np.searchsorted(self.firsts.values, held._firsts[rows], side="right")
-        at, row = held._of(rows)
-        word = known[held._words._codes[at]]
+        first = np.searchsorted(self.firsts.values, words_held._firsts[rows], side="right")
+        at, row = words_held._of(rows)
+        word = known[words_held._words._codes[at]]
         start = 1 + self.firsts.values.size
-        place = at - np.where(row > 0, held._ends[row - 1], 0)
+        place = at - np.where(row > 0, words_held._ends[row - 1], 0)
         listed, near = word >= 0, (word >= 0) & (place < PLACES)
         at_place = start + len(self.words) * (1 + place[near]) + word[near]
         every = [rows, rows[first > 0], row[listed], row[near]]

@@ -1,7 +1,7 @@
-"""Sections of the HTML report: a template each, and a line in `SECTIONS`, or a plug-in.
+"""Sections of the HTML report; each is a template with a line in `SECTIONS`, or a plug-in.
 
-A template sets its section's ``title`` and ``intro``. What it needs besides the document is made by
-the function that `SECTIONS` names.
+A template sets its section's ``title`` and ``intro``. Values that it needs besides the document are
+computed by the function that `SECTIONS` names.
 """
 
 from collections.abc import Callable, Iterator
@@ -44,24 +44,24 @@ SECTIONS: dict[str, Callable[[ComparisonDocument], dict[str, object] | None]] = 
 
 
 def sections(document: ComparisonDocument) -> Iterator[dict[str, str]]:
-    """The sections that have something to show.
+    """Yield the sections that have something to show.
 
     Each has a name, which is its anchor, a title, an intro of one or two sentences, and a body.
     """
     added = [plugin for plugin in installed() if plugin.name in document.sections]
     for name, values in SECTIONS.items():
-        found = values(document)
-        if found is not None:
-            yield _section(name, template(f"{name}.html.j2"), document, found)
+        context = values(document)
+        if context is not None:
+            yield _section(name, template(f"{name}.html.j2"), document, context)
         for plugin in added:
             if plugin.follows == name:
                 yield _section(plugin.name, plugin.template(), document, plugin.values(document))
 
 
 def _section(
-    name: str, shown: Template, document: ComparisonDocument, values: dict[str, object]
+    name: str, template: Template, document: ComparisonDocument, values: dict[str, object]
 ) -> dict[str, str]:
-    module: Any = shown.make_module({"document": document, **values})
+    module: Any = template.make_module({"document": document, **values})
     # Safe because the template has escaped every value.
     body = Markup(module)  # noqa: S704
     return {"name": name, "title": module.title, "intro": module.intro, "body": body}

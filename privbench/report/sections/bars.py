@@ -20,12 +20,10 @@ def bars(
     ends: tuple[str, str],
     ticks: list[Tick] | None = None,
 ) -> dict[str, object]:
-    """Bars of each cell's shares on both sides, as the template draws them.
+    """Return a chart of each cell's shares on both sides; `height` maps a share to [0, 1].
 
-    `height` turns a share into a height in [0, 1].
-
-    `ticks` are labels under the chart, with which each cell has two bars. By default each cell has
-    a label and two bars; if there is no room, only the ends are labelled and the clone is a line.
+    `ticks` are labels under the chart; with them each cell has two bars. By default each cell has a
+    label and two bars; if there is no room, only the ends are labelled and the clone is a line.
     `ends` are the labels of the upper and the lower edge.
     """
     two = ticks is not None or len(labels) <= _PAIRED
@@ -78,7 +76,7 @@ def _ticks(labels: Sequence[str]) -> list[Tick]:
 
 
 def cut(label: str, room: int) -> str:
-    """A label with an ellipsis where it is too long.
+    """Return a label, shortened by an ellipsis if it is too long.
 
     >>> cut("reputation", 6)
     'reput…'

@@ -1,4 +1,4 @@
-"""The interactive charts, as data for plotly.js, and their common style."""
+"""Interactive charts as data for plotly.js, and the style that they share."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -26,9 +26,10 @@ def embed(
     y: Mapping[str, Any],
     **more: object,
 ) -> Markup:
-    """A chart as data in the page, of a height in pixels, drawn when it is looked at.
+    """Return a chart as data in the page, which is drawn when it becomes visible.
 
-    ``x`` and ``y`` describe the axes; ``more`` is what else its layout has.
+    ``height`` is in pixels, ``x`` and ``y`` describe the axes, and ``more`` is the rest of the
+    layout.
     """
     axis = {"zeroline": False, "ticks": "outside", "automargin": True}
     layout = {
@@ -47,28 +48,28 @@ def embed(
         '<script type="application/json">{data}</script></div>'
     )
     # The JSON is safe: it has no "<" left that could end the element.
-    shown = Markup(data.replace("<", "\\u003c"))  # noqa: S704
-    return page.format(name=name, height=height, data=shown)
+    markup = Markup(data.replace("<", "\\u003c"))  # noqa: S704
+    return page.format(name=name, height=height, data=markup)
 
 
 def ticks(low: float, high: float) -> dict[str, Any]:
-    """Plain numbers on a logarithmic axis: 1, 2, 5, 10 … where there is room, or decades."""
+    """Return plain numbers for a logarithmic axis: 1, 2, 5, 10 … if there is room, or decades."""
     decades = np.log10(high / low)
     steps = (1, 2, 5) if decades <= 3 else (1,)
     first, last = int(np.floor(np.log10(low))), int(np.ceil(np.log10(high)))
     stride = max(1, int(decades // 8))
     values = [s * 10.0**e for e in range(first, last + 1, stride) for s in steps]
-    shown = [value for value in values if low <= value <= high]
-    return {"tickvals": shown, "ticktext": [f"{value:,.10g}" for value in shown]}
+    within = [value for value in values if low <= value <= high]
+    return {"tickvals": within, "ticktext": [f"{value:,.10g}" for value in within]}
 
 
 def curve(values: ArrayLike) -> tuple[list[float], list[float]]:
-    """The sorted values, and for each the share of the values up to it, in per cent."""
+    """Return the sorted values, and for each the share of the values up to it, in per cent."""
     x = np.sort(np.asarray(values, dtype=np.float64))
-    kept = np.unique(np.linspace(0, len(x) - 1, min(len(x), _POINTS)).astype(np.int64))
-    return short(x[kept]), short(100.0 * (kept + 1) / len(x))
+    chosen = np.unique(np.linspace(0, len(x) - 1, min(len(x), _POINTS)).astype(np.int64))
+    return short(x[chosen]), short(100.0 * (chosen + 1) / len(x))
 
 
 def short(values: Floats) -> list[float]:
-    """Four significant digits, which suffice on a screen."""
+    """Return the values with four significant digits, which suffice on a screen."""
     return [float(f"{value:.4g}") for value in values]

@@ -1,4 +1,4 @@
-"""Distributions of single columns."""
+"""The section on distributions of single columns."""
 
 from typing import Any
 
@@ -15,19 +15,19 @@ _HOW = {"equal widths": "bins of equal width", "logarithmic widths": "bins of lo
 
 
 def drawn(document: ComparisonDocument) -> frozenset[str]:
-    """The tables whose columns are drawn: those that differ most, as far as there is room."""
-    found: set[str] = set()
+    """Return the tables whose columns are drawn: those that differ most, as many as fit."""
+    tables: set[str] = set()
     room = COLUMNS
     apart = {t.name: max((c.tvd for c in t.columns), default=0.0) for t in document.tables}
     for table in sorted(document.tables, key=lambda table: -apart[table.name]):
-        if not found or len(table.columns) <= room:
-            found.add(table.name)
+        if not tables or len(table.columns) <= room:
+            tables.add(table.name)
             room -= len(table.columns)
-    return frozenset(found)
+    return frozenset(tables)
 
 
 def values(document: ComparisonDocument) -> dict[str, object] | None:
-    """Values for the template."""
+    """Return the values for the section's template; None if the section is empty."""
     chosen = drawn(document)
     described = sum(bool(table.columns or table.left_out) for table in document.tables)
     tables = [

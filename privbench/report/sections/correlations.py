@@ -1,4 +1,4 @@
-"""Matrices of association of each table's columns: source, clone and the difference."""
+"""The section with matrices of association of each table's columns: source, clone, difference."""
 
 from privbench.report.document import ComparisonDocument, CorrelationPart
 from privbench.report.sections.bars import cut
@@ -13,7 +13,7 @@ _STEPS = (0.02, 0.1, 0.2, 0.35, 0.5, 0.7, 2.0)
 
 
 def values(document: ComparisonDocument) -> dict[str, object] | None:
-    """Values for the template."""
+    """Return the values for the section's template; None if the section is empty."""
     parts = document.views.correlations
     chosen = drawn(document)
     if not any(part.table in chosen for part in parts):
@@ -65,7 +65,7 @@ def _grid(title: str, side: str, matrix: list[list[float | None]]) -> dict[str, 
 
 
 def step(value: float | None) -> str:
-    """The colour's class: n6 … n1 below 0, p0 near 0, p1 … p6 above, px where nothing is known.
+    """Return the class of a colour: n6 … n1 below 0, p0 near 0, p1 … p6 above, px if unknown.
 
     >>> step(-0.9), step(0.0), step(0.3), step(None)
     ('n6', 'p0', 'p3', 'px')
@@ -78,10 +78,10 @@ def step(value: float | None) -> str:
 
 def _gaps(part: CorrelationPart) -> list[tuple[int, int]]:
     """The pairs of columns, by their places, that differ most."""
-    found = [
+    gaps = [
         (abs(real - clone), i, j)
         for i in range(len(part.columns))
         for j in range(i)
         if (real := part.real[i][j]) is not None and (clone := part.clone[i][j]) is not None
     ]
-    return [(i, j) for _, i, j in sorted(found, key=lambda gap: -gap[0])[:_LISTED]]
+    return [(i, j) for _, i, j in sorted(gaps, key=lambda gap: -gap[0])[:_LISTED]]

@@ -1,4 +1,4 @@
-"""Children per parent along every foreign key."""
+"""The section on children per parent along every foreign key."""
 
 import math
 
@@ -13,19 +13,22 @@ KEYS = 150
 
 
 def drawn(document: ComparisonDocument) -> list[tuple[int, FanoutPart]]:
-    """The keys that are drawn, with their places: as many as fit, those that differ most first."""
+    """Return the keys that are drawn with their positions, those that differ most first.
+
+    There are as many as fit on the page.
+    """
     return sorted(enumerate(document.views.fanouts), key=lambda item: -item[1].tvd)[:KEYS]
 
 
 def values(document: ComparisonDocument) -> dict[str, object] | None:
-    """Values for the template."""
-    found = document.views.fanouts
-    if not found:
+    """Return the values for the section's template; None if the section is empty."""
+    fanouts = document.views.fanouts
+    if not fanouts:
         return None
     return {
         "keys": [(i, part, _chart(part)) for i, part in drawn(document)],
-        "hidden": max(0, len(found) - KEYS),
-        "unfolded": len(found) <= 2 * UNFOLDED,
+        "hidden": max(0, len(fanouts) - KEYS),
+        "unfolded": len(fanouts) <= 2 * UNFOLDED,
     }
 
 

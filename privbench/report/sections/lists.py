@@ -1,4 +1,4 @@
-"""Lists of queries, tables and constraints, the worst first."""
+"""The sections that list queries, tables and constraints, the worst first."""
 
 import re
 from collections import Counter
@@ -16,22 +16,22 @@ _LONG = 1500
 
 
 def queries(document: ComparisonDocument) -> dict[str, object]:
-    """All queries in a table."""
+    """Return all queries for a table of the page."""
     order = _from_the_worst([query.qerror for query in document.queries])
     return {"order": order[:QUERIES], "hidden": max(0, len(order) - QUERIES)}
 
 
 def worst(document: ComparisonDocument) -> dict[str, object] | None:
-    """The queries furthest from the source, and those without an answer."""
-    found = document.queries
-    order = _from_the_worst([query.qerror for query in found])
-    wrong = [i for i in order if (found[i].qerror or 0.0) > 1]
-    failed = [query for query in found if {query.source.status, query.clone.status} != {"ok"}]
+    """Return the queries furthest from the source, and those without an answer, or None."""
+    queries = document.queries
+    order = _from_the_worst([query.qerror for query in queries])
+    wrong = [i for i in order if (queries[i].qerror or 0.0) > 1]
+    failed = [query for query in queries if {query.source.status, query.clone.status} != {"ok"}]
     if not wrong and not failed:
         return None
     return {
-        "why": {query.id: _why(query, document) for query in found},
-        "worst": [found[i] for i in wrong[:WORST]],
+        "why": {query.id: _why(query, document) for query in queries},
+        "worst": [queries[i] for i in wrong[:WORST]],
         "failed": failed[:WORST],
         "failures": len(failed),
         "long": _LONG,
@@ -49,7 +49,10 @@ def _why(query: QueryPart, document: ComparisonDocument) -> list[str]:
 
 
 def values(document: ComparisonDocument) -> dict[str, object]:
-    """Tables, those that count in figures first, and of these those that differ most."""
+    """Return the tables for the section's template, the most different first.
+
+    Tables whose figures count come before others.
+    """
     there = [table for table in document.tables if table.clone_rows is not None]
     counting = learned(there)
     order = sorted(there, key=lambda table: (table in counting, table.worst), reverse=True)
@@ -57,7 +60,7 @@ def values(document: ComparisonDocument) -> dict[str, object]:
 
 
 def integrity(document: ComparisonDocument) -> dict[str, object] | None:
-    """Violations of the source's constraints, counted on the clone."""
+    """Return violations of the source's constraints, counted on the clone, or None."""
     if not document.integrity:
         return None
     total = Counter(check.kind for check in document.integrity)

@@ -1,4 +1,4 @@
-"""Q-error: distribution, by joins, by size of the true answer."""
+"""The section on Q-error: its distribution, by joins, and by size of the true answer."""
 
 import numpy as np
 from markupsafe import Markup
@@ -20,7 +20,7 @@ _SIZES = {"small": "smallest", "middle": "middle", "large": "largest"}
 
 
 def values(document: ComparisonDocument) -> dict[str, object] | None:
-    """Values for the template."""
+    """Return the values for the section's template; None if the section is empty."""
     answered = [query for query in document.queries if query.qerror is not None]
     if not answered:
         return None

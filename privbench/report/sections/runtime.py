@@ -1,4 +1,4 @@
-"""Run times on both sides, and their discrepancies beside the noise floor."""
+"""The section on run times in both databases, and their discrepancies beside the noise floor."""
 
 import numpy as np
 from markupsafe import Markup, escape
@@ -22,7 +22,7 @@ _SLOWEST = 10
 
 
 def values(document: ComparisonDocument) -> dict[str, object] | None:
-    """Values for the template."""
+    """Return the values for the section's template; None if the section is empty."""
     timed = [query for query in document.queries if query.runtime is not None]
     if not timed:
         return None

@@ -53,5 +53,8 @@ def _shown(data: Any) -> Any:
 
 
 def template(name: str, package: str = "privbench.report", folder: str = "templates") -> Template:
-    """The template of that name, HTML or Markdown; what it prints and is no Markup is escaped."""
+    """Return the template of that name, HTML or Markdown; values that it prints are escaped.
+
+    Values that are Markup are printed as they are.
+    """
     return _environment(package, folder, name.split(".")[-2]).get_template(name)

@@ -7,7 +7,7 @@ normalised texts and the number of calls of each.
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -17,7 +17,7 @@ from psycopg import sql
 
 from privbench.arrays import Rng
 from privbench.errors import AccessDenied, DatabaseError, UsageError
-from privbench.pgsql import Node, SqlError, statement, tokens
+from privbench.pgsql import SqlError, statement, tokens
 from privbench.pgsql.judge import EXPRESSIONS, NotAllowed, judge
 from privbench.postgres.connect import SELECT, Connection
 from privbench.postgres.failures import database_errors
@@ -65,6 +65,7 @@ def bound(text: str, parameters: Sequence[str | None]) -> str:
 
 #: Most distinct texts that are kept; the calls of further ones are only counted, to bound memory.
 MOST_TEXTS = 50_000
+PLANNED = "its plan was logged, which no session is made of"
 TOO_MANY = f"it came after the first {MOST_TEXTS:,} that are kept"
 
 _PARAMETER = re.compile(r"\$\d")
@@ -76,9 +77,9 @@ _WRITES = frozenset({"INSERT", "UPDATE", "DELETE"})
 _TRANSACTIONS = frozenset(
     {"BEGIN", "START", "COMMIT", "END", "ROLLBACK", "ABORT", "SAVEPOINT", "RELEASE"}
 )
-#: Steps of transactions, as the parser names them.
-_BEGINS = frozenset({"BEGIN", "START"})
-_STEPS = _BEGINS | {"COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE", "ROLLBACK_TO"}
+#: Steps of transactions within a session, as the parser names them.
+_BEGINS, _ENDS_IT = frozenset({"BEGIN", "START"}), frozenset({"COMMIT", "ROLLBACK"})
+_STEPS = _BEGINS | _ENDS_IT | {"SAVEPOINT", "RELEASE", "ROLLBACK_TO"}
 #: Statements that write or lock rows, and the kinds of nodes that only these are made of.
 _STATEMENTS = frozenset({"SelectStmt", "InsertStmt", "UpdateStmt", "DeleteStmt"})
 _NODES = EXPRESSIONS | _STATEMENTS | {
@@ -128,21 +129,11 @@ class _Text:
     # Texts with their parameters.
     samples: list[tuple[str, Parameters]] = field(default_factory=list)
     complete: bool = False  # whether all values of the samples are known
-    step: str = ""  # of a transaction (BEGIN, COMMIT, …), if it is one
 
     @property
     def total(self) -> int:
         """The number of calls; a call logged both as a statement and with its plan counts once."""
         return max(self.calls.values())
-
-
-@dataclass(slots=True)
-class _Session:
-    """The statements of a session, in order."""
-
-    runs: list[tuple[str, Parameters]] = field(default_factory=list)
-    last: dict[bytes, int] = field(default_factory=dict)  # the last run of each normalised text
-    begun: bool = False  # whether a transaction is open
 
 
 class Gatherer:
@@ -160,8 +151,8 @@ class Gatherer:
         self._skipped: Counter[str] = Counter()
         self._writes = writes
         self._words = _QUERIES | _WRITES if writes else _QUERIES
-        self._sessions: dict[str | None, _Session] | None = {} if sessions else None
-        self._room = MOST_TEXTS
+        self._in_order, self._room = sessions, MOST_TEXTS
+        self._sessions: dict[str | None, list[tuple[str, Parameters]]] = {}
         if writes and sessions:
             self._words |= _TRANSACTIONS
 
@@ -190,28 +181,24 @@ class Gatherer:
                 return
             reason = reason_against(execution.text, writes=self._writes)
             found = self._texts[key] = _Text(reason)
-            if reason is None and _first_word(execution.text) in _TRANSACTIONS:
-                found.step = _step(statement(execution.text).tree)
-        before = found.total
         found.calls[execution.planned] += execution.calls
-        if found.reason is None and self._sessions is not None:
-            runs = self._sessions.setdefault(session, _Session())
-            if found.total > before:
-                self._append(runs, key, execution, found.step, known=session is not None)
-            elif execution.parameters and key in runs.last:
-                # The plan of the same execution may have come without its values.
-                runs.runs[runs.last[key]] = (execution.text, execution.parameters)
-        elif found.reason is None:
+        if found.reason is None and not self._in_order:
             self._sample(found, execution)
+        elif found.reason is None and (execution.planned or not self._room):
+            self.skip(PLANNED if execution.planned else TOO_MANY, execution.calls)
+        elif found.reason is None:
+            self._room -= 1
+            run = execution.text, execution.parameters
+            self._sessions.setdefault(session, []).append(run)
 
     def capture(self, name: str) -> Capture:
         """The workload so far, the most called queries first."""
         kept = [text for text in self._texts.values() if text.reason is None]
         kept.sort(key=lambda text: -text.total)
         queries = (
-            [query for number, text in enumerate(kept, 1) for query in _queries(number, text)]
-            if self._sessions is None
-            else list(_of_sessions(self._sessions.values()))
+            [*_of_sessions(self._sessions)]
+            if self._in_order
+            else [query for number, text in enumerate(kept, 1) for query in _queries(number, text)]
         )
         skipped = self._skipped + Counter()
         for text in self._texts.values():
@@ -222,22 +209,6 @@ class Gatherer:
             round(sum(query.weight for query in queries)),
             dict(skipped.most_common()),
         )
-
-    def _append(
-        self, to: _Session, key: bytes, execution: Execution, step: str, *, known: bool
-    ) -> None:
-        """Keep an execution in its session; transactions are whole, and where it is known."""
-        if step:
-            begins = step in _BEGINS
-            if begins == to.begun or not known:
-                return
-            to.begun = begins or step not in ("COMMIT", "ROLLBACK")
-        if self._room:
-            self._room -= 1
-            to.last[key] = len(to.runs)
-            to.runs.append((execution.text, execution.parameters))
-        else:
-            self.skip(TOO_MANY, execution.calls)
 
     def _sample(self, found: _Text, execution: Execution) -> None:
         """Keep every execution with the same probability; known parameters replace unknown ones."""
@@ -266,13 +237,23 @@ def _queries(number: int, text: _Text) -> list[WorkloadQuery]:
     ]
 
 
-def _of_sessions(sessions: Iterable[_Session]) -> Iterator[WorkloadQuery]:
-    """Each session is a script: ids s1, s1#2, … (see `query_id`); its last transaction ends."""
-    kept = (session for session in sessions if session.runs)
-    for number, session in enumerate(kept, 1):
-        end: list[tuple[str, Parameters]] = [("COMMIT", ())] if session.begun else []
-        for place, run in enumerate([*session.runs, *end], 1):
-            yield _query(f"s{number}" if place == 1 else f"s{number}#{place}", *run)
+def _of_sessions(
+    sessions: Mapping[str | None, Sequence[tuple[str, Parameters]]],
+) -> Iterator[WorkloadQuery]:
+    """Each session is a script: ids s1, s1#2, … (see `query_id`).
+
+    Its transactions are whole: the last one ends, and of unknown sessions there are none.
+    """
+    for number, (session, runs) in enumerate(sessions.items(), 1):
+        place, begun = 0, False
+        for text, parameters in [*runs, ("COMMIT", ())]:
+            if step := _step(text):
+                if session is None or begun == (step in _BEGINS):
+                    continue
+                begun = step not in _ENDS_IT
+            place += 1
+            name = f"s{number}" if place == 1 else f"s{number}#{place}"
+            yield _query(name, text, parameters)
 
 
 def _query(name: str, text: str, parameters: Parameters, weight: float = 1) -> WorkloadQuery:
@@ -330,10 +311,9 @@ def reason_against(text: str, *, writes: bool = False) -> str | None:
         # pg_stat_statements writes parameters even where PostgreSQL's syntax allows none, so they
         # are replaced by values before the text is parsed.
         text = bound(text, ["0"] * MOST_PARAMETERS)
+        if writes and _step(text) in _STEPS:
+            return None
         tree = statement(text).tree if writes else query_tree(text)
-        if writes and tree.kind == "TransactionStmt":
-            chained = _step(tree) not in _STEPS or tree.get("chain")
-            return "it is not a query" if chained else None
         if writes and tree.kind not in _STATEMENTS:
             raise NotAllowed("it is not a query")
         # No database judges functions of users before pgbench has them called.
@@ -350,9 +330,14 @@ def reason_against(text: str, *, writes: bool = False) -> str | None:
     return None if tables else "it reads no table"
 
 
-def _step(tree: Node) -> str:
+@lru_cache(maxsize=1024)
+def _step(text: str) -> str:
     """The step of a transaction that a statement is (BEGIN, COMMIT, …), or empty."""
-    return str(tree.get("kind", "")).removeprefix("TRANS_STMT_")
+    if _first_word(text) not in _TRANSACTIONS:
+        return ""
+    tree = statement(text).tree
+    kind = str(tree.get("kind")).removeprefix("TRANS_STMT_")
+    return f"{kind} AND CHAIN" if tree.get("chain") else kind
 
 
 _HIDDEN = "<insufficient privilege>"

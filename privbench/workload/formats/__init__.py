@@ -1,4 +1,4 @@
-"""Workload formats, one line in `_FORMATS` each; a format is imported when it is first needed.
+"""Workload formats, each with a line in `_FORMATS`; a format is imported when it is first needed.
 
 Other packages add formats by entry points ``privbench.workload_formats``, a `WorkloadFormat` each.
 """
@@ -33,14 +33,14 @@ _LAST = ("pgbench", "sql")
 
 
 def names() -> tuple[str, ...]:
-    """Names of all formats, in the order of detection; no format is imported."""
+    """Return the names of all formats, in the order of detection; no format is imported."""
     own = tuple(name for name in _FORMATS if name not in _LAST)
     added = (name for name in plugins.names(plugins.FORMATS) if name not in _FORMATS)
     return (*own, *added, *_LAST)
 
 
 def by_name(name: str) -> WorkloadFormat:
-    """The format of that name."""
+    """Return the format with this name."""
     if name not in names():
         raise UsageError(f"there is no workload format {name!r}.", remedy=_known())
     from privbench.workload.formats.base import WorkloadFormat
@@ -63,7 +63,7 @@ def read(path: str | Path, form: str | WorkloadFormat | None = None) -> Workload
     """Read a workload; unless a format is given, it is recognised by the content.
 
     The path ``-`` means standard input; a pipe is read to its end. A UsageError is raised if
-    nothing is at the path, or if no format fits, or the text cannot be read.
+    nothing is at the path, if no format fits, or if the text cannot be read.
     """
     from privbench.workload.formats.base import MOST_BYTES
 

@@ -1,4 +1,7 @@
-"""Workload formats. They raise a `UsageError` for a query that a file or a format cannot hold."""
+"""The interface of workload formats.
+
+A `UsageError` is raised for a query that a file or a format cannot hold.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,7 @@ MOST_BYTES = 2**28
 
 
 def read_text(path: Path) -> str:
-    """The UTF-8 text of a plain file; a pipe or a device would never end."""
+    """Return the UTF-8 text of a plain file; other files are refused, as a pipe may never end."""
     try:
         if not path.is_file() or path.stat().st_size > MOST_BYTES:
             raise UsageError(f"the workload {path} is no plain file, or too large.")
@@ -51,7 +54,7 @@ def read_text(path: Path) -> str:
 
 
 def read_json(path: Path, kind: type[ParsedModel]) -> ParsedModel:
-    """The JSON of a file as a pydantic model, which checks it."""
+    """Return the JSON of a file as a pydantic model, which checks it."""
     try:
         return kind.model_validate_json(read_text(path))
     except ValidationError as error:
@@ -59,36 +62,36 @@ def read_json(path: Path, kind: type[ParsedModel]) -> ParsedModel:
 
 
 def whole(path: Path, files: Iterable[Path], queries: Iterable[WorkloadQuery]) -> Workload:
-    """The workload of a file or folder of scripts: confidential if one of them is."""
-    found = tuple(queries)
-    if not found:
+    """Return the workload of a file or folder of scripts; it is confidential if one of them is."""
+    read = tuple(queries)
+    if not read:
         raise UsageError(f"the workload {path} holds no query.")
     secret = any(marked(read_text(file)) for file in files)
-    return Workload(path.stem if path.is_file() else path.name, found, secret)
+    return Workload(path.stem if path.is_file() else path.name, read, secret)
 
 
 def query_id(file: Path, root: Path, number: int) -> str:
-    """The id of a script's query: its path without suffix, with ``#2``, … from the second on."""
+    """Return the id of a script's query: its path without suffix, ``#2``, … from the second on."""
     name = file.relative_to(root).with_suffix("").as_posix()
     return name if number == 1 else f"{name}#{number}"
 
 
 def cut(text: str, path: Path) -> list[tuple[int, str]]:
-    """The statements of a file's text, cut by PostgreSQL's scanner, with their comments.
+    """Return the statements of a file's text, cut by PostgreSQL's scanner, with their comments.
 
     Each comes with the number of the line on which it begins, counted from 0.
     """
     try:
-        found = placed_pieces(text)
+        pieces = placed_pieces(text)
     except SqlError as error:
         raise UsageError(f"cannot read the workload {path}: {error.message}") from None
-    places = [0, *(place for place, _ in found)]
+    places = [0, *(place for place, _ in pieces)]
     lines = accumulate(text.count("\n", *ends) for ends in pairwise(places))
-    return [(line, piece) for line, (_, piece) in zip(lines, found, strict=True)]
+    return [(line, piece) for line, (_, piece) in zip(lines, pieces, strict=True)]
 
 
 def beyond(query: WorkloadQuery, form: str, reason: str) -> UsageError:
-    """The error for a query that a format cannot hold."""
+    """Return the error for a query that a format cannot hold."""
     return UsageError(
         f"the format {form} cannot hold query {query.id}: {reason}.",
         remedy="The formats native and sql hold any query.",
@@ -96,5 +99,5 @@ def beyond(query: WorkloadQuery, form: str, reason: str) -> UsageError:
 
 
 def marked(text: str) -> bool:
-    """Whether a text begins with the mark of confidentiality."""
+    """Return whether a text begins with the mark of confidentiality."""
     return text.startswith(f"-- {CONFIDENTIAL}")

@@ -1,6 +1,6 @@
 """The native format: JSON with everything in a workload.
 
-It holds texts as given, answers, weights, templates and the values of their parameters.
+It holds query texts unchanged, answers, weights, templates and the values of their parameters.
 
 ::
 
@@ -43,12 +43,12 @@ def _detects(path: Path) -> bool:
     return path.is_file() and f'"{_MARK}"' in read_text(path)[:200]
 
 
-def _read(path: Path) -> Workload:
+def _read_document(path: Path) -> Workload:
     """Read the workload."""
-    found = read_json(path, _File)
-    if len({query.id for query in found.queries}) < len(found.queries):
+    document = read_json(path, _File)
+    if len({query.id for query in document.queries}) < len(document.queries):
         raise UsageError(f"{path} has two queries of one id.")
-    return Workload(found.name, found.queries, found.confidential)
+    return Workload(document.name, document.queries, document.confidential)
 
 
 def _write(workload: Workload, path: Path) -> None:
@@ -63,4 +63,4 @@ def _write(workload: Workload, path: Path) -> None:
     write_text(path, f'{start.removesuffix("}")}, "queries": [\n{body}\n]}}\n')
 
 
-FORMAT = WorkloadFormat("native", _detects, _read, _write)
+FORMAT = WorkloadFormat("native", _detects, _read_document, _write)

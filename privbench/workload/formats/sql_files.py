@@ -1,4 +1,4 @@
-"""Plain SQL: a folder of ``.sql`` files (JOB), or one file of statements; and ``card||SQL``.
+"""The formats of plain SQL: a folder of ``.sql`` files (JOB), a file of statements, ``card||SQL``.
 
 In ``card||SQL`` each line is a query with its true answer in front (STATS-CEB, SAM). A line without
 ``||`` in front is a query without a stated answer. Lines that are empty or start with ``--`` are
@@ -33,7 +33,7 @@ COMMAND = re.compile(
     re.MULTILINE,
 )
 #: Lines of files: the file, the number of the first line, and the lines with their ends.
-Blocks = list[tuple[Path, int, str]]
+FileBlocks = list[tuple[Path, int, str]]
 #: What a block takes besides its text: its place in a list, and the number of its first line.
 _BLOCK_BYTES = 64
 _DEEPEST = 10
@@ -48,14 +48,14 @@ def _detects(path: Path) -> bool:
     return path.is_dir() or path.suffix.lower() == ".sql"
 
 
-def _read(path: Path) -> Workload:
+def _read_statements(path: Path) -> Workload:
     """Read every statement; ids are q1, q2, … in a single file, those of `query_id` in a folder.
 
     The files of a folder are read in natural order (2a before 10a), and sub-folders are searched.
     """
     if not path.is_dir():
-        found = enumerate(_texts(path), 1)
-        alone = (WorkloadQuery(f"q{i}", text, place=place) for i, (place, text) in found)
+        numbered = enumerate(_texts(path), 1)
+        alone = (WorkloadQuery(f"q{i}", text, place=place) for i, (place, text) in numbered)
         return whole(path, [path], alone)
     files = sorted(path.rglob("*.sql"), key=lambda file: natural(file.relative_to(path)))
     queries = (
@@ -83,16 +83,16 @@ def _texts(file: Path) -> list[tuple[str, str]]:
     """The statements of a file, each with its file and line."""
     blocks = _blocks(file, {})
     starts = [0, *accumulate(text.count("\n") for _, _, text in blocks)]
-    found = []
+    statements = []
     # The mark of confidentiality is a line of a comment and an empty statement.
     for number, statement in cut("".join(text for _, _, text in blocks), file):
         block = bisect_right(starts, number, hi=len(blocks)) - 1
         path, first, _ = blocks[block]
-        found.append((f"{path}:{first + number - starts[block]}", statement))
-    return found
+        statements.append((f"{path}:{first + number - starts[block]}", statement))
+    return statements
 
 
-def _blocks(file: Path, known: dict[Path, Blocks], depth: int = 0) -> Blocks:
+def _blocks(file: Path, known: dict[Path, FileBlocks], depth: int = 0) -> FileBlocks:
     r"""The lines of a file, without commands about psql's output.
 
     In the place of ``\i`` stand the blocks of the file that it names. Blocks of files are kept in
@@ -104,7 +104,7 @@ def _blocks(file: Path, known: dict[Path, Blocks], depth: int = 0) -> Blocks:
         return known[file]
     text = read_text(file)
     text += "" if text.endswith("\n") or not text else "\n"
-    blocks: Blocks = []
+    blocks: FileBlocks = []
     start, line, size = 0, 1, 0
     for command in [*COMMAND.finditer(text), None]:
         end = command.start() if command else len(text)
@@ -125,7 +125,7 @@ def _blocks(file: Path, known: dict[Path, Blocks], depth: int = 0) -> Blocks:
 
 
 def inside(folder: Path, name: str) -> Path:
-    """The file of that name in a folder; names that lead out of the folder are refused."""
+    """Return the file of that name in a folder; names that lead out of the folder are refused."""
     root = folder.resolve()
     # A loop of links, too long a name, or a NUL in it is an error of one of these kinds.
     with suppress(OSError, RuntimeError, ValueError):
@@ -137,13 +137,13 @@ def inside(folder: Path, name: str) -> Path:
 
 
 def natural(path: Path) -> list[tuple[int, str]]:
-    """A key that sorts 2a before 10a."""
+    """Return a sort key that sorts 2a before 10a."""
     parts = _NUMBERS.split(path.as_posix())
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
 
 
 def ended(sql: str) -> str:
-    """The text with a semicolon that no comment at its end can swallow."""
+    """Return the text with a semicolon that no comment at its end can swallow."""
     text = sql.rstrip()
     if "--" in text.rpartition("\n")[2]:
         return f"{text}\n;"
@@ -157,10 +157,10 @@ def _detects_lines(path: Path) -> bool:
 
 def _read_lines(path: Path) -> Workload:
     """Read one query a line; ids are q1, q2, … in their order."""
-    found = ((place, _LINE.match(line) or (line, None, line)) for place, line in _lines(path))
+    matches = ((place, _LINE.match(line) or (line, None, line)) for place, line in _lines(path))
     queries = (
         WorkloadQuery(f"q{number}", item[2].strip(), int(item[1]) if item[1] else None, place=place)
-        for number, (place, item) in enumerate(found, 1)
+        for number, (place, item) in enumerate(matches, 1)
     )
     return Workload(path.stem, tuple(queries), marked(read_text(path)))
 
@@ -187,5 +187,5 @@ def _lines(path: Path) -> list[tuple[str, str]]:
     ]
 
 
-FORMAT = WorkloadFormat("sql", _detects, _read, _write)
+FORMAT = WorkloadFormat("sql", _detects, _read_statements, _write)
 LINES = WorkloadFormat("card-sql", _detects_lines, _read_lines, _write_lines)

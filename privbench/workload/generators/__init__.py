@@ -1,20 +1,16 @@
-"""Generated workloads, from rows of a database or of a model."""
+"""Generate workloads from rows of a database or of a model."""
 
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import psycopg
+import pyarrow as pa
 
 from privbench.errors import UsageError
 from privbench.schema import Schema
 from privbench.workload.generators.kinds import Plan, kinds
-from privbench.workload.generators.rows import (
-    DatabaseRows,
-    MemoryRows,
-    RowSource,
-    TableColumns,
-)
+from privbench.workload.generators.rows import DatabaseRows, MemoryRows, RowSource
 from privbench.workload.query import Workload
 
 
@@ -23,18 +19,18 @@ def make(kind: str, rows: RowSource, answers: RowSource, schema: Schema, plan: P
 
     A UsageError is raised if plan and schema allow no query, or if no query had an answer.
     """
-    found = kinds()[kind]
+    chosen = kinds()[kind]
     plan.check(schema)
-    if plan.joins[1] and not found.plan.joins[1]:
+    if plan.joins[1] and not chosen.plan.joins[1]:
         raise UsageError(f"queries of kind {kind} join nothing.", remedy="Ask for 0 joins.")
-    allowed = found.operators or found.plan.operators
+    allowed = chosen.operators or chosen.plan.operators
     unknown = sorted(set(plan.operators) - set(allowed))
     if unknown or not plan.operators:
         raise UsageError(
             f"queries of kind {kind} ask no operator {', '.join(unknown) or 'at all'}.",
             remedy=f"Operators: {', '.join(allowed)}.",
         )
-    return found.make(rows, answers, schema, plan)
+    return chosen.make(rows, answers, schema, plan)
 
 
 def generate_from_source(
@@ -44,9 +40,9 @@ def generate_from_source(
     plan: Plan | None = None,
     timeout: float = 20.0,
 ) -> Workload:
-    """A workload with literals and answers from the source's rows: CONFIDENTIAL.
+    """Return a workload with literals and answers from the source's rows: CONFIDENTIAL.
 
-    Workloads of all kinds but ``mixed`` state answers. Queries that take longer than `timeout`
+    Workloads of all kinds except ``mixed`` state answers. Queries that take longer than `timeout`
     seconds on the source are left out. Errors are those of `make`.
     """
     plan = plan or kinds()[kind].plan
@@ -55,7 +51,7 @@ def generate_from_source(
 
 
 def generate_from_tables(
-    tables: Mapping[str, TableColumns],
+    tables: Mapping[str, Mapping[str, pa.Array | pa.ChunkedArray]],
     kind: str,
     schema: Schema,
     plan: Plan | None = None,
@@ -63,12 +59,13 @@ def generate_from_tables(
     clone: psycopg.Connection[Any] | None = None,
     timeout: float = 20.0,
 ) -> Workload:
-    """A workload with literals from synthetic rows; it may be published if the rows may be.
+    """Return a workload with literals from synthetic rows; it may be published if the rows may.
 
-    The keys of ``tables`` are ``schema.table``. With a synthetic ``clone`` the workload states the
-    answers on the clone, which must not be empty, and queries that take longer than ``timeout``
-    seconds there are left out. Without a clone, queries are answered on the tables, and the answers
-    are not stated. Errors are those of `make`.
+    The keys of ``tables`` are ``schema.table``, then columns; columns that the server fills are
+    missing. With a synthetic ``clone`` the workload states the answers on the clone, which must not
+    be empty, and queries that take longer than ``timeout`` seconds there are left out. Without a
+    clone, queries are answered on the tables, and the answers are not stated. Errors are those of
+    `make`.
     """
     plan = plan or kinds()[kind].plan
     rows = MemoryRows(tables, plan.seed)

@@ -1,4 +1,4 @@
-"""A query before it becomes text: tables joined along foreign keys, values, predicates, output."""
+"""A generated query before it becomes text: joined tables, values, predicates, output."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from privbench.postgres.statement import build
 from privbench.schema import Column, ForeignKey, Schema, Table
 
 #: One row of a table, by column: the values as PostgreSQL prints them, None for NULL.
-Row = dict[str, str | None]
+RowTexts = dict[str, str | None]
 
 #: Types whose values are printed in ISO format, whatever the session's DateStyle.
 DATES = frozenset({"date", "timestamp", "timestamptz"})
@@ -47,7 +47,7 @@ class ColumnSample:
 
     @classmethod
     def of(cls, column: Column, texts: Sequence[str | None]) -> ColumnSample:
-        """Judge a column by a sample of its values."""
+        """Return the sample of a column, with what its values are good for."""
         known = {text for text in texts if text is not None}
         few = 0 < len(known) <= _FEW and 2 * len(known) <= max(len(texts), 2)
         few &= len(max(known, key=len, default="")) <= _LONGEST
@@ -56,7 +56,7 @@ class ColumnSample:
 
     @property
     def whole(self) -> bool:
-        """Whether the values are whole numbers or days, any of which suits an equality."""
+        """Whether the values are whole numbers or days, for which equality makes sense."""
         return self.column.type.base in _WHOLE
 
     @property
@@ -65,11 +65,11 @@ class ColumnSample:
         return self.column.type.category == "S"
 
     def place(self, text: str) -> tuple[float, str]:
-        """A sort key for a value in the column's order; strings are ordered by code points."""
+        """Return a sort key for a value in the column's order; strings sort by code points."""
         return (float(text), "") if self.column.type.category == "N" else (0.0, text)
 
     def literal(self, text: str) -> sql.Composable:
-        """The text, or its beginning, as a literal of the column's type."""
+        """Return the text, or its beginning, as a literal of the column's type."""
         if self.column.type.category == "N" and _NUMBER.match(text):
             return sql.SQL(text)
         if self.column.type.category == "D":
@@ -81,35 +81,37 @@ def _patterns(texts: Sequence[str | None]) -> tuple[str, ...]:
     """Patterns of frequent words, but for those that fill texts."""
     some, filler = [text for text in texts if text], frozenset(words())
     least = max(_SHARE * len(some), _LEAST)
-    held = Counter(word for text in some for word in {text[0], *text.split()} - filler)
-    plain = [word for word, rows in held.items() if rows >= least and not {*word} & {*"%_\\"}]
-    made = [one for word in sorted(plain) for one in (f"{word}%", f"%{word}%")[: len(word)]]
-    return tuple(one for one in made if sum(matches(one, text) for text in some) >= least)
+    frequencies = Counter(word for text in some for word in {text[0], *text.split()} - filler)
+    plain = [
+        word for word, rows in frequencies.items() if rows >= least and not {*word} & {*"%_\\"}
+    ]
+    patterns = [one for word in sorted(plain) for one in (f"{word}%", f"%{word}%")[: len(word)]]
+    return tuple(one for one in patterns if sum(matches(one, text) for text in some) >= least)
 
 
 def matches(pattern: str, text: str) -> bool:
-    """Whether a text matches one of `ColumnSample.patterns`."""
+    """Return whether a text matches one of `ColumnSample.patterns`."""
     return pattern[1:-1] in text if pattern[0] == "%" else text.startswith(pattern[:-1])
 
 
-def judged(table: Table, rows: Sequence[Row]) -> list[ColumnSample]:
-    """The columns of a table that predicates may use, with their values in some rows.
+def judged(table: Table, rows: Sequence[RowTexts]) -> list[ColumnSample]:
+    """Return the columns of a table that predicates may use, with their values in some rows.
 
     Keys and columns of composite types are left out.
     """
     keys = table.key_columns | set(table.primary_columns)
     keys |= {unique.columns[0] for unique in table.unique_sets if len(unique.columns) == 1}
-    found = [
+    samples = [
         ColumnSample.of(column, [row[column.name] for row in rows])
         for column in table.columns
         if column.name not in keys and (column.type.category in "NDTBS" or column.type.kind == "e")
     ]
-    suited = [values for values in found if values.ordered or values.few or values.patterns]
+    suited = [values for values in samples if values.ordered or values.few or values.patterns]
     return [values for values in suited if any(text is not None for text in values.texts)]
 
 
 def pick(items: Sequence[Element], rng: Rng) -> Element:
-    """A random one of some items."""
+    """Return a random item."""
     return items[int(rng.integers(len(items)))]
 
 
@@ -138,7 +140,7 @@ class JoinTree:
 
     @property
     def links(self) -> list[tuple[tuple[int, str], tuple[int, str]]]:
-        """The columns that are equal, those of the child first."""
+        """The columns that the joins set equal, those of the child first."""
         return [
             ((child, column), (parent, target))
             for key, child, parent in self.edges
@@ -180,18 +182,18 @@ def _steps(
     repeats: bool,
 ) -> list[tuple[ForeignKey, int, int]]:
     """The edges, in either direction, that lead from a table of the tree to one more table."""
-    held, used = {table.name for table in tables}, {key for key, _, _ in edges}
+    present, used = {table.name for table in tables}, {key for key, _, _ in edges}
     new = len(tables)
-    found = []
+    steps = []
     for key in graph:
-        if key in used if repeats else {key.table, key.ref_table} <= held:
+        if key in used if repeats else {key.table, key.ref_table} <= present:
             continue
         for place, table in enumerate(tables):
             if table.name == key.table:
-                found.append((key, place, new))
+                steps.append((key, place, new))
             if table.name == key.ref_table:
-                found.append((key, new, place))
-    return found
+                steps.append((key, new, place))
+    return steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +207,10 @@ class Predicate:
     texts: tuple[str, ...] = ()
 
     def condition(self, alias: str) -> sql.Composable:
-        """The condition on the table under that alias; strings are ordered by code points."""
+        """Return the condition on the table under that alias.
+
+        Strings are ordered by code points.
+        """
         by_code = self.values.is_text and self.texts and self.operator != "="
         form: LiteralString = '{} COLLATE "C"' if by_code else "{}"
         column = build(form, sql.Identifier(alias, self.values.column.name))
@@ -224,13 +229,13 @@ class QueryDraft:
 
     @property
     def text(self) -> str:
-        """The query's SQL, without a semicolon."""
+        """Return the query's SQL, without a semicolon."""
         head = self.head or sql.SQL("COUNT(*)")
         # No connection is passed, so that the text does not depend on a server's settings.
         return build("SELECT {} {}{}", head, self._tail, self.foot).as_string(None)
 
     def counting(self, enough: int | None = None) -> str:
-        """The SQL that counts the rows that satisfy the conditions, up to ``enough`` of them."""
+        """Return SQL that counts the rows that satisfy the conditions, up to ``enough`` of them."""
         limit = sql.SQL("" if enough is None else " LIMIT {}").format(sql.Literal(enough))
         rest = sql.SQL("pg_catalog.count(*) FROM (SELECT 1 {}{}) AS found")
         return (SELECT + rest.format(self._tail, limit)).as_string(None)

@@ -23,7 +23,7 @@ from privbench.workload.generators.draft import (
     JoinTree,
     Predicate,
     QueryDraft,
-    Row,
+    RowTexts,
     draw,
     matches,
     pick,
@@ -37,7 +37,7 @@ TRIES = 20
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A plan of a workload."""
+    """The plan of a workload: numbers of queries, joins and predicates."""
 
     queries: int = 400  # how many; fewer where the data does not yield as many different ones
     joins: tuple[int, int] = (0, 3)  # least and most foreign keys that a query follows
@@ -48,7 +48,7 @@ class Plan:
     seed: int = 0  # of the draws
 
     def check(self, schema: Schema) -> None:
-        """Refuse a plan or a schema of which no query can be made."""
+        """Refuse a plan or a schema for which no query can be made."""
         if not schema.tables:
             raise UsageError("the schema has no table to query.")
         ranges = {
@@ -69,33 +69,34 @@ def collect(
     *,
     stated: bool = True,
 ) -> Workload:
-    """Draw until there are enough distinct queries with answers in the plan's range.
+    """Draw queries until there are enough distinct ones with answers in the plan's range.
 
     The plan's numbers of joins are used in turn. A draw that fails, or whose answer is outside the
     range, is repeated. Queries state their answers if `RowSource.stated` and ``stated`` are true.
     """
-    found: dict[str, int | None] = {}
+    answered: dict[str, int | None] = {}
     enough = None if stated or plan.most is not None else plan.least
     low, high = plan.joins
     for turn in range(2 * plan.queries):
-        if len(found) == plan.queries:
+        if len(answered) == plan.queries:
             break
         for _ in range(TRIES):
             draft = draw(low + turn % (high - low + 1))
-            if draft is None or (text := draft.text) in found:
+            if draft is None or (text := draft.text) in answered:
                 continue
             card = answers.count(draft, enough)
             if card is not None and plan.least <= card <= (
                 card if plan.most is None else plan.most
             ):
-                found[text] = card if stated and answers.stated else None
+                answered[text] = card if stated and answers.stated else None
                 break
-    if plan.queries and not found:
+    if plan.queries and not answered:
         raise UsageError("no query with an answer was found: are the tables empty?")
-    made = (
-        WorkloadQuery(f"g{i}", f"{text};", card) for i, (text, card) in enumerate(found.items(), 1)
+    queries = (
+        WorkloadQuery(f"g{i}", f"{text};", card)
+        for i, (text, card) in enumerate(answered.items(), 1)
     )
-    return Workload(name, tuple(made))
+    return Workload(name, tuple(queries))
 
 
 _HEADS, _SHARES = ("count", "group", "top"), (0.7, 0.15, 0.15)
@@ -103,7 +104,7 @@ _LIMITS = (10, 100, 1000)
 
 
 def mscn(rows: RowSource, answers: RowSource, schema: Schema, plan: Plan) -> Workload:
-    """Joins to count, their predicates drawn independently, in the manner of MSCN.
+    """Draw counts of joins with predicates drawn independently, in the manner of MSCN.
 
     After Kipf et al., "Learned Cardinalities: Estimating Correlated Joins with Deep Learning" (CIDR
     2019), section 3.3 and the workloads published with it: as many queries of each number of joins;
@@ -120,7 +121,7 @@ def mscn(rows: RowSource, answers: RowSource, schema: Schema, plan: Plan) -> Wor
         tree = draw(schema, joins, rng)
         if len(tree.edges) < joins:
             return None
-        found: list[Predicate] = []
+        predicates: list[Predicate] = []
         for place, table in enumerate(tree.tables):
             # Equality is only used with values that are likely to occur again.
             columns = [
@@ -128,21 +129,23 @@ def mscn(rows: RowSource, answers: RowSource, schema: Schema, plan: Plan) -> Wor
                 for values in rows.values(table)
                 if (operators := fitting(plan, values, equal=values.few or values.whole))
             ]
-            wanted = int(rng.integers(len(columns) + 1))
-            chosen = rng.choice(len(columns), wanted, replace=False) if wanted else ()
-            found += [_by_itself(place, *columns[int(i)], rng) for i in chosen]
+            count = int(rng.integers(len(columns) + 1))
+            chosen = rng.choice(len(columns), count, replace=False) if count else ()
+            predicates += [_by_itself(place, *columns[int(i)], rng) for i in chosen]
         low, high = plan.predicates
-        if len(found) < low:
+        if len(predicates) < low:
             return None
-        if len(found) > high:
-            found = [found[int(i)] for i in sorted(rng.choice(len(found), high, replace=False))]
-        return QueryDraft(tree, tuple(found))
+        if len(predicates) > high:
+            predicates = [
+                predicates[int(i)] for i in sorted(rng.choice(len(predicates), high, replace=False))
+            ]
+        return QueryDraft(tree, tuple(predicates))
 
     return collect("mscn", plan, drawn, answers)
 
 
 def joins(rows: RowSource, answers: RowSource, schema: Schema, plan: Plan) -> Workload:
-    """Counts of joins whose predicates all hold for one tuple of rows that join.
+    """Draw counts of joins whose predicates all hold for one tuple of rows that join.
 
     Such workloads measure Q-error over many tables: the answer of a query is at least one, however
     many tables and predicates it has. Each foreign key is followed at most once; a table that is
@@ -162,7 +165,7 @@ def joins(rows: RowSource, answers: RowSource, schema: Schema, plan: Plan) -> Wo
         tree = draw(schema, joins, rng, repeats=True)
         # Many rows have no children: if the walk along the tree fails, another row is tried.
         tries = (anchored(tree, rows, rng) for _ in range(TRIES))
-        anchor = next((found for found in tries if found is not None), None)
+        anchor = next((draft for draft in tries if draft is not None), None)
         start = None if anchor is None else (tree, anchor)
         return around(start, rows, plan, rng, operators)
 
@@ -170,7 +173,7 @@ def joins(rows: RowSource, answers: RowSource, schema: Schema, plan: Plan) -> Wo
 
 
 def mixed(rows: RowSource, answers: RowSource, schema: Schema, plan: Plan) -> Workload:
-    """Joins with COUNT, GROUP BY, or ORDER BY and LIMIT; literals come from random rows.
+    """Draw joins with COUNT, GROUP BY, or ORDER BY and LIMIT; literals come from random rows.
 
     The rows of each table are drawn independently. The number of joins is random; queries with few
     joins are more frequent, since fewer of them fail.
@@ -229,7 +232,7 @@ def _by_itself(place: int, values: ColumnSample, operators: list[str], rng: Rng)
 
 
 def fitting(plan: Plan, values: ColumnSample, text: str | None = None, *, equal: bool) -> list[str]:
-    """The plan's operators that suit a column, and one of its texts; ``=`` if ``equal`` is true."""
+    """Return the plan's operators that suit a column and a value; ``=`` if ``equal`` is true."""
     like = any(text is None or matches(pattern, text) for pattern in values.patterns)
     suits = {"=": equal, "like": like, "ilike": like}
     ranged = values.ordered or (like and "like" in plan.operators)
@@ -237,7 +240,7 @@ def fitting(plan: Plan, values: ColumnSample, text: str | None = None, *, equal:
 
 
 def around(
-    start: tuple[JoinTree, Sequence[Row]] | None,
+    start: tuple[JoinTree, Sequence[RowTexts]] | None,
     rows: RowSource,
     plan: Plan,
     rng: Rng,
@@ -245,11 +248,12 @@ def around(
     *,
     exact: bool = False,
 ) -> QueryDraft | None:
-    """A count whose predicates hold for rows that join; None if ``start`` is, or columns are few.
+    """Return a count whose predicates hold for rows that join, or None.
 
-    ``start`` holds joined tables and their anchor, which is a row of each. A column has at most one
-    predicate, and none if no operator fits it. Bounds are values of random rows, as in MSCN. They
-    are the anchor's own values if random ones would exclude the anchor, or if ``exact`` is true.
+    ``start`` holds joined tables and their anchor, which is a row of each. None is returned if
+    ``start`` is None, or too few columns can have a predicate. A column has at most one predicate,
+    and none if no operator fits it. Bounds are values of random rows, as in MSCN. They are the
+    anchor's own values if random ones would exclude the anchor, or if ``exact`` is true.
     """
     if start is None:
         return None
@@ -283,8 +287,8 @@ def _some(items: Sequence[Element], plan: Plan, rng: Rng) -> list[Element] | Non
     low, high = plan.predicates
     if len(items) < low:
         return None
-    wanted = min(len(items), low + int(rng.integers(high - low + 1)))
-    return [items[int(i)] for i in rng.choice(len(items), wanted, replace=False)] if wanted else []
+    count = min(len(items), low + int(rng.integers(high - low + 1)))
+    return [items[int(i)] for i in rng.choice(len(items), count, replace=False)] if count else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,6 +311,6 @@ KINDS: dict[str, WorkloadKind] = {
 
 
 def kinds() -> dict[str, WorkloadKind]:
-    """All kinds, those of installed formats too."""
+    """Return all kinds, those of installed formats too."""
     added = [item for name in formats.names() for item in formats.by_name(name).kinds.items()]
     return {**{name: kind for name, kind in added if isinstance(kind, WorkloadKind)}, **KINDS}

@@ -28,7 +28,7 @@ from privbench.workload.generators.draft import (
     JoinTree,
     Predicate,
     QueryDraft,
-    Row,
+    RowTexts,
     judged,
     pick,
 )
@@ -48,31 +48,31 @@ class RowSource(ABC):
 
     def __init__(self) -> None:
         self._values: dict[str, list[ColumnSample]] = {}
-        self._starts: dict[str, list[Row]] = {}
+        self._starts: dict[str, list[RowTexts]] = {}
 
     def values(self, table: Table) -> list[ColumnSample]:
-        """The usable columns of a table with their values in some of its rows."""
+        """Return the usable columns of a table with their values in some of its rows."""
         if table.key not in self._values:
             self._values[table.key] = judged(table, self.starts(table)[:_SAMPLE])
         return self._values[table.key]
 
-    def starts(self, table: Table) -> list[Row]:
-        """Some rows of a table, in an order that the seed decides."""
+    def starts(self, table: Table) -> list[RowTexts]:
+        """Return some rows of a table, in an order that the seed decides."""
         if table.key not in self._starts:
             self._starts[table.key] = self.sample(table, _START_ROWS)
         return self._starts[table.key]
 
     @abstractmethod
-    def sample(self, table: Table, most: int) -> list[Row]:
-        """At most so many rows of a table, chosen by the seed."""
+    def sample(self, table: Table, most: int) -> list[RowTexts]:
+        """Return at most ``most`` rows of a table, chosen by the seed."""
 
     @abstractmethod
-    def match(self, table: Table, wanted: Mapping[str, str], seed: int) -> Row | None:
-        """A row of the table with these values; if there are several, the seed chooses one."""
+    def match(self, table: Table, values: Mapping[str, str], seed: int) -> RowTexts | None:
+        """Return a row of the table with these values, chosen by the seed, or None."""
 
     @abstractmethod
     def count(self, draft: QueryDraft, enough: int | None = None) -> int | None:
-        """The number of rows that satisfy the conditions; None where counting takes too long.
+        """Return the number of rows that satisfy the conditions; None if counting takes too long.
 
         Counting may stop at ``enough`` rows.
         """
@@ -84,42 +84,46 @@ def joined(
     start: int,
     rows: RowSource,
     rng: Rng,
-) -> dict[int, Row]:
-    """Rows that join: a random row of the first table, then matching random rows along the links.
+) -> dict[int, RowTexts]:
+    """Return rows that join: a random row of the first table, then matching rows along the links.
 
     Tables are numbered, and ``start`` is the number of the first one. The walk ends at a table
     without a matching row; the result has a row of every table that was reached until then.
     """
     starts = rows.starts(tables[start])
-    found = {start: pick(starts, rng)} if starts else {}
+    row_of = {start: pick(starts, rng)} if starts else {}
     ends = [end for link in links for end in (link, link[::-1])]
-    while found:
-        reached = (new for (old, _), (new, _) in ends if old in found and new not in found)
+    while row_of:
+        reached = (new for (old, _), (new, _) in ends if old in row_of and new not in row_of)
         new = next(reached, None)
         if new is None:
             break
-        wanted = {
-            name: found[old][given]
-            for (old, given), (other, name) in ends
-            if other == new and old in found
+        values = {
+            name: row_of[old][source_column]
+            for (old, source_column), (other, name) in ends
+            if other == new and old in row_of
         }
-        known = {name: value for name, value in wanted.items() if value is not None}
-        if len(known) < len(wanted):
+        known = {name: value for name, value in values.items() if value is not None}
+        if len(known) < len(values):
             break
         row = rows.match(tables[new], known, int(rng.integers(_SEEDS)))
         if row is None:
             break
-        found[new] = row
-    return found
+        row_of[new] = row
+    return row_of
 
 
-def anchored(tree: JoinTree, rows: RowSource, rng: Rng) -> list[Row] | None:
-    """Rows that join, one of each of the tree's tables; None if a table has no matching row.
+def anchored(tree: JoinTree, rows: RowSource, rng: Rng) -> list[RowTexts] | None:
+    """Return rows that join, one of each of the tree's tables; None if a table has no match.
 
     A query whose predicates hold for such rows has an answer of at least one.
     """
-    found = joined(dict(enumerate(tree.tables)), tree.links, 0, rows, rng)
-    return [found[place] for place in range(len(found))] if len(found) == len(tree.tables) else None
+    reached = joined(dict(enumerate(tree.tables)), tree.links, 0, rows, rng)
+    return (
+        [reached[place] for place in range(len(reached))]
+        if len(reached) == len(tree.tables)
+        else None
+    )
 
 
 class DatabaseRows(RowSource):
@@ -138,20 +142,20 @@ class DatabaseRows(RowSource):
         self._seed = seed
         self._timeout = timeout
 
-    def sample(self, table: Table, most: int) -> list[Row]:
-        """At most so many rows of a table: the first in the order of their hashes."""
+    def sample(self, table: Table, most: int) -> list[RowTexts]:
+        """Return at most ``most`` rows of a table: the first in the order of their hashes."""
         return self._rows(table, sql.SQL("true"), self._seed, most)
 
-    def match(self, table: Table, wanted: Mapping[str, str], seed: int) -> Row | None:
-        """A row with these values."""
+    def match(self, table: Table, values: Mapping[str, str], seed: int) -> RowTexts | None:
+        """Return a row with these values, or None."""
         condition = sql.SQL(" AND ").join(
-            build("t.{} = {}", name, sql.Literal(value)) for name, value in wanted.items()
+            build("t.{} = {}", name, sql.Literal(value)) for name, value in values.items()
         )
-        found = self._rows(table, condition, seed, 1)
-        return found[0] if found else None
+        rows = self._rows(table, condition, seed, 1)
+        return rows[0] if rows else None
 
     def count(self, draft: QueryDraft, enough: int | None = None) -> int | None:
-        """The number of rows that satisfy the conditions; None if counting takes too long."""
+        """Return the number of rows that satisfy the conditions; None if counting is too slow."""
         limit = str(max(1, round(1000 * self._timeout)))
         try:
             # The rollback restores the session's own time-out.
@@ -162,7 +166,9 @@ class DatabaseRows(RowSource):
             return None
         return int(row[0]) if row else None
 
-    def _rows(self, table: Table, condition: sql.Composable, seed: int, most: int) -> list[Row]:
+    def _rows(
+        self, table: Table, condition: sql.Composable, seed: int, most: int
+    ) -> list[RowTexts]:
         if not table.columns:
             return []
         query = SELECT + build(
@@ -176,18 +182,14 @@ class DatabaseRows(RowSource):
             most=most,
         )
         names = [column.name for column in table.columns]
-        found = self._connection.execute(query).fetchall()
-        return [dict(zip(names, row, strict=True)) for row in found]
+        fetched = self._connection.execute(query).fetchall()
+        return [dict(zip(names, row, strict=True)) for row in fetched]
 
 
 def _as_text(column: Column) -> sql.Composable:
     """The column as text; dates in ISO order whatever the session's DateStyle."""
     form = "pg_catalog.to_json({}) #>> '{{}}'" if column.type.base in DATES else None
     return sql.SQL(form or column.type.text_form).format(sql.Identifier("t", column.name))
-
-
-#: The values of one table, by column; columns that the server fills are missing.
-TableColumns = Mapping[str, pa.Array | pa.ChunkedArray]
 
 
 # Separates the columns of a composite key.
@@ -205,7 +207,9 @@ class MemoryRows(RowSource):
 
     stated = False
 
-    def __init__(self, tables: Mapping[str, TableColumns], seed: int) -> None:
+    def __init__(
+        self, tables: Mapping[str, Mapping[str, pa.Array | pa.ChunkedArray]], seed: int
+    ) -> None:
         super().__init__()
         self._tables = tables
         self._seed = seed
@@ -213,69 +217,69 @@ class MemoryRows(RowSource):
         self._places: dict[tuple[str, tuple[str, ...]], dict[str, Ints]] = {}
         self._codes: dict[ForeignKey, tuple[Ints, Ints, int]] = {}
 
-    def sample(self, table: Table, most: int) -> list[Row]:
-        """Random rows."""
+    def sample(self, table: Table, most: int) -> list[RowTexts]:
+        """Return random rows of a table."""
         size = self.size(table)
         rng = generator(self._seed, "memory rows", table.key)
         return self._rows(table, rng.choice(size, min(size, most), replace=False))
 
-    def match(self, table: Table, wanted: Mapping[str, str], seed: int) -> Row | None:
-        """A row with these values."""
-        place = (table.key, tuple(wanted))
+    def match(self, table: Table, values: Mapping[str, str], seed: int) -> RowTexts | None:
+        """Return a row with these values, or None."""
+        place = (table.key, tuple(values))
         if place not in self._places:
-            (codes,), known = _encoded(self.keys(table, tuple(wanted)))
+            (codes,), known = _encoded(self.keys(table, tuple(values)))
             order = np.argsort(codes, kind="stable")
             ends = np.searchsorted(codes[order], np.arange(len(known) + 1))
             groups = zip(known, pairwise(ends), strict=True)
             self._places[place] = {key: order[start:end] for key, (start, end) in groups}
-        found = self._places[place].get(_SEAM.join(wanted.values()))
-        return None if found is None else self._rows(table, found[[seed % len(found)]])[0]
+        matching = self._places[place].get(_SEAM.join(values.values()))
+        return None if matching is None else self._rows(table, matching[[seed % len(matching)]])[0]
 
     def size(self, table: Table) -> int:
-        """The number of rows; 0 where there are no columns."""
+        """Return the number of rows; 0 if there are no columns."""
         return next((len(array) for array in self._tables.get(table.key, {}).values()), 0)
 
     def column(self, table: Table, name: str, *, numeric: bool = False) -> pa.Array:
-        """A column as text, or as numbers; NULL if the tables lack the column."""
+        """Return a column as text, or as numbers; NULL if the tables lack the column."""
         place = (table.key, name, numeric)
         if place not in self._read:
             array = self._tables.get(table.key, {}).get(name)
             missing = pa.nulls(self.size(table), pa.string())
-            text = missing if array is None else _text(array)
+            text = missing if array is None else _as_texts(array)
             self._read[place] = pc.cast(text, pa.float64()) if numeric else text
         return self._read[place]
 
     def keys(self, table: Table, columns: tuple[str, ...]) -> pa.Array:
-        """The values of some columns joined in one text a row; NULL if one of them is NULL."""
+        """Return the values of columns joined in one text per row; NULL if one of them is NULL."""
         arrays = [self.column(table, name) for name in columns]
         return pc.binary_join_element_wise(*arrays, _SEAM)
 
-    def _rows(self, table: Table, places: Ints) -> list[Row]:
+    def _rows(self, table: Table, places: Ints) -> list[RowTexts]:
         names = [column.name for column in table.columns]
         cells = [self.column(table, name).take(pa.array(places)).to_pylist() for name in names]
         return [dict(zip(names, row, strict=True)) for row in zip(*cells, strict=True)]
 
     def count(self, draft: QueryDraft, enough: int | None = None) -> int:
-        """The number of rows that satisfy the conditions."""
+        """Return the number of rows that satisfy the conditions."""
         weights = [self._kept(draft, place) for place in range(len(draft.tree.tables))]
         # The last table is a leaf of the remaining tree: multiply its counts into its neighbour.
         for new, edge in reversed(list(enumerate(draft.tree.edges, 1))):
             _, child, parent = edge
             old = parent if child == new else child
-            mine, theirs, size = self._coded(draft.tree, edge, new)
+            mine, other_codes, size = self._coded(draft.tree, edge, new)
             sums = np.bincount(mine[mine >= 0], weights[new][mine >= 0], minlength=max(size, 1))
-            weights[old] = weights[old] * np.where(theirs >= 0, sums[theirs], 0.0)
+            weights[old] = weights[old] * np.where(other_codes >= 0, sums[other_codes], 0.0)
         return round(float(weights[0].sum()))
 
     def _kept(self, draft: QueryDraft, place: int) -> Floats:
         """1 for the rows of a table that satisfy its predicates, 0 for all others."""
         table = draft.tree.tables[place]
-        kept = np.ones(self.size(table), dtype=bool)
+        satisfied = np.ones(self.size(table), dtype=bool)
         for item in draft.predicates:
             if item.table == place:
                 mask = self._mask(table, item).fill_null(False)
-                kept &= mask.to_numpy(zero_copy_only=False)
-        return kept.astype(np.float64)
+                satisfied &= mask.to_numpy(zero_copy_only=False)
+        return satisfied.astype(np.float64)
 
     def _mask(self, table: Table, item: Predicate) -> pa.Array:
         name, numeric = item.values.column.name, item.values.column.type.category == "N"
@@ -303,8 +307,10 @@ class MemoryRows(RowSource):
             parent = self.keys(tree.tables[above], key.ref_columns)
             (mine, others), known = _encoded(child, parent)
             self._codes[key] = mine, others, len(known)
-        ours, theirs, size = self._codes[key]
-        return (ours, theirs, size) if below == new else (theirs, ours, size)
+        child_codes, parent_codes, size = self._codes[key]
+        return (
+            (child_codes, parent_codes, size) if below == new else (parent_codes, child_codes, size)
+        )
 
 
 def _encoded(*columns: pa.Array) -> tuple[list[Ints], list[str]]:
@@ -317,7 +323,7 @@ def _encoded(*columns: pa.Array) -> tuple[list[Ints], list[str]]:
     return np.split(codes, ends), encoded.dictionary.to_pylist()
 
 
-def _text(array: pa.Array | pa.ChunkedArray) -> pa.Array:
+def _as_texts(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     """An array as texts that PostgreSQL can read, except for NaN and bytes."""
     whole = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
     if isinstance(whole, pa.ChunkedArray):

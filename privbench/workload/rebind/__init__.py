@@ -1,4 +1,4 @@
-"""Re-binding: the literals of a workload are replaced by values of synthetic rows."""
+"""Re-binding: replace the literals of a workload by values of synthetic rows."""
 
 from privbench.workload.rebind.rebind import Planner, Rebinding, rebind
 

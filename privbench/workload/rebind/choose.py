@@ -1,4 +1,4 @@
-"""Chooses new literals from synthetic rows for literals that are compared with a column.
+"""Choose new literals from synthetic rows for literals that are compared with a column.
 
 Functions that a query applies to the column are applied to its values as PostgreSQL prints them.
 """
@@ -12,10 +12,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from privbench.arrays import Rng
-from privbench.workload.generators.draft import Row, pick
+from privbench.workload.generators.draft import RowTexts, pick
 from privbench.workload.generators.rows import RowSource, joined
 from privbench.workload.rebind.columns import Operand
-from privbench.workload.rebind.sites import Site
+from privbench.workload.rebind.literal_roles import Site
 
 # Number of members of a list, and of letters in a piece of a pattern, if the old one is not known.
 _MEMBERS, _PIECE = 3, 3
@@ -30,8 +30,10 @@ _RANGES = ("low", "high")
 _LIKE = re.compile(r"\\.|[%_]+|[^%_\\]+", re.DOTALL)
 
 
-def together(joins: Sequence[tuple[Operand, Operand]], rows: RowSource, rng: Rng) -> dict[int, Row]:
-    """Rows that join as a query's tables do, by number of the table; they give it an answer.
+def together(
+    joins: Sequence[tuple[Operand, Operand]], rows: RowSource, rng: Rng
+) -> dict[int, RowTexts]:
+    """Return rows that join as a query's tables do, by table number; the query then has an answer.
 
     If a table has no matching row, the search starts again from another table. The result is the
     attempt that reached the most tables.
@@ -47,16 +49,16 @@ def together(joins: Sequence[tuple[Operand, Operand]], rows: RowSource, rng: Rng
         if first is not second:
             first += second
             groups.remove(second)
-    found: dict[int, Row] = {}
+    reached: dict[int, RowTexts] = {}
     for group in groups:
-        best: dict[int, Row] = {}
+        best: dict[int, RowTexts] = {}
         for number in range(_STARTS):
             start = group[number % len(group)]
             best = max(best, joined(tables, links, start, rows, rng), key=len)
             if len(best) == len(group):
                 break
-        found |= best
-    return found
+        reached |= best
+    return reached
 
 
 class Chooser:
@@ -71,9 +73,9 @@ class Chooser:
         self._values: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
 
     def choose(
-        self, found: Sequence[Site], own: Mapping[int, Row], rng: Rng
+        self, sites: Sequence[Site], own: Mapping[int, RowTexts], rng: Rng
     ) -> dict[int, list[str]]:
-        """New values by the number of the mark; several if the mark stands for a list.
+        """Return new values by the number of the placeholder; several values for a list.
 
         ``own`` holds rows that join, by the number of the occurrence; an occurrence without a row
         there gets its values from others.
@@ -82,10 +84,10 @@ class Chooser:
         self._own: dict[tuple[object, ...], str] = {}
         self._members: dict[tuple[object, ...], list[str]] = defaultdict(list)
         chosen: dict[int, list[str]] = {}
-        for site in found:
+        for site in sites:
             # An empty literal is kept: it is no value of a column, and `nullif(x, '')` needs it.
-            meant = site.mark.original or site.mark.kind == "parameter"
-            if site.role == "value" and site.operand is not None and meant:
+            literal = site.mark.original or site.mark.kind == "parameter"
+            if site.role == "value" and site.operand is not None and literal:
                 values = self._literals(site, site.operand)
                 if values:
                     chosen[site.mark.number] = values
@@ -95,8 +97,8 @@ class Chooser:
         """The operand's values in sampled rows, except NULL, unknown and too long ones."""
         key = (operand.table.key, operand.column.name, operand.steps)
         if key not in self._values:
-            found = (_value(operand, row) for row in self.rows.starts(operand.table))
-            self._values[key] = [text for text in found if text is not None]
+            values = (_value(operand, row) for row in self.rows.starts(operand.table))
+            self._values[key] = [text for text in values if text is not None]
         return self._values[key]
 
     def _literals(self, site: Site, operand: Operand) -> list[str]:
@@ -150,23 +152,23 @@ class Chooser:
 
     def _several(self, operand: Operand, present: Sequence[str], count: int) -> list[str]:
         """Values for ``count`` further members of a query's lists, all different if possible."""
-        seen = self._members[operand.source, operand.column.name, operand.steps]
+        members = self._members[operand.source, operand.column.name, operand.steps]
         own = self._value_of_row(operand, present)
         for _ in range(count):
             fresh = [own, *(pick(present, self._rng) for _ in range(_TRIES))]
-            seen.append(next((text for text in fresh if text not in seen), own))
-        return seen[len(seen) - count :]
+            members.append(next((text for text in fresh if text not in members), own))
+        return members[len(members) - count :]
 
 
-def _value(operand: Operand, row: Row) -> str | None:
+def _value(operand: Operand, row: RowTexts) -> str | None:
     """The operand's value in one row, None where it is NULL, not known or too long."""
     text = row[operand.column.name]
-    found = None if text is None else apply(text, operand.steps)
-    return None if found is None or len(found) > _LONGEST else found
+    value = None if text is None else apply(text, operand.steps)
+    return None if value is None or len(value) > _LONGEST else value
 
 
 def place(text: str) -> tuple[int, float, str]:
-    """A sort key for the values of a column: numbers by size, others by their text."""
+    """Return a sort key for the values of a column: numbers by size, others by their text."""
     try:
         return (0, float(text), "")
     except ValueError:
@@ -186,7 +188,7 @@ def _fitted(site: Site, text: str) -> str | None:
 
 
 def like(old: str, value: str, rng: Rng) -> str:
-    """A LIKE pattern with the old one's wildcards that a value matches, if it is long enough.
+    """Return a LIKE pattern with the old wildcards that a value matches, if it is long enough.
 
     >>> from privbench.rng import generator
     >>> like("ab%", "hello", generator(0)), like("%ab", "hello", None)
@@ -201,13 +203,13 @@ def like(old: str, value: str, rng: Rng) -> str:
         for piece, free in zip(pieces, wild, strict=True)
     ]
     at = _start(len(value) - sum(sizes), "%" in pieces[0], "%" in pieces[-1], rng)
-    found = []
+    pattern = []
     for number, (piece, free, size) in enumerate(zip(pieces, wild, sizes, strict=True), 1):
         if number == len(pieces) and not free:
             at = max(at, len(value) - size)
-        found.append(piece if free else _escaped(value[at : at + size]))
+        pattern.append(piece if free else _escaped(value[at : at + size]))
         at += size
-    return "".join(found)
+    return "".join(pattern)
 
 
 def _piece(value: str, size: int, open_start: bool, open_end: bool, rng: Rng) -> str:
@@ -233,7 +235,7 @@ _REAL = ("decimal", "numeric", "real", "double", "float")
 
 
 def apply(text: str, steps: tuple[str, ...]) -> str | None:
-    """The value after all steps, or None where it is not known.
+    """Return the value after all steps, or None where it is not known.
 
     >>> apply("2024-05-17 10:00:00", ("extract month",)), apply(" Ab ", ("trim", "lower"))
     ('5', 'ab')

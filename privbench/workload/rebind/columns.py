@@ -1,4 +1,4 @@
-"""Finds the column that an expression of a query refers to, through aliases, sub-queries and WITH.
+"""Find the column that an expression refers to, through aliases, sub-queries and WITH.
 
 sqlglot's optimizer qualifies every column with its table, expands stars and aliases, and infers
 types. This module follows a qualified column to its table, and lists the functions around it.
@@ -18,7 +18,7 @@ from sqlglot.optimizer.scope import Scope, traverse_scope
 from sqlglot.schema import MappingSchema
 
 from privbench.schema import Column, Schema, Table
-from privbench.workload.rebind.marks import LiteralMark, mark_of
+from privbench.workload.rebind.literal_marks import LiteralMark, mark_of
 
 #: Errors that sqlglot raises for unusual texts, besides its own.
 ODD = (ValueError, LookupError, ArithmeticError, TypeError, AttributeError)
@@ -55,7 +55,7 @@ class Operand:
     numeric: bool = False  # whether the compared values are numbers to PostgreSQL
 
     def then(self, step: str) -> Operand:
-        """This operand with one more function around it."""
+        """Return this operand with one more function around it."""
         return replace(self, steps=(*self.steps, step))
 
 
@@ -87,18 +87,18 @@ class Tables:
         self.mapping = MappingSchema(dict(columns), dialect="postgres", normalize=False)
 
     def named(self, name: str, schema: str = "") -> Table | None:
-        """The table of that name; without a schema, the one in public, or else the only one."""
-        found = self._tables.get(name, [])
+        """Return the table with this name; without a schema, that in public, else the only one."""
+        tables = self._tables.get(name, [])
         if schema:
-            return next((table for table in found if table.name.schema == schema), None)
-        first = next((table for table in found if table.name.schema == "public"), None)
-        return first or (found[0] if len(found) == 1 else None)
+            return next((table for table in tables if table.name.schema == schema), None)
+        first = next((table for table in tables if table.name.schema == "public"), None)
+        return first or (tables[0] if len(tables) == 1 else None)
 
 
 def qualified(tree: exp.Query, tables: Tables) -> exp.Expr:
-    """Change a tree: every column gets its table's name, and names are folded as in PostgreSQL.
+    """Qualify every column of a tree with its table's name, and fold names as PostgreSQL does.
 
-    A SqlglotError is raised if it is not clear which columns the tree names.
+    The tree is changed. A SqlglotError is raised if it is not clear which columns the tree names.
     """
     tree = normalize_identifiers(tree, dialect="postgres")
     # sqlglot has no search path, so `Tables.named` finds the tables.
@@ -137,14 +137,14 @@ class Resolver:
         self._scopes = {id(scope.expression): scope for scope in traverse_scope(self.tree)}
 
     def operand(self, node: exp.Expr | None) -> Operand | None:
-        """The operand that an expression refers to, or None if it refers to no column."""
-        found = self._operand(node, 0)
-        if found is None or node is None:
+        """Return the operand that an expression refers to, or None if it refers to no column."""
+        operand = self._operand(node, 0)
+        if operand is None or node is None:
             return None
-        return replace(found, numeric=node.is_type(*_NUMERIC))
+        return replace(operand, numeric=node.is_type(*_NUMERIC))
 
     def unknown(self) -> str | None:
-        """The first table in the query that the schema does not have, or None."""
+        """Return the first table in the query that the schema does not have, or None."""
         sources = (each for scope in self._scopes.values() for each in scope.sources.values())
         tables = (
             t for t in sources if isinstance(t, exp.Table) and isinstance(t.this, exp.Identifier)
@@ -153,15 +153,15 @@ class Resolver:
         return next(missing, None)
 
     def joins(self) -> list[tuple[Operand, Operand]]:
-        """Columns of the same type, of two table occurrences, that the query sets equal."""
-        found = []
+        """Return columns of the same type, of two table occurrences, that the query sets equal."""
+        pairs = []
         for equal in self.tree.find_all(exp.EQ):
             sides = (equal.this, equal.expression)
             if all(isinstance(side, exp.Column) for side in sides):
                 one, other = (self.operand(side) for side in sides)
                 if one is not None and other is not None and _joined(one, other):
-                    found.append((one, other))
-        return found
+                    pairs.append((one, other))
+        return pairs
 
     def _operand(self, node: exp.Expr | None, depth: int) -> Operand | None:
         if node is None or depth > _DEPTH:
@@ -172,14 +172,14 @@ class Resolver:
             return None
         inner, step = self._inner(node)
         if inner is not None:
-            found = self._operand(inner, depth + 1)
-            return found.then(step) if found and step else found
+            operand_found = self._operand(inner, depth + 1)
+            return operand_found.then(step) if operand_found and step else operand_found
         if isinstance(node, (*_FIRST, exp.Func)):
             parts = (self._operand(child, depth + 1) for child in node.iter_expressions())
-            found = next((operand for operand in parts if operand), None)
-            if found is None or isinstance(node, _FIRST) or not isinstance(node, exp.Func):
-                return found
-            return found.then(node.sql_name().lower())
+            operand_found = next((operand for operand in parts if operand), None)
+            if operand_found is None or isinstance(node, _FIRST) or not isinstance(node, exp.Func):
+                return operand_found
+            return operand_found.then(node.sql_name().lower())
         return None
 
     def _inner(self, node: exp.Expr) -> tuple[exp.Expr | None, str]:
@@ -237,7 +237,7 @@ def _joined(one: Operand, other: Operand) -> bool:
 
 
 def folded(node: exp.Expr | None) -> str:
-    """A name as PostgreSQL folds it; empty where there is none."""
+    """Return a name as PostgreSQL folds it; empty if there is none."""
     if not isinstance(node, exp.Identifier):
         return ""
     return node.name if node.args.get("quoted") else node.name.lower()

@@ -1,4 +1,4 @@
-"""Literals that are compared with no column: which ones may stay, and constants for the others."""
+"""Literals that are compared with no column: which may stay, and constants for the others."""
 
 import re
 from collections.abc import Collection
@@ -7,7 +7,7 @@ from zoneinfo import available_timezones
 from sqlglot import exp
 
 from privbench.workload.rebind.columns import UNIT, folded
-from privbench.workload.rebind.sites import Site
+from privbench.workload.rebind.literal_roles import Site
 
 #: Numbers so common that they reveal nothing.
 NUMBERS = frozenset({
@@ -56,36 +56,36 @@ _BY_TYPE = (
 
 
 def given_names(tree: exp.Expr, known: Collection[str]) -> frozenset[str]:
-    """Names that a query itself defines and that may reveal something about its author.
+    """Return names that a query itself defines and that may reveal something about its author.
 
     These are aliases of tables and columns, and names of sub-queries, WITH queries and windows,
     except for names of the schema, short names and common words. Unquoted names are in lower case.
     """
-    found: set[str] = set()
+    names: set[str] = set()
     for node in tree.walk():
         places = [node.args.get("alias")]
         if isinstance(node, exp.TableAlias):
             places = [node.this, *node.columns]
         elif isinstance(node, exp.Window) and not isinstance(node.this, exp.Func):
             places.append(node.this)
-        found |= {folded(place) for place in places if isinstance(place, exp.Identifier)}
-    return frozenset(name for name in found if not (name in known or tells_nothing(name)))
+        names |= {folded(place) for place in places if isinstance(place, exp.Identifier)}
+    return frozenset(name for name in names if not (name in known or tells_nothing(name)))
 
 
 def tells_nothing(name: str) -> bool:
-    """Whether a name is a word that anybody may have written."""
+    """Return whether a name is a word that anybody may have written."""
     return name in _NAMES or _SHORT.match(name) is not None
 
 
 def kept(site: Site) -> str | None:
-    """The text of a literal that may stay as it is or rounded; None if it needs a new value."""
+    """Return a literal's text if it may stay, as it is or rounded; None if it needs a new value."""
     old = site.mark.original
     if site.role == "position":
-        return old if _whole(old) and len(old) < 3 else str(site.place)
+        return old if _is_integer(old) and len(old) < 3 else str(site.place)
     if site.role in ("limit", "offset"):
         return _limit(old)
     if site.role == "type":
-        return old if _whole(old) and len(old) < 6 and int(old) <= _LARGEST_MODIFIER else None
+        return old if _is_integer(old) and len(old) < 6 and int(old) <= _LARGEST_MODIFIER else None
     if site.role == "interval":
         return _interval(site)
     if site.role == "unit":
@@ -101,11 +101,11 @@ def kept(site: Site) -> str | None:
 
 
 def constant(site: Site, type_name: str | None = None) -> str:
-    """The constant for a literal that is not kept."""
+    """Return the constant for a literal that is not kept."""
     if site.role == "interval":
-        found = _INTERVAL.match(site.mark.original.strip())
-        unit = found[2].lower().removesuffix("s") if found else ""
-        return f"1 {unit}" if unit in _UNITS else "1" if found and not unit else "1 day"
+        match = _INTERVAL.match(site.mark.original.strip())
+        unit = match[2].lower().removesuffix("s") if match else ""
+        return f"1 {unit}" if unit in _UNITS else "1" if match and not unit else "1 day"
     if site.role in _DEFAULTS:
         return _DEFAULTS[site.role]
     if site.mark.kind == "number":
@@ -116,12 +116,12 @@ def constant(site: Site, type_name: str | None = None) -> str:
 
 
 def numeric(type_name: str) -> bool:
-    """Whether a type's constants are numbers."""
+    """Return whether a type's constants are numbers."""
     return type_name.startswith(_NUMBERS_OF) and not type_name.startswith("interval")
 
 
 def of_type(name: str) -> str:
-    """A constant of a type.
+    """Return a constant of a type.
 
     >>> of_type("timestamp without time zone"), of_type("integer[]"), of_type("text")
     ('2000-01-01 00:00:00', '{}', 'x')
@@ -131,14 +131,14 @@ def of_type(name: str) -> str:
     return next((text for starts, text in _BY_TYPE if name.startswith(starts)), "x")
 
 
-def _whole(text: str) -> bool:
+def _is_integer(text: str) -> bool:
     """Whether a text is a whole number; ``isdigit`` alone takes ``²`` too."""
     return text.isascii() and text.isdigit()
 
 
 def _limit(old: str) -> str | None:
     """A small limit unchanged, a large one rounded to its first digit."""
-    if not _whole(old):
+    if not _is_integer(old):
         return None
     old = old.lstrip("0") or "0"
     if len(old) < 5 and int(old) <= _LARGEST_LIMIT:
@@ -147,8 +147,8 @@ def _limit(old: str) -> str | None:
 
 
 def _interval(site: Site) -> str | None:
-    found = _INTERVAL.match(site.mark.original.strip())
-    if found is None or found[1] not in NUMBERS:
+    match = _INTERVAL.match(site.mark.original.strip())
+    if match is None or match[1] not in NUMBERS:
         return None
-    unit = found[2].lower().removesuffix("s")
+    unit = match[2].lower().removesuffix("s")
     return site.mark.original if not unit or unit in _UNITS else None

@@ -24,8 +24,8 @@ from privbench.workload.query import Workload, WorkloadQuery, parse
 from privbench.workload.rebind import neutral
 from privbench.workload.rebind.choose import Chooser, together
 from privbench.workload.rebind.columns import ODD, Operand, Resolver, Tables
-from privbench.workload.rebind.marks import LiteralMark, Marked, mark
-from privbench.workload.rebind.sites import Site, sites
+from privbench.workload.rebind.literal_marks import LiteralMark, Marked, mark
+from privbench.workload.rebind.literal_roles import Site, sites
 from privbench.workload.safety import NONE, Trust, fault
 
 
@@ -49,21 +49,27 @@ class Planner:
         self._path = users_path(connection)
 
     def types(self, text: str) -> list[str]:
-        """The types of ``$1``, ``$2``, … as the server infers them; none where it cannot."""
+        """Return the types of ``$1``, ``$2``, … as the server infers them.
+
+        Empty where it cannot.
+        """
         try:
             oids = self._safely(lambda: self._described(text))
         except psycopg.Error:
             return []
-        found = self._connection.execute(
+        rows = self._connection.execute(
             "SELECT pg_catalog.format_type(o.oid, NULL)"
             " FROM pg_catalog.unnest(%s::pg_catalog.oid[]) WITH ORDINALITY AS o(oid, place)"
             " ORDER BY o.place",
             [oids],
         )
-        return [str(name) for (name,) in found.fetchall()]
+        return [str(name) for (name,) in rows.fetchall()]
 
     def fault(self, text: str) -> str | None:
-        """Why the server would not run a query, in words that hold no literal; None if it would."""
+        """Return why the server would not run a query, in words without literals.
+
+        None if it would.
+        """
         try:
             self._safely(lambda: self._connection.execute(f"EXPLAIN {text}".encode()))
         except psycopg.Error as error:
@@ -140,24 +146,26 @@ class _Binder:
     def bind(self, query: WorkloadQuery) -> tuple[WorkloadQuery, Counter[str]]:
         """Bind one query; see `Rebinding`."""
         marked, tree = self._marked(query)
-        found, joins = self._sites(marked, tree)
+        sites_found, joins = self._sites(marked, tree)
         own = together(joins, self.chooser.rows, generator(self.seed, "rebind joins", query.id))
         rng = generator(self.seed, "rebind", query.id)
-        drawn = self.chooser.choose(found, own, rng)
-        kept = {
+        drawn = self.chooser.choose(sites_found, own, rng)
+        unchanged = {
             site.mark.number: [text]
-            for site in found
+            for site in sites_found
             if site.mark.number not in drawn and (text := neutral.kept(site)) is not None
         }
-        settled = drawn | kept
-        types = self._types(marked, found, settled)
+        settled = drawn | unchanged
+        types = self._types(marked, sites_found, settled)
         constants = {
             site.mark.number: [self._constant(site, types)]
-            for site in found
+            for site in sites_found
             if site.mark.number not in settled
         }
         values = settled | constants
-        text = marked.render(lambda one: _written(found[one.number], values[one.number], types))
+        text = marked.render(
+            lambda one: _written(sites_found[one.number], values[one.number], types)
+        )
         text = text.strip()
         self._sound(text)
         why = self.planner.fault(text) if self.planner else None
@@ -166,8 +174,8 @@ class _Binder:
         named = {node.sql("postgres").lower() for node in tree.find_all(exp.DataType)}
         if any(not neutral.tells_nothing(name) for name in marked.stayed - named):
             raise NotAllowed("it holds names that the schema does not have")
-        made = WorkloadQuery(query.id, text, weight=query.weight)
-        return made, Counter(drawn=len(drawn), kept=len(kept), neutral=len(constants))
+        rebound = WorkloadQuery(query.id, text, weight=query.weight)
+        return rebound, Counter(drawn=len(drawn), kept=len(unchanged), neutral=len(constants))
 
     def _marked(self, query: WorkloadQuery) -> tuple[Marked, exp.Query]:
         """The query with marks and neutral names, and its tree."""
@@ -175,10 +183,10 @@ class _Binder:
             marked = mark(query.sql, self.tables.names)
             tree = parse(marked.text)
             if tree is not None:
-                given = neutral.given_names(tree, self.tables.names)
+                defined = neutral.given_names(tree, self.tables.names)
                 nodes = statement(marked.text).tree.walk()
                 called = {n.names("funcname")[-1] for n in nodes if n.kind == "FuncCall"}
-                marked = mark(query.sql, self.tables.names, given, called)
+                marked = mark(query.sql, self.tables.names, defined, called)
         except SqlError as error:
             raise NotAllowed("it cannot be read") from error
         # The marked text is checked, not the query's own, which may have parameters in places where
@@ -201,37 +209,37 @@ class _Binder:
         try:
             resolver = Resolver(tree, self.tables, marked.marks)
             missing = resolver.unknown()
-            found, joins = sites(tree, resolver), resolver.joins()
+            placed, joins = sites(tree, resolver), resolver.joins()
         except (SqlglotError, RecursionError) as error:
             raise NotAllowed("it is not clear which columns it names") from error
         if missing and self.planner is None:
             raise NotAllowed(f"the schema has no table {missing}")
-        return found, joins
+        return placed, joins
 
     def _types(
-        self, marked: Marked, found: Sequence[Site], settled: dict[int, list[str]]
+        self, marked: Marked, sites: Sequence[Site], settled: dict[int, list[str]]
     ) -> dict[int, str]:
         """Types that the server infers for literals that become constants, by number of mark."""
-        asked = [
+        numbers = [
             site.mark.number
-            for site in found
+            for site in sites
             if site.mark.number not in settled
             and site.role == "constant"
             and site.mark.kind in ("string", "parameter")
             and not site.cast
         ]
-        if not asked or self.planner is None:
+        if not numbers or self.planner is None:
             return {}
 
         def put(one: LiteralMark) -> str:
-            if one.number in asked:
-                return f"${asked.index(one.number) + 1}"
-            site = found[one.number]
+            if one.number in numbers:
+                return f"${numbers.index(one.number) + 1}"
+            site = sites[one.number]
             return _written(site, settled.get(one.number) or [neutral.constant(site)], {})
 
         text = marked.render(put)
-        self._sound(with_values(text, ["0"] * len(asked)))
-        return dict(zip(asked, self.planner.types(text), strict=False))
+        self._sound(with_values(text, ["0"] * len(numbers)))
+        return dict(zip(numbers, self.planner.types(text), strict=False))
 
     def _constant(self, site: Site, types: Mapping[int, str]) -> str:
         type_name = types.get(site.mark.number)

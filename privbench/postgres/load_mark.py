@@ -1,9 +1,9 @@
-"""The mark of a load part by part: a table of the copied parts, and the comment of this table.
+"""The mark of a resumable load in its target: a table of the copied parts, with a comment.
 
-The mark is made with the schema and dropped in the last step, so that a database has it exactly as
-long as the load is unfinished. The entry of a part is inserted first and committed with its rows:
-any other worker that copies the same part, even one that was believed dead, waits for that commit
-and then finds the part copied.
+The mark is created with the schema and dropped in the last step, so that a database has it exactly
+as long as the load is unfinished. The entry of a part is inserted first and committed with its
+rows: any other worker that copies the same part, even one that was believed dead, waits for that
+commit and then finds the part copied.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _REFUSED: LiteralString = "UPDATE {} SET whole = false WHERE relation = {} AND p
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Describes the clone that a target is filled with; the same mark means the same rows."""
+    """The clone that a target is being filled with; the same mark means the same rows."""
 
     model: str  # hash of the model
     scale: float  # size of the clone
@@ -63,62 +63,62 @@ class Mark:
     version: str = __version__  # of privbench
 
     def seeded(self) -> Mark:
-        """This mark, with a random seed if it has none."""
+        """Return the same mark, with a random seed if it has none."""
         return self if self.seed is not None else replace(self, seed=secrets.randbits(63))
 
     def found(self, connection: Connection) -> Mark | None:
-        """The target's mark, or None; a TargetError if it differs from this mark."""
-        said = _said(connection)
-        held = None if said is None else _read(said)
-        if said is not None and (held is None or self not in (held, replace(held, seed=None))):
+        """Return the target's mark, or None; raise a TargetError if it differs from this mark."""
+        comment = _mark_comment(connection)
+        mark = None if comment is None else _parse_mark(comment)
+        if comment is not None and (mark is None or self not in (mark, replace(mark, seed=None))):
             raise TargetError(
-                f"the target is the unfinished load of something else. {said}",
+                f"the target is the unfinished load of something else. {comment}",
                 remedy="Go on with what is named there, or say --replace to begin anew.",
             )
-        return held
+        return mark
 
     def make(self, connection: Connection) -> None:
-        """Mark a target."""
-        said = sql.Literal(f"{_SAID}{json.dumps(asdict(self))}")
+        """Mark a target database as being filled by a resumable load."""
+        comment = sql.Literal(f"{_SAID}{json.dumps(asdict(self))}")
         with database_errors("marking the target as unfinished"):
             run(connection, build("CREATE SCHEMA {}", PARTS.schema))
             run(connection, build(_MADE, PARTS))
-            run(connection, build("COMMENT ON TABLE {} IS {}", PARTS, said))
+            run(connection, build("COMMENT ON TABLE {} IS {}", PARTS, comment))
 
     def remove(self, connection: Connection) -> None:
-        """Remove the mark, as the last step of the last transaction."""
+        """Remove the mark of a resumable load, in the last step of its last transaction."""
         with database_errors("removing the mark of the unfinished load"):
             run(connection, build("DROP TABLE {}", PARTS))
             run(connection, build("DROP SCHEMA {}", PARTS.schema))
 
 
 def refuse_unfinished(connection: Connection) -> None:
-    """Refuse a database that a load part by part has not finished, by a TargetError."""
-    said = _said(connection)
-    if said is not None:
+    """Refuse, by a TargetError, a database that a resumable load has not finished."""
+    comment = _mark_comment(connection)
+    if comment is not None:
         raise TargetError(
-            f"the database is not whole. {said}",
+            f"the database is not whole. {comment}",
             remedy="Go on with the same privbench load --resumable, or begin anew with --replace.",
         )
 
 
 def parts_there(connection: Connection) -> dict[tuple[str, int], bool]:
-    """For every copied part, by table key and number, whether the target took all of its rows.
+    """Return for every copied part whether the target took all its rows, by table key and number.
 
     Waits, within a time limit, for parts that are being copied; none can be copied afterwards.
     """
     with database_errors("reading which parts are loaded"):
         run(connection, build("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE", PARTS))
-        asked = build("SELECT relation, part, whole FROM {}", PARTS)
-        listed = run(connection, asked).fetchall()
+        query = build("SELECT relation, part, whole FROM {}", PARTS)
+        listed = run(connection, query).fetchall()
     return {(str(relation), int(part)): bool(whole) for relation, part, whole in listed}
 
 
 def outlasts(connection: Connection, table: Table) -> bool:
-    """Whether a table outlasts a crash of the server, as the mark does; UNLOGGED ones do not."""
+    """Return whether a table survives a crash of the server, as the mark does; UNLOGGED do not."""
     with database_errors("asking for UNLOGGED tables", table.key):
-        asked = build(_UNLOGGED, sql.Literal(build("{}", table.name).as_string()))
-        return not run(connection, asked).rowcount
+        query = build(_UNLOGGED, sql.Literal(build("{}", table.name).as_string()))
+        return not run(connection, query).rowcount
 
 
 def copy_part(
@@ -129,7 +129,9 @@ def copy_part(
     columns: Sequence[str],
     batches: Iterable[pa.Table],
 ) -> None:
-    """Copy a part in its own transaction unless it is there; a TargetError if the mark differs.
+    """Copy a part in its own transaction unless it was copied.
+
+    Raises a TargetError if the target's mark differs.
 
     Args:
         transaction: A connection to the target.
@@ -143,11 +145,11 @@ def copy_part(
     connection, part = transaction.connection, (PARTS, sql.Literal(table.key), number)
     transaction.begin()
     with database_errors("loading a part of a table", table.key):
-        taken = run(connection, build(_TAKEN, *part)).rowcount
+        unmarked = run(connection, build(_TAKEN, *part)).rowcount
     # The mark cannot be dropped now: a load that begins anew waits for this transaction.
     mark.found(connection)
     with database_errors("loading rows", table.key):
-        if taken:
+        if unmarked:
             kinds = [table.column(name).type for name in columns]
             try:
                 with connection.transaction():
@@ -159,17 +161,17 @@ def copy_part(
     transaction.commit()
 
 
-def _said(connection: Connection) -> str | None:
+def _mark_comment(connection: Connection) -> str | None:
     """The comment of a mark (it may be empty), safe to print on a terminal; None without a mark."""
     rows = catalog.ask(connection, _COMMENT, {"schema": PARTS.schema, "name": PARTS.name})
     # Anybody may have written the comment: it is cut, and terminal control characters are escaped.
     return ascii(rows[0].said or "")[1:-1][:_LONGEST] if rows else None
 
 
-def _read(said: str) -> Mark | None:
+def _parse_mark(comment: str) -> Mark | None:
     """The mark that a comment states, if it states one."""
     try:
-        held = Mark(**json.loads(said.removeprefix(_SAID)))
+        mark = Mark(**json.loads(comment.removeprefix(_SAID)))
     except (ValueError, TypeError):
         return None
-    return held if type(held.seed) is int and held.seed >= 0 else None
+    return mark if type(mark.seed) is int and mark.seed >= 0 else None

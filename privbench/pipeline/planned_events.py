@@ -1,4 +1,4 @@
-"""Events of a fit, expected from catalog, config and guessed or noisy sizes; reads no rows."""
+"""The events that a fit would have, expected from catalog, config and sizes; reads no rows."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -13,20 +13,20 @@ from privbench.encoding import (
     BoundsNeed,
     CategoriesNeed,
     PartNeed,
-    Released,
+    ReleasedDomain,
     Step,
 )
 from privbench.pipeline.domain_budget import Rounds, is_public, total_amounts
 from privbench.pipeline.domain_error import believed, deviation, margin_of
 from privbench.pipeline.domain_words import (
     deltas,
-    of_words,
     path_lists,
+    word_columns,
     word_lists,
     word_presence,
 )
 from privbench.pipeline.prepare import FitPlan
-from privbench.pipeline.shown import RuleTests
+from privbench.pipeline.rule_tests import RuleTests
 from privbench.privacy import (
     Accountant,
     Accounting,
@@ -70,9 +70,9 @@ class PlannedEvent:
     def of(
         cls, question: Question, spec: DatabaseSpec, source: PlanInput, *, needed: bool = True
     ) -> Self:
-        """The planned form of a question; for a list, with the number of units that a label needs.
+        """Return the planned form of a question; for a list, with the units that a label needs.
 
-        That is the threshold and one more, since the statistic leaves one unit out. Without
+        This number is the threshold plus one, since the statistic leaves one unit out. Without
         ``needed`` it is not computed, which takes as long as all else.
         """
         query, amount = question.query, question.amount
@@ -93,13 +93,13 @@ class PlannedEvent:
 def planned(
     plan: FitPlan, source: PlanInput, delta: float, *, ranges: bool = False
 ) -> list[PlannedEvent]:
-    """The events that a fit is expected to have before the synthesizer's; reads no rows.
+    """Return the events that a fit is expected to have before the synthesizer's.
 
-    Columns are assumed to hold the default values of their type and name, and all units to have
-    rows in owned tables. `source` has the whole budget and the rows that are guessed, `delta` is
-    the accountant's for threshold releases, per root table. With `ranges` every law in `PROFILES`
-    is planned for: events whose noise depends on the law by rank of a column's values then state a
-    range of noise, and lists the number of units that a label needs.
+    No rows are read. Columns are assumed to hold the default values of their type and name, and all
+    units to have rows in owned tables. `source` has the whole budget and the guessed rows, `delta`
+    is the accountant's for threshold releases, per root table. With `ranges` every distribution in
+    `PROFILES` is planned for: events whose noise depends on how frequent a column's values are then
+    state a range of noise, and lists the number of units that a label needs.
     """
     spec = plan.spec
     thresholds = set[tuple[type[Question], float]]()
@@ -129,15 +129,15 @@ def planned(
             units = sizes[lists[name][0]].units
             noisy = None if shares is None else units * np.pad(shares, (0, BLOCKS - len(shares)))
             laws[name] = believed(lists[name][1], units, noisy, 0.0)
-        asked = (question for group in rounds.last(laws).values() for _, question in group)
-        last.append({item.label: described(item) for item in asked})
+        questions = (question for group in rounds.last(laws).values() for _, question in group)
+        last.append({item.label: described(item) for item in questions})
     expected, *others = last
     for label, event in expected.items():
         found = [one[label] for one in others if label in one]
         needs = tuple(other.needed for other in found if other.needed is not None)
         noises = tuple(other.noise_sd for other in found)
         expected[label] = replace(event, noises=noises, needs=needs)
-    columns = of_words(rounds)
+    columns = word_columns(rounds)
     of_texts = (
         *word_lists(rounds, columns, delta_of_words).values(),
         *word_presence(rounds, columns, {}).values(),
@@ -158,7 +158,7 @@ def foresee(
     *,
     ranges: bool = False,
 ) -> tuple[list[PlannedEvent], list[PlannedEvent], dict[str, float]]:
-    """The events of `planned`, those of the synthesizer, and the least useful size of each table.
+    """Return the events of `planned`, those of the synthesizer, and tables' least useful sizes.
 
     `totals` are noisy or guessed rows per table.
     """
@@ -169,14 +169,14 @@ def foresee(
     left = {root: source.total - spent.get(root, 0.0) for root in roots_of(spec)}
     least = min(left.values(), default=source.total)
     spare = {root: rest - least for root, rest in left.items()}
-    asked = synthesizer.plan(spec, replace(source, total=least, spare=spare))
-    rest = [PlannedEvent.of(question, spec, source) for question in asked]
+    questions = synthesizer.plan(spec, replace(source, total=least, spare=spare))
+    rest = [PlannedEvent.of(question, spec, source) for question in questions]
     attributes = {name: len(table.attributes) for name, table in spec.tables.items()}
     return first, rest, least_sizes(attributes, rest, source.accounting)
 
 
 def settled(plan: FitPlan) -> DatabaseSpec:
-    """The spec with the domains that are known before any release, for ``plan``.
+    """Return the database's spec with the domains known before any release, for ``plan``.
 
     Attributes whose domain must be released are given the size that they are likely to get.
     """
@@ -184,7 +184,7 @@ def settled(plan: FitPlan) -> DatabaseSpec:
     for item in plan.private:
         domains = {}
         for reader in item.readers.values():
-            guess: dict[str, Released] = {}
+            guess: dict[str, ReleasedDomain] = {}
             for need in reader.needs:
                 if isinstance(need, BoundsNeed):
                     quarter = len(need.candidates) // 4
@@ -219,7 +219,7 @@ _ASIDE = frozenset(
 def least_sizes(
     attributes: Mapping[str, int], events: Iterable[PlannedEvent | Event], accounting: str
 ) -> dict[str, float]:
-    """The number of units below which little can be learned, per table: 90·d/ε.
+    """Return the number of units below which little can be learned, per table: 90·d/ε.
 
     Here ε is what d attributes of the table get together. A table without attributes, of which
     only the rows per unit are learned, counts as having one.
@@ -237,7 +237,7 @@ def least_sizes(
 
 
 def settle_accounting(plan: FitPlan, privacy: PrivacyConfig) -> Accounting:
-    """The accounting of a fit: the config's, or under ``auto`` the one with less noise.
+    """Return the accounting of a fit: the config's, or under ``auto`` the one with less noise.
 
     Of m equal events, noise has the standard deviation √2·m/ε under pure ε and √(m/2ρ) under zCDP;
     m category lists have the thresholds (m/ε)·log(m/2δ) and √(m/2ρ)·Φ⁻¹(1 − δ/2m), as zCDP needs
@@ -277,7 +277,7 @@ def _others(plan: FitPlan) -> list[frozenset[str]]:
     column's words occur; and, for every table in which a unit may have many rows, the number of
     units that have rows.
     """
-    found = []
+    roots_of_events = []
     for item in plan.private:
         table = item.table.key
         attributes = sum(
@@ -292,5 +292,5 @@ def _others(plan: FitPlan) -> list[frozenset[str]]:
         needs = sum(len(reader.needs) for reader in item.readers.values())
         units = needs > 0 and not single(plan.spec, table)
         words = sum(reader.words is not None for reader in item.readers.values())
-        found += [plan.spec.roots(table)] * (count + needs + units + words)
-    return found
+        roots_of_events += [plan.spec.roots(table)] * (count + needs + units + words)
+    return roots_of_events

@@ -1,4 +1,4 @@
-"""The objects that statements of a schema have made so far, which later ones may name."""
+"""The objects that a schema's statements have created so far, which later statements may name."""
 
 import contextlib
 import re
@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 from privbench.errors import ModelError
 from privbench.pgsql import names
-from privbench.pgsql.judge import Name, NotAllowed, Scope, plain, shown
+from privbench.pgsql.judge import NotAllowed, QualifiedName, Scope, plain, shown
 
 _IDENTIFIER = re.compile(r'(?:"((?:[^"]|"")+)"|([a-z_][a-z0-9_]*))')
 
 
 class Made(Scope):
-    """The objects that statements have made so far; the scope of later statements.
+    """The objects that statements have created so far; the scope of later statements.
 
     Attributes:
         schemas: Names of schemas.
@@ -21,35 +21,35 @@ class Made(Scope):
 
     def __init__(self) -> None:
         self.schemas = {"public"}
-        self.found: dict[str, set[Name]] = {}
+        self.found: dict[str, set[QualifiedName]] = {}
         super().__init__(self.found)
-        self._recent: list[tuple[str, Name]] = []
+        self._recent: list[tuple[str, QualifiedName]] = []
 
     def sequence(self, name: str) -> bool:
-        """Whether the text names a sequence that was made here."""
+        """Return whether the text names a sequence that an earlier statement created."""
         return self.knows("sequences", qualified(name))
 
-    def type(self, name: Name) -> bool:
-        """Whether the type is the server's, was made here, or is a listed extension's."""
+    def type(self, name: QualifiedName) -> bool:
+        """Return whether the type is the server's, a listed extension's, or was created earlier."""
         return name[:-1] == ("information_schema",) or Scope.type(self, name)
 
-    def offers(self, kind: str, name: Name) -> bool:
-        """Whether an object of this kind and name is the server's, or was made here."""
+    def offers(self, kind: str, name: QualifiedName) -> bool:
+        """Return whether an object of this kind is the server's, or was created earlier."""
         return plain(name) is not None or self.knows(kind, name)
 
     def extend(self, extension: str, schema: str) -> None:
-        """Record that an extension is made in a schema, with its objects."""
-        for kind, found in (names.extension(extension) or {}).items():
-            self.found.setdefault(kind, set()).update((schema, name) for name in found)
+        """Record that an extension is created in a schema, with its objects."""
+        for kind, names_of_kind in (names.extension(extension) or {}).items():
+            self.found.setdefault(kind, set()).update((schema, name) for name in names_of_kind)
 
-    def add(self, kind: str, *found: Name) -> None:
-        """Record that objects of a kind are made, in any schema."""
+    def add(self, kind: str, *found: QualifiedName) -> None:
+        """Record that objects of a kind are created, in any schema."""
         known = self.found.setdefault(kind, set())
         self._recent += [(kind, name) for name in found if name not in known]
         known.update(found)
 
-    def claim(self, name: Name, *kinds: str) -> None:
-        """Record an object under a name; a ModelError if its schema was not made here."""
+    def claim(self, name: QualifiedName, *kinds: str) -> None:
+        """Record an object under a name; raise a ModelError if its schema was not created here."""
         if len(name) != 2 or name[0] not in self.schemas:
             raise ModelError(
                 f"the model's DDL makes {shown(name)}, which lies in no schema of its own."
@@ -59,7 +59,7 @@ class Made(Scope):
 
     @contextlib.contextmanager
     def statement(self) -> Iterator[None]:
-        """A context in which one statement is judged; if it is refused, its claims are undone."""
+        """Judge one statement within this context; if it is refused, its records are undone."""
         self._recent = []
         try:
             yield
@@ -69,15 +69,15 @@ class Made(Scope):
             raise
 
 
-def qualified(text: str) -> Name:
-    """The parts of a qualified name as regclass reads it; empty if the text is no such name.
+def qualified(text: str) -> QualifiedName:
+    """Return the parts of a qualified name as regclass reads it; empty if the text is no name.
 
     Words that regclass would fold, or fold on some servers, have to be in quotes, as in dumps.
     """
     words, at = [], 0
-    while found := _IDENTIFIER.match(text, at):
-        words.append(found[1].replace('""', '"') if found[1] is not None else found[2])
-        at = found.end()
+    while match := _IDENTIFIER.match(text, at):
+        words.append(match[1].replace('""', '"') if match[1] is not None else match[2])
+        at = match.end()
         if at == len(text):
             return tuple(words)
         if text[at] != ".":

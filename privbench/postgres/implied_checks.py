@@ -1,9 +1,9 @@
-"""CHECKs that are no constraints in the catalog, but follow from the rest of the schema.
+"""CHECKs that are no constraints of the catalog, but follow from the rest of the schema.
 
-A row that no partition takes cannot be in the table, so the bounds of the root's partitions give a
-range or a list for a key column. And a key of type ``integer`` may refer to a ``bigint``: a value
-outside the narrower type could never be referred to, and a synthetic row that refers to it could
-not be loaded. Both facts are part of the schema (PRIVACY P3, P4).
+A row for which no partition exists cannot be in the table, so the bounds of the root's partitions
+give a range or a list for a key column. And a key of type ``integer`` may refer to a ``bigint``: a
+value outside the narrower type could never be referred to, and a synthetic row that refers to it
+could not be loaded. Both facts are part of the schema (PRIVACY P3, P4).
 """
 
 import re
@@ -25,24 +25,24 @@ _TEXTS = ("text", "varchar")
 
 
 def bounds_check(row: Any) -> Check | None:
-    """The CHECK that follows from a row of `catalog.PARTITION_BOUNDS`, or None."""
+    """Return the CHECK that follows from a row of `catalog.PARTITION_BOUNDS`, or None."""
     if row.column is None or any(text == "DEFAULT" for text in row.bounds):
         return None
     name = quoted(row.column)
     if row.strategy == "l":
-        expression = _listed(name, row.bounds)
+        expression = _list_condition(name, row.bounds)
     else:
         expression = _ranged(name, row.bounds, single=row.columns == 1)
     return Check(BOUNDS, expression, (row.column,)) if expression else None
 
 
-def _listed(name: str, bounds: Iterable[str]) -> str | None:
+def _list_condition(name: str, bounds: Iterable[str]) -> str | None:
     values: list[str] = []
     for text in bounds:
-        found = _LIST.match(text)
-        if found is None:
+        match = _LIST.match(text)
+        if match is None:
             return None
-        values += [value for value in _data(found["values"]) if value is not None]
+        values += [value for value in _data(match["values"]) if value is not None]
     listed = ", ".join(literal(value) for value in dict.fromkeys(values))
     return f"({name} IN ({listed}))" if values else None
 
@@ -51,11 +51,11 @@ def _ranged(name: str, bounds: Iterable[str], *, single: bool) -> str | None:
     """A condition on the first column of the partition key that holds in all range partitions."""
     lows, highs = [], []
     for text in bounds:
-        found = _RANGE.match(text)
-        if found is None:
+        match = _RANGE.match(text)
+        if match is None:
             return None
-        lows.append(next(iter(_data(found["low"])), None))
-        highs.append(next(iter(_data(found["high"])), None))
+        lows.append(next(iter(_data(match["low"])), None))
+        highs.append(next(iter(_data(match["high"])), None))
     low, high = _extreme(lows, -1), _extreme(highs, 1)
     parts = [] if low is None else [f"({name} >= {literal(low)})"]
     # Where the key has more columns, a row may equal the first one's upper bound.
@@ -65,10 +65,10 @@ def _ranged(name: str, bounds: Iterable[str], *, single: bool) -> str | None:
 
 def _data(text: str) -> list[str | None]:
     """The values of a bound; NULL is None."""
-    found: list[str | None] = []
+    values: list[str | None] = []
     for inside, plain in _DATUM.findall(text):
-        found.append(None if plain == "NULL" else plain or inside.replace("''", "'"))
-    return found
+        values.append(None if plain == "NULL" else plain or inside.replace("''", "'"))
+    return values
 
 
 def _extreme(values: Sequence[str | None], sign: int) -> str | None:
@@ -86,21 +86,21 @@ def _extreme(values: Sequence[str | None], sign: int) -> str | None:
 
 
 def narrowed(tables: Sequence[Table]) -> list[Table]:
-    """The tables, with a CHECK for every column that a foreign key of narrower type refers to."""
+    """Return the tables, with a CHECK for each column that a key of narrower type refers to."""
     by_name = {table.name: table for table in tables}
-    found: dict[TableName, dict[Check, None]] = {}
+    checks: dict[TableName, dict[Check, None]] = {}
     for table in tables:
         for key in table.foreign_keys:
             for check in _checks(table, key, by_name[key.ref_table]):
-                found.setdefault(key.ref_table, {})[check] = None
-    return [replace(table, checks=(*table.checks, *found.get(table.name, ()))) for table in tables]
+                checks.setdefault(key.ref_table, {})[check] = None
+    return [replace(table, checks=(*table.checks, *checks.get(table.name, ()))) for table in tables]
 
 
 def _checks(table: Table, key: ForeignKey, parent: Table) -> Iterator[Check]:
-    for ours, theirs in zip(key.columns, key.ref_columns, strict=True):
-        text = _expression(quoted(theirs), table.column(ours).type, parent.column(theirs).type)
+    for child, target in zip(key.columns, key.ref_columns, strict=True):
+        text = _expression(quoted(target), table.column(child).type, parent.column(target).type)
         if text is not None:
-            yield Check(REFERENCE, text, (theirs,))
+            yield Check(REFERENCE, text, (target,))
 
 
 def _expression(name: str, child: ColumnType, parent: ColumnType) -> str | None:

@@ -7,7 +7,7 @@ from typing import Literal
 from sqlglot import exp
 
 from privbench.workload.rebind.columns import Operand, Resolver
-from privbench.workload.rebind.marks import LiteralMark, mark_of
+from privbench.workload.rebind.literal_marks import LiteralMark, mark_of
 
 LiteralRole = Literal[
     "value", "limit", "offset", "position", "type", "interval", "unit", "format", "zone",
@@ -44,7 +44,7 @@ _PLACES: dict[type[exp.Expr], LiteralRole] = {
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A mark and what it is for."""
+    """A placeholder of a query and the role of its literal."""
 
     mark: LiteralMark
     role: LiteralRole = "constant"  # ``value`` if it is compared with a column, else its other role
@@ -63,13 +63,13 @@ class Site:
 
 
 def sites(tree: exp.Expr, resolver: Resolver) -> list[Site]:
-    """The site of every mark, in order; a mark that is missing from the tree is a constant."""
-    found = {site.mark.number: site for site in _positions(tree, resolver.marks)}
+    """Return the role of every placeholder, in order; one that is not in the tree is a constant."""
+    by_number = {site.mark.number: site for site in _positions(tree, resolver.marks)}
     for node in resolver.tree.walk():
         mark = mark_of(node, resolver.marks)
         if mark is not None:
-            found.setdefault(mark.number, _Climb(mark, node, resolver).site())
-    return [found.get(mark.number, Site(mark)) for mark in resolver.marks]
+            by_number.setdefault(mark.number, _Climb(mark, node, resolver).site())
+    return [by_number.get(mark.number, Site(mark)) for mark in resolver.marks]
 
 
 def _positions(tree: exp.Expr, marks: Sequence[LiteralMark]) -> Iterator[Site]:
@@ -98,11 +98,11 @@ class _Climb:
     def site(self) -> Site:
         child, parent = self._node, self._node.parent
         while parent is not None:
-            found = self._placed(child, parent)
-            if found is None and not self._passes(child, parent):
-                found = self._compared(child, parent)
-            if found is not None:
-                return found
+            site = self._placed(child, parent)
+            if site is None and not self._passes(child, parent):
+                site = self._compared(child, parent)
+            if site is not None:
+                return site
             child, parent = parent, parent.parent
         return self._plain("constant")
 

@@ -42,7 +42,7 @@ _LIST = re.compile(r"\s*/\*, \.\.\. \*/")
 
 @dataclass(frozen=True, slots=True)
 class LiteralMark:
-    """One literal or parameter."""
+    """A placeholder that stands for one literal or parameter of a query's text."""
 
     number: int  # its place among the marks
     kind: Literal["number", "string", "bits", "parameter"]  # how it was written
@@ -59,7 +59,7 @@ class LiteralMark:
         return f"'{_WORD}{str(self.number).translate(_LETTERS)}'"
 
     def written(self, value: str, *, bare: bool = False) -> str:
-        """A value, given as PostgreSQL prints it, as an SQL literal, of the old kind if possible.
+        """Return a value that PostgreSQL printed as an SQL literal, of the old kind if possible.
 
         With ``bare`` a number in the place of a parameter is written without quotes.
 
@@ -77,7 +77,7 @@ class LiteralMark:
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """A text and its marks, in order."""
+    """A query text whose literals are replaced by placeholders, with the placeholders in order."""
 
     pieces: tuple[str | LiteralMark, ...]  # text and marks
     # Names left in the text that belong neither to the schema nor to a function or type.
@@ -85,26 +85,26 @@ class Marked:
 
     @property
     def marks(self) -> list[LiteralMark]:
-        """The marks."""
+        """The placeholders of the text."""
         return [piece for piece in self.pieces if isinstance(piece, LiteralMark)]
 
     def render(self, put: Callable[[LiteralMark], str]) -> str:
-        """The text with something in place of every mark."""
+        """Return the text with something else in place of every placeholder."""
         return "".join(piece if isinstance(piece, str) else put(piece) for piece in self.pieces)
 
     @property
     def text(self) -> str:
-        """The text that is parsed."""
+        """The text with placeholders, which is parsed."""
         return self.render(lambda mark: mark.text)
 
 
 def mark_of(node: exp.Expr | None, marks: Sequence[LiteralMark]) -> LiteralMark | None:
-    """The mark that a node of the tree holds, or None."""
+    """Return the placeholder that a node of the tree holds, or None."""
     if not isinstance(node, (exp.Literal, exp.Var)):
         return None
     value, number = str(node.args.get("this")), -1
-    if found := _FOUND.fullmatch(value):
-        number = int(found[1].lower().translate(_DIGITS))
+    if match := _FOUND.fullmatch(value):
+        number = int(match[1].lower().translate(_DIGITS))
     elif isinstance(node, exp.Literal) and value.isdigit():
         place, off = divmod(int(value) - _BASE + 1, _STEP)
         number = place if off <= 2 else -1
@@ -112,29 +112,29 @@ def mark_of(node: exp.Expr | None, marks: Sequence[LiteralMark]) -> LiteralMark 
 
 
 def mark(
-    text: str, known: Collection[str], given: Collection[str] = (), called: Collection[str] = ()
+    text: str, known: Collection[str], defined: Collection[str] = (), called: Collection[str] = ()
 ) -> Marked:
-    """Mark the literals of a statement, or raise a SqlError if it cannot be read.
+    """Mark the literals of a statement; raise a SqlError if it cannot be parsed.
 
     Two sorts of names are replaced by ``n1``, ``n2``, …: those that the query itself defines
-    (``given``), and those that do not look like names and may contain data. Names of the schema
+    (``defined``), and those that do not look like names and may contain data. Names of the schema
     (``known``) always stay, and functions stay if they are ``called``.
     """
-    found = tokens(text)
-    if any(token.kind == "UIDENT" for token in found):
+    words = tokens(text)
+    if any(token.kind == "UIDENT" for token in words):
         raise SqlError("it holds a name in Unicode escapes.")
     pieces: list[str | LiteralMark] = []
     renamed: dict[str, str] = {}
     stayed: set[str] = set()
     end, marks = 0, count()
-    for at, token in enumerate(found):
+    for at, token in enumerate(words):
         if token.kind == _SEMICOLON:
             break
         pieces.append(_gap(text[end : token.start], first=at == 0))
         end = token.end
         kind = _KINDS.get(token.kind)
-        before = found[at - 1].kind if at else ""
-        after = found[at + 1].kind if at + 1 < len(found) else ""
+        before = words[at - 1].kind if at else ""
+        after = words[at + 1].kind if at + 1 < len(words) else ""
         if kind is not None:
             many = kind == "parameter" and _LIST.match(text, end) is not None
             pieces.append(LiteralMark(next(marks), kind, _value(token, kind), many))
@@ -148,7 +148,7 @@ def mark(
             # Whether it looks like a name and not like data.
             plain = _PLAIN.match(name) and not _TELLING.search(name)
             odd = not (plain or name in known or before == "COLLATE")
-            if not call and (name in given or odd):
+            if not call and (name in defined or odd):
                 fresh = (n for i in count(len(renamed) + 1) if (n := f"n{i}") not in known)
                 pieces.append(renamed.setdefault(name, next(fresh)))
                 continue

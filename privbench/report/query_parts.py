@@ -26,7 +26,7 @@ SOURCE, CLONE = "source", "clone"
 
 
 def queries(workload: Workload, replay: Replay) -> list[QueryPart]:
-    """Every query with its figures, in the order of the workload."""
+    """Return every query with its figures, in the order of the workload."""
     return [_query(query, result) for query, result in zip(workload, replay.results, strict=True)]
 
 
@@ -37,19 +37,17 @@ def _query(query: WorkloadQuery, result: dict[str, QueryAnswer]) -> QueryPart:
         id=query.id,
         sql=query.sql,
         weight=query.weight,
-        tables=query.tables,
-        joins=query.joins,
-        limited=query.limited,
+        **query.facts._asdict(),
         source=source,
         clone=clone,
         qerror=_qerror(source, clone),
         runtime=_discrepancy(source, clone),
         card_matches=query.card == source.rows
-        if query.card is not None and _whole(source)
+        if query.card is not None and _all_answered(source)
         else None,
         again=again.seconds if again else [],
         floor=_discrepancy(source, again) if again else None,
-        stable=source.rows == again.rows if again and _whole(source, again) else None,
+        stable=source.rows == again.rows if again and _all_answered(source, again) else None,
         work=work.difference(source.work, clone.work) if source.work and clone.work else None,
     )
 
@@ -59,28 +57,28 @@ def _answer(answer: QueryAnswer) -> AnswerPart:
     return part.model_copy(update={"work": plans.read(answer.plan)})
 
 
-def _whole(*answers: AnswerPart) -> bool:
+def _all_answered(*answers: AnswerPart) -> bool:
     """Whether all queries ended and no answer was cut off."""
     return all(answer.status == "ok" and not answer.truncated for answer in answers)
 
 
 def _qerror(source: AnswerPart, clone: AnswerPart) -> float | None:
     """Q-error of a query; None where an answer is missing or was cut off."""
-    if not _whole(source, clone) or source.rows is None or clone.rows is None:
+    if not _all_answered(source, clone) or source.rows is None or clone.rows is None:
         return None
     return float(qerror.qerrors([source.rows], [clone.rows])[0])
 
 
 def _discrepancy(one: AnswerPart, other: AnswerPart) -> float | None:
     """Discrepancy of the median run times, in per cent; None if a side failed or was cut off."""
-    if not _whole(one, other) or one.median is None or other.median is None:
+    if not _all_answered(one, other) or one.median is None or other.median is None:
         return None
     return float(discrepancies([one.median], [other.median])[0])
 
 
-def qerrors(found: list[QueryPart]) -> QErrorPart:
-    """Q-error of the queries that both sides answered."""
-    answered = [query for query in found if query.qerror is not None]
+def qerrors(queries: list[QueryPart]) -> QErrorPart:
+    """Return the Q-error of the queries that both sides answered."""
+    answered = [query for query in queries if query.qerror is not None]
     return qerror.report(
         [query.source.rows or 0 for query in answered],
         [query.clone.rows or 0 for query in answered],
@@ -91,10 +89,10 @@ def qerrors(found: list[QueryPart]) -> QErrorPart:
     )
 
 
-def runtimes(found: list[QueryPart]) -> RuntimePart:
-    """Run time of the queries that ended on both sides, and the noise floor beside it."""
-    timed = [query for query in found if query.runtime is not None]
-    floored = [query for query in found if query.floor is not None]
+def runtimes(queries: list[QueryPart]) -> RuntimePart:
+    """Return the run times of the queries that ended on both sides, and the noise floor."""
+    timed = [query for query in queries if query.runtime is not None]
+    floored = [query for query in queries if query.floor is not None]
     times, floors = [query.runtime for query in timed], [query.floor for query in floored]
     weights = np.array([query.weight for query in timed], dtype=np.float64)
     return RuntimePart(
@@ -106,21 +104,21 @@ def runtimes(found: list[QueryPart]) -> RuntimePart:
         floor_by_joins=by_joins(floors, [query.joins for query in floored]),
         weighted=weighted(np.array(times, dtype=np.float64), weights),
         again_seconds=sum(median(query.again) for query in floored) if floored else None,
-        beyond_floor=_beyond_floor(found),
+        beyond_floor=_beyond_floor(queries),
     )
 
 
-def _beyond_floor(found: list[QueryPart]) -> float | None:
+def _beyond_floor(queries: list[QueryPart]) -> float | None:
     signs = [
         (query.runtime > query.floor) + (query.runtime == query.floor) / 2
-        for query in found
+        for query in queries
         if query.runtime is not None and query.floor is not None
     ]
     return sum(signs) / len(signs) if signs else None
 
 
-def replay_part(replay: Replay, found: list[QueryPart]) -> ReplayPart:
-    """How the workload was run, and what went wrong."""
+def replay_part(replay: Replay, queries: list[QueryPart]) -> ReplayPart:
+    """Return how the workload was run, and which queries failed."""
     one, other = replay.sides[SOURCE].settings, replay.sides[CLONE].settings
     return ReplayPart(
         repeats=replay.repeats,
@@ -132,31 +130,31 @@ def replay_part(replay: Replay, found: list[QueryPart]) -> ReplayPart:
             for name in sorted(one.keys() | other.keys())
             if one.get(name) != other.get(name)
         },
-        timeouts=_ended(found, "timeout"),
-        errors=_ended(found, "error"),
-        truncated=sum(query.source.truncated or query.clone.truncated for query in found),
-        card_mismatches=sum(query.card_matches is False for query in found),
+        timeouts=_ended(queries, "timeout"),
+        errors=_ended(queries, "error"),
+        truncated=sum(query.source.truncated or query.clone.truncated for query in queries),
+        card_mismatches=sum(query.card_matches is False for query in queries),
         resumed=replay.resumed,
         cold=replay.before or None,
-        unstable=sum(query.stable is False for query in found),
+        unstable=sum(query.stable is False for query in queries),
     )
 
 
-def _ended(found: list[QueryPart], status: str) -> dict[str, int]:
+def _ended(queries: list[QueryPart], status: str) -> dict[str, int]:
     return {
-        SOURCE: sum(query.source.status == status for query in found),
-        CLONE: sum(query.clone.status == status for query in found),
+        SOURCE: sum(query.source.status == status for query in queries),
+        CLONE: sum(query.clone.status == status for query in queries),
     }
 
 
-def work_summary(found: list[QueryPart]) -> WorkSummaryPart | None:
-    """Work discrepancy of a workload; None where nothing was explained."""
-    both = [(query, query.work) for query in found if query.work is not None]
+def work_summary(queries: list[QueryPart]) -> WorkSummaryPart | None:
+    """Return the work discrepancy of a workload; None if no query was explained."""
+    both = [(query, query.work) for query in queries if query.work is not None]
     if not both:
         return None
     blocks = [item.blocks for _, item in both]
     weights = np.array([query.weight for query, _ in both], dtype=np.float64)
-    ended = sum(query.source.status == query.clone.status == "ok" for query in found)
+    ended = sum(query.source.status == query.clone.status == "ok" for query in queries)
     one = [query.source.work for query, _ in both if query.source.work]
     other = [query.clone.work for query, _ in both if query.clone.work]
     return WorkSummaryPart(
@@ -173,13 +171,13 @@ def work_summary(found: list[QueryPart]) -> WorkSummaryPart | None:
     )
 
 
-def plans_part(found: list[QueryPart]) -> PlansPart | None:
-    """Plan agreement of a workload; None where nothing was explained."""
-    both = [(query.joins, query.work) for query in found if query.work is not None]
+def plans_part(queries: list[QueryPart]) -> PlansPart | None:
+    """Return the plan agreement of a workload; None if no query was explained."""
+    both = [(query.joins, query.work) for query in queries if query.work is not None]
     if not both:
         return None
     same = by_joins([float(item.same_plan) for _, item in both], [joins for joins, _ in both])
-    runs = [(query.source.work, query.clone.work) for query in found]
+    runs = [(query.source.work, query.clone.work) for query in queries]
     return PlansPart(
         queries=len(both),
         same=float(np.mean([item.same_plan for _, item in both])),

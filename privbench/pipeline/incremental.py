@@ -1,4 +1,4 @@
-"""``fit --since``: an earlier release that a fit starts from; the file is not trusted.
+"""The option ``fit --since``: start from an earlier release, whose file is not trusted.
 
 The fit takes over the domains of the earlier release, and its models of the tables that a noisy
 test finds unchanged. The file is public. It is checked before any budget is spent, so that every
@@ -25,7 +25,7 @@ from privbench.learning.graphical.model import TableLaw
 from privbench.pipeline.decode import sound
 from privbench.pipeline.domain_budget import totals_share
 from privbench.pipeline.domain_words import with_paths
-from privbench.pipeline.domains import Codecs, recode
+from privbench.pipeline.domains import recode
 from privbench.pipeline.lookups import kinds_of
 from privbench.pipeline.model import Model
 from privbench.pipeline.prepare import FitPlan, TablePlan, prepare
@@ -53,7 +53,7 @@ class Since:
 
     learner: GraphicalSynthesizer  # the synthesizer of both
     model: Model
-    codecs: Codecs  # its codecs, per private table and modelled column
+    codecs: dict[str, dict[str, Codec]]  # its codecs, per private table and modelled column
     laws: Mapping[str, TableLaw]  # its laws of the private tables
     plan: FitPlan  # the fit's plan, with the release's paths
 
@@ -85,7 +85,7 @@ class Since:
             _require_same_promise(plan, model)
             if {*model.public} != {item.table.key for item in plan.public}:
                 _refuse("has other public tables.")
-            codecs: Codecs = {}
+            codecs: dict[str, dict[str, Codec]] = {}
             for item in plan.private:
                 key, made = item.table.key, model.tables[item.table.key].codecs
                 codecs[key] = {
@@ -100,20 +100,20 @@ class Since:
         return cls(learner, model, codecs, fitted.laws, plan)
 
     def accounting(self, privacy: PrivacyConfig) -> PrivacyConfig:
-        """The fit's privacy config with the release's accounting; refused if it names another."""
-        found = self.model.promise.accounting
-        if privacy.accounting not in ("auto", found):
-            _refuse(f"has the accounting {found}, not {privacy.accounting}.")
-        return privacy.model_copy(update={"accounting": found})
+        """Return the fit's privacy config with the release's accounting; refuse another one."""
+        accounting = self.model.promise.accounting
+        if privacy.accounting not in ("auto", accounting):
+            _refuse(f"has the accounting {accounting}, not {privacy.accounting}.")
+        return privacy.model_copy(update={"accounting": accounting})
 
     def domains(
         self, session: Session, plan: FitPlan, totals: dict[str, float]
-    ) -> tuple[Codecs, dict[str, float], float, Mapping[str, Sequence[Check]]]:
-        """What `release_domains` returns, of the release; nothing is spent for it."""
+    ) -> tuple[dict[str, dict[str, Codec]], dict[str, float], float, Mapping[str, Sequence[Check]]]:
+        """Return what `release_domains` does, of the earlier release; nothing is spent for it."""
         recode(session, plan, self.codecs)
-        shown = {t.key: [c for c in t.checks if c.name == SHOWN] for t in self.model.schema}
+        tested_checks = {t.key: [c for c in t.checks if c.name == SHOWN] for t in self.model.schema}
         left = session.amount_total * (1 - totals_share(plan))
-        return self.codecs, totals, left, shown
+        return self.codecs, totals, left, tested_checks
 
     def refit(
         self,
@@ -139,7 +139,7 @@ class Since:
         return self.learner.refit(session, totals, amount, rows, laws)
 
     def anew(self, fitted: DatabaseModel) -> list[str]:
-        """The tables whose models were learned anew, and are not those of the earlier release."""
+        """Return the tables whose models were learned anew in this fit."""
         return [
             name
             for name, law in fitted.laws.items()
@@ -147,7 +147,7 @@ class Since:
         ]
 
     def composed(self, release: Release) -> tuple[tuple[Event, ...], Guarantee, Level]:
-        """All events of the earlier and the new release, what both promise together, and its level.
+        """Return all events of both releases, what they promise together, and that promise's level.
 
         Limits that were fixed before either release add up, whatever the two spent: under zCDP the
         ρ of the earlier promise and that of the new one's level or cap, converted at that part
@@ -185,9 +185,9 @@ def _require_same_tables(plan: FitPlan, then: FitPlan) -> None:
     for key in sorted({*plan.tables} ^ {*then.tables}):
         _refuse("does not have the same tables.", key)
     for key, now in plan.tables.items():
-        ours, theirs = _columns(now), _columns(then.tables[key])
-        for name in sorted({*ours} | {*theirs}):
-            if ours.get(name) != theirs.get(name):
+        columns_now, columns_then = _columns(now), _columns(then.tables[key])
+        for name in sorted({*columns_now} | {*columns_then}):
+            if columns_now.get(name) != columns_then.get(name):
                 _refuse("has this column otherwise, or does not have it.", key, name)
         if _rules(now) != _rules(then.tables[key]):
             _refuse("has another role, owner, key, bound, UNIQUE set or CHECK.", key)
@@ -231,12 +231,12 @@ def _require_same_promise(plan: FitPlan, model: Model) -> None:
     if {*promise.roots} != roots:
         _refuse("has other root tables.")
     try:
-        found = promise.require_sound(model.events)
+        loss = promise.require_sound(model.events)
     except ModelError as error:
         _refuse(f"is not sound: {error.message}")
     # If pure events cost less than is promised, some are missing and would go unpaid. The slack
     # allows for the rounding of δ. Under zCDP the promise is a limit, which is paid in full.
-    if promise.accounting == "pure" and found.epsilon < promise.epsilon * (1 - 1e-6):
+    if promise.accounting == "pure" and loss.epsilon < promise.epsilon * (1 - 1e-6):
         _refuse("states more than its events cost.")
 
 
@@ -248,8 +248,16 @@ def _taken(table: str, reader: ColumnReader, codec: Codec) -> Codec:
         # Where no beginning was released, texts have their length and shape alone.
         aside |= {reader.name} - {*codec.domains}
     # A reader shows the kinds of its attributes even when it reads no rows.
-    read = {name: held for name, held in reader.collect([]).items() if name not in aside}
-    settled = {name: held.domain for name, held in read.items() if isinstance(held, Cells)}
+    read = {
+        name: attribute_read
+        for name, attribute_read in reader.collect([]).items()
+        if name not in aside
+    }
+    settled = {
+        name: attribute_read.domain
+        for name, attribute_read in read.items()
+        if isinstance(attribute_read, Cells)
+    }
     recoded = {name: recoding.domain for name, recoding in codec.recodings.items()}
     fits = {**settled, **recoded} == codec.domains and {*read} == {*codec.domains}
     for name in {*read} - {*settled}:

@@ -1,15 +1,15 @@
-"""The process of the parser: it reads SQL texts and writes their trees.
+"""The process of the parser, which reads SQL texts and writes their trees.
 
 libpg_query is PostgreSQL's parser in C. It recurses, and a text of a hundred thousand terms crashes
 the process that it runs in. So it runs in a process of its own; if that crashes, the text is only
 refused.
 
-Both directions of its pipe carry frames of bytes. The first frame is empty: the process has
-started. A request is one text in UTF-8. The answer is a frame of JSON for every statement,
-``[start, length, nodes]``, with positions in bytes of the text, and a last frame: ``null``, or a
-message on what is wrong. Nodes are listed children first, each as ``[kind, scalars, children]``:
-children are indices in this list, by field; None stands for an empty node. The list is flat, so
-that its reader need not recurse.
+Both directions of its pipe carry frames of bytes. The first frame is empty and says that the
+process has started. A request is one text in UTF-8. The answer is a frame of JSON for every
+statement, ``[start, length, nodes]``, with positions in bytes of the text, and a last frame:
+``null``, or a message on what is wrong. Nodes are listed children first, each as ``[kind, scalars,
+children]``: children are indices in this list, by field; None stands for an empty node. The list is
+flat, so that its reader need not recurse.
 """
 
 import contextlib
@@ -49,14 +49,14 @@ _NAMES = (pg_query_pb2.IDENT, pg_query_pb2.UIDENT)
 
 
 def answers(text: bytes) -> Iterator[Any]:
-    """The frames of one answer, as the module's docstring describes them."""
+    """Yield the frames of the answer to one text, as the module's docstring describes them."""
     split = lib.pg_query_split_with_parser(text)
     try:
         if split.error:
             yield _fault_text(text, split.error.contents)
             return
-        found = [split.stmts[place].contents for place in range(split.n_stmts)]
-        pieces = [(piece.stmt_location, piece.stmt_len) for piece in found]
+        statements = [split.stmts[place].contents for place in range(split.n_stmts)]
+        pieces = [(piece.stmt_location, piece.stmt_len) for piece in statements]
     finally:
         lib.pg_query_free_split_result(split)
     for start, length in pieces:
@@ -65,16 +65,16 @@ def answers(text: bytes) -> Iterator[Any]:
         if fault:
             yield fault
             return
-        said = _parsed(piece)
-        if isinstance(said, str):
-            yield said
+        parsed = _parsed(piece)
+        if isinstance(parsed, str):
+            yield parsed
             return
-        yield [[start + at, size, nodes] for at, size, nodes in said]
+        yield [[start + at, size, nodes] for at, size, nodes in parsed]
     yield None
 
 
 def placed(text: bytes, message: str, position: int) -> str:
-    """The parser's message with the line and column of the character that it points at."""
+    """Return the parser's message with the line and column of the character that it points at."""
     if position < 1:
         return message
     before = text.decode()[: position - 1]
@@ -119,13 +119,13 @@ def _parsed(piece: bytes) -> str | list[tuple[int, int, list[Any]]]:
     raws = tree.get("stmts", [])
     if len(raws) > 1:
         return "a statement is cut in two ways"
-    found = []
+    statements = []
     for raw in raws:
         nodes: list[list[Any]] = []
         _flatten("Node", raw["stmt"], nodes)
         start = raw.get("stmt_location", 0)
-        found.append((start, raw.get("stmt_len", 0) or len(piece) - start, nodes))
-    return found
+        statements.append((start, raw.get("stmt_len", 0) or len(piece) - start, nodes))
+    return statements
 
 
 def _flatten(kind: str, value: dict[str, Any], nodes: list[list[Any]]) -> int | None:
@@ -136,14 +136,14 @@ def _flatten(kind: str, value: dict[str, Any], nodes: list[list[Any]]) -> int | 
         ((kind, value),) = value.items()
     scalars: dict[str, Any] = {}
     children: dict[str, Any] = {}
-    for name, held in value.items():
+    for name, field_value in value.items():
         inner = _FIELDS[kind].get(name)
         if inner is None:
-            scalars[name] = held
-        elif isinstance(held, list):
-            children[name] = [_flatten(inner, item, nodes) for item in held]
+            scalars[name] = field_value
+        elif isinstance(field_value, list):
+            children[name] = [_flatten(inner, item, nodes) for item in field_value]
         else:
-            children[name] = _flatten(inner, held, nodes)
+            children[name] = _flatten(inner, field_value, nodes)
     nodes.append([kind, scalars, children])
     return len(nodes) - 1
 

@@ -1,13 +1,14 @@
-"""Values that are taken apart: ranges, points, shapes, vectors, addresses, paths of labels.
+"""Values that are modelled by parts: ranges, points, shapes, vectors, addresses, label paths.
 
-Which parts a type has is public: it follows from the type, its modifier and its extension. Each is
-a deterministic map of the row's own value, by an expression that never fails, with the reader of
-its type (``data/parts.json``). So a unit moves its bounds, labels and histograms by what it moves
-those of a column, and each is charged as such (`docs/stability.md`). What has no part is NULL in
-it.
+Which parts a type has is public: it follows from the type, its modifier and its extension. Each
+part is a deterministic map of the row's own value, by an expression that never fails, with the
+reader of its type (``data/parts.json``). So a unit changes the bounds, labels and histograms of a
+part as it changes those of a column, and each is charged like a column (`docs/stability.md`). A
+value that lacks a part has NULL for it.
 
 Coordinates are limited, as PostgreSQL refuses sums that overflow. No function of an extension is
-called by a name, which anybody may have given to another: its casts give bytes, boxes and arrays.
+called by its name, which anybody may have given to another function: its casts give bytes, boxes
+and arrays.
 """
 
 import ipaddress
@@ -30,7 +31,7 @@ from privbench.encoding.base import (
     CodeMap,
     ColumnReader,
     Need,
-    Released,
+    ReleasedDomain,
     attribute,
     head,
     null_mask,
@@ -50,16 +51,19 @@ from privbench.schema import Column, ColumnType
 
 @dataclass(frozen=True)
 class PartsReader(ColumnReader):
-    """Reads every part from an expression over the column; of others whether it is NULL."""
+    """Reads a column by parts, each an expression over the column.
+
+    Without parts only whether it is NULL.
+    """
 
     @property
     @abstractmethod
     def parts(self) -> tuple[ColumnReader, ...]:
-        """The readers; each selects one expression."""
+        """The readers of the parts; each selects one expression."""
 
     @abstractmethod
     def expressions(self, identifier: sql.Composable) -> Sequence[sql.Composable]:
-        """SQL expressions that the parts read."""
+        """Return the SQL expressions that the parts read."""
 
     @property
     def attributes(self) -> tuple[str, ...]:
@@ -89,7 +93,7 @@ class PartsReader(ColumnReader):
 
 
 def part_column(whole: Column, part: str, type_: ColumnType, *, null: bool = True) -> Column:
-    """A part of a column as a column of its own."""
+    """Return a part of a column as a column of its own."""
     return Column(attribute(whole.name, part), whole.position, type_, not_null=not null)
 
 
@@ -100,7 +104,7 @@ _CODECS: dict[str, type[Codec]] = {
 
 @dataclass(frozen=True)
 class PartedCodec(Codec):
-    """Makes values of parts that have codecs."""
+    """Makes values from parts that have codecs of their own."""
 
     parts: tuple[
         Annotated[Codec, PlainValidator(lambda data: _CODECS[str(data["codec"])].from_json(data))],
@@ -122,7 +126,7 @@ _CATEGORIES = {"text": "S", "bool": "B", "interval": "T"} | dict.fromkeys(
 
 
 def plain_type(base: str) -> ColumnType:
-    """The type of a part of a value, by its base."""
+    """Return the type of a part of a value by the name of its base type."""
     return ColumnType(base, base, category=_CATEGORIES.get(base, "N"))
 
 
@@ -170,7 +174,10 @@ def _parts_of(type_: ColumnType) -> list[tuple[str, ColumnType, str]]:
 
 
 def parts_reader(table: str, column: Column, per_unit: int) -> ColumnReader | None:
-    """The reader of a column whose type is taken apart, else None; ``per_unit`` is 0 without δ."""
+    """Return the reader of a column that is modelled by parts, or None.
+
+    ``per_unit`` is 0 without δ.
+    """
     type_ = column.type
     if type_.domain is not None or column.templates:
         return None
@@ -181,23 +188,26 @@ def parts_reader(table: str, column: Column, per_unit: int) -> ColumnReader | No
         return _range_reader(table, column, per_unit) if known else None
     parts = _parts_of(type_) if type_.extension == _OWNERS.get(type_.base) else []
     # Texts are left out where no label may be released.
-    kept = [part for part in parts if per_unit or part[1].base != "text"]
-    if kept[:1] != parts[:1] or not parts:
+    readable = [part for part in parts if per_unit or part[1].base != "text"]
+    if readable[:1] != parts[:1] or not parts:
         return None
     readers: list[ColumnReader] = []
-    for name, kind, _ in kept:
+    for name, kind, _ in readable:
         own = part_column(column, name, kind, null=bool(readers) or not column.not_null)
         text = kind.base == "text"
         readers.append(LabelReader(table, own, per_unit) if text else ordered_part(table, own))
-    how = f"{type_.sql} by {', '.join(name for name, _, _ in kept)}"
+    how = f"{type_.sql} by {', '.join(name for name, _, _ in readable)}"
     how_and_why = how, "ranges, labels of enough units"
-    texts = tuple(text for _, _, text in kept)
+    texts = tuple(text for _, _, text in readable)
     return ComposedReader(table, column, tuple(readers), texts, PartsCodec, *how_and_why)
 
 
 @dataclass(frozen=True)
 class ComposedReader(PartsReader):
-    """Reads the parts of a type by a piece of SQL each; its codec makes values of them again."""
+    """Reads the parts of a type by an SQL expression each.
+
+    Its codec makes values from the parts.
+    """
 
     readers: tuple[ColumnReader, ...]
     texts: tuple[str, ...]  # SQL of every part, in which ``{0}`` is the value
@@ -223,7 +233,7 @@ class ComposedReader(PartsReader):
             selected[1] = sql.SQL(self.drawn).format(identifier, text), alias
         return selected
 
-    def finish(self, released: Mapping[str, Released]) -> Codec:
+    def finish(self, released: Mapping[str, ReleasedDomain]) -> Codec:
         parts = tuple(part.finish(released) for part in self.readers[self.public :])
         return self.codec(*self.head, parts)
 
@@ -233,19 +243,19 @@ class ComposedReader(PartsReader):
 
 @dataclass(frozen=True)
 class PartsCodec(PartedCodec):
-    """Values from their parts; the first says whether a value is NULL."""
+    """Makes values from their parts; the first part says whether a value is NULL."""
 
     kind: ClassVar[str] = "parts"
 
     def __post_init__(self) -> None:
         """Refuse parts that are not those of a reader."""
         known = [(attribute(self.column, part[0]), part[1]) for part in _parts_of(self.type)]
-        given = [(part.column, part.type) for part in self.parts]
-        if given not in (known, [part for part in known if part[1].base != "text"]) or not given:
+        actual = [(part.column, part.type) for part in self.parts]
+        if actual not in (known, [part for part in known if part[1].base != "text"]) or not actual:
             raise ValueError("the parts of a value are not those of its type")
 
     def decode(self, codes: CodeMap, rng: Rng, rows: int | None = None) -> pa.Array:
-        """Literals; a number that is missing is that of another row, a text is made."""
+        """Return literals; a missing number is taken from another row, and texts are surrogates."""
         values: dict[str, pa.Array] = {}
         for part in self.parts:
             name = part.column.rpartition(PART)[2]
@@ -258,8 +268,8 @@ class PartsCodec(PartedCodec):
         first = self.parts[0]
         null = null_mask(codes[first.column], first.domains[first.column])
         join = _JOINS[_LIKE.get(self.type.base, self.type.base)]
-        made = join(self.type, values, len(null), rng)
-        return pc.if_else(pa.array(null), pa.scalar(None, made.type), made)
+        literals = join(self.type, values, len(null), rng)
+        return pc.if_else(pa.array(null), pa.scalar(None, literals.type), literals)
 
 
 def _without_null(values: pa.Array, rng: Rng) -> pa.Array:
@@ -275,8 +285,8 @@ def _without_null(values: pa.Array, rng: Rng) -> pa.Array:
 
 def _floats(values: pa.Array) -> Floats:
     """Finite numbers."""
-    found = np.asarray(values.cast(pa.float64()))
-    return np.asarray(np.nan_to_num(found, posinf=1e100, neginf=-1e100))
+    numbers = np.asarray(values.cast(pa.float64()))
+    return np.asarray(np.nan_to_num(numbers, posinf=1e100, neginf=-1e100))
 
 
 def _printed(numbers: Any) -> pa.Array:
@@ -310,26 +320,26 @@ def _shapes(type_: ColumnType, values: Mapping[str, pa.Array], rows: int, rng: R
         word, system = (int.from_bytes(data[at : at + 4], "little") for at in (1, 5))
         flags = "Z" * bool(word & _Z) + "M" * bool(word & _M)
         some = {part: item[rows] for part, item in lot.items()}
-        made = shape_texts(numbers.get(word & 0xFF, "point"), flags, some, falls[rows])
-        return joined(f"SRID={system};", made) if word & _SYSTEM else made
+        texts = shape_texts(numbers.get(word & 0xFF, "point"), flags, some, falls[rows])
+        return joined(f"SRID={system};", texts) if word & _SYSTEM else texts
 
     return grouped(_without_null(values["head"], rng), make)
 
 
 def _vectors(type_: ColumnType, values: Mapping[str, pa.Array], rows: int, rng: Rng) -> pa.Array:
     """Vectors of given norms in directions that are drawn at random."""
-    found = _SIZE.search(type_.sql)
-    assert found is not None
-    size, most = int(found[1]), 65_504 if type_.base == "halfvec" else 3e38
-    made = [pa.array([], pa.string())]
+    match = _SIZE.search(type_.sql)
+    assert match is not None
+    size, most = int(match[1]), 65_504 if type_.base == "halfvec" else 3e38
+    texts = [pa.array([], pa.string())]
     for norms in np.array_split(_floats(values["norm"]), rows * size // 2**22 + 1):
         parts = rng.standard_normal((len(norms), size))
         parts *= (norms / np.linalg.norm(parts, axis=1))[:, None]
         flat = _printed(np.clip(parts, -most, most).astype(np.float32).reshape(-1))
         places = pa.array(np.arange(len(norms) + 1) * size, pa.int32())
         lists = pa.ListArray.from_arrays(places, flat)
-        made.append(joined("[", pc.binary_join(lists, ","), "]"))
-    return pa.concat_arrays(made)
+        texts.append(joined("[", pc.binary_join(lists, ","), "]"))
+    return pa.concat_arrays(texts)
 
 
 def _addresses(type_: ColumnType, values: Mapping[str, pa.Array], rows: int, rng: Rng) -> pa.Array:
@@ -437,7 +447,7 @@ def _range_reader(table: str, column: Column, per_unit: int) -> ComposedReader:
 
 @dataclass(frozen=True)
 class RangeCodec(PartedCodec):
-    """Ranges from a kind, a bound and a size."""
+    """Makes ranges from a kind, a bound and a size."""
 
     kind: ClassVar[str] = "range"
 

@@ -1,4 +1,4 @@
-"""Tests of the rules that rows may show, which become CHECKs of the model (`rules.shown`)."""
+"""Test privately whether rows satisfy likely rules, which become CHECKs (`rules.hypotheses`)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from privbench.privacy.queries import (
     Whole,
 )
 from privbench.rules.facts import movable_keys
-from privbench.rules.shown import RuleGroup, combination_check, groups, order_check
+from privbench.rules.hypotheses import RuleGroup, combination_check, groups, order_check
 from privbench.schema import Check
 
 #: The largest part of the budget; and units of a tree for each of its groups.
@@ -49,7 +49,7 @@ _LIKELY, _TELLING, _CELLS = 0.5, 2.0, 2**13
 
 
 class RuleTests:
-    """The tests of a fit of budget ``whole``, ε or ρ."""
+    """The tests of a fit with the budget ``whole``, ε or ρ."""
 
     def __init__(
         self, plan: FitPlan, accounting: Accounting, whole: float, sizes: Mapping[str, Size]
@@ -79,15 +79,15 @@ class RuleTests:
             useful = worst <= share * max(load[spec.top(name)] / _GROUPS, 1)
             self._amounts[name] = sorted((share, best, worst))[1] if useful else math.inf
         # Groups of which names say more go first, and distances last.
-        told = sorted(self._groups, key=lambda group: (not group.said, group.near))
+        ordered = sorted(self._groups, key=lambda group: (not group.said, group.near))
         first = Purse(SHARE / 2 * whole)
         self._left = {name: int(weight / _UNITS) for name, weight in self._weights.items()}
-        self._groups = [group for group in told if self._take(group, first)]
+        self._groups = [group for group in ordered if self._take(group, first)]
         # Halves of orders, and of combinations.
         self._purses = [Purse(SHARE / 4 * whole) for _ in range(2)]
 
     def first(self) -> list[Measurement]:
-        """The first tests."""
+        """Return the measurements of the first tests."""
         two = (Column("", 2),)
         return [self._measurement(group, Histogram(group.table, two)) for group in self._groups]
 
@@ -95,9 +95,9 @@ class RuleTests:
         """Take what a group needs, if there is as much."""
         top, query = self._spec.top(group.table), Histogram(group.table, (Whole(),))
         amount = self._amounts[group.table] * (1 if group.orders else 2)
-        taken = self._left[top] > 0 and purse.take(query.roots(self._spec), amount)
-        self._left[top] -= taken
-        return taken
+        affordable = self._left[top] > 0 and purse.take(query.roots(self._spec), amount)
+        self._left[top] -= affordable
+        return affordable
 
     def _more(self, *groups: RuleGroup) -> list[RuleGroup]:
         """Those groups for which there is room after the first ones, the first of them last."""
@@ -116,13 +116,16 @@ class RuleTests:
         return found.counts / weight, found.sd / weight
 
     def orders(self, session: Session, codecs: Mapping[str, dict[str, Any]]) -> None:
-        """Test orders and distances, before dates are recoded; near dates become distances."""
+        """Test orders of and distances between columns, before dates are recoded.
+
+        Dates that are always near each other become distances.
+        """
         left = [group for group in self._groups[::-1] if group.orders]
         while left:
             group = left.pop()
-            pairs, furthest, held = group.orders, None, codecs[group.table]
+            pairs, furthest, table_codecs = group.orders, None, codecs[group.table]
             if group.near:
-                near = {b: held[b].distances(held[a]) for a, b in pairs}
+                near = {b: table_codecs[b].distances(table_codecs[a]) for a, b in pairs}
                 pairs = tuple(pair for pair in pairs if near[pair[1]])
                 furthest = max((near[b].recoding.edges[-1] for _, b in pairs), default=0)
             if not pairs:
@@ -136,7 +139,7 @@ class RuleTests:
                 left += self._more(*group.halves)
                 continue
             if group.near:
-                held.update((name, near[name]) for _, name in pairs if share < most)
+                table_codecs.update((name, near[name]) for _, name in pairs if share < most)
                 continue
             step = -1 if share > max(most, 0.5) else 1
             few = share if step == 1 else 1 - share
@@ -146,7 +149,7 @@ class RuleTests:
             self.shown[group.table] += checks
 
     def combinations(self, session: Session, codecs: Mapping[str, Mapping[str, Codec]]) -> None:
-        """Test combinations, after columns are recoded."""
+        """Test which combinations of values occur, after columns are recoded."""
         left = [group for group in self._groups[::-1] if not group.orders]
         while left:
             left += self._more(*self._combination(session, left.pop(), codecs))
@@ -174,8 +177,8 @@ class RuleTests:
         group, shares, frequent, others = _dependent(group, shares, frequent, most)
         if not group.columns[1:] or (alone and not group.labels):
             return others, *rare
-        kept = PublicArray(_kept(group, frequent).astype(int))
-        joined = Joined(tuple(axes[name] for name in group.columns), kept)
+        frequent_cells = PublicArray(_kept(group, frequent).astype(int))
+        joined = Joined(tuple(axes[name] for name in group.columns), frequent_cells)
         (broken, _), _ = self._ask(session, group, Histogram(table, (joined,)))
         if broken >= most:
             return *group.halves, others, *rare
@@ -239,12 +242,12 @@ def _kept(group: RuleGroup, mask: NDArray[Any]) -> NDArray[Any]:
     return mask | (~named & (others | (not group.nulls))) if group.labels else mask
 
 
-def broken_if_independent(shares: NDArray[Any], kept: NDArray[Any], axis: int) -> float:
-    """The share of rows that would break a rule if one column were independent of the others.
+def broken_if_independent(shares: NDArray[Any], allowed: NDArray[Any], axis: int) -> float:
+    """Return the share of rows that would break a rule if one column were independent.
 
     >>> shares = np.multiply.outer([0.5, 0.5], [[0.9, 0.0], [0.0, 0.1]])
     >>> [round(broken_if_independent(shares, shares > 0, axis), 2) for axis in (0, 1)]
     [0.0, 0.18]
     """
     own = shares.sum(axis=tuple({*range(shares.ndim)} - {axis}), keepdims=True)
-    return float((own * shares.sum(axis, keepdims=True))[~kept].sum() / shares.sum() ** 2)
+    return float((own * shares.sum(axis, keepdims=True))[~allowed].sum() / shares.sum() ** 2)

@@ -12,7 +12,7 @@ def shielded(action: Callable[[], _T], complaint: str) -> _T:
     """Run an action on private rows and replace its errors, whose texts may quote the rows.
 
     Errors of privbench keep their texts, which hold nothing private by contract. Any other error
-    becomes a PrivbenchError that names the kind of failure only. Both are raised outside the
+    becomes a PrivbenchError that names only the kind of failure. Both are raised outside the
     handler and without cause or context, so that no chained error comes with them.
     """
     try:

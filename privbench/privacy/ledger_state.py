@@ -38,7 +38,7 @@ class UnitDefinition:
 
     @classmethod
     def of(cls, spec: DatabaseSpec, public: Iterable[str] = ()) -> Self:
-        """The definition behind a database spec."""
+        """Return the unit definition of a database spec."""
         owners = [
             (name, f"{table.own.name}→{table.own.parent}" if table.own else "")
             for name, table in spec.tables.items()
@@ -48,12 +48,12 @@ class UnitDefinition:
 
     @property
     def id(self) -> str:
-        """Sixteen hexadecimal digits that stand for the definition."""
+        """Sixteen hexadecimal digits that identify the definition."""
         text = json.dumps(self.to_json(), sort_keys=True, ensure_ascii=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object that `from_json` reads back."""
+        """Return the definition as a JSON object, which `from_json` reads."""
         return {
             "neighbours": self.neighbours,
             "owners": dict(self.owners),
@@ -62,12 +62,12 @@ class UnitDefinition:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
-        """The definition that `to_json` wrote."""
+        """Return the definition that a JSON object of `to_json` describes."""
         owners = tuple(sorted((str(k), str(v)) for k, v in data["owners"].items()))
         return cls(data["neighbours"], owners, tuple(data["public"]))
 
     def parts(self, other: UnitDefinition) -> int | None:
-        """How many steps of this definition's units a unit of ``other`` takes, or None.
+        """Return how many steps of this definition's units a unit of ``other`` takes, or None.
 
         One step removes or adds a unit here. Where both definitions give every table that they
         share the same owner, it is one. Where some of the OWN keys here are none in ``other``, its
@@ -96,7 +96,7 @@ class UnitDefinition:
         return finer * (2 if other.neighbours == "replace" else 1)
 
     def refines(self, other: UnitDefinition) -> bool:
-        """Whether every unit lies within one of ``other``, and some are only parts of theirs."""
+        """Return whether every unit lies within one of ``other``, and some are smaller."""
         return bool(other._other_owners(self)) and other.parts(self) is not None
 
     def _other_owners(self, other: UnitDefinition) -> set[str]:
@@ -105,7 +105,7 @@ class UnitDefinition:
         return {own for table, own in other.owners if mine.get(table, own) != own}
 
     def counted(self, loss: Guarantee, other: UnitDefinition) -> Guarantee:
-        """A loss that was stated under this definition, converted for units of ``other``.
+        """Convert a loss that was stated under this definition for units of ``other``.
 
         A unit of ``other`` takes k steps of units here (`parts`), and replace of one that is
         counted under add/remove is a removal and an addition. For k steps the loss is that of a
@@ -128,14 +128,14 @@ _NOT_OF_THE_FIT = ("type", "release", "time", "database", "apart")
 
 @dataclass(frozen=True, slots=True)
 class Cap:
-    """Limits that no release may take the totals past; None means no limit."""
+    """Limits that the totals of releases may not exceed; None means no limit."""
 
     epsilon: float | None = None  # for Σ ε over all releases
     delta: float | None = None  # for Σ δ over all releases
     monthly: float | None = None  # for Σ ε over releases opened in a calendar month (UTC)
 
     def stricter(self, other: Cap | None) -> Cap:
-        """The cap whose limits are each the lower one of the two caps."""
+        """Return the cap whose limits are each the lower limit of both caps."""
         if other is None:
             return self
         both = zip(astuple(self), astuple(other), strict=True)
@@ -145,7 +145,7 @@ class Cap:
 
 @dataclass(slots=True)
 class Account:
-    """One release in the ledger."""
+    """One release in the ledger, with the loss that it has spent or reserved."""
 
     id: str
     header: dict[str, Any]
@@ -161,13 +161,13 @@ class Account:
         return self.reserved if self.spent is None else self.spent
 
     def counted(self, definition: UnitDefinition) -> Guarantee:
-        """The loss converted for a unit definition; that of a seeded fit is infinite."""
+        """Return the loss converted for a unit definition; that of a seeded fit is infinite."""
         if not self.header["private"]:
             return INFINITE
         return self.definition.counted(self.loss, definition)
 
     def to_json(self) -> dict[str, Any]:
-        """A plain object for ``ledger show``."""
+        """Return the release for ``ledger show``."""
         return {
             "release": self.id,
             "state": "open" if self.spent is None else "closed",
@@ -185,7 +185,7 @@ class Account:
 
 @dataclass(slots=True)
 class Standing:
-    """The state that a list of ledger entries leads to.
+    """The state of a ledger, computed from its entries.
 
     Every entry names a release that was opened.
     """
@@ -204,7 +204,7 @@ class Standing:
             self.add(entry)
 
     def add(self, entry: dict[str, Any]) -> None:
-        """Take one more entry into account."""
+        """Update the state by one more entry."""
         kind = entry["type"]
         if entry.get("database") is not None:
             self.databases.add(str(entry["database"]))
@@ -230,7 +230,7 @@ class Standing:
                 account.spent, account.events = loss, entry["events"]
 
     def count_in(self, other: Standing) -> None:
-        """Add another ledger's releases; its cap applies unless this ledger's own was set later.
+        """Add another ledger's releases; the cap that was set later applies.
 
         Of caps that were set at the same time each applies.
         """
@@ -239,7 +239,7 @@ class Standing:
             self.cap = self.cap.stricter(other.cap)
 
     def require_open(self, release_id: str, header: dict[str, Any] | None = None) -> dict[str, Any]:
-        """A release's header; LedgerError if it is closed, or was opened with another header."""
+        """Return a release's header; raise a LedgerError if it is closed or its header differs."""
         account = self._account(release_id)
         if account.spent is not None:
             raise LedgerError(f"release {release_id} is closed.", remedy="Start a new one.")
@@ -254,9 +254,9 @@ class Standing:
     def extend(
         self, release_id: str, whole: Guarantee | None, database: str | None
     ) -> dict[str, Any]:
-        """Let a release reserve a larger budget, if one is given, and go on on a database.
+        """Give a release a larger reserved budget, if one is given, and another database.
 
-        Returns the entry that says so.
+        Returns the ledger entry that records this.
         """
         total = whole or self._account(release_id).reserved
         amounts = {"epsilon": total.epsilon, "delta": total.delta}
@@ -266,38 +266,39 @@ class Standing:
 
     @property
     def used(self) -> bool:
-        """Whether anything is spent or reserved, or capped."""
+        """Whether anything is spent, reserved or capped."""
         return bool(self.capped) or any(item.loss.epsilon for item in self.accounts.values())
 
     def reserved(self, release_id: str) -> Guarantee:
-        """The loss that an open release has reserved."""
+        """Return the loss that an open release has reserved."""
         self.require_open(release_id)
         return self._account(release_id).reserved
 
     def definitions(self) -> list[UnitDefinition]:
-        """The unit definitions of all releases, in order of first use."""
+        """Return the unit definitions of all releases, in order of first use."""
         return list(
             {item.definition.id: item.definition for item in self.accounts.values()}.values()
         )
 
     def total(self, definition: UnitDefinition, month: str = "") -> Guarantee:
-        """Σ ε and Σ δ over the releases of a month, converted for one unit definition.
+        """Return Σ ε and Σ δ over the releases of a month, converted for one unit definition.
 
         A month is written as in ``2030-01``; "" stands for all months.
         """
-        found = [item for item in self.accounts.values() if item.opened.startswith(month)]
-        losses = [account.counted(definition) for account in found]
+        releases = [item for item in self.accounts.values() if item.opened.startswith(month)]
+        losses = [account.counted(definition) for account in releases]
         return Guarantee(
             _sum([loss.epsilon for loss in losses]), min(1.0, _sum([loss.delta for loss in losses]))
         )
 
     def check(self, release_id: str, cap: Cap | None = None) -> None:
-        """Refuse a release that takes any unit definition's total past the cap: a BudgetExceeded.
+        """Refuse, by a BudgetExceeded, a release with which some total would exceed the cap.
 
-        A release counts in the month in which it was opened, even if it is resumed later: what it
-        may spend was reserved then. Definitions that the release's own refines are left: whoever
-        makes units finer gives up the promise to the larger ones, whose total is infinite from then
-        on, so that they have no further release under a cap.
+        Totals are kept for each unit definition. A release counts in the month in which it was
+        opened, even if it is resumed later: what it may spend was reserved then. Unit definitions
+        whose units are unions of the release's units are not checked: whoever makes units finer
+        gives up the promise to the larger ones, whose total is infinite from then on, so that they
+        have no further release under a cap.
         """
         account = self._account(release_id)
         limit, month = self.cap.stricter(cap), account.opened[:7]
@@ -312,7 +313,7 @@ class Standing:
             _require(f"epsilon of {month}", recent.epsilon, limit.monthly, infinite)
 
     def to_json(self) -> dict[str, Any]:
-        """A plain object for ``ledger show``."""
+        """Return the state for ``ledger show``."""
         return {
             "cap": asdict(self.cap),
             "definitions": [self._describe(definition) for definition in self.definitions()],

@@ -1,4 +1,4 @@
-"""Rules that rows may show: groups to test, by names and types alone, and the CHECKs they become.
+"""Rules that rows may satisfy, to be tested in groups by names and types; they become CHECKs.
 
 What lies within what (a city in a state) follows PostalAddress and Product of schema.org, which
 number is the lesser its QuantitativeValue and AggregateOffer (min, low) and PostgreSQL's ranges.
@@ -38,18 +38,18 @@ class RuleGroup:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """All columns."""
+        """All columns of the group."""
         dates = (name for pair in self.orders for name in pair)
         return tuple(dict.fromkeys((*dates, *self.labels, *self.nulls)))
 
     def part(self, names: Collection[str]) -> RuleGroup:
-        """The combinations of some columns alone."""
+        """Return the combinations of some columns alone."""
         labels, nulls = ([*filter(names.__contains__, each)] for each in (self.labels, self.nulls))
         return replace(self, labels=tuple(labels), nulls=tuple(nulls))
 
     @property
     def halves(self) -> tuple[RuleGroup, ...]:
-        """Two groups to test if this one fails."""
+        """Return two groups to test if this one fails."""
         half = max(len(self.orders), len(self.nulls)) // 2
         parts = (slice(half), slice(half, None)) if half else ()
         return tuple(replace(self, orders=self.orders[p], nulls=self.nulls[p]) for p in parts)
@@ -58,24 +58,24 @@ class RuleGroup:
 def groups(
     table: Table, grids: Collection[str], columns: Collection[str], references: Collection[str]
 ) -> Iterator[RuleGroup]:
-    """What a table's rows may show; ``grids`` are those modelled ``columns`` read as points."""
+    """Yield rules to test on a table; ``grids`` are those ``columns`` that are read as points."""
     known = [column for column in table.columns if column.name in columns]
     checked = checked_orders(table)
     named = [pair for pair in named_orders(table, "spans") if pair not in checked]
     created = creation_date(table)
     for base in dict.fromkeys(c.type.base for c in known):
         points = [c for c in known if c.name in grids and c.type.base == base]
-        said = [pair for pair in named if {*pair} <= {point.name for point in points}]
+        ordered = [pair for pair in named if {*pair} <= {point.name for point in points}]
         dates = points if base in DATES else []
         more = [(one.name, other.name) for one, other in pairwise(dates)]
         more += [(dates[0].name, b.name) for a, b in pairwise(dates[1:]) if not a.not_null]
-        more = [pair for pair in more if pair not in (*said, *checked)]
+        more = [pair for pair in more if pair not in (*ordered, *checked)]
         # Few rows may have both dates of a pair: these are not hidden among pairs that all have.
         sure = {date.name for date in dates if date.not_null}
         whole_pairs = [pair for pair in more if sure.issuperset(pair)]
-        parts = (said, whole_pairs, [pair for pair in more if pair not in whole_pairs])
+        parts = (ordered, whole_pairs, [pair for pair in more if pair not in whole_pairs])
         for some in filter(None, parts):
-            yield RuleGroup(table.key, tuple(some[:_MOST]), said=some is said)
+            yield RuleGroup(table.key, tuple(some[:_MOST]), said=some is ordered)
         dates.sort(key=lambda date: (date.name != created, not date.not_null))
         pairs = [(dates[0].name, date.name) for date in dates[1:] if dates[0].not_null]
         if pairs:
@@ -105,15 +105,18 @@ def groups(
 
 
 def order_check(pair: tuple[str, ...], broken: float) -> Check:
-    """The CHECK of two dates, which a share of the rows breaks."""
+    """Return the CHECK that two dates are in order, which a share of the rows breaks."""
     text = f"({' <= '.join(map(quoted, pair))})"
     but = f"{_BUT}{broken:.3g})" if broken else ""
     return Check(SHOWN, text + but, pair, declared=True)
 
 
-def combination_check(group: RuleGroup, kept: Sequence[Sequence[str]]) -> Check:
-    """The CHECK that rows have these combinations, or another label with the NULLs of one."""
-    texts, rows = len(group.labels), [[*map(literal, row)] for row in kept]
+def combination_check(group: RuleGroup, combinations: Sequence[Sequence[str]]) -> Check:
+    """Return the CHECK that rows have only these combinations of labels.
+
+    A further label is allowed with the NULLs of one combination.
+    """
+    texts, rows = len(group.labels), [[*map(literal, row)] for row in combinations]
     columns = [*map(quoted, group.labels), *(f"({quoted(name)} IS NULL)" for name in group.nulls)]
 
     def within(some: slice) -> str:
@@ -128,7 +131,7 @@ def combination_check(group: RuleGroup, kept: Sequence[Sequence[str]]) -> Check:
 
 
 def told(check: Check) -> str:
-    """What such a CHECK says, for people.
+    """Return in words what a CHECK for an inferred rule states.
 
     >>> told(order_check(("opened", "closed"), 0.125))
     '("opened" <= "closed"), but for 12% of them'
