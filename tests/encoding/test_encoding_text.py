@@ -30,24 +30,21 @@ from privbench.encoding.text_words import word_piece
 from privbench.errors import ModelError
 from privbench.rng import generator
 
+#: Edges of lengths.
 EDGES = tuple(range(13))
-#: Formats of letters; the others are released apart.
-WORDS = SHAPES[:7]
 
 
-def codec_of(
-    labels=None,
-    *,
-    lengths=EDGES,
-    provider=None,
-    surrogates=None,
-    nullable=False,
-    words=(),
-    firsts=(),
-):
-    """A codec of texts as a release may have it."""
-    edges = None if provider and labels else lengths
-    codec = TextCodec("c", TEXT, nullable, labels, edges, provider, surrogates)
+def codec_of(labels=None, *, lengths=EDGES, words=(), firsts=(), nullable=False, **more):
+    """A codec of texts as a release may have it; those of a provider have no lengths."""
+    codec = TextCodec(
+        "c",
+        TEXT,
+        nullable,
+        labels,
+        None if more.get("provider") else lengths,
+        more.get("provider"),
+        more.get("surrogates"),
+    )
     return codec.with_words(tuple(words), firsts) if words or firsts else codec
 
 
@@ -76,7 +73,7 @@ def test_texts_have_the_first_format_that_they_match_and_made_ones_have_the_same
     # Formats that noise hides are words and no numbers or addresses.
     domain = shape_domain(False)
     assert (*names[:7], *domain.specials) == SHAPES
-    assert domain.values == len(WORDS)
+    assert domain.values == 7
 
 
 CASTS = {
