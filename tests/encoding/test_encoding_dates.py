@@ -44,8 +44,8 @@ from privbench.postgres.snapshot import Snapshot
 from privbench.privacy.recoding import NULL
 from privbench.rng import generator
 from privbench.rules.facts import orders
+from privbench.rules.hypotheses import RuleGroup, combination_check, order_check
 from privbench.rules.named import creation_date
-from privbench.rules.shown import RuleGroup, combination_check, order_check
 from privbench.schema import Check, ColumnType, Index
 
 RANGE = ColumnType("daterange", "daterange", kind="r", category="R", parts=(DATE,))
