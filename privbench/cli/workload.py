@@ -307,12 +307,12 @@ def rebind(
 
     with state.reporter.stage("rebind"):
         rebinding = pipeline.rebind(workload, trust=Trust.of(functions), **given)
-    for line in _said(rebinding):
+    for line in _binding_lines(rebinding):
         echo(line)
     _write(rebinding.workload, output, "native")
 
 
-def _said(rebinding: Rebinding) -> list[str]:
+def _binding_lines(rebinding: Rebinding) -> list[str]:
     """Lines that say how many queries were bound, and why others were left out."""
     from privbench.report.text import few
     from privbench.workload.results import failures

@@ -42,6 +42,12 @@ from privbench.encoding.categories import (
     labels_of,
     list_reader,
 )
+from privbench.encoding.composites import (
+    PartedCodec,
+    PartsReader,
+    part_column,
+    plain_type,
+)
 from privbench.encoding.filled import (
     MAX_ELEMENTS,
     SizedCodec,
@@ -51,12 +57,6 @@ from privbench.encoding.filled import (
 )
 from privbench.encoding.keys.placeholders import is_array, part_maker
 from privbench.encoding.ordered import OrderedCodec, ordered_part
-from privbench.encoding.parts import (
-    PartedCodec,
-    PartsReader,
-    part_column,
-    plain_type,
-)
 from privbench.encoding.scale import scale_of
 from privbench.encoding.surrogate_text import TEXT_BASES, joined, quoted
 from privbench.rules.named import packaged

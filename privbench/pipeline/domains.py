@@ -32,7 +32,7 @@ from privbench.pipeline.domain_budget import Rounds, total_amounts, totals_share
 from privbench.pipeline.domain_error import Size, believed
 from privbench.pipeline.domain_words import WordRounds, deltas, release_words
 from privbench.pipeline.prepare import FitPlan, need_key
-from privbench.pipeline.shown import RuleTests
+from privbench.pipeline.rule_tests import RuleTests
 from privbench.privacy import Accounting, Listed, Measurement, Session, root_sums
 from privbench.privacy.queries import Total
 from privbench.schema import Check

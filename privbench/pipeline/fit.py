@@ -20,16 +20,16 @@ from privbench.pipeline.doctor import check_ledger
 from privbench.pipeline.domain_words import release_paths
 from privbench.pipeline.domains import Domains, release_domains, release_totals
 from privbench.pipeline.extract import extract
-from privbench.pipeline.foreseen import foresee, settle_accounting
 from privbench.pipeline.header import PrivateColumns, Promise
+from privbench.pipeline.incremental import Since
 from privbench.pipeline.literals import require_reviewed
 from privbench.pipeline.lookups import kinds_of
 from privbench.pipeline.losses import finer_units, render_losses, small_tables
 from privbench.pipeline.model import Model, require_writable
+from privbench.pipeline.planned_events import foresee, settle_accounting
 from privbench.pipeline.prepare import FitPlan, prepare, require_decided
 from privbench.pipeline.progress import Reporter, Spending
 from privbench.pipeline.rehearsal import rehearse_apart
-from privbench.pipeline.since import Since
 from privbench.pipeline.source import Catalog, look, require_epsilon, require_identity
 from privbench.postgres.connect import identity as database_identity
 from privbench.postgres.snapshot import Snapshot
@@ -46,10 +46,10 @@ from privbench.privacy import (
     UnitDefinition,
 )
 from privbench.privacy.data import PrivateDatabase
-from privbench.privacy.shield import shielded
+from privbench.privacy.error_masking import shielded
 from privbench.privacy.workers import LOCAL, Workers, require_closed
 from privbench.rules.facts import with_rules
-from privbench.rules.shown import told
+from privbench.rules.hypotheses import told
 from privbench.sources import staged
 from privbench.synthesizers import FittedModel, Synthesizer
 from privbench.synthesizers import get as find_synthesizer

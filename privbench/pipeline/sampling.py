@@ -96,13 +96,13 @@ def sample(
 
 
 def sample_tables(model: Model, scale: float, seed: int | None) -> dict[str, pa.Table]:
-    """Return a model's clone as Arrow tables by their names, as drawn."""
+    """Return a model's synthetic tables as Arrow tables by name, without repairs by a load."""
     result = {}
     tables = decode(model, scale=check_scale(scale), seed=seed)
     for item in _with_computed(model, tables, seed)[0]:
         batches = [batch.rename_columns(list(item.columns)) for batch in item.batches()]
         empty = pa.table({name: pa.nulls(0) for name in item.columns})
-        result[item.table.key] = _typed(pa.concat_tables(batches or [empty]), item)
+        result[item.table.key] = _in_arrow_types(pa.concat_tables(batches or [empty]), item)
     return result
 
 
@@ -262,9 +262,9 @@ def _write_parquet(
 
     A column whose values do not all fit its Arrow type, as infinity does not, is text.
     """
-    batches = (_typed(batch, item, plain) for batch in item.batches())
+    batches = (_in_arrow_types(batch, item, plain) for batch in item.batches())
     empty = pa.table([pa.array([], pa.string())] * len(item.columns), list(item.columns))
-    first = next(batches, _typed(empty, item))
+    first = next(batches, _in_arrow_types(empty, item))
     with papq.ParquetWriter(file, first.schema.with_metadata(stated)) as writer:
         for batch in chain([first], batches):
             if odd := {one.name for one in set(batch.schema) ^ set(first.schema)}:
@@ -273,7 +273,7 @@ def _write_parquet(
     return set()
 
 
-def _typed(rows: pa.Table, item: CloneTable, plain: Set[str] = frozenset()) -> pa.Table:
+def _in_arrow_types(rows: pa.Table, item: CloneTable, plain: Set[str] = frozenset()) -> pa.Table:
     """Rows by name, each column in the Arrow type of its own if that holds all its values."""
     arrays = dict(zip(item.columns, rows.columns, strict=True))
     for name in arrays.keys() - plain:

@@ -21,8 +21,8 @@ from privbench.pipeline.load import check_scale
 from privbench.pipeline.model import Model
 from privbench.pipeline.progress import Reporter
 from privbench.postgres.introspect import introspect
+from privbench.postgres.load_mark import refuse_unfinished
 from privbench.postgres.reading import ROWS, reading
-from privbench.postgres.unfinished import refuse_unfinished
 from privbench.report.section_plugins import Modelled
 from privbench.schema import Schema
 from privbench.synthesizers import get as find_synthesizer

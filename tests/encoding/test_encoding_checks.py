@@ -229,10 +229,10 @@ def test_sizes_are_those_that_checks_allow(type_, check, edges):
     assert size.codec.edges == edges
 
 
-@pytest.mark.parametrize(("method", "greatest"), [("btree", 2400), ("gin", None)])
-def test_indexed_text_stays_within_an_entry(method, greatest):
-    index = Index("i", f"CREATE INDEX i ON public.t USING {method} (c)", columns=("c",))
-    assert plan(TEXT, indexes=(index,)).greatest == greatest
+def test_indexed_text_stays_within_an_entry():
+    for method, greatest in (("btree", 2400), ("gin", None)):
+        index = Index("i", f"CREATE INDEX i ON public.t USING {method} (c)", columns=("c",))
+        assert plan(TEXT, indexes=(index,)).greatest == greatest
 
 
 def test_role_of_every_kind_of_column():

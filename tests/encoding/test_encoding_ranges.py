@@ -10,7 +10,7 @@ from psycopg import sql
 from privbench.config import ColumnConfig
 from privbench.encoding.base import Step
 from privbench.encoding.bounds import Bounds
-from privbench.encoding.parts import PartsCodec, RangeCodec, parts_reader
+from privbench.encoding.composites import PartsCodec, RangeCodec, parts_reader
 from privbench.encoding.registry import reader
 from privbench.postgres.introspect import introspect
 from privbench.rng import generator

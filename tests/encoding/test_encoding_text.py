@@ -66,7 +66,6 @@ def test_texts_have_the_first_format_that_they_match_and_made_ones_have_the_same
     names, texts = zip(*cases(__file__, "formats.txt"), strict=True)
     codes = shapes(pa.array([*texts, None]))[:-1]
     assert tuple(SHAPES[code] for code in codes) == names
-    # Made text has the format asked for.
     kinds = np.repeat(np.arange(len(SHAPES)), 50)
     text = made_text(kinds, np.full(len(kinds), 12), generator(2))
     same = shapes(text) == kinds
@@ -192,7 +191,6 @@ SPELLINGS = {
 
 @pytest.mark.parametrize("spelling", SPELLINGS)
 def test_dates_inside_texts_are_dates(spelling):
-    """Their range and law are those of dates, and every text is spelled as before."""
     first, last = (np.datetime64(f"{year}-01-01").astype(int) for year in (1951, 1991))
     days = np.arange(first, last, 3)
     texts = pc.strftime(pa.array(days.astype("M8[D]").astype("M8[s]")), format=spelling)

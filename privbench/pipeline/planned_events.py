@@ -20,7 +20,7 @@ from privbench.pipeline.domain_budget import Rounds, is_public, total_amounts
 from privbench.pipeline.domain_error import believed, deviation, margin_of
 from privbench.pipeline.domain_words import WordRounds, deltas, path_lists
 from privbench.pipeline.prepare import FitPlan
-from privbench.pipeline.shown import RuleTests
+from privbench.pipeline.rule_tests import RuleTests
 from privbench.privacy import (
     Accountant,
     Accounting,

@@ -1,4 +1,4 @@
-"""Test privately whether rows satisfy likely rules, which become CHECKs (see `rules.shown`)."""
+"""Test privately whether rows satisfy likely rules, which become CHECKs (`rules.hypotheses`)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from privbench.privacy.queries import (
     Whole,
 )
 from privbench.rules.facts import movable_keys
-from privbench.rules.shown import RuleGroup, combination_check, groups, order_check
+from privbench.rules.hypotheses import RuleGroup, combination_check, groups, order_check
 from privbench.schema import Check
 
 #: The largest part of the budget; and units of a tree for each of its groups.
