@@ -17,7 +17,7 @@ _QUANTILE = (0.2628841, -0.9640406, 1.4029460, -1.0412096, 0.1508007, 0.8134700,
 
 
 def log(values: Floats) -> Floats:
-    """Natural logarithms of numbers, of which those below 2⁻⁶⁰ count as that.
+    """Return natural logarithms; numbers below 2⁻⁶⁰ count as 2⁻⁶⁰.
 
     >>> log(np.array([2.0, 10.0])).round(9).tolist()
     [0.693147181, 2.302585093]
@@ -32,7 +32,7 @@ def log(values: Floats) -> Floats:
 
 
 def exp(values: Floats) -> Floats:
-    """Exponentials of numbers from -700 to 700, or of the nearer of these.
+    """Return exponentials; numbers beyond ±700 count as ±700.
 
     >>> exp(np.array([0.0, -2.0, -1e9])).round(9).tolist()
     [1.0, 0.135335283, 0.0]
@@ -48,7 +48,7 @@ def exp(values: Floats) -> Floats:
 
 
 def normal_quantile(shares: Floats) -> Floats:
-    """Quantiles of the standard normal law, off by less than .00002.
+    """Return quantiles of the standard normal distribution, with an error below .00002.
 
     >>> normal_quantile(np.array([0.5, 0.975, 1e-9])).round(3).tolist()
     [0.0, 1.96, -5.998]
@@ -63,5 +63,5 @@ def normal_quantile(shares: Floats) -> Floats:
 
 
 def on_grid(values: Floats) -> Floats:
-    """The nearest multiples of 2⁻³⁰; sums of them below 2²³ are exact."""
+    """Return the nearest multiples of 2⁻³⁰; sums of them below 2²³ are exact."""
     return np.asarray(np.rint(values * 2.0**30) / 2.0**30)

@@ -88,7 +88,7 @@ _LEVELS, _LEAST, _SAME = 49, 2.0**-16, 0.02
 
 @dataclass(frozen=True)
 class Item:
-    """A measurement for a domain that is made if it is worth its share of the budget."""
+    """A measurement for a column's domain, which is made if it is worth its share of the budget."""
 
     roots: frozenset[str]  # root tables that are charged
     error: Callable[[Floats], Floats]  # expected errors at given standard deviations of the noise
@@ -174,9 +174,10 @@ class Rounds:
         return result
 
     def laws(self, sizes: Mapping[str, Size]) -> dict[str, Measurement]:
-        """Return measurements of counts by rank, for columns that may get a list, by item.
+        """Return measurements of how frequent values are by rank, for columns that may get a list.
 
-        A column has none if noise would hide its list even with the whole budget.
+        They are given by item. A column has none if noise would hide its list even with the whole
+        budget.
         """
         whole, items = deviation(self.accounting, self.budget), {}
         for name, (table, _) in self.plan.lists.items():
