@@ -129,7 +129,7 @@ def source(each_server, source_on):
 def _run(dsn, query, **options):
     workload = Workload("theirs", (WorkloadQuery("q1", "SELECT 1"), WorkloadQuery("q2", query)))
     found = replay(workload, {"source": dsn}, repeats=1, warmup=0, **options)
-    return found.results[1].answers["source"].status
+    return found.results[1]["source"].status
 
 
 #: Attacks that need nothing made for them.
@@ -154,9 +154,8 @@ def test_replay_of_attacks_is_refused_without_trust(source, each_server, server)
         file.unlink(missing_ok=True)
 
     found = replay(workload, {"source": dsn}, repeats=1, warmup=0, trust_workload=True, tell=tell)
-    for result, written in zip(found.results[1:], wrote[1:], strict=True):
-        status = result.answers["source"].status
-        assert written if ATTACKS[result.id].writes else status == "ok", result.id
+    for name, result, written in zip(SHARED, found.results[1:], wrote[1:], strict=True):
+        assert written if ATTACKS[name].writes else result["source"].status == "ok", name
 
 
 def _refused(server, name, source_on, *, trusted):
@@ -251,7 +250,7 @@ def test_of_an_ordinary_workload_only_what_does_more_than_read_is_refused(source
     workload = Workload("theirs", tuple(WorkloadQuery(text, text) for text in texts + refused))
     found = replay(workload, {"source": dsn}, repeats=1, warmup=0, skip_refused=True)
     assert [item.id for item in found.refused] == refused
-    assert [result.id for result in found.results] == texts
+    assert [query.id for query in found.workload] == texts
     with pytest.raises(UsageError) as caught:
         replay(workload, {"source": dsn}, repeats=1, warmup=0)
     lines = caught.value.message.splitlines()
