@@ -236,8 +236,8 @@ def test_load_of_no_file_or_too_large_a_one_is_refused(tmp_path, model, monkeypa
     monkeypatch.setattr(archive, "MAX_BYTES", 1000)
     with pytest.raises(ModelError, match="unpacks to more than 1,000 bytes"):
         Model.load(model)
-    # Integers of 8 bits are used in 64.
-    with_array(archive.array_bytes(np.zeros(10**6, np.int8)))(
+    # Numbers of 16 bits are used in 64.
+    with_array(archive.array_bytes(np.zeros(10**6, np.float16)))(
         tmp_path / "m", model_files.members(model)
     )
     monkeypatch.setattr(archive, "MAX_BYTES", 4 * 10**6)
@@ -251,7 +251,7 @@ def test_a_model_of_the_earlier_version_gives_the_same_rows(honest, tmp_path, sy
     parts, head = model_files.parts_of(honest[synthesizer])
     places = [name for name in parts if name.startswith("arrays/")]
     old = {place: archive.array_bytes(wide(archive.read_array(parts[place]))) for place in places}
-    assert all(len(parts[place]) < len(data) for place, data in old.items())
+    assert all(len(parts[place]) <= len(data) for place, data in old.items())
     model_files.write(tmp_path / "m", {**parts, **old}, {**head, "version": 9})
     for number, path in enumerate((honest[synthesizer], tmp_path / "m")):
         pipeline.sample(path, tmp_path / str(number), seed=1)

@@ -154,8 +154,10 @@ def test_replay_of_attacks_is_refused_without_trust(source, each_server, server)
         file.unlink(missing_ok=True)
 
     found = replay(workload, {"source": dsn}, repeats=1, warmup=0, trust_workload=True, tell=tell)
-    for name, result, written in zip(SHARED, found.results[1:], wrote[1:], strict=True):
-        assert written if ATTACKS[name].writes else result["source"].status == "ok", name
+    ran = zip(found.workload, found.results, wrote, strict=True)
+    for query, answers, written in [*ran][1:]:
+        status = answers["source"].status
+        assert written if ATTACKS[query.id].writes else status == "ok", query.id
 
 
 def _refused(server, name, source_on, *, trusted):
@@ -250,7 +252,7 @@ def test_of_an_ordinary_workload_only_what_does_more_than_read_is_refused(source
     workload = Workload("theirs", tuple(WorkloadQuery(text, text) for text in texts + refused))
     found = replay(workload, {"source": dsn}, repeats=1, warmup=0, skip_refused=True)
     assert [item.id for item in found.refused] == refused
-    assert [query.id for query in found.workload] == texts
+    assert [result.id for result in found.results] == texts
     with pytest.raises(UsageError) as caught:
         replay(workload, {"source": dsn}, repeats=1, warmup=0)
     lines = caught.value.message.splitlines()
