@@ -88,8 +88,8 @@ def serve(
         for line in lines:
             logger.info("%s", " ".join(line.split()))
         password = secrets.token_hex(16)
-        change = "ALTER ROLE {} PASSWORD {}"
-        access = [build(change, role, sql.Literal(password)) for role in (OWNER, READER)]
+        literal = sql.Literal(password)
+        access = [build("ALTER ROLE {} PASSWORD {}", role, literal) for role in (OWNER, READER)]
         logger.info("%s", stack.enter_context(host.running(int(major), *access))[0])
         yield f"postgresql://{OWNER}:{password}@{ADDRESS}:{port}/{DATABASE}"
 
@@ -97,8 +97,10 @@ def serve(
 def _host(on: str, place: Path, port: int, *, kept: bool) -> Machine | Container:
     if kept and on == "docker":
         raise UsageError("data in a container are not kept.", remedy="Use --on machine.")
-    if on == "docker" or (on == "auto" and not kept):
-        with suppress(*[UsageError] * (on == "auto")):
+    if on == "docker":
+        return Container(place, port)
+    if on == "auto" and not kept:
+        with suppress(UsageError):
             return Container(place, port)
     return Machine(on, place, port)
 
