@@ -20,6 +20,8 @@ from privbench.privacy.recoding import NAN, NEG_INF, NULL, POS_INF
 from privbench.schema import ColumnType
 
 _FLIP = np.int64(2**63 - 1)
+#: Powers of ten, which processors compute with different last digits.
+_TENS = np.array([float(f"1e{power}") for power in range(-300, 301)])
 
 
 def image(values: Floats) -> Ints:
@@ -45,9 +47,8 @@ def single(values: Floats, lows: Floats, highs: Floats) -> Floats:
 def rounded_to(values: Floats, widths: Floats) -> Floats:
     """Return values rounded to the greatest power of ten that is at most 1/1000 of each width."""
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        digits = 3 - np.floor(np.log10(widths))
-        up = 10.0 ** np.clip(digits, 0, 300)
-        down = 10.0 ** np.clip(-digits, 0, 300)
+        digits = 304 - np.searchsorted(_TENS, widths, side="right")
+        up, down = _TENS[np.clip(digits, 0, 300) + 300], _TENS[np.clip(-digits, 0, 300) + 300]
         rounded: Floats = np.rint(values * up / down) / up * down
     return rounded
 

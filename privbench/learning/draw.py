@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
 
 from privbench.arrays import Floats, Ints, Rng
+from privbench.learning.portable import normal_quantile
 
 #: Rows that are drawn at once; a limit on memory alone. With smaller parts all rows would be
 #: farther from their law, since rows are stratified part by part; with twice as many, every thread
@@ -107,15 +107,17 @@ def together(
         turn = np.argsort(np.lexsort((generator.random(count), by, owner)))
         return np.asarray((turn - (np.cumsum(sizes) - sizes)[owner] + within) / sizes[owner])
 
+    def uniform(score: Floats) -> Floats:
+        score[np.argsort(score, kind="stable")] = (np.arange(count) + generator.random()) / count
+        return score
+
     if drift and along is not None:
-        place = ndtri(steps(np.sign(drift) * along, own))
-        rest = ndtri(generator.random(count))
-        own = ndtr(abs(drift) * place + np.sqrt(1.0 - drift**2) * rest)
+        place = normal_quantile(steps(np.sign(drift) * along, own))
+        rest = normal_quantile(generator.random(count))
+        own = uniform(abs(drift) * place + np.sqrt(1.0 - drift**2) * rest)
     if likeness < 0:
         own, shared = generator.random(count), steps(own, shared)
     if ordered:
-        score = np.sqrt(alike) * ndtri(shared) + np.sqrt(1.0 - alike) * ndtri(own)
-    else:
-        score = np.where(generator.random(count) < np.sqrt(alike), shared, own)
-    score[np.argsort(score)] = (np.arange(count) + generator.random()) / count
-    return np.asarray(score)
+        shared, own = normal_quantile(shared), normal_quantile(own)
+        return uniform(np.sqrt(alike) * shared + np.sqrt(1.0 - alike) * own)
+    return uniform(np.where(generator.random(count) < np.sqrt(alike), shared, own))

@@ -40,8 +40,8 @@ from privbench.schema import Schema, Table
 #: Most bytes of the header.
 MAX_HEADER = 32 * 2**20
 
-#: Name and version of the format of a model file.
-VERSION = "privbench-model", 9
+#: Name and version of the format of a model file. Files of version 9 have arrays of 64 bits.
+VERSION = "privbench-model", 10
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class Header(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
 
     format: Literal["privbench-model"]
-    version: Literal[9]
+    version: Literal[9, 10]
     promise: Promise
     schema_: Schema = Field(alias="schema")
     config: dict[str, JsonValue]
@@ -158,10 +158,11 @@ def parse(data: bytes) -> Header:
         content = json.loads(
             data, object_pairs_hook=_pairs, parse_constant=_float, parse_float=_float
         )
-        _text(content)
+        _refuse_bad_text(content)
     except (ValueError, RecursionError) as error:
         raise ModelError("the model's header is no JSON of ours.") from error
-    if not isinstance(content, dict) or (content.get("format"), content.get("version")) != VERSION:
+    stated = isinstance(content, dict) and (content.get("format"), content.get("version"))
+    if stated not in (VERSION, (VERSION[0], 9)):
         raise ModelError(
             "this is not a model of this version of privbench.", remedy="Fit it again."
         )
@@ -270,7 +271,7 @@ def _float(text: str) -> float:
     return value
 
 
-def _text(value: Any) -> None:
+def _refuse_bad_text(value: Any) -> None:
     """Refuse texts that PostgreSQL cannot hold: those with a zero byte or a lone surrogate."""
     if isinstance(value, str):
         if "\0" in value:
@@ -278,8 +279,8 @@ def _text(value: Any) -> None:
         value.encode()
     elif isinstance(value, dict):
         for name, item in value.items():
-            _text(name)
-            _text(item)
+            _refuse_bad_text(name)
+            _refuse_bad_text(item)
     elif isinstance(value, list):
         for item in value:
-            _text(item)
+            _refuse_bad_text(item)

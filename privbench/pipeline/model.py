@@ -167,6 +167,12 @@ class Model:
         expected = {archive.PRE, archive.POST, *arrays.values(), *public.values()}
         if set(digests) != expected or members.names != {archive.HEADER, *expected}:
             raise ModelError("the model's members are not those of its header.")
+        numbers = {
+            name: archive.read_array(members.read(place, digests[place]))
+            for name, place in arrays.items()
+        }
+        if 8 * sum(array.size for array in numbers.values()) > archive.MAX_BYTES:
+            raise ModelError(f"the model unpacks to more than {archive.MAX_BYTES:,} bytes.")
         pre, post = (members.read(name, digests[name]) for name in (archive.PRE, archive.POST))
         return cls(
             schema=schema,
@@ -175,10 +181,7 @@ class Model:
             tables=head.tables,
             synthesizer=head.synthesizer,
             state=head.state,
-            arrays={
-                name: archive.read_array(members.read(place, digests[place]))
-                for name, place in arrays.items()
-            },
+            arrays=numbers,
             events=head.events,
             ddl=Ddl(pre.decode(), post.decode(), head.extensions),
             public={

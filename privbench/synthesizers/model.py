@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
 
+import numpy as np
 from numpy.typing import NDArray
 
 from privbench.errors import ModelError
@@ -14,9 +15,12 @@ from privbench.learning.graphical.model import TableLaw, sample
 from privbench.learning.graphical.references import ReferenceLaw
 from privbench.learning.graphical.sets import SetLaw
 from privbench.learning.graphical.sizes import MANY, ONE
-from privbench.learning.graphical.table_model import AttributeModel, TableModel
+from privbench.learning.graphical.table_model import ROUNDED, AttributeModel, TableModel
 from privbench.learning.synthetic import SyntheticTable
 from privbench.privacy import KeySpec
+
+#: What shares of 16 bits are multiplied by, so that those down to 2⁻³⁹ are above 0.
+_UNIT = 2.0**15
 
 
 @dataclass(frozen=True)
@@ -89,7 +93,10 @@ class DatabaseModel:
             "tables": tables,
             "references": references,
         }
-        return header, arrays
+        return header, {
+            name: array if name.startswith("attributes") else narrow(array)
+            for name, array in arrays.items()
+        }
 
     @classmethod
     def from_state(
@@ -102,6 +109,10 @@ class DatabaseModel:
         laws: dict[str, TableLaw] = {}
         references: dict[tuple[str, str], ReferenceLaw] = {}
         with damaged():
+            arrays = {
+                name: array if name.startswith("attributes") else wide(array)
+                for name, array in arrays.items()
+            }
             for index, state in enumerate(header["tables"]):
                 laws[str(state["name"])] = _law(state, index, arrays, read)
             for index, state in enumerate(header["references"]):
@@ -140,9 +151,9 @@ def _law(
         sizes = [(name, domain.size) for name, domain in attributes.domains.items()]
         if [*attributes.domains] != visible or sizes != [*columns.items()][: len(visible)]:
             raise ModelError("the attributes in the model do not fit their table.")
-    model = TableModel.from_state(state, load(arrays, "table", index), len(names), attributes)
-    follows, serial = bool(state.get("follows")), int(state.get("serial", 0))
     parts = load(arrays, "table", index)
+    model = TableModel.from_state(state, parts, len(names), attributes)
+    follows, serial = bool(state.get("follows")), int(state.get("serial", 0))
     sets = {
         name: SetLaw(float(power), parts[f"sets/{name}"], *map(int, owners))
         for name, power, *owners in state.get("sets", ())
@@ -201,15 +212,32 @@ def damaged() -> Iterator[None]:
 def store(
     arrays: dict[str, NDArray[Any]], parts: Mapping[str, NDArray[Any]], *place: str | int
 ) -> None:
-    """Add ``parts`` to ``arrays``, under names that begin with a place in the model."""
+    """Add ``parts`` to ``arrays``, under names that begin with ``place``, a table or reference."""
     arrays.update({"/".join(map(str, (*place, name))): array for name, array in parts.items()})
 
 
 def load(arrays: Mapping[str, NDArray[Any]], *place: str | int) -> dict[str, NDArray[Any]]:
-    """Return the arrays that `store` added under a place."""
+    """Return the arrays that `store` added under ``place``."""
     prefix = "/".join(map(str, (*place, "")))
     return {
         name.removeprefix(prefix): array
         for name, array in arrays.items()
         if name.startswith(prefix)
     }
+
+
+def narrow(array: NDArray[Any]) -> NDArray[Any]:
+    """Return an array for a model file: floats have 32 bits, those of distributions 16."""
+    if array.dtype != np.float64:
+        return array
+    distributions = array.ndim == 2 and len(array) > 1 and (array >= 0).all()
+    if distributions and (np.abs(array.sum(axis=1) - 1.0) < ROUNDED).all():
+        return (array * _UNIT).astype(np.float16)
+    return array.astype(np.float32)
+
+
+def wide(array: NDArray[Any]) -> NDArray[Any]:
+    """Return an array of a model file with floats of 64 bits."""
+    if array.dtype == np.float16:
+        return array.astype(np.float64) / _UNIT
+    return array.astype(np.float64) if array.dtype == np.float32 else array

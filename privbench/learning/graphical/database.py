@@ -49,6 +49,7 @@ from privbench.learning.graphical.estimate import cell_fits, shrink
 from privbench.learning.graphical.joint_degrees import (
     DegreeLaw,
     JointDegrees,
+    root_of,
 )
 from privbench.learning.graphical.model import Population, TableLaw
 from privbench.learning.graphical.one_way import measured_one_ways, one_way
@@ -394,7 +395,7 @@ class DatabaseFit:
             noisy, sd = self._moments(pair, clips)
             both = one.correlations_with(other, noisy, clips, sd, self.law)
             joint[:, i, j] = joint[:, j, i] = both
-        return JointDegrees(tuple(places), *joint)
+        return JointDegrees(tuple(places), *map(root_of, joint))
 
     def _moment_noise(self, keys: tuple[KeySpec, KeySpec], clips: tuple[int, int]) -> float:
         """Standard deviation of the noise of a moment, as a share of the table's weight."""

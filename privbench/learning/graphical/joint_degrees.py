@@ -19,6 +19,7 @@ from privbench.domain import Codes
 from privbench.errors import ModelError
 from privbench.learning.denoise import Noise
 from privbench.learning.graphical.estimate import TINY, log_likelihood, posterior
+from privbench.learning.portable import normal_quantile
 
 #: Correlations that are considered, as inverse hyperbolic tangents (Fisher's z).
 GRID = np.linspace(-2.6, 2.6, 27)
@@ -42,13 +43,13 @@ LEAST = 0.02
 class JointDegrees:
     """The joint distribution of the degrees of one table; each degree keeps its own distribution.
 
-    Every degree has a normal score. The scores have the correlations `sizes`; whether a row has any
-    children at all is decided by a linear map of the scores, with the correlations `presences`.
+    Every degree has a normal score, and another that decides whether a row has any children at all.
+    Both are sums of the same independent scores.
     """
 
     columns: tuple[int, ...]  # places of the degrees among the table's own columns
-    sizes: Floats  # shape (degrees, degrees)
-    presences: Floats  # shape (degrees, degrees)
+    sizes: Floats  # weights of the independent scores, shape (degrees, degrees), see `root_of`
+    presences: Floats  # the same for the other scores
 
     def joined(self, codes: Mapping[int, Codes], generator: Rng) -> dict[int, Codes]:
         """Exchange the cells of every degree among rows to correlate them; return them by position.
@@ -59,10 +60,14 @@ class JointDegrees:
         if len(degrees[0]) <= len(degrees):
             return dict(codes)
         scores = np.array([_scores(column, generator) for column in degrees])
-        root = np.linalg.inv(np.linalg.cholesky(definite(np.corrcoef(scores))))
+        free = np.empty_like(scores)  # independent of those before
+        for place, rest in enumerate(scores):
+            for other in free[:place]:
+                rest -= (rest * other).sum() * other
+            free[place] = rest / np.sqrt(max((rest * rest).sum(), LEAST * len(rest)))
         sizes, presences = (
-            np.linalg.cholesky(definite(correlations)) @ root @ scores
-            for correlations in (self.sizes, self.presences)
+            [(weights[:, None] * free).sum(axis=0) for weights in root]
+            for root in (self.sizes, self.presences)
         )
         moved = map(_placed, degrees, sizes, presences)
         return {**codes, **dict(zip(self.columns, moved, strict=True))}
@@ -83,10 +88,12 @@ class JointDegrees:
         sound = columns.ndim == 1 and columns.dtype == np.int64 and len(np.unique(columns)) > 1
         for matrix in both:
             sound = sound and matrix.dtype == np.float64 and matrix.shape == (columns.size,) * 2
-            sound = sound and bool((np.abs(matrix) <= 1.0).all() and (matrix == matrix.T).all())
+            sound = sound and bool((np.abs(matrix) <= 1.0).all())
         if not sound or len(np.unique(columns)) < columns.size:
             raise ModelError("correlations of degrees in the model are damaged.")
-        return cls(tuple(columns.tolist()), *both)
+        # Files of version 9 have correlations.
+        roots = (root_of(item) if np.triu(item, 1).any() else item for item in both)
+        return cls(tuple(columns.tolist()), *roots)
 
 
 def _scores(codes: Codes, generator: Rng) -> Floats:
@@ -94,7 +101,7 @@ def _scores(codes: Codes, generator: Rng) -> Floats:
     order = generator.permutation(len(codes))
     order = order[np.argsort(codes[order], kind="stable")]
     scores = np.empty(len(codes))
-    scores[order] = ndtri((np.arange(len(codes)) + 0.5) / len(codes))
+    scores[order] = normal_quantile((np.arange(len(codes)) + 0.5) / len(codes))
     return scores
 
 
@@ -103,17 +110,17 @@ def _placed(codes: NDArray[Any], sizes: Floats, presences: Floats) -> NDArray[An
     none = int((codes == 0).sum())
     placed = np.zeros_like(codes)
     if none < len(codes):
-        rows = np.argpartition(presences, none)[none:]
-        placed[rows[np.argsort(sizes[rows])]] = np.sort(codes)[none:]
+        rows = np.sort(np.argpartition(presences, none)[none:])
+        placed[rows[np.argsort(sizes[rows], kind="stable")]] = np.sort(codes)[none:]
     return placed
 
 
-def definite(correlations: Floats) -> Floats:
-    """Return the correlation matrix with negative eigenvalues removed and a diagonal of ones."""
+def root_of(correlations: Floats) -> Floats:
+    """Return the Cholesky factor of correlations after negative eigenvalues are removed."""
     values, vectors = np.linalg.eigh(correlations)
     positive = (vectors * np.maximum(values, LEAST)) @ vectors.T
     scale = np.sqrt(np.diag(positive))
-    return np.asarray(positive / np.outer(scale, scale))
+    return np.asarray(np.linalg.cholesky(positive / np.outer(scale, scale)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

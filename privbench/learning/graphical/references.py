@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from privbench.arrays import Floats, Ints, Mask, Rng
 from privbench.domain import Codes
 from privbench.errors import ModelError
+from privbench.learning import portable
 from privbench.learning.answers import Measured
 from privbench.learning.denoise import Noise
 from privbench.learning.graphical.associations import TargetAssociation
@@ -89,13 +90,13 @@ class ReferenceLaw:
     association: TargetAssociation | None = None  # of columns of the row and of its target
 
     def popularity(self, codes: Mapping[str, Codes], numbers: Floats) -> Ints:
-        """Return relative numbers of references per target, from exponential random numbers."""
+        """Return relative numbers of references per target, from uniform random numbers."""
         logs = np.zeros(len(numbers))
         for bins, held in zip(self.bins, self.logs, strict=True):
             logs += held[bins.of(codes)]
         counts = numbers_of(self.fan_in, len(numbers))
         popularity = np.zeros(len(numbers), np.int64)
-        popularity[_least(np.log(numbers) - logs, len(counts))] = counts
+        popularity[_least(portable.log(-portable.log(numbers)) - logs, len(counts))] = counts
         return popularity
 
     def weights(
@@ -111,7 +112,7 @@ class ReferenceLaw:
         It is one random draw. ``units`` has the unit of every target; ``weight`` and ``cap`` are
         those of `fit_reference`.
         """
-        counts = self.popularity(codes, numbers.exponential(size=len(units))).astype(np.float64)
+        counts = self.popularity(codes, numbers.random(len(units))).astype(np.float64)
         counts *= weight / max(float(counts.sum()), 1e-9)
         _, units = np.unique(units, return_inverse=True)
         unit_counts = np.bincount(units, counts)
@@ -176,7 +177,7 @@ def _require(condition: bool | Mask) -> None:
 
 
 def numbers_of(fan_in: Floats, targets: int) -> Ints:
-    """Return the positive numbers of references of so many targets, falling (quantiles)."""
+    """Return positive numbers of references for targets, as descending quantiles of ``fan_in``."""
     law = MANY.law(fan_in) * np.repeat(fan_in, MANY.ends - np.array(MANY.lower) + 1)
     steps = np.cumsum(law)
     at = (np.arange(targets)[::-1] + 0.5) / max(targets, 1) * steps[-1]
@@ -375,8 +376,8 @@ def _expected(logs: Floats, draws: Floats, counts: Floats, units: Ints, cap: flo
 
 def _least(keys: Floats, count: int) -> Ints:
     """Positions of the ``count`` smallest keys, ascending by key; no others are sorted."""
-    smallest = np.argpartition(keys, count - 1)[:count]
-    return np.asarray(smallest[np.argsort(keys[smallest])])
+    smallest = np.sort(np.argpartition(keys, count - 1)[:count])
+    return np.asarray(smallest[np.argsort(keys[smallest], kind="stable")])
 
 
 def _trend(noisy: Floats, sd: float, shares: Floats, ordered: int) -> Floats:

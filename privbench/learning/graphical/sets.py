@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from privbench.arrays import Floats, Ints, Rng
 from privbench.domain import Codes
+from privbench.learning import portable
 
 #: Least and most sweeps, exchanges between; the first step of λ, and the largest; owners of a
 #: block.
@@ -52,17 +53,19 @@ def presences(counts: NDArray[np.int32], power: float) -> Floats:
     """Return from `counted` rows the matrix that `PresencePairs` measures."""
     present = counts[:, :-1] > 0
     labels = np.arange(counts.shape[1])
-    weights = (np.maximum(labels * (labels + 1) / 2, 1) ** power).astype(np.float32)
-    shares = present.astype(np.float32)
-    return np.asarray((shares * weights[present.sum(axis=1), None]).T @ shares, float)
+    weights = portable.exp(power * portable.log(np.maximum(labels * (labels + 1) / 2, 1)))
+    shares = present.astype(np.float64)
+    return np.asarray((shares * portable.on_grid(weights)[present.sum(axis=1), None]).T @ shares)
 
 
 def exchanged(
     cells: Codes, chances: Floats, index: Codes, owners: Ints, law: SetLaw, numbers: Rng
 ) -> Codes:
-    """Return a column's cells after exchanges between owners; the law holds for their total.
+    """Return a column's cells after exchanging them between owners to correlate labels.
 
-    ``chances`` have the shape (configurations, cells); ``index`` is every row's configuration.
+    ``chances`` are the probabilities of cells, of shape (configurations, cells), and ``index`` is
+    every row's configuration of parent columns. The total number of rows per cell stays the same;
+    ``law`` states how often labels occur together among an owner's rows.
     """
     totals, cells = law.presences, cells.copy()
     owned = np.flatnonzero(owners >= 0)
@@ -71,7 +74,7 @@ def exchanged(
     _, place = np.unique(owners[owned], return_inverse=True)
     rank = numbers.permutation(place.max(initial=-1) + 1)[place]
     order, sizes = owned[np.argsort(rank, kind="stable")], np.bincount(rank)
-    logs, steps = np.log(np.maximum(chances, 1e-9)), list[Floats]()
+    logs, steps = portable.log(np.maximum(chances, 1e-9)), list[Floats]()
     sweeps = min(SWEEPS, LEAST + EXCHANGES // (int((sizes > 1).sum()) + 1))
     for number, size in enumerate(np.array_split(sizes, len(sizes) // OWNERS + 1)):
         rows, order = np.split(order, [size.sum()])
@@ -89,7 +92,8 @@ def exchanged(
                 if np.triu(off**2 - block_totals, 1).sum() <= 0:
                     break
                 off *= STEP / (1 + 4 * sweep / sweeps) / (np.maximum(block_totals, present) + 1.0)
-                lambdas[:-1, :-1] = np.clip(lambdas[:-1, :-1] + off, -MOST, MOST)
+                moved = portable.on_grid(lambdas[:-1, :-1] + off)
+                lambdas[:-1, :-1] = np.clip(moved, -MOST, MOST)
                 steps.append(lambdas.copy())
             _exchange(owned_cells, owned_index, size, counts, logs, steps[sweep], numbers)
         cells[rows] = owned_cells
@@ -119,7 +123,7 @@ def _exchange(
     gain += goes * (lambdas[lost, lost] - joint[each, lost])
     gain -= 2 * comes * goes * lambdas[lost, won]
     gain += logs[index[place], cells[other]] - logs[index[place], cells[place]]
-    accepted = np.tile(np.log(numbers.random(half)) < gain[:half] + gain[half:], 2)
+    accepted = np.tile(portable.log(numbers.random(half)) < gain[:half] + gain[half:], 2)
     counts[chosen[accepted], lost[accepted]] -= 1
     counts[chosen[accepted], won[accepted]] += 1
     cells[place[accepted]] = cells[other[accepted]]

@@ -16,6 +16,7 @@ import numpy as np
 from scipy.special import ndtr, pdtr
 
 from privbench.arrays import Floats, Ints, Rng
+from privbench.learning import portable
 from privbench.learning.answers import Measured
 from privbench.learning.denoise import CLEAR, SURE, Noise
 from privbench.learning.graphical.estimate import MISFIT, TINY, cell_fits, posterior, shrink
@@ -70,14 +71,14 @@ class CountBuckets:
         """
         low, end = np.array(self.lower, np.float64), self.ends.astype(np.float64)
         middle = (low + end) / 2
-        density = np.log(np.maximum(shares, 1e-9) / (end - low + 1))
+        density = portable.log(np.maximum(shares, 1e-9) / (end - low + 1))
         slopes = np.clip(np.diff(density) / np.diff(middle), -2.0, 2.0)
         each = (np.append(slopes[:1], slopes) + np.append(slopes, slopes[-1:])) / 2
         width = self.ends - np.array(self.lower) + 1
         count = np.arange(self.top + 1)
         power = np.repeat(each, width) * (count - np.repeat(middle, width))
         starts = np.array(self.lower)
-        weight = np.exp(power - np.repeat(np.maximum.reduceat(power, starts), width))
+        weight = portable.exp(power - np.repeat(np.maximum.reduceat(power, starts), width))
         return np.asarray(weight / np.repeat(np.add.reduceat(weight, starts), width))
 
     def means(self, shares: Floats) -> Floats:

@@ -32,6 +32,8 @@ WIDTH = 5
 CELLS = 100_000
 #: Most groups of a column in a model file; a fit makes a tenth of it. A limit on memory alone.
 MOST_GROUPS = 256
+#: Most by which sums of shares in a model file differ from 1: shares may have 16 bits.
+ROUNDED = 2.0**-10
 
 
 class AttributeModel(Protocol):
@@ -45,10 +47,13 @@ class AttributeModel(Protocol):
         """The domains of the attributes, in order."""
 
     def sample(self, rows: int, generator: Rng) -> Mapping[str, Codes]:
-        """Return the codes of so many sampled rows, by attribute."""
+        """Return the codes of ``rows`` sampled rows, by attribute."""
 
     def to_state(self) -> tuple[Any, dict[str, NDArray[Any]]]:
-        """Return state and arrays, which `read_attributes` of the synthesizer reads."""
+        """Return the model as a JSON object and arrays, for the model file.
+
+        `read_attributes` of the synthesizer reads them.
+        """
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -205,7 +210,7 @@ class TableModel:
         own: int,
         attributes: AttributeModel | None = None,
     ) -> Self:
-        """Return the model with so many own columns that state and arrays of `to_state` describe.
+        """Return the model, with ``own`` own columns, that state and arrays of `to_state` describe.
 
         Raises:
             ModelError: Damaged or hostile input.
@@ -292,7 +297,7 @@ def _grouping(array: NDArray[Any]) -> Ints:
 def _distributions(array: NDArray[Any], shape: tuple[int, int]) -> Floats:
     # The test that sums are near 1 also refuses NaN.
     plain = array.shape == shape and array.dtype == np.float64
-    if not plain or (array < 0).any() or not (np.abs(array.sum(axis=1) - 1.0) <= 1e-6).all():
+    if not plain or (array < 0).any() or not (np.abs(array.sum(axis=1) - 1.0) < ROUNDED).all():
         raise ModelError("distributions in the model are damaged.")
     return array
 

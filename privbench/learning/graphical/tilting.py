@@ -15,6 +15,7 @@ import numpy as np
 
 from privbench.arrays import Floats, Ints
 from privbench.domain import Codes
+from privbench.learning import portable
 from privbench.learning.answers import Measured
 
 #: Weight of the divergence from the law of the factors, against the squared error of counts. Half
@@ -52,7 +53,7 @@ def weights_of(tilts: Sequence[Tilt], codes: Mapping[int, Codes], rows: int) -> 
     logs = np.zeros(rows)
     for tilt in tilts:
         logs += tilt.multipliers.ravel()[tilt.at(codes)]
-    return np.asarray(np.exp(logs - logs.max(initial=0.0)))
+    return portable.exp(logs - logs.max(initial=0.0))
 
 
 def tilts_for(
