@@ -32,11 +32,12 @@ def load(model: str | Path, url: str, **options: Any) -> LoadReport:
 def loader(model: str | Path, **options: Any) -> Callable[..., None]:
     """For ``load=`` of pytest-postgresql's factories."""
 
-    def fill(**given: Any) -> None:
+    def fill(**parameters: Any) -> None:
         from psycopg import conninfo
 
-        names = {"host", "port", "user", "password", "dbname"} & {*given}
-        load(model, conninfo.make_conninfo(**{name: given[name] for name in names}), **options)
+        names = "host", "port", "user", "password", "dbname"
+        dsn = conninfo.make_conninfo(**{name: parameters.get(name) for name in names})
+        load(model, dsn, **options)
 
     return fill
 
