@@ -35,8 +35,8 @@ def loader(model: str | Path, **options: Any) -> Callable[..., None]:
     def fill(**parameters: Any) -> None:
         from psycopg import conninfo
 
-        names = "host", "port", "user", "password", "dbname"
-        dsn = conninfo.make_conninfo(**{name: parameters.get(name) for name in names})
+        names = {"host", "port", "user", "password", "dbname"} & {*parameters}
+        dsn = conninfo.make_conninfo(**{name: parameters[name] for name in names})
         load(model, dsn, **options)
 
     return fill
