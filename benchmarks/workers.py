@@ -27,7 +27,7 @@ from scale import TABLE, make
 
 from privbench.pipeline import Model
 from privbench.pipeline.parallel import Job
-from privbench.postgres.unfinished import Mark
+from privbench.postgres.load_mark import Mark
 from privbench.privacy import DatabaseSpec, TableSpec
 from privbench.privacy.data import Cells, PrivateDatabase, PrivateTable
 from privbench.privacy.queries import Column

@@ -391,8 +391,8 @@ class Config(_Section):
 
     Attributes:
         rules: SQL conditions on columns of one table that every row of the clone keeps.
-        words: Words of yours in names of tables and columns, by the word of the lists as which
-            roles are proposed for them: ``person = ["azubi", "azubis"]``.
+        words: Words in names of tables and columns, by the English word of the tool's lists that
+            they mean: ``person = ["azubi", "azubis"]``. Roles are proposed by these lists.
         computed: By table and column, the SQL expression that gives the column's value in every
             row of the clone; ``this`` is the row. Such columns are never read.
 

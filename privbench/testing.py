@@ -9,12 +9,14 @@ import secrets
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from threading import Lock, Thread
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
+    from multiprocessing.connection import Listener
+
     from psycopg import Connection
 
     from privbench.pipeline import LoadReport
@@ -30,33 +32,17 @@ def load(model: str | Path, url: str, **options: Any) -> LoadReport:
 def loader(model: str | Path, **options: Any) -> Callable[..., None]:
     """For ``load=`` of pytest-postgresql's factories."""
 
-    def fill(**connection: Any) -> None:
+    def fill(**given: Any) -> None:
         from psycopg import conninfo
 
-        load(model, conninfo.make_conninfo(**connection), **options)
+        names = {"host", "port", "user", "password", "dbname"} & {*given}
+        load(model, conninfo.make_conninfo(**{name: given[name] for name in names}), **options)
 
     return fill
 
 
-class Servers(ExitStack):
-    """The servers of a run of pytest, which start when a test asks for them."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._lock, self._uris = Lock(), dict[tuple[object, ...], str]()
-
-    def uri(self, model: Path, scale: float, on: str) -> str:
-        """URI of a clone, the template of copies."""
-        from privbench.publish import serve
-
-        with self._lock:
-            if (model, scale) not in self._uris:
-                server = serve(model, scale=scale, on=on)
-                self._uris[model, scale] = self.enter_context(server)
-            return self._uris[model, scale]
-
-
-_SERVERS, _ADDRESS = pytest.StashKey[Any](), pytest.StashKey[Any]()
+_SERVERS = pytest.StashKey[dict[object, str]]()
+_CONTROLLER = pytest.StashKey[tuple[object, bytes]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -76,15 +62,38 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
     """Tell a worker of pytest-xdist how to ask this process, the controller, for servers."""
-    from multiprocessing.managers import BaseManager
+    stash = node.config.stash
+    if _CONTROLLER not in stash:
+        from multiprocessing.connection import Listener
 
-    if _ADDRESS not in node.config.stash:
-        servers, key = _servers(node.config), secrets.token_bytes(32)
-        BaseManager.register("privbench_servers", lambda: servers)
-        listener = BaseManager(("127.0.0.1", 0), key).get_server()
-        Thread(target=listener.serve_forever, daemon=True).start()
-        node.config.stash[_ADDRESS] = listener.address, key
-    node.workerinput["privbench"] = node.config.stash[_ADDRESS]
+        key = secrets.token_bytes(32)
+        listener = Listener(("127.0.0.1", 0), backlog=64, authkey=key)
+        Thread(target=_answer, args=(listener, node.config), daemon=True).start()
+        stash[_CONTROLLER] = listener.address, key
+    node.workerinput["privbench"] = stash[_CONTROLLER]
+
+
+def _answer(listener: Listener, config: pytest.Config) -> None:
+    from multiprocessing import ProcessError
+
+    while True:
+        # A worker may be killed, and a stranger does not know the key.
+        with suppress(OSError, EOFError, ProcessError), listener.accept() as worker:
+            try:
+                worker.send(_start(config, *worker.recv()))
+            except Exception as error:
+                worker.send(error)
+
+
+def _start(config: pytest.Config, model: Path, scale: float, on: str) -> str:
+    from privbench.publish import serve
+
+    uris = config.stash.setdefault(_SERVERS, {})
+    if (model, scale) not in uris:
+        stack = ExitStack()
+        config.add_cleanup(stack.close)
+        uris[model, scale] = stack.enter_context(serve(model, scale=scale, on=on))
+    return uris[model, scale]
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -94,32 +103,29 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         return
     for item in session.items:
         names = {*getattr(item, "fixturenames", ())}
-        if names & {"privbench_server", "privbench_shared_dsn"}:
-            _clone(config)
         if "privbench_dsn" in names:
             _clone(config, item)
+        if names & {"privbench_server", "privbench_shared_dsn"}:
+            _clone(config)
 
 
 def _uri(config: pytest.Config, item: pytest.Item | None = None) -> str:
-    return str(_servers(config).uri(*_clone(config, item)))
+    """URI of a clone, the template of copies."""
+    clone, there = _clone(config, item), getattr(config, "workerinput", {}).get("privbench")
+    if there is None:
+        return _start(config, *clone)
 
+    from multiprocessing.connection import Client
 
-def _servers(config: pytest.Config) -> Any:
-    if _SERVERS not in config.stash:
-        if controller := getattr(config, "workerinput", {}).get("privbench"):
-            from multiprocessing.managers import BaseManager
+    from privbench.publish.serving import drop_variables
 
-            from privbench.publish.serving import drop_variables
-
-            drop_variables()
-            BaseManager.register("privbench_servers")
-            manager: Any = BaseManager(*controller)
-            manager.connect()
-            config.stash[_SERVERS] = manager.privbench_servers()
-        else:
-            config.stash[_SERVERS] = Servers()
-            config.add_cleanup(config.stash[_SERVERS].close)
-    return config.stash[_SERVERS]
+    drop_variables()
+    with Client(there[0], authkey=there[1]) as controller:
+        controller.send(clone)
+        answer = controller.recv()
+    if isinstance(answer, Exception):
+        raise answer
+    return str(answer)
 
 
 def _clone(config: pytest.Config, item: pytest.Item | None = None) -> tuple[Path, float, str]:

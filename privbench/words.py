@@ -42,10 +42,10 @@ def _cached(read: Callable[..., Element]) -> Callable[..., Element]:
 @cache
 def lists() -> dict[str, Any]:
     """Return the word lists as they stand in ``words.toml``."""
-    return _read("words.toml")
+    return _read_toml("words.toml")
 
 
-def _read(file: str) -> dict[str, Any]:
+def _read_toml(file: str) -> dict[str, Any]:
     text = resources.files("privbench").joinpath(file).read_text("utf-8")
     return tomllib.loads(text)
 
@@ -65,7 +65,7 @@ _PLAIN_LETTERS = str.maketrans({"ß": "ss", "ł": "l", "ø": "o", "æ": "ae", "�
 _TWO_LETTERS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "å": "aa"})
 
 
-def _plain(word: str) -> str:
+def _without_accents(word: str) -> str:
     """A word without accents.
 
     >>> _plain("prénom"), _plain("müşteri"), _plain("straße")
@@ -76,7 +76,7 @@ def _plain(word: str) -> str:
 
 
 def _spellings(word: str) -> set[str]:
-    return {_plain(word), _plain(word.translate(_TWO_LETTERS))}
+    return {_without_accents(word), _without_accents(word.translate(_TWO_LETTERS))}
 
 
 @contextmanager
@@ -113,7 +113,7 @@ def _foreign() -> dict[str, tuple[str, ...]]:
     """The English words of the user's words, and of other languages' that are no English ones."""
     english = _english()
     translations = {}
-    for language in _read("languages.toml").values():
+    for language in _read_toml("languages.toml").values():
         for meaning, written in language.items():
             for word in written:
                 for spelling in _spellings(word) - english:
@@ -150,7 +150,7 @@ def words(name: str) -> tuple[str, ...]:
     (('customer', 'number'), ('detail', 'order'), ('first', 'name'))
     """
     pieces = _LETTERS.findall(_CAMEL.sub("_", name).lower())
-    split = (word for piece in pieces for word in _unglue(_plain(piece) or piece))
+    split = (word for piece in pieces for word in _unglue(_without_accents(piece) or piece))
     return tuple(read for word in split for read in _foreign().get(word, (word,)))
 
 

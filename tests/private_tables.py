@@ -42,7 +42,7 @@ def private_database(
     A column is an attribute, or codes and their domain. Rows are there since the date of a column
     of this name. What else is ``given`` is said of each table.
     """
-    specs, held = {}, {}
+    specs, rows_of = {}, {}
     for name, (rows, columns, *more) in tables.items():
         keys = more[0] if more else {}
         created = "since" if "since" in columns else ""
@@ -52,8 +52,8 @@ def private_database(
             for column, values in columns.items()
         }
         parents = {key.name: np.asarray(edges, np.int64) for key, edges in keys.items()}
-        held[name] = PrivateTable(rows, attributes, parents)
-    return PrivateDatabase(DatabaseSpec(specs, relation or Relation()), held)
+        rows_of[name] = PrivateTable(rows, attributes, parents)
+    return PrivateDatabase(DatabaseSpec(specs, relation or Relation()), rows_of)
 
 
 def of_tables(relation: Relation | None = None, **tables: tuple[Any, ...]) -> PrivateDatabase:

@@ -153,9 +153,9 @@ def list_reader(
 
 @dataclass(frozen=True)
 class LabelReader(ColumnReader):
-    """Reads a column that has neither a grid nor text shapes.
+    """Reads a column whose values are neither ordered nor described by text shapes.
 
-    Its categories are released under δ.
+    Its values are categories, which are released under δ.
     """
 
     per_unit: int = 1  # how many distinct values one unit may propose

@@ -38,7 +38,7 @@ _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
 _LONGEST = 100
 
 
-def _short(text: str) -> str:
+def _readable_literal(text: str) -> str:
     """The literal; a ValueError if it is too long to be read."""
     if len(text) > _LONGEST:
         raise ValueError("not a literal of a date or a time")
@@ -56,7 +56,7 @@ def microseconds(text: str) -> int:
     >>> microseconds("1970-01-01 00:00:01"), microseconds("1970-01-01 02:00:00+02")
     (1000000, 0)
     """
-    text, offset = _short(text.strip()).replace(" ", "T", 1).removesuffix("Z"), 0
+    text, offset = _readable_literal(text.strip()).replace(" ", "T", 1).removesuffix("Z"), 0
     sign = max(text.rfind("+"), text.rfind("-"))
     if "T" in text[: max(sign, 0)]:
         hours, _, minutes = text[sign + 1 :].partition(":")
@@ -168,7 +168,7 @@ class TimedScale(MixedScale):
 
     @property
     def per_day(self) -> int:
-        """The number of grid points per day."""
+        """The number of integers of the scale per day."""
         return 1 if self.base == "date" else _DAY
 
     @property
@@ -346,9 +346,9 @@ class MomentScale(TimedScale):
         return [edge for edge in below if edge >= first], [edge for edge in above if edge <= last]
 
     def select(self, identifier: sql.Composable) -> sql.Composable:
-        """Return an SQL expression for the grid point as int8.
+        """Return an SQL expression for a value's integer (grid point) as int8.
 
-        Dates beyond the limits count as the limits. Infinities have sentinels.
+        Infinities have sentinels, and dates beyond the limits count as the limits.
         """
         lo, hi = self.limits
         return sql.SQL(
@@ -470,7 +470,7 @@ def clock_seconds(text: str) -> float:
     >>> clock_seconds("-01:30:00")
     -5400.0
     """
-    result = _CLOCK.search(_short(text))
+    result = _CLOCK.search(_readable_literal(text))
     if result is None:
         raise ValueError("not a time")
     sign, hours, minutes, seconds = result.groups()
@@ -486,7 +486,7 @@ def interval_seconds(text: str) -> int:
     >>> interval_seconds("1 year") == interval_seconds("360 days")
     True
     """
-    if re.fullmatch(r"\s*[+-]?\d+(\.\d+)?\s*", _short(text)):
+    if re.fullmatch(r"\s*[+-]?\d+(\.\d+)?\s*", _readable_literal(text)):
         return int(np.floor(float(text)))
     total, known = 0.0, False
     for number, unit in _PIECE.findall(text.lower()):

@@ -42,10 +42,10 @@ from privbench.encoding.base import (
     null_mask,
 )
 from privbench.encoding.categories import LabelReader, list_reader, released_labels
+from privbench.encoding.composites import PartedCodec, PartsReader, plain_type
 from privbench.encoding.filled import FillCodec, fill_reader
 from privbench.encoding.keys.placeholders import TEMPLATE_PART, of_templates
 from privbench.encoding.ordered import ordered_part
-from privbench.encoding.parts import PartedCodec, PartsReader, plain_type
 from privbench.encoding.scale import scale_of
 from privbench.encoding.surrogate_text import joined
 from privbench.encoding.text import TextReader
@@ -447,10 +447,10 @@ def _paths(text: str) -> list[str]:
         )
     except (ValueError, RecursionError):
         return []
-    return [path_text(steps) + _OF + type_ for steps, type_ in _typed(whole, ())]
+    return [path_text(steps) + _OF + type_ for steps, type_ in _typed_paths(whole, ())]
 
 
-def _typed(value: Any, steps: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
+def _typed_paths(value: Any, steps: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
     if isinstance(value, list):
         value = {f"[{place}]": item for place, item in enumerate(value[:_PLACES])}
     elif isinstance(value, dict):
@@ -465,7 +465,7 @@ def _typed(value: Any, steps: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...]
             yield steps, "boolean" if isinstance(value, bool) else str(*value)
         return
     for step, item in value.items() if isinstance(value, dict) and len(steps) < MAX_STEPS else ():
-        yield from _typed(item, (*steps, step))
+        yield from _typed_paths(item, (*steps, step))
 
 
 def released_paths(votes: Mapping[str, int], known: Mapping[str, PathType]) -> dict[str, PathType]:

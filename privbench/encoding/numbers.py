@@ -265,9 +265,9 @@ class NumericScale(Scale):
         ).format(
             c=identifier,
             nan=sql.SQL(f"({NAN})::bigint"),
-            lo=sql.SQL(f"'{_plain(lo, self.digits)}'::numeric"),
-            hi=sql.SQL(f"'{_plain(hi, self.digits)}'::numeric"),
-            unit=sql.SQL(f"'{_plain(1, -self.digits)}'::numeric"),
+            lo=sql.SQL(f"'{_decimal_literal(lo, self.digits)}'::numeric"),
+            hi=sql.SQL(f"'{_decimal_literal(hi, self.digits)}'::numeric"),
+            unit=sql.SQL(f"'{_decimal_literal(1, -self.digits)}'::numeric"),
         )
 
     def read(self, array: pa.Array) -> Ints:
@@ -347,7 +347,7 @@ def trailing_zeros(points: Ints, digits: int, choices: range) -> Ints:
     return result
 
 
-def _plain(value: int, step: int) -> str:
+def _decimal_literal(value: int, step: int) -> str:
     return format(Decimal(value).scaleb(-step), "f")
 
 

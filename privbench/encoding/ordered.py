@@ -47,7 +47,7 @@ _NEARER, _OCTAVES, _NEAR = 16, 12, 8
 
 @dataclass(frozen=True)
 class OrderedCodec(Codec):
-    """Turns each code into a value drawn from the grid points of its cell."""
+    """Turns each code of an ordered column into a value drawn from the code's cell."""
 
     kind: ClassVar[str] = "ordered"
 
@@ -179,7 +179,7 @@ _WHOLES = 16
 
 @dataclass(frozen=True)
 class OrderedReader(ColumnReader):
-    """Reads a column with a grid."""
+    """Reads a column of ordered values (numbers, dates, times) as integers of the type's scale."""
 
     scale: Scale
     range: Range  # public knowledge of its range

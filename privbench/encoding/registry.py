@@ -11,6 +11,7 @@ from privbench.encoding.arrays import ArrayCodec, array_reader
 from privbench.encoding.base import Codec, ColumnReader, CoverageLine, head
 from privbench.encoding.bounds import literal, public_range
 from privbench.encoding.categories import LabelReader, ListCodec, labels_of, list_reader
+from privbench.encoding.composites import PartsCodec, RangeCodec, parts_reader
 from privbench.encoding.documents import DOCUMENTS, DocumentCodec, DocumentReader
 from privbench.encoding.filled import (
     FillCodec,
@@ -32,7 +33,6 @@ from privbench.encoding.keys.columns import (
     unkept_indexes,
 )
 from privbench.encoding.ordered import OrderedCodec, OrderedReader
-from privbench.encoding.parts import PartsCodec, RangeCodec, parts_reader
 from privbench.encoding.scale import Scale, log_grid, scale_of
 from privbench.encoding.surrogate_text import TEXT_BASES
 from privbench.encoding.text import LookupReader, TextCodec, no_delta, text_reader
@@ -92,7 +92,7 @@ def reader(column: Column, table: Table, config: ColumnConfig, delta: float) -> 
     known = (
         _calendar_reader(table, column, config, delta)
         if column.dated
-        else _listed(table, column, config, limits, scale)
+        else _list_reader(table, column, config, limits, scale)
     )
     if known is not None:
         return known
@@ -178,7 +178,7 @@ def _refuse_misfits(table: Table, column: Column, config: ColumnConfig, scale: A
         )
 
 
-def _listed(
+def _list_reader(
     table: Table,
     column: Column,
     config: ColumnConfig,

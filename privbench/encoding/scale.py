@@ -74,7 +74,7 @@ class Scale(ABC):
 
     @property
     def cycles(self) -> dict[str, int]:
-        """Recurring parts of a value, such as its weekday, and the number of each one's values."""
+        """The recurring parts of a value, such as its weekday, each with its number of values."""
         return {}
 
     @property
@@ -111,33 +111,33 @@ class Scale(ABC):
     @property
     @abstractmethod
     def limits(self) -> tuple[int, int]:
-        """The least and the greatest grid point of the type, inclusive."""
+        """The least and the greatest integer (grid point) of the type, inclusive."""
 
     @abstractmethod
     def select(self, identifier: sql.Composable) -> sql.Composable:
         """Return the SQL expression (int8 or float8) from which `read` computes grid points."""
 
     def read(self, array: pa.Array) -> Ints:
-        """Return the grid points and sentinels of a selected batch, shape (rows,)."""
+        """Return the integers (grid points and sentinels) of a selected batch, shape (rows,)."""
         return int64_points(array)
 
     @abstractmethod
     def parse(self, text: str, *, up: bool = False) -> int:
-        """Return the grid point of a literal, rounded down, or up with ``up``.
+        """Return the integer of a literal, rounded down, or up with ``up``.
 
         Raises a ValueError if the text is no literal of the type.
         """
 
     @abstractmethod
     def build(self, points: Ints, marks: Mapping[str, Mask]) -> pa.Array:
-        """Return the values at grid points within the limits.
+        """Return the values with these integers, which lie within the limits.
 
         ``marks`` are masks of the rows that are ``null``, ``nan``, ``-inf`` or ``inf``.
         """
 
     @abstractmethod
     def points_of(self, array: pa.Array) -> Ints:
-        """Return the grid points and sentinels of an array that `build` made."""
+        """Return the integers (grid points and sentinels) of an array that `build` made."""
 
     @abstractmethod
     def candidates(self) -> Ints:
@@ -145,7 +145,7 @@ class Scale(ABC):
 
     @property
     def calendars(self) -> Mapping[int, WrittenDates]:
-        """The date formats in which integers may be written, by the step that stands for each."""
+        """The formats of dates that are written as integers, by the step that chooses each."""
         return {}
 
     def moments(self) -> Ints:
@@ -466,6 +466,6 @@ def register_scale(make: Callable[[ColumnType], Scale], *bases: str) -> None:
 
 
 def scale_of(type_: ColumnType) -> Scale | None:
-    """Return the scale of a type, or None if its values have no grid."""
+    """Return the scale of a type, or None if its values are not ordered."""
     make = _SCALES.get(type_.base) if type_.kind == "b" else None
     return make(type_) if make else None

@@ -102,7 +102,7 @@ def days_of(text: pa.Array) -> pa.Array:
             continue
         match = np.asarray(pc.match_substring_regex(known, pattern)) & left
         rows = np.flatnonzero(match)
-        days[rows], left[rows] = _read(template, known.take(pa.array(rows))), False
+        days[rows], left[rows] = _read_days(template, known.take(pa.array(rows))), False
     return pa.array(days, mask=left).take(encoded.indices)
 
 
@@ -140,7 +140,7 @@ def numbers_after(begun: pa.Array, surrogates: pa.Array, most: int, rng: Rng) ->
     return pc.if_else(fits, whole, surrogates)
 
 
-def _read(template: str, text: pa.Array) -> Ints:
+def _read_days(template: str, text: pa.Array) -> Ints:
     for number, name in enumerate(_MONTHS if "%b" in template else (), 1):
         text = pc.replace_substring(text, name, f"{number:02}")
     digits, at, fields = pc.replace_substring_regex(text, "[^0-9]", ""), 0, dict[str, Ints]()

@@ -20,7 +20,7 @@ def factorize(array: pa.Array, *, fold: bool = False) -> RowIndex:
 
 
 def combine(parts: Sequence[RowIndex], rows: int) -> RowIndex:
-    """Return an integer for each distinct combination of several columns of such integers."""
+    """Return an integer for each distinct combination of several integer columns."""
     whole = np.zeros(rows, np.int64)
     for part in parts:
         _, dense = np.unique(part, return_inverse=True)

@@ -205,7 +205,7 @@ def common_step(law: tuple[float, ...], sizes: tuple[int, ...]) -> int:
 
 
 def find_step(noisy: Floats, sd: float, default: int) -> int | None:
-    """Return the position of the coarsest step such that next to no rows need a finer step.
+    """Return the position of the coarsest step such that nearly no rows need a finer step.
 
     ``noisy``, of shape (cells,), counts zeros, then values of ever finer steps (numbers with ever
     more decimals); the last cell is for values that lie on no lattice. ``default``

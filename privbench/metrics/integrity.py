@@ -53,7 +53,7 @@ def check(
     return [
         CheckPart(table=table.key, kind=kind, name=name, violations=violations)
         for table in schema
-        for kind, name, violations in _table(connection, table, clone, skipped)
+        for kind, name, violations in _table_violations(connection, table, clone, skipped)
     ]
 
 
@@ -72,7 +72,7 @@ def row_count(connection: Connection, table: Table) -> int:
         return count(connection, SELECT + build("pg_catalog.count(*) FROM {}", from_table(table)))
 
 
-def _table(
+def _table_violations(
     connection: Connection, table: Table, clone: Schema, skipped: Container[tuple[str, str]]
 ) -> Iterator[tuple[str, str, int]]:
     """Kind, name and violations of every constraint of one table."""

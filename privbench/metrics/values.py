@@ -353,7 +353,7 @@ def _rules(
         with database_errors("reading a sample", table.key):
             samples.append(np.array(side.execute(query).fetchall(), np.float64).T)
     for used, form, keeps, chance in _true(samples[0], kinds):
-        whole = [_whole(sample, used) for sample in samples]
+        whole = [_complete_rows(sample, used) for sample in samples]
         if whole[1].size:
             real, copy = (float(keeps(values).mean()) for values in whole)
             yield RulePart(
@@ -365,7 +365,7 @@ def _rules(
             )
 
 
-def _whole(rows: Floats, used: Sequence[int]) -> Floats:
+def _complete_rows(rows: Floats, used: Sequence[int]) -> Floats:
     return rows[[*used]][:, ~np.isnan(rows[[*used]]).any(axis=0)]
 
 
@@ -386,7 +386,7 @@ def _true(
     """
     linked = list[set[int]]()
     for used, form, keeps in _candidates(rows, kinds):
-        values, chance = _whole(rows, used), 1.0
+        values, chance = _complete_rows(rows, used), 1.0
         least = 0.998 if keeps is _ordered else 0.99
         if any(pair <= {*used} for pair in linked) or values.shape[1] < _LEAST:
             continue
@@ -409,9 +409,11 @@ def _candidates(
     for pair in permutations(range(len(kinds)), 2):
         if kinds[pair[0]] == kinds[pair[1]]:
             yield pair, "{} ≤ {}", _ordered
-    varied = [i for i in range(len(kinds)) if len(np.unique(_whole(rows, [i])[0, :5000])) > 5][:24]
+    varied = [
+        i for i in range(len(kinds)) if len(np.unique(_complete_rows(rows, [i])[0, :5000])) > 5
+    ][:24]
     for pair in combinations(varied, 2):
-        x, y = _whole(rows, pair)
+        x, y = _complete_rows(rows, pair)
         if y.any():
             by, factor = float(np.median(x - y)), float(np.median(x[y != 0] / y[y != 0]))
             more = "" if _near(by, 0) else f" + {by:.6g}"

@@ -138,7 +138,7 @@ def _judged(place: TableColumn, text: str, scope: _Tables) -> Computation:
     compared: set[QualifiedName] = set()
     for node in tree.walk():
         if node.kind == "ColumnRef":
-            reads[node.names("fields")] = _read(node.names("fields"), rows, scope)
+            reads[node.names("fields")] = _columns_read(node.names("fields"), rows, scope)
         if node.kind == "A_Expr" and node.names("name") == ("=",):
             compared.update(side.names("fields") for side in node.children())
     judge(tree, scope, _KINDS)
@@ -210,7 +210,7 @@ def _rows(own: QualifiedName, tree: Node, scope: _Tables) -> dict[str, set[Quali
     return rows
 
 
-def _read(
+def _columns_read(
     words: QualifiedName, rows: Mapping[str, set[QualifiedName]], scope: _Tables
 ) -> set[TableColumn]:
     """The columns that a reference may mean; none where it is one of a sub-query."""

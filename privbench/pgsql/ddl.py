@@ -21,9 +21,9 @@ from dataclasses import dataclass
 
 from privbench.errors import ModelError
 from privbench.pgsql import names
+from privbench.pgsql.created_objects import Made, qualified
 from privbench.pgsql.elements import elements, listed, method, named, opclass, own, plainly_kept
 from privbench.pgsql.judge import NotAllowed, QualifiedName, constant, plain, relation_name, shown
-from privbench.pgsql.made import Made, qualified
 from privbench.pgsql.parser import Node, SqlError, Statement, cut, tokens
 
 _REMEDY = "Read it (unzip -p MODEL ddl/pre.sql ddl/post.sql), then use --trust-programs."
@@ -261,7 +261,7 @@ def _setting(tree: Node, objects: Made) -> None:
         raise ModelError(f"the model's DDL sets {tree.get('name')}, which no dump does.")
 
 
-def _table(tree: Node, objects: Made) -> None:
+def _create_table(tree: Node, objects: Made) -> None:
     name = named(tree, "relation")
     objects.claim(name, "relations", "types")
     plainly_kept(tree)
@@ -436,7 +436,7 @@ _RULES: dict[str, Callable[[Node, Made], None]] = {
     "CreateSchemaStmt": _schema,
     "CreateSeqStmt": _sequence,
     "CreateStatsStmt": _statistics,
-    "CreateStmt": _table,
+    "CreateStmt": _create_table,
     "CreateTableAsStmt": _materialised,
     "DefineStmt": _define,
     "IndexStmt": _index,

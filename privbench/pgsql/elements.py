@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 
 from privbench.errors import ModelError
+from privbench.pgsql.created_objects import Made
 from privbench.pgsql.judge import (
     EXPRESSIONS,
     NotAllowed,
@@ -13,7 +14,6 @@ from privbench.pgsql.judge import (
     relation_name,
     shown,
 )
-from privbench.pgsql.made import Made
 from privbench.pgsql.parser import Node
 
 _METHODS = frozenset(["", "heap", "btree", "hash", "gist", "gin", "spgist", "brin"])

@@ -112,7 +112,7 @@ def judge(tree: Node, scope: Scope, kinds: frozenset[str] = EXPRESSIONS) -> froz
         NotAllowed: Something is not on the list; the message names the first such part.
     """
     nodes = list(tree.walk())
-    known = _named(nodes)
+    known = _result_names(nodes)
     for node in nodes:
         if node.kind not in kinds:
             raise NotAllowed(f"it holds a node of kind {node.kind}")
@@ -147,7 +147,7 @@ def relation_name(node: Node) -> QualifiedName:
     return tuple(str(word) for word in words if word)
 
 
-def _named(nodes: list[Node]) -> frozenset[str]:
+def _result_names(nodes: list[Node]) -> frozenset[str]:
     """Names that the statement itself gives to columns."""
     names = set(_GIVEN)
     for node in nodes:

@@ -21,7 +21,7 @@ NEXTVAL = "nextval"
 
 
 @cache
-def _listed() -> dict[str, Any]:
+def _name_lists() -> dict[str, Any]:
     lists: dict[str, Any] = json.loads((files("privbench.pgsql") / "names.json").read_text())
     return lists
 
@@ -29,7 +29,7 @@ def _listed() -> dict[str, Any]:
 @cache
 def functions() -> frozenset[str]:
     """Return the names of functions of `pg_catalog` that may be called."""
-    return frozenset(_listed()["functions"])
+    return frozenset(_name_lists()["functions"])
 
 
 @cache
@@ -38,7 +38,7 @@ def others() -> frozenset[str]:
 
     They are those of all known versions.
     """
-    return frozenset(_listed()["others"])
+    return frozenset(_name_lists()["others"])
 
 
 @cache
@@ -48,19 +48,19 @@ def reading() -> frozenset[str]:
     They return properties of the server and of the session; ``scripts/sqlnames`` says which, and
     why.
     """
-    return frozenset(_listed()["reading"])
+    return frozenset(_name_lists()["reading"])
 
 
 @cache
 def counters(extension: str | None) -> frozenset[str]:
     """Return functions of an unlisted extension that only read counters of the server."""
-    return frozenset(_listed()["counters"].get(extension, ()))
+    return frozenset(_name_lists()["counters"].get(extension, ()))
 
 
 @cache
 def running_texts() -> dict[str, str | None]:
     """Return functions that run the query in an argument, with their extension or None."""
-    return dict(_listed()["texts"])
+    return dict(_name_lists()["texts"])
 
 
 @cache
@@ -70,14 +70,14 @@ def extension(name: str) -> dict[str, frozenset[str]] | None:
     >>> "hstore" in extension("hstore")["types"], extension("dblink")
     (True, None)
     """
-    objects = _listed()["extensions"].get(name)
+    objects = _name_lists()["extensions"].get(name)
     return None if objects is None else {kind: frozenset(names) for kind, names in objects.items()}
 
 
 @cache
 def extensions() -> frozenset[str]:
     """Return the names of the listed extensions."""
-    return frozenset(_listed()["extensions"])
+    return frozenset(_name_lists()["extensions"])
 
 
 def may_call(field: str) -> bool:

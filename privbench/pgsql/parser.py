@@ -6,8 +6,8 @@ which must parse as one statement. The sender of a statement first sets and chec
 settings that this parser assumes. And texts that servers of other versions or encodings might read
 differently are refused: names longer than PostgreSQL keeps, numbers that are not plain decimals.
 
-The parser runs in a process of its own (`privbench.pgsql.child`): a text is refused if that process
-ends in any way or takes too long.
+The parser runs in a process of its own (`privbench.pgsql.parser_process`): a text is refused if
+that process ends in any way or takes too long.
 """
 
 from __future__ import annotations
@@ -263,7 +263,7 @@ def _scanned(text: str, data: bytes) -> Iterator[tuple[str, int, int]]:
     # Loaded only where texts are split: most commands only use the child process.
     import postgast
 
-    from privbench.pgsql.child import placed
+    from privbench.pgsql.parser_process import placed
 
     try:
         scanned = postgast.scan(text).tokens
@@ -347,7 +347,7 @@ def _started() -> tuple[subprocess.Popen[bytes], Connection]:
     """
     own_end, child_end = Pipe()
     # -P: the working directory is not searched for modules.
-    command = [sys.executable, "-P", str(Path(__file__).with_name("child.py"))]
+    command = [sys.executable, "-P", str(Path(__file__).with_name("parser_process.py"))]
     with child_end:
         process = subprocess.Popen(  # noqa: S603
             command,

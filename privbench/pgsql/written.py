@@ -52,7 +52,7 @@ def judged(text: str, sources: Iterable[str] = ()) -> Node:
         NotAllowed: The text is no such expression.
     """
     tree = one_expression(text)
-    judge(tree, _named(sources), EXPRESSIONS - _QUERIES)
+    judge(tree, _scope_of_sources(sources), EXPRESSIONS - _QUERIES)
     return tree
 
 
@@ -124,7 +124,7 @@ def _expression(text: str) -> Node | None:
     return targets[0].nodes("val")[0]
 
 
-def _named(sources: Iterable[str]) -> Scope:
+def _scope_of_sources(sources: Iterable[str]) -> Scope:
     """A scope of the names in some expressions, besides built-in ones that only compute."""
     trees = [tree for source in sources if (tree := _expression(source)) is not None]
     known = defaultdict[str, set[QualifiedName]](set)

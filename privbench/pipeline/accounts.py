@@ -29,7 +29,7 @@ class LedgerReport:
         """Return the report as plain text."""
         state = self.state
         if "ledgers" in state:
-            return display.lines(*_listed(state))
+            return display.lines(*_ledger_lines(state))
         cap, most = state["cap"], state["cap"]["epsilon"]
         lines = [f"Ledger of {state['identity']} in {state['path']}", ""]
         releases = [
@@ -77,7 +77,7 @@ class LedgerReport:
         return display.lines(*lines)
 
 
-def _listed(state: dict[str, Any]) -> list[str]:
+def _ledger_lines(state: dict[str, Any]) -> list[str]:
     """A line for each ledger of a directory."""
     rows = [
         (

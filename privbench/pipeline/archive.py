@@ -122,7 +122,7 @@ def array_bytes(array: NDArray[Any]) -> bytes:
 
 
 def read_array(data: bytes) -> NDArray[Any]:
-    """Return the array in such bytes; its stated size is checked before memory is allocated."""
+    """Return the array that ``.npy`` bytes hold; its stated size is checked before allocation."""
     end = 10 + int.from_bytes(data[8:10], "little")
     head = _ARRAY.fullmatch(data[10:end])
     if data[:8] != _MAGIC or head is None:

@@ -112,7 +112,7 @@ def decode(model: Model, *, scale: float = 1.0, seed: int | None = None) -> list
     minted = generate_keys(
         tables,
         {
-            t.key: _whole(t, tables, codecs[t.key], drawn, seed, computed.get(t.key, ()))
+            t.key: _complete_columns(t, tables, codecs[t.key], drawn, seed, computed.get(t.key, ()))
             | columns.get(t.key, {})
             for t in tables
         },
@@ -254,7 +254,7 @@ def _unlike(table: Table) -> ModelError:
     return ModelError("the model's rows are not those of its schema.", table=table.key)
 
 
-def _whole(
+def _complete_columns(
     table: Table,
     tables: Sequence[Table],
     codecs: Mapping[str, Codec],

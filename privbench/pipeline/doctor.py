@@ -22,9 +22,9 @@ from privbench.postgres import catalog, target
 from privbench.postgres.connect import Connection, Identity, identity, major_version
 from privbench.postgres.ddl import find_pg_dump
 from privbench.postgres.depend import Dependencies
+from privbench.postgres.load_mark import refuse_unfinished
 from privbench.postgres.reading import reading
 from privbench.postgres.snapshot import ALL_TEXT
-from privbench.postgres.unfinished import refuse_unfinished
 from privbench.privacy import Ledger
 from privbench.sources import is_file
 

@@ -265,17 +265,19 @@ def _from_zero(
 
 
 def rest_law(
-    need: CategoriesNeed, size: Size, named: int, noisy: Floats | None, sd: float
+    need: CategoriesNeed, size: Size, named: int, ranked: Measured | None, heavy: float
 ) -> Surrogates | None:
     """Return the frequencies, by rank, of the values that are not on a released list.
 
-    They come from the noisy counts by rank. If these are missing or show nothing, they are default
-    frequencies if the column's name suggests that values repeat, else None.
+    They come from the noisy counts by rank, of whose noise the tails are so ``heavy``. If these are
+    missing or show nothing, they are default frequencies if the column's name suggests that values
+    repeat, else None.
     """
     frequencies = None
-    if noisy is not None:
+    if ranked is not None:
+        noisy, sd = ranked
         null = min(max(float(noisy[0]) / size.units, 0.0), 1.0)
-        frequencies = surrogates(noisy[1:], max(sd, 1e-9), size.rows * (1 - null), named)
+        frequencies = surrogates(noisy[1:], max(heavy * sd, 1e-9), size.rows * (1 - null), named)
     return KIND if frequencies is None and need.repeats else frequencies
 
 

@@ -253,7 +253,7 @@ def encode(
         for name, reader in readers.items():
             pieces[name].append(_piece(reader, arrays))
         for name in keys:
-            columns[name].append(_plain(arrays[name]))
+            columns[name].append(_without_dictionary(arrays[name]))
         rows += batch.num_rows
     return rows, pieces, columns
 
@@ -266,10 +266,10 @@ def _piece(reader: ColumnReader, arrays: Mapping[str, pa.Array]) -> dict[str, An
         codes = column.indices.to_numpy()
         codes_of_distinct = reader.read({chosen[0]: column.dictionary})
         return {name: np.take(values, codes) for name, values in codes_of_distinct.items()}
-    return reader.read({alias: _plain(arrays[alias]) for alias in chosen})
+    return reader.read({alias: _without_dictionary(arrays[alias]) for alias in chosen})
 
 
-def _plain(column: pa.Array) -> pa.Array:
+def _without_dictionary(column: pa.Array) -> pa.Array:
     """The column without dictionary encoding."""
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 

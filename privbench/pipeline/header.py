@@ -158,7 +158,7 @@ def parse(data: bytes) -> Header:
         content = json.loads(
             data, object_pairs_hook=_pairs, parse_constant=_float, parse_float=_float
         )
-        _text(content)
+        _refuse_bad_text(content)
     except (ValueError, RecursionError) as error:
         raise ModelError("the model's header is no JSON of ours.") from error
     stated = isinstance(content, dict) and (content.get("format"), content.get("version"))
@@ -271,7 +271,7 @@ def _float(text: str) -> float:
     return value
 
 
-def _text(value: Any) -> None:
+def _refuse_bad_text(value: Any) -> None:
     """Refuse texts that PostgreSQL cannot hold: those with a zero byte or a lone surrogate."""
     if isinstance(value, str):
         if "\0" in value:
@@ -279,8 +279,8 @@ def _text(value: Any) -> None:
         value.encode()
     elif isinstance(value, dict):
         for name, item in value.items():
-            _text(name)
-            _text(item)
+            _refuse_bad_text(name)
+            _refuse_bad_text(item)
     elif isinstance(value, list):
         for item in value:
-            _text(item)
+            _refuse_bad_text(item)

@@ -141,7 +141,7 @@ def _from_catalog(table: Table) -> dict[str, ColumnConfig]:
 
 @dataclass(frozen=True)
 class PlanCheck:
-    """The result of comparing a config with the live schema."""
+    """The result of checking a config against the live schema."""
 
     plan: FitPlan
     undecided: tuple[str, ...]  # tables that the config does not name: their rows become roots

@@ -30,7 +30,7 @@ def literals(ddl: Ddl) -> list[str]:
     ['CREATE POLICY p ON t TO auditor USING (true)']
     """
     parts = (ddl.pre_data, ddl.post_data)
-    lines = (_said(statement.text) for part in parts for statement in statements(part))
+    lines = (_literal_lines(statement.text) for part in parts for statement in statements(part))
     return [line for line in lines if line]
 
 
@@ -54,7 +54,7 @@ def require_reviewed(config: Config, lines: Iterable[str]) -> None:
         )
 
 
-def _said(statement: str) -> str:
+def _literal_lines(statement: str) -> str:
     """The head of a statement and its lines with literals, joined in one line.
 
     It is empty if the statement has no literals. A policy is shown whole.

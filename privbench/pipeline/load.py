@@ -25,9 +25,9 @@ from privbench.pipeline.source import Catalog
 from privbench.postgres import target
 from privbench.postgres.computed import Computing
 from privbench.postgres.load import Loader
+from privbench.postgres.load_mark import Mark
 from privbench.postgres.reading import reading
 from privbench.postgres.repair import Repair
-from privbench.postgres.unfinished import Mark
 from privbench.privacy.workers import LOCAL, require_closed
 from privbench.sources import is_file
 

@@ -235,7 +235,7 @@ class _Dates(NamedTuple):
         days = codec.dates if isinstance(codec, TextCodec) else codec
         assert isinstance(days, OrderedCodec)
         values = _decoded(codec, table, rng)
-        points = days.scale.points_of(values if days is codec else _typed(days_of(values)))
+        points = days.scale.points_of(values if days is codec else _as_dates(days_of(values)))
         first, end = days.recoding.core or (0, days.recoding.domain.values)
         ends = days.recoding.edges[first], days.recoding.edges[end]
         return cls(days.scale, ends, points, values)
@@ -278,7 +278,7 @@ def _part(part: str, days: pa.Array, codec: Codec, drawn: pa.Array) -> pa.Array 
 
     The lists spell them as strftime does, with ``%q`` for the quarter, and ``yes|no`` for weekends.
     """
-    dates, plain = _typed(days), pa.types.is_string(drawn.type)
+    dates, plain = _as_dates(days), pa.types.is_string(drawn.type)
     known = (pc.utf8_rtrim_whitespace(drawn) if plain else drawn).unique()
     best, most = None, 0 if plain and not part.endswith((" name", "date")) else -1
     quarter = pc.quarter(dates).cast(pa.string())
@@ -303,5 +303,5 @@ def _decoded(codec: Codec, table: SyntheticTable, rng: Rng) -> pa.Array:
     return codec.decode({name: table.codes[name] for name in codec.domains}, rng, table.rows)
 
 
-def _typed(days: pa.Array) -> pa.Array:
+def _as_dates(days: pa.Array) -> pa.Array:
     return days.cast(pa.int32()).cast(pa.date32())

@@ -23,8 +23,8 @@ from privbench.encoding.base import PLACEHOLDER
 from privbench.encoding.documents import DocumentReader
 from privbench.encoding.ordered import OrderedCodec
 from privbench.encoding.text import TextCodec
-from privbench.pipeline.foreseen import least_sizes
 from privbench.pipeline.model import Model
+from privbench.pipeline.planned_events import least_sizes
 from privbench.pipeline.prepare import FitPlan, prepare
 from privbench.privacy import Event
 from privbench.roles import Proposal, propose

@@ -1,7 +1,7 @@
 """Resumable loads: several connections, or workers of a Dask cluster, copy parts of tables.
 
 Every part is drawn independently (`CloneTable.parts`) and copied in a transaction of its own, which
-also records it in the target (`privbench.postgres.unfinished`). The loader's last transaction
+also records it in the target (`privbench.postgres.load_mark`). The loader's last transaction
 copies the other tables, repairs, and finishes.
 """
 
@@ -18,9 +18,9 @@ from privbench.pipeline.decode import CloneTable, decode
 from privbench.pipeline.model import Model
 from privbench.pipeline.progress import Reporter
 from privbench.postgres.load import Loader
+from privbench.postgres.load_mark import Mark, copy_part, outlasts, parts_there
 from privbench.postgres.repair import Repair
 from privbench.postgres.transaction import TargetTransaction
-from privbench.postgres.unfinished import Mark, copy_part, outlasts, parts_there
 from privbench.privacy.workers import LOCAL, Lost, Workers
 from privbench.schema import Table
 from privbench.threads import JOBS

@@ -9,8 +9,8 @@ from privbench import display
 from privbench.config import Config
 from privbench.errors import UsageError
 from privbench.pipeline.fit import begin
-from privbench.pipeline.foreseen import PlannedEvent, foresee
 from privbench.pipeline.losses import Loss, placeholders, small_tables, unmeasured
+from privbench.pipeline.planned_events import PlannedEvent, foresee
 from privbench.pipeline.progress import Reporter
 from privbench.postgres.connect import Identity
 from privbench.privacy import PART

@@ -107,7 +107,7 @@ class FitPlan:
 
     @cached_property
     def lists(self) -> dict[str, tuple[str, CategoriesNeed]]:
-        """Return every list that columns need, with its table, by `need_key`."""
+        """Return every list of values that columns need, with its table, by `need_key`."""
         return {
             need_key(table, need): (table, need)
             for table, _, need in self.needs()
@@ -164,7 +164,7 @@ def prepare(schema: Schema, config: Config) -> FitPlan:
     with own_words(config.words):
         schema = roles.with_natural_keys(schema, settings, owners)
     plans = {
-        table.key: _table(schema, table, settings, owners.get(table.key), config.privacy.delta)
+        table.key: _plan_table(schema, table, settings, owners.get(table.key), config.privacy.delta)
         for table in schema
     }
     relation = Relation(config.privacy.neighbours, config.privacy.unit)
@@ -217,7 +217,7 @@ def require_decided(plan: FitPlan) -> None:
         )
 
 
-def _table(
+def _plan_table(
     schema: Schema,
     table: Table,
     settings: Mapping[str, TableConfig],

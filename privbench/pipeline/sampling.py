@@ -25,21 +25,26 @@ from privbench.pipeline.decode import CloneTable, decode
 from privbench.pipeline.load import check_scale, fill, set_aside
 from privbench.pipeline.model import Model
 from privbench.pipeline.progress import Reporter
-from privbench.postgres.binary import NUMBERS
 from privbench.postgres.computed import Computing
 from privbench.postgres.csvtext import csv_blocks, stops_psql
 from privbench.postgres.embedded import any_server
 from privbench.postgres.load import Loader
 from privbench.postgres.patterns import choose
 from privbench.postgres.stream import stream
-from privbench.schema import ColumnType, TableName, quoted
+from privbench.schema import Column, TableName, quoted
 from privbench.sources.types import type_of
 
 _CUT = r" (a text has the line \., which psql before version 18 takes for the end of the rows)"
 #: Longest name of a file; for longer names, the schema is a folder and the table a file in it.
 _LONGEST = 255
-#: Most digits of a number with a fixed point in Arrow.
-_MOST_DIGITS = 38
+_ARROW = {
+    "date": pa.date32(), "timestamp": pa.timestamp("us"),
+    "timestamptz": pa.timestamp("us", "UTC"), "text": pa.string(),
+}  # fmt: skip
+_KINDS = {
+    "bool": "bool", "int2": "int16", "int4": "int32", "int8": "int64", "float4": "float32",
+    "float8": "float64", "date": "date", "timestamp": "timestamp", "timestamptz": "timestamptz",
+}  # fmt: skip
 #: Bytes of a batch in which computed columns are read.
 _BATCH_BYTES = 1 << 20
 _DEVICES = frozenset({
@@ -96,13 +101,13 @@ def sample(
 
 
 def sample_tables(model: Model, scale: float, seed: int | None) -> dict[str, pa.Table]:
-    """Return a model's clone as Arrow tables by their names, as drawn."""
+    """Return a model's synthetic tables as Arrow tables by name, without repairs by a load."""
     result = {}
     tables = decode(model, scale=check_scale(scale), seed=seed)
     for item in _with_computed(model, tables, seed)[0]:
         batches = [batch.rename_columns(list(item.columns)) for batch in item.batches()]
         empty = pa.table({name: pa.nulls(0) for name in item.columns})
-        result[item.table.key] = _typed(pa.concat_tables(batches or [empty]), item)
+        result[item.table.key] = _in_arrow_types(pa.concat_tables(batches or [empty]), item)
     return result
 
 
@@ -262,9 +267,9 @@ def _write_parquet(
 
     A column whose values do not all fit its Arrow type, as infinity does not, is text.
     """
-    batches = (_typed(batch, item, plain) for batch in item.batches())
+    batches = (_in_arrow_types(batch, item, plain) for batch in item.batches())
     empty = pa.table([pa.array([], pa.string())] * len(item.columns), list(item.columns))
-    first = next(batches, _typed(empty, item))
+    first = next(batches, _in_arrow_types(empty, item))
     with papq.ParquetWriter(file, first.schema.with_metadata(stated)) as writer:
         for batch in chain([first], batches):
             if odd := {one.name for one in set(batch.schema) ^ set(first.schema)}:
@@ -273,23 +278,36 @@ def _write_parquet(
     return set()
 
 
-def _typed(rows: pa.Table, item: CloneTable, plain: Set[str] = frozenset()) -> pa.Table:
+def _in_arrow_types(rows: pa.Table, item: CloneTable, plain: Set[str] = frozenset()) -> pa.Table:
     """Rows by name, each column in the Arrow type of its own if that holds all its values."""
     arrays = dict(zip(item.columns, rows.columns, strict=True))
     for name in arrays.keys() - plain:
         with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError):
-            arrays[name] = _converted(arrays[name], item.table.column(name).type)
+            arrays[name] = _converted(arrays[name], item.table.column(name))
     return pa.table(arrays)
 
 
-def _converted(values: pa.ChunkedArray, of: ColumnType) -> pa.ChunkedArray:
+def kind_of(column: Column) -> str:
+    """Return the type of a column in Parquet, if all its values fit."""
+    precision, scale = column.type.precision or 0, column.type.scale or 0
+    if column.type.base == "numeric" and 0 <= scale <= precision <= 38 and precision:
+        return f"decimal({precision},{scale})"
+    return _KINDS.get(column.type.base, "text")
+
+
+def arrow_type(kind: str) -> pa.DataType:
+    """Return the Arrow type of a kind."""
+    if kind.startswith("decimal("):
+        return pa.decimal128(*map(int, kind[8:-1].split(",")))
+    return _ARROW.get(kind) or pa.type_for_alias(kind)
+
+
+def _converted(values: pa.ChunkedArray, column: Column) -> pa.ChunkedArray:
+    of = column.type
     if of.kind != "b" or of.extension:
         return values
-    if of.base in NUMBERS:
-        return values.cast(NUMBERS[of.base][0])
-    scale = of.scale or 0
-    if of.base == "numeric" and 0 <= scale <= (of.precision or 0) <= _MOST_DIGITS and of.precision:
-        return values.cast(pa.decimal128(of.precision, scale))
+    if (kind := kind_of(column)) != "text":
+        return values.cast(arrow_type(kind))
     if of.base == "time" and values.type == pa.string():
         days = pc.binary_join_element_wise("2000-01-01", values, " ")
         return days.cast(pa.timestamp("us")).cast(pa.time64("us"))

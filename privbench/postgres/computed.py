@@ -66,7 +66,7 @@ class Computing:
                 self._stage(name, name)
 
     def finish(self, rows: int) -> None:
-        """Compute the columns, for a clone with so many rows, and restore the tables."""
+        """Compute the columns and restore the tables, for a clone with ``rows`` rows."""
         self._left = PATIENCE + rows * PER_ROW
         with database_errors("computing columns"):
             # To compile such statements takes longer than to run them, and rows keep their order.

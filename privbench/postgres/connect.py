@@ -210,7 +210,7 @@ def opened(dsn: str) -> Connection:
                 "and %3F.",
             ) from None
         raise ConnectionFailed(
-            f"cannot connect to {redact(dsn)}: {_said(error, parameters)}."
+            f"cannot connect to {redact(dsn)}: {_failure_text(error, parameters)}."
         ) from None
 
 
@@ -361,7 +361,7 @@ def _secret_options() -> frozenset[str]:
     return frozenset(option.keyword.decode() for option in options if option.dispchar == b"*")
 
 
-def _said(error: psycopg.Error, parameters: Mapping[str, str | int | None]) -> str:
+def _failure_text(error: psycopg.Error, parameters: Mapping[str, str | int | None]) -> str:
     text = describe(error) if error.sqlstate else " ".join(str(error).split()).rstrip(".")
     for key in _secret_options():
         value = parameters.get(key)

@@ -179,7 +179,7 @@ def dump_ddl(connection: Connection, schema: Schema) -> Ddl:
         _dump([program.path, *options], environment(connection))
         restore = program.path.parent / "pg_restore"
         listed = _run([restore, "--list", archive])
-        contents.write_text("".join(_listed(listed, dependencies)), encoding="utf-8")
+        contents.write_text("".join(_archive_lines(listed, dependencies)), encoding="utf-8")
         common = [restore, f"--use-list={contents}", "--no-owner", "--no-privileges", "--file=-"]
         gone = set[QualifiedName]()
         (pre, before), (post, after) = (
@@ -205,7 +205,7 @@ def _declared(schema: Schema) -> str:
     )
 
 
-def _listed(listed: str, dependencies: Dependencies) -> Iterable[str]:
+def _archive_lines(listed: str, dependencies: Dependencies) -> Iterable[str]:
     """Lines of an archive's list of contents whose objects belong to the schema.
 
     Lines end only at a line feed: a name may hold any other line-break character.

@@ -8,11 +8,11 @@ from typing import Any, LiteralString
 from privbench.errors import AccessDenied, ConfigError, SchemaError
 from privbench.postgres import catalog
 from privbench.postgres.connect import Connection
-from privbench.postgres.implied import bounds_check, narrowed
+from privbench.postgres.implied_checks import bounds_check, narrowed
+from privbench.postgres.load_mark import refuse_unfinished
 from privbench.postgres.locks import tell_held
 from privbench.postgres.patterns import choose
 from privbench.postgres.types import Types
-from privbench.postgres.unfinished import refuse_unfinished
 from privbench.rules.facts import with_rules
 from privbench.rules.parse import stated
 from privbench.schema import (

@@ -187,7 +187,7 @@ def element_expressions(
 
 
 def elements(arrays: pa.ChunkedArray) -> tuple[NDArray[np.int32], pa.ChunkedArray]:
-    """Return the row of every element of such texts, and the element's form or NULL.
+    """Split texts of `element_expressions`; return each element's row and its form or NULL.
 
     Chunks stay apart, since together they may have more text than one Arrow array holds.
 
@@ -254,7 +254,7 @@ def _expression(column: Column, equality: Equality, own: str) -> sql.Composable 
     if types <= _DECIMALS.keys():
         return _float(name, own, column.type.base)
     if types <= _TEXTS:
-        return _text(name, equality, own)
+        return _text_form(name, equality, own)
     if types <= _MOMENTS.keys():
         return _moment(name, max(types, key=[*_MOMENTS].index), column.type.base)
     if types == {"anyenum"}:
@@ -292,7 +292,7 @@ def _moment(name: sql.Composable, kind: str, base: str) -> sql.Composable:
     )
 
 
-def _text(name: sql.Composable, equality: Equality, own: str) -> sql.Composable:
+def _text_form(name: sql.Composable, equality: Equality, own: str) -> sql.Composable:
     # What is compared with padding ignored loses its padding in the conversion to text.
     padded = build("{}::pg_catalog.bpchar" if own == "bpchar" else "{}", name)
     text = build("{}::pg_catalog.text", padded)

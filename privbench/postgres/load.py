@@ -17,10 +17,10 @@ from privbench.postgres.connect import Connection, major_version, psql
 from privbench.postgres.ddl import Ddl
 from privbench.postgres.failures import database_errors, describe, translate
 from privbench.postgres.introspect import introspect
+from privbench.postgres.load_mark import PARTS, Mark, refuse_unfinished
 from privbench.postgres.locks import lock
 from privbench.postgres.statement import build, run, source
 from privbench.postgres.transaction import TargetTransaction
-from privbench.postgres.unfinished import PARTS, Mark, refuse_unfinished
 from privbench.schema import Schema, Table, TableName
 
 logger = logging.getLogger(__name__)

@@ -91,7 +91,7 @@ def stored(clone: TargetTables, is_unknown: Callable[[Column], bool]) -> dict[st
         here = [
             _generated(table, column)
             if column.generated
-            else _typed(table, column, inner, unknown=is_unknown(column))
+            else _type_check(table, column, inner, unknown=is_unknown(column))
             for column in table.columns
         ]
         for name, excludes, predicate, keys in indexes[table.name]:
@@ -124,7 +124,7 @@ def _stored(table: Table, what: str, condition: sql.Composable, text: str) -> St
     return Stored(table, what, condition, reads, tuple(rows.bases(table, reads)), text)
 
 
-def _typed(
+def _type_check(
     table: Table, column: Column, inner: Collection[TableName | None], *, unknown: bool
 ) -> Stored:
     """The type of a column, of which nothing is read if it has no CHECK and no modifier."""

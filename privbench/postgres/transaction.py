@@ -1,7 +1,7 @@
 """Transactions of a load, all with the same settings and checks.
 
 A load has one transaction, and in a resumable load a further one for each part of a large table
-(`privbench.postgres.unfinished`).
+(`privbench.postgres.load_mark`).
 """
 
 import contextlib

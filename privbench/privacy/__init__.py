@@ -19,13 +19,13 @@ from privbench.privacy.accountant import (
 from privbench.privacy.budget import MARGIN, Purse, allocate, root_sums
 from privbench.privacy.events import Accounting, Event
 from privbench.privacy.ledger import Fit, Ledger
+from privbench.privacy.ledger_state import Cap, UnitDefinition
 from privbench.privacy.noise import NoiseSource, SeededNoise
 from privbench.privacy.query import GRID, Query, Sensitivity
 from privbench.privacy.questions import LabelRelease, Measurement, Question, Selection
 from privbench.privacy.release import Listed, NoisyResult, Release
 from privbench.privacy.session import Session, noise_sd, open_session
 from privbench.privacy.spec import PART, DatabaseSpec, KeySpec, Relation, TableSpec
-from privbench.privacy.standing import Cap, UnitDefinition
 
 __all__ = [
     "GRID",

@@ -39,8 +39,8 @@ from platformdirs import user_state_dir
 from privbench.errors import LedgerError, PrivacyRefusal, ReleaseInUse
 from privbench.privacy.accountant import Accountant, Guarantee
 from privbench.privacy.events import Event
+from privbench.privacy.ledger_state import Cap, Standing, UnitDefinition
 from privbench.privacy.release import Release
-from privbench.privacy.standing import Cap, Standing, UnitDefinition
 from privbench.privacy.store import (
     FILE,
     WAIT,
@@ -194,7 +194,7 @@ class Ledger:
                     standing.require_open(resume, header)
                 release = holder._release(books[holder][0], name, header)
                 undo.callback(release.leave)
-                whole = _whole(release, accountant, self.directory.parent)
+                whole = _larger_reservation(release, accountant, self.directory.parent)
                 elsewhere = self.database not in {None, *books[holder][1].databases}
             if release.lost and agree is not None:
                 agree(release)
@@ -433,7 +433,7 @@ def _is_former(identity: str, known: set[str]) -> bool:
     return bool(_ADDRESS.fullmatch(identity)) or (slash == "/" and system in systems)
 
 
-def _whole(release: Release, accountant: Accountant, base: Path) -> Guarantee | None:
+def _larger_reservation(release: Release, accountant: Accountant, base: Path) -> Guarantee | None:
     """The budget of a killed run's lost events on top of what the fit will spend, if there are any.
 
     The fit's own accountant starts from 0 and charges the replayed events again. Lost events are

@@ -86,7 +86,7 @@ class TableQuery(Query):
 
     @property
     def table(self) -> str:
-        """The table, from the field that names it."""
+        """The table that is counted, which is a field of the query."""
         return self.source
 
 
@@ -99,7 +99,7 @@ class RawQuery(TableQuery):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The attribute, from the field that names it."""
+        """The attribute that is read, which is a field of the query."""
         return (self.attribute,)
 
 

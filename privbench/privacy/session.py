@@ -18,17 +18,17 @@ from privbench.domain import Domain
 from privbench.errors import PrivacyRefusal
 from privbench.privacy.accountant import Accountant, Guarantee
 from privbench.privacy.data import PrivateDatabase
+from privbench.privacy.error_masking import shielded
 from privbench.privacy.events import Accounting, Event
 from privbench.privacy.ledger import Fit, Ledger
+from privbench.privacy.ledger_state import Cap, UnitDefinition
 from privbench.privacy.mechanisms import VECTOR, Method
 from privbench.privacy.noise import NoiseSource, SeededNoise
 from privbench.privacy.query import Query
 from privbench.privacy.questions import Measurement, Question, Selection
 from privbench.privacy.recoding import Recoding
 from privbench.privacy.release import NoisyResult, Release
-from privbench.privacy.shield import shielded
 from privbench.privacy.spec import DatabaseSpec
-from privbench.privacy.standing import Cap, UnitDefinition
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,7 @@ class TableSpec:
 
     @property
     def own(self) -> KeySpec | None:
-        """The OWN key, or None for a root table."""
+        """The foreign key to the row that owns a row (OWN key), or None for a root table."""
         return next((key for key in self.keys if key.role == "own"), None)
 
     def key(self, name: str) -> KeySpec:

@@ -148,7 +148,7 @@ class Units:
     were drawn before; they are given for a neighbouring database, whose units keep their ranks.
     ``remainders`` has the unit number of rows without an owner where that is not their own: a row
     whose owner alone was removed stays in its unit. No rows of a source are so, but claims hold for
-    them, so that finer units have a bound, too (`privbench.privacy.standing.UnitDefinition.parts`).
+    them, so that finer units have a bound, too (`ledger_state.UnitDefinition.parts`).
     """
 
     __slots__ = ("_known", "_offsets", "_owners", "_remainders", "_rows", "_spec", "keys")

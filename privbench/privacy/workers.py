@@ -31,9 +31,9 @@ from privbench import __version__
 from privbench.arrays import Ints
 from privbench.errors import ConfigError, ConnectionFailed, PrivbenchError, UsageError
 from privbench.privacy.data import PrivateDatabase
+from privbench.privacy.error_masking import shielded
 from privbench.privacy.queries.axes import AxisCodes
 from privbench.privacy.queries.counting import Marginals, View, local
-from privbench.privacy.shield import shielded
 
 #: Dask's module, imported when a scheduler is first used; None if Dask is not installed.
 distributed: Any = lazy_loader.load("distributed") if find_spec("distributed") else None

@@ -1,8 +1,8 @@
 """Where a throwaway server runs: by a program of this machine, or in a container.
 
-A container's port is published on 127.0.0.1 alone. The engine is the one that testcontainers finds,
-without its reaper, whose port is open to the network: a process of ours waits for the end of this
-one, then removes the container (`privbench.postgres.embedded.Lifeline`).
+A container's port is published on 127.0.0.1 alone. testcontainers finds the engine, but its reaper,
+whose port is open to the network, is left out: `privbench.postgres.embedded.Lifeline` removes what
+is left.
 """
 
 import secrets
@@ -57,10 +57,11 @@ class Machine:
     def __init__(self, on: str, place: Path, port: int) -> None:
         self.place, self.port = place, port
         programs = embedded.programs(on)
-        #: What data depend on, beside the clone.
-        self.key = str([(item.path, item.path.stat().st_mtime_ns) for _, item in programs])
+        #: What data depend on, beside the clone. An installation that is made anew, as in a
+        #: pipeline, has the same programs at another time.
+        self.key = str([(item.path, item.path.stat().st_size) for _, item in programs])
+        #: By version, embedded ones first.
         self.programs = {item.major: (label, item) for label, item in reversed(programs)}
-        self.majors = [*self.programs]
 
     @contextmanager
     def running(self, major: int, *access: sql.Composed) -> Iterator[Running]:
@@ -79,7 +80,7 @@ class Machine:
 class Container:
     """Containers of the official images, whose data are the archive ``place / "data"``."""
 
-    key, majors = "docker", ()
+    key, programs = "docker", dict[int, Any]()  # there are images of all versions
 
     def __init__(self, place: Path, port: int) -> None:
         self.place, self.port = place, port
@@ -99,18 +100,15 @@ class Container:
 
     @contextmanager
     def running(self, major: int, *access: sql.Composed) -> Iterator[Running]:
-        """A server, of which no role has a known password before statements give it access.
-
-        Without them the data are archived afterwards.
-        """
+        """A server where no password is known before these statements; without them data stay."""
         name = f"privbench-{secrets.token_hex(8)}"
         lifeline = embedded.Lifeline(None, sys.executable, "-c", _REMOVE, name)
         try:
             container = self._start(major, name)
-            execute = partial(_execute_in, container)
-            execute(*access)
+            _execute_in(container, *access)
             words = f"docker PostgreSQL {major}; its superuser: docker exec -it {name} psql"
-            yield f"{words} -U postgres", f"host={ADDRESS} port={self.port}", execute
+            dsn = f"host={ADDRESS} port={self.port}"
+            yield f"{words} -U postgres", dsn, partial(_execute_in, container)
             if not access:
                 container.stop(timeout=60)
                 with (self.place / "data").open("wb") as file:

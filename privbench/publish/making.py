@@ -116,7 +116,7 @@ def publish(
     if queries_given is not None:
         _refuse_confidential(queries_given)
     with ExitStack() as stack:
-        scratch = stack.enter_context(_whole(folder))
+        scratch = stack.enter_context(_replacing_folder(folder))
         with teller.stage("start PostgreSQL"):
             dsn = database or stack.enter_context(any_server()).dsn
         if statistics:
@@ -162,7 +162,7 @@ def publish(
 
 
 @contextmanager
-def _whole(folder: Path) -> Iterator[Path]:
+def _replacing_folder(folder: Path) -> Iterator[Path]:
     """A temporary folder next to `folder`, which replaces it once it is complete.
 
     Everybody may read the folder.
@@ -247,7 +247,7 @@ def _described(
     tables = []
     for place, table in enumerate(schema, 1):
         teller.advance(f"export {table.key}", place, len(schema.tables))
-        written = _table(connection, folder, files[table.name][:-4], table)
+        written = _write_table(connection, folder, files[table.name][:-4], table)
         tables.append(written | {"public": table.key in public})
     return {
         "format": "privbench-bundle",
@@ -259,7 +259,7 @@ def _described(
     }
 
 
-def _table(connection: Connection, folder: Path, name: str, table: Table) -> dict[str, Any]:
+def _write_table(connection: Connection, folder: Path, name: str, table: Table) -> dict[str, Any]:
     """Write a table's files; returns the fields of ``bundle.json`` that describe them."""
     columns = [column for column in table.columns if not column.generated]
     names, kinds, chunks = [column.name for column in columns], list[str](), list[int]()

@@ -67,7 +67,7 @@ def _serve() -> None:
             file.schema_arrow.remove_metadata().equals(table.schema),
         )
         read = file.read(use_threads=False)
-        same = (_plain(read[name]).equals(_plain(table[name])) for name in names)
+        same = (_comparable(read[name]).equals(_comparable(table[name])) for name in names)
         _expect(f"{parquet}: its rows are not those of {csv}.", *same)
     _expect("done")
 
@@ -90,7 +90,7 @@ def _expect(fault: str, *holds: bool) -> None:
         sys.exit(1)
 
 
-def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """The column in a form that equals itself, which a column with NaN does not."""
     return column.cast(pa.string()) if pa.types.is_floating(column.type) else column
 

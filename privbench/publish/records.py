@@ -233,7 +233,7 @@ RecordType = TypeVar("RecordType", Bundle, Certificate, PublishedStatistics)
 
 
 def text(record: Bundle | Certificate | PublishedStatistics) -> bytes:
-    """Return the bytes of such a file, in its single valid form."""
+    """Return the bytes of one of a bundle's JSON files, in its single valid form."""
     data = record.model_dump(mode="json", by_alias=True)
     written = json_visible(json.dumps(data, indent=1, sort_keys=True, ensure_ascii=False))
     return written.encode() + b"\n"

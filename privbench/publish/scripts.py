@@ -86,11 +86,11 @@ def _environment(form: str) -> Environment:
     )
     environment.filters |= {"json": _json, "literal": _literal, "identifier": quoted}
     environment.filters |= {"code": display.code, "code_block": display.code_block}
-    environment.filters["short"] = _short
+    environment.filters["short"] = _one_line
     return environment
 
 
-def _short(text: str) -> str:
+def _one_line(text: str) -> str:
     """A text of the bundle's author, so short that no terminal wraps the line in it."""
     escaped = display.visible(text)
     return f"{escaped[:_SHORT]}…" if len(escaped) > _SHORT else escaped

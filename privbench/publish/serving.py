@@ -213,7 +213,7 @@ def _made(
     model = None if path.is_dir() else pipeline.Model.load(path)
     known = model.schema.server_version // 10000 if model else publish.verify(path).bundle.server
     # The same version, else the next later one, else an earlier one.
-    major = min(host.majors or [known], key=lambda item: (item < known, abs(item - known)))
+    major = min(host.programs or [known], key=lambda item: (item < known, abs(item - known)))
     password = secrets.token_hex(16)
     with host.running(major) as (_, dsn, execute):
         execute(

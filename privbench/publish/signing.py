@@ -19,7 +19,7 @@ def sign(data: bytes, key: Path) -> bytes:
     """
     process = _keygen(["-Y", "sign", "-q", "-f", str(key), "-n", _NAMESPACE], data)
     if process.returncode != 0 or not process.stdout:
-        raise UsageError(f"ssh-keygen does not sign with {key}: {_said(process)}")
+        raise UsageError(f"ssh-keygen does not sign with {key}: {_process_output(process)}")
     return process.stdout
 
 
@@ -47,7 +47,7 @@ def signer(data: bytes, signature: bytes, public: Path | None) -> str:
     print_ = re.search(rb"key (SHA256:[A-Za-z0-9+/]{43})(?!\S)", process.stdout)
     if process.returncode != 0 or print_ is None:
         whose = "that key's signature of these checksums" if public else "a signature of them"
-        raise ModelError(f"it is not {whose}: {_said(process)}")
+        raise ModelError(f"it is not {whose}: {_process_output(process)}")
     return print_[1].decode()
 
 
@@ -84,5 +84,5 @@ def _keygen(arguments: list[str], data: bytes) -> subprocess.CompletedProcess[by
         ) from error
 
 
-def _said(process: subprocess.CompletedProcess[bytes]) -> str:
+def _process_output(process: subprocess.CompletedProcess[bytes]) -> str:
     return " ".join((process.stderr or process.stdout).decode(errors="replace").split())[:300]

@@ -53,14 +53,14 @@ def verify(bundle: str | Path, *, key: str | Path | None = None) -> Verified:
         UsageError: A signature cannot be checked here.
     """
     folder = Path(bundle)
-    with _named():
+    with _naming_file():
         present = walk(folder)
         digests, faults = check(folder, present)
     _refuse(faults)
     signed = _signed(folder, present, Path(key) if key else None)
     about = _facts(Bundle, folder, records.BUNDLE)
     certificate = _facts(Certificate, folder, records.CERTIFICATE)
-    with _named(records.CERTIFICATE):
+    with _naming_file(records.CERTIFICATE):
         require_sound(certificate)
     files = {f for table in about.tables for f in (*table.files("csv"), *table.files("parquet"))}
     primary = {records.BUNDLE, records.CERTIFICATE, records.BEFORE, records.AFTER, *files}
@@ -72,7 +72,7 @@ def verify(bundle: str | Path, *, key: str | Path | None = None) -> Verified:
     )
     ddl, columns = _schema(folder, about, certificate, statistics)
     workload = _workload(folder, columns) if about.workload != "none" else None
-    with _named(records.BUNDLE):
+    with _naming_file(records.BUNDLE):
         rows = {path: value for path, value in digests.items() if path in files}
         try:
             texts = rendered(about, certificate, ddl, workload, statistics, rows)
@@ -88,7 +88,7 @@ def verify(bundle: str | Path, *, key: str | Path | None = None) -> Verified:
         for path, text in texts.items()
         if read(folder, path) != text
     )
-    with _named():
+    with _naming_file():
         compare(folder, about)
     size = sum(size for _, size in digests.values())
     tables = statistics.tables if statistics else ()
@@ -97,7 +97,7 @@ def verify(bundle: str | Path, *, key: str | Path | None = None) -> Verified:
 
 
 @contextmanager
-def _named(path: str = "") -> Iterator[None]:
+def _naming_file(path: str = "") -> Iterator[None]:
     """Turn errors about a file into a GateFailed that names it."""
     try:
         yield
@@ -106,7 +106,7 @@ def _named(path: str = "") -> Iterator[None]:
 
 
 def _facts(kind: type[records.RecordType], folder: Path, path: str) -> records.RecordType:
-    with _named(path):
+    with _naming_file(path):
         return records.parse(kind, read(folder, path, records.MAX_FACTS))
 
 
@@ -122,7 +122,7 @@ def _signed(folder: Path, present: list[str], key: Path | None) -> str | None:
     if records.SIGNATURE not in present:
         _refuse([f"{records.SIGNATURE}: missing: no key has signed the bundle"] if key else [])
         return None
-    with _named(records.SIGNATURE):
+    with _naming_file(records.SIGNATURE):
         return signer(read(folder, records.SUMS), read(folder, records.SIGNATURE, 2**16), key)
 
 
@@ -132,16 +132,16 @@ def _schema(
     """The DDL, judged safe and found to make just what the other files name, and its columns."""
     texts: list[str] = []
     for path in (records.BEFORE, records.AFTER):
-        with _named(path):
-            texts.append(_text(read(folder, path)))
-    with _named(f"{records.BEFORE}, {records.AFTER}"):
+        with _naming_file(path):
+            texts.append(_utf8_text(read(folder, path)))
+    with _naming_file(f"{records.BEFORE}, {records.AFTER}"):
         judged = judge_ddl(*texts)
         created = judged.made()
-    with _named(records.STATISTICS):
+    with _naming_file(records.STATISTICS):
         for table in statistics.tables if statistics else ():
             if (table.schema_, table.name) not in created["tables"]:
                 raise ModelError(f"the schema does not make {table.key}.")
-    with _named(records.BUNDLE):
+    with _naming_file(records.BUNDLE):
         for part, known in created.items():
             for item in getattr(bundle, part):
                 if (item.schema_, item.name) not in known:
@@ -154,8 +154,8 @@ def _schema(
 
 
 def _workload(folder: Path, columns: frozenset[str]) -> Workload:
-    with _named(records.WORKLOAD):
-        _text(read(folder, records.WORKLOAD))
+    with _naming_file(records.WORKLOAD):
+        _utf8_text(read(folder, records.WORKLOAD))
         try:
             workload = read_workload(folder / records.WORKLOAD, "native")
         except (UsageError, RecursionError) as error:
@@ -166,7 +166,7 @@ def _workload(folder: Path, columns: frozenset[str]) -> Workload:
         return workload
 
 
-def _text(data: bytes) -> str:
+def _utf8_text(data: bytes) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError:

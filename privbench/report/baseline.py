@@ -57,7 +57,7 @@ def require_same(baseline: ComparisonDocument, workload: Workload, allowed: bool
 
 def drift(baseline: ComparisonDocument, document: ComparisonDocument) -> DriftPart:
     """Return the changes of all figures since the baseline."""
-    old, new = _plain(baseline.figures), _plain(document.figures)
+    old, new = _without_drift(baseline.figures), _without_drift(document.figures)
     names = sorted(old.keys() | new.keys())
     before = {(query.id, query.sql): query for query in baseline.queries}
     now = {(query.id, query.sql): query for query in document.queries}
@@ -94,7 +94,7 @@ def change(old: float | None, new: float | None) -> ChangePart:
     return ChangePart(old=old, new=new, ratio=ratio, change=new - old)
 
 
-def _plain(figures: dict[str, float | None]) -> dict[str, float | None]:
+def _without_drift(figures: dict[str, float | None]) -> dict[str, float | None]:
     return {name: value for name, value in figures.items() if not name.startswith(PREFIX)}
 
 

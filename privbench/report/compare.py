@@ -13,7 +13,7 @@ from privbench.errors import UsageError
 from privbench.files import file_errors, make_folder, write_text
 from privbench.options import CompareOptions, with_fields_of
 from privbench.report import baseline as earlier
-from privbench.report import figures, html, parts
+from privbench.report import figures, html, query_parts
 from privbench.report import junit as junit_xml
 from privbench.report.document import (
     ComparisonDocument,
@@ -102,11 +102,11 @@ def compare(
     _check_gates(conditions, schema, left_out, old is not None)
     if model is not None:
         _check_model(model, schema)
-    dsns = {parts.SOURCE: source_dsn, parts.CLONE: target_dsn}
+    dsns = {query_parts.SOURCE: source_dsn, query_parts.CLONE: target_dsn}
     with stage("replay"):
         log = folder and folder / "replay.jsonl"
         ran = replay(queries, dsns, tell=tell, log=log, finish=False, options=options)
-        answered = parts.queries(ran.workload, ran)
+        answered = query_parts.queries(ran.workload, ran)
     with stage("measure"):
         measured = measure(
             source_dsn,
@@ -175,8 +175,8 @@ def _document(
     document = ComparisonDocument(
         privbench=version("privbench"),
         created=datetime.now(UTC).replace(microsecond=0),
-        source=SidePart.model_validate(ran.sides[parts.SOURCE], from_attributes=True),
-        clone=SidePart.model_validate(ran.sides[parts.CLONE], from_attributes=True),
+        source=SidePart.model_validate(ran.sides[query_parts.SOURCE], from_attributes=True),
+        clone=SidePart.model_validate(ran.sides[query_parts.CLONE], from_attributes=True),
         workload=WorkloadPart(
             name=queries.name,
             queries=len(answered),
@@ -184,13 +184,13 @@ def _document(
             refused=list(ran.refused),
             changed=ran.changed,
         ),
-        replay=parts.replay_part(ran, answered),
-        qerror=parts.qerrors(answered),
-        runtime=parts.runtimes(answered),
+        replay=query_parts.replay_part(ran, answered),
+        qerror=query_parts.qerrors(answered),
+        runtime=query_parts.runtimes(answered),
         queries=answered,
         figures={},
-        work=parts.work_summary(answered),
-        plans=parts.plans_part(answered),
+        work=query_parts.work_summary(answered),
+        plans=query_parts.plans_part(answered),
         model=None if model is None else ModelPart.model_validate(model, from_attributes=True),
         **measured,
     )

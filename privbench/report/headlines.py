@@ -16,7 +16,7 @@ from privbench.metrics.values import VALUES
 from privbench.metrics.work import RUNTIME, WORK
 from privbench.report.document import ComparisonDocument, GatePart
 from privbench.report.figures import counted, learned, rows_apart
-from privbench.report.parts import CLONE, SOURCE
+from privbench.report.query_parts import CLONE, SOURCE
 from privbench.report.templates import template
 from privbench.report.text import few, number, per_cent, percent, seconds
 from privbench.workload.query import Refusal

@@ -41,10 +41,10 @@ def _cells(document: ComparisonDocument) -> dict[str, object]:
     chosen = drawn(document)
     for i, table in enumerate(document.tables):
         for j, column in enumerate(table.columns if table.name in chosen else ()):
-            shares = (_short(column.real), _short(column.clone))
+            shares = (_rounded_shares(column.real), _rounded_shares(column.clone))
             cells[f"/tables/{i}/columns/{j}"] = [column.labels, *shares]
     for i, key in drawn_keys(document):
-        shares = (_short(key.real.shares), _short(key.clone.shares))
+        shares = (_rounded_shares(key.real.shares), _rounded_shares(key.clone.shares))
         cells[f"/views/fanouts/{i}"] = [key.labels, *shares]
     for i, part in enumerate(document.views.correlations):
         if part.table in chosen:
@@ -52,6 +52,6 @@ def _cells(document: ComparisonDocument) -> dict[str, object]:
     return cells
 
 
-def _short(shares: list[float]) -> list[float]:
+def _rounded_shares(shares: list[float]) -> list[float]:
     """Round shares to three significant digits, which suffice for bars."""
     return [float(f"{share:.3g}") for share in shares]

@@ -105,7 +105,7 @@ def measure(
     measured = Comparison(schema, compared, queries, model, snapshots)
     added = {section.name: section.collect(measured) for section in installed()}
     tables = [
-        _table(
+        _table_part(
             table.key,
             is_public(config, table),
             rows[table.key],
@@ -169,7 +169,7 @@ def _matrix(matrix: Floats) -> list[list[float | None]]:
     return [[None if value != value else value for value in row] for row in rows]
 
 
-def _table(
+def _table_part(
     name: str,
     public: bool,
     rows: tuple[int, int | None],

@@ -82,7 +82,7 @@ def _named_after(tables: Mapping[str, TableFacts], key: KeyFacts) -> bool:
 
 
 class Forest:
-    """The tables of a schema, and a place in the ownership forest for each, once it is chosen."""
+    """The tables of a schema, and the chosen place of each in the ownership forest."""
 
     def __init__(self, tables: Mapping[str, TableFacts], kinds: Mapping[str, TableKind]) -> None:
         self.tables = tables

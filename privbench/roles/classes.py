@@ -300,18 +300,20 @@ def _by_name(facts: TableFacts, lookup: LookupScore) -> Iterator[TableKind]:
     if person is not None:
         yield person
     if len(facts.identifying & {"email", "phone", "name", "birth", "identity"}) >= 2:
-        yield from (kind for kind in _named(facts) if kind in (TableKind.PROXY, TableKind.FIGURE))
+        yield from (
+            kind for kind in _kinds_by_name(facts) if kind in (TableKind.PROXY, TableKind.FIGURE)
+        )
         if not facts.ends & (listed("tables", "organisation") | listed("tables", "structure")):
             yield TableKind.GUEST
     if lookup.proposed:
         yield TableKind.LOOKUP
-    yield from _named(facts)
+    yield from _kinds_by_name(facts)
     if facts.identifying and (len(facts.marked) >= 2 or "person" in facts.personal):
         yield TableKind.GUEST
     yield TableKind.PLAIN if facts.is_plain and not _named_after_people(facts) else TableKind.THING
 
 
-def _named(facts: TableFacts) -> Iterator[TableKind]:
+def _kinds_by_name(facts: TableFacts) -> Iterator[TableKind]:
     """Kinds that the head noun is listed under, the surest first."""
     ends = facts.ends
     if facts.head in listed("tables", "figure"):

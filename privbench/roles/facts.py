@@ -143,10 +143,10 @@ def gather(schema: Schema) -> dict[str, TableFacts]:
         for key in table.foreign_keys:
             if not key.is_self and str(key.ref_table) in incoming:
                 incoming[str(key.ref_table)] += 1
-    return {table.key: _table(table, incoming) for table in schema}
+    return {table.key: _table_facts(table, incoming) for table in schema}
 
 
-def _table(table: Table, incoming: Mapping[str, int]) -> TableFacts:
+def _table_facts(table: Table, incoming: Mapping[str, int]) -> TableFacts:
     keys = [
         _key(table, key)
         for key in table.foreign_keys
@@ -291,9 +291,10 @@ def is_calendar(table: Table) -> bool:
 
 
 def refers_by_label(table: Table, key: ForeignKey, target: Table) -> bool:
-    """Return whether a validated key is one text or date, of no other key, that rows may share.
+    """Return whether a validated foreign key is one text or date column that is in no other key.
 
-    Values of a declared reference may have no target, so that they name no row of the look-up.
+    Several rows may have the same value. Values of a declared reference may have no target, so that
+    they name no row of the look-up.
     """
     if key.is_self or not key.validated or key.ref_columns != target.primary_columns:
         return False

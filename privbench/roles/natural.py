@@ -24,9 +24,9 @@ def with_natural_keys(
     sections: Mapping[str, TableConfig],
     owners: Mapping[str, tuple[str, ...] | None],
 ) -> Schema:
-    """Return the schema with the keys marked whose columns hold values; `owners` has OWN columns.
+    """Return the schema, with foreign keys marked whose columns hold values, not references.
 
-    A key whose column the config skips, or which the database has not validated, stays a reference.
+    ``owners`` has the columns of every table's OWN key.
 
     Raises:
         ConfigError: A table has no natural key, or one that may not be released.

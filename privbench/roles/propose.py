@@ -195,7 +195,7 @@ def _line(table: str, owner: Mapping[str, str | None]) -> set[str]:
 
 def render(proposal: Proposal, opened: frozenset[str] = frozenset()) -> Lines:
     """Return the proposal as text; ``opened`` are the look-ups that are declared public."""
-    tables = {_short(name): item for name, item in proposal.tables.items()}
+    tables = {_without_public(name): item for name, item in proposal.tables.items()}
     second = [f"{name}: {line}" for name, item in tables.items() for line in item.second_owners]
     spread = [f"{name}: {line}" for name, item in tables.items() for line in item.spread]
     doubts = [
@@ -204,18 +204,19 @@ def render(proposal: Proposal, opened: frozenset[str] = frozenset()) -> Lines:
         if item.doubts
     ]
     secretive = [
-        f'{_short(name)}: tables.{toml_key(item.table)}.role = "public"'
+        f'{_without_public(name)}: tables.{toml_key(item.table)}.role = "public"'
         for name, item in tables.items()
         if item.secretive
     ]
     natural = [
-        f"{_short(name)}: natural = true: values of {', '.join(item.natural)} may be released"
+        f"{_without_public(name)}: natural = true: "
+        f"values of {', '.join(item.natural)} may be released"
         for name, item in proposal.tables.items()
         if item.natural and item.kind is not TableKind.LOOKUP
     ]
     implied = [
-        f"{_short(name)}.{item.columns[0]} → "
-        f"{_short(', '.join(to.table for _, to in targets(item)))}: {item.reason}"
+        f"{_without_public(name)}.{item.columns[0]} → "
+        f"{_without_public(', '.join(to.table for _, to in targets(item)))}: {item.reason}"
         for name, items in proposal.undeclared.items()
         for item in items
     ]
@@ -244,12 +245,12 @@ def render_sizes(proposal: Proposal, sizes: Mapping[str, float]) -> Lines:
         choices.sort(key=lambda choice: choice[0] != item.own)
         units = [
             f"{'' if columns == item.own else 'or '}{sizes.get(proposal.root(parent), 0):,.0f} of "
-            f"{_short(proposal.root(parent))} by {', '.join(columns)}"
+            f"{_without_public(proposal.root(parent))} by {', '.join(columns)}"
             for columns, parent in choices
             if proposal.tables[parent].kind is not TableKind.LOOKUP
         ]
         own = [] if item.own else ["each row by itself"]
-        rows.append((_short(name), f"{sizes.get(name, 0):,.0f}", "; ".join(own + units)))
+        rows.append((_without_public(name), f"{sizes.get(name, 0):,.0f}", "; ".join(own + units)))
     return lines(
         "CONFIDENTIAL: sizes by the planner's estimates, statistics of rows without noise. Roles",
         "that are chosen by them reveal something that ε does not cover; the config, the ledger",
@@ -266,7 +267,7 @@ def _unit(proposal: Proposal) -> list[str]:
             'If one does, name the OWN keys in the config and set unit = "owner".',
         ]
     trees = [root for root in proposal.roots() if proposal.owned(root)]
-    named = ", ".join(_short(root) for root in trees) or "each table's own row"
+    named = ", ".join(_without_public(root) for root in trees) or "each table's own row"
     return [f"Privacy unit: a row of a root table and all that it owns. Trees: {named}."]
 
 
@@ -279,7 +280,7 @@ def _forest(proposal: Proposal) -> list[str]:
 def _tree(proposal: Proposal, table: str, depth: int) -> Iterator[tuple[str, str]]:
     item = proposal.tables[table]
     branch = _INDENT * depth + ("└ " if depth else "")
-    yield f"{branch}{_short(table)}", item.reason
+    yield f"{branch}{_without_public(table)}", item.reason
     for child in proposal.owned(table):
         yield from _tree(proposal, child, depth + 1)
 
@@ -288,7 +289,7 @@ def _lookups(proposal: Proposal, opened: frozenset[str]) -> list[str]:
     names = proposal.lookups + proposal.versions
     if not names:
         return []
-    listed = ", ".join(_short(name) for name in names)
+    listed = ", ".join(_without_public(name) for name in names)
     if opened & {*names}:
         lines = [f"Look-ups ({listed}); those that are PUBLIC are COPIED VERBATIM:"]
     else:
@@ -307,7 +308,7 @@ def _lookups(proposal: Proposal, opened: frozenset[str]) -> list[str]:
         if values and name not in opened:
             lines.append(f"{_INDENT * 2}natural = true: values of {values} may be released")
         tables = proposal.tables.items()
-        if hanging := [_short(other) for other, item in tables if name in item.parents]:
+        if hanging := [_without_public(other) for other, item in tables if name in item.parents]:
             lines.append(f"{_INDENT * 2}{', '.join(hanging)} refer to it")
     return lines
 
@@ -316,7 +317,7 @@ def _lookup(item: TableProposal, public: frozenset[str], opened: frozenset[str])
     barred = "" if item.table in public else "; stays private: it points to private tables"
     barred = "; PUBLIC" if item.table in opened else barred
     why = ", ".join(item.lookup_reasons) if item.kind is TableKind.LOOKUP else item.kind.label
-    return f"{_short(item.table)}: {why}{barred}"
+    return f"{_without_public(item.table)}: {why}{barred}"
 
 
 def _block(title: str, lines: list[str]) -> list[str]:
@@ -325,10 +326,10 @@ def _block(title: str, lines: list[str]) -> list[str]:
 
 def _choice(columns: tuple[str, ...], parent: str | None) -> str:
     """An owner of a table's rows, as text."""
-    return f"{_short(parent)} by {', '.join(columns)}" if parent else "each row by itself"
+    return f"{_without_public(parent)} by {', '.join(columns)}" if parent else "each row by itself"
 
 
-def _short(table: str) -> str:
+def _without_public(table: str) -> str:
     """A table's name without the schema ``public``."""
     return table.removeprefix("public.")
 
@@ -357,7 +358,7 @@ def propose(schema: Schema, settled: Collection[str] = ()) -> Proposal:
     )
     return Proposal(
         {
-            name: _table(forest, facts, scores[name], references.get(name, ()), has_people)
+            name: _propose_table(forest, facts, scores[name], references.get(name, ()), has_people)
             for name, facts in tables.items()
         },
         "owner" if has_people else "row",
@@ -365,7 +366,7 @@ def propose(schema: Schema, settled: Collection[str] = ()) -> Proposal:
     )
 
 
-def _table(
+def _propose_table(
     forest: Forest,
     facts: TableFacts,
     score: LookupScore,
@@ -406,7 +407,7 @@ def _natural(forest: Forest, facts: TableFacts, score: LookupScore) -> tuple[str
     if not (kind is TableKind.LOOKUP or shaped) or not is_readable(facts.table):
         return ()
     return tuple(
-        f"{_short(other.name)}.{key.key.columns[0]}"
+        f"{_without_public(other.name)}.{key.key.columns[0]}"
         for other in forest.tables.values()
         for key in other.keys
         if key.parent == facts.name and refers_by_label(other.table, key.key, facts.table)

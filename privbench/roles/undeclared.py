@@ -20,7 +20,7 @@ _NUMBER = frozenset({"no", "nr", "num", "number"})
 
 
 def undeclared(schema: Schema, settled: Collection[str] = ()) -> dict[str, list[ReferenceConfig]]:
-    """Return the references that columns seem to be, by table, except of ``settled`` tables.
+    """Return the references that columns seem to be, by table, except for ``settled`` tables.
 
     The column's type must be that of the key, or an array of it, and its name must name the table:
     it ends with the table's words, or is the name of the primary key of one table alone, or of a
@@ -41,10 +41,10 @@ def undeclared(schema: Schema, settled: Collection[str] = ()) -> dict[str, list[
                 column = replace(column, name=name.removesuffix("s"), type=column.type.parts[0])
             if column.type.base not in _KEYS:
                 continue
-            target = _named(schema, table, column) or _alike(schema, table, column)
+            target = _key_by_name(schema, table, column) or _alike(schema, table, column)
             if each and target and is_readable(schema.table(target[0])):
                 continue  # its keys are values of the row that refers, released as labels
-            item = None if target or each else _typed(schema, table, column)
+            item = None if target or each else _polymorphic_key(schema, table, column)
             target = target if target or item or each else _person(people, table, column)
             if target is not None:
                 parent, ref_column, reason = target
@@ -65,7 +65,7 @@ def _counts(name: str) -> bool:
     return bool(_NUMBER & {*words(name)[:1]}) and singular(last) != last
 
 
-def _typed(schema: Schema, table: Table, column: Column) -> ReferenceConfig | None:
+def _polymorphic_key(schema: Schema, table: Table, column: Column) -> ReferenceConfig | None:
     """A key beside a column of types, as frameworks make them: ``x_type`` and ``x_id``.
 
     The types are the tables of the schema with a key ``id`` of the column's type, by the names that
@@ -97,7 +97,7 @@ def _typed(schema: Schema, table: Table, column: Column) -> ReferenceConfig | No
     return ReferenceConfig(columns=[column.name], type=f"{stem}_type", types=types, reason=reason)
 
 
-def _named(schema: Schema, table: Table, column: Column) -> tuple[str, str, str] | None:
+def _key_by_name(schema: Schema, table: Table, column: Column) -> tuple[str, str, str] | None:
     """The key of the table whose words the column's name ends with; the longest name decides."""
     suffix, whole = listed("keys", "suffix"), words(column.name)
     stem = whole

@@ -60,7 +60,7 @@ def _numbers(table: Table) -> dict[str, str]:
     }
 
 
-def _named(numbers: dict[str, str], pattern: re.Pattern[str]) -> str:
+def _matching_column(numbers: dict[str, str], pattern: re.Pattern[str]) -> str:
     """The only column whose words match a pattern, or ''."""
     matching = [column for name, column in numbers.items() if pattern.fullmatch(name)]
     return matching[0] if len(matching) == 1 else ""
@@ -68,7 +68,7 @@ def _named(numbers: dict[str, str], pattern: re.Pattern[str]) -> str:
 
 def _product(row: str, numbers: dict[str, str]) -> str:
     """Quantity by price of a row, or '' without such columns, or with a discount."""
-    factors = [_named(numbers, pattern) for pattern in (_QUANTITY, _PRICE)]
+    factors = [_matching_column(numbers, pattern) for pattern in (_QUANTITY, _PRICE)]
     if not all(factors) or any("discount" in name for name in numbers):
         return ""
     return " * ".join(f"{row}.{quote(name)}" for name in factors)
@@ -76,13 +76,13 @@ def _product(row: str, numbers: dict[str, str]) -> str:
 
 def _amounts(numbers: dict[str, str]) -> Iterator[tuple[str, str]]:
     """Net and tax, quantity and price of a row."""
-    net, tax, gross = (_named(numbers, pattern) for pattern in (_NET, _TAX, _GROSS))
+    net, tax, gross = (_matching_column(numbers, pattern) for pattern in (_NET, _TAX, _GROSS))
     summed = gross if net and tax else ""
     if summed:
         yield gross, f"{ROW}.{quote(net)} + {ROW}.{quote(tax)}"
     factor = re.compile(f"{_PRICE.pattern}|{_QUANTITY.pattern}")
     rest = {n: c for n, c in numbers.items() if c != summed and not factor.fullmatch(n)}
-    amount, product = net or _named(rest, _AMOUNT), _product(ROW, numbers)
+    amount, product = net or _matching_column(rest, _AMOUNT), _product(ROW, numbers)
     if amount and product:
         yield amount, product
 
@@ -91,7 +91,7 @@ def _of_children(
     schema: Schema, numbers: dict[str, str], keys: Sequence[ForeignKey]
 ) -> Iterator[tuple[str, str]]:
     """Totals and numbers of the rows that refer to a row: of an order's lines, of its invoices."""
-    total = _named(numbers, _GROSS) or _named(numbers, _AMOUNT)
+    total = _matching_column(numbers, _GROSS) or _matching_column(numbers, _AMOUNT)
     counters = {
         column: match for name, column in numbers.items() if (match := _COUNT.fullmatch(name))
     }

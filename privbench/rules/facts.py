@@ -125,7 +125,10 @@ def singles(table: Table) -> Iterator[tuple[tuple[str, ...], tuple[ColumnConditi
 
 
 def sharing_keys(table: Table, columns: tuple[str, ...]) -> tuple[ForeignKey, ...]:
-    """Return keys on just these columns, for which generation gives a parent one such row."""
+    """Return the foreign keys on just these columns.
+
+    Each parent gets a row of `singles` at most.
+    """
     return tuple(
         key
         for key in table.foreign_keys

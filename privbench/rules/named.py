@@ -78,7 +78,7 @@ def of_table(column: str, table: str) -> Semantic | None:
 
 
 def is_kind(column: str) -> bool:
-    """Return whether a column's name suggests that many rows share few values."""
+    """Return whether a column's name suggests that many rows share few values (type, status)."""
     words, glued = ("|".join(packaged("names")[name]) for name in ("kinds", "glued"))
     return re.match(rf"(\w*_)?({words})s?\Z|\w*({glued})\Z", snake(column)) is not None
 
@@ -89,7 +89,7 @@ def said(kind: str, column: str) -> bool:
 
 
 def is_own(column: str) -> bool:
-    """Return whether a column's name suggests that few rows share a value.
+    """Return whether a column's name suggests that few rows share a value (title, comment).
 
     >>> is_own("c_comment"), is_own("OrderNumber"), is_own("title_of_courtesy"), is_own("clerk")
     (True, True, False, False)

@@ -86,7 +86,7 @@ def _fact(tree: exp.Expr) -> Rule | None:
     if isinstance(tree, exp.Not):
         return _rule("values", _column(tree.this), values=("false",))
     if isinstance(tree, exp.Between):
-        low, high = (_text(tree.args[end]) for end in ("low", "high"))
+        low, high = (_literal_text(tree.args[end]) for end in ("low", "high"))
         return _rule("bounds", _column(tree.this), low=low, high=high) if low and high else None
     if isinstance(tree, exp.In):
         if isinstance(tree.this.unnest(), exp.Tuple):
@@ -98,7 +98,7 @@ def _fact(tree: exp.Expr) -> Rule | None:
     if isinstance(tree, (exp.EQ, exp.GT, exp.GTE, exp.LT, exp.LTE)):
         return _compared(tree)
     if isinstance(tree, exp.NEQ):
-        if _text(tree.right) == "":
+        if _literal_text(tree.right) == "":
             return _rule("length", _column(_untrimmed(tree.left)), shortest=1)
         left, right = _column(tree.left), _column(tree.right)
         return _rule("differs", left, right) if left != right else None
@@ -160,10 +160,10 @@ _MIRROR: dict[type[exp.Expr], type[exp.Expr]] = {
 def _compared(tree: exp.Binary) -> Rule | None:
     kind: type[exp.Expr] = type(tree)
     left, right = tree.left.unnest(), tree.right.unnest()
-    if _text(left) is not None:
+    if _literal_text(left) is not None:
         left, right, kind = right, left, _MIRROR[kind]
     strict = kind in (exp.GT, exp.LT)
-    name, other, value = _column(left), _column(right), _text(right)
+    name, other, value = _column(left), _column(right), _literal_text(right)
     if isinstance(bare(left), exp.Length):
         return _length(bare(left), kind, value)
     if (sized := _sized(bare(left))) is not None:
@@ -195,7 +195,7 @@ def _sized(tree: exp.Expr) -> exp.Expr | None:
         named = str(tree.this).lower() in ("octet_length", "cardinality")
         return tree.expressions[0] if named else None
     if isinstance(tree, exp.ArraySize):
-        return tree.this if _text(tree.expression) == "1" else None
+        return tree.this if _literal_text(tree.expression) == "1" else None
     return tree.this if isinstance(tree, exp.BitLength) else None
 
 
@@ -245,11 +245,11 @@ def _column(tree: exp.Expr) -> str | None:
     return tree.name if isinstance(tree, exp.Column) and not tree.table else None
 
 
-def _text(tree: exp.Expr) -> str | None:
+def _literal_text(tree: exp.Expr) -> str | None:
     """The text of a literal, or None."""
     tree = bare(tree)
     if isinstance(tree, exp.Neg):
-        inner = _text(tree.this)
+        inner = _literal_text(tree.this)
         return None if inner is None else f"-{inner}"
     if isinstance(tree, exp.Boolean):
         return str(tree.this).lower()
@@ -258,7 +258,7 @@ def _text(tree: exp.Expr) -> str | None:
 
 def _texts(trees: list[exp.Expr]) -> tuple[str, ...] | None:
     """The texts of literals, or None if one of the expressions is no literal."""
-    values = [_text(tree) for tree in trees]
+    values = [_literal_text(tree) for tree in trees]
     known = tuple(value for value in values if value is not None)
     return known if len(known) == len(values) else None
 
@@ -279,7 +279,7 @@ _SPECIAL = ".^$*+?()[]{}|\\"
 
 def _pattern(tree: exp.Expr) -> Rule | None:
     """The regular expression of ``~``, LIKE or SIMILAR TO."""
-    text = _similar(tree.expression) or _text(tree.expression)
+    text = _similar(tree.expression) or _literal_text(tree.expression)
     if text is None:
         return None
     like = isinstance(tree, (exp.Like, exp.ILike))
@@ -292,7 +292,7 @@ def _similar(tree: exp.Expr) -> str | None:
     """The regular expression of ``SIMILAR TO``, which PostgreSQL keeps as a call; else None."""
     tree = bare(tree)
     named = isinstance(tree, exp.Anonymous) and str(tree.this).lower().endswith("similar_to_escape")
-    text = _text(tree.expressions[0]) if named and len(tree.expressions) == 1 else None
+    text = _literal_text(tree.expressions[0]) if named and len(tree.expressions) == 1 else None
     if text is None:
         return None
     expression, listed = "", False

@@ -1,4 +1,4 @@
-"""Make texts that satisfy a CHECK: a pattern, a case, or a place between two other texts.
+"""Make texts that satisfy a CHECK: a pattern, a case, or an order between two other texts.
 
 They are made a whole column at a time. Regular expressions are parsed by the standard library's
 parser, on which `rstr` and hypothesis build as well. `parse` gives up on expressions whose texts

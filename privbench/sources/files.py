@@ -156,12 +156,12 @@ class Files:
             self._connection.execute(f"ATTACH {literal(str(path))} AS source (READ_ONLY)")
             self._lock([])
             views = self._ask(_VIEWS)
-            self.views = tuple(_named(schema, name) for schema, name in views)
+            self.views = tuple(_postgres_name(schema, name) for schema, name in views)
             declared, pairs = self._ask(_CONSTRAINTS), self._ask(_TABLES)
         listed = []
         for schema, name in pairs:
-            named, relation = _named(schema, name), f"source.{quoted(schema, name)}"
-            listed.append(_table(named, {relation: self._columns(named, relation)}))
+            named, relation = _postgres_name(schema, name), f"source.{quoted(schema, name)}"
+            listed.append(_file_table(named, {relation: self._columns(named, relation)}))
         return _with_keys(_checked(listed, path), declared)
 
     def _list(self, path: Path) -> list[FileTable]:
@@ -180,7 +180,7 @@ class Files:
             text = stated.get("privbench.table")
             plain = TableName("public", first.removesuffix(".parquet"))
             name = TableName.parse(text) if text else plain
-            table = _table(name, dict(self._file(name, file, path) for file in files))
+            table = _file_table(name, dict(self._file(name, file, path) for file in files))
             listed.append(replace(table, stated=stated.get("privbench.keys", "")))
         return _checked(listed, path)
 
@@ -246,7 +246,7 @@ def _duckdb_errors(
         raise kind(f"{what}: {type(error).__name__}.", table=table, remedy=remedy) from None
 
 
-def _table(name: TableName, relations: dict[str, dict[str, str]]) -> FileTable:
+def _file_table(name: TableName, relations: dict[str, dict[str, str]]) -> FileTable:
     refuse_name(name.schema, str(name), "schema")
     refuse_name(name.name, str(name), "table")
     return FileTable(name, relations, next(iter(relations.values())))
@@ -295,7 +295,7 @@ def _is_text(kind: str) -> bool:
     return postgres_type(kind) in ("text", "json", "text[]", "json[]")
 
 
-def _named(schema: str, name: str) -> TableName:
+def _postgres_name(schema: str, name: str) -> TableName:
     return TableName("public" if schema == "main" else schema, name)
 
 
@@ -306,7 +306,7 @@ def _with_keys(tables: Sequence[FileTable], rows: Iterable[tuple[Any, ...]]) -> 
     def columns_of(
         schema: str, name: str, columns: Iterable[str]
     ) -> tuple[FileTable, tuple[str, ...]]:
-        table = by_name[_folded(_named(schema, name))]
+        table = by_name[_folded(_postgres_name(schema, name))]
         spelled = {column.encode().lower(): column for column in table.columns}
         return table, tuple(spelled[column.encode().lower()] for column in columns)
 

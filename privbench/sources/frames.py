@@ -42,10 +42,10 @@ def _column(values: Any) -> pa.Array:
         values = values.to_pylist()
     elif hasattr(values, "notna"):
         values = values.astype(object).where(values.notna(), None)
-    return pa.array(map(_text, values), pa.string())
+    return pa.array(map(_value_text, values), pa.string())
 
 
-def _text(value: Any) -> str | None:
+def _value_text(value: Any) -> str | None:
     r"""A value as text; a whole number is the same as a float.
 
     >>> _text(3.0), _text(0.1), _text(float("nan")), _text([1, None]), _text(b"\x01a")
@@ -63,7 +63,7 @@ def _text(value: Any) -> str | None:
         return "".join(f"\\x{byte:02x}" for byte in value)
     with suppress(TypeError, ValueError, RecursionError):
         if isinstance(value, (bool, list, dict)):
-            return json.dumps(value, default=_text)
+            return json.dumps(value, default=_value_text)
     return str(value).encode(errors="replace").decode()
 
 

@@ -129,14 +129,16 @@ def _settled(table: FileTable, known: Mapping[TableName, FileTable]) -> FileTabl
     """The table with duplicate keys removed; a key whose columns the table lacks is refused."""
     for name in table.columns:
         refuse_name(name, table.key, "column")
-    foreign = dict.fromkeys(_whole(table, key, known) for key in table.foreign)
+    foreign = dict.fromkeys(_with_targets(table, key, known) for key in table.foreign)
     unique = dict.fromkeys(columns for columns in table.unique if columns != table.primary)
     for columns in (table.primary, *unique, table.not_null, *(key.columns for key in foreign)):
         _require_columns(table, columns)
     return replace(table, unique=tuple(unique), foreign=tuple(foreign))
 
 
-def _whole(table: FileTable, key: ForeignKey, known: Mapping[TableName, FileTable]) -> ForeignKey:
+def _with_targets(
+    table: FileTable, key: ForeignKey, known: Mapping[TableName, FileTable]
+) -> ForeignKey:
     """The foreign key, with the columns that it refers to filled in."""
     subject = f"its foreign key on ({', '.join(key.columns)})"
     target = known.get(key.ref_table)

@@ -212,12 +212,12 @@ def damaged() -> Iterator[None]:
 def store(
     arrays: dict[str, NDArray[Any]], parts: Mapping[str, NDArray[Any]], *place: str | int
 ) -> None:
-    """Add ``parts`` to ``arrays``, under names that begin with a place in the model."""
+    """Add ``parts`` to ``arrays``, under names that begin with ``place``, a table or reference."""
     arrays.update({"/".join(map(str, (*place, name))): array for name, array in parts.items()})
 
 
 def load(arrays: Mapping[str, NDArray[Any]], *place: str | int) -> dict[str, NDArray[Any]]:
-    """Return the arrays that `store` added under a place."""
+    """Return the arrays that `store` added under ``place``."""
     prefix = "/".join(map(str, (*place, "")))
     return {
         name.removeprefix(prefix): array

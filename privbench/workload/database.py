@@ -405,7 +405,7 @@ class CatalogScope(Scope):
         if len(name) > 2:
             return False
         written, name = name, ("pg_catalog", *name) if self._deep and len(name) == 1 else name
-        functions = _named(self._database.functions, name)
+        functions = _objects_named(self._database.functions, name)
         if written in self._uncomputed and not any(
             f.language == "sql" or f.defaults for f in functions
         ):
@@ -427,11 +427,11 @@ class CatalogScope(Scope):
 
     def refuse_users(self, name: QualifiedName) -> None:
         """Refuse a name that may call a user-defined function, directly or through a type."""
-        for function in _named(self._database.functions, name):
+        for function in _objects_named(self._database.functions, name):
             runner = names.running_texts().get(name[-1]) if name[-1] in self._texts else None
             if runner is None or function.extension != runner:
                 self._database.refuse_function(function, called=True)
-        for row in _named(self._database.types, name):
+        for row in _objects_named(self._database.types, name):
             # A call with one argument may be a cast to the type of that name.
             self._database.refuse_type(row, named=True)
 
@@ -442,14 +442,14 @@ class CatalogScope(Scope):
 
     def operator(self, name: QualifiedName) -> bool:
         """Return whether an operator is the server's, or its functions are allowed."""
-        for row in _named(self._database.operators, name):
+        for row in _objects_named(self._database.operators, name):
             what = f"it may use the operator {row.schema}.{row.name}, which runs"
             self._database.refuse_code(row.code, row.function, what)
         return True
 
     def type(self, name: QualifiedName) -> bool:
         """Return whether a type is the server's, or calls only allowed functions for a value."""
-        types = _named(self._database.types, name)
+        types = _objects_named(self._database.types, name)
         for row in types:
             self._database.refuse_type(row, named=True)
         return bool(types) or len(name) == 1 or names.is_system(name[0])
@@ -487,7 +487,7 @@ class CatalogScope(Scope):
         return False
 
 
-def _named(kinds: Mapping[str, Sequence[Any]], name: QualifiedName) -> list[Any]:
+def _objects_named(kinds: Mapping[str, Sequence[Any]], name: QualifiedName) -> list[Any]:
     """Objects that a name may refer to under any search path."""
     schema = name[-2] if len(name) > 1 else None
     return [row for row in kinds.get(name[-1], ()) if schema in (None, row.schema)]

@@ -189,5 +189,5 @@ ORDER BY s.place
 
 
 def ask(connection: Connection, question: LiteralString, oid: int = 0) -> list[Any]:
-    """Return all rows of a catalog query, as named tuples."""
+    """Run a catalog query about the object with an OID, and return all rows as named tuples."""
     return catalog.ask(connection, question, {"oid": oid, "first": FIRST_USER_OID})

@@ -167,11 +167,11 @@ def refused(workload: Workload, refusals: Sequence[Refusal]) -> UsageError:
 def line(item: Refusal, workload: str) -> str:
     """Return a refusal on one line: which query it is, why it is refused, and its text."""
     where = f" ({item.place})" if item.place else ""
-    why, text = (_short(" ".join(part.split())) for part in (item.reason, item.sql))
+    why, text = (_shortened(" ".join(part.split())) for part in (item.reason, item.sql))
     return display.visible(f"query {item.id} of workload {workload}{where}: {why}: {text}")
 
 
-def _short(text: str) -> str:
+def _shortened(text: str) -> str:
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
 
 
@@ -289,11 +289,11 @@ def _varies(node: Node) -> bool:
         (node,) = node.nodes("arg")
     if node.kind == "FuncCall" and plain(node.names("funcname")) in names.functions():
         args = node.nodes("args")
-        return any(map(_varies, args)) and all(_varies(arg) or _text(arg) for arg in args)
+        return any(map(_varies, args)) and all(_varies(arg) or _is_constant(arg) for arg in args)
     return node.kind == "ColumnRef"
 
 
-def _text(node: Node) -> bool:
+def _is_constant(node: Node) -> bool:
     """Whether an argument is a constant other than NULL."""
     while node.kind == "TypeCast":
         (node,) = node.nodes("arg")

@@ -23,9 +23,9 @@ from psycopg import errors, pq, sql
 from privbench.errors import DatabaseError, UsageError
 from privbench.options import ReplayOptions
 from privbench.postgres.failures import database_errors, describe
+from privbench.postgres.load_mark import refuse_unfinished
 from privbench.postgres.reading import VALUES, assignment, begin, reading, users_path
 from privbench.postgres.stream import next_result
-from privbench.postgres.unfinished import refuse_unfinished
 from privbench.workload import questions
 from privbench.workload.questions import ask
 from privbench.workload.results import QueryAnswer, Side

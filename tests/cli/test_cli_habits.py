@@ -22,13 +22,7 @@ def tables(dsn):
     return [name for (name,) in rows]
 
 
-@pytest.fixture(scope="module")
-def market_model(make_database, tmp_path_factory):
-    source = market.create(make_database(), 60)
-    return market.fitted_model(source, tmp_path_factory.mktemp("market"), epsilon=50.0)
-
-
-source = database_of(
+shop = database_of(
     "CREATE SCHEMA side; CREATE TABLE side.a (i int PRIMARY KEY, b bool);"
     "CREATE TABLE ware (i int PRIMARY KEY, b bool); CREATE TABLE junk (i int PRIMARY KEY);"
     "CREATE TABLE sale (i int PRIMARY KEY, ware int REFERENCES ware);"
@@ -37,27 +31,29 @@ source = database_of(
 
 
 @pytest.fixture(scope="module")
-def model(source, tmp_path_factory):
+def shop_model(shop, tmp_path_factory):
     folder = tmp_path_factory.mktemp("model")
     words = ("--epsilon", 5, "--yes", "--ledger", folder / "ledger", "-j", 2, "-n", "public", "-T")
-    succeed("fit", source, *words, "public.junk", "-o", folder / "m")
+    succeed("fit", shop, *words, "public.junk", "-o", folder / "m")
     return folder / "m"
 
 
-def test_schemas_and_tables_are_chosen_on_the_command_line(source, model, make_database, tmp_path):
-    assert [table.key for table in Model.load(model).schema] == ["public.sale", "public.ware"]
+def test_schemas_and_tables_are_chosen_on_the_command_line(
+    shop, shop_model, make_database, tmp_path
+):
+    assert [table.key for table in Model.load(shop_model).schema] == ["public.sale", "public.ware"]
     target = make_database()
     words = ("--epsilon", 5, "--yes", "--ledger", tmp_path, "--schema", "side")
-    succeed("clone", source, target, *words)
+    succeed("clone", shop, target, *words)
     assert tables(target) == ["side.a"]
-    fail(2, "there is no schema 'none'", "clone", source, make_database(), *words[:-1], "none")
-    fail(2, "public.none", "fit", source, *words[:-2], "-T", "public.none", "-o", tmp_path / "m")
+    fail(2, "there is no schema 'none'", "clone", shop, make_database(), *words[:-1], "none")
+    fail(2, "public.none", "fit", shop, *words[:-2], "-T", "public.none", "-o", tmp_path / "m")
 
 
-def test_keys_into_a_table_that_is_left_out_are_said_and_not_read(source, make_database, tmp_path):
+def test_keys_into_a_table_that_is_left_out_are_said_and_not_read(shop, make_database, tmp_path):
     target = make_database()
     words = ("--epsilon", 5, "--yes", "--ledger", tmp_path, "-t", "sal?", "-t", "ware", "-T", "W*")
-    done = succeed("clone", source, target, *words)
+    done = succeed("clone", shop, target, *words)
     said = "Keys of tables that are left out, so NULL or a constant in the clone: public.sale.ware."
     assert done.stderr.count(said) == 1
     assert tables(target) == ["public.sale"]
@@ -76,33 +72,33 @@ def test_a_table_that_nobody_may_read_safely_can_be_left_out(make_database, tmp_
     succeed("fit", dsn, *words, "-T", "bad")
 
 
-def test_a_load_is_tried_and_made_without_rows(model, make_database):
+def test_a_load_is_tried_and_made_without_rows(shop_model, make_database):
     target = make_database()
-    tried = succeed("load", model, target, "--dry-run")
+    tried = succeed("load", shop_model, target, "--dry-run")
     assert tried.stdout == "Nothing was written: --dry-run.\n"
     assert tables(target) == []
-    succeed("load", model, target, "--schema-only")
+    succeed("load", shop_model, target, "--schema-only")
     assert tables(target) == ["public.sale", "public.ware"]
     assert market.one(target, "SELECT count(*) FROM ware") == 0
-    fail(3, "not empty", "load", model, target, "--dry-run")
+    fail(3, "not empty", "load", shop_model, target, "--dry-run")
 
 
-def test_files_of_a_sample_are_replaced_by_force(model, tmp_path):
+def test_files_of_a_sample_are_replaced_by_force(shop_model, tmp_path):
     folder = tmp_path / "files"
-    succeed("sample", model, "-o", folder)
+    succeed("sample", shop_model, "-o", folder)
     (folder / "public.ware.csv").write_text("old")
-    succeed("sample", model, "-o", tmp_path / "some", "-n", "pub*", "-T", "sale")
+    succeed("sample", shop_model, "-o", tmp_path / "some", "-n", "pub*", "-T", "sale")
     assert [path.name for path in (tmp_path / "some").iterdir()] == ["public.ware.csv"]
-    fail(2, "is not empty. Name a new one, or use --force.", "sample", model, "-o", folder)
+    fail(2, "is not empty. Name a new one, or use --force.", "sample", shop_model, "-o", folder)
     assert (folder / "public.ware.csv").read_text() == "old"
-    succeed("sample", model, "-o", folder, "--force")
+    succeed("sample", shop_model, "-o", folder, "--force")
     assert (folder / "public.ware.csv").read_text().startswith('"i","b"\n')
 
 
-def test_a_table_is_made_larger_with_all_that_it_owns(market_model, make_database, tmp_path):
+def test_a_table_is_made_larger_with_all_that_it_owns(model, make_database, tmp_path):
     def sizes(*words):
         target = make_database()
-        done = succeed("load", market_model, target, "--seed", 1, *words)
+        done = succeed("load", model, target, "--seed", 1, *words)
         whole(target)
         return done, market.counts(target)
 
@@ -115,10 +111,10 @@ def test_a_table_is_made_larger_with_all_that_it_owns(market_model, make_databas
     assert factors["purchase"] == pytest.approx(3, rel=0.05)
     assert factors["line"] == pytest.approx(6, rel=0.1)
     assert factors["product"] == factors["region"] == 1
-    succeed("sample", market_model, "-o", tmp_path / "none", "--format", "parquet", "--scale", 1e-6)
+    succeed("sample", model, "-o", tmp_path / "none", "--format", "parquet", "--scale", 1e-6)
     config = Config.loads("[database]\nidentity = 'nothing'")
     assert pipeline.look(f"parquet:{tmp_path / 'none'}", config).schema.table("line").foreign_keys
-    words = ("sample", market_model, "-o", tmp_path / "files", "--scale-table")
+    words = ("sample", model, "-o", tmp_path / "files", "--scale-table")
     fail(2, "public.none, which is not a private table", *words, "none=2")
     fail(2, "--scale-table takes TABLE=N, not 'customer=nan'", *words, "customer=nan")
 
@@ -144,10 +140,10 @@ def test_a_line_of_a_string_is_no_command_of_psql(tmp_path):
     assert [query.sql.strip(" ;\n") for query in read(path, "sql")] == ["SELECT '\n\\x'"]
 
 
-def test_a_workload_comes_from_standard_input_or_a_pipe(source, tmp_path, monkeypatch):
+def test_a_workload_comes_from_standard_input_or_a_pipe(shop, tmp_path, monkeypatch):
     for name in ("NO_COLOR", "FORCE_COLOR"):
         monkeypatch.setenv(name, "1")
-    words = ["-q", "run", "-", "--on", source, "-o", tmp_path / "r.json"]
+    words = ["-q", "run", "-", "--on", shop, "-o", tmp_path / "r.json"]
     done = subprocess.run(
         [sys.executable, "-m", "privbench", *words],
         input="SELECT count(*) FROM ware;",

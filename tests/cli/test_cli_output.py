@@ -78,6 +78,7 @@ def test_a_long_stage_tells_where_it_is(monkeypatch, caplog):
             self.state = "cancelled"
 
     monkeypatch.setattr(console, "Timer", Clock)
+    monkeypatch.setattr(console, "current_thread", lambda: waits[-1])
     # An earlier command of this process has set its logger up: each line is to be captured once.
     monkeypatch.setattr(console.LOG, "propagate", False)
     monkeypatch.setattr(console.LOG, "handlers", [caplog.handler])

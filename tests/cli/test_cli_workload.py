@@ -47,7 +47,7 @@ def test_a_workload_of_a_source_says_that_it_is_confidential(source, tmp_path):
     made = read(path)
     assert made.confidential
     assert len(made) == 8
-    assert {query.joins for query in made} == {1, 2}
+    assert {query.facts.joins for query in made} == {1, 2}
     for query in made:
         assert 2 <= query.card <= 900
         assert len(re.findall(r'"\."\w+" [<>]= ', query.sql)) == 2

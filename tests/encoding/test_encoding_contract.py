@@ -32,7 +32,7 @@ from hypothesis import strategies as st
 from psycopg import sql
 
 from privbench.config import ColumnConfig
-from privbench.encoding.arrays import ArrayReader
+from privbench.encoding.arrays import ArrayCodec
 from privbench.encoding.bounds import BoundsNeed
 from privbench.encoding.documents import DocumentReader
 from privbench.encoding.filled import FillReader
@@ -75,7 +75,7 @@ class Case:
             cells = pa.array([null * (value is None) for value in values], pa.int32())
             return dict.fromkeys(aliases, cells)
         order = {}
-        if isinstance(plan, ArrayReader):
+        if getattr(plan, "codec", None) is ArrayCodec:
             size, element, *more = aliases
             order = {alias: pa.array([None] * len(values), pa.bool_()) for alias in more}
             aliases = [element, size]
@@ -330,25 +330,17 @@ def test_needs_and_coverage_are_public(case):
 
 #: Type, CHECKs, config, what is sent, its codes, and what is decoded; nothing is released.
 EXAMPLES = {
-    "int4 check": (INT4, ("((c >= 18) AND (c < 121))",), None,
-        [18, 120, 7, None], [0, 102, 0, 103], ["18", "120", "18", None]),
     "int4 range": (INT4, (), ranged(0, 3), [0, 3, 9, None], [0, 3, 3, 4], ["0", "3", "3", None]),
     "numeric range": (numeric(4, 1), (), ranged(0, 1), [0, 5, 10, NAN, None],
         [0, 5, 10, 11, 12], ["0.0", "0.5", "1.0", "NaN", None]),
     "money range": (MONEY, (), ranged("$1.00", "$1.02"),
         [100, 102, None], [0, 2, 3], ["1.00", "1.02", None]),
-    "date check": (DATE, ("((c >= '2020-01-01'::date) AND (c <= '2020-01-03'::date))",), None,
-        [18262, 18264, None], [0, 2, 3], ["2020-01-01", "2020-01-03", None]),
     "date range": (DATE, (), ranged("2020-02-28", "2020-03-01"),
         [18320, 18321, 18322, POS_INF, None], [0, 1, 2, 2, 3],
         ["2020-02-28", "2020-02-29", "2020-03-01", "2020-03-01", None]),
     "interval days": (ColumnType("interval day", "interval"), (), ranged("0 days", "2 seconds"),
         [0, 1, 2, None], [0, 1, 2, 3], ["0 days", "0 days", "0 days", None]),
-    "bool": (BOOL, (), None, ["false", "true", None], [0, 1, 2], ["false", "true", None]),
     "bool check": (BOOL, ("c",), None, ["true", None], [0, 1], ["true", None]),
-    "enum": (MOOD, (), None, ["glad", "sad", None], [2, 0, 3], ["glad", "sad", None]),
-    "text list": (TEXT, ("(c = ANY (ARRAY['x'::text, 'y'::text]))",), None,
-        ["y", "x", None], [1, 0, 2], ["y", "x", None]),
 }  # fmt: skip
 
 

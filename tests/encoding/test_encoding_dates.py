@@ -44,8 +44,8 @@ from privbench.postgres.snapshot import Snapshot
 from privbench.privacy.recoding import NULL
 from privbench.rng import generator
 from privbench.rules.facts import orders
+from privbench.rules.hypotheses import RuleGroup, combination_check, order_check
 from privbench.rules.named import creation_date
-from privbench.rules.shown import RuleGroup, combination_check, order_check
 from privbench.schema import Check, ColumnType, Index
 
 RANGE = ColumnType("daterange", "daterange", kind="r", category="R", parts=(DATE,))
@@ -297,16 +297,11 @@ def test_names_say_which_column_comes_first():
         assert named(loans(*pair, type_=INT4)) == []
 
 
-def stays(seed, rows=1000, longest=10):
+def shuffled(seed, rows=1000, moved=0):
+    """Stays of up to ten days, whose ends are those of others, some days earlier."""
     rng = np.random.default_rng(seed)
     begin = rng.uniform(0, 200, rows).round()
-    return rng, begin, begin + rng.uniform(0, longest, rows).round()
-
-
-def shuffled(seed, rows=1000, moved=0):
-    """Stays whose ends are those of others, some days earlier."""
-    rng, begin, end = stays(seed, rows)
-    return begin, rng.permutation(end) - moved
+    return begin, rng.permutation(begin + rng.uniform(0, 10, rows).round()) - moved
 
 
 def any_order(low, high):

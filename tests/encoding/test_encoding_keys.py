@@ -507,7 +507,6 @@ SIXTY = "((v >= 1) AND (v <= 60))"
 
 @pytest.mark.parametrize("null", [True, False])
 def test_dropped_rows_hand_on_what_they_referred_to(null):
-    """They became roots, or their own parents, so that trees of few roots fell apart."""
     item = tree(col("v"), null=null, uniques=[("v",)], checks=[SIXTY])
     up = np.maximum(np.arange(100) - 1, 0)
     up[0] = -1 if null else 0
@@ -556,7 +555,6 @@ def test_trees_have_levels_nested_sets_and_paths_of_their_references(roots_per_t
 
 @pytest.mark.parametrize("known", [True, False])
 def test_replies_are_on_the_same_post_and_later_and_know_their_root(known):
-    """They were on any post; without levels, trees were as deep as rows that refer at random."""
     rng, rows = generator(2), 3000
     keys = [(("post",), "post", ("id",)), (("parent_id",), "t", ("id",))]
     more = [col(name) for name in ("thread_id", *(["depth"] if known else []))]

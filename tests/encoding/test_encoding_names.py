@@ -10,7 +10,6 @@ from sql_files import cases
 
 from privbench.config import ColumnConfig
 from privbench.encoding.base import CategoriesNeed
-from privbench.encoding.bounds import Bounds
 from privbench.encoding.scale import scale_of
 from privbench.rules.named import by_name, packaged, suggested_labels, suggested_range
 from privbench.schema import Check
@@ -110,26 +109,6 @@ def test_default_range_of_a_name_holds_both_its_ends(name, low, high):
     recoding = named(name, INT4).finish({name: bounds_of(name).default}).recodings[name]
     codes = recoding.apply(np.array([low, high]))
     assert recoding.core[0] <= codes.min() <= codes.max() < recoding.core[1]
-
-
-@pytest.mark.parametrize(("name", "most"), [("exp_month", 14), ("hour", 26), ("qty", 1000)])
-def test_domain_beyond_firm_ends_is_empty_unless_clear(name, most):
-    """Every cell beyond is one more that noise may fill."""
-    usual = bounds_of(name).default
-    for seen in (False, True):
-        domain = domain_of(name, replace(usual, released=seen))
-        assert (domain.edges[-1] <= most) == (name != "qty")
-    assert domain_of(name, replace(usual, hi=500, released=True)).edges[-1] > 1000
-
-
-@pytest.mark.parametrize("type_", [INT4, NUMERIC])
-@pytest.mark.parametrize(("low", "high"), [(0, 40), (3, 40), (-5, 40)])
-def test_domain_of_a_range_from_zero_on_has_one_cell_below_zero(type_, low, high):
-    scale = scale_of(type_)
-    points = (scale.parse(str(end)) for end in (low, high))
-    domain = domain_of("n", Bounds(*points), type_)
-    assert (domain.edges[0] >= 0) == (low >= 0)
-    assert domain.specials[:2] == ("below", "above")
 
 
 @pytest.mark.parametrize(

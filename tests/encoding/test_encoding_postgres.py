@@ -13,7 +13,7 @@ from sql_files import sql_of
 from privbench.config import ColumnConfig
 from privbench.encoding.base import PartNeed
 from privbench.encoding.categories import LONG
-from privbench.encoding.registry import codec_from_json, reader, table_coverage
+from privbench.encoding.registry import reader, table_coverage
 from privbench.encoding.scale import scale_of
 from privbench.postgres.introspect import introspect
 from privbench.postgres.snapshot import Snapshot
@@ -128,22 +128,17 @@ ARRAYS = {
 }  # fmt: skip
 
 
-def of_arrays(make_database, types, rows):
-    """DSN and the only table of a database with a column of each of these types."""
-    columns = ", ".join(f"c{n} {kind}" for n, kind in enumerate(types))
-    made = "CREATE TYPE pair AS (a int, b text); CREATE TYPE mood AS ENUM ('up', 'down');"
-    dsn = make_database(f"{made} CREATE TABLE t ({columns}); {rows}")
-    with psycopg.connect(dsn) as connection:
-        return dsn, introspect(connection, schemas=["public"]).tables[0]
-
-
 def test_read_of_arrays_takes_one_random_element_of_each(make_database):
+    columns = ", ".join(f"c{n} {kind}" for n, kind in enumerate(ARRAYS))
     rows = ";".join(
         f"INSERT INTO t (c{n}) SELECT {value} FROM generate_series(1, 30)"
         for n, values in enumerate(ARRAYS.values())
         for value in values
     )
-    dsn, table = of_arrays(make_database, ARRAYS, rows)
+    types = "CREATE TYPE pair AS (a int, b text);"
+    dsn = make_database(f"{types} CREATE TABLE t ({columns}); {rows}")
+    with psycopg.connect(dsn) as connection:
+        table = introspect(connection, schemas=["public"]).tables[0]
     readers = plans(table, 1e-6, {})
     data, start = read(dsn, table, readers), 0
     for plan, values in zip(readers, ARRAYS.values(), strict=True):
@@ -161,32 +156,6 @@ def test_read_of_arrays_takes_one_random_element_of_each(make_database):
             start += 30
             assert found <= allowed
             assert len(found) == len(allowed) or len(found) > 15
-
-
-#: Arrays that ascend, by type.
-ASCENDING = {
-    "int4[]": "{3,7,50}", "numeric[]": "{0.5,1.25}", "date[]": "{2001-02-03,2002-01-01}",
-    "timestamptz[]": "{2001-02-03 04:05+00,2002-01-01 00:00+00}", "interval[]": "{1 h,2 days}",
-    "time[]": "{06:00,14:00}", "float8[]": "{-1.5,2,7e5}", "text[]": "{a,b}", "mood[]": "{up,down}",
-}  # fmt: skip
-
-
-def test_arrays_that_ascend_do_so_again(make_database):
-    values = ", ".join(f"'{text}'" for text in ASCENDING.values())
-    rows = f"INSERT INTO t SELECT {values} FROM generate_series(1, 50)"
-    dsn, table = of_arrays(make_database, ASCENDING, rows)
-    readers, rng, made = plans(table, 1e-6, {}), generator(1), {}
-    data = read(dsn, table, readers)
-    for plan in readers:
-        codec = codec_from_json(plan.finish(release(plan, rng)).to_json())
-        made[plan.name] = codec.decode(codes_of(codec, data[plan.name]), rng)
-    with psycopg.connect(dsn) as connection:
-        connection.execute("DELETE FROM t")
-        copy_in(connection, sql.Identifier("t"), made)
-        for name in made:
-            ascends = f"{name} = ARRAY(SELECT unnest({name}) ORDER BY 1)"
-            query = f"SELECT count(*), bool_and({ascends}), max(cardinality({name})) > 1 FROM t"
-            assert connection.execute(query).fetchone() == (50, True, True), name
 
 
 NARROW = (

@@ -4,13 +4,13 @@ import numpy as np
 import psycopg
 import pyarrow as pa
 import pytest
-from columns import DATE, codes_of, plan, release, stored
+from columns import codes_of, release, stored
 from psycopg import sql
 
 from privbench.config import ColumnConfig
 from privbench.encoding.base import Step
 from privbench.encoding.bounds import Bounds
-from privbench.encoding.parts import PartsCodec, RangeCodec, parts_reader
+from privbench.encoding.composites import PartsCodec, RangeCodec, parts_reader
 from privbench.encoding.registry import reader
 from privbench.postgres.introspect import introspect
 from privbench.rng import generator
@@ -151,16 +151,6 @@ def test_every_code_gives_a_valid_literal(connection, kind, column):
         valid = connection.execute(f"SELECT count(x) FROM unnest(%s::{kind}[]) AS t(x)", [made])
         assert valid.fetchone()[0] == sum(text is not None for text in made)
         assert len(codec.decode({name: c[:0] for name, c in codes.items()}, rng)) == 0
-
-
-@pytest.mark.parametrize(("lo", "hi"), [("1930-01-01", "2017-06-30"), ("1500-01-01", "1600-01-01")])
-def test_cells_beyond_bounds_of_dates_end_where_dates_do(lo, hi):
-    """Noise filled cells on both sides of 1930 to 2017: births of 1764 and 2259."""
-    ends = [int(np.datetime64(text, "D").astype(int)) for text in (lo, hi, "1900", "2050")]
-    edges = plan(DATE).finish({"c": Bounds(*ends[:2], released=True)}).domains["c"].edges
-    edges = [edge / 86_400_000_000 for edge in edges]  # Domains have the places of dates in µs.
-    assert min(ends[0], ends[2]) <= edges[0] <= ends[0]
-    assert ends[1] <= edges[-1] <= max(ends[1], ends[3])
 
 
 def labels_of(connection, plan, texts):

@@ -194,6 +194,3 @@ def test_numbers_beyond_all_decimals_are_never_whole():
     """Noise may make less than nothing of all rows together."""
     noisy = np.array([0.0, -20, -15, -10, -12, -14, -8, -9, 80])
     assert find_step(noisy, 14.1, 2) == 7
-
-
-# Bins of the cells of a column.

@@ -108,7 +108,6 @@ def test_qerror_report_by_joins_thirds_and_patterns():
     assert found.by_third["large"].max == 100
     assert (found.true_zero, found.clone_zero) == (1, 1)
     assert found.overall.n == 9
-    # Equal answers are kept together.
     equal = report([5] * 9, [5] * 8 + [10], [0] * 9)
     assert {name: part.n for name, part in equal.by_third.items()} == {"small": 9}
 

@@ -72,7 +72,6 @@ def test_wide_columns_are_binned_or_left_out(pair):
     assert columns["wide"].plan.bin_labels[1] == "10 – 100"
     assert columns["dated"].plan.bin_labels[0] == "< 2000-01-02"
     assert set(found.left_out) == {"id", "code", "note", "j"}
-    # Two documents were 2.17 nats of a headline.
     assert found.left_out["j"] == "documents, of which paths are measured"
     assert "without an order" in found.left_out["note"]
 
@@ -104,7 +103,6 @@ def test_columns_that_the_clone_lacks_and_public_tables_are_known(pair):
     assert found.left_out["n"] == "missing in the clone"
     assert [column.name for column in found.columns] == ["e", "b"]
     assert 3 not in found.divergence
-    # Public tables are known by any spelling.
     with Snapshot(pair[0]) as source:
         table = introspect(source.connection).table('"Odd Types"')
     config = Config.loads("""[tables.'"Odd Types"']\nrole = "public" """)

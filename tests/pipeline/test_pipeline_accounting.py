@@ -8,7 +8,7 @@ from fits import fit
 
 from privbench import pipeline
 from privbench.config import Config
-from privbench.pipeline.foreseen import settle_accounting
+from privbench.pipeline.planned_events import settle_accounting
 from privbench.pipeline.prepare import prepare
 from privbench.postgres.connect import connect
 from privbench.postgres.introspect import introspect

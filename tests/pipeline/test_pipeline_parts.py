@@ -20,8 +20,8 @@ from privbench.errors import DatabaseError, ModelError, PrivbenchError, TargetEr
 from privbench.pipeline import Model, decode
 from privbench.postgres.introspect import introspect
 from privbench.postgres.load import Loader
+from privbench.postgres.load_mark import Mark, copy_part
 from privbench.postgres.transaction import TargetTransaction
-from privbench.postgres.unfinished import Mark, copy_part
 from privbench.report import compare
 from privbench.threads import JOBS
 

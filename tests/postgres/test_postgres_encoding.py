@@ -73,7 +73,6 @@ def test_inspect_of_a_name_that_is_no_text_says_so(server):
 
 
 def test_fit_of_a_column_replaced_after_consent_runs_nothing(server, tmp_path):
-    """What is asked of bytes must not reach a cast of users, whatever time consent takes."""
     dsn = _database(server, "SQL_ASCII")
     config = Config.loads('[database]\nidentity = "t"\n[privacy]\nepsilon = 1.0')
     with psycopg.connect(dsn, autocommit=True) as owner:

@@ -84,12 +84,12 @@ def hub(rows=12):
     return two_tables(range(rows), [[1] * rows], [2], refs=[0] * rows)
 
 
-def hub_with_others(users, edges=40, kept=24):
+def hub_with_others(users, edges=40, to_hub=24):
     """Each user refers to user 0, and otherwise to a user to whom nobody else does."""
     owners, refs = [], []
     for user in range(1, users + 1):
         owners += [user] * edges
-        refs += [0] * kept + [user + users] * (edges - kept)
+        refs += [0] * to_hub + [user + users] * (edges - to_hub)
     return two_tables(owners, refs=refs, users=2 * users + 1)
 
 
@@ -143,11 +143,11 @@ def arrays():
         KeySpec("key", "elements", "targets", "ref"): range(136),
     }
     own = {KeySpec("own", "rows", "people", "own"): [0] * 17}
-    held = {"rows": (17, {}, own), "elements": (136, {}, keys)}
-    made = of_tables(people=(1, {}), targets=(136, {}), **held)
-    table = replace(made.spec.tables["elements"], elements=True)
-    spec = replace(made.spec, tables={**made.spec.tables, "elements": table})
-    return PrivateDatabase(spec, made._tables)
+    tables = {"rows": (17, {}, own), "elements": (136, {}, keys)}
+    database = of_tables(people=(1, {}), targets=(136, {}), **tables)
+    table = replace(database.spec.tables["elements"], elements=True)
+    spec = replace(database.spec, tables={**database.spec.tables, "elements": table})
+    return PrivateDatabase(spec, database._tables)
 
 
 def threads():
@@ -156,8 +156,8 @@ def threads():
     owners["comments"], owners["votes"] = ([*np.repeat(range(6), n), 6] for n in (5, 4))
     parents = {"posts": "users", "comments": "posts", "votes": "posts"}
     keys = {name: KeySpec("own", name, parent, "own") for name, parent in parents.items()}
-    held = {name: (len(owners[name]), {}, {key: owners[name]}) for name, key in keys.items()}
-    return of_tables(users=(2, {}), **held)
+    tables = {name: (len(owners[name]), {}, {key: owners[name]}) for name, key in keys.items()}
+    return of_tables(users=(2, {}), **tables)
 
 
 START, END = (KeySpec(name, "trips", "places", "ref", nullable=True) for name in ("start", "end"))
@@ -237,23 +237,23 @@ def histogram(*names, **changes):
 def scores(kind, prediction, **changes):
     """Makes scores of pairs of the columns of posts, each with the same prediction."""
 
-    def made(d):
+    def query(d):
         names = tuple(d.spec.tables["posts"].attributes)
         pairs = [(i, j) for j in range(len(names)) for i in range(j)]
         whole = kind.of(d.spec, "posts", names, pairs, [np.array(prediction, float)] * len(pairs))
         return replace(whole, **changes)
 
-    return made
+    return query
 
 
 def targets(*columns, cap=1):
     """Makes a histogram of the references of the first table that has some."""
 
-    def made(d):
+    def query(d):
         ref = next(k for t in d.spec.tables.values() for k in t.keys if k.role == "ref")
         return q.TargetHistogram.of(d.spec, ref, columns, (), cap=cap)
 
-    return made
+    return query
 
 
 def target_scores(d):
@@ -279,22 +279,22 @@ def presence(own=False):
 def siblings(joined=False):
     """Makes a histogram of two posts of a user."""
 
-    def made(d):
+    def query(d):
         axis = q.Column("a0", 3)
         pair = tuple(q.Sibling(key(d, name="own"), axis, place) for place in (0, 1))
         return q.Histogram("users", (q.Joined(pair),) if joined else pair)
 
-    return made
+    return query
 
 
 def equal_columns(groups):
     """Makes a histogram of rows by whether two columns are equal."""
 
-    def made(d):
+    def query(d):
         joined = q.Joined(q.Histogram.of(d.spec, "posts", ("a0", "a1")).axes)
         return q.Histogram("posts", (replace(joined, groups=q.PublicArray(groups)),))
 
-    return made
+    return query
 
 
 def normed(d):
@@ -314,11 +314,11 @@ def sets_of_films(d):
 def moments(*clips, source="posts"):
     """Makes a moment of the first keys into a table, one for each clip."""
 
-    def made(d):
+    def query(d):
         every = (key for table in d.spec.tables.values() for key in table.keys)
         return q.CrossMoment(source, tuple(key for key in every if key.parent == source), clips)
 
-    return made
+    return query
 
 
 def regions(d):
@@ -508,8 +508,8 @@ SIX_AND_TWO = [[0, 0, 1, 1, 2, 2, 0, 1]]
 @mutants.of(lambda: two_tables([0] * 6 + [1, 1], SIX_AND_TWO, [3]), siblings(), "l1", "l2")
 def siblings_after_the_filter(query, data):
     """Two siblings are drawn anew among the rows of every cell: a unit has a pair in each."""
-    held = np.bincount(edges(data, name="own") * 3 + codes(data), minlength=6).reshape(2, 3)
-    return np.diag(np.append((held > 1).sum(axis=0), 0)) * GRID
+    rows = np.bincount(edges(data, name="own") * 3 + codes(data), minlength=6).reshape(2, 3)
+    return np.diag(np.append((rows > 1).sum(axis=0), 0)) * GRID
 
 
 @mutants.of(
@@ -578,11 +578,11 @@ def norms_of_cells(query, data):
 
 def of_members(owners, cells):
     """Presences of two cells in owners of weight 1; negative owners and cells do not count."""
-    held = np.zeros((owners.max(initial=0) + 1, 2), np.int64)
+    members = np.zeros((owners.max(initial=0) + 1, 2), np.int64)
     known = (owners >= 0) & (cells >= 0) & (cells < 2)
-    held[owners[known], cells[known]] = 1
-    entries = np.maximum(held.sum(1) * (held.sum(1) + 1) // 2, 1)
-    return (held.T @ (held * root_down(GRID**2 // entries)[:, None]))[np.triu_indices(2)]
+    members[owners[known], cells[known]] = 1
+    entries = np.maximum(members.sum(1) * (members.sum(1) + 1) // 2, 1)
+    return (members.T @ (members * root_down(GRID**2 // entries)[:, None]))[np.triu_indices(2)]
 
 
 @mutants.of(lambda: two_tables([0, 0, 1], [[0, 1, 0]], [3]), sets, "l2")
@@ -620,9 +620,9 @@ def sets_of_targets(query, data):
 @mutants.of(films, sets_of_films, "l2")
 def pairs_of_public_owners_without_a_norm(query, data):
     """Public owners count for 1 in every entry: a row that goes takes as many as its owner has."""
-    held = np.zeros((2, 3), np.int64)
-    held[edges(data, name="film"), codes(data)] = 1
-    return (held.T @ held)[np.triu_indices(3)] * GRID
+    members = np.zeros((2, 3), np.int64)
+    members[edges(data, name="film"), codes(data)] = 1
+    return (members.T @ members)[np.triu_indices(3)] * GRID
 
 
 # ⊥, ranks and references.
@@ -914,8 +914,8 @@ def votes_of_rows(query, data):
 
 
 @mutants.of(shared_words, words(), "l2", method="_tally")
-def words_without_a_norm(query, found, pair, *_):
-    np.add.at(found, np.unique(pair) % found.size, GRID)
+def words_without_a_norm(query, cells, pair, *_):
+    np.add.at(cells, np.unique(pair) % cells.size, GRID)
 
 
 @mutants.of(shared_words, words("l1"), "l1")

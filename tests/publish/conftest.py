@@ -14,17 +14,13 @@ import pytest
 from privbench.publish import publish, tabular
 from privbench.publish.making import About
 
-
-@pytest.fixture(scope="session")
-def model(make_database, tmp_path_factory):
-    """A model of the market, the region being public."""
-    source = market.create(make_database(), 60)
-    return market.fitted_model(source, tmp_path_factory.mktemp("model"), epsilon=20.0)
+#: Fixtures: the market, and a model of it.
+source, model = market.source, market.model
 
 
 @pytest.fixture(scope="session")
 def original(model, make_database, tmp_path_factory):
-    """The bundle of that model; not to be changed."""
+    """The bundle of a model of the market; not to be changed."""
     folder = tmp_path_factory.mktemp("published") / "bundle"
     about = About("The |market|", "A publisher", "CC0-1.0", date(2026, 1, 31))
     with pytest.MonkeyPatch.context() as patch:

@@ -127,7 +127,7 @@ def test_a_model_that_is_missing_is_a_usage_error(pytester):
 
 
 def ended(end: str, code: int, workers: int = 4, tests: int = 100) -> object:
-    marks = [pytest.mark.slow] * (workers > 0)
+    marks = [pytest.mark.slow, pytest.mark.timeout(1800)] if workers else []
     return pytest.param(end, code, workers, tests, marks=marks, id=f"{end}-{workers}")
 
 
@@ -136,11 +136,10 @@ def ended(end: str, code: int, workers: int = 4, tests: int = 100) -> object:
     [
         ended("success", 0, 0, 2),
         ended("success", 0),
-        ended("failure", 1),
-        ended("SIGINT", 2),
-        ended("SIGINT", 2, 1, 1),
-        ended("SIGKILL", -9),
-        ended("worker", 1),
+        ended("failure", 1, tests=9),
+        ended("SIGINT", 2, tests=9),
+        ended("SIGKILL", -9, tests=9),
+        ended("worker", 1, tests=9),
     ],
 )
 def test_tests_have_databases_of_their_own(tested, model, tmp_path, end, code, workers, tests):
@@ -151,7 +150,7 @@ def test_tests_have_databases_of_their_own(tested, model, tmp_path, end, code, w
     words = ("-n", workers) if workers else ("-k", "not another")
     process = tested(ALONE.format(tests=tests, end=end), "-v", *words)
     if end.startswith("SIG"):
-        while not (tmp_path / "waiting").exists():
+        while not {"waiting", "servers"} <= {path.name for path in tmp_path.iterdir()}:
             assert process.poll() is None, process.stdout.read()
             time.sleep(0.1)
         os.kill(process.pid, signal.Signals[end])

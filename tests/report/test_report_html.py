@@ -20,7 +20,6 @@ def page(document, folder):
 
 
 def test_the_page_shows_the_figures_of_the_json_and_a_wrong_one_would_be_found(page, folder):
-    """The page is made again of what the file says; then each figure is looked up in the file."""
     text = (folder / "comparison.json").read_text()
     again = render(ComparisonDocument.model_validate_json(text))
     assert again == (folder / "report.html").read_text()
@@ -30,7 +29,6 @@ def test_the_page_shows_the_figures_of_the_json_and_a_wrong_one_would_be_found(p
     assert {"/figures/qerror.p50", "/figures/qerror.p95", "/figures/kld.2"} <= {
         place for place, _ in page.figures
     }
-    # A wrong figure would be found.
     data["qerror"]["overall"]["p95"] = data["figures"]["qerror.p95"] = 1234.5
     data["figures"]["qerror.p50"] += 1
     assert {"/figures/qerror.p50", "/figures/qerror.p95"} <= {*wrong(data, page)}
@@ -112,7 +110,6 @@ def test_a_browser_draws_every_chart_and_asks_for_nothing(browse, document, fold
 
 @pytest.mark.slow
 def test_a_browser_tells_of_an_error_and_of_a_request(browse, tmp_path):
-    """Without this the test above would prove nothing."""
     path = tmp_path / "bad.html"
     path.write_text("<head></head><img src='http://192.0.2.1/a.png'><script>absent()</script>")
     wrong = browse(path)["wrong"]

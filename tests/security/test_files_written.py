@@ -66,22 +66,20 @@ def test_commands_write_results_logs_and_reports_for_their_owner(make_database, 
 
 
 def test_replacing_a_file_is_private_whole_and_at_its_place(tmp_path):
-    # Attack: open the file between its making and its chmod. Door: files. It is made with its mode,
-    # under a name that nobody knows.
+    # Nobody can open the file between its making and its chmod.
     with files.replacing(tmp_path / "x") as file:
         file.write(b"secret")
         file.flush()
         assert set(modes(tmp_path).values()) == {0o600}
         assert not (tmp_path / "x").exists()
     assert (tmp_path / "x").read_bytes() == b"secret"
-    # Attack: a link at the report's name leads to a file of the victim's. Door: files. The new file
-    # takes the link's place.
+    # A link at the report's name leads to a file of the victim's: the new file takes its place.
     (tmp_path / "mine").write_text("mine")
     (tmp_path / "report.html").symlink_to(tmp_path / "mine")
     files.write_text(tmp_path / "report.html", "report")
     assert (tmp_path / "mine").read_text() == "mine"
     assert not (tmp_path / "report.html").is_symlink()
-    # Attack: read a log that grows by lines. Door: files. It is made with its mode, too.
+    # A log that grows by lines is made with its mode, too.
     files.append_text(tmp_path / "log", "line")
     assert modes(tmp_path)["log"] == 0o600
 

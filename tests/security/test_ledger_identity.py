@@ -15,7 +15,7 @@ from privbench.config import Config
 from privbench.errors import BudgetExceeded, LedgerError, PrivacyRefusal, TargetError
 from privbench.pipeline.accounts import ledgers_of
 from privbench.postgres.connect import connect, identity
-from privbench.postgres.unfinished import Mark
+from privbench.postgres.load_mark import Mark
 from privbench.privacy import Accountant, Cap, Fit, Ledger, UnitDefinition
 from privbench.workload import Plan
 

@@ -188,7 +188,8 @@ def test_sample_of_what_a_header_may_not_say_is_refused(model, tmp_path, attack)
     assert len(str(caught.value)) < 1000
     assert "\x1b" not in str(caught.value)
     assert list((tmp_path / "out").iterdir()) == []
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300 * 1024
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert "rows" not in attack or grown < 300 * 1024
 
 
 FALSE = [{"kind": "values", "columns": ["tier"], "source": "name", "text": "", "values": ["x"]}]

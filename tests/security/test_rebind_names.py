@@ -47,7 +47,7 @@ def test_rebind_of_names_of_the_schema_keeps_them_and_keeps_names_apart(clone):
     text = "SELECT c.city, count(*) AS count FROM buyer AS c JOIN sale s1 ON s1.buyer_id = c.id"
     text += " GROUP BY c.city ORDER BY count"
     assert bound(clone, text, planner=False).workload.queries[0].sql == text
-    # Attack: names that differ in case, or that are n1 in the schema. Door: workload.
+    # Names that differ in case, or that are n1 in the schema.
     text = (
         'SELECT a_a.id AS "Long", b_b.id AS "long", 1 AS n1 FROM sale a_a JOIN sale b_b USING (id)'
     )

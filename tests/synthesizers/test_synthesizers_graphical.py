@@ -138,7 +138,6 @@ def test_effects_between_owners_and_what_they_own_are_kept(accounting, sample):
 
 
 def test_rows_differ_by_the_kind_of_the_public_row_that_they_refer_to(sample):
-    """Of 300 products the heaviest were told apart, and no others."""
     g = np.random.default_rng(2)
     kinds, key = np.arange(300) % 4, KeySpec("product", "sales", "products", "public")
     product = np.minimum(g.exponential(90, 5_000), 299).astype(int)
@@ -241,9 +240,6 @@ def test_degrees_of_one_owner_go_together_as_they_did(accounting, sample):
     assert (np.abs(ratios) < (0.35, 0.3)).all(), ratios
 
 
-# damaged models
-
-
 def _set(*path):
     """A change of the header: the last of the path is put where the others lead.
 
@@ -344,7 +340,6 @@ def test_damaged_models_and_endless_scales_are_refused(shop, begin):
         spoil(damaged, parts)
         with pytest.raises(ModelError):
             pytest.fail(f"{fault}: {GraphicalSynthesizer.load(damaged, parts)}")
-    # So is a scale beyond this machine.
     for scale in (1e15, 0.0, float("inf")):
         with pytest.raises(ModelError):
             model.sample(scale, 1)
@@ -358,24 +353,8 @@ def test_a_factor_of_more_cells_than_are_learned_is_refused():
         TableModel.from_state(*TableModel((first, second, large)).to_state(), 3)
 
 
-# single tables
-
-
 def _joint(drawn, size):
     return np.bincount(drawn["x"] * size + drawn["y"], minlength=size * size) / len(drawn["x"])
-
-
-def test_rows_of_a_single_table_have_half_the_sampling_error_of_its_law(begin):
-    g, size = np.random.default_rng(1), 12
-    x = g.integers(0, size, 4_000)
-    y = np.where(g.random(4_000) < 0.6, x, g.integers(0, size, 4_000))
-    columns = {name: (codes, Domain(size)) for name, codes in (("x", x), ("y", y))}
-    model = fit(begin(private_database({"t": (4_000, columns, {})}), noise="none"))
-    law = np.mean([_joint(model.sample(1.0, seed)["t"].codes, size) for seed in range(8)], 0)
-    away = np.abs(_joint(model.sample(1.0, 9)["t"].codes, size) - law).sum()
-    # Of independent rows the mean distance of a cell is √(2/π · p (1 − p) / n).
-    assert away < np.sqrt(2 / np.pi * law * (1 - law) / 4_000).sum() / 2
-    assert np.abs(law - _joint({"x": x, "y": y}, size)).sum() < 0.1
 
 
 def test_a_measured_pair_that_no_factor_holds_is_met_by_tilting():
@@ -404,9 +383,6 @@ def test_a_measured_pair_that_no_factor_holds_is_met_by_tilting():
             TableModel.from_state({**state[0], "tilts": [{"columns": columns}]}, state[1], 2)
 
 
-# rows drawn later
-
-
 def test_many_rows_that_own_nothing_are_drawn_later_and_follow_their_owners(begin):
     kind = np.arange(2_000) % 2
     owners = np.append(np.repeat(np.arange(2_000), 6), np.full(1_000, -1))
@@ -426,9 +402,6 @@ def test_many_rows_that_own_nothing_are_drawn_later_and_follow_their_owners(begi
         assert (part["size"] == expected).mean() > 0.97
     again = model.sample(50.0, 7)["b"].codes["size"]
     assert (again == found["size"]).all()
-
-
-# a column whose pairs are measured, whatever they show
 
 
 @pytest.mark.parametrize("target", ["orders.state", "kind"])

@@ -17,8 +17,6 @@ def under(table, parent, *, nullable=False):
     return KeySpec(f"{table}_{parent}", table, parent, "own", nullable=nullable)
 
 
-# sizes
-
 UNITS = 150
 KEYS = {
     "boards": (under("boards", "teams"),),
@@ -100,8 +98,6 @@ def test_sizes_are_the_models_whatever_the_seed_draws(begin):
             assert np.ptp([item[table].rows for item in made]) <= 1, table
 
 
-# tables without rows
-
 USERS, RELEASES = 2000, 8
 OWNED = {"none": 0, "few": 150}
 
@@ -131,52 +127,8 @@ def test_empty_tables_stay_empty_and_others_keep_their_rows(begin, emptied, acco
     assert len(asked) == 1
 
 
-# references that are even within a kind of target
-
-VOTERS, POSTS = 3000, 4000
-#: Mean number of votes of a post of each kind.
-MEANS = np.array([1.0, 2.0, 4.0])
-
-
-def votes():
-    """Posts of three kinds with few votes each, all far below what is counted of a post."""
-    g = np.random.default_rng(1)
-    kind = g.integers(0, 3, POSTS)
-    seen = np.repeat(np.arange(POSTS), g.poisson(MEANS[kind]))
-    like = (kind + (g.random(POSTS) < 0.3)) % 4
-    age, mood = g.integers(0, 4, VOTERS), g.integers(0, 4, len(seen))
-    voter, post = under("votes", "voters"), KeySpec("post", "votes", "posts", "ref")
-    return private_database(
-        {
-            "voters": (VOTERS, {"age": (age, Domain(4))}, {}),
-            "posts": (POSTS, {"kind": (kind, Domain(3)), "like": (like, Domain(4))}, {}),
-            "votes": (
-                len(seen),
-                {"mood": (mood, Domain(4))},
-                {voter: g.integers(0, VOTERS, len(seen)), post: seen},
-            ),
-        }
-    )
-
-
-def test_numbers_that_are_counted_in_full_come_out_as_they_were_counted(sample):
-    found = []
-    for seed in (1, 2, 3):
-        made = sample(votes(), 20.0, "pure", seed, seed=seed)
-        kind = made["posts"].codes["kind"]
-        counts = np.bincount(made["votes"].parents["post"], minlength=len(kind))
-        found.append([counts[kind == number].mean() for number in range(3)])
-    off = np.median(found, axis=0) / MEANS
-    assert 0.75 < off[0] < 1.5
-    assert 0.8 < off[2] < 1.12
-
-
-# tails
-
-
 @pytest.mark.parametrize("power", [1.5, pytest.param(2.0, marks=pytest.mark.slow)])
 def test_the_tail_of_a_degree_goes_on_as_its_clear_buckets_end(sample, power):
-    """The body of rows per unit is not that of a power law, whose squares are in its tail."""
     users = 20_000
     numbers = np.floor(3 * np.random.default_rng(5).pareto(power, users)).astype(int)
     numbers = np.minimum(numbers, 2_000)
@@ -187,9 +139,6 @@ def test_the_tail_of_a_degree_goes_on_as_its_clear_buckets_end(sample, power):
         made = sample(data, 1.0, "pure", seed, seed=seed)["posts"].parents["posts_users"]
         off.append(np.log((np.bincount(made) ** 2).sum() / (numbers**2).sum()))
     assert abs(np.median(off)) < 0.4, off
-
-
-# a row and the row that it refers to
 
 
 def make_matches(effect):

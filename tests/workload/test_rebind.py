@@ -19,7 +19,7 @@ from privbench.postgres.introspect import introspect
 from privbench.workload import Plan, Workload, WorkloadQuery, write
 from privbench.workload.generators.rows import DatabaseRows
 from privbench.workload.rebind import Planner, rebind
-from privbench.workload.rebind.marks import LiteralMark, mark
+from privbench.workload.rebind.literal_marks import LiteralMark, mark
 
 DOCS = sql_of(__file__, "docs")
 

@@ -72,7 +72,7 @@ class ValueSpace:
         return np.asarray(result.fill_null(0), np.int64)
 
     def from_points(self, points: RowIndex, *, text: bool = False) -> pa.Array:
-        """Return the values at grid points or list positions."""
+        """Return the values with these grid points, or at these positions of a list."""
         if self.scale is not None:
             real = self._listed[points] if self.values else points
             none = np.zeros(len(points), np.bool_)
@@ -88,7 +88,7 @@ class ValueSpace:
 
 
 def range_scale(type_: ColumnType) -> Scale | None:
-    """Return the grid of a range type's bounds, or None if they have no grid."""
+    """Return the scale of a range type's bounds, or None if they are not ordered values."""
     even = type_.kind == "r" and type_.parts[0].base in _STARTS
     return scale_of(type_.parts[0]) if even else None
 

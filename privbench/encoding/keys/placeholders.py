@@ -92,7 +92,7 @@ def part_maker(type_: ColumnType) -> Maker | None:
     if pattern is not None:
         # A few distinct texts are enough, since a value within another need not be a key.
         texts = pattern.distinct(512, generator(0, "pattern", type_.sql))
-        return _listed(texts) if len(texts) else None
+        return _list_maker(texts) if len(texts) else None
     space = modelled_values(table, column, None, 36**4)
     if space is None:
         return maker_of(type_)
@@ -163,10 +163,10 @@ def _array(type_: ColumnType) -> Maker:
 
 
 def _constant(text: str) -> Maker:
-    return _listed(pa.array([text], pa.string()))
+    return _list_maker(pa.array([text], pa.string()))
 
 
-def _listed(texts: pa.Array) -> Maker:
+def _list_maker(texts: pa.Array) -> Maker:
     return Maker(lambda numbers: texts.take(pa.array(numbers)), len(texts))
 
 
@@ -329,7 +329,7 @@ _MAKERS: dict[str, Callable[[ColumnType], Maker]] = {
     **dict.fromkeys(("bit", "varbit"), _bits),
     **dict.fromkeys(("vector", "halfvec", "sparsevec"), _vector),
     **dict.fromkeys(("geometry", "geography"), _geometry),
-    "char": lambda _: _listed(pa.array(_LETTERS)),
+    "char": lambda _: _list_maker(pa.array(_LETTERS)),
 }
 
 

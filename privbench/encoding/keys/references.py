@@ -122,7 +122,7 @@ class TableRows:
         return later_duplicates(combine(codes, self.rows), counted)
 
     def move(self, space: ValueSpace, rows: RowIndex, points: RowIndex) -> None:
-        """Give rows the values at new grid points (or list positions)."""
+        """Give rows the values with these new grid points (or list positions)."""
         old = self.columns[space.column.name]
         inside = np.clip(points, space.lo, space.hi)
         new = space.from_points(inside, text=pa.types.is_string(old.type)).cast(old.type)

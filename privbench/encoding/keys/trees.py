@@ -69,19 +69,19 @@ def tree_of(table: Table) -> Tree | None:
     end.
     """
     selves = [key for key in table.foreign_keys if key.is_self and len(key.columns) == 1]
-    up = [key for key in selves if not _said("root", key.columns[0])]
-    up = up if len(up) == 1 else [key for key in up if _said("up", key.columns[0])]
+    up = [key for key in selves if not _has_tree_name("root", key.columns[0])]
+    up = up if len(up) == 1 else [key for key in up if _has_tree_name("up", key.columns[0])]
     if len(up) != 1:
         return None
     bound = {name for key in table.foreign_keys for name in (*key.columns, *key.ref_columns)}
     bound |= set(table.primary_columns)
-    bound -= {key.columns[0] for key in selves if _said("root", key.columns[0])}
+    bound -= {key.columns[0] for key in selves if _has_tree_name("root", key.columns[0])}
     kinds = {}
     for kind in packaged("names")["trees"]:
         matches = [
             column.name
             for column in table.columns
-            if _said(kind, column.name)
+            if _has_tree_name(kind, column.name)
             and column.name not in bound
             and not column.generated
             and _fits(column, kind, table.column(up[0].columns[0]))
@@ -94,7 +94,7 @@ def tree_of(table: Table) -> Tree | None:
     return Tree(up[0], kinds, label, creation_date(table))
 
 
-def _said(kind: str, column: str) -> bool:
+def _has_tree_name(kind: str, column: str) -> bool:
     """Whether a column's name says that it is of a kind: ``level``, or ``up`` to the row above."""
     return whole(packaged("names")["trees"][kind]).match(snake(column)) is not None
 
@@ -195,7 +195,7 @@ def place_rows(work: TableRows, tree: Tree) -> int:
                 inside = np.where(pool, among, NONE)
                 index[lost] = draw_parents(index, inside, among[lost], work.rng)
         index[place == 0] = NONE
-    if shallow and tree.date in work.columns and _said("up", tree.key.columns[0]):
+    if shallow and tree.date in work.columns and _has_tree_name("up", tree.key.columns[0]):
         index = _in_time(index, place, groups, work.moments(tree.date)[0])
     if not nullable_columns(work.table, tree.key):
         index = np.where(index < 0, rows, index)
@@ -233,7 +233,7 @@ def _groups(work: TableRows, up: ForeignKey, index: RowIndex) -> RowIndex:
         if key.name in work.referred
         and len(key.columns) == 1
         and work.table.column(key.columns[0]).not_null
-        and _said("up", up.columns[0])
+        and _has_tree_name("up", up.columns[0])
         and not of_person(noun(key.ref_table.name))
         and listed("tables", "lookup").isdisjoint(noun(key.ref_table.name)[-1:])
     ]

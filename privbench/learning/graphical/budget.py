@@ -543,16 +543,16 @@ def set_questions(budget: Budget, table: str) -> Iterator[tuple[ModelColumn, Mea
 
 
 def degree_pairs(spec: DatabaseSpec, table: str) -> list[tuple[KeySpec, KeySpec]]:
-    """Return all pairs of OWN keys that lead to a table."""
+    """Return all pairs of owning (OWN) keys that refer to a table."""
     return list(combinations(children(spec, table), 2))
 
 
 def moments(
     keys: tuple[KeySpec, KeySpec], clips: tuple[int, int] = (1, 1)
 ) -> list[tuple[int, int]]:
-    """Return the clips at which the product of two degrees is measured.
+    """Return the pairs of clips at which the products of two degrees are summed.
 
-    (1, 1) measures presence.
+    With the clips (1, 1), the sum counts the rows that have children by both keys.
     """
     return [(1, 1), clips]
 

@@ -71,12 +71,12 @@ class ModelColumn:
 
 
 def degree_name(key: KeySpec) -> str:
-    """Return the name of the degree that belongs to an OWN key."""
+    """Return the name of the column that counts a row's children by an owning (OWN) key."""
     return f"{HIDDEN}#{key.table}.{key.name}"
 
 
 def scope_name(key: str) -> str:
-    """Return the name of the scope that belongs to a key."""
+    """Return the name of the column that says where a row's reference by a key leads to."""
     return f"{HIDDEN}>{key}"
 
 
@@ -86,7 +86,7 @@ def shown(name: str) -> str:
 
 
 def children(spec: DatabaseSpec, table: str) -> list[KeySpec]:
-    """Return the OWN keys into a table, in the order of the tables that have these keys."""
+    """Return the owning (OWN) keys into a table, in the order of the tables that have them."""
     owns = (item.own for item in spec.tables.values())
     return [key for key in owns if key is not None and key.parent == table]
 
@@ -97,7 +97,7 @@ def may_stay_inside(spec: DatabaseSpec, key: KeySpec) -> bool:
 
 
 def columns_of(spec: DatabaseSpec, table: str, public_kinds: dict[str, Ints]) -> list[ModelColumn]:
-    """Return a table's own columns: attributes, then degrees, then scopes."""
+    """Return a table's own columns: attributes, then degrees, then scopes (see the module)."""
     own = spec.tables[table]
     columns = [
         ModelColumn(name, ColumnAxis.of(spec, table, name), domain)

@@ -61,7 +61,7 @@ class TableLaw:
 
     @property
     def own(self) -> KeySpec | None:
-        """The OWN key of the table, or None."""
+        """The foreign key by which other rows own the table's rows (OWN key), or None."""
         return next((key for key in self.keys if key.role == "own"), None)
 
 
@@ -84,7 +84,7 @@ class Population:
     _next: int = 0
 
     def own(self, table: str) -> KeySpec | None:
-        """Return the OWN key of a table, or None."""
+        """Return the foreign key by which other rows own a table's rows (OWN key), or None."""
         return next((key for key in self.keys[table] if key.role == "own"), None)
 
     def rows(self, table: str) -> int:
@@ -333,15 +333,17 @@ def sample(
             for column, cells in law.columns.items()
             if not column.startswith(HIDDEN)
         }
-        codes = _typed(people.codes[name], kinds)
+        codes = _in_code_types(people.codes[name], kinds)
         tables[name] = SyntheticTable(people.rows(name), codes, parents, law.follows, law.serial)
     return tables
 
 
-def _typed(codes: Mapping[str, Codes], kinds: Mapping[str, np.dtype[Any]]) -> Mapping[str, Codes]:
+def _in_code_types(
+    codes: Mapping[str, Codes], kinds: Mapping[str, np.dtype[Any]]
+) -> Mapping[str, Codes]:
     """Codes of attributes, converted to their types now or, if drawn on demand, once drawn."""
     if isinstance(codes, Parts):
-        return codes.through(kinds, lambda part: _typed(part, kinds))
+        return codes.through(kinds, lambda part: _in_code_types(part, kinds))
     return {name: codes[name].astype(kind) for name, kind in kinds.items()}
 
 

@@ -177,7 +177,7 @@ def _require(condition: bool | Mask) -> None:
 
 
 def numbers_of(fan_in: Floats, targets: int) -> Ints:
-    """Return the positive numbers of references of so many targets, falling (quantiles)."""
+    """Return positive numbers of references for targets, as descending quantiles of ``fan_in``."""
     law = MANY.law(fan_in) * np.repeat(fan_in, MANY.ends - np.array(MANY.lower) + 1)
     steps = np.cumsum(law)
     at = (np.arange(targets)[::-1] + 0.5) / max(targets, 1) * steps[-1]

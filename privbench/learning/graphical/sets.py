@@ -61,9 +61,11 @@ def presences(counts: NDArray[np.int32], power: float) -> Floats:
 def exchanged(
     cells: Codes, chances: Floats, index: Codes, owners: Ints, law: SetLaw, numbers: Rng
 ) -> Codes:
-    """Return a column's cells after exchanges between owners; the law holds for their total.
+    """Return a column's cells after exchanging them between owners to correlate labels.
 
-    ``chances`` have the shape (configurations, cells); ``index`` is every row's configuration.
+    ``chances`` are the probabilities of cells, of shape (configurations, cells), and ``index`` is
+    every row's configuration of parent columns. The total number of rows per cell stays the same;
+    ``law`` states how often labels occur together among an owner's rows.
     """
     totals, cells = law.presences, cells.copy()
     owned = np.flatnonzero(owners >= 0)

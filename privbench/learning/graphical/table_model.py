@@ -47,10 +47,13 @@ class AttributeModel(Protocol):
         """The domains of the attributes, in order."""
 
     def sample(self, rows: int, generator: Rng) -> Mapping[str, Codes]:
-        """Return the codes of so many sampled rows, by attribute."""
+        """Return the codes of ``rows`` sampled rows, by attribute."""
 
     def to_state(self) -> tuple[Any, dict[str, NDArray[Any]]]:
-        """Return state and arrays, which `read_attributes` of the synthesizer reads."""
+        """Return the model as a JSON object and arrays, for the model file.
+
+        `read_attributes` of the synthesizer reads them.
+        """
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -207,7 +210,7 @@ class TableModel:
         own: int,
         attributes: AttributeModel | None = None,
     ) -> Self:
-        """Return the model with so many own columns that state and arrays of `to_state` describe.
+        """Return the model, with ``own`` own columns, that state and arrays of `to_state` describe.
 
         Raises:
             ModelError: Damaged or hostile input.

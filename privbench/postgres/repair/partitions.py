@@ -72,7 +72,10 @@ def broken(
 def repair(
     clone: TargetTables, passing: Iterable[tuple[Table, list[TableName], dict[str, str]]]
 ) -> None:
-    """Move such rows to key values of other rows; drop the remaining rows and the partitions."""
+    """Move rows without a partition to key values of other rows; then drop temporary partitions.
+
+    Rows that still have no partition are deleted.
+    """
     for table, names, columns in passing:
         bad = sql.SQL(" UNION ALL ").join(rows.rows_of(name, rows.TRUE) for name in names)
         good = rows.among(table, [build("tableoid NOT IN (SELECT t FROM ({}) AS bad)", bad)])

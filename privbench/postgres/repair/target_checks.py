@@ -143,8 +143,8 @@ def find(
 ) -> tuple[dict[str, tuple[sql.Composable, str, str]], list[TargetCheck]]:
     """Return the CHECKs that rows may break, and the conditions that they imply for each table.
 
-    The CHECKs stand by the constraint's name for people: the ``ALTER …``, its own name, and the
-    clause that creates it.
+    The first result has the CHECKs by the name that messages use: the ``ALTER …`` that changes the
+    object, the constraint's own name, and the clause that creates it.
     """
     definitions: dict[str, tuple[sql.Composable, str, str]] = {}
     breakable: list[TargetCheck] = []

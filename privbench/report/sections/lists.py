@@ -49,7 +49,10 @@ def _why(query: QueryPart, document: ComparisonDocument) -> list[str]:
 
 
 def values(document: ComparisonDocument) -> dict[str, object]:
-    """Return the tables: those that count in figures first, and the most different first."""
+    """Return the tables for the section's template, the most different first.
+
+    Tables whose figures count come before others.
+    """
     there = [table for table in document.tables if table.clone_rows is not None]
     counting = learned(there)
     order = sorted(there, key=lambda table: (table in counting, table.worst), reverse=True)

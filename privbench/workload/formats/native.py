@@ -43,7 +43,7 @@ def _detects(path: Path) -> bool:
     return path.is_file() and f'"{_MARK}"' in read_text(path)[:200]
 
 
-def _read(path: Path) -> Workload:
+def _read_document(path: Path) -> Workload:
     """Read the workload."""
     document = read_json(path, _File)
     if len({query.id for query in document.queries}) < len(document.queries):
@@ -63,4 +63,4 @@ def _write(workload: Workload, path: Path) -> None:
     write_text(path, f'{start.removesuffix("}")}, "queries": [\n{body}\n]}}\n')
 
 
-FORMAT = WorkloadFormat("native", _detects, _read, _write)
+FORMAT = WorkloadFormat("native", _detects, _read_document, _write)

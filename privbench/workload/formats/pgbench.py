@@ -143,10 +143,10 @@ def _detects(path: Path) -> bool:
         return True
     if path.suffix != ".sql":
         return False
-    return any(_META.match(line) and not COMMAND.match(line) for line in _text(path))
+    return any(_META.match(line) and not COMMAND.match(line) for line in _script_lines(path))
 
 
-def _read(path: Path) -> Workload:
+def _read_scripts(path: Path) -> Workload:
     """Read every statement of every script; `query_id` makes the ids."""
     if path.name == _OPTIONS:
         path = path.parent
@@ -186,7 +186,7 @@ def _write(workload: Workload, path: Path) -> None:
         return
     path.mkdir(parents=True, exist_ok=True)
     options, files = [], _together(weights)
-    means = _whole([fmean(weights[member] for member in files[name]) for name in files])
+    means = _integer_weights([fmean(weights[member] for member in files[name]) for name in files])
     for (name, members), weight in zip(files.items(), means, strict=True):
         script = _GUARD * bool(writing.intersection(members)) + "".join(
             scripts[member] for member in members
@@ -213,7 +213,7 @@ def _together(weights: Mapping[str, float]) -> dict[str, list[str]]:
     return {members[0]: members for members in first.values()}
 
 
-def _text(path: Path) -> list[str]:
+def _script_lines(path: Path) -> list[str]:
     text = read_text(path).removeprefix(_MARK).removeprefix(_HEAD).removeprefix(_GUARD)
     return text.split("\n")
 
@@ -230,7 +230,7 @@ def _files(root: Path) -> list[tuple[Path, float]]:
     if not options.is_file():
         return [(file, 1.0) for file in _scripts(root)]
     files = []
-    for line in _text(options):
+    for line in _script_lines(options):
         item = _FILE.match(line)
         if item is None:
             continue
@@ -246,7 +246,7 @@ def _files(root: Path) -> list[tuple[Path, float]]:
 def _statements(file: Path) -> Iterator[tuple[dict[str, str], str, str]]:
     r"""Each statement with the variables that are set before it, and its file and line."""
     draws: dict[str, str] = {}
-    text = "\n".join(_text(file)).replace("\r\n", "\n")
+    text = "\n".join(_script_lines(file)).replace("\r\n", "\n")
     start, line = 0, 1 + len(read_text(file).split("\n")) - len(text.split("\n"))
     for command in [*_CONTINUED.finditer(text), None]:
         end = command.start() if command else len(text)
@@ -329,11 +329,11 @@ def _script(query: WorkloadQuery, names: Collection[str], before: str) -> str:
     return "".join(item for item in sets if item not in before) + f"{ended(text)}\n"
 
 
-def _whole(weights: Sequence[float]) -> list[int]:
+def _integer_weights(weights: Sequence[float]) -> list[int]:
     """The weights, scaled to whole numbers that pgbench takes."""
     least = min(weights) if any(weight % 1 for weight in weights) else 100
     scale = min(100 / least, (10**9 - 1) / max(weights))
     return [max(1, round(weight * scale)) for weight in weights]
 
 
-FORMAT = WorkloadFormat("pgbench", _detects, _read, _write)
+FORMAT = WorkloadFormat("pgbench", _detects, _read_scripts, _write)

@@ -48,7 +48,7 @@ def _detects(path: Path) -> bool:
     return path.is_dir() or path.suffix.lower() == ".sql"
 
 
-def _read(path: Path) -> Workload:
+def _read_statements(path: Path) -> Workload:
     """Read every statement; ids are q1, q2, … in a single file, those of `query_id` in a folder.
 
     The files of a folder are read in natural order (2a before 10a), and sub-folders are searched.
@@ -187,5 +187,5 @@ def _lines(path: Path) -> list[tuple[str, str]]:
     ]
 
 
-FORMAT = WorkloadFormat("sql", _detects, _read, _write)
+FORMAT = WorkloadFormat("sql", _detects, _read_statements, _write)
 LINES = WorkloadFormat("card-sql", _detects_lines, _read_lines, _write_lines)

@@ -64,7 +64,7 @@ class RowSource(ABC):
 
     @abstractmethod
     def sample(self, table: Table, most: int) -> list[RowTexts]:
-        """Return at most so many rows of a table, chosen by the seed."""
+        """Return at most ``most`` rows of a table, chosen by the seed."""
 
     @abstractmethod
     def match(self, table: Table, values: Mapping[str, str], seed: int) -> RowTexts | None:
@@ -143,7 +143,7 @@ class DatabaseRows(RowSource):
         self._timeout = timeout
 
     def sample(self, table: Table, most: int) -> list[RowTexts]:
-        """Return at most so many rows of a table: the first in the order of their hashes."""
+        """Return at most ``most`` rows of a table: the first in the order of their hashes."""
         return self._rows(table, sql.SQL("true"), self._seed, most)
 
     def match(self, table: Table, values: Mapping[str, str], seed: int) -> RowTexts | None:
@@ -245,7 +245,7 @@ class MemoryRows(RowSource):
         if place not in self._read:
             array = self._tables.get(table.key, {}).get(name)
             missing = pa.nulls(self.size(table), pa.string())
-            text = missing if array is None else _text(array)
+            text = missing if array is None else _as_texts(array)
             self._read[place] = pc.cast(text, pa.float64()) if numeric else text
         return self._read[place]
 
@@ -323,7 +323,7 @@ def _encoded(*columns: pa.Array) -> tuple[list[Ints], list[str]]:
     return np.split(codes, ends), encoded.dictionary.to_pylist()
 
 
-def _text(array: pa.Array | pa.ChunkedArray) -> pa.Array:
+def _as_texts(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     """An array as texts that PostgreSQL can read, except for NaN and bytes."""
     whole = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
     if isinstance(whole, pa.ChunkedArray):

@@ -15,7 +15,7 @@ from privbench.arrays import Rng
 from privbench.workload.generators.draft import RowTexts, pick
 from privbench.workload.generators.rows import RowSource, joined
 from privbench.workload.rebind.columns import Operand
-from privbench.workload.rebind.sites import Site
+from privbench.workload.rebind.literal_roles import Site
 
 # Number of members of a list, and of letters in a piece of a pattern, if the old one is not known.
 _MEMBERS, _PIECE = 3, 3
@@ -75,7 +75,7 @@ class Chooser:
     def choose(
         self, sites: Sequence[Site], own: Mapping[int, RowTexts], rng: Rng
     ) -> dict[int, list[str]]:
-        """Return new values by the number of the mark; several if the mark stands for a list.
+        """Return new values by the number of the placeholder; several values for a list.
 
         ``own`` holds rows that join, by the number of the occurrence; an occurrence without a row
         there gets its values from others.

@@ -18,7 +18,7 @@ from sqlglot.optimizer.scope import Scope, traverse_scope
 from sqlglot.schema import MappingSchema
 
 from privbench.schema import Column, Schema, Table
-from privbench.workload.rebind.marks import LiteralMark, mark_of
+from privbench.workload.rebind.literal_marks import LiteralMark, mark_of
 
 #: Errors that sqlglot raises for unusual texts, besides its own.
 ODD = (ValueError, LookupError, ArithmeticError, TypeError, AttributeError)

@@ -7,7 +7,7 @@ from zoneinfo import available_timezones
 from sqlglot import exp
 
 from privbench.workload.rebind.columns import UNIT, folded
-from privbench.workload.rebind.sites import Site
+from privbench.workload.rebind.literal_roles import Site
 
 #: Numbers so common that they reveal nothing.
 NUMBERS = frozenset({
@@ -81,11 +81,11 @@ def kept(site: Site) -> str | None:
     """Return a literal's text if it may stay, as it is or rounded; None if it needs a new value."""
     old = site.mark.original
     if site.role == "position":
-        return old if _whole(old) and len(old) < 3 else str(site.place)
+        return old if _is_integer(old) and len(old) < 3 else str(site.place)
     if site.role in ("limit", "offset"):
         return _limit(old)
     if site.role == "type":
-        return old if _whole(old) and len(old) < 6 and int(old) <= _LARGEST_MODIFIER else None
+        return old if _is_integer(old) and len(old) < 6 and int(old) <= _LARGEST_MODIFIER else None
     if site.role == "interval":
         return _interval(site)
     if site.role == "unit":
@@ -131,14 +131,14 @@ def of_type(name: str) -> str:
     return next((text for starts, text in _BY_TYPE if name.startswith(starts)), "x")
 
 
-def _whole(text: str) -> bool:
+def _is_integer(text: str) -> bool:
     """Whether a text is a whole number; ``isdigit`` alone takes ``²`` too."""
     return text.isascii() and text.isdigit()
 
 
 def _limit(old: str) -> str | None:
     """A small limit unchanged, a large one rounded to its first digit."""
-    if not _whole(old):
+    if not _is_integer(old):
         return None
     old = old.lstrip("0") or "0"
     if len(old) < 5 and int(old) <= _LARGEST_LIMIT:

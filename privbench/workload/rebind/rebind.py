@@ -24,8 +24,8 @@ from privbench.workload.query import Workload, WorkloadQuery, parse
 from privbench.workload.rebind import neutral
 from privbench.workload.rebind.choose import Chooser, together
 from privbench.workload.rebind.columns import ODD, Operand, Resolver, Tables
-from privbench.workload.rebind.marks import LiteralMark, Marked, mark
-from privbench.workload.rebind.sites import Site, sites
+from privbench.workload.rebind.literal_marks import LiteralMark, Marked, mark
+from privbench.workload.rebind.literal_roles import Site, sites
 from privbench.workload.safety import NONE, Trust, fault
 
 

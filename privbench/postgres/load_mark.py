@@ -63,13 +63,13 @@ class Mark:
     version: str = __version__  # of privbench
 
     def seeded(self) -> Mark:
-        """Return this mark, with a random seed if it has none."""
+        """Return the same mark, with a random seed if it has none."""
         return self if self.seed is not None else replace(self, seed=secrets.randbits(63))
 
     def found(self, connection: Connection) -> Mark | None:
         """Return the target's mark, or None; raise a TargetError if it differs from this mark."""
-        comment = _said(connection)
-        mark = None if comment is None else _read(comment)
+        comment = _mark_comment(connection)
+        mark = None if comment is None else _parse_mark(comment)
         if comment is not None and (mark is None or self not in (mark, replace(mark, seed=None))):
             raise TargetError(
                 f"the target is the unfinished load of something else. {comment}",
@@ -78,7 +78,7 @@ class Mark:
         return mark
 
     def make(self, connection: Connection) -> None:
-        """Create the mark in a target."""
+        """Mark a target database as being filled by a resumable load."""
         comment = sql.Literal(f"{_SAID}{json.dumps(asdict(self))}")
         with database_errors("marking the target as unfinished"):
             run(connection, build("CREATE SCHEMA {}", PARTS.schema))
@@ -86,7 +86,7 @@ class Mark:
             run(connection, build("COMMENT ON TABLE {} IS {}", PARTS, comment))
 
     def remove(self, connection: Connection) -> None:
-        """Remove the mark, as the last step of the last transaction."""
+        """Remove the mark of a resumable load, in the last step of its last transaction."""
         with database_errors("removing the mark of the unfinished load"):
             run(connection, build("DROP TABLE {}", PARTS))
             run(connection, build("DROP SCHEMA {}", PARTS.schema))
@@ -94,7 +94,7 @@ class Mark:
 
 def refuse_unfinished(connection: Connection) -> None:
     """Refuse, by a TargetError, a database that a resumable load has not finished."""
-    comment = _said(connection)
+    comment = _mark_comment(connection)
     if comment is not None:
         raise TargetError(
             f"the database is not whole. {comment}",
@@ -161,14 +161,14 @@ def copy_part(
     transaction.commit()
 
 
-def _said(connection: Connection) -> str | None:
+def _mark_comment(connection: Connection) -> str | None:
     """The comment of a mark (it may be empty), safe to print on a terminal; None without a mark."""
     rows = catalog.ask(connection, _COMMENT, {"schema": PARTS.schema, "name": PARTS.name})
     # Anybody may have written the comment: it is cut, and terminal control characters are escaped.
     return ascii(rows[0].said or "")[1:-1][:_LONGEST] if rows else None
 
 
-def _read(comment: str) -> Mark | None:
+def _parse_mark(comment: str) -> Mark | None:
     """The mark that a comment states, if it states one."""
     try:
         mark = Mark(**json.loads(comment.removeprefix(_SAID)))

@@ -30,13 +30,13 @@ def bounds_check(row: Any) -> Check | None:
         return None
     name = quoted(row.column)
     if row.strategy == "l":
-        expression = _listed(name, row.bounds)
+        expression = _list_condition(name, row.bounds)
     else:
         expression = _ranged(name, row.bounds, single=row.columns == 1)
     return Check(BOUNDS, expression, (row.column,)) if expression else None
 
 
-def _listed(name: str, bounds: Iterable[str]) -> str | None:
+def _list_condition(name: str, bounds: Iterable[str]) -> str | None:
     values: list[str] = []
     for text in bounds:
         match = _LIST.match(text)

@@ -7,7 +7,7 @@ from typing import Literal
 from sqlglot import exp
 
 from privbench.workload.rebind.columns import Operand, Resolver
-from privbench.workload.rebind.marks import LiteralMark, mark_of
+from privbench.workload.rebind.literal_marks import LiteralMark, mark_of
 
 LiteralRole = Literal[
     "value", "limit", "offset", "position", "type", "interval", "unit", "format", "zone",
@@ -44,7 +44,7 @@ _PLACES: dict[type[exp.Expr], LiteralRole] = {
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A mark and the role of its literal in the query."""
+    """A placeholder of a query and the role of its literal."""
 
     mark: LiteralMark
     role: LiteralRole = "constant"  # ``value`` if it is compared with a column, else its other role
@@ -63,7 +63,7 @@ class Site:
 
 
 def sites(tree: exp.Expr, resolver: Resolver) -> list[Site]:
-    """Return the site of every mark, in order; a mark that is not in the tree is a constant."""
+    """Return the role of every placeholder, in order; one that is not in the tree is a constant."""
     by_number = {site.mark.number: site for site in _positions(tree, resolver.marks)}
     for node in resolver.tree.walk():
         mark = mark_of(node, resolver.marks)

@@ -77,7 +77,7 @@ class LiteralMark:
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """A text and its marks, in order."""
+    """A query text whose literals are replaced by placeholders, with the placeholders in order."""
 
     pieces: tuple[str | LiteralMark, ...]  # text and marks
     # Names left in the text that belong neither to the schema nor to a function or type.
@@ -85,11 +85,11 @@ class Marked:
 
     @property
     def marks(self) -> list[LiteralMark]:
-        """The marks of the text."""
+        """The placeholders of the text."""
         return [piece for piece in self.pieces if isinstance(piece, LiteralMark)]
 
     def render(self, put: Callable[[LiteralMark], str]) -> str:
-        """Return the text with something in place of every mark."""
+        """Return the text with something else in place of every placeholder."""
         return "".join(piece if isinstance(piece, str) else put(piece) for piece in self.pieces)
 
     @property
@@ -99,7 +99,7 @@ class Marked:
 
 
 def mark_of(node: exp.Expr | None, marks: Sequence[LiteralMark]) -> LiteralMark | None:
-    """Return the mark that a node of the tree holds, or None."""
+    """Return the placeholder that a node of the tree holds, or None."""
     if not isinstance(node, (exp.Literal, exp.Var)):
         return None
     value, number = str(node.args.get("this")), -1

@@ -43,11 +43,11 @@ def _query(query: WorkloadQuery, result: dict[str, QueryAnswer]) -> QueryPart:
         qerror=_qerror(source, clone),
         runtime=_discrepancy(source, clone),
         card_matches=query.card == source.rows
-        if query.card is not None and _whole(source)
+        if query.card is not None and _all_answered(source)
         else None,
         again=again.seconds if again else [],
         floor=_discrepancy(source, again) if again else None,
-        stable=source.rows == again.rows if again and _whole(source, again) else None,
+        stable=source.rows == again.rows if again and _all_answered(source, again) else None,
         work=work.difference(source.work, clone.work) if source.work and clone.work else None,
     )
 
@@ -57,21 +57,21 @@ def _answer(answer: QueryAnswer) -> AnswerPart:
     return part.model_copy(update={"work": plans.read(answer.plan)})
 
 
-def _whole(*answers: AnswerPart) -> bool:
+def _all_answered(*answers: AnswerPart) -> bool:
     """Whether all queries ended and no answer was cut off."""
     return all(answer.status == "ok" and not answer.truncated for answer in answers)
 
 
 def _qerror(source: AnswerPart, clone: AnswerPart) -> float | None:
     """Q-error of a query; None where an answer is missing or was cut off."""
-    if not _whole(source, clone) or source.rows is None or clone.rows is None:
+    if not _all_answered(source, clone) or source.rows is None or clone.rows is None:
         return None
     return float(qerror.qerrors([source.rows], [clone.rows])[0])
 
 
 def _discrepancy(one: AnswerPart, other: AnswerPart) -> float | None:
     """Discrepancy of the median run times, in per cent; None if a side failed or was cut off."""
-    if not _whole(one, other) or one.median is None or other.median is None:
+    if not _all_answered(one, other) or one.median is None or other.median is None:
         return None
     return float(discrepancies([one.median], [other.median])[0])
 

@@ -1,4 +1,4 @@
-"""Test privately whether rows satisfy likely rules, which become CHECKs (see `rules.shown`)."""
+"""Test privately whether rows satisfy likely rules, which become CHECKs (`rules.hypotheses`)."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from privbench.domain import Domain
 from privbench.encoding import Codec
 from privbench.encoding.ordered import OrderedReader
+from privbench.learning.answers import measured
 from privbench.pipeline.domain_error import Size, amount_for, deviation
 from privbench.pipeline.prepare import FitPlan
 from privbench.privacy import Accounting, Measurement, Purse, Query, Session, noise_sd
@@ -28,7 +29,7 @@ from privbench.privacy.queries import (
     Whole,
 )
 from privbench.rules.facts import movable_keys
-from privbench.rules.shown import RuleGroup, combination_check, groups, order_check
+from privbench.rules.hypotheses import RuleGroup, combination_check, groups, order_check
 from privbench.schema import Check
 
 #: The largest part of the budget; and units of a tree for each of its groups.
@@ -110,9 +111,9 @@ class RuleTests:
 
     def _ask(self, session: Session, group: RuleGroup, query: Query) -> tuple[NDArray[Any], float]:
         """Noisy shares of the weight and their noise."""
-        item, weight = self._measurement(group, query), self._weights[group.table]
-        (counts,), noise = session.measure_all([item]), session.noise_scale(query, item.amount)
-        return counts / weight, noise / weight
+        (found,) = measured(session, [self._measurement(group, query)])
+        weight = self._weights[group.table]
+        return found.counts / weight, found.sd / weight
 
     def orders(self, session: Session, codecs: Mapping[str, dict[str, Any]]) -> None:
         """Test orders of and distances between columns, before dates are recoded.

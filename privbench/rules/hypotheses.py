@@ -131,7 +131,7 @@ def combination_check(group: RuleGroup, combinations: Sequence[Sequence[str]]) -
 
 
 def told(check: Check) -> str:
-    """Return what such a CHECK says, for people.
+    """Return in words what a CHECK for an inferred rule states.
 
     >>> told(order_check(("opened", "closed"), 0.125))
     '("opened" <= "closed"), but for 12% of them'
