@@ -12,7 +12,7 @@ from privbench.errors import ConfigError, ModelError
 from privbench.learning.answers import Measured
 from privbench.learning.graphical import herding
 from privbench.learning.graphical.table_model import Factor, TableModel
-from privbench.learning.graphical.tilting import Tilt, tilts_for
+from privbench.learning.graphical.tilting import EFFECTIVE, Tilt, tilts_for, weights_of
 from privbench.learning.synthetic import Parts
 from privbench.privacy import KeySpec
 from privbench.privacy.data import PrivateDatabase
@@ -355,6 +355,16 @@ def test_a_factor_of_more_cells_than_are_learned_is_refused():
 
 def _joint(drawn, size):
     return np.bincount(drawn["x"] * size + drawn["y"], minlength=size * size) / len(drawn["x"])
+
+
+def test_many_tilts_do_not_let_a_few_rows_stand_for_all_others():
+    # Six columns that determine each other: the multipliers of one value add up to e¹⁸ : e⁻¹⁸.
+    cells = np.arange(6_000) % 1_000
+    tilts = [Tilt((place,), (np.arange(1_000),), np.linspace(-3, 3, 1_000)) for place in range(6)]
+    few, many = (weights_of(tilts[:n], dict.fromkeys(range(6), cells), 6_000) for n in (1, 6))
+    assert np.allclose(few / few[0], np.exp(tilts[0].multipliers[cells] + 3))
+    assert many.sum() ** 2 >= EFFECTIVE * 6_000 * (many**2).sum()
+    assert (np.diff(many[:1_000]) > 0).all()
 
 
 def test_a_measured_pair_that_no_factor_holds_is_met_by_tilting():

@@ -29,6 +29,8 @@ _STEPS = 8
 POOL = 2
 #: Largest log multiplier of a cell. Those of coded Adult are below .7.
 MOST = 3.0
+#: Least effective sample size of weighted rows, as a share of them.
+EFFECTIVE = 0.125
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,12 +50,19 @@ class Tilt:
 def weights_of(tilts: Sequence[Tilt], codes: Mapping[int, Codes], rows: int) -> Floats:
     """Return importance weights of rows drawn from the factors for the tilted distribution.
 
-    The shape is (rows,).
+    The shape is (rows,). Where many marginals multiply the weight of a few rows, these would stand
+    for nearly all others (columns that determine each other, and little noise): the logarithms are
+    halved until the effective sample size (Kish 1965) is at least `EFFECTIVE` of the rows.
     """
     logs = np.zeros(rows)
     for tilt in tilts:
         logs += tilt.multipliers.ravel()[tilt.at(codes)]
-    return portable.exp(logs - logs.max(initial=0.0))
+    logs -= logs.max(initial=0.0)
+    weights = portable.exp(logs)
+    while weights.sum() ** 2 < EFFECTIVE * rows * (weights * weights).sum():
+        logs *= 0.5
+        weights = portable.exp(logs)
+    return weights
 
 
 def tilts_for(
