@@ -144,11 +144,12 @@ def settled(
     cells: int,
     shared: tuple[Sequence[str], Measured] | None = None,
 ) -> ReleasedDomain:
-    """Return a range, a step or a cycle from its measurements, if any, each with its own need.
+    """Return the range, step or cycle that measurements of a column determine, or none.
 
-    Values that many units share (the labels `shared` with their counts) get cells of their own, and
-    the range is that of all other values: most rows of a column may hold ``9999-12-31`` while the
-    other dates lie within a few years.
+    Each measurement comes with the need that it was made for. Values that many units share (the
+    labels `shared` with their counts) get cells of their own, and the range is that of all other
+    values: most rows of a column may hold ``9999-12-31`` while the other dates lie within a few
+    years.
     """
     if not isinstance(need, BoundsNeed):
         return part(need, [answer for _, answer in answers])
@@ -158,9 +159,9 @@ def settled(
 
 
 def part(need: PartNeed, answers: Sequence[Measured]) -> Step:
-    """Return the step of which nearly all values are multiples, or a cycle.
+    """Return the step of which nearly all values are multiples, or the shares of weekdays or hours.
 
-    Empty if noise hides it.
+    It is empty if noise hides them.
     """
     if not answers:
         return Step(None)

@@ -89,7 +89,7 @@ _LEVELS, _LEAST, _SAME = 49, 2.0**-16, 0.02
 
 @dataclass(frozen=True)
 class Item:
-    """A measurement for a domain that is made if it is worth its share of the budget."""
+    """A measurement for a column's domain, which is made if it is worth its share of the budget."""
 
     roots: frozenset[str]  # root tables that are charged
     error: Callable[[Floats], Floats]  # expected errors at given standard deviations of the noise

@@ -60,7 +60,7 @@ from privbench.workload.database import refuse_computing
 
 @dataclass
 class Draft:
-    """The state of a fit; each stage fills in some of the fields that are empty at first."""
+    """The state of a fit; each stage fills in fields that are empty at first."""
 
     source: str
     config: Config

@@ -49,7 +49,7 @@ _LIKELY, _TELLING, _CELLS = 0.5, 2.0, 2**13
 
 
 class RuleTests:
-    """The tests of a fit with the budget ``whole``, ε or ρ."""
+    """The private tests of likely rules in a fit with the budget ``whole``, ε or ρ."""
 
     def __init__(
         self, plan: FitPlan, accounting: Accounting, whole: float, sizes: Mapping[str, Size]

@@ -174,6 +174,21 @@ def test_versions_follow_each_other_and_positions_have_no_gaps(begin, first):
     assert bool(gaps) == (begin == "booked_from")
 
 
+def test_numbered_versions_follow_each_other_and_their_last_is_open():
+    g, names = np.random.default_rng(4), ("badge", "version", "valid_from", "valid_to")
+    columns = [col(name, DATE if name.startswith("valid") else INT4) for name in names]
+    history = table("history", *columns, primary=("badge", "version"), keys=BADGE)
+    begins, ends = (g.integers(0, 90, 900) for _ in "12")
+    ends[g.random(900) < 0.3] = 20_000
+    values = {"valid_from": dates(begins), "valid_to": dates(ends)}
+    made = owned(history, 300, g.integers(0, 300, 900), values).columns
+    open_ = max(made["valid_to"].to_pylist())
+    for _, group in groupby(sorted(rows_of(made, names)), key=itemgetter(0)):
+        versions = list(group)
+        assert all((two[2] - one[3]).days == 1 for one, two in pairwise(versions))
+        assert versions[-1][3] == open_
+
+
 def of_rooms(definition, columns, values, checks=(), **more):
     """Rows of 60 rooms under an index of a room: their rooms and columns."""
     rows = len(next(iter(values.values())))

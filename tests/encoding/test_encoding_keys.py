@@ -391,6 +391,20 @@ def test_made_keys_are_distinct_in_every_type():
     assert all(len(text) == 36 and text[14] == "4" for text in found)
 
 
+@pytest.mark.parametrize("rule", ["pairs", "unlike"])
+def test_no_parent_without_a_key_is_drawn(rule):
+    """Two in three parents have no code; what had to be drawn again was NULL."""
+    keys = [(["a"], "p", ["code"]), (["b"], "p", ["code"])]
+    more = {"uniques": [["a", "b"]]} if rule == "pairs" else {"checks": ["(a <> b)"]}
+    item = table("c", col("id"), col("a"), col("b"), primary=["id"], keys=keys, **more)
+    drawn = {f"c_f{i}": generator(i).integers(60, size=200) for i in range(2)}
+    made = fill(item, 200, (), drawn, [ints([i if i % 3 == 0 else None for i in range(60)])])
+    assert made.rows > 150
+    pairs = rows_of(made.columns, "ab")
+    assert None not in {code for pair in pairs for code in pair}
+    assert len(pairs) == len({*pairs}) if rule == "pairs" else all(a != b for a, b in pairs)
+
+
 @pytest.mark.parametrize(
     ("names", "differ"),
     [

@@ -160,6 +160,24 @@ def test_decode_of_numeric_keeps_multiples_and_cells(type_, data, low, high, cel
     assert (points[codes < codec.recoding.domain.values] % unit == 0).all()
 
 
+@settles
+@given(st.sampled_from(range(-3, 3)), st.integers(-(10**6), 10**6), steps, steps)
+@example(0, 2900, 0, 5000)
+def test_shares_of_a_literal_are_those_of_what_is_drawn(count, literal, low, high):
+    found = plan(PRICE)
+    bounds, need = found.needs
+    codec = found.finish({bounds.attribute: Bounds(low, high), need.attribute: Step(count)})
+    unit, mass = codec.scale.step, codec.scale.mass
+    lows, highs = (ends[: codec.recoding.domain.values] for ends in codec.cells())
+    low = np.maximum(lows, literal)
+    result = mass(low, np.maximum(np.minimum(highs, literal + 1), low), lows, highs)
+    result /= mass(lows, highs, lows, highs)
+    many = -(-highs // unit) - -(-lows // unit)
+    inside = (lows <= literal) & (literal < highs) & (literal % unit == 0)
+    expected = np.where(inside, 1 / np.maximum(many, 1), 0.0)
+    np.testing.assert_allclose(result, expected)
+
+
 @pytest.mark.parametrize(
     ("type_", "count", "wrong"), [(FLOAT8, 1, (-1, 7, "x")), (PRICE, -2, (-4, 3, "x"))]
 )

@@ -147,6 +147,19 @@ def test_surrogates_differ_and_have_their_lengths():
     assert len(set(made_semantic("first_name", 5000, generator(1)).to_pylist())) < 1000
 
 
+def test_a_rest_that_is_noise_becomes_labels_and_a_real_one_does_not():
+    codec = codec_of(COLOURS, surrogates=(), nullable=True)
+
+    def distinct(rest):
+        labels = np.repeat([0, 1, 2], [600, 400, rest])
+        return set(decoded(codec, 1000 + rest, labels, seed=4))
+
+    assert distinct(20) == set(COLOURS)
+    assert 2 < len(distinct(200)) <= 10
+    assert len(distinct(3000)) > 2500
+    assert None not in decoded(codec_of((), surrogates=(), nullable=True), 5)
+
+
 @pytest.mark.parametrize(
     "blocks", [[[-1, 0.5]], [[1, -0.5]], [[1, float("nan")]], [[float("inf"), 1.0]], [[10**9, 1.0]]]
 )

@@ -134,6 +134,7 @@ def test_connect_to_what_is_not_there_or_goes_away_fails(server, two):
 def test_two_sessions_of_one_database_are_known(newest_server, make_database_on):
     dsn, other = make_database_on(newest_server), make_database_on(newest_server)
     with connect(dsn) as a, connect(dsn, autocommit=True) as b, connect(other) as c:
+        assert same_database(a, a)
         assert same_database(a, b)
         assert not same_database(a, c)
         assert identity(a) == identity(b) != identity(c)
