@@ -61,10 +61,14 @@ def databases(uri: str, rounds: int) -> tuple[list[float], list[float]]:
     """Seconds of databases of a test's own, and of bare copies."""
     own, bare = [], []
     with psycopg.connect(uri.rpartition("/")[0] + "/postgres", autocommit=True) as connection:
+        made = f"CREATE DATABASE bare TEMPLATE {serving.DATABASE}"
         for number in range(rounds):
-            own.append(seconds(lambda: serving.copy(uri, "own")))
-            made = f"CREATE DATABASE bare TEMPLATE {serving.DATABASE}"
-            bare.append(seconds(lambda made=made: connection.execute(made)))
+            turns = [
+                lambda: own.append(seconds(lambda: serving.copy(uri, "own"))),
+                lambda: bare.append(seconds(lambda: connection.execute(made))),
+            ]
+            for turn in turns[:: -1 if number % 2 else 1]:
+                turn()
             serving.drop(uri, "own")
             serving.drop(uri, "bare")
             print(f"  {number + 1}: own {own[-1]:.3f} s, bare {bare[-1]:.3f} s", flush=True)

@@ -142,6 +142,18 @@ class CompareOptions(ReplayOptions):
     junit: str | Path | None = option(None, "Gates and checks as JUnit XML.", metavar="FILE")
 
 
+@dataclass(frozen=True)
+class CaptureOptions:
+    """Options of how statements of logs are captured."""
+
+    prefix: str | None = option(None, "log_line_prefix of plain logs, if unusual.", metavar="TEXT")
+    database: str | None = option(None, "Only this database's statements, of logs.", metavar="NAME")
+    samples: int = option(1, "Executions kept a statement, of logs.", least=1)
+    seed: int = option(0, "Seed of the samples.")
+    sessions: bool = option(False, "Keep all that each session ran, in its order, of logs.")
+    writes: bool = option(False, "INSERT, UPDATE and DELETE too, for pgbench on a clone, of logs.")
+
+
 def with_fields_of(
     kind: type, *names: str
 ) -> Callable[[Callable[..., Returned]], Callable[..., Returned]]:

@@ -32,22 +32,24 @@ def load(model: str | Path, url: str, **options: Any) -> LoadReport:
 def loader(model: str | Path, **options: Any) -> Callable[..., None]:
     """For ``load=`` of pytest-postgresql's factories."""
 
-    def fill(**given: Any) -> None:
+    def fill(**parameters: Any) -> None:
         from psycopg import conninfo
 
-        names = {"host", "port", "user", "password", "dbname"} & {*given}
-        load(model, conninfo.make_conninfo(**{name: given[name] for name in names}), **options)
+        names = {"host", "port", "user", "password", "dbname"} & {*parameters}
+        dsn = conninfo.make_conninfo(**{name: parameters[name] for name in names})
+        load(model, dsn, **options)
 
     return fill
 
 
+_OPTIONS = ("model", "scale", "on")
 _SERVERS = pytest.StashKey[dict[object, str]]()
 _CONTROLLER = pytest.StashKey[tuple[object, bytes]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add options, for the ini file too."""
-    for name in ("model", "scale", "on"):
+    for name in _OPTIONS:
         said = f"{name.upper()} of `privbench serve`, for privbench's fixtures."
         parser.getgroup("privbench").addoption(f"--privbench-{name}", help=said)
         parser.addini(f"privbench_{name}", said)
@@ -55,8 +57,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Say what the marker means."""
-    text = "privbench(model, scale): another clone for privbench_dsn and privbench_connection."
-    config.addinivalue_line("markers", text)
+    config.addinivalue_line("markers", "privbench(model, scale): take another clone.")
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -130,21 +131,16 @@ def _uri(config: pytest.Config, item: pytest.Item | None = None) -> str:
 
 def _clone(config: pytest.Config, item: pytest.Item | None = None) -> tuple[Path, float, str]:
     """Model, size and server, of a test's marker, the command line or the ini file."""
-    marker = item.get_closest_marker("privbench") if item else None
-    marked = marker.kwargs if marker else {}
-
-    def option(name: str, default: str) -> str:
-        options = marked.get(name), config.getoption(key := f"privbench_{name}"), config.getini(key)
-        return str(next(filter(None, options), default))
-
-    model = option("model", "")
-    if not model:
+    typed = {name: config.getoption(f"privbench_{name}") for name in _OPTIONS}
+    asked = {name: typed[name] or config.getini(f"privbench_{name}") for name in _OPTIONS}
+    if marker := item and item.get_closest_marker("privbench"):
+        asked |= marker.kwargs
+    if not (model := asked["model"]):
         raise pytest.UsageError("privbench's fixtures need a model: name it by --privbench-model.")
-    typed = config.getoption("privbench_model") == model
-    path = (config.invocation_params.dir if typed else config.rootpath) / model
-    if not path.exists():
-        raise pytest.UsageError(f"there is no model {path}.")
-    return path, float(option("scale", "1")), option("on", "auto")
+    folder = config.invocation_params.dir if model == typed["model"] else config.rootpath
+    if not (folder / model).exists():
+        raise pytest.UsageError(f"there is no model {folder / model}.")
+    return folder / model, float(asked["scale"] or 1), asked["on"] or "auto"
 
 
 @pytest.fixture(scope="session")

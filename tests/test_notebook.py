@@ -20,7 +20,8 @@ from psycopg import conninfo
 from sql_files import sql_of
 
 import privbench as pb
-from privbench.cli.console import CellReporter
+from privbench.cli import console
+from privbench.cli.console import BarReporter
 from privbench.config import Config
 from privbench.errors import ConfigError, ConnectionFailed, PrivacyRefusal, SchemaError, UsageError
 from privbench.sources.frames import declared, texts
@@ -171,8 +172,9 @@ def test_a_cell_of_a_notebook_has_one_text_that_changes(monkeypatch):
         return handle
 
     monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(display=display))
-    monkeypatch.setattr(CellReporter, "_pauses", (0.01, 0.01))
-    told = CellReporter()
+    monkeypatch.setattr(BarReporter, "_pauses", (0.01, 0.01))
+    monkeypatch.setattr(console, "STDERR", SimpleNamespace(is_jupyter=True))
+    told = BarReporter()
     with told.stage("extract"):
         pass
     with told.stage("learn"):

@@ -18,7 +18,7 @@ from typing import Any, TextIO
 import click
 from rich.console import Console
 from rich.logging import RichHandler
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.text import Text
 
 from privbench.display import lines, visible
 from privbench.errors import PrivacyRefusal, PrivbenchError, UsageError
@@ -269,60 +269,14 @@ class LogReporter(Reporter):
 
 
 class BarReporter(LogReporter):
-    """Shows progress bars on a terminal, and prints a line for each finished stage."""
+    """A line with a bar in a terminal, and one a stage when it is done.
 
-    def __init__(self, arguments: Sequence[str] = ()) -> None:
-        super().__init__(arguments)
-        self._progress: Progress | None = None
-        self._tasks: dict[str, Any] = {}
-
-    def begin(self, name: str) -> None:
-        """Show a progress bar for a stage."""
-        if self._progress is None:
-            self._progress = Progress(
-                SpinnerColumn(),
-                TextColumn("{task.description}", markup=False),
-                BarColumn(),
-                TimeElapsedColumn(),
-                console=STDERR,
-                transient=True,
-            )
-            self._progress.start()
-        self._tasks[name] = self._progress.add_task(name, total=None)
-
-    def advance(self, what: str, done: int, total: int | None = None) -> None:
-        """Move the bar of the stage that began last."""
-        if self._progress is not None and self._tasks:
-            task = list(self._tasks.values())[-1]
-            self._progress.update(task, completed=done, total=total, description=visible(what))
-
-    def end(self, name: str, seconds: float, peak: float) -> None:
-        """Remove the stage's bar and print a line with its duration."""
-        if self._progress is not None:
-            self._progress.remove_task(self._tasks.pop(name))
-            if not self._tasks:
-                self._progress.stop()
-                self._progress = None
-        super().end(name, seconds, peak)
-
-    def warn(self, text: str) -> None:
-        """Print a warning in red above the bars."""
-        STDERR.print(visible(text), style="red", markup=False, highlight=False, soft_wrap=True)
-
-    def broken(self) -> None:
-        """Remove the bars, so that an error message can be printed."""
-        self._tasks.clear()
-        if self._progress is not None:
-            self._progress.stop()
-            self._progress = None
-
-
-class CellReporter(LogReporter):
-    """One text below a cell of a notebook: the stages that are done, and where the last one is."""
+    Below a cell of a notebook both are one text that changes.
+    """
 
     _pauses = (0.5, 0.5)
     _share = 0.0
-    _handle: Any = None  # of what is displayed; None until it is
+    _shown: Any = None  # what is updated; None until it is displayed
 
     def advance(self, what: str, done: int, total: int | None = None) -> None:
         """Note it, and its share of the whole."""
@@ -330,31 +284,47 @@ class CellReporter(LogReporter):
         self._share = min(done / total, 1.0) if total else 0.0
 
     def end(self, name: str, seconds: float, peak: float) -> None:
-        """Add the stage to those that are done."""
+        """Close the bar and leave a line."""
+        self.broken()
         super().end(name, seconds, peak)
         self._where, self._share = "", 0.0
-        self._show()
+        if STDERR.is_jupyter:
+            self._show()
 
     def _show(self) -> None:
-        done = (f"{name}: {seconds:.1f} s" for name, seconds, _ in self.stages)
         bar = f"{'█' * round(20 * self._share):░<20} " if self._share else ""
         where = [f"{bar}{self._where}"] if self._where else []
+        if not STDERR.is_jupyter:
+            if self._shown is None:
+                self._shown = STDERR.status("")
+                self._shown.start()
+            self._shown.update(Text(visible(*where)))
+            return
+        done = (f"{name}: {seconds:.1f} s" for name, seconds, _ in self.stages)
         text = {"text/plain": visible(lines(*done, *where))}
-        if self._handle is None:
+        if self._shown is None:
             display = import_module("IPython.display").display
-            self._handle = display(text, raw=True, display_id=True)
+            self._shown = display(text, raw=True, display_id=True)
         else:
-            self._handle.update(text, raw=True)
+            self._shown.update(text, raw=True)
 
     def warn(self, text: str) -> None:
-        """Write lines below it."""
-        show(text)
+        """Write lines, in red in a terminal."""
+        if STDERR.is_jupyter:
+            show(text)
+        else:
+            STDERR.print(visible(text), style="red", markup=False, highlight=False, soft_wrap=True)
+
+    def broken(self) -> None:
+        """Remove the bar of a terminal before something else is printed."""
+        super().broken()
+        if self._shown is not None and not STDERR.is_jupyter:
+            self._shown.stop()
+            self._shown = None
 
 
 def reporter(log_format: str, arguments: Sequence[str]) -> Reporter:
-    """Return a reporter: bars on a terminal, one text in a notebook, log lines elsewhere."""
-    if log_format == "human" and STDERR.is_jupyter:
-        return CellReporter(arguments)
-    if log_format == "human" and STDERR.is_terminal:
+    """Return a reporter: bars on a terminal and in a notebook, log lines elsewhere."""
+    if log_format == "human" and (STDERR.is_terminal or STDERR.is_jupyter):
         return BarReporter(arguments)
     return LogReporter(arguments)

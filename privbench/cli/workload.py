@@ -12,8 +12,9 @@ import click
 
 from privbench import pipeline
 from privbench.cli.console import echo
-from privbench.cli.options import SECONDS, CommandState, gathered
+from privbench.cli.options import SECONDS, CommandState, gathered, options_of
 from privbench.errors import UsageError
+from privbench.options import CaptureOptions
 from privbench.workload import formats
 
 if TYPE_CHECKING:
@@ -231,14 +232,7 @@ def convert(
     metavar="FILE",
     help="A log, a pattern of logs or a folder: csv, JSON or plain; .gz too.",
 )
-@click.option("--prefix", metavar="TEXT", help="log_line_prefix of plain logs, if unusual.")
-@click.option("--database", metavar="NAME", help="Only this database's statements, of logs.")
-@click.option("--samples", type=int, default=1, help="Executions kept a statement, of logs.")
-@click.option("--seed", type=int, default=0, help="Seed of the samples.")
-@click.option("--sessions", is_flag=True,
-              help="Keep all that each session ran, in its order, of logs.")  # fmt: skip
-@click.option("--writes", is_flag=True,
-              help="INSERT, UPDATE and DELETE too, for pgbench on a clone, of logs.")  # fmt: skip
+@options_of(CaptureOptions)
 @click.option("-o", "--output", required=True, metavar="FILE", help="The workload, as JSON.")
 @click.pass_obj
 def capture(state: CommandState, /, dsn: str | None, output: str, **given: Any) -> None:

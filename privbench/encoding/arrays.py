@@ -15,22 +15,18 @@ read as columns of their type are, with a released range. Whether a few elements
 map of the row's own value, with two cells.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from psycopg import sql
 
 from privbench.arrays import Ints, Mask, Rng
 from privbench.encoding.base import (
-    Codec,
     CodeMap,
     ColumnReader,
-    ReleasedDomain,
     attribute,
     head,
     null_mask,
@@ -38,13 +34,12 @@ from privbench.encoding.base import (
 from privbench.encoding.categories import (
     LabelReader,
     ListCodec,
-    ListReader,
     labels_of,
     list_reader,
 )
 from privbench.encoding.composites import (
+    ComposedReader,
     PartedCodec,
-    PartsReader,
     part_column,
     plain_type,
 )
@@ -68,7 +63,6 @@ _UNKNOWN = "\x01"
 _NOISE = 0.05
 #: How often elements that a row has already are drawn again; what is still repeated then stays.
 _AGAIN = 8
-_SQL = ("parts", "privbench.encoding")
 
 
 @dataclass(frozen=True)
@@ -206,68 +200,16 @@ def arrays_of_keys(owners: Ints, targets: Ints, keys: pa.Array, null: Mask, rng:
     return pc.if_else(pa.array(missing), pa.scalar(None, literals.type), literals)
 
 
-@dataclass(frozen=True)
-class ArrayReader(PartsReader):
-    """Reads each array's length, one random element, and whether its elements ascend."""
-
-    per_unit: int = 1  # distinct elements that one unit may propose
-    sizes: tuple[int, int | None] = (0, None)  # least and greatest length that rules allow
-
-    @cached_property
-    def parts(self) -> tuple[ColumnReader, ...]:
-        table, element = self.table, self.column.type.parts[0]
-        length = part_column(self.column, "length", self.column.type, null=self.nullable)
-        edges = limited_edges(self.column, self.sizes, MAX_ELEMENTS)
-        size = SizedReader(table, length, SizedCodec(*head(length), "array", edges), "", "")
-        if _has_grid(element):
-            column = Column(self.name, self.column.position, element)
-            return size, ordered_part(table, column, per_unit=self.per_unit), self._order
-        named, public = (
-            Column(self.name, self.column.position, plain_type("text")),
-            labels_of(element),
-        )
-        labels = LabelReader(table, named, self.per_unit, _UNKNOWN, True, public)
-        known = public or element.base in TEXT_BASES
-        return (size, labels, self._order) if known else (size, labels)
-
-    @property
-    def _order(self) -> ListReader:
-        column = part_column(self.column, "ascends", plain_type("bool"))
-        return list_reader(self.table, column, ("false", "true"), "")
-
-    def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
-        size, (element, alias), *order = super().select(identifier)
-        # Drawn once, however often the expression needs the element.
-        drawn = sql.SQL(packaged(*_SQL)["arrays"]["drawn"]).format(identifier, element)
-        return [size, (drawn, alias), *order]
-
-    def expressions(self, identifier: sql.Composable) -> Sequence[sql.Composable]:
-        # PostgreSQL cannot print a value whose text is longer than a gigabyte, and a nested one may
-        # take many times its size. No element of more than 16 kB is printed: it is too long for
-        # a label.
-        known, form = packaged(*_SQL)["arrays"], self.column.type.parts[0].text_form
-        text = known["element"].replace("TEXT", form.replace("{0}", "e.v"))
-        text = "e.v" if _has_grid(self.column.type.parts[0]) else text
-        ascends = sql.SQL(known["ascends"]).format(identifier)
-        return [identifier, sql.SQL(text), ascends][: len(self.parts)]
-
-    def finish(self, released: Mapping[str, ReleasedDomain]) -> Codec:
-        return ArrayCodec(*self.head, tuple(part.finish(released) for part in self.parts))
-
-    def describe(self) -> tuple[str, str]:
-        return "arrays of measured length, of released elements", "by the type of the elements"
-
-
 def _has_grid(element: ColumnType) -> bool:
     return scale_of(element) is not None and element.domain is None
 
 
 def array_reader(
     table: str, column: Column, per_unit: int, sizes: tuple[int, int | None]
-) -> ArrayReader | None:
-    """Return the reader of an array column, or None where its elements cannot be modelled.
+) -> ComposedReader | None:
+    """The reader of an array whose elements are numbers or can be released as labels, else None.
 
-    Elements can be modelled if they are numbers, or can be released as labels. ``sizes`` are the
+    It reads every array's length, one of its elements, and whether it ascends. ``sizes`` are the
     least and greatest number of elements that rules of the schema allow.
     """
     if column.templates or not is_array(column.type):
@@ -275,4 +217,26 @@ def array_reader(
     element = column.type.parts[0]
     if not (per_unit or _has_grid(element)) or part_maker(element) is None:
         return None
-    return ArrayReader(table, column, per_unit, sizes)
+    length = part_column(column, "length", column.type, null=not column.not_null)
+    codec = SizedCodec(*head(length), "array", limited_edges(column, sizes, MAX_ELEMENTS))
+    size = SizedReader(table, length, codec, "", "")
+    ascends = part_column(column, "ascends", plain_type("bool"))
+    order = list_reader(table, ascends, ("false", "true"), "")
+    known = packaged("parts", "privbench.encoding")["arrays"]
+    parts: tuple[ColumnReader, ...]
+    if _has_grid(element):
+        own, text = Column(column.name, column.position, element), "e.v"
+        parts = size, ordered_part(table, own, per_unit=per_unit), order
+    else:
+        # PostgreSQL cannot print a value whose text is longer than a gigabyte, and a nested one may
+        # take many times its size. No element of more than 16 kB is printed: it is too long for
+        # a label.
+        text = known["element"].replace("TEXT", element.text_form.replace("{0}", "e.v"))
+        own, public = Column(column.name, column.position, plain_type("text")), labels_of(element)
+        labels = LabelReader(table, own, per_unit, _UNKNOWN, True, public)
+        parts = size, labels, order
+        if not public and element.base not in TEXT_BASES:
+            parts = size, labels
+    texts = ("{0}", text, known["ascends"])[: len(parts)]
+    said = "arrays of measured length, of released elements", "by the type of the elements"
+    return ComposedReader(table, column, parts, texts, ArrayCodec, *said, drawn=known["drawn"])

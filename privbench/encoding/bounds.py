@@ -103,7 +103,7 @@ class BoundsNeed:
 
 
 def parts(low: int, high: int, count: int) -> list[int]:
-    """Return the starts of ``count`` equal parts of ``[low, high)``; every point if it is short."""
+    """Return the starts of ``count`` equal parts of ``[low, high)``; all points if it is short."""
     width = high - low
     count = width if width <= _FEW_STEPS * count else count
     return [low + width * part // count for part in range(count)]

@@ -186,9 +186,9 @@ class LabelReader(ColumnReader):
 
 
 def label_piece(text: pa.Array) -> pa.DictionaryArray:
-    """Return a batch of texts as a dictionary array.
+    """Return a batch of texts as a dictionary array, in which long texts share one entry.
 
-    Texts too long for a category share one entry.
+    Texts are long if they cannot become a category.
     """
     long = pc.greater(pc.utf8_length(text), MAX_LABEL)
     short = pc.if_else(long.fill_null(False), pa.scalar(LONG, text.type), text)

@@ -215,6 +215,9 @@ class ComposedReader(PartsReader):
     how: str  # how the column is covered, for the coverage map
     why: str  # why it is covered in this way, for the coverage map
     public: int = 0  # how many of the first parts have public cells, which the codec knows
+    # SQL of what the second part selects (``{1}``) of a random element of the value (``{0}``):
+    # drawn once, however often the part needs the element.
+    drawn: str = ""
 
     @property
     def parts(self) -> tuple[ColumnReader, ...]:
@@ -222,6 +225,13 @@ class ComposedReader(PartsReader):
 
     def expressions(self, identifier: sql.Composable) -> Sequence[sql.Composable]:
         return [sql.SQL(text).format(identifier) for text in self.texts]
+
+    def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
+        selected = super().select(identifier)
+        if self.drawn:
+            text, alias = selected[1]
+            selected[1] = sql.SQL(self.drawn).format(identifier, text), alias
+        return selected
 
     def finish(self, released: Mapping[str, ReleasedDomain]) -> Codec:
         parts = tuple(part.finish(released) for part in self.readers[self.public :])

@@ -337,9 +337,10 @@ class MomentScale(TimedScale):
         return _FIRST_DAY * self.per_day, (_LAST_DAY + 1) * self.per_day - 1
 
     def tails(self, lo: int, hi: int, cells: int = LINEAR) -> tuple[list[int], list[int]]:
-        """Return edges of the tails, which end at `_PLAUSIBLE` unless the bounds lie beyond it.
+        """Return edges of the cells outside released bounds, which end at `_PLAUSIBLE`.
 
-        Without that end, noise alone would make births in 1764.
+        They go beyond it only where the bounds do. Without that end, noise alone would make births
+        in 1764.
         """
         below, above = super().tails(lo, hi, cells)
         first, last = self.plausible
@@ -374,7 +375,7 @@ class MomentScale(TimedScale):
         return days(text) if self.per_day == 1 else microseconds(text)
 
     def places(self, edges: Sequence[int]) -> tuple[int, ...] | None:
-        """Return the edges in microseconds, so that distances of dates and times compare."""
+        """Return the cell edges in microseconds, so that distances of dates and times compare."""
         return tuple(int(edge) * _DAY for edge in edges) if self.per_day == 1 else None
 
     def read(self, array: pa.Array) -> Ints:
@@ -395,7 +396,10 @@ class MomentScale(TimedScale):
         return self._on_days(np.concatenate([*close, np.arange(_FIRST_DAY, _LAST_DAY, 36525)]))
 
     def coarser(self) -> tuple[Ints, ...]:
-        """Coarser candidates: every 5 years in 1950 to 2050, 10 in 1900 to 2100, else 100 years."""
+        """Sparser candidates for bounds: every 5 years in 1950 to 2050, 10 or 100 years around.
+
+        They are 10 years apart from 1900 to 2100, and 100 years beyond.
+        """
         years = [*range(1, 2500, 100), *range(1900, 2100, 10), *range(1950, 2050, 5), 3000, 5000]
         return (self._on_days(np.array([days(f"{year:04}-01-01") for year in years])),)
 

@@ -124,7 +124,7 @@ class DocumentReader(PartsReader):
 
     @property
     def measured(self) -> bool:
-        """Whether the combinations of paths that a document has are measured."""
+        """Whether combinations of paths that occur together in a document are measured."""
         return bool(self.per_unit) and len(self.paths) > 1
 
     @cached_property

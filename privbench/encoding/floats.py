@@ -136,7 +136,7 @@ _FAR, _UNITS = 2**60, 2.0**60
 
 @dataclass(frozen=True)
 class FloatScale(Scale):
-    """The grid of floats: an integer for each float, in the same order.
+    """The scale of floats: an integer for each float, in the same order.
 
     Where 0 lies inside the cells, it has a cell of its own, since most columns hold exact zeros. If
     a number of decimals is released, cells begin at numbers with so many decimals, and values are
@@ -235,14 +235,17 @@ class FloatScale(Scale):
         return np.unique(image(numbers))
 
     def coarser(self) -> tuple[Ints, ...]:
-        """Coarser candidates for bounds: one per octave, from ±2^-20 on."""
+        """Sparser candidates for bounds: one per octave, from ±2^-20 on."""
         top = min(int(np.log2(self.top)), 120)
         sizes = 2.0 ** np.arange(-20, top + 1)
         numbers = np.concatenate([-sizes, [-self.top, 0.0, self.top], sizes])
         return (np.unique(image(numbers)),)
 
     def draw(self, lows: Ints, highs: Ints, rng: Rng) -> Ints:
-        """Draw uniformly from the decimal numbers in each cell, or from its floats if none."""
+        """Draw a number uniformly from the decimal numbers in each cell, or from all its floats.
+
+        All floats are used where no number of decimals was released.
+        """
         if self.decimal_grid is None:
             return self._anywhere(lows, highs, rng)
         first, count = self._steps(lows, highs)
@@ -387,7 +390,10 @@ class FloatScale(Scale):
         return [int(point) for point in image(result)]
 
     def tails(self, lo: int, hi: int, cells: int = LINEAR) -> tuple[list[int], list[int]]:
-        """Return edges of the tails, whose cells double in width; on a decimal grid, in steps."""
+        """Return edges of the cells outside released bounds, which double in width.
+
+        On a decimal grid they are multiples of its step.
+        """
         ends = self._ends(lo, hi)
         if ends is not None:
             outer = _STEPS.tails(*ends, cells)

@@ -149,7 +149,7 @@ class CalendarScale(IntegerScale):
         return self.dates
 
     def tails(self, lo: int, hi: int, cells: int = LINEAR) -> tuple[list[int], list[int]]:
-        """Return edges of the tails, which end where dates are implausible, as for dates."""
+        """Return edges of the cells outside released bounds, up to where dates are implausible."""
         below, above = super().tails(lo, hi, cells)
         first, *_, last = self.lattice.years().tolist()
         return [edge for edge in below if edge >= first], [edge for edge in above if edge <= last]
@@ -158,7 +158,7 @@ class CalendarScale(IntegerScale):
         return tuple(self.lattice.count(np.array(edges)).tolist())
 
     def draw(self, lows: Ints, highs: Ints, rng: Rng) -> Ints:
-        """Draw uniformly from the dates in each cell, or from its integers if none."""
+        """Draw an integer from the dates in each cell, or from its integers if it has none."""
         first, end = self.lattice.count(lows), self.lattice.count(highs)
         dates = self.lattice.at(rng.integers(first, np.maximum(end, first + 1)))
         return np.asarray(np.where(end > first, dates, super().draw(lows, highs, rng)))
@@ -235,7 +235,7 @@ class NumericScale(Scale):
         return (self.first_aligned(lo) or self.step) < hi
 
     def draw(self, lows: Ints, highs: Ints, rng: Rng) -> Ints:
-        """Draw uniformly from the multiples in each cell, or from its points if none."""
+        """Draw a number from the multiples in each cell, or from its points if it has none."""
         if self.step == 1:
             return super().draw(lows, highs, rng)
         first, end = -(-lows // self.step), -(-highs // self.step)

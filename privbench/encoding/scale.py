@@ -40,7 +40,7 @@ TAILS, LONG_TAILS = 6, 32
 
 
 class Scale(ABC):
-    """The grid of one column type: an int64 for each value, in the order of the values."""
+    """The scale of one column type: an int64 (grid point) for each value, in the same order."""
 
     # Special cells that the type can hold besides NULL: ``nan``, ``-inf``, ``inf``.
     specials: ClassVar[tuple[str, ...]] = ()
@@ -64,7 +64,7 @@ class Scale(ABC):
 
     @property
     def chances(self) -> tuple[tuple[float, ...], ...]:
-        """For every step, the shares of its multiples that are multiples of each coarser step."""
+        """For every step, the share of its multiples that are multiples of each coarser step."""
         return ()
 
     @property
@@ -245,7 +245,7 @@ class Scale(ABC):
         return lo if self.lattice is None else self._points([self._counted(lo)])[0]
 
     def with_own_cells(self, edges: Sequence[int]) -> list[int]:
-        """Return the edges, ascending, with cells of their own for points that must have one."""
+        """Return the cell edges, ascending, with single cells for points that must have one."""
         return list(edges)
 
     def holds_one_value(self, low: int, high: int) -> bool:
@@ -267,7 +267,7 @@ class Scale(ABC):
         return [lo + width * i // cells for i in range(cells + 1)]
 
     def octave_edges(self, lo: int, hi: int) -> list[int]:
-        """Return edges at growing distances above the lower bound, and on both sides of zero."""
+        """Return cell edges at growing distances above the lower bound, and on both sides of 0."""
         steps = [*range(17), *(round(2 ** (k / 2)) for k in range(8, 127))]
         result = [lo + step for step in steps]
         if lo < 0 < hi:
@@ -430,7 +430,7 @@ def integer_array(points: Ints, null: Mask, type_: pa.DataType) -> pa.Array:
 
 
 def grid_number(text: str, step: int, limits: tuple[int, int], *, up: bool = False) -> int:
-    """Return the grid point of a decimal literal on a grid of 10^-step, within the limits."""
+    """Return the integer of a decimal literal in units of 10^-step, within the limits."""
     try:
         scaled = Decimal(text.strip()).scaleb(step, _WIDE)
         if not scaled.is_finite():

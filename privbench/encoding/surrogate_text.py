@@ -164,7 +164,7 @@ _SLASHES = [SHAPES.index(f"date with slashes, {order}") for order in
 
 
 def in_one_order(shapes: Ints) -> Ints:
-    """Return shapes so that in all dates with slashes the day is first, or in all the month."""
+    """Return shapes in which dates with slashes agree: the day first in all, or the month."""
     month, day, _ = (int((shapes == code).sum()) for code in _SLASHES)
     return np.where(np.isin(shapes, _SLASHES), _SLASHES[day > month], shapes)
 

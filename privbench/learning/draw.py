@@ -118,6 +118,6 @@ def together(
     if likeness < 0:
         own, shared = generator.random(count), steps(own, shared)
     if ordered:
-        both = np.sqrt(alike), np.sqrt(1.0 - alike)
-        return uniform(both[0] * normal_quantile(shared) + both[1] * normal_quantile(own))
+        shared, own = normal_quantile(shared), normal_quantile(own)
+        return uniform(np.sqrt(alike) * shared + np.sqrt(1.0 - alike) * own)
     return uniform(np.where(generator.random(count) < np.sqrt(alike), shared, own))

@@ -146,7 +146,7 @@ def table_bytes(table: pa.Table) -> bytes:
 
 
 def read_table(data: bytes, names: Sequence[str]) -> pa.Table:
-    """Return the table in bytes of `table_bytes`, whose columns get these names."""
+    """Return the table from bytes that `table_bytes` wrote, with these column names."""
     if not names:
         rows = int(data)
         if not 0 <= rows <= MAX_EMPTY_ROWS:

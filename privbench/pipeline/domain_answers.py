@@ -144,11 +144,12 @@ def settled(
     cells: int,
     shared: tuple[Sequence[str], Measured] | None = None,
 ) -> ReleasedDomain:
-    """Return a range, a step or a cycle from its measurements, if any, each with its own need.
+    """Return the range, step or cycle that measurements of a column determine, or none.
 
-    Values that many units share (the labels `shared` with their counts) get cells of their own, and
-    the range is that of all other values: most rows of a column may hold ``9999-12-31`` while the
-    other dates lie within a few years.
+    Each measurement comes with the need that it was made for. Values that many units share (the
+    labels `shared` with their counts) get cells of their own, and the range is that of all other
+    values: most rows of a column may hold ``9999-12-31`` while the other dates lie within a few
+    years.
     """
     if not isinstance(need, BoundsNeed):
         return part(need, [answer for _, answer in answers])
@@ -158,9 +159,9 @@ def settled(
 
 
 def part(need: PartNeed, answers: Sequence[Measured]) -> Step:
-    """Return the step of which nearly all values are multiples, or a cycle.
+    """Return the step of which nearly all values are multiples, or the shares of weekdays or hours.
 
-    Empty if noise hides it.
+    It is empty if noise hides them.
     """
     if not answers:
         return Step(None)
@@ -265,17 +266,19 @@ def _from_zero(
 
 
 def rest_law(
-    need: CategoriesNeed, size: Size, named: int, noisy: Floats | None, sd: float
+    need: CategoriesNeed, size: Size, named: int, ranked: Measured | None, heavy: float
 ) -> Surrogates | None:
     """Return the frequencies, by rank, of the values that are not on a released list.
 
-    They come from the noisy counts by rank. If these are missing or show nothing, they are default
-    frequencies if the column's name suggests that values repeat, else None.
+    They come from the noisy counts by rank, of whose noise the tails are so ``heavy``. If these are
+    missing or show nothing, they are default frequencies if the column's name suggests that values
+    repeat, else None.
     """
     frequencies = None
-    if noisy is not None:
+    if ranked is not None:
+        noisy, sd = ranked
         null = min(max(float(noisy[0]) / size.units, 0.0), 1.0)
-        frequencies = surrogates(noisy[1:], max(sd, 1e-9), size.rows * (1 - null), named)
+        frequencies = surrogates(noisy[1:], max(heavy * sd, 1e-9), size.rows * (1 - null), named)
     return KIND if frequencies is None and need.repeats else frequencies
 
 

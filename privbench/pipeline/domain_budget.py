@@ -14,8 +14,9 @@ synthesizer, whose error is taken to be √(σ/W) for each attribute.
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from typing import Self
 
 import numpy as np
 
@@ -88,7 +89,7 @@ _LEVELS, _LEAST, _SAME = 49, 2.0**-16, 0.02
 
 @dataclass(frozen=True)
 class Item:
-    """A measurement for a domain that is made if it is worth its share of the budget."""
+    """A measurement for a column's domain, which is made if it is worth its share of the budget."""
 
     roots: frozenset[str]  # root tables that are charged
     error: Callable[[Floats], Floats]  # expected errors at given standard deviations of the noise
@@ -103,6 +104,7 @@ class Rounds:
     whole: float  # the whole budget per root table, ε or ρ
     delta: float  # δ for threshold releases, per root table
     totals: Mapping[str, float]  # noisy or guessed rows per table
+    sizes: Mapping[str, Size] = field(default_factory=dict)  # of every table, once `sized`
 
     @property
     def budget(self) -> float:
@@ -143,8 +145,8 @@ class Rounds:
             Measurement(Total(name, 1), amount, f"units {name}") for name, amount in amounts.items()
         ]
 
-    def sizes(self, units: Mapping[str, tuple[float, float]]) -> dict[str, Size]:
-        """Return the sizes of tables, from their totals and noisy numbers of units."""
+    def sized(self, units: Mapping[str, tuple[float, float]]) -> Self:
+        """Return these rounds with the sizes of tables, from totals and noisy numbers of units."""
         spec = self.plan.spec
         columns = root_sums((spec.roots(table), 1.0) for table, _, _ in self.plan.needs())
         result = {}
@@ -171,39 +173,36 @@ class Rounds:
                 counted_units * min(1.0, rows / counted_units / bound(spec, name)),
                 clip,
             )
-        return result
+        return replace(self, sizes=result)
 
-    def laws(self, sizes: Mapping[str, Size]) -> dict[str, Measurement]:
+    def laws(self) -> dict[str, Measurement]:
         """Return measurements of counts by rank, for columns that may get a list, by item.
 
         A column has none if noise would hide its list even with the whole budget.
         """
         whole, items = deviation(self.accounting, self.budget), {}
         for name, (table, _) in self.plan.lists.items():
-            if sizes[table].units > 1 + 2 * whole * self.margins[name]:
-                items[name] = sizes[table].units, self.plan.spec.roots(table)
+            if self.sizes[table].units > 1 + 2 * whole * self.margins[name]:
+                items[name] = self.sizes[table].units, self.plan.spec.roots(table)
         measurements = {}
         for name, amount in _spread(items, LAWS * self.budget, self.accounting).items():
             table, need = self.plan.lists[name]
-            clip, votes = _counted(need, sizes[table])
+            clip, votes = _counted(need, self.sizes[table])
             query = RankedCounts(table, need.source, clip, votes=votes)
             measurements[name] = Measurement(query, amount, f"ranked counts {table}.{need.source}")
         return measurements
 
-    def last(
-        self, sizes: Mapping[str, Size], laws: Mapping[str, Floats]
-    ) -> dict[str, list[tuple[Need | None, Question]]]:
+    def last(self, laws: Mapping[str, Floats]) -> dict[str, list[tuple[Need | None, Question]]]:
         """Return the measurements of lists, ranges, parts and second totals worth their cost.
 
         `laws` are the measured counts by rank of the columns whose lists are considered, by item.
         """
         spec = self.plan.spec
         before = root_sums(
-            (item.query.roots(spec), item.amount)
-            for item in (*self.units(), *self.laws(sizes).values())
+            (item.query.roots(spec), item.amount) for item in (*self.units(), *self.laws().values())
         )
         rest = self.budget - max(before.values(), default=0.0)
-        amounts = shares(self._items(sizes, laws), rest, self.accounting, self._prices(sizes))
+        amounts = shares(self._items(laws), rest, self.accounting, self._prices())
         lists = self.plan.lists
         deltas = self.deltas(lists[name][0] for name in amounts if name in lists)
         questions: dict[str, list[tuple[Need | None, Question]]] = {}
@@ -213,14 +212,14 @@ class Rounds:
                 continue
             amount = amounts[name]
             if isinstance(need, CategoriesNeed):
-                norm, (clip, votes) = NORMS[self.accounting], _counted(need, sizes[table])
+                norm, (clip, votes) = NORMS[self.accounting], _counted(need, self.sizes[table])
                 query = LabelCounts(
                     table, need.source, clip, norm, need.public, need.per_unit, votes=votes
                 )
                 label = f"categories {table}.{column}"
                 questions[name] = [(need, LabelRelease(query, amount, label, deltas[table]))]
             else:
-                size = sizes[table]
+                size = self.sizes[table]
                 scales = size.weight / deviation(self.accounting, amount)
                 normed = by_norms(spec, self.accounting, table, size.rows, scales)
                 least = size.clip if normed else None
@@ -231,12 +230,12 @@ class Rounds:
                 questions[name] = [(None, second)]
         return questions
 
-    def _items(self, sizes: Mapping[str, Size], laws: Mapping[str, Floats]) -> dict[str, Item]:
+    def _items(self, laws: Mapping[str, Floats]) -> dict[str, Item]:
         """Everything that may be measured, by item; a root's second total by the table's key."""
         spec, items = self.plan.spec, dict[str, Item]()
         clear = _CLEAR * deviation(self.accounting, _CHEAP * self.budget)
         for table, _, need in self.plan.needs():
-            name, size = need_key(table, need), sizes[table]
+            name, size = need_key(table, need), self.sizes[table]
             if isinstance(need, PartNeed) and need.sizes and size.weight < clear:
                 continue
             if not isinstance(need, CategoriesNeed):
@@ -249,11 +248,11 @@ class Rounds:
             name = item.table.key
             if spec.tables[name].own is None and not is_public(spec, name):
                 sd = deviation(self.accounting, first[name])
-                error = partial(total_loss, len(item.readers), sizes[name], sd)
+                error = partial(total_loss, len(item.readers), self.sizes[name], sd)
                 items[name] = Item(spec.roots(name), error)
         return items
 
-    def _prices(self, sizes: Mapping[str, Size]) -> dict[str, float]:
+    def _prices(self) -> dict[str, float]:
         """The error that the synthesizer would save by one more unit of ε or ρ, by root table.
 
         With σ ∝ amount^-p, the derivative of √(σ/W) is p/2·√(σ/W)/amount.
@@ -268,7 +267,7 @@ class Rounds:
             if not count or not roots:
                 continue
             each = amount / max(load[root] for root in roots)
-            error = min(math.sqrt(deviation(self.accounting, each) / sizes[name].weight), 1.0)
+            error = min(math.sqrt(deviation(self.accounting, each) / self.sizes[name].weight), 1.0)
             parts.append((roots, count * power / 2 * error / amount))
         return root_sums(parts)
 

@@ -12,7 +12,7 @@ config.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -31,13 +31,14 @@ from privbench.encoding.text_words import (
     WordsNeed,
     public_words,
 )
+from privbench.learning.answers import measured
 from privbench.learning.ranges import find_cycle
 from privbench.pipeline.domain_budget import Rounds
-from privbench.pipeline.domain_error import Size, deviation, unnamed
+from privbench.pipeline.domain_error import deviation, unnamed
 from privbench.pipeline.prepare import FitPlan, prepare
 from privbench.privacy import MARGIN, PART, LabelRelease, Measurement, Session, allocate, root_sums
 from privbench.privacy.queries import PublicArray, WordPresence, WordVotes
-from privbench.privacy.queries.labels import NORMS, Norm
+from privbench.privacy.queries.labels import NORMS
 from privbench.privacy.queries.words import PLACES, VOTES
 from privbench.privacy.release import Listed
 
@@ -93,109 +94,111 @@ class Asked(NamedTuple):
         return {**head, "whole": of.whole, "without": self.labels}
 
 
-@dataclass(frozen=True)
-class WordRounds:
-    """The measurements of words, used by `fit` and `plan`."""
+# the measurements of words, used by `fit` and `plan`
 
-    rounds: Rounds
-    sizes: Mapping[str, Size]
 
-    def asked(
-        self, codecs: Mapping[str, Mapping[str, Codec]], laws: Mapping[tuple[str, str], Floats]
-    ) -> list[Asked]:
-        """Return the columns whose words are worth their budget."""
-        columns = []
-        for item in self._texts():
-            labels, law = codecs[item.table][item.column].listed or (), laws.get(item[:2])
-            rest = 1.0 if law is None or not labels else unnamed(law, len(labels))
-            columns += [item._replace(labels=labels)] if rest > _LEFT else []
-        return self._clear(columns)
+def useful_columns(
+    rounds: Rounds,
+    codecs: Mapping[str, Mapping[str, Codec]],
+    laws: Mapping[tuple[str, str], Floats],
+) -> list[Asked]:
+    """Return the columns whose words are worth their budget."""
+    columns = []
+    for item in _texts(rounds):
+        labels, law = codecs[item.table][item.column].listed or (), laws.get(item[:2])
+        rest = 1.0 if law is None or not labels else unnamed(law, len(labels))
+        columns += [item._replace(labels=labels)] if rest > _LEFT else []
+    return _clear(rounds, columns)
 
-    def columns(self) -> list[Asked]:
-        """Return all columns with words in tables whose size noise does not hide."""
-        return self._clear(self._texts())
 
-    def _texts(self) -> list[Asked]:
-        return [
-            Asked(item.table.key, name, reader.words)
-            for item in self.rounds.plan.private
-            for name, reader in item.readers.items()
-            if reader.words is not None
-        ]
+def word_columns(rounds: Rounds) -> list[Asked]:
+    """Return all columns with words in tables whose size noise does not hide."""
+    return _clear(rounds, _texts(rounds))
 
-    def _clear(self, left: list[Asked]) -> list[Asked]:
-        """Those in whose tables noise hides no words, each time without the table it hides most."""
-        while left:
-            scales = {
-                self.sizes[table].units / deviation(self.rounds.accounting, amount): table
-                for (table, _, *_), amount in zip(
-                    left, self._amounts(left, _LISTS).values(), strict=True
-                )
-            }
-            least = min(scales)
-            if least > _SCALES:
-                break
-            left = [item for item in left if item.table != scales[least]]
-        return left
 
-    def lists(self, columns: list[Asked], delta: float) -> dict[str, LabelRelease]:
-        """Return the releases of word lists, by column; none without δ."""
-        some = [item for item in columns if item.need.listed and delta > 0]
-        amounts, spec = self._amounts(some, _LISTS), self.rounds.plan.spec
-        usual = _PURE if self._norm == "l1" else VOTES
-        load = root_sums((spec.roots(item.table), 1.0) for item in some)
-        releases = {}
-        for item in some:
-            most, known = item.need.most or usual, public_words() if item.need.plain else ()
-            query = WordVotes(**item.texts, norm=self._norm, most=most, votes=True, known=known)
-            what = item.need.attribute.rpartition(PART)[2]
-            share = delta * MARGIN / max(load[root] for root in spec.roots(item.table))
-            releases[item.label] = LabelRelease(
-                query, amounts[item.label], f"{what} {item.label}", share
+def _texts(rounds: Rounds) -> list[Asked]:
+    return [
+        Asked(item.table.key, name, reader.words)
+        for item in rounds.plan.private
+        for name, reader in item.readers.items()
+        if reader.words is not None
+    ]
+
+
+def _clear(rounds: Rounds, left: list[Asked]) -> list[Asked]:
+    """Those in whose tables noise hides no words, each time without the table it hides most."""
+    while left:
+        scales = {
+            rounds.sizes[table].units / deviation(rounds.accounting, amount): table
+            for (table, _, *_), amount in zip(
+                left, _amounts(rounds, left, _LISTS).values(), strict=True
             )
-        return releases
+        }
+        least = min(scales)
+        if least > _SCALES:
+            break
+        left = [item for item in left if item.table != scales[least]]
+    return left
 
-    def presence(
-        self, columns: list[Asked], words: Mapping[str, tuple[tuple[str, ...], float]]
-    ) -> dict[str, Measurement]:
-        """Return measurements of how often words occur, by column.
 
-        `words` gives the words of each column and the number of votes that a unit has for them.
-        """
-        amounts, measurements = self._amounts(columns, _PRESENCE), {}
-        pure = self._norm == "l1"
-        for item in columns:
-            listed, votes = words.get(item.label, ((), 0.0))
-            # A text counts itself, its beginning, its words, and these at the first places.
-            many = math.ceil(min(votes if pure else 1.25 * votes**2, 2.0 * VOTES))
-            cells = 2 + many + min(many, PLACES)
-            query = WordPresence(
-                **item.texts,
-                norm=self._norm,
-                clip=cells if pure else math.isqrt(cells),
-                words=(*listed, *(public_words() if item.need.plain else ())),
-                firsts=PublicArray(FIRSTS),
-            )
-            label = f"how often words {item.label}"
-            measurements[item.label] = Measurement(query, amounts[item.label], label)
-        return measurements
+def word_lists(rounds: Rounds, columns: list[Asked], delta: float) -> dict[str, LabelRelease]:
+    """Return the releases of word lists, by column; none without δ."""
+    some = [item for item in columns if item.need.listed and delta > 0]
+    amounts, spec = _amounts(rounds, some, _LISTS), rounds.plan.spec
+    norm = NORMS[rounds.accounting]
+    usual = _PURE if norm == "l1" else VOTES
+    load = root_sums((spec.roots(item.table), 1.0) for item in some)
+    releases = {}
+    for item in some:
+        most, known = item.need.most or usual, public_words() if item.need.plain else ()
+        query = WordVotes(**item.texts, norm=norm, most=most, votes=True, known=known)
+        what = item.need.attribute.rpartition(PART)[2]
+        share = delta * MARGIN / max(load[root] for root in spec.roots(item.table))
+        releases[item.label] = LabelRelease(
+            query, amounts[item.label], f"{what} {item.label}", share
+        )
+    return releases
 
-    @property
-    def _norm(self) -> Norm:
-        return NORMS[self.rounds.accounting]
 
-    def _amounts(self, columns: list[Asked], share: float) -> dict[str, float]:
-        if not columns:
-            return {}
-        roots = {item.label: (1.0, self.rounds.plan.spec.roots(item.table)) for item in columns}
-        return allocate(roots, share * self.rounds.whole * MARGIN)
+def word_presence(
+    rounds: Rounds, columns: list[Asked], words: Mapping[str, tuple[tuple[str, ...], float]]
+) -> dict[str, Measurement]:
+    """Return measurements of how often words occur, by column.
+
+    `words` gives the words of each column and the number of votes that a unit has for them.
+    """
+    amounts, measurements = _amounts(rounds, columns, _PRESENCE), {}
+    norm = NORMS[rounds.accounting]
+    pure = norm == "l1"
+    for item in columns:
+        listed, votes = words.get(item.label, ((), 0.0))
+        # A text counts itself, its beginning, its words, and these at the first places.
+        many = math.ceil(min(votes if pure else 1.25 * votes**2, 2.0 * VOTES))
+        cells = 2 + many + min(many, PLACES)
+        query = WordPresence(
+            **item.texts,
+            norm=norm,
+            clip=cells if pure else math.isqrt(cells),
+            words=(*listed, *(public_words() if item.need.plain else ())),
+            firsts=PublicArray(FIRSTS),
+        )
+        label = f"how often words {item.label}"
+        measurements[item.label] = Measurement(query, amounts[item.label], label)
+    return measurements
+
+
+def _amounts(rounds: Rounds, columns: list[Asked], share: float) -> dict[str, float]:
+    if not columns:
+        return {}
+    roots = {item.label: (1.0, rounds.plan.spec.roots(item.table)) for item in columns}
+    return allocate(roots, share * rounds.whole * MARGIN)
 
 
 def release_words(
-    session: Session, rounds: WordRounds, columns: list[Asked], delta: float
+    session: Session, rounds: Rounds, columns: list[Asked], delta: float
 ) -> dict[tuple[str, str], tuple[WordShares, FirstCharacters]]:
     """Release words and first characters, and return them by table and column."""
-    lists, words = rounds.lists(columns, delta), {}
+    lists, words = word_lists(rounds, columns, delta), {}
     for label, listed in zip(lists, session.ask([*lists.values()]), strict=True):
         assert isinstance(listed, Listed)
         query = lists[label].query
@@ -203,14 +206,11 @@ def release_words(
         order = np.argsort(-np.array(listed.counts, np.float64), kind="stable")[:_MOST]
         frequent_words = tuple(sorted(listed.labels[place] for place in order))
         words[label] = frequent_words, min(sum(listed.counts) / size, float(VOTES))
-    questions = rounds.presence(columns, words)
-    noisy = dict(zip(questions, session.measure_all([*questions.values()]), strict=True))
+    questions = word_presence(rounds, columns, words)
     result = {}
-    for item in columns:
-        question = questions[item.label]
-        sd = session.noise_scale(question.query, question.amount)
-        assert isinstance(question.query, WordPresence)
-        result[item.table, item.column] = laws_of(question.query, noisy[item.label], sd)
+    for item, answer in zip(columns, measured(session, [*questions.values()]), strict=True):
+        assert isinstance(answer.query, WordPresence)
+        result[item.table, item.column] = laws_of(answer.query, *answer)
     return result
 
 
@@ -267,9 +267,8 @@ def laws_of(query: WordPresence, noisy: Floats, sd: float) -> tuple[WordShares, 
 def path_lists(rounds: Rounds, delta: float) -> dict[str, LabelRelease]:
     """Return the releases of path lists; ``delta`` is that of all threshold releases."""
     *_, part = deltas(rounds.plan, delta)
-    rounds = replace(rounds, plan=rounds.plan.documents)
-    words = WordRounds(rounds, rounds.sizes({}))
-    return words.lists(words.columns(), part)
+    rounds = replace(rounds, plan=rounds.plan.documents).sized({})
+    return word_lists(rounds, word_columns(rounds), part)
 
 
 def release_paths(session: Session, plan: FitPlan, totals: Mapping[str, float]) -> FitPlan:

@@ -8,7 +8,6 @@ with their counts, ranges and steps. Each gets the budget that `domain_budget` g
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from privbench.encoding.base import Need, ReleasedDomain
 from privbench.encoding.ordered import OrderedReader
 from privbench.encoding.scale import LINEAR
 from privbench.encoding.surrogates import Surrogates
-from privbench.learning.answers import Measured
+from privbench.learning.answers import Measured, measured
 from privbench.pipeline.domain_answers import (
     lend_ranges,
     lent_labels,
@@ -30,7 +29,7 @@ from privbench.pipeline.domain_answers import (
 )
 from privbench.pipeline.domain_budget import Rounds, total_amounts, totals_share
 from privbench.pipeline.domain_error import Size, believed
-from privbench.pipeline.domain_words import WordRounds, deltas, release_words
+from privbench.pipeline.domain_words import deltas, release_words, useful_columns
 from privbench.pipeline.prepare import FitPlan, need_key
 from privbench.pipeline.rule_tests import RuleTests
 from privbench.privacy import Accounting, Listed, Measurement, Session, root_sums
@@ -43,16 +42,6 @@ LEAST_CELLS = 16
 #: Factor on the standard deviation in tests that must not mistake noise for values: Laplace noise
 #: exceeds 5.3 of its standard deviations as often as Gaussian noise exceeds 3.5.
 _HEAVY: dict[Accounting, float] = {"pure": 1.5, "zcdp": 1.0}
-
-
-@dataclass(frozen=True)
-class Domains:
-    """The domains of all columns and what else the first measurements have released."""
-
-    codecs: dict[str, dict[str, Codec]]  # per private table and modelled column
-    totals: dict[str, float]  # noisy rows per table, averaged with second totals
-    left: float  # ε or ρ that the synthesizer may spend per root table
-    shown: Mapping[str, Sequence[Check]]  # rules by table
 
 
 def release_totals(session: Session, plan: FitPlan) -> dict[str, float]:
@@ -71,27 +60,30 @@ def release_totals(session: Session, plan: FitPlan) -> dict[str, float]:
     }
 
 
-def release_domains(session: Session, plan: FitPlan, totals: Mapping[str, float]) -> Domains:
-    """Make the measurements that columns need, determine every domain, and return the codecs."""
+def release_domains(
+    session: Session, plan: FitPlan, totals: Mapping[str, float]
+) -> tuple[dict[str, dict[str, Codec]], dict[str, float], float, Mapping[str, Sequence[Check]]]:
+    """Make the measurements that columns need, and determine every domain.
+
+    Returns the codecs per private table and modelled column, the totals, averaged with second ones,
+    the ε or ρ that the synthesizer may spend per root table, and by table the rules that rows show.
+    """
     accounting, whole = session.accounting, session.amount_total
     delta, of_words, _ = deltas(plan, session.delta_total)
     rounds = Rounds(plan, accounting, whole, delta, totals)
-    counted = rounds.units()
-    counts = session.measure_all(counted)
-    units = {
-        item.query.table: (float(noisy[0]), session.noise_scale(item.query, item.amount))
-        for item, noisy in zip(counted, counts, strict=True)
-    }
-    sizes = rounds.sizes(units)
-    ranked = rounds.laws(sizes)
-    ranked_counts = dict(zip(ranked, session.measure_all([*ranked.values()]), strict=True))
-    sds = {name: session.noise_scale(q.query, q.amount) for name, q in ranked.items()}
+    counted = measured(session, rounds.units())
+    units = {item.query.table: (item.counts.item(), item.sd) for item in counted if item.query}
+    rounds = rounds.sized(units)
+    sizes, ranked = rounds.sizes, rounds.laws()
+    ranked_counts = dict(zip(ranked, measured(session, [*ranked.values()]), strict=True))
     laws = {
-        name: believed(need, sizes[table].units, ranked_counts[name][1:], sds[name])
+        name: believed(
+            need, sizes[table].units, ranked_counts[name].counts[1:], ranked_counts[name].sd
+        )
         for name, (table, need) in plan.lists.items()
         if name in ranked
     }
-    questions = rounds.last(sizes, laws)
+    questions = rounds.last(laws)
     results = iter(session.ask([q for group in questions.values() for _, q in group]))
     lists: dict[str, Listed] = {}
     answers: dict[str, list[tuple[Need | None, Measured]]] = {}
@@ -116,20 +108,15 @@ def release_domains(session: Session, plan: FitPlan, totals: Mapping[str, float]
     heavy = _HEAVY[session.accounting]
     rest = {
         (table, need.attribute): rest_law(
-            need,
-            sizes[table],
-            len(named.get(name, ())),
-            ranked_counts.get(name),
-            heavy * sds.get(name, 0),
+            need, sizes[table], len(named.get(name, ())), ranked_counts.get(name), heavy
         )
         for name, (table, need) in plan.lists.items()
         if need.grid is None
     }
     codecs = _codecs(plan, released, rest)
-    words = WordRounds(rounds, sizes)
     of_column = {(t, need.attribute): laws[n] for n, (t, need) in plan.lists.items() if n in laws}
-    word_columns = words.asked(codecs, of_column)
-    found_words = release_words(session, words, word_columns, of_words)
+    word_columns = useful_columns(rounds, codecs, of_column)
+    found_words = release_words(session, rounds, word_columns, of_words)
     for (table, column), (pieces, firsts) in found_words.items():
         codecs[table][column] = codecs[table][column].with_words(pieces, firsts)
     tests = RuleTests(plan, accounting, whole, sizes)
@@ -140,7 +127,7 @@ def release_domains(session: Session, plan: FitPlan, totals: Mapping[str, float]
     spent = root_sums((step.query.roots(session.spec), step.event.amount) for step in trace)
     first = totals_share(plan) * whole
     left = whole - first - max(spent.values(), default=0.0)
-    return Domains(codecs, {**totals, **again}, left, tests.shown)
+    return codecs, {**totals, **again}, left, tests.shown
 
 
 def _settle(

@@ -14,11 +14,12 @@ import pyarrow as pa
 
 from privbench.config import Config
 from privbench.display import lines
+from privbench.encoding import Codec
 from privbench.encoding.filled import refuse_unknown
 from privbench.errors import LedgerError, ModelError, PrivacyRefusal
 from privbench.pipeline.doctor import check_ledger
 from privbench.pipeline.domain_words import release_paths
-from privbench.pipeline.domains import Domains, release_domains, release_totals
+from privbench.pipeline.domains import release_domains, release_totals
 from privbench.pipeline.extract import extract
 from privbench.pipeline.header import PrivateColumns, Promise
 from privbench.pipeline.incremental import Since
@@ -50,6 +51,7 @@ from privbench.privacy.error_masking import shielded
 from privbench.privacy.workers import LOCAL, Workers, require_closed
 from privbench.rules.facts import with_rules
 from privbench.rules.hypotheses import told
+from privbench.schema import Check
 from privbench.sources import staged
 from privbench.synthesizers import FittedModel, Synthesizer
 from privbench.synthesizers import get as find_synthesizer
@@ -58,7 +60,7 @@ from privbench.workload.database import refuse_computing
 
 @dataclass
 class Draft:
-    """The state of a fit; each stage fills in some of the fields that are empty at first."""
+    """The state of a fit; each stage fills in fields that are empty at first."""
 
     source: str
     config: Config
@@ -75,8 +77,10 @@ class Draft:
     rows: PrivateDatabase = field(init=False)
     public: dict[str, pa.Table] = field(init=False)  # rows of public tables as text, verbatim
     session: Session = field(init=False)
-    totals: dict[str, float] = field(init=False)
-    domains: Domains = field(init=False)
+    totals: dict[str, float] = field(init=False)  # noisy rows per table
+    codecs: dict[str, dict[str, Codec]] = field(init=False)  # per private table and modelled column
+    left: float = field(init=False)  # ε or ρ that the synthesizer may spend per root table
+    shown: Mapping[str, Sequence[Check]] = field(init=False)  # rules that rows show, by table
     fitted: FittedModel = field(init=False)
 
 
@@ -342,23 +346,22 @@ def _totals(draft: Draft) -> None:
 
 def _domains(draft: Draft) -> None:
     settle = draft.since.domains if draft.since else release_domains
-    draft.domains = settle(draft.session, draft.plan, draft.totals)
-    for table, checks in draft.domains.shown.items():
+    released = settle(draft.session, draft.plan, draft.totals)
+    draft.codecs, draft.totals, draft.left, draft.shown = released
+    for table, checks in draft.shown.items():
         for check in checks:
             draft.reporter.say(f"rows of {table} show: {told(check)}")
 
 
 def _learn(draft: Draft) -> None:
-    session, domains = draft.session, draft.domains
+    measured = draft.session, draft.totals, draft.left
     draft.counting.callback(setattr, draft.rows, "counter", None)
     public = {name: kinds_of(rows) for name, rows in draft.public.items()}
     with draft.counting:
         if draft.since is None:
-            draft.fitted = draft.synthesizer.fit(
-                session, domains.totals, domains.left, public_kinds=public
-            )
+            draft.fitted = draft.synthesizer.fit(*measured, public_kinds=public)
         else:
-            fitted = draft.since.refit(session, domains, draft.plan, draft.public)
+            fitted = draft.since.refit(*measured, draft.plan, draft.public)
             draft.fitted = fitted
             anew = ", ".join(draft.since.anew(fitted)) or "nothing"
             draft.reporter.say(f"tables that are learned anew: {anew}")
@@ -392,15 +395,14 @@ def finish(draft: Draft) -> Model:
         roles = "proposed" if "proposed" in (roles, earlier) else roles
         sizes_shown |= draft.since.model.promise.sizes_shown
     promise_sizes = (
-        with_rules(replace(table, checks=(*table.checks, *draft.domains.shown.get(table.key, ()))))
+        with_rules(replace(table, checks=(*table.checks, *draft.shown.get(table.key, ()))))
         for table in draft.plan.schema
     )
     tables = {}
     for item in draft.plan.private:
         key, own = item.table.key, spec.tables[item.table.key].own
-        codecs = draft.domains.codecs[key]
         name = item.owners[0].name if item.owners else own.name if own else None
-        tables[key] = PrivateColumns(name, item.making, codecs)
+        tables[key] = PrivateColumns(name, item.making, draft.codecs[key])
     return Model(
         schema=replace(draft.plan.schema, tables=tuple(promise_sizes)),
         promise=Promise(

@@ -8,7 +8,7 @@ measurement that follows from it has a sensitivity of its own, whatever the file
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -25,7 +25,7 @@ from privbench.learning.graphical.model import TableLaw
 from privbench.pipeline.decode import sound
 from privbench.pipeline.domain_budget import totals_share
 from privbench.pipeline.domain_words import with_paths
-from privbench.pipeline.domains import Domains, recode
+from privbench.pipeline.domains import recode
 from privbench.pipeline.lookups import kinds_of
 from privbench.pipeline.model import Model
 from privbench.pipeline.prepare import FitPlan, TablePlan, prepare
@@ -36,6 +36,7 @@ from privbench.privacy.data import Cells, Labels
 from privbench.privacy.recoding import EdgesRecoding, LabelsRecoding
 from privbench.privacy.release import Release
 from privbench.rules.facts import SHOWN
+from privbench.schema import Check
 from privbench.synthesizers import Synthesizer
 from privbench.synthesizers.graphical import GraphicalSynthesizer
 from privbench.synthesizers.model import DatabaseModel
@@ -105,15 +106,22 @@ class Since:
             _refuse(f"has the accounting {accounting}, not {privacy.accounting}.")
         return privacy.model_copy(update={"accounting": accounting})
 
-    def domains(self, session: Session, plan: FitPlan, totals: dict[str, float]) -> Domains:
-        """Return the domains of the earlier release; nothing is spent for them."""
+    def domains(
+        self, session: Session, plan: FitPlan, totals: dict[str, float]
+    ) -> tuple[dict[str, dict[str, Codec]], dict[str, float], float, Mapping[str, Sequence[Check]]]:
+        """Return what `release_domains` does, of the earlier release; nothing is spent for it."""
         recode(session, plan, self.codecs)
         tested_checks = {t.key: [c for c in t.checks if c.name == SHOWN] for t in self.model.schema}
         left = session.amount_total * (1 - totals_share(plan))
-        return Domains(self.codecs, totals, left, tested_checks)
+        return self.codecs, totals, left, tested_checks
 
     def refit(
-        self, session: Session, domains: Domains, plan: FitPlan, public: Mapping[str, pa.Table]
+        self,
+        session: Session,
+        totals: Mapping[str, float],
+        amount: float,
+        plan: FitPlan,
+        public: Mapping[str, pa.Table],
     ) -> DatabaseModel:
         """Keep the earlier model of each table that a noisy test finds unchanged; learn the others.
 
@@ -128,7 +136,7 @@ class Since:
             if not any(key.parent in changed for key in keys.get(name, ()))
         }
         rows = {name: kinds_of(table) for name, table in public.items()}
-        return self.learner.refit(session, domains.totals, domains.left, rows, laws)
+        return self.learner.refit(session, totals, amount, rows, laws)
 
     def anew(self, fitted: DatabaseModel) -> list[str]:
         """Return the tables whose models were learned anew in this fit."""

@@ -270,7 +270,7 @@ def rehearse(
     as_role: str | None = None,
     strict: bool = False,
 ) -> Catalog:
-    """Create the empty schema in the target and roll back, to refuse early what a load would.
+    """Create the empty schema in the target and roll back; refuse early what a load would refuse.
 
     Missing extensions, rights and roles, and features that an older server lacks, are found here,
     before any budget is spent. With `strict`, any part of the schema that the target would lack is

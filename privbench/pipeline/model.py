@@ -171,7 +171,6 @@ class Model:
             name: archive.read_array(members.read(place, digests[place]))
             for name, place in arrays.items()
         }
-        # They are used in 64 bits.
         if 8 * sum(array.size for array in numbers.values()) > archive.MAX_BYTES:
             raise ModelError(f"the model unpacks to more than {archive.MAX_BYTES:,} bytes.")
         pre, post = (members.read(name, digests[name]) for name in (archive.PRE, archive.POST))

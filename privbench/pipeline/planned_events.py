@@ -18,7 +18,13 @@ from privbench.encoding import (
 )
 from privbench.pipeline.domain_budget import Rounds, is_public, total_amounts
 from privbench.pipeline.domain_error import believed, deviation, margin_of
-from privbench.pipeline.domain_words import WordRounds, deltas, path_lists
+from privbench.pipeline.domain_words import (
+    deltas,
+    path_lists,
+    word_columns,
+    word_lists,
+    word_presence,
+)
 from privbench.pipeline.prepare import FitPlan
 from privbench.pipeline.rule_tests import RuleTests
 from privbench.privacy import (
@@ -106,11 +112,10 @@ def planned(
         return PlannedEvent.of(item, spec, source, needed=needed)
 
     rows = {name: source.rows(name) for name in spec.tables}
-    of_labels, of_words, _ = deltas(plan, delta)
-    rounds = Rounds(plan, source.accounting, source.total, of_labels, rows)
+    of_labels, delta_of_words, _ = deltas(plan, delta)
+    rounds = Rounds(plan, source.accounting, source.total, of_labels, rows).sized({})
     totals = total_amounts(plan, source.total)
-    sizes = rounds.sizes({})
-    ranked, lists = rounds.laws(sizes), plan.lists
+    sizes, ranked, lists = rounds.sizes, rounds.laws(), plan.lists
     first: list[Question] = [
         *(Measurement(Total(name), amount, f"total {name}") for name, amount in totals.items()),
         *path_lists(rounds, delta).values(),
@@ -124,9 +129,7 @@ def planned(
             units = sizes[lists[name][0]].units
             noisy = None if shares is None else units * np.pad(shares, (0, BLOCKS - len(shares)))
             laws[name] = believed(lists[name][1], units, noisy, 0.0)
-        questions = (
-            question for group in rounds.last(sizes, laws).values() for _, question in group
-        )
+        questions = (question for group in rounds.last(laws).values() for _, question in group)
         last.append({item.label: described(item) for item in questions})
     expected, *others = last
     for label, event in expected.items():
@@ -134,9 +137,11 @@ def planned(
         needs = tuple(other.needed for other in found if other.needed is not None)
         noises = tuple(other.noise_sd for other in found)
         expected[label] = replace(event, noises=noises, needs=needs)
-    words = WordRounds(rounds, sizes)
-    columns = words.columns()
-    of_texts = (*words.lists(columns, of_words).values(), *words.presence(columns, {}).values())
+    columns = word_columns(rounds)
+    of_texts = (
+        *word_lists(rounds, columns, delta_of_words).values(),
+        *word_presence(rounds, columns, {}).values(),
+    )
     tests = RuleTests(plan, source.accounting, source.total, sizes).first()
     return [
         *(described(item) for item in first),

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from privbench.domain import Domain
 from privbench.encoding import Codec
 from privbench.encoding.ordered import OrderedReader
+from privbench.learning.answers import measured
 from privbench.pipeline.domain_error import Size, amount_for, deviation
 from privbench.pipeline.prepare import FitPlan
 from privbench.privacy import Accounting, Measurement, Purse, Query, Session, noise_sd
@@ -48,7 +49,7 @@ _LIKELY, _TELLING, _CELLS = 0.5, 2.0, 2**13
 
 
 class RuleTests:
-    """The tests of a fit with the budget ``whole``, ε or ρ."""
+    """The private tests of likely rules in a fit with the budget ``whole``, ε or ρ."""
 
     def __init__(
         self, plan: FitPlan, accounting: Accounting, whole: float, sizes: Mapping[str, Size]
@@ -110,9 +111,9 @@ class RuleTests:
 
     def _ask(self, session: Session, group: RuleGroup, query: Query) -> tuple[NDArray[Any], float]:
         """Noisy shares of the weight and their noise."""
-        item, weight = self._measurement(group, query), self._weights[group.table]
-        (counts,), noise = session.measure_all([item]), session.noise_scale(query, item.amount)
-        return counts / weight, noise / weight
+        (found,) = measured(session, [self._measurement(group, query)])
+        weight = self._weights[group.table]
+        return found.counts / weight, found.sd / weight
 
     def orders(self, session: Session, codecs: Mapping[str, dict[str, Any]]) -> None:
         """Test orders of and distances between columns, before dates are recoded.

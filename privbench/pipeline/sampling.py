@@ -25,21 +25,26 @@ from privbench.pipeline.decode import CloneTable, decode
 from privbench.pipeline.load import check_scale, fill, set_aside
 from privbench.pipeline.model import Model
 from privbench.pipeline.progress import Reporter
-from privbench.postgres.binary import NUMBERS
 from privbench.postgres.computed import Computing
 from privbench.postgres.csvtext import csv_blocks, stops_psql
 from privbench.postgres.embedded import any_server
 from privbench.postgres.load import Loader
 from privbench.postgres.patterns import choose
 from privbench.postgres.stream import stream
-from privbench.schema import ColumnType, TableName, quoted
+from privbench.schema import Column, TableName, quoted
 from privbench.sources.types import type_of
 
 _CUT = r" (a text has the line \., which psql before version 18 takes for the end of the rows)"
 #: Longest name of a file; for longer names, the schema is a folder and the table a file in it.
 _LONGEST = 255
-#: Most digits of a number with a fixed point in Arrow.
-_MOST_DIGITS = 38
+_ARROW = {
+    "date": pa.date32(), "timestamp": pa.timestamp("us"),
+    "timestamptz": pa.timestamp("us", "UTC"), "text": pa.string(),
+}  # fmt: skip
+_KINDS = {
+    "bool": "bool", "int2": "int16", "int4": "int32", "int8": "int64", "float4": "float32",
+    "float8": "float64", "date": "date", "timestamp": "timestamp", "timestamptz": "timestamptz",
+}  # fmt: skip
 #: Bytes of a batch in which computed columns are read.
 _BATCH_BYTES = 1 << 20
 _DEVICES = frozenset({
@@ -278,18 +283,31 @@ def _in_arrow_types(rows: pa.Table, item: CloneTable, plain: Set[str] = frozense
     arrays = dict(zip(item.columns, rows.columns, strict=True))
     for name in arrays.keys() - plain:
         with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError):
-            arrays[name] = _converted(arrays[name], item.table.column(name).type)
+            arrays[name] = _converted(arrays[name], item.table.column(name))
     return pa.table(arrays)
 
 
-def _converted(values: pa.ChunkedArray, of: ColumnType) -> pa.ChunkedArray:
+def kind_of(column: Column) -> str:
+    """Return the type of a column in Parquet, if all its values fit."""
+    precision, scale = column.type.precision or 0, column.type.scale or 0
+    if column.type.base == "numeric" and 0 <= scale <= precision <= 38 and precision:
+        return f"decimal({precision},{scale})"
+    return _KINDS.get(column.type.base, "text")
+
+
+def arrow_type(kind: str) -> pa.DataType:
+    """Return the Arrow type of a kind."""
+    if kind.startswith("decimal("):
+        return pa.decimal128(*map(int, kind[8:-1].split(",")))
+    return _ARROW.get(kind) or pa.type_for_alias(kind)
+
+
+def _converted(values: pa.ChunkedArray, column: Column) -> pa.ChunkedArray:
+    of = column.type
     if of.kind != "b" or of.extension:
         return values
-    if of.base in NUMBERS:
-        return values.cast(NUMBERS[of.base][0])
-    scale = of.scale or 0
-    if of.base == "numeric" and 0 <= scale <= (of.precision or 0) <= _MOST_DIGITS and of.precision:
-        return values.cast(pa.decimal128(of.precision, scale))
+    if (kind := kind_of(column)) != "text":
+        return values.cast(arrow_type(kind))
     if of.base == "time" and values.type == pa.string():
         days = pc.binary_join_element_wise("2000-01-01", values, " ")
         return days.cast(pa.timestamp("us")).cast(pa.time64("us"))

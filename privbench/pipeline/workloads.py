@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from privbench.config import Config
 from privbench.errors import UsageError
+from privbench.options import CaptureOptions, with_fields_of
 from privbench.pipeline.accounts import ledgers_of
 from privbench.pipeline.computed import texts
 from privbench.pipeline.decode import CloneTable, decode
@@ -42,47 +43,26 @@ from privbench.workload.rebind import rebind as rebind_workload
 from privbench.workload.safety import NONE, Trust
 
 
+@with_fields_of(CaptureOptions)
 def capture(
-    dsn: str | None = None,
-    *,
-    logs: Sequence[str | Path] = (),
-    prefix: str | None = None,
-    database: str | None = None,
-    samples: int = 1,
-    seed: int = 0,
-    writes: bool = False,
-    sessions: bool = False,
+    dsn: str | None = None, *, logs: Sequence[str | Path] = (), options: CaptureOptions
 ) -> Capture:
     """Capture a workload from pg_stat_statements of a DSN, or from logs; reads no table of users.
 
-    The workload is CONFIDENTIAL, since its literals are those of the server's users. The other
-    options concern logs. `prefix` is the ``log_line_prefix`` of plain logs; by default common ones
-    are tried. With `database`, only statements of that database are captured. At most `samples`
-    executions of each text, chosen by `seed`, become queries. With `sessions` all do, a script for
-    each session of the server in its own order. With `writes` INSERT, UPDATE and DELETE are
-    captured too; no replay but that of pgbench on a clone runs them.
+    The workload is CONFIDENTIAL, since its literals are those of the server's users. The options,
+    given by name, are those of `capture_logs`.
     """
     if (dsn is None) == (not logs):
         raise UsageError(
             "a workload is captured from a database or from logs.",
             remedy="Give either a DSN or --log FILE, one or more times.",
         )
-    if samples < 1:
-        raise UsageError("--samples must be at least 1.")
     if dsn is None:
-        return capture_logs(
-            logs,
-            prefix=prefix,
-            database=database,
-            samples=samples,
-            seed=seed,
-            writes=writes,
-            sessions=sessions,
-        )
-    if writes or sessions:
+        return capture_logs(logs, options=options)
+    if options != CaptureOptions():
         raise UsageError(
-            "pg_stat_statements holds neither the values that were written nor sessions.",
-            remedy="Capture logs (--log FILE).",
+            "pg_stat_statements holds neither the values of statements nor sessions.",
+            remedy="Capture logs (--log FILE), or leave the options of logs out.",
         )
     with reading(dsn) as connection:
         return capture_statements(connection)

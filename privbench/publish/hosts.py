@@ -57,8 +57,9 @@ class Machine:
     def __init__(self, on: str, place: Path, port: int) -> None:
         self.place, self.port = place, port
         programs = embedded.programs(on)
-        #: What data depend on, beside the clone.
-        self.key = str([(item.path, item.path.stat().st_mtime_ns) for _, item in programs])
+        #: What data depend on, beside the clone. An installation that is made anew, as in a
+        #: pipeline, has the same programs at another time.
+        self.key = str([(item.path, item.path.stat().st_size) for _, item in programs])
         #: By version, embedded ones first.
         self.programs = {item.major: (label, item) for label, item in reversed(programs)}
 

@@ -76,7 +76,7 @@ def serve(
         stack.callback(lifeline.end)
         embedded.own(lifeline.folder)
         place = Path(keep).resolve() if keep else lifeline.directory
-        host = _host(on, place, port, kept=keep is not None)
+        host = _host(on, place, port, keep=keep is not None)
         key = f"{__version__} {_content(path)} {host.key} {options}"
         key = hashlib.sha256(key.encode()).hexdigest()
         report = place / "report"
@@ -88,17 +88,19 @@ def serve(
         for line in lines:
             logger.info("%s", " ".join(line.split()))
         password = secrets.token_hex(16)
-        change = "ALTER ROLE {} PASSWORD {}"
-        access = [build(change, role, sql.Literal(password)) for role in (OWNER, READER)]
+        literal = sql.Literal(password)
+        access = [build("ALTER ROLE {} PASSWORD {}", role, literal) for role in (OWNER, READER)]
         logger.info("%s", stack.enter_context(host.running(int(major), *access))[0])
         yield f"postgresql://{OWNER}:{password}@{ADDRESS}:{port}/{DATABASE}"
 
 
-def _host(on: str, place: Path, port: int, *, kept: bool) -> Machine | Container:
-    if kept and on == "docker":
+def _host(on: str, place: Path, port: int, *, keep: bool) -> Machine | Container:
+    if keep and on == "docker":
         raise UsageError("data in a container are not kept.", remedy="Use --on machine.")
-    if on == "docker" or (on == "auto" and not kept):
-        with suppress(*[UsageError] * (on == "auto")):
+    if on == "docker":
+        return Container(place, port)
+    if on == "auto" and not keep:
+        with suppress(UsageError):
             return Container(place, port)
     return Machine(on, place, port)
 
@@ -127,10 +129,11 @@ def drop_variables() -> dict[str, str]:
 
 def copy(uri: str, name: str) -> str:
     """URI of a new copy of the clone, by file copy."""
-    made = build("CREATE DATABASE {} TEMPLATE {}", name, DATABASE)
+    statement = build("CREATE DATABASE {} TEMPLATE {}", name, DATABASE)
     with connect(uri.removesuffix(DATABASE) + "postgres", autocommit=True) as connection:
-        since = connection.info.server_version >= 150000
-        connection.execute(made + build(" STRATEGY file_copy") if since else made)
+        if connection.info.server_version >= 150000:
+            statement += build(" STRATEGY file_copy")
+        connection.execute(statement)
     return uri.removesuffix(DATABASE) + name
 
 

@@ -13,6 +13,7 @@ import pyarrow.parquet as papq
 from psycopg import sql
 
 from privbench.errors import ModelError
+from privbench.pipeline.sampling import arrow_type, kind_of
 from privbench.postgres.connect import Connection
 from privbench.postgres.csvtext import read_csv, stops_psql
 from privbench.postgres.failures import database_errors
@@ -22,30 +23,7 @@ from privbench.schema import Column, Table, quoted
 #: half as many would give twice the number of files.
 CHUNK_ROWS, CHUNK_BYTES = 250_000, 128 * 2**20
 
-_ARROW = {
-    "date": pa.date32(), "timestamp": pa.timestamp("us"),
-    "timestamptz": pa.timestamp("us", "UTC"), "text": pa.string(),
-}  # fmt: skip
-_KINDS = {
-    "bool": "bool", "int2": "int16", "int4": "int32", "int8": "int64", "float4": "float32",
-    "float8": "float64", "date": "date", "timestamp": "timestamp", "timestamptz": "timestamptz",
-}  # fmt: skip
 _BROKEN = re.compile(r"column #(\d+)")
-
-
-def kind_of(column: Column) -> str:
-    """Return the type of a column in Parquet, if all its values fit."""
-    precision, scale = column.type.precision or 0, column.type.scale or 0
-    if column.type.base == "numeric" and 0 <= scale <= precision <= 38 and precision:
-        return f"decimal({precision},{scale})"
-    return _KINDS.get(column.type.base, "text")
-
-
-def arrow_type(kind: str) -> pa.DataType:
-    """Return the Arrow type of a kind."""
-    if kind.startswith("decimal("):
-        return pa.decimal128(*map(int, kind[8:-1].split(",")))
-    return _ARROW.get(kind) or pa.type_for_alias(kind)
 
 
 def copy_out(

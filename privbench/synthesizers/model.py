@@ -227,18 +227,17 @@ def load(arrays: Mapping[str, NDArray[Any]], *place: str | int) -> dict[str, NDA
 
 
 def narrow(array: NDArray[Any]) -> NDArray[Any]:
-    """An array of a law as it is in a model file: floats have 32 bits, distributions 16."""
-    if array.dtype == np.int64:
-        ends = int(array.min(initial=0)), int(array.max(initial=0))
-        return array.astype(np.result_type(*map(np.min_scalar_type, ends)))
-    laws = array.ndim == 2 and len(array) > 1 and (array >= 0).all()
-    if laws and (np.abs(array.sum(axis=1) - 1.0) < ROUNDED).all():
+    """Return an array for a model file: floats have 32 bits, those of distributions 16."""
+    if array.dtype != np.float64:
+        return array
+    distributions = array.ndim == 2 and len(array) > 1 and (array >= 0).all()
+    if distributions and (np.abs(array.sum(axis=1) - 1.0) < ROUNDED).all():
         return (array * _UNIT).astype(np.float16)
     return array.astype(np.float32)
 
 
 def wide(array: NDArray[Any]) -> NDArray[Any]:
-    """An array of a model file in 64 bits."""
-    if array.dtype.kind in "iu":
-        return array.astype(np.int64)
-    return array.astype(np.float64) / (_UNIT if array.dtype == np.float16 else 1.0)
+    """Return an array of a model file with floats of 64 bits."""
+    if array.dtype == np.float16:
+        return array.astype(np.float64) / _UNIT
+    return array.astype(np.float64) if array.dtype == np.float32 else array

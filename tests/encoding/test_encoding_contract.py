@@ -32,7 +32,7 @@ from hypothesis import strategies as st
 from psycopg import sql
 
 from privbench.config import ColumnConfig
-from privbench.encoding.arrays import ArrayReader
+from privbench.encoding.arrays import ArrayCodec
 from privbench.encoding.bounds import BoundsNeed
 from privbench.encoding.documents import DocumentReader
 from privbench.encoding.filled import FillReader
@@ -75,7 +75,7 @@ class Case:
             cells = pa.array([null * (value is None) for value in values], pa.int32())
             return dict.fromkeys(aliases, cells)
         order = {}
-        if isinstance(plan, ArrayReader):
+        if getattr(plan, "codec", None) is ArrayCodec:
             size, element, *more = aliases
             order = {alias: pa.array([None] * len(values), pa.bool_()) for alias in more}
             aliases = [element, size]

@@ -24,7 +24,13 @@ from privbench.pipeline.domain_error import (
     range_loss,
     unnamed,
 )
-from privbench.pipeline.domain_words import WordRounds, laws_of
+from privbench.pipeline.domain_words import (
+    laws_of,
+    useful_columns,
+    word_columns,
+    word_lists,
+    word_presence,
+)
 from privbench.pipeline.fit import STAGES, begin
 from privbench.pipeline.planning import plan as plan_fit
 from privbench.pipeline.prepare import FitPlan
@@ -92,18 +98,16 @@ def rounds(plan, rows, whole=0.13, accounting="zcdp"):
 def amounts(needs, rows):
     """What each attribute of a table of so many rows is asked for in the last round."""
     turn = rounds(planned({"a": needs}), rows)
-    groups = turn.last(turn.sizes({}), {}).values()
+    groups = turn.sized({}).last({}).values()
     return {need.attribute: item.amount for group in groups for need, item in group if need}
 
 
 def words_of(plan, rows, accounting):
-    """The rounds of words of a plan whose texts may all be cut into words."""
+    """The rounds of a plan whose texts may all be cut into words."""
     for item in plan.private:
         for name, reader in item.readers.items():
             reader.words = WordsNeed(f"{name} words", name, True, True)
-    words = WordRounds(rounds(plan, rows, 3.2, accounting), {})
-    words.sizes.update(words.rounds.sizes({}))
-    return words
+    return rounds(plan, rows, 3.2, accounting).sized({})
 
 
 @given(st.data(), st.integers(0, 10**6))
@@ -126,15 +130,15 @@ def test_domains_stay_within_their_budget(data, seed):
     turn = rounds(plan, totals, whole, accounting)
     counted = turn.units()
     units = {q.query.table: (rng.uniform(-9, 9) ** 5, rng.uniform(0.1, 1e3)) for q in counted}
-    sizes = turn.sizes(units)
-    ranked = turn.laws(sizes)
+    turn = turn.sized(units)
+    ranked = turn.laws()
     laws = {
         name: believed(
-            plan.lists[name][1], sizes[q.query.table].units, rng.normal(0, 1e3, BLOCKS), 100.0
+            plan.lists[name][1], turn.sizes[q.query.table].units, rng.normal(0, 1e3, BLOCKS), 100.0
         )
         for name, q in ranked.items()
     }
-    last = turn.last(sizes, laws)
+    last = turn.last(laws)
     events = [*counted, *ranked.values(), *(q for group in last.values() for _, q in group)]
     spent = root_sums((question.query.roots(spec), question.amount) for question in events)
     assert all(amount <= DOMAINS * whole * (1 + 1e-12) for amount in spent.values())
@@ -151,9 +155,8 @@ def test_a_few_units_do_not_raise_the_noise_of_all(accounting):
     plan = planned({"a": [labels("kind"), dates("d"), numbers("n")], "few": [dates("from")]},
                    owned("few"))  # fmt: skip
     turn = rounds(plan, {"a": 5000.0, "few": 24.0}, whole, accounting)
-    asked = turn.last(
-        turn.sizes({"few": (24.0, 3.0)}), {"a\x1fkind": believed(labels("kind"), 5000.0)}
-    )
+    law = {"a\x1fkind": believed(labels("kind"), 5000.0)}
+    asked = turn.sized({"few": (24.0, 3.0)}).last(law)
     assert {*asked} & {"few\x1ffrom", "a\x1fkind", "a\x1fd", "a\x1fn"} == {
         "a\x1fkind", "a\x1fd", "a\x1fn",
     }  # fmt: skip
@@ -165,9 +168,9 @@ def test_texts_are_listed_by_votes_and_grid_points_by_rows(accounting):
     """In a table of 500 rows a unit, where rows abound, so that C is above 1 for points."""
     plan = planned({"a": [], "b": [MAKE["l"]("kind"), MAKE["g"]("price")]}, owned("b"))
     turn = rounds(plan, {"a": 20_000.0, "b": 1e7}, 3.2, accounting)
-    sizes = turn.sizes({"b": (20_000.0, 3.0)})
-    laws = turn.laws(sizes)
-    asked = turn.last(sizes, {name: believed(plan.lists[name][1], 20_000.0) for name in laws})
+    turn = turn.sized({"b": (20_000.0, 3.0)})
+    laws = turn.laws()
+    asked = turn.last({name: believed(plan.lists[name][1], 20_000.0) for name in laws})
     for name, votes in (("b\x1fkind", True), ("b\x1fprice", False)):
         for query in (laws[name].query, asked[name][0][1].query):
             assert (query.votes, query.clip == 1) == (votes, votes)
@@ -176,19 +179,19 @@ def test_texts_are_listed_by_votes_and_grid_points_by_rows(accounting):
 @pytest.mark.parametrize(("accounting", "most"), [("pure", 3), ("zcdp", 8)])
 def test_words_are_asked_of_texts_that_no_label_covers(accounting, most):
     plan = planned({"a": [MAKE["l"]("kind"), MAKE["l"]("note")], "few": []})
-    words = words_of(plan, {"a": 20_000.0, "few": 20.0}, accounting)
+    turn = words_of(plan, {"a": 20_000.0, "few": 20.0}, accounting)
     codecs = {"a": {name: SimpleNamespace(listed=("x",)) for name in ("kind", "note")}}
     one = believed(labels("kind"), 20_000.0, np.eye(1, BLOCKS)[0] * 20_000, 1.0)
-    asked = words.asked(codecs, {("a", "kind"): one})
+    asked = useful_columns(turn, codecs, {("a", "kind"): one})
     assert [(item.column, item.labels) for item in asked] == [("note", ("x",))]
-    assert words.lists(asked, 0.0) == {}
-    (query,) = (item.query for item in words.lists(asked, 1e-9).values())
+    assert word_lists(turn, asked, 0.0) == {}
+    (query,) = (item.query for item in word_lists(turn, asked, 1e-9).values())
     assert (query.most, query.without, query.norm) == (most, ("x",), NORMS[accounting])
     assert {"the", "The"} <= {*query.known}
-    (counted,) = words.presence(asked, {"a.note": (("(TV)", "tea"), 1.0)}).values()
+    (counted,) = word_presence(turn, asked, {"a.note": (("(TV)", "tea"), 1.0)}).values()
     assert counted.query.words[:2] == ("(TV)", "tea")
     assert counted.query.without == ("x",)
-    events = [*words.lists(asked, 1e-9).values(), counted]
+    events = [*word_lists(turn, asked, 1e-9).values(), counted]
     assert sum(event.amount for event in events) <= 0.1 * 3.2
 
 
@@ -197,8 +200,8 @@ def test_words_are_not_asked_where_the_columns_of_a_table_share_too_little(accou
     for count, found in ((1, ["small.0", "large.0"]), (9, ["large.0"])):
         columns = {"small": [str(n) for n in range(count)], "large": ["0"]}
         plan = planned({table: [MAKE["l"](n) for n in names] for table, names in columns.items()})
-        words = words_of(plan, {"small": units, "large": 1e6}, accounting)
-        assert [item.label for item in words.columns()] == found
+        turn = words_of(plan, {"small": units, "large": 1e6}, accounting)
+        assert [item.label for item in word_columns(turn)] == found
 
 
 def test_words_and_first_letters_are_told_from_noise():
@@ -315,7 +318,7 @@ def fitted(source, tmp_path_factory):
         step.event.label: draft.session.noise_scale(step.query, step.event.amount)
         for step in draft.session.trace
     }
-    return config, draft.domains.codecs, noise
+    return config, draft.codecs, noise
 
 
 def test_domains_of_a_fit_hold_what_few_owners_and_namesakes_tell(fitted):
@@ -370,10 +373,10 @@ def test_a_noisy_total_does_not_hide_units_that_were_counted(noisy_total):
     """A list of 900 units is asked for, though noise hides the total of their rows."""
     plan = planned({"a": [], "b": [MAKE["l"]("kind")]}, owned("b"))
     turn = rounds(plan, {"a": 5000.0, "b": noisy_total})
-    sizes = turn.sizes({"b": (900.0, 20.0)})
-    assert sizes["b"].units >= 860.0
-    assert sizes["b"].rows >= 860.0
-    assert "b\x1fkind" in turn.laws(sizes)
+    turn = turn.sized({"b": (900.0, 20.0)})
+    assert turn.sizes["b"].units >= 860.0
+    assert turn.sizes["b"].rows >= 860.0
+    assert "b\x1fkind" in turn.laws()
 
 
 def test_steps_of_integers_are_asked_for_where_they_are_cheap():

@@ -64,9 +64,9 @@ def _processes(folder: Path) -> list[str]:
 
 
 @pytest.fixture
-def surroundings(place, tmp_path):
-    """Environment variables of a process that serves clones."""
-    cache = {"TMPDIR": str(place), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+def surroundings(place, tmp_path, tmp_path_factory):
+    """Environment variables of a process that serves clones, with a cache for all tests."""
+    cache = {"TMPDIR": str(place), "XDG_CACHE_HOME": str(tmp_path_factory.getbasetemp() / "cache")}
     # What leads elsewhere: nobody answers there.
     wrong = {"PGHOSTADDR": "::2", "PGSERVICE": "no"}
     return {**os.environ, **cache, **wrong, "PYTEST_DEBUG_TEMPROOT": str(tmp_path)}

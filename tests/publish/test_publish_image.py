@@ -85,7 +85,7 @@ def test_its_steps_make_a_server_that_has_the_rows(original, place):
     _as_root, *steps = re.findall(r"^RUN (.*)", text, re.M)
     for step in steps:
         assert started("sh", "-c", moved(step)).wait() == 0, step
-    (data,) = re.findall(r"^COPY --from=rows --chown=postgres (\S+)", text, re.M)
+    (data,) = re.findall(r"^ENV PGDATA=(\S+)", text, re.M)
     server = started(
         "sh", f"{bundle}/start.sh", "container", "postgres", "-p", f"{port}", "-k", "",
         PGDATA=moved(data), **_VARIABLES,
@@ -117,3 +117,4 @@ def test_an_engine_builds_and_starts_it(original):
         )
     finally:
         subprocess.run(["docker", "rm", "--force", container], check=True)
+        subprocess.run(["docker", "rmi", "--force", image], check=True)

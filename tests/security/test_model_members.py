@@ -236,8 +236,8 @@ def test_load_of_no_file_or_too_large_a_one_is_refused(tmp_path, model, monkeypa
     monkeypatch.setattr(archive, "MAX_BYTES", 1000)
     with pytest.raises(ModelError, match="unpacks to more than 1,000 bytes"):
         Model.load(model)
-    # Integers of 8 bits are used in 64.
-    with_array(archive.array_bytes(np.zeros(10**6, np.int8)))(
+    # Numbers of 16 bits are used in 64.
+    with_array(archive.array_bytes(np.zeros(10**6, np.float16)))(
         tmp_path / "m", model_files.members(model)
     )
     monkeypatch.setattr(archive, "MAX_BYTES", 4 * 10**6)
@@ -251,7 +251,7 @@ def test_a_model_of_the_earlier_version_gives_the_same_rows(honest, tmp_path, sy
     parts, head = model_files.parts_of(honest[synthesizer])
     places = [name for name in parts if name.startswith("arrays/")]
     old = {place: archive.array_bytes(wide(archive.read_array(parts[place]))) for place in places}
-    assert all(len(parts[place]) < len(data) for place, data in old.items())
+    assert all(len(parts[place]) <= len(data) for place, data in old.items())
     model_files.write(tmp_path / "m", {**parts, **old}, {**head, "version": 9})
     for number, path in enumerate((honest[synthesizer], tmp_path / "m")):
         pipeline.sample(path, tmp_path / str(number), seed=1)
@@ -261,7 +261,7 @@ def test_a_model_of_the_earlier_version_gives_the_same_rows(honest, tmp_path, sy
     assert now == before
 
 
-@pytest.mark.parametrize("number", [np.nan, np.inf, -1.0, 6e4])
+@pytest.mark.parametrize("number", [np.nan, np.inf, -1.0, 1e308])
 @pytest.mark.parametrize("synthesizer", ["independent", "privbench"])
 def test_sample_of_odd_weights_is_refused_or_sound(honest, tmp_path, synthesizer, number):
     parts, head = model_files.parts_of(honest[synthesizer])
@@ -270,7 +270,8 @@ def test_sample_of_odd_weights_is_refused_or_sound(honest, tmp_path, synthesizer
     for member in last.values():
         array = archive.read_array(parts[member]).copy()
         if array.dtype.kind == "f" and array.size:
-            array[-1] = number
+            with np.errstate(over="ignore"):
+                array[-1] = number
             forged = {**parts, member: archive.array_bytes(array)}
             with contextlib.suppress(UsageError):
                 path = model_files.write(tmp_path / "m", forged, head)

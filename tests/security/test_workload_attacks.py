@@ -129,7 +129,7 @@ def source(each_server, source_on):
 def _run(dsn, query, **options):
     workload = Workload("theirs", (WorkloadQuery("q1", "SELECT 1"), WorkloadQuery("q2", query)))
     found = replay(workload, {"source": dsn}, repeats=1, warmup=0, **options)
-    return found.results[1].answers["source"].status
+    return found.results[1]["source"].status
 
 
 #: Attacks that need nothing made for them.
@@ -154,9 +154,10 @@ def test_replay_of_attacks_is_refused_without_trust(source, each_server, server)
         file.unlink(missing_ok=True)
 
     found = replay(workload, {"source": dsn}, repeats=1, warmup=0, trust_workload=True, tell=tell)
-    for result, written in zip(found.results[1:], wrote[1:], strict=True):
-        status = result.answers["source"].status
-        assert written if ATTACKS[result.id].writes else status == "ok", result.id
+    ran = zip(found.workload, found.results, wrote, strict=True)
+    for query, answers, written in [*ran][1:]:
+        status = answers["source"].status
+        assert written if ATTACKS[query.id].writes else status == "ok", query.id
 
 
 def _refused(server, name, source_on, *, trusted):

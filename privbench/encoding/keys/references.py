@@ -86,7 +86,10 @@ class TableRows:
         return any(name in other.columns for other in keys if other.name != key.name)
 
     def own_keys(self, key: ForeignKey) -> dict[str, pa.Array]:
-        """Return the table's own key values by referencing column, for a self-reference."""
+        """Return the values of the table's own key columns, by the columns that refer to them.
+
+        It is used for a self-reference.
+        """
         pairs = zip(key.columns, key.ref_columns, strict=True)
         return {name: self.columns[other] for name, other in pairs}
 
@@ -430,10 +433,7 @@ def _free(work: TableRows, key: ForeignKey, shared: Sequence[str]) -> list[str]:
 
 
 def refill_self_reference(work: TableRows, key: ForeignKey) -> None:
-    """Fill a self-reference's columns again.
-
-    The reason is that a repair may have changed the keys they refer to.
-    """
+    """Fill a self-reference's columns again, after a repair of the keys that they refer to."""
     work.referred[key.name] = work.own_keys(key)
     _fill(work, key, [name for name in key.columns if not _filled_by_others(work, key, name)])
 

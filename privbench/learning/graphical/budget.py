@@ -388,7 +388,7 @@ class Budget:
         ]
 
     def times_of(self, table: str) -> list[ModelColumn]:
-        """Return the time orders of a table that are measured."""
+        """Return the time orders of a table that are measured (see `learning.graphical.times`)."""
         return [] if self.learns == "attributes" else times_of(self.spec, table)
 
     def _weight(self, table: str, amount: float, noises: float) -> float:
@@ -399,7 +399,7 @@ class Budget:
     def marginal(
         self, table: str, axes: Sequence[Axis], amount: float
     ) -> Histogram | NormedHistogram:
-        """Return the query for a marginal of a table, of weights or of units by their norms."""
+        """Return the query for a marginal of a table, weighted by rows or by norms of units."""
         plain = Histogram(table, tuple(axes))
         size = self.sizes[table]
         scales = size.weight / noise_sd(plain, self.spec, amount, self.accounting)

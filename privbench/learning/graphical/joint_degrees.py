@@ -61,11 +61,10 @@ class JointDegrees:
             return dict(codes)
         scores = np.array([_scores(column, generator) for column in degrees])
         free = np.empty_like(scores)  # independent of those before
-        for place, score in enumerate(scores):
-            rest, least = score, LEAST * (score * score).sum()
+        for place, rest in enumerate(scores):
             for other in free[:place]:
-                rest = rest - (rest * other).sum() * other
-            free[place] = rest / np.sqrt(max((rest * rest).sum(), least))
+                rest -= (rest * other).sum() * other
+            free[place] = rest / np.sqrt(max((rest * rest).sum(), LEAST * len(rest)))
         sizes, presences = (
             [(weights[:, None] * free).sum(axis=0) for weights in root]
             for root in (self.sizes, self.presences)

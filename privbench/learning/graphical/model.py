@@ -92,7 +92,7 @@ class Population:
         return len(self.units[table])
 
     def start(self, table: str, rows: float, free: float, lost: float = 0.0) -> None:
-        """Make the rows of a table, whose owner's rows must exist; see `TableLaw`.
+        """Sample the rows of a table, whose owner's rows must exist; see `TableLaw`.
 
         Raises:
             ModelError: There is no room for so many rows.

@@ -26,7 +26,7 @@ LEAST, SWEEPS, EXCHANGES, STEP, MOST, OWNERS = 100, 600, 2**20, 0.15, 20.0, 2**1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SetLaw:
-    """The distribution of which labels owners have in a column, whose first cells are labels."""
+    """The distribution of labels among the rows of an owner; a column's first cells are labels."""
 
     power: float  # of its entries, by which an owner counts
     presences: Floats  # means over owners of what `PresencePairs` counts
@@ -50,7 +50,10 @@ def counted(cells: Codes, labels: int, owners: Ints) -> NDArray[np.int32]:
 
 
 def presences(counts: NDArray[np.int32], power: float) -> Floats:
-    """Return from `counted` rows the matrix that `PresencePairs` measures."""
+    """Return from `counted` rows in how many owners each label, and each pair of labels, occurs.
+
+    It is the matrix that `PresencePairs` measures.
+    """
     present = counts[:, :-1] > 0
     labels = np.arange(counts.shape[1])
     weights = portable.exp(power * portable.log(np.maximum(labels * (labels + 1) / 2, 1)))

@@ -78,7 +78,7 @@ class PeriodKey:
 
     @property
     def pairs(self) -> list[tuple[str, sql.Identifier]]:
-        """The key's columns except the period, with those of the temporary table of targets."""
+        """Each key column except the period, with its column in the temporary target table."""
         return [(name, sql.Identifier(f"key {i}")) for i, name in enumerate(self.columns[:-1])]
 
     @property

@@ -17,6 +17,7 @@ from psycopg import sql
 
 from privbench.arrays import Rng
 from privbench.errors import AccessDenied, DatabaseError, UsageError
+from privbench.options import CaptureOptions
 from privbench.pgsql import SqlError, statement, tokens
 from privbench.pgsql.judge import EXPRESSIONS, NotAllowed, judge
 from privbench.postgres.connect import SELECT, Connection
@@ -142,18 +143,14 @@ class Gatherer:
     With ``writes`` it also takes statements that write, in sessions with their transactions.
     """
 
-    def __init__(
-        self, samples: int = 1, seed: int = 0, *, writes: bool = False, sessions: bool = False
-    ) -> None:
-        self._samples = samples
-        self._rng: Rng = generator(seed, "capture")
+    def __init__(self, options: CaptureOptions) -> None:
+        self._options, self._room = options, MOST_TEXTS
+        self._rng: Rng = generator(options.seed, "capture")
         self._texts: dict[bytes, _Text] = {}
         self._skipped: Counter[str] = Counter()
-        self._writes = writes
-        self._words = _QUERIES | _WRITES if writes else _QUERIES
-        self._in_order, self._room = sessions, MOST_TEXTS
         self._sessions: dict[str | None, list[tuple[str, Parameters]]] = {}
-        if writes and sessions:
+        self._words = _QUERIES | _WRITES if options.writes else _QUERIES
+        if options.writes and options.sessions:
             self._words |= _TRANSACTIONS
 
     def skip(self, reason: str, calls: int = 1) -> None:
@@ -179,10 +176,10 @@ class Gatherer:
             if len(self._texts) == MOST_TEXTS:
                 self.skip(TOO_MANY, execution.calls)
                 return
-            reason = reason_against(execution.text, writes=self._writes)
+            reason = reason_against(execution.text, writes=self._options.writes)
             found = self._texts[key] = _Text(reason)
         found.calls[execution.planned] += execution.calls
-        if found.reason is None and not self._in_order:
+        if found.reason is None and not self._options.sessions:
             self._sample(found, execution)
         elif found.reason is None and (execution.planned or not self._room):
             self.skip(PLANNED if execution.planned else TOO_MANY, execution.calls)
@@ -197,7 +194,7 @@ class Gatherer:
         kept.sort(key=lambda text: -text.total)
         queries = (
             [*_of_sessions(self._sessions)]
-            if self._in_order
+            if self._options.sessions
             else [query for number, text in enumerate(kept, 1) for query in _queries(number, text)]
         )
         skipped = self._skipped + Counter()
@@ -219,12 +216,12 @@ class Gatherer:
             found.complete = True
             found.samples.clear()
         sample = (execution.text, execution.parameters)
-        if len(found.samples) < self._samples:
+        if len(found.samples) < self._options.samples:
             if sample not in found.samples:
                 found.samples.append(sample)
             return
         place = int(self._rng.integers(found.total))
-        if place < self._samples and sample not in found.samples:
+        if place < self._options.samples and sample not in found.samples:
             found.samples[place] = sample
 
 
@@ -367,7 +364,7 @@ def capture_statements(connection: Connection) -> Capture:
         AccessDenied: The role may not see other roles' statements, and there are no others.
         DatabaseError: The server does not load the extension's library, or refused.
     """
-    gatherer, seen, hidden = Gatherer(), 0, 0
+    gatherer, seen, hidden = Gatherer(CaptureOptions()), 0, 0
     for text, top, calls in _read(connection):
         if text is None or text == _HIDDEN:
             hidden += calls

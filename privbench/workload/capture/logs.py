@@ -14,6 +14,7 @@ from typing import Any
 
 from privbench.errors import UsageError
 from privbench.files import file_errors
+from privbench.options import CaptureOptions, with_fields_of
 from privbench.postgres.connect import APPLICATION
 from privbench.workload.capture.gather import (
     MOST_PARAMETERS,
@@ -274,31 +275,22 @@ _SHOW = (
 )
 
 
-def capture_logs(
-    paths: Sequence[str | Path],
-    *,
-    prefix: str | None = None,
-    database: str | None = None,
-    samples: int = 1,
-    seed: int = 0,
-    writes: bool = False,
-    sessions: bool = False,
-) -> Capture:
+@with_fields_of(CaptureOptions)
+def capture_logs(paths: Sequence[str | Path], *, options: CaptureOptions) -> Capture:
     """Read statements with their parameters from logs in csv, JSON or plain form.
 
     ``paths`` are files, patterns (``*``, ``?``) or folders, of which all log files are read; files
-    may be gzipped. The format is identified by the first lines. ``prefix`` is the
-    ``log_line_prefix`` of plain logs; without it common ones are tried. At most ``samples``
-    executions of each text, chosen by the seed, become queries, each with its own literals; with
-    ``sessions`` all do, in the order in which each session ran them. With ``writes`` INSERT, UPDATE
-    and DELETE are taken too. A UsageError is raised if a file cannot be read, or if there is no
-    statement, or none of ``database``.
+    may be gzipped. The format is identified by the first lines. The options are given by name.
+    ``prefix`` is the ``log_line_prefix`` of plain logs; without it common ones are tried. At most
+    ``samples`` executions of each text, chosen by the seed, become queries, each with its own
+    literals; with ``sessions`` all do, a script for each session in its own order. A UsageError is
+    raised if a file cannot be read, or if there is no statement, or none of ``database``.
     """
-    gatherer = Gatherer(samples, seed, writes=writes, sessions=sessions)
+    gatherer, database = Gatherer(options), options.database
     reported = False
     databases: set[str | None] = set()
     files = _one_format(_files(paths))
-    for entry in chain.from_iterable(_entries(file, prefix) for file in files):
+    for entry in chain.from_iterable(_entries(file, options.prefix) for file in files):
         found = execution(entry)
         if found is None:
             continue
