@@ -176,7 +176,7 @@ def _write(workload: Workload, path: Path) -> None:
             before = scripts.get(name, "")
             scripts[name] = before + _script(query, names | _OWN_VARIABLES, before)
             weights.setdefault(name, query.weight)
-            writing |= {name} if fault(query.sql) else set()
+            writing |= {name} if fault(_PLACE.sub("0", _sent(query)[0])) else set()
         except UsageError as error:
             logging.getLogger(__name__).warning("left out: %s", error.message)
     if not scripts:
@@ -309,9 +309,7 @@ def _script(query: WorkloadQuery, names: Collection[str], before: str) -> str:
     pgbench's scanner is psql's: a backslash that is in no string, name or comment begins a command,
     and a semicolon in parentheses ends nothing.
     """
-    text, drawn = query.template, [item.partition(" = ")[0] for item in query.draws]
-    if text is None or not drawn or len(drawn) != len(query.parameters):
-        text, drawn = query.sql, []
+    text, drawn = _sent(query)
     if clashing := {*names}.intersection(_VARIABLE.findall(text)):
         raise beyond(query, "pgbench", f"it holds :{min(clashing)}, a variable of pgbench")
     places = {f"${place}": f":{name}" for place, name in enumerate(drawn, 1)}
@@ -327,6 +325,17 @@ def _script(query: WorkloadQuery, names: Collection[str], before: str) -> str:
     draws = query.draws if drawn else ()
     sets = [f"\\set {item.replace(' = ', ' ', 1)}\n" for item in draws if item != f"{SCALE} = 1"]
     return "".join(item for item in sets if item not in before) + f"{ended(text)}\n"
+
+
+def _sent(query: WorkloadQuery) -> tuple[str, list[str]]:
+    """The text that a script has of a query, and the variables that stand for its places.
+
+    A stranger's template need not have to do with the text that is judged before a replay.
+    """
+    drawn = [item.partition(" = ")[0] for item in query.draws]
+    if query.template is None or not drawn or len(drawn) != len(query.parameters):
+        return query.sql, []
+    return query.template, drawn
 
 
 def _integer_weights(weights: Sequence[float]) -> list[int]:
