@@ -26,7 +26,7 @@ from privbench.encoding.surrogates import (
 )
 from privbench.encoding.text import TextCodec
 from privbench.encoding.text_formats import days_of
-from privbench.encoding.text_words import word_piece
+from privbench.encoding.text_words import with_firsts, word_piece
 from privbench.errors import ModelError
 from privbench.rng import generator
 
@@ -316,6 +316,15 @@ def test_surrogates_get_released_hosts_and_first_letters():
     found = decoded(names, 500, 1, seed=2)
     assert {text[0] for text in found} == {"G", "x"}
     assert {text for text in found if text[0] == "G"} < {*PersonProvider.first_names}
+
+
+def test_surrogates_take_the_released_case_of_their_first_letter():
+    law = ((ord("B"), 0.5), (ord("b"), 0.25), (ord("Ž"), 0.25))
+    texts = pa.array(["anna", "zoe", "kim", "lea"])
+    spare = pa.array(["bert", "žofia", "bob", "ben"])
+    found = with_firsts(texts, law, np.ones(4), generator(3), spare=spare).to_pylist()
+    assert sorted(text[0] for text in found) == ["B", "B", "b", "Ž"]
+    assert {text.lower() for text in found} == {"bert", "bob", "ben", "žofia"}
 
 
 @pytest.mark.parametrize(
