@@ -152,7 +152,8 @@ def load(
 
     That is schema, rows, keys, indexes, sequences and statistics. With --resumable, large tables
     are copied part by part, and a load that was killed goes on when the same command is run again.
-    Until it ends TARGET is marked as unfinished, and no command reads it.
+    Until it ends TARGET is marked as unfinished, and no command reads it; then the
+    database's comment says that it is a clone.
 
     \b
     Example:

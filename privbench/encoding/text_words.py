@@ -11,7 +11,7 @@ and random digits take their place later. A word longer than `LONGEST` is left o
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -298,15 +298,16 @@ def with_firsts(
     """Return texts whose first characters have the released frequencies.
 
     Of the texts marked ``free``, as few as possible are changed. A text that has to begin otherwise
-    becomes the next of the ``spare`` texts that begins so; where none is left, its first character
-    is replaced. Spare texts that are not distinct are used again and again.
+    becomes the next of the ``spare`` texts that begins so in either case, in the released case;
+    where none is left, its first character is replaced. Spare texts that are not distinct are used
+    again and again.
     """
     free = np.ones(len(texts), np.bool_) if free is None else free
     if not firsts or not free.any():
         return texts
     points, shares = (np.array(part) for part in zip(*firsts, strict=True))
     law = np.append(shares, 0.0) * weights.sum()
-    have = _places(points, texts)
+    have = _places(points, _points(texts))
     order = np.lexsort((free, have))
     upto = np.cumsum(weights[order])
     upto = upto - np.append(0.0, upto)[np.searchsorted(have[order], have[order])]
@@ -322,20 +323,29 @@ def with_firsts(
     rest = pc.utf8_slice_codeunits(texts.take(pa.array(rows)), 1)
     changed = joined(letters.take(pa.array(drawn)), rest)
     if spare is not None:
-        begun = _places(points, spare)
-        sides = np.searchsorted(np.sort(begun), np.arange(len(points) + 1))
-        room, turn = np.diff(sides)[drawn], ranks(drawn)
+        kinds, kind = np.unique(_small(points), return_inverse=True)
+        begun, wanted = _places(kinds, _small(_points(spare))), kind[drawn]
+        sides = np.searchsorted(np.sort(begun), np.arange(len(kinds) + 1))
+        room, turn = np.diff(sides)[wanted], ranks(wanted)
         if len(pc.unique(spare)) < len(spare):
             turn %= np.maximum(room, 1)
-        at, whole = sides[drawn] + turn, np.flatnonzero(turn < room)
+        at, whole = sides[wanted] + turn, np.flatnonzero(turn < room)
         ones = spare.take(pa.array(np.argsort(begun, kind="stable")[at[whole]]))
-        changed = replace_rows(changed, whole, ones.cast(changed.type))
+        cased = joined(letters.take(pa.array(drawn[whole])), pc.utf8_slice_codeunits(ones, 1))
+        changed = replace_rows(changed, whole, cased.cast(changed.type))
     return replace_rows(texts, rows, changed)
 
 
-def _places(points: NDArray[np.int64], texts: pa.Array) -> Ints:
-    """The place of each text's first character among sorted code points; their number if none."""
-    found = _points(texts)
+def _small(points: NDArray[Any]) -> NDArray[Any]:
+    """The code points of characters in lower case."""
+    known, at = np.unique(points, return_inverse=True)
+    texts = [chr(point).lower() if point >= 0 else "" for point in known.tolist()]
+    small = [ord(text) if len(text) == 1 else int(known[k]) for k, text in enumerate(texts)]
+    return np.array(small, known.dtype)[at]
+
+
+def _places(points: NDArray[Any], found: NDArray[Any]) -> Ints:
+    """The place of each code point among sorted ones; their number if it is none of them."""
     places = np.searchsorted(points, found)
     places[np.append(points, -2)[places] != found] = len(points)
     return places

@@ -320,8 +320,8 @@ SIZES: LiteralString = """
 SELECT n.nspname AS schema, c.relname AS name,
   (SELECT coalesce(sum(p.reltuples) FILTER (WHERE p.reltuples >= 0), 0)::float8
     FROM pg_catalog.pg_class p
-    WHERE p.oid = c.oid OR p.oid IN (SELECT relid FROM pg_catalog.pg_partition_tree(c.oid)
-      WHERE isleaf)) AS rows
+    WHERE c.relkind = 'r' AND p.oid = c.oid OR p.oid IN (
+      SELECT relid FROM pg_catalog.pg_partition_tree(c.oid) WHERE isleaf)) AS rows
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'p')
 """

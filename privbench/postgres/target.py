@@ -161,7 +161,8 @@ def refuse_missing_extensions(
     if lacking:
         raise TargetError(
             f"the target's server lacks the extensions {', '.join(lacking)}.",
-            remedy="Install their packages on that server.",
+            remedy="Install their packages on that server, or name a database of another "
+            "(publish: --database DSN).",
         )
     for row in rows:
         if row.space and row.here and row.space != row.here:

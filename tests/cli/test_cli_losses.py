@@ -105,11 +105,15 @@ def test_sizes_are_shown_on_demand_and_it_is_written_down_that_they_were(make_da
         source,
         "INSERT INTO order_status VALUES ('a', 'open')",
         "INSERT INTO item SELECT i, 'a' FROM generate_series(1, 1379) i",
+        "CREATE TABLE visit (day int NOT NULL) PARTITION BY RANGE (day)",
+        "CREATE TABLE early_visit PARTITION OF visit FOR VALUES FROM (0) TO (1000)",
+        "INSERT INTO visit SELECT i FROM generate_series(1, 421) i",
         "ANALYZE",
     )
     assert "1,379" not in succeed("inspect", source, "-o", plain).stdout
     shown = succeed("inspect", source, "--sizes", "-o", path).stdout
     assert re.search(r"CONFIDENTIAL(.*\n)+  item +1,379  each row by itself", shown)
+    assert re.search(r"  visit +421  ", shown)
     # No role depends on them.
     text = path.read_text(encoding="utf-8")
     assert text.replace("sizes_shown = true\n", "") == plain.read_text(encoding="utf-8") != text
