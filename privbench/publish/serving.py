@@ -227,7 +227,7 @@ def _made(
     with host.running(major) as (_, dsn, execute):
         execute(
             build("CREATE ROLE {} LOGIN PASSWORD {}", OWNER, sql.Literal(password)),
-            build("CREATE ROLE {} LOGIN", READER),
+            build("CREATE ROLE {} LOGIN BYPASSRLS", READER),
             build("ALTER ROLE {} SET default_transaction_read_only = on", READER),
             *[build("GRANT pg_read_all_data TO {}", READER)] * (major >= 14),
             build("CREATE DATABASE {} OWNER {}", DATABASE, OWNER),
