@@ -20,6 +20,7 @@ import pytest
 from _pytest.doctest import DoctestModule
 from browsing import browse  # noqa: F401 - a fixture
 from databases import Databases
+from market import model, source  # noqa: F401 - fixtures, one market for every folder
 
 from privbench.cli import main
 from privbench.postgres import embedded

@@ -68,8 +68,8 @@ _TWO_LETTERS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "å": "aa"})
 def _without_accents(word: str) -> str:
     """A word without accents.
 
-    >>> _plain("prénom"), _plain("müşteri"), _plain("straße")
-    ('prenom', 'musteri', 'strasse')
+    >>> [_without_accents(word) for word in ("prénom", "müşteri", "straße")]
+    ['prenom', 'musteri', 'strasse']
     """
     letters = unicodedata.normalize("NFKD", word.translate(_PLAIN_LETTERS)).lower()
     return "".join(letter for letter in letters if not unicodedata.combining(letter))

@@ -85,18 +85,18 @@ class _Months:
 
     @property
     def size(self) -> float:
-        """The mean distance of neighbours."""
+        """The mean distance of neighbouring first days, in grid points."""
         return self.months * self.per_day * 365.2425 / 12
 
     def count(self, points: Any) -> Any:
-        """The number of the first one that is not below each point."""
+        """For each point, the number of the first such day at or after it."""
         days = -(-np.asarray(points, dtype=np.int64) // self.per_day)
         months = days.astype("M8[D]").astype("M8[M]")
         later = months.astype("M8[D]").astype(np.int64) < days
         return -(-(months.astype(np.int64) + later) // self.months)
 
     def at(self, numbers: Any) -> Any:
-        """The points of these numbers."""
+        """The grid points of the first days with these numbers."""
         days = (np.asarray(numbers, dtype=np.int64) * self.months).astype("M8[M]").astype("M8[D]")
         return days.astype(np.int64) * self.per_day
 

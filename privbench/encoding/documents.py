@@ -64,9 +64,11 @@ _TYPES: dict[PathType, ColumnType] = {
     "timestamptz": plain_type("timestamptz"),
     "text": plain_type("text"),
 }
-#: Elements of an array that are told apart; bytes of a document whose paths are read, and of all in
-#: a row. PostgreSQL prints no row of a gigabyte, and 16 bytes may be a number of 131,072 digits.
-_PLACES, _READ, _READ_OF_ROW = 4, 2**14, 2**16
+#: How many elements of an array have paths of their own.
+_PLACES = 4
+#: The most bytes of a document whose paths are read, and of all documents of a row: PostgreSQL
+#: prints no row of a gigabyte, and 16 bytes may be a number of 131,072 digits.
+_READ, _READ_OF_ROW = 2**14, 2**16
 #: A step of a path that is a place in an array.
 _PLACE = re.compile(r"\[\d\]")
 #: Stands between a path and its type.
@@ -74,7 +76,8 @@ _OF = "\x1f"
 #: Paths with a smaller part of the votes of the most frequent one are left out: each would take as
 #: much of the budget as that one.
 _RARE = 0.05
-#: Keys without numbers of something, which are no address or place.
+#: Keys that a path may name: they do not begin with a digit, nor have three digits in a row, a
+#: number at the end, an @ or a place in an array, all of which may identify something.
 _KEY = re.compile(rf"(?!\d|.*(\d{{3}}|[-_]\d+$|@)|\[\d\]$)[^\\]{{1,{MAX_KEY}}}")
 _DATE = (
     "(?!0000)([0-9]{4}-((0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])|(0[13-9]|1[0-2])-(29|30)"

@@ -57,7 +57,7 @@ def normal_quantile(shares: Floats) -> Floats:
     >>> normal_quantile(np.array([0.5, 0.975, 1e-9])).round(3).tolist()
     [0.0, 1.96, -5.998]
     """
-    logit = log(shares) - log(1.0 - shares)
+    logit = log(shares / np.maximum(1.0 - shares, 2.0**-60))
     return logit * _polynomial(1.0 / np.sqrt(np.sqrt(1.0 + logit * logit / 8.0)), _QUANTILE)
 
 

@@ -112,7 +112,11 @@ class Rounds:
         return DOMAINS * self.whole
 
     def deltas(self, tables: Iterable[str]) -> dict[str, float]:
-        """Return the δ of one list per table: all of it, split over the lists of its roots."""
+        """Return the δ that one list of each table gets.
+
+        A table is named once for each of its lists. The δ of a root table is shared equally by the
+        lists that its units can change.
+        """
         spec, tables = self.plan.spec, list(tables)
         load = root_sums((spec.roots(table), 1.0) for table in tables)
         return {
@@ -193,9 +197,11 @@ class Rounds:
         return measurements
 
     def last(self, laws: Mapping[str, Floats]) -> dict[str, list[tuple[Need | None, Question]]]:
-        """Return the measurements of lists, ranges, parts and second totals worth their cost.
+        """Return the questions of the last round: lists, ranges, parts and second totals.
 
-        `laws` are the measured counts by rank of the columns whose lists are considered, by item.
+        They are the questions that are worth their cost, by the need that each is about (see
+        `need_key`), or by the table for a total. `laws` has the measured counts by rank of the
+        columns whose lists are considered, by the same names.
         """
         spec = self.plan.spec
         before = root_sums(

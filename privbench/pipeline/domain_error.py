@@ -163,9 +163,10 @@ def range_loss(need: BoundsNeed | PartNeed, size: Size, sd: Floats) -> Floats:
 
 
 def total_loss(columns: int, size: Size, first: float, sd: Floats) -> Floats:
-    """Return the error of a table's size estimated from two totals, summed over its columns.
+    """Return the expected error of a table's size from two noisy totals, times its columns.
 
-    `first` is the noise of the first total, `sd` that of the second one at every amount.
+    ``first`` is the standard deviation of the first total's noise, ``sd`` has that of the second
+    one at each amount of budget that is considered. The error is relative, on a log scale.
     """
     with np.errstate(divide="ignore"):
         both = (first**-2 + sd**-2.0) ** -0.5

@@ -243,6 +243,12 @@ def _account() -> pwd.struct_passwd | None:
     )
 
 
+def accounts() -> set[int]:
+    """Return the numbers of this account and of that which servers run under."""
+    account = _account()
+    return {os.geteuid(), *([account.pw_uid] if account else [])}
+
+
 def _run(command: Sequence[str | Path], what: str, log: Path | None = None) -> None:
     account = _account()
     # pg_ctl hands its output channels on to the server, which would keep a pipe open for ever.

@@ -107,8 +107,14 @@ def _host(on: str, place: Path, port: int, *, keep: bool) -> Machine | Container
 
 @file_errors("the folder cannot be used")
 def _is_new(place: Path, key: str, stack: ExitStack) -> bool:
-    """Whether a folder to keep is empty; else it has to hold this clone, which nobody uses."""
+    """Whether a folder to keep is empty; else it has to hold this clone, which nobody uses.
+
+    Who may write to it could replace data, and links in it would lead elsewhere.
+    """
     make_folder(place)
+    if place.stat().st_uid not in embedded.accounts():
+        raise UsageError(f"{place} is another account's.", remedy="Name another folder.")
+    place.chmod(0o700)
     try:
         stack.enter_context(FileLock(place / "lock", timeout=0, mode=0o600))
     except Timeout:
@@ -221,7 +227,7 @@ def _made(
     with host.running(major) as (_, dsn, execute):
         execute(
             build("CREATE ROLE {} LOGIN PASSWORD {}", OWNER, sql.Literal(password)),
-            build("CREATE ROLE {} LOGIN", READER),
+            build("CREATE ROLE {} LOGIN BYPASSRLS", READER),
             build("ALTER ROLE {} SET default_transaction_read_only = on", READER),
             *[build("GRANT pg_read_all_data TO {}", READER)] * (major >= 14),
             build("CREATE DATABASE {} OWNER {}", DATABASE, OWNER),

@@ -73,12 +73,12 @@ def drift(baseline: ComparisonDocument, document: ComparisonDocument) -> DriftPa
 
 
 def names(figures: frozenset[str]) -> frozenset[str]:
-    """Return the names of the drift figures of a comparison that has these figures."""
+    """Return what gates call the changes of these figures since a baseline."""
     return frozenset(f"{PREFIX}{name}" for name in figures)
 
 
 def ratios(drift_part: DriftPart) -> dict[str, float | None]:
-    """Return the drift figures by name."""
+    """Return each figure's ratio of new to old, by the names of `names`; None where old is 0."""
     return {f"{PREFIX}{name}": part.ratio for name, part in drift_part.figures.items()}
 
 

@@ -48,8 +48,8 @@ def _column(values: Any) -> pa.Array:
 def _value_text(value: Any) -> str | None:
     r"""A value as text; a whole number is the same as a float.
 
-    >>> _text(3.0), _text(0.1), _text(float("nan")), _text([1, None]), _text(b"\x01a")
-    ('3', '0.1', None, '[1, null]', '\\x01\\x61')
+    >>> [_value_text(value) for value in (3.0, 0.1, float("nan"), [1, None], b"\x01a")]
+    ['3', '0.1', None, '[1, null]', '\\x01\\x61']
     """
     if hasattr(value, "tolist"):  # NumPy's
         value = value.tolist()

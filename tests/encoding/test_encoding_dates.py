@@ -16,6 +16,7 @@ from columns import (
     BOOL,
     DATE,
     INT4,
+    INTERVAL,
     STAMP,
     STAMPZ,
     TEXT,
@@ -635,6 +636,22 @@ def test_dates_near_another_keep_their_distances(type_, unit):
 
 
 # Unique dates
+
+
+@pytest.mark.parametrize(
+    ("type_", "hour", "released"), [(STAMPZ, 3600 * 10**6, Step(4)), (INTERVAL, 3600, None)]
+)
+def test_unique_times_stay_on_their_step(type_, hour, released):
+    """Hours that occur twice become other hours, not microseconds; intervals have no step."""
+    found = plan(type_, null=False, uniques=[("c",)])
+    steps = {n.attribute: released for n in found.needs if isinstance(n, PartNeed) and not n.cycle}
+    codec = found.finish({"c": Bounds(0, 2400 * hour), **steps})
+    values = codec.scale.build(np.random.default_rng(0).integers(0, 2400, 500) * hour, {})
+    item = table("t", col("c", type_), uniques=[("c",)])
+    made = fill(item, 500, {"c": values}, codecs={"c": codec}).columns["c"]
+    points = codec.scale.points_of(made)
+    assert len({*points.tolist()}) == 500
+    assert released is None or not (points % hour).any()
 
 
 def test_unique_dates_of_a_calendar_stay_in_it():

@@ -31,8 +31,9 @@ from hypothesis import strategies as st
 
 from privbench.config import ColumnConfig
 from privbench.encoding.keys.columns import unkept_indexes
-from privbench.encoding.keys.generate import generate_keys, table_order
+from privbench.encoding.keys.generate import fill_keys, generate_keys, table_order
 from privbench.encoding.keys.placeholders import maker_of, of_templates
+from privbench.encoding.keys.references import TableRows
 from privbench.encoding.registry import reader, table_coverage
 from privbench.errors import SchemaError
 from privbench.rng import generator
@@ -389,6 +390,19 @@ def test_made_keys_are_distinct_in_every_type():
     found = fill(item, 9).columns["id"].to_pylist()
     assert len({*found}) == 9
     assert all(len(text) == 36 and text[14] == "4" for text in found)
+
+
+def test_a_dense_junction_keeps_nearly_every_pair_and_the_owners():
+    """Of 100 × 25 pairs four in five are wanted, most of them with the same few of the 25."""
+    keys = [(["a"], "left", ["id"]), (["b"], "right", ["id"])]
+    pair = table("pair", col("a"), col("b"), primary=["a", "b"], keys=keys)
+    rng, sizes = generator(1), {"pair_f0": 100, "pair_f1": 25}
+    popular = np.minimum(rng.geometric(0.1, 2000) - 1, 24)
+    parents = {"pair_f0": np.repeat(np.arange(100), 20), "pair_f1": popular}
+    work = TableRows(pair, {}, parents, rng, 2000, own="pair_f0")
+    made = fill_keys(work, lambda key: [ints(np.arange(sizes[key.name]))])
+    assert 1997 <= made.rows <= 2000
+    assert (np.bincount(made.columns["a"].to_numpy(), minlength=100) >= 17).all()
 
 
 @pytest.mark.parametrize("rule", ["pairs", "unlike"])

@@ -35,16 +35,9 @@ EDGES = tuple(range(13))
 
 
 def codec_of(labels=None, *, lengths=EDGES, words=(), firsts=(), nullable=False, **more):
-    """A codec of texts as a release may have it; those of a provider have no lengths."""
-    codec = TextCodec(
-        "c",
-        TEXT,
-        nullable,
-        labels,
-        None if more.get("provider") else lengths,
-        more.get("provider"),
-        more.get("surrogates"),
-    )
+    """A codec of texts as a release may have it."""
+    provider, surrogates = more.get("provider"), more.get("surrogates")
+    codec = TextCodec("c", TEXT, nullable, labels, lengths, provider, surrogates)
     return codec.with_words(tuple(words), firsts) if words or firsts else codec
 
 
@@ -118,7 +111,8 @@ COLOURS = ("red", "blue")
 @pytest.mark.parametrize("provider", [None, "last_name"])
 def test_surrogates_occur_as_often_as_their_blocks_say(provider):
     blocks = ((1, 0.5), (10, 0.4), (0, 0.1))
-    codec = codec_of(COLOURS, provider=provider, surrogates=blocks, nullable=True)
+    more = {"provider": provider, "lengths": None if provider else EDGES}
+    codec = codec_of(COLOURS, surrogates=blocks, nullable=True, **more)
     labels = np.repeat([0, 2, 3], [500, 1000, 100])
     found = decoded(codec, 1600, labels)
     counts = Counter(found)
@@ -298,6 +292,15 @@ def test_numbers_begin_with_released_digits_if_they_fit_an_integer_then():
     assert all(text[0] == "1" for text in found[400:])
 
 
+@pytest.mark.parametrize("provider", [None, "street_address"])
+@pytest.mark.parametrize("words", [(), (("Road", (0.5, 0.0, 0.0, 0.0)),)])
+def test_empty_texts_stay_empty_beside_words(provider, words):
+    codec = codec_of(lengths=(0, 1, 20, 41), provider=provider, words=words)
+    found = decoded(codec, 100, length=np.repeat([1, 0], [40, 60]), shape=0)
+    assert all(found[:40])
+    assert set(found[40:]) == {""}
+
+
 def test_surrogates_get_released_hosts_and_first_letters():
     firsts = ((ord("x"), 0.5), (ord("y"), 0.5))
     email = plan(TEXT, name="email", delta=1e-9, null=False)
@@ -309,7 +312,7 @@ def test_surrogates_get_released_hosts_and_first_letters():
     assert len(set(found)) > 490
     # Names of which many rows share one begin as the rows do, and stay names where there are such.
     law = ((ord("G"), 0.5), (ord("x"), 0.5))
-    names = codec_of(("Ann",), provider="first_name", surrogates=KIND, firsts=law)
+    names = codec_of(("Ann",), lengths=None, provider="first_name", surrogates=KIND, firsts=law)
     found = decoded(names, 500, 1, seed=2)
     assert {text[0] for text in found} == {"G", "x"}
     assert {text for text in found if text[0] == "G"} < {*PersonProvider.first_names}

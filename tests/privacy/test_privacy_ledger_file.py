@@ -161,11 +161,19 @@ def test_a_commit_waits_for_the_folder(written):
     assert calls[-2:] == ["unlink", "openDirectory"]
 
 
-def test_entries_of_no_sense_are_damage(tmp_path):
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda opened: {"type": "opened", "release": opened["release"]},
+        lambda opened: {**opened, "release": "../x"},  # Files are named by it.
+    ],
+)
+def test_entries_of_no_sense_are_damage(tmp_path, spoil):
+    open_session(Toy(), Accountant("pure", 1.0), tmp_path, "shop").close()
     ledger = Ledger.open(tmp_path, "shop")
-    ledger.set_cap(Cap(1.0))
     with transaction(ledger.directory) as book:
-        book.append({"type": "opened", "release": "x"})
+        opened = next(entry for entry in book.read() if entry["type"] == "opened")
+        book.append(spoil(opened))
     with pytest.raises(LedgerError, match="is damaged"):
         ledger.show()
 

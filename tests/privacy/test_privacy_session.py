@@ -176,6 +176,13 @@ def test_events_are_charged_to_every_root_that_reaches_the_table(tmp_path):
     session.measure(Counts(table="public.tags"), 0.9, "tags")
 
 
+def test_events_of_a_batch_are_numbered_in_the_order_of_the_questions(tmp_path):
+    session = start(tmp_path)
+    session.measure_all([Measurement(Counts(), 0.1, label) for label in "abc"])
+    events = session._release.events
+    assert [(event.id, event.label) for event in events] == [(0, "a"), (1, "b"), (2, "c")]
+
+
 def test_the_ledger_and_the_session_must_agree(tmp_path):
     fit, accountant = Fit("config", UnitDefinition.of(CHAIN), private=True), Accountant("pure", 1.0)
     release = Ledger.open(tmp_path, "shop").open_release(fit, accountant)

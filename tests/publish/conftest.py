@@ -8,14 +8,10 @@ import time
 from datetime import date
 from pathlib import Path
 
-import market
 import pytest
 
 from privbench.publish import publish, tabular
 from privbench.publish.making import About
-
-#: Fixtures: the market, and a model of it.
-source, model = market.source, market.model
 
 
 @pytest.fixture(scope="session")

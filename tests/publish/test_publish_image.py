@@ -21,7 +21,7 @@ import pytest
 from privbench.postgres import binaries
 from privbench.postgres.embedded import own
 
-_SECRET = 'it\'s "a" $(secret)'
+_SECRET = 'it\'s "a" $(secret) $names$'
 _DATABASE = "te'st"
 _VARIABLES = {"POSTGRES_PASSWORD": _SECRET, "POSTGRES_USER": "test", "POSTGRES_DB": _DATABASE}
 
@@ -65,7 +65,7 @@ def test_its_steps_make_a_server_that_has_the_rows(original, place):
     bundle = shutil.copytree(original, place / "bundle")
     directories = binaries.package_directories() + binaries.machine_directories()
     programs = binaries.find("initdb", directories)[0].path.parent
-    owner, port = place.stat(), _free_port()
+    owner, port, log = place.stat(), _free_port(), (place / "stderr").open("w+")
 
     def started(*command, **variables):
         return subprocess.Popen(
@@ -74,6 +74,7 @@ def test_its_steps_make_a_server_that_has_the_rows(original, place):
             cwd="/",
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
+            stderr=log,
             user=owner.st_uid,
             group=owner.st_gid,
             extra_groups=[] if os.geteuid() == 0 else None,
@@ -86,10 +87,11 @@ def test_its_steps_make_a_server_that_has_the_rows(original, place):
     for step in steps:
         assert started("sh", "-c", moved(step)).wait() == 0, step
     (data,) = re.findall(r"^ENV PGDATA=(\S+)", text, re.M)
-    server = started(
-        "sh", f"{bundle}/start.sh", "container", "postgres", "-p", f"{port}", "-k", "",
-        PGDATA=moved(data), **_VARIABLES,
-    )  # fmt: skip
+    command = ("sh", f"{bundle}/start.sh", "container", "postgres", "-p", f"{port}", "-k", "")
+    variables = {"PGDATA": moved(data), **_VARIABLES}
+    for wrong in ({"POSTGRES_USER": "pg_reserved"}, {"POSTGRES_PASSWORD": f"a;\n\n{_SECRET}"}):
+        assert started(*command, **(variables | wrong)).wait()
+    server = started(*command, **variables)
     try:
         assert _counts(host="127.0.0.1", port=port) == _stated(bundle)
         with pytest.raises(psycopg.OperationalError, match="authentication failed"):
@@ -97,6 +99,11 @@ def test_its_steps_make_a_server_that_has_the_rows(original, place):
     finally:
         server.send_signal(signal.SIGINT)
         assert server.wait() == 0
+    log.seek(0)
+    said = log.read()
+    assert "is reserved" in said
+    assert "one line each" in said
+    assert "secret" not in said
 
 
 @pytest.mark.slow

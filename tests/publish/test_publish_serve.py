@@ -4,6 +4,7 @@ import contextlib
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -124,12 +125,13 @@ def test_of_two_that_start_at_once_one_makes_it(model, started):
 
 @pytest.mark.slow
 def test_a_folder_keeps_what_was_written(model, started, place, tmp_path):
-    (folder := place / "kept").mkdir()
+    (folder := place / "kept").mkdir(mode=0o777)
     insert = "INSERT INTO region (code, title) VALUES ('zz', 'new')"
     for port in (None, 54321):
         words = ["--keep", folder, *(["--port", port] if port else [])]
         process = started(model, *words)
         uri = process.stdout.readline().strip()
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
         if port is None:
             ask(uri, f"{insert} RETURNING 1")
             other = started(model, *words)
@@ -176,12 +178,19 @@ def test_a_model_that_changes_meanwhile_is_refused_and_nothing_kept(tmp_path, mo
     assert os.environ["PGHOSTADDR"] == "::2"
 
 
-def test_a_cache_of_another_account_is_refused(tmp_path, monkeypatch):
+def test_folders_of_another_account_are_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     serving.prune()
+    (model := tmp_path / "model").touch()
     monkeypatch.setattr(os, "geteuid", lambda: tmp_path.stat().st_uid + 1)
     with pytest.raises(UsageError, match="another account"):
         serving.prune()
+    with (
+        pytest.raises(UsageError, match="another account"),
+        publish.serve(model, on="embedded", keep=tmp_path / "kept"),
+    ):
+        pass
+    assert not [*(tmp_path / "kept").iterdir()]
 
 
 def test_what_cannot_be_served_is_a_usage_error(tmp_path, monkeypatch):

@@ -252,7 +252,7 @@ def test_of_an_ordinary_workload_only_what_does_more_than_read_is_refused(source
     workload = Workload("theirs", tuple(WorkloadQuery(text, text) for text in texts + refused))
     found = replay(workload, {"source": dsn}, repeats=1, warmup=0, skip_refused=True)
     assert [item.id for item in found.refused] == refused
-    assert [result.id for result in found.results] == texts
+    assert [query.id for query in found.workload] == texts
     with pytest.raises(UsageError) as caught:
         replay(workload, {"source": dsn}, repeats=1, warmup=0)
     lines = caught.value.message.splitlines()

@@ -263,3 +263,19 @@ def test_scripts_that_write_do_so_in_a_clone_alone(form, make_database, tmp_path
             "SELECT s, array_agg(n ORDER BY n) FROM log GROUP BY s"
         ).fetchall()
         assert sorted(found) == [(1, [2, 3, 4]), (2, [0, 1, 2])]
+
+
+@pytest.mark.parametrize(
+    ("template", "guarded"),
+    [
+        ("SELECT a FROM t WHERE a = $1", False),
+        ("DELETE FROM t WHERE a = $1", True),
+        ("SELECT a FROM t; DROP TABLE t -- $1", True),
+    ],
+)
+def test_a_script_is_guarded_for_what_it_sends(template, guarded, tmp_path):
+    """A stranger's workload may have a harmless text beside a template that writes."""
+    text = "SELECT a FROM t WHERE a = 1"
+    query = WorkloadQuery("q", text, template=template, parameters=("1",), draws=("x = 1",))
+    write(Workload("w", (query,)), tmp_path / "w.sql", "pgbench")
+    assert ("no clone of privbench load" in (tmp_path / "w.sql").read_text()) == guarded

@@ -184,7 +184,9 @@ _MOST_TEXT = 2**16
 
 
 def of_templates(texts: Sequence[str]) -> Maker:
-    """Return a maker of literals that takes several templates in turn.
+    """Return a maker of literals by several templates in turn, such as ``POINT(# 0)``.
+
+    A ``#`` stands for the number of the row, so that literals differ.
 
     The templates may come from a stranger's model: a ValueError is raised if there is none, or too
     many, or one that is too long.

@@ -53,9 +53,11 @@ MOMENT, MOMENTS = 0.02, 0.1
 #: Largest share of a tree's amount for siblings; their largest useful noise, as a share of the
 #: owners of several rows; and the largest useful multiple of the amount for that.
 SIBLINGS, COARSE, FINE = 0.06, 0.02, 25.0
-#: Share of a tree's amount for each two labels of sets, most for all (or half a column's), most
-#: labels and rows, and least units of several rows, in noise's deviations, beyond pairs' number.
-SET, SETS, LABELS, ROWS, MORE = 0.003, 0.06, 24, 2**20, 10
+#: Of sets of labels: the share of a tree's amount for each pair of labels, and for all of them.
+SET, SETS = 0.003, 0.06
+#: Of sets: the most labels, the most rows, and the least number of units with several rows, in
+#: standard deviations of the noise, beyond the number of pairs.
+LABELS, ROWS, MORE = 24, 2**20, 10
 #: Share of one-way marginals ("one-ways") in the budget of one-ways and pairs. At .24: 2-way
 #: divergence of coded Adult .044 for .040.
 ONE_WAYS = 0.25 / (0.25 + 0.48)
@@ -446,9 +448,9 @@ class Budget:
         return 2.0 / scale if self.accounting == "pure" else 0.5 / scale**2
 
     def test_amount(self, table: str, candidates: int, gap: float) -> float:
-        """Return the amount for each of the two questions of a test of a table.
+        """Return the ε or ρ for each question of a test of whether a table fits an earlier model.
 
-        An owned table has at most two tests.
+        A test has two questions (`--since`), and an owned table has at most two tests.
         """
         top = self.spec.top(table)
         questions = 2 * sum(1 if name == top else 2 for name in self.tree(top))

@@ -52,9 +52,10 @@ class JointDegrees:
     presences: Floats  # the same for the other scores
 
     def joined(self, codes: Mapping[int, Codes], generator: Rng) -> dict[int, Codes]:
-        """Exchange the cells of every degree among rows to correlate them; return them by position.
+        """Move the cells of each degree to other rows, so that degrees have these correlations.
 
-        Correlations that degrees have already, through columns on which they depend, are counted.
+        ``codes`` and the result are by the place of the column. Correlations that degrees have
+        already, through columns on which they depend, are taken out first.
         """
         degrees = [codes[place] for place in self.columns]
         if len(degrees[0]) <= len(degrees):

@@ -19,9 +19,12 @@ from privbench.arrays import Floats, Ints, Rng
 from privbench.domain import Codes
 from privbench.learning import portable
 
-#: Least and most sweeps, exchanges between; the first step of λ, and the largest; owners of a
-#: block.
-LEAST, SWEEPS, EXCHANGES, STEP, MOST, OWNERS = 100, 600, 2**20, 0.15, 20.0, 2**14
+#: The least and the largest number of sweeps, and the exchanges tried in each.
+LEAST, SWEEPS, EXCHANGES = 100, 600, 2**20
+#: The first and the largest step of λ.
+STEP, MOST = 0.15, 20.0
+#: How many owners are exchanged at a time.
+OWNERS = 2**14
 
 
 @dataclass(frozen=True, slots=True, eq=False)

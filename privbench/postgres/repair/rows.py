@@ -19,7 +19,7 @@ from privbench.schema import ForeignKey, Table, TableName
 _LENDERS = 100_000
 #: Tables of a catalog query (`TargetTables.ask_all`), as ``wanted``, each with all its partitions,
 #: as ``own``: ``whole`` says that it has partitions, ``part`` is its name in SQL if it is one. No
-#: OIDs: a load that is gone on with reads them of tables that go again.
+#: OIDs are returned, since a resumed load reads this of tables that it makes and drops again.
 _PARTS = sql.SQL(
     "ROWS FROM (pg_catalog.unnest(%(schemas)s::text[]), pg_catalog.unnest(%(names)s::text[]))"
     " AS wanted(schema, name) CROSS JOIN LATERAL ("

@@ -11,9 +11,10 @@ import logging
 import math
 import operator
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from statistics import fmean
 
@@ -168,28 +169,28 @@ def _write(workload: Workload, path: Path) -> None:
     """
     mark = (_MARK if workload.confidential else "") + _HEAD
     names = {item.partition(" = ")[0] for query in workload for item in query.draws}
-    scripts, weights = dict[str, str](), dict[str, float]()
-    writing = set[str]()
+    scripts, weights = dict[str, list[str]](), dict[str, float]()
+    drawn, writing = defaultdict[str, set[str]](set), set[str]()
     for query in workload:
         name = query.id.partition("#")[0] or query.id
         try:
-            before = scripts.get(name, "")
-            scripts[name] = before + _script(query, names | _OWN_VARIABLES, before)
+            script = _script(query, names | _OWN_VARIABLES, drawn[name])
+            scripts.setdefault(name, []).append(script)
             weights.setdefault(name, query.weight)
-            writing |= {name} if fault(query.sql) else set()
+            writing |= {name} if fault(_PLACE.sub("0", _sent(query)[0])) else set()
         except UsageError as error:
             logging.getLogger(__name__).warning("left out: %s", error.message)
     if not scripts:
         raise UsageError("pgbench can run no query of the workload.")
     if path.suffix in _SUFFIXES:
-        write_text(path, mark + _GUARD * bool(writing) + "".join(scripts.values()))
+        write_text(path, mark + _GUARD * bool(writing) + "".join(chain(*scripts.values())))
         return
     path.mkdir(parents=True, exist_ok=True)
     options, files = [], _together(weights)
     means = _integer_weights([fmean(weights[member] for member in files[name]) for name in files])
     for (name, members), weight in zip(files.items(), means, strict=True):
         script = _GUARD * bool(writing.intersection(members)) + "".join(
-            scripts[member] for member in members
+            chain(*(scripts[member] for member in members))
         )
         file = inside(path, f"{name}.sql")
         if re.search(r"[\s@*?\[]", name):
@@ -301,20 +302,18 @@ def _needed(text: str, draws: dict[str, str]) -> dict[str, str]:
     return {name: expression for name, expression in draws.items() if name in names}
 
 
-def _script(query: WorkloadQuery, names: Collection[str], before: str) -> str:
+def _script(query: WorkloadQuery, names: Collection[str], drawn: set[str]) -> str:
     r"""The query's ``\set`` lines and text, which holds no variable of other ``names``.
 
-    What the script sets ``before`` is not drawn again.
+    The script's lines so far, ``drawn``, are not drawn again.
 
     pgbench's scanner is psql's: a backslash that is in no string, name or comment begins a command,
     and a semicolon in parentheses ends nothing.
     """
-    text, drawn = query.template, [item.partition(" = ")[0] for item in query.draws]
-    if text is None or not drawn or len(drawn) != len(query.parameters):
-        text, drawn = query.sql, []
+    text, variables = _sent(query)
     if clashing := {*names}.intersection(_VARIABLE.findall(text)):
         raise beyond(query, "pgbench", f"it holds :{min(clashing)}, a variable of pgbench")
-    places = {f"${place}": f":{name}" for place, name in enumerate(drawn, 1)}
+    places = {f"${place}": f":{name}" for place, name in enumerate(variables, 1)}
     text = _PLACE.sub(lambda found: places.get(found[0], found[0]), text)
     depth, kinds = 0, {"PARAM"}
     with suppress(SqlError):
@@ -324,9 +323,22 @@ def _script(query: WorkloadQuery, names: Collection[str], before: str) -> str:
             depth += (kind == "ASCII_40") - (kind == "ASCII_41" and depth > 0)
     if depth or kinds & {"PARAM", "ASCII_92"}:
         raise beyond(query, "pgbench", "it would not be sent as it stands")
-    draws = query.draws if drawn else ()
+    draws = query.draws if variables else ()
     sets = [f"\\set {item.replace(' = ', ' ', 1)}\n" for item in draws if item != f"{SCALE} = 1"]
-    return "".join(item for item in sets if item not in before) + f"{ended(text)}\n"
+    new = [item for item in sets if item not in drawn]
+    drawn.update(new)
+    return "".join([*new, f"{ended(text)}\n"])
+
+
+def _sent(query: WorkloadQuery) -> tuple[str, list[str]]:
+    """The text that a script has of a query, and the variables that stand for its places.
+
+    A stranger's template need not have to do with the text that is judged before a replay.
+    """
+    drawn = [item.partition(" = ")[0] for item in query.draws]
+    if query.template is None or not drawn or len(drawn) != len(query.parameters):
+        return query.sql, []
+    return query.template, drawn
 
 
 def _integer_weights(weights: Sequence[float]) -> list[int]:
