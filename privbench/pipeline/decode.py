@@ -150,7 +150,10 @@ def scaled(model: str | Path, factors: Mapping[str, float]) -> Model:
     fitted = find_synthesizer(loaded.synthesizer).load(loaded.state, loaded.arrays)
     laws: dict[str, TableLaw] = getattr(fitted, "laws", {})
     if unknown := sorted(factors.keys() - laws.keys()):
-        raise UsageError(f"--scale-table names {unknown[0]}, which is not a private table.")
+        raise UsageError(
+            f"--scale-table names {unknown[0]}, which is not a private table.",
+            remedy=f"Name one of: {', '.join(sorted(laws))}.",
+        )
     for name, law in laws.items():
         each = factors.get(name, 1.0) * (whole[law.own.parent] if law.own else 1.0)
         whole[name] = each

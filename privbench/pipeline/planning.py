@@ -112,7 +112,10 @@ def plan(
     expected = dict(rows or {})
     unknown = sorted(set(expected) - set(spec.tables))
     if unknown:
-        raise UsageError(f"--rows names {unknown[0]}, which is not a private table.")
+        raise UsageError(
+            f"--rows names {unknown[0]}, which is not a private table.",
+            remedy=f"Name one of: {', '.join(sorted(spec.tables))}.",
+        )
     # The number that the user states for a table; else that of its root; else `ASSUMED`.
     guessed = {
         name: expected.get(name, expected.get(spec.top(name), ASSUMED)) for name in spec.tables
