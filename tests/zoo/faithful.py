@@ -115,7 +115,8 @@ def ask(dsn: str, query: str) -> list[tuple]:
 
 def counts(dsn: str) -> dict[str, int]:
     """Exact rows of every table that is no partition."""
-    return dict(ask(dsn, " UNION ALL ".join(query for (query,) in ask(dsn, QUERIES["counts"]))))
+    queries = [query for (query,) in ask(dsn, QUERIES["counts"])]
+    return dict(ask(dsn, " UNION ALL ".join(queries))) if queries else {}
 
 
 def unvalidated(dsn: str) -> list[tuple[str, str, str]]:

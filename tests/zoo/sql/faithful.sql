@@ -60,7 +60,8 @@ WHERE d.deptype IN ('a', 'i') AND d.refobjsubid > 0
   AND d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
 --- no row is its own ancestor
 -- A root refers to nothing, or to itself where it must refer to something. Where every row must
--- refer to another one that nobody else refers to, circles are all that there can be.
+-- refer to another one that nobody else refers to, circles are all that there can be. A key with a
+-- PERIOD refers to all rows that overlap it, and servers before 18 have none.
 SELECT format('circle in %s by %s', k.conrelid::regclass, k.conname) AS what, format(
   'WITH RECURSIVE own AS (SELECT ROW(%1$s)::text AS row, ROW(%2$s)::text AS above,'
   ' num_nulls(%2$s) > 0 OR NOT %3$L AND ROW(%1$s)::text = ROW(%2$s)::text AS root FROM %4$s),'
@@ -73,7 +74,7 @@ SELECT format('circle in %s by %s', k.conrelid::regclass, k.conname) AS what, fo
 FROM pg_constraint k, unnest(k.conkey, k.confkey) WITH ORDINALITY AS pair (our, their, at)
   JOIN pg_attribute ours ON ours.attnum = our JOIN pg_attribute theirs ON theirs.attnum = their
 WHERE k.contype = 'f' AND k.conrelid = k.confrelid AND k.convalidated
-  AND ours.attrelid = k.conrelid AND theirs.attrelid = k.conrelid
+  AND to_jsonb(k) ->> 'conperiod' IS DISTINCT FROM 'true' AND ours.attrelid = k.conrelid AND theirs.attrelid = k.conrelid
 GROUP BY k.oid, k.conrelid, k.conname, k.conkey
 HAVING bool_or(NOT ours.attnotnull) OR NOT EXISTS (
   SELECT FROM pg_constraint u
