@@ -3,6 +3,8 @@
 import contextlib
 import os
 import shutil
+import subprocess
+import sys
 import tempfile
 import time
 from datetime import date
@@ -66,3 +68,27 @@ def surroundings(place, tmp_path, tmp_path_factory):
     # What leads elsewhere: nobody answers there.
     wrong = {"PGHOSTADDR": "::2", "PGSERVICE": "no"}
     return {**os.environ, **cache, **wrong, "PYTEST_DEBUG_TEMPROOT": str(tmp_path)}
+
+
+@pytest.fixture
+def spawn(surroundings):
+    """``spawn(module, *words, env={}, **options)``: a process of a module, killed in the end."""
+    processes = []
+
+    def run(module: str, *words: object, env=(), **options) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-m", module, *map(str, words)],
+            env={**surroundings, **dict(env)},
+            stdout=subprocess.PIPE,
+            text=True,
+            **options,
+        )
+        processes.append(process)
+        return process
+
+    yield run
+    for process in processes:
+        process.kill()
+        process.wait()
+        for stream in filter(None, (process.stdout, process.stderr)):
+            stream.close()

@@ -4,7 +4,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
 import tomllib
 from pathlib import Path
@@ -73,30 +72,16 @@ def test_unused():
 
 
 @pytest.fixture
-def tested(tmp_path, surroundings):
+def tested(spawn, tmp_path):
     """``tested(text, *words)``: pytest, in a process of its own, of a file with that text."""
-    processes = []
 
     def run(text: str, *words: object) -> subprocess.Popen[str]:
         (tmp_path / "test_it.py").write_text(text)
         (tmp_path / "pytest.ini").touch()
-        command = [sys.executable, "-m", "pytest", "-p", "privbench.testing", "test_it.py"]
-        process = subprocess.Popen(
-            [*command, *map(str, words)],
-            cwd=tmp_path,
-            env=surroundings,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        processes.append(process)
-        return process
+        options = {"cwd": tmp_path, "stderr": subprocess.STDOUT}
+        return spawn("pytest", "-p", "privbench.testing", "test_it.py", *words, **options)
 
-    yield run
-    for process in processes:
-        process.kill()
-        process.wait()
-        process.stdout.close()
+    return run
 
 
 def test_the_plugin_imports_nothing_until_a_fixture_is_asked_for(tested):

@@ -10,9 +10,7 @@ import shutil
 import signal
 import socket
 import subprocess
-import tempfile
 import time
-from pathlib import Path
 
 import market
 import psycopg
@@ -27,9 +25,9 @@ _VARIABLES = {"POSTGRES_PASSWORD": _SECRET, "POSTGRES_USER": "test", "POSTGRES_D
 
 
 @pytest.fixture
-def place():
-    """A folder that the server's account owns, wherever those of the tests lie."""
-    folder = Path(tempfile.mkdtemp(dir="/tmp", prefix="privbench-image-"))
+def folder(place):
+    """A folder that the server's account owns."""
+    folder = place / "image"
     own(folder)
     yield folder
     shutil.rmtree(folder)
@@ -60,12 +58,12 @@ def _stated(bundle):
     return {table["name"]: table["rows"] for table in tables}
 
 
-def test_its_steps_make_a_server_that_has_the_rows(original, place):
+def test_its_steps_make_a_server_that_has_the_rows(original, folder):
     text = (original / "Dockerfile").read_text().replace("\\\n", " ")
-    bundle = shutil.copytree(original, place / "bundle")
+    bundle = shutil.copytree(original, folder / "bundle")
     directories = binaries.package_directories() + binaries.machine_directories()
     programs = binaries.find("initdb", directories)[0].path.parent
-    owner, port, log = place.stat(), _free_port(), (place / "stderr").open("w+")
+    owner, port, log = folder.stat(), _free_port(), (folder / "stderr").open("w+")
 
     def started(*command, **variables):
         return subprocess.Popen(
@@ -81,7 +79,7 @@ def test_its_steps_make_a_server_that_has_the_rows(original, place):
         )
 
     def moved(step):
-        return step.replace("/srv/postgres", f"{place}").replace("/bundle", f"{bundle}")
+        return step.replace("/srv/postgres", f"{folder}").replace("/bundle", f"{bundle}")
 
     _as_root, *steps = re.findall(r"^RUN (.*)", text, re.M)
     for step in steps:

@@ -35,25 +35,14 @@ sys.exit(7)
 
 
 @pytest.fixture
-def started(surroundings, tmp_path):
+def started(spawn, tmp_path):
     """``started(*words, cache="cache", on="embedded")``: a process of ``privbench serve``."""
-    processes = []
 
     def start(*words: object, cache: str = "cache", on: str = "embedded") -> subprocess.Popen[str]:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "privbench", "serve", "--on", on, *map(str, words)],
-            env={**surroundings, "XDG_CACHE_HOME": str(tmp_path / cache)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        processes.append(process)
-        return process
+        own = {"XDG_CACHE_HOME": str(tmp_path / cache)}
+        return spawn("privbench", "serve", "--on", on, *words, env=own, stderr=subprocess.PIPE)
 
-    yield start
-    for process in processes:
-        process.kill()
-        process.communicate()
+    return start
 
 
 def ask(uri: str, query: str, **other: str) -> list[tuple[object, ...]]:
