@@ -19,7 +19,7 @@ from privbench.pipeline.progress import Reporter
 from privbench.postgres.copy_in import copy_table
 from privbench.postgres.failures import database_errors
 from privbench.postgres.load import Loader
-from privbench.postgres.load_mark import Mark, Step, once
+from privbench.postgres.load_mark import LoadStep, Mark, once
 from privbench.postgres.locks import lock
 from privbench.postgres.statement import build, run, source
 from privbench.postgres.transaction import TargetTransaction
@@ -70,7 +70,7 @@ def copy_tables(
             yield item, int(result)
 
 
-def copying(item: CloneTable, teller: Reporter) -> Step:
+def copying(item: CloneTable, teller: Reporter) -> LoadStep:
     """Return the step that copies a table, which is described as the target's catalog has it.
 
     Tables that are filled from one sequence are copied one after the other.
@@ -78,7 +78,7 @@ def copying(item: CloneTable, teller: Reporter) -> Step:
     defaults = (column for column in item.table.columns if column.name not in item.columns)
     sequences = {column.sequence for column in defaults if column.sequence}
     relations = frozenset({item.table.name, *sequences})
-    return Step(f"rows of {item.table.key}", partial(_copy, item, teller), relations)
+    return LoadStep(f"rows of {item.table.key}", partial(_copy, item, teller), relations)
 
 
 def _copy(item: CloneTable, teller: Reporter, transaction: TargetTransaction) -> str:
@@ -100,7 +100,9 @@ def _reported(item: CloneTable, teller: Reporter) -> Iterator[pa.Table]:
         teller.advance(f"load {item.table.key}", rows_done, item.rows)
 
 
-def _copied_there(job: Job, items: Mapping[Step, CloneTable]) -> Generator[tuple[Step, str]]:
+def _copied_there(
+    job: Job, items: Mapping[LoadStep, CloneTable]
+) -> Generator[tuple[LoadStep, str]]:
     """Copy tables by workers, and yield the result of each; if a worker dies, another repeats."""
     with Workers(job.where) as workers:
         sent = workers.submit(_sent, job)

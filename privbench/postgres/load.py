@@ -21,8 +21,8 @@ from privbench.postgres.failures import database_errors, describe, translate
 from privbench.postgres.introspect import introspect
 from privbench.postgres.load_mark import (
     STEPS,
+    LoadStep,
     Mark,
-    Step,
     guard,
     once,
     refuse_crashed,
@@ -224,13 +224,13 @@ class Loader(TargetTransaction):
             logger.warning("%d connections instead of %d: %s", taken, wanted, error.message)
         return ""
 
-    def run(self, steps: Iterable[Step]) -> Generator[tuple[Step, str]]:
+    def run(self, steps: Iterable[LoadStep]) -> Generator[tuple[LoadStep, str]]:
         """Do steps and yield each with its result, by the connections that `publish` has opened."""
         if self.mark is None or not self._others:
             return ((step, step.work(self)) for step in steps)
         return spread_steps(self._others, self.mark, steps)
 
-    def alone(self, step: Step) -> str:
+    def alone(self, step: LoadStep) -> str:
         """Do a step by this connection, while no other works; return its result."""
         if self.mark is None:
             return step.work(self)
@@ -404,13 +404,14 @@ class Loader(TargetTransaction):
                     raise TargetError(f"the server broke off at {text}: {reason}") from None
                 self.lost.append(f"left out, since the server refuses it: {text}: {reason}")
 
-    def _constraints(self, *, full: bool = False) -> list[list[Step]]:
+    def _constraints(self, *, full: bool = False) -> list[list[LoadStep]]:
         """The steps that make indexes, then what may name these, then foreign keys, their checks.
 
         If the tables are ``full``, an index on an expression or a range that some row does not fit
         is left out, with what is said of it afterwards, rather than the load lost.
         """
-        indexes, others, keys, checks = list[Step](), list[Step](), list[Step](), list[Step]()
+        groups: list[list[LoadStep]] = [[], [], [], []]
+        indexes, others, keys, checks = groups
         make = self._make_index if full else self._make_one
         for number, statement in enumerate(self._script.constraints):
             text, tree = statement.text, statement.tree
@@ -421,29 +422,29 @@ class Loader(TargetTransaction):
             kinds = {node.get("contype") for node in constraints}
             name, index = f"statement {number}", tree.kind == "IndexStmt"
             if index or kinds & _BY_INDEX:
-                indexes.append(Step(name, partial(make, text), places, shared=index))
+                indexes.append(LoadStep(name, partial(make, text), places, shared=index))
                 continue
             if kinds != {"CONSTR_FOREIGN"}:
                 # These take little time, and one may depend on another.
-                others.append(Step(name, partial(make, text), places | {STEPS}))
+                others.append(LoadStep(name, partial(make, text), places | {STEPS}))
                 continue
             table = TableName(*relation_name(tree.nodes("relation")[0]))
             if constraints[0].get("skip_validation") or table in self._script.partitioned:
-                checks.append(Step(name, partial(self._check, text), places))
+                checks.append(LoadStep(name, partial(self._check, text), places))
                 continue
             # A key that is checked later keeps others from the table that it refers to only for a
             # moment.
-            keys.append(Step(name, partial(self._make_one, f"{text} NOT VALID"), places))
+            keys.append(LoadStep(name, partial(self._make_one, f"{text} NOT VALID"), places))
             validated = "ALTER TABLE {} VALIDATE CONSTRAINT {}"
             check = build(validated, table, str(constraints[0].get("conname"))).as_string()
             work = partial(self._check, check)
-            checks.append(Step(f"check of {name}", work, frozenset([table])))
+            checks.append(LoadStep(f"check of {name}", work, frozenset([table])))
         if full:
             indexes, checks = self._by_size(indexes), self._by_size(checks)
             self._many_indexes = len(indexes) > len(self._others) > 0
         return [indexes, others, keys, checks]
 
-    def _by_size(self, steps: Iterable[Step]) -> list[Step]:
+    def _by_size(self, steps: Iterable[LoadStep]) -> list[LoadStep]:
         """Steps in the order of their tables' sizes, so that the longest do not come last."""
         listed = run(self.connection, _SIZES).fetchall()
         sizes = {TableName(schema, name): size for schema, name, size in listed}
@@ -497,11 +498,11 @@ class Loader(TargetTransaction):
         return absent
 
 
-def _analysis(name: TableName) -> Step:
+def _analysis(name: TableName) -> LoadStep:
     """The step that gathers a table's statistics."""
 
     def work(transaction: TargetTransaction) -> str:
         run(transaction.connection, build("ANALYZE {}", name))
         return ""
 
-    return Step(f"statistics of {name}", work, frozenset([name]))
+    return LoadStep(f"statistics of {name}", work, frozenset([name]))

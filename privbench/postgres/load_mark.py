@@ -63,7 +63,7 @@ _FIRST = "schema"
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class LoadStep:
     """What one transaction of a load does. Its name is unique in the load."""
 
     name: str
@@ -72,7 +72,7 @@ class Step:
     relations: frozenset[TableName] = frozenset()
     shared: bool = False  # whether it may run beside other such steps of the same tables
 
-    def waits_for(self, other: Step) -> bool:
+    def waits_for(self, other: LoadStep) -> bool:
         """Return whether the two steps may not run at the same time."""
         alone = not (self.shared and other.shared)
         return alone and not self.relations.isdisjoint(other.relations)
@@ -166,7 +166,7 @@ def refuse_crashed(connection: Connection) -> None:
         )
 
 
-def once(transaction: TargetTransaction, mark: Mark, step: Step) -> str:
+def once(transaction: TargetTransaction, mark: Mark, step: LoadStep) -> str:
     """Do a step and commit it, unless it is done; return what it has noted.
 
     A transaction is begun if none is open. Errors of the step's work are psycopg's. A TargetError
@@ -193,16 +193,16 @@ def once(transaction: TargetTransaction, mark: Mark, step: Step) -> str:
 
 
 def spread_steps(
-    transactions: Sequence[TargetTransaction], mark: Mark, steps: Iterable[Step]
-) -> Generator[tuple[Step, str]]:
+    transactions: Sequence[TargetTransaction], mark: Mark, steps: Iterable[LoadStep]
+) -> Generator[tuple[LoadStep, str]]:
     """Do steps by several connections at once; yield each that is done, with what it noted.
 
     A step begins when no step before it uses its tables, so that they go in order there. One that
     is refused a lock by another one (of a partition, say) is done again alone. If one fails, the
     others are cancelled.
     """
-    free, pending, late = [*transactions], [*steps], list[Step]()
-    running = dict[Future[str], tuple[Step, TargetTransaction]]()
+    free, pending, late = [*transactions], [*steps], list[LoadStep]()
+    running = dict[Future[str], tuple[LoadStep, TargetTransaction]]()
     pool = ThreadPoolExecutor(len(free))
     try:
         while pending or running:
