@@ -50,7 +50,8 @@ def mechanisms_page() -> str:
     lines += ["## Wrong versions that the harness rejects", _mutant_list(rows)]
     lines += ["## Axes", _AXES_INTRO, _axis_table()]
     lines += ["## Proofs", "On the site this section has the docstring of every measurement."]
-    lines += [f"::: privbench.privacy.queries.{kind.__name__}" for kind in rows]
+    options = "    options:\n      members: false\n      heading_level: 3"
+    lines += [f"::: privbench.privacy.queries.{kind.__name__}\n{options}" for kind in rows]
     return "\n\n".join(lines) + "\n"
 
 
