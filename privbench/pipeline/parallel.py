@@ -51,15 +51,13 @@ class Job:
 def copy_tables(
     loader: Loader, tables: Sequence[CloneTable], teller: Reporter, job: Job | None = None
 ) -> Iterator[tuple[CloneTable, int]]:
-    """Copy tables by the loader's connections or by workers, large ones first.
+    """Copy tables by the loader's connections or by workers.
 
     Yields each table with the number of rows that the target took, or had taken before.
     """
     stated = [replace(item, table=loader.table(item.table)) for item in tables]
-    ordered = sorted(stated, key=lambda item: -item.rows * len(item.columns))
-    items = {copying(item, teller): item for item in ordered}
-    there = job is not None and job.where != LOCAL and loader.mark is not None
-    with closing(_copied_there(job, items) if job and there else loader.run(items)) as copied:
+    items = {copying(item, teller): item for item in stated}
+    with closing(_copied(loader, items, job)) as copied:
         for step, result in copied:
             item = items[step]
             teller.advance(f"load {item.table.key}", item.rows, item.rows)
@@ -78,7 +76,8 @@ def copying(item: CloneTable, teller: Reporter) -> LoadStep:
     defaults = (column for column in item.table.columns if column.name not in item.columns)
     sequences = {column.sequence for column in defaults if column.sequence}
     relations = frozenset({item.table.name, *sequences})
-    return LoadStep(f"rows of {item.table.key}", partial(_copy, item, teller), relations)
+    size = 8 * item.rows * len(item.columns)
+    return LoadStep(f"rows of {item.table.key}", partial(_copy, item, teller), relations, size=size)
 
 
 def _copy(item: CloneTable, teller: Reporter, transaction: TargetTransaction) -> str:
@@ -98,6 +97,18 @@ def _reported(item: CloneTable, teller: Reporter) -> Iterator[pa.Table]:
         yield batch
         rows_done += batch.num_rows
         teller.advance(f"load {item.table.key}", rows_done, item.rows)
+
+
+def _copied(
+    loader: Loader, items: Mapping[LoadStep, CloneTable], job: Job | None
+) -> Generator[tuple[LoadStep, str]]:
+    """Copy tables and yield the result of each; those that share a sequence go to no worker."""
+    away = job if job and job.where != LOCAL and loader.mark else None
+    alone = [step for step in items if len(step.relations) == 1]
+    there = {step: items[step] for step in alone if away}
+    if away:
+        yield from _copied_there(away, there)
+    yield from loader.run(step for step in items if step not in there)
 
 
 def _copied_there(
@@ -126,4 +137,4 @@ def _copy_there(job: Job, table: Table, columns: tuple[str, ...]) -> str:
     """Copy a table in a worker, over a connection of its own."""
     item = replace(job.tables[table.key], table=table, columns=columns)
     with TargetTransaction(job.dsn, job.role) as transaction:
-        return once(transaction, job.mark, copying(item, Reporter()))
+        return once(transaction, job.mark, [copying(item, Reporter())])[0]

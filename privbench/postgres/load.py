@@ -225,17 +225,21 @@ class Loader(TargetTransaction):
         return ""
 
     def run(self, steps: Iterable[LoadStep]) -> Generator[tuple[LoadStep, str]]:
-        """Do steps and yield each with its result, by the connections that `publish` has opened."""
+        """Do steps, large ones first, by the connections that `publish` has opened.
+
+        Yields each with its result.
+        """
+        ordered = sorted(steps, key=lambda step: -step.size)
         if self.mark is None or not self._others:
-            return ((step, step.work(self)) for step in steps)
-        return spread_steps(self._others, self.mark, steps)
+            return ((step, step.work(self)) for step in ordered)
+        return spread_steps(self._others, self.mark, ordered)
 
     def alone(self, step: LoadStep) -> str:
         """Do a step by this connection, while no other works; return its result."""
         if self.mark is None:
             return step.work(self)
         guard(self.connection, [table.name for table in self._schema])
-        result = once(self, self.mark, step)
+        (result,) = once(self, self.mark, [step])
         self.begin()
         return result
 
@@ -289,7 +293,8 @@ class Loader(TargetTransaction):
         self._progress("analyze", None)
         tables = [table.name for table in self._schema]
         with database_errors("gathering statistics"):
-            for _ in self.run(self._by_size(map(_analysis, tables))):
+            sizes = self._sizes()
+            for _ in self.run(_analysis(name, sizes.get(name, 0)) for name in tables):
                 pass
         if self.mark is not None:
             guard(self.connection, [STEPS, *tables])
@@ -412,7 +417,7 @@ class Loader(TargetTransaction):
         """
         groups: list[list[LoadStep]] = [[], [], [], []]
         indexes, others, keys, checks = groups
-        make = self._make_index if full else self._make_one
+        make, sizes = self._make_index if full else self._make_one, self._sizes()
         for number, statement in enumerate(self._script.constraints):
             text, tree = statement.text, statement.tree
             nodes = [*tree.walk()]
@@ -421,8 +426,9 @@ class Loader(TargetTransaction):
             constraints = [node for node in nodes if node.kind == "Constraint"]
             kinds = {node.get("contype") for node in constraints}
             name, index = f"statement {number}", tree.kind == "IndexStmt"
+            size = max((sizes.get(place, 0) for place in places), default=0)
             if index or kinds & _BY_INDEX:
-                indexes.append(LoadStep(name, partial(make, text), places, shared=index))
+                indexes.append(LoadStep(name, partial(make, text), places, index, size))
                 continue
             if kinds != {"CONSTR_FOREIGN"}:
                 # These take little time, and one may depend on another.
@@ -430,7 +436,7 @@ class Loader(TargetTransaction):
                 continue
             table = TableName(*relation_name(tree.nodes("relation")[0]))
             if constraints[0].get("skip_validation") or table in self._script.partitioned:
-                checks.append(LoadStep(name, partial(self._check, text), places))
+                checks.append(LoadStep(name, partial(self._check, text), places, size=size))
                 continue
             # A key that is checked later keeps others from the table that it refers to only for a
             # moment.
@@ -438,17 +444,14 @@ class Loader(TargetTransaction):
             validated = "ALTER TABLE {} VALIDATE CONSTRAINT {}"
             check = build(validated, table, str(constraints[0].get("conname"))).as_string()
             work = partial(self._check, check)
-            checks.append(LoadStep(f"check of {name}", work, frozenset([table])))
-        if full:
-            indexes, checks = self._by_size(indexes), self._by_size(checks)
-            self._many_indexes = len(indexes) > len(self._others) > 0
-        return [indexes, others, keys, checks]
+            checks.append(LoadStep(f"check of {name}", work, frozenset([table]), size=size))
+        self._many_indexes = len(indexes) > len(self._others) > 0
+        return groups
 
-    def _by_size(self, steps: Iterable[LoadStep]) -> list[LoadStep]:
-        """Steps in the order of their tables' sizes, so that the longest do not come last."""
+    def _sizes(self) -> dict[TableName, int]:
+        """The bytes of tables and partitions."""
         listed = run(self.connection, _SIZES).fetchall()
-        sizes = {TableName(schema, name): size for schema, name, size in listed}
-        return sorted(steps, key=lambda step: -max(sizes.get(n, 0) for n in step.relations))
+        return {TableName(schema, name): size for schema, name, size in listed}
 
     def _make_one(self, text: str, transaction: TargetTransaction) -> str:
         with transaction.keeping():
@@ -498,11 +501,11 @@ class Loader(TargetTransaction):
         return absent
 
 
-def _analysis(name: TableName) -> LoadStep:
+def _analysis(name: TableName, size: int) -> LoadStep:
     """The step that gathers a table's statistics."""
 
     def work(transaction: TargetTransaction) -> str:
         run(transaction.connection, build("ANALYZE {}", name))
         return ""
 
-    return LoadStep(f"statistics of {name}", work, frozenset([name]))
+    return LoadStep(f"statistics of {name}", work, frozenset([name]), size=size)

@@ -186,12 +186,12 @@ def test_a_step_is_done_once_and_only_in_its_target(make_database):
 
     def again() -> None:
         with TargetTransaction(target) as transaction:
-            results.append(once(transaction, mark, LoadStep("rows", lambda _: "filled again")))
+            results.append(*once(transaction, mark, [LoadStep("rows", lambda _: "filled again")]))
 
     results: list[str] = []
     other = threading.Thread(target=again)
     with TargetTransaction(target) as first:
-        assert once(first, mark, LoadStep("rows", fill)) == "filled"
+        assert once(first, mark, [LoadStep("rows", fill)]) == ["filled"]
     other.join(30)
     assert results == ["filled"]
     assert market.one(target, "SELECT count(*) FROM t") == 1
@@ -199,7 +199,7 @@ def test_a_step_is_done_once_and_only_in_its_target(make_database):
         TargetTransaction(make_database()) as elsewhere,
         pytest.raises(DatabaseError, match="does not exist"),
     ):
-        once(elsewhere, mark, LoadStep("rows", fill))
+        once(elsewhere, mark, [LoadStep("rows", fill)])
 
 
 _SCHEMA = 'CREATE SCHEMA "privbench unfinished load";'
