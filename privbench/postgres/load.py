@@ -213,16 +213,19 @@ class Loader(TargetTransaction):
 
     def _open(self) -> str:
         """Open further connections; return why there is none, or ''."""
-        wanted = JOBS.get() or min(cores(), _CONNECTIONS)
+        wanted, reason = JOBS.get() or min(cores(), _CONNECTIONS), ""
         try:
             while len(self._others) < wanted:
-                self._others.append(TargetTransaction(self._dsn, self._role))
+                other = TargetTransaction(self._dsn, self._role)
+                self._others.append(other)
+                # So a pooler gives it a session that no other one has.
+                other.begin()
         except DatabaseError as error:
-            if not self._others:
-                return error.message
-            taken = len(self._others)
-            logger.warning("%d connections instead of %d: %s", taken, wanted, error.message)
-        return ""
+            reason = error.message
+            logger.warning("%d connections, not %d: %s", len(self._others), wanted, reason)
+        for other in self._others:
+            other.connection.rollback()
+        return "" if self._others else reason
 
     def run(self, steps: Iterable[LoadStep]) -> Generator[tuple[LoadStep, str]]:
         """Do steps, large ones first, by the connections that `publish` has opened.

@@ -242,10 +242,13 @@ def spread_steps(
         for batch in late:
             yield from zip(batch, once(transactions[0], mark, batch), strict=True)
     finally:
-        for _, transaction in running.values():
-            with suppress(psycopg.Error):
-                transaction.connection.cancel_safe(timeout=5)
-        pool.shutdown(cancel_futures=True)
+        pool.shutdown(wait=False, cancel_futures=True)
+        while not all(call.done() for call in running):
+            # One that has not sent its next statement yet has to be cancelled again.
+            for _, transaction in running.values():
+                with suppress(psycopg.Error):
+                    transaction.connection.cancel_safe(timeout=5)
+            wait(running, timeout=1)
 
 
 def _mark_comment(connection: Connection) -> str | None:
