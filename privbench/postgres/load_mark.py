@@ -207,13 +207,7 @@ def spread_steps(
     by another one (of a partition, say) are done again alone. If one fails, the others are
     cancelled.
     """
-    pending = list[list[LoadStep]]()
-    for step in steps:
-        if pending and step.size + sum(other.size for other in pending[-1]) <= _SMALL:
-            pending[-1].append(step)
-        else:
-            pending.append([step])
-    free, late = [*transactions], list[list[LoadStep]]()
+    pending, late, free = _batches(steps), list[list[LoadStep]](), [*transactions]
     running = dict[Future[list[str]], tuple[list[LoadStep], TargetTransaction]]()
     pool = ThreadPoolExecutor(len(free))
     try:
@@ -249,6 +243,17 @@ def spread_steps(
                 with suppress(psycopg.Error):
                     transaction.connection.cancel_safe(timeout=5)
             wait(running, timeout=1)
+
+
+def _batches(steps: Iterable[LoadStep]) -> list[list[LoadStep]]:
+    """Steps in order, small ones together."""
+    batches = list[list[LoadStep]]()
+    for step in steps:
+        if batches and step.size + sum(other.size for other in batches[-1]) <= _SMALL:
+            batches[-1].append(step)
+        else:
+            batches.append([step])
+    return batches
 
 
 def _mark_comment(connection: Connection) -> str | None:

@@ -14,6 +14,7 @@ import sys
 import termios
 import threading
 import time
+from importlib import import_module
 from pathlib import Path
 
 import market
@@ -218,7 +219,7 @@ def test_a_clone_whose_load_fails_names_the_command_that_loads_its_model(
         raise KeyboardInterrupt
 
     if marked:
-        monkeypatch.setattr(sys.modules["privbench.pipeline.load"], "LEAST_ROWS", 1)
+        monkeypatch.setattr(import_module("privbench.pipeline.load"), "LEAST_ROWS", 1)
     monkeypatch.setattr(Loader, "finish", broken)
     failed = fail(130, "To go on: ", *words)
     load = printed(failed, "To go on: ")
