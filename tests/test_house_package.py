@@ -51,10 +51,16 @@ def release(tmp_path_factory):
 def test_a_release_has_whole_archives_their_checksums_and_bills_of_materials(release):
     listed = subprocess.check_output(["git", "ls-files", "-z"], cwd=ROOT, text=True).split("\0")
     names = [name for name in listed if (ROOT / name).is_file()]
-    with tarfile.open(release / "dist" / f"privbench-{PROJECT['version']}.tar.gz") as files:
-        inside = {name.partition("/")[2] for name in files.getnames()}
-    of_lab_and_services = ("lab/", ".", "docker/.")
-    assert {name for name in names if not name.startswith(of_lab_and_services)} <= inside
+    of_services = (".", "docker/.")
+    tracked = {
+        "privbench": {name for name in names if not name.startswith(("lab/", *of_services))},
+        "privbench_lab": {name[4:] for name in names if name.startswith("lab/")},
+    }
+    for project, expected in tracked.items():
+        archive = release / "dist" / f"{project}-{PROJECT['version']}.tar.gz"
+        with tarfile.open(archive) as packed:
+            inside = {name.partition("/")[2] for name in packed.getnames()}
+        assert expected <= inside, expected - inside
     files = {str(path.relative_to(release)): path for path in release.rglob("*") if path.is_file()}
     sums = dict(reversed(line.split()) for line in files.pop("SHA256SUMS").read_text().splitlines())
     assert sums == {
