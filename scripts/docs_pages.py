@@ -9,6 +9,7 @@ import inspect
 import json
 import re
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from privbench.config import json_schema
 ROOT = Path(__file__).parents[1]
 
 
+@cache
 def pages() -> dict[str, str]:
     """The generated pages by their place in a checkout; the lab's if it is installed."""
     added = plugins.names(plugins.COMMANDS)
