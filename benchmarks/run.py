@@ -1,4 +1,4 @@
-"""Run the protocol: make the cells of `protocol.toml`, and the section of docs/figures.md from them.
+"""Run the protocol: make the cells of `protocol.toml`, and the page's section from them.
 
     python benchmarks/run.py --data FOLDER      make the cells that are not there yet, then the page
     python benchmarks/run.py --page             make the page alone, from the cells that are there
