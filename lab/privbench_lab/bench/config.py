@@ -9,6 +9,7 @@ import hashlib
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -216,6 +217,11 @@ class BenchConfig(_Section):
         for name, part in self.synthesizers.items():
             if missing := sorted(set(part.data or ()) - set(self.data)):
                 raise ValueError(f"synthesizers.{name}: no data set {missing[0]!r}")
+        places = {f"{data}/{REAL}" for data in self.data}
+        for epsilon, name in product(self.epsilon, self.synthesizers):
+            places |= {f"{data}/{name}/{epsilon:g}" for data in self.data}
+        if strangers := sorted(self.thresholds.keys() - places):
+            raise ValueError(f"thresholds: no row {strangers[0]!r}")
         return self
 
     @classmethod

@@ -78,14 +78,15 @@ def syntherela_figures(
             for table in schema:
                 rows = _rows(connection, table, list(columns[table.key]))
                 rows.to_csv(folder / side / f"{_plain(table)}.csv", index=False)
+    said = folder / "syntherela.json"
     job = {
         **{side: str(folder / side) for side in sides},
         "metadata": _metadata(schema, columns),
-        "said": str(folder / "syntherela.json"),
+        "said": str(said),
     }
     call(python, _SCRIPT, job, str(folder), limit)
     tables = {_plain(table) for table in schema if table.key in known}
-    return _figures(json.loads(Path(job["said"]).read_text()), tables)
+    return _figures(json.loads(said.read_text()), tables)
 
 
 def _plain(table: Table) -> str:
