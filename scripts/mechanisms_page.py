@@ -35,7 +35,8 @@ in small databases full of rows that break every constraint, and compares the ex
 statistic with the claim, in L1, L2, L∞ and L0. A *mutant* is a wrong version of the statistic or of
 its claim, which the harness has to reject: it shows that the harness can see such a fault. The same
 replay runs on a database of your own by [`privbench audit`](../lab/docs/audit.md). The rules are
-those [by number](privacy.md#rules-by-number)."""
+those [by number](privacy.md#rules-by-number). What synthesizers of papers measure besides is in
+[the lab](../lab/docs/stability.md)."""
 
 #: Noise mechanisms of each task by accounting; names of tests begin with that of the task.
 _TASKS = {"vector": VECTOR, "selection": SELECTION, "threshold": THRESHOLD}

@@ -77,15 +77,21 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def _commits(paths: list[str]) -> str:
-    """The last commit of each file, as a section of a page; nothing where git knows none."""
-    command = ["git", "log", "-1", "--format=%h, %cs: %s", "--"]
-    rows = []
-    for path in paths:
-        try:
-            log = subprocess.run([*command, path], cwd=_ROOT, capture_output=True, text=True)
-        except FileNotFoundError:
-            return ""
-        if commit := log.stdout.strip().replace("|", "\\|"):
-            rows.append(f"| `{path}` | {commit} |")
+    """The last commit of each file, as a section of a page; nothing without the whole history."""
+    if _git("rev-parse", "--is-shallow-repository") != "false":
+        return ""
+    commits = {path: _git("log", "-1", "--format=%h, %cs: %s", "--", path) for path in paths}
+    rows = [f"| `{path}` | {text.replace('|', '/')} |" for path, text in commits.items() if text]
     table = "\n".join(["| file | last changed by |", "|---|---|", *rows])
     return f"\n\n## Commits\n\n{table}\n" if rows else ""
+
+
+def _git(*words: str) -> str:
+    """What git says of the checkout; nothing where there is no git, or no checkout of it."""
+    command = ["git", *words]
+    try:
+        return subprocess.run(
+            command, cwd=_ROOT, capture_output=True, text=True, check=False
+        ).stdout.strip()
+    except FileNotFoundError:
+        return ""
