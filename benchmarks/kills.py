@@ -7,10 +7,11 @@ TARGET is a database of its own whose contents are dropped. A fit and a load in 
 unbroken first, for their seconds and rows. Then half of the points fall on fits, at a random part
 of the seconds that the last whole one took (the machine may have other work): no model may be left
 or a whole one, the ledger may count no less than the model says, and the resumed fit has to end.
-The other half fall on loads by two connections, from the seconds of a `--dry-run` on: the target has to be empty, whole, or marked as
-unfinished, and the same command has to go on at once and to give the rows of the unbroken load,
-value by value. Loads of fewer than 262,144 rows are one transaction: choose a scale beyond that.
-The whole process group is killed. Exits with 1 if anything of that does not hold.
+The other half fall on loads by two connections, from the seconds of a `--dry-run` on: the target
+has to be empty, whole, or marked as unfinished, and the same command has to go on at once and to
+give the rows of the unbroken load, value by value. Loads of fewer than 262,144 rows are one
+transaction: choose a scale beyond that. The whole process group is killed. Exits with 1 if anything
+of that does not hold.
 """
 
 from __future__ import annotations
