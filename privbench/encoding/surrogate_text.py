@@ -198,9 +198,9 @@ def _distinct(text: pa.Array) -> NDArray[np.uint8]:
 def _classify(
     codes: NDArray[np.uint8], rows: Ints, text: pa.Array, patterns: Sequence[tuple[int, str]]
 ) -> None:
-    """Set the codes of some rows, each of whose texts matches one of the patterns, by binary search.
+    """Set the codes of rows, each of whose texts matches one of the patterns, by binary search.
 
-    The alternatives of a pattern are matched at once, so that seven matches find one of 71 patterns.
+    Alternatives are matched as fast as one pattern, so seven matches find one of 71 patterns.
     """
     if len(patterns) == 1:
         codes[rows] = patterns[0][0]
