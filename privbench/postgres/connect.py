@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, LiteralString
 
+import lazy_loader
 import psycopg
 from psycopg import abc, conninfo, pq, sql
 from psycopg.rows import TupleRow
@@ -22,14 +23,16 @@ from privbench.errors import ConnectionFailed, PrivacyRefusal, UsageError
 from privbench.limits import Element
 from privbench.postgres.failures import database_errors, describe
 
+#: Imported when a DSN is an SQLAlchemy URL.
+sqlalchemy = lazy_loader.load("sqlalchemy")
+
 Connection = psycopg.Connection[TupleRow]
 
 APPLICATION = "privbench"
 #: Begins every statement that reads rows of a source. Captured workloads leave such statements out
 #: by the comment, since pg_stat_statements names no application and a log may not.
 SELECT = sql.SQL(f"SELECT /* {APPLICATION} */ ")
-#: The start of an SQLAlchemy URL that names its driver.
-_DRIVER = re.compile(r"\A(postgres(?:ql)?)\+\w+(?=://)")
+_SQLALCHEMY = re.compile(r"postgres(?:ql)?\+\w+://")
 _HIDDEN = "********"
 #: What only a connection string begins with, or has in it.
 _STRING = re.compile(r"postgres\w*(?:\+\w+)?://|password\s*=", re.IGNORECASE)
@@ -102,21 +105,16 @@ _GRANT = "GRANT EXECUTE ON FUNCTION pg_control_system() to this role"
 
 
 def libpq_dsn(dsn: str) -> str:
-    """Return the DSN as libpq understands it.
-
-    An SQLAlchemy URL is one of libpq with the name of a driver, and writes a space of a password as
-    it is, one of a parameter as ``+``.
+    """Return the DSN as libpq understands it; SQLAlchemy URLs are translated.
 
     Raises:
-        UsageError: libpq cannot read it. Its text is not repeated.
+        UsageError: Neither libpq nor SQLAlchemy can read it. Its text is not repeated.
 
-    >>> libpq_dsn("postgresql+psycopg://ada@db.example:5433/shop?options=-c+work_mem%3D1MB")
-    'postgresql://ada@db.example:5433/shop?options=-c%20work_mem%3D1MB'
+    >>> libpq_dsn("postgresql+psycopg://ada@db.example:5433/shop?sslmode=require")
+    'sslmode=require host=db.example port=5433 user=ada dbname=shop'
     """
-    dsn, drivers = _DRIVER.subn(r"\1", dsn)
-    if drivers:
-        place, mark, parameters = dsn.partition("?")
-        dsn = place.replace(" ", "%20") + mark + parameters.replace("+", "%20")
+    if _SQLALCHEMY.match(dsn):
+        dsn = _from_sqlalchemy(dsn)
     try:
         conninfo.conninfo_to_dict(dsn)
     except psycopg.ProgrammingError:
@@ -336,6 +334,20 @@ def _advisory_conflict(one: Connection, other: Connection) -> bool:
         one.execute("SELECT pg_catalog.pg_advisory_xact_lock(%s::pg_catalog.int8)", key)
         statement = "SELECT pg_catalog.pg_try_advisory_xact_lock(%s::pg_catalog.int8)"
         return not ask_one(other, statement, key)[0]
+
+
+def _from_sqlalchemy(dsn: str) -> str:
+    try:
+        url = sqlalchemy.make_url(dsn)
+    except (sqlalchemy.exc.ArgumentError, ValueError):
+        raise UsageError("the SQLAlchemy URL cannot be read.") from None
+    parts = {"host": url.host, "port": url.port, "user": url.username, "dbname": url.database}
+    parts["password"] = url.password
+    query = {key: value for key, value in url.query.items() if isinstance(value, str)}
+    try:
+        return _joined(query | {key: value for key, value in parts.items() if value is not None})
+    except psycopg.ProgrammingError:
+        raise UsageError("the SQLAlchemy URL has a parameter that libpq does not know.") from None
 
 
 def _joined(parts: Mapping[str, str | int | None]) -> str:

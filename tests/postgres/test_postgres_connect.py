@@ -63,18 +63,6 @@ def test_connect_by_every_spelling_of_a_dsn_reaches_one_database(two, monkeypatc
         assert environment(connection)["PGDATABASE"] == name
 
 
-def test_urls_of_sqlalchemy_are_read_as_sqlalchemy_writes_them():
-    """A space of a password stands as it is, one of a parameter as a plus sign."""
-    read = libpq_dsn("postgresql+psycopg://a%40b:p w+%2F@[::1]:5433/shop?options=-c+work_mem%3D1MB")
-    assert conninfo.conninfo_to_dict(read) == {
-        "user": "a@b", "password": "p w+/", "host": "::1", "port": "5433", "dbname": "shop",
-        "options": "-c work_mem=1MB",
-    }  # fmt: skip
-    for unread in ("postgresql+asyncpg://a@b/c?ssl=require", "x postgresql+psycopg://a@b/c"):
-        with pytest.raises(UsageError):
-            libpq_dsn(unread)
-
-
 @pytest.mark.parametrize("secret", ["hush-hush", "with space", "it's", "hush/hush"])
 def test_connect_with_a_password_never_shows_it(secret):
     dsn = conninfo.make_conninfo("host=/nonexistent dbname=x user=u", password=secret)
