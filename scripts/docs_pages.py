@@ -69,7 +69,16 @@ _CLI_INTRO = """\
 
 SOURCE, TARGET and DSN follow libpq's rules: a URI (`postgresql://host/db`), `key=value` pairs,
 `service=NAME`, and the `PG*` variables and password file for what is left out. `privbench` reads
-the source in one read-only transaction and never writes to it."""
+the source in one read-only transaction and never writes to it.
+
+A shell completes commands and options after one of these lines; bash has to be 4.4 or later, which
+macOS's own is not:
+
+```bash
+echo 'eval "$(_PRIVBENCH_COMPLETE=bash_source privbench)"' >> ~/.bashrc
+echo 'eval "$(_PRIVBENCH_COMPLETE=zsh_source privbench)"' >> ~/.zshrc   # after compinit
+_PRIVBENCH_COMPLETE=fish_source privbench > ~/.config/fish/completions/privbench.fish
+```"""
 
 
 #: Of every command: whether it reads rows of the source, and whether it spends budget.

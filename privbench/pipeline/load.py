@@ -25,7 +25,7 @@ from privbench.pipeline.source import Catalog
 from privbench.postgres import target
 from privbench.postgres.computed import Computing
 from privbench.postgres.load import Loader
-from privbench.postgres.load_mark import Mark, Step, is_unfinished
+from privbench.postgres.load_mark import LoadStep, Mark, is_unfinished
 from privbench.postgres.reading import reading
 from privbench.postgres.repair import Repair
 from privbench.postgres.transaction import TargetTransaction
@@ -214,7 +214,7 @@ def _write(
             kinds = {"changed": repair.changed, "deleted": repair.deleted, "loose": repair.loose}
             return json.dumps({**kinds, "lost": loader.lost})
 
-        repairs: dict[str, Any] = json.loads(loader.alone(Step("repairs", settle)))
+        repairs: dict[str, Any] = json.loads(loader.alone(LoadStep("repairs", settle)))
         loader.lost += [line for line in repairs["lost"] if line not in loader.lost]
         loader.finish()
     except BaseException as error:

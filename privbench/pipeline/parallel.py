@@ -19,7 +19,7 @@ from privbench.pipeline.progress import Reporter
 from privbench.postgres.copy_in import copy_table
 from privbench.postgres.failures import database_errors
 from privbench.postgres.load import Loader
-from privbench.postgres.load_mark import Mark, Step, once
+from privbench.postgres.load_mark import LoadStep, Mark, once
 from privbench.postgres.locks import lock
 from privbench.postgres.statement import build, run, source
 from privbench.postgres.transaction import TargetTransaction
@@ -51,15 +51,13 @@ class Job:
 def copy_tables(
     loader: Loader, tables: Sequence[CloneTable], teller: Reporter, job: Job | None = None
 ) -> Iterator[tuple[CloneTable, int]]:
-    """Copy tables by the loader's connections or by workers, large ones first.
+    """Copy tables by the loader's connections or by workers.
 
     Yields each table with the number of rows that the target took, or had taken before.
     """
     stated = [replace(item, table=loader.table(item.table)) for item in tables]
-    ordered = sorted(stated, key=lambda item: -item.rows * len(item.columns))
-    items = {copying(item, teller): item for item in ordered}
-    there = job is not None and job.where != LOCAL and loader.mark is not None
-    with closing(_copied_there(job, items) if job and there else loader.run(items)) as copied:
+    items = {copying(item, teller): item for item in stated}
+    with closing(_copied(loader, items, job)) as copied:
         for step, result in copied:
             item = items[step]
             teller.advance(f"load {item.table.key}", item.rows, item.rows)
@@ -70,7 +68,7 @@ def copy_tables(
             yield item, int(result)
 
 
-def copying(item: CloneTable, teller: Reporter) -> Step:
+def copying(item: CloneTable, teller: Reporter) -> LoadStep:
     """Return the step that copies a table, which is described as the target's catalog has it.
 
     Tables that are filled from one sequence are copied one after the other.
@@ -78,7 +76,8 @@ def copying(item: CloneTable, teller: Reporter) -> Step:
     defaults = (column for column in item.table.columns if column.name not in item.columns)
     sequences = {column.sequence for column in defaults if column.sequence}
     relations = frozenset({item.table.name, *sequences})
-    return Step(f"rows of {item.table.key}", partial(_copy, item, teller), relations)
+    size = 8 * item.rows * len(item.columns)
+    return LoadStep(f"rows of {item.table.key}", partial(_copy, item, teller), relations, size=size)
 
 
 def _copy(item: CloneTable, teller: Reporter, transaction: TargetTransaction) -> str:
@@ -100,7 +99,21 @@ def _reported(item: CloneTable, teller: Reporter) -> Iterator[pa.Table]:
         teller.advance(f"load {item.table.key}", rows_done, item.rows)
 
 
-def _copied_there(job: Job, items: Mapping[Step, CloneTable]) -> Generator[tuple[Step, str]]:
+def _copied(
+    loader: Loader, items: Mapping[LoadStep, CloneTable], job: Job | None
+) -> Generator[tuple[LoadStep, str]]:
+    """Copy tables and yield the result of each; those that share a sequence go to no worker."""
+    away = job if job and job.where != LOCAL and loader.mark else None
+    alone = [step for step in items if len(step.relations) == 1]
+    there = {step: items[step] for step in alone if away}
+    if away:
+        yield from _copied_there(away, there)
+    yield from loader.run(step for step in items if step not in there)
+
+
+def _copied_there(
+    job: Job, items: Mapping[LoadStep, CloneTable]
+) -> Generator[tuple[LoadStep, str]]:
     """Copy tables by workers, and yield the result of each; if a worker dies, another repeats."""
     with Workers(job.where) as workers:
         sent = workers.submit(_sent, job)
@@ -124,4 +137,4 @@ def _copy_there(job: Job, table: Table, columns: tuple[str, ...]) -> str:
     """Copy a table in a worker, over a connection of its own."""
     item = replace(job.tables[table.key], table=table, columns=columns)
     with TargetTransaction(job.dsn, job.role) as transaction:
-        return once(transaction, job.mark, copying(item, Reporter()))
+        return once(transaction, job.mark, [copying(item, Reporter())])[0]

@@ -21,8 +21,8 @@ from privbench.postgres.failures import database_errors, describe, translate
 from privbench.postgres.introspect import introspect
 from privbench.postgres.load_mark import (
     STEPS,
+    LoadStep,
     Mark,
-    Step,
     guard,
     once,
     refuse_crashed,
@@ -224,18 +224,22 @@ class Loader(TargetTransaction):
             logger.warning("%d connections instead of %d: %s", taken, wanted, error.message)
         return ""
 
-    def run(self, steps: Iterable[Step]) -> Generator[tuple[Step, str]]:
-        """Do steps and yield each with its result, by the connections that `publish` has opened."""
-        if self.mark is None or not self._others:
-            return ((step, step.work(self)) for step in steps)
-        return spread_steps(self._others, self.mark, steps)
+    def run(self, steps: Iterable[LoadStep]) -> Generator[tuple[LoadStep, str]]:
+        """Do steps, large ones first, by the connections that `publish` has opened.
 
-    def alone(self, step: Step) -> str:
+        Yields each with its result.
+        """
+        ordered = sorted(steps, key=lambda step: -step.size)
+        if self.mark is None or not self._others:
+            return ((step, step.work(self)) for step in ordered)
+        return spread_steps(self._others, self.mark, ordered)
+
+    def alone(self, step: LoadStep) -> str:
         """Do a step by this connection, while no other works; return its result."""
         if self.mark is None:
             return step.work(self)
         guard(self.connection, [table.name for table in self._schema])
-        result = once(self, self.mark, step)
+        (result,) = once(self, self.mark, [step])
         self.begin()
         return result
 
@@ -289,7 +293,8 @@ class Loader(TargetTransaction):
         self._progress("analyze", None)
         tables = [table.name for table in self._schema]
         with database_errors("gathering statistics"):
-            for _ in self.run(self._by_size(map(_analysis, tables))):
+            sizes = self._sizes()
+            for _ in self.run(_analysis(name, sizes.get(name, 0)) for name in tables):
                 pass
         if self.mark is not None:
             guard(self.connection, [STEPS, *tables])
@@ -404,14 +409,15 @@ class Loader(TargetTransaction):
                     raise TargetError(f"the server broke off at {text}: {reason}") from None
                 self.lost.append(f"left out, since the server refuses it: {text}: {reason}")
 
-    def _constraints(self, *, full: bool = False) -> list[list[Step]]:
+    def _constraints(self, *, full: bool = False) -> list[list[LoadStep]]:
         """The steps that make indexes, then what may name these, then foreign keys, their checks.
 
         If the tables are ``full``, an index on an expression or a range that some row does not fit
         is left out, with what is said of it afterwards, rather than the load lost.
         """
-        indexes, others, keys, checks = list[Step](), list[Step](), list[Step](), list[Step]()
-        make = self._make_index if full else self._make_one
+        groups: list[list[LoadStep]] = [[], [], [], []]
+        indexes, others, keys, checks = groups
+        make, sizes = self._make_index if full else self._make_one, self._sizes()
         for number, statement in enumerate(self._script.constraints):
             text, tree = statement.text, statement.tree
             nodes = [*tree.walk()]
@@ -420,34 +426,32 @@ class Loader(TargetTransaction):
             constraints = [node for node in nodes if node.kind == "Constraint"]
             kinds = {node.get("contype") for node in constraints}
             name, index = f"statement {number}", tree.kind == "IndexStmt"
+            size = max((sizes.get(place, 0) for place in places), default=0)
             if index or kinds & _BY_INDEX:
-                indexes.append(Step(name, partial(make, text), places, shared=index))
+                indexes.append(LoadStep(name, partial(make, text), places, index, size))
                 continue
             if kinds != {"CONSTR_FOREIGN"}:
                 # These take little time, and one may depend on another.
-                others.append(Step(name, partial(make, text), places | {STEPS}))
+                others.append(LoadStep(name, partial(make, text), places | {STEPS}))
                 continue
             table = TableName(*relation_name(tree.nodes("relation")[0]))
             if constraints[0].get("skip_validation") or table in self._script.partitioned:
-                checks.append(Step(name, partial(self._check, text), places))
+                checks.append(LoadStep(name, partial(self._check, text), places, size=size))
                 continue
             # A key that is checked later keeps others from the table that it refers to only for a
             # moment.
-            keys.append(Step(name, partial(self._make_one, f"{text} NOT VALID"), places))
+            keys.append(LoadStep(name, partial(self._make_one, f"{text} NOT VALID"), places))
             validated = "ALTER TABLE {} VALIDATE CONSTRAINT {}"
             check = build(validated, table, str(constraints[0].get("conname"))).as_string()
             work = partial(self._check, check)
-            checks.append(Step(f"check of {name}", work, frozenset([table])))
-        if full:
-            indexes, checks = self._by_size(indexes), self._by_size(checks)
-            self._many_indexes = len(indexes) > len(self._others) > 0
-        return [indexes, others, keys, checks]
+            checks.append(LoadStep(f"check of {name}", work, frozenset([table]), size=size))
+        self._many_indexes = len(indexes) > len(self._others) > 0
+        return groups
 
-    def _by_size(self, steps: Iterable[Step]) -> list[Step]:
-        """Steps in the order of their tables' sizes, so that the longest do not come last."""
+    def _sizes(self) -> dict[TableName, int]:
+        """The bytes of tables and partitions."""
         listed = run(self.connection, _SIZES).fetchall()
-        sizes = {TableName(schema, name): size for schema, name, size in listed}
-        return sorted(steps, key=lambda step: -max(sizes.get(n, 0) for n in step.relations))
+        return {TableName(schema, name): size for schema, name, size in listed}
 
     def _make_one(self, text: str, transaction: TargetTransaction) -> str:
         with transaction.keeping():
@@ -497,11 +501,11 @@ class Loader(TargetTransaction):
         return absent
 
 
-def _analysis(name: TableName) -> Step:
+def _analysis(name: TableName, size: int) -> LoadStep:
     """The step that gathers a table's statistics."""
 
     def work(transaction: TargetTransaction) -> str:
         run(transaction.connection, build("ANALYZE {}", name))
         return ""
 
-    return Step(f"statistics of {name}", work, frozenset([name]))
+    return LoadStep(f"statistics of {name}", work, frozenset([name]), size=size)

@@ -30,6 +30,7 @@ from privbench.postgres.locks import lock
 from privbench.postgres.statement import build, run
 from privbench.postgres.transaction import TargetTransaction, flush_statistics
 from privbench.schema import TableName
+from privbench.threads import JOBS, cores
 
 #: No model may have a schema of this name, and no source may be read that has one.
 STEPS = TableName(UNFINISHED, "steps")
@@ -58,21 +59,25 @@ JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = wanted.name
 WHERE c.relkind IN ('r', 'p')
 ORDER BY 1, 2
 """
+#: Bytes up to which steps share a transaction, which takes some 5 ms in itself: the time in which
+#: about as much is copied.
+_SMALL = 2**20
 #: The step that makes the schema and the mark.
 _FIRST = "schema"
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """What one transaction of a load does. Its name is unique in the load."""
+class LoadStep:
+    """What a transaction of a load does. Its name is unique in the load."""
 
     name: str
     work: Callable[[TargetTransaction], str]  # does it; the text that it returns is noted
     # Tables that it locks, and other relations that only one step may use at a time.
     relations: frozenset[TableName] = frozenset()
     shared: bool = False  # whether it may run beside other such steps of the same tables
+    size: int = 0  # about as many bytes as it reads or writes
 
-    def waits_for(self, other: Step) -> bool:
+    def waits_for(self, other: LoadStep) -> bool:
         """Return whether the two steps may not run at the same time."""
         alone = not (self.shared and other.shared)
         return alone and not self.relations.isdisjoint(other.relations)
@@ -166,66 +171,76 @@ def refuse_crashed(connection: Connection) -> None:
         )
 
 
-def once(transaction: TargetTransaction, mark: Mark, step: Step) -> str:
-    """Do a step and commit it, unless it is done; return what it has noted.
+def once(transaction: TargetTransaction, mark: Mark, steps: Sequence[LoadStep]) -> list[str]:
+    """Do steps that are not done yet, and commit them together; return what each has noted.
 
-    A transaction is begun if none is open. Errors of the step's work are psycopg's. A TargetError
-    is raised if the target has another mark, or a table of the step another owner.
+    A transaction is begun if none is open. Errors of a step's work are psycopg's. A TargetError is
+    raised if the target has another mark, or a table of a step another owner.
     """
-    connection = transaction.connection
+    connection, results = transaction.connection, list[str]()
     if connection.info.transaction_status == pq.TransactionStatus.IDLE:
         transaction.begin()
-    name = sql.Literal(step.name)
-    with database_errors("noting a step of the load"):
-        begun = run(connection, build(_TAKEN, STEPS, name, sql.NULL)).rowcount
-    # The mark cannot be dropped now: a load that begins anew waits for this transaction.
+    # The mark cannot be dropped then: a load that begins anew waits for this transaction.
+    guard(connection, [STEPS, *frozenset[TableName]().union(*(s.relations for s in steps))])
     mark.found(connection)
-    if begun:
-        guard(connection, [STEPS, *step.relations])
-        result = step.work(transaction)
-        flush_statistics(connection)
-        run(connection, build(_DONE, STEPS, sql.Literal(result), name))
-    else:
-        query = build("SELECT result FROM {} WHERE step = {}", STEPS, name)
-        ((result,),) = run(connection, query).fetchall()
+    for step in steps:
+        name = sql.Literal(step.name)
+        with database_errors("noting a step of the load"):
+            begun = run(connection, build(_TAKEN, STEPS, name, sql.NULL)).rowcount
+        if begun:
+            results.append(step.work(transaction))
+            run(connection, build(_DONE, STEPS, sql.Literal(results[-1]), name))
+        else:
+            query = build("SELECT result FROM {} WHERE step = {}", STEPS, name)
+            results += (str(result) for (result,) in run(connection, query).fetchall())
+    flush_statistics(connection)
     transaction.commit()
-    return str(result)
+    return results
 
 
 def spread_steps(
-    transactions: Sequence[TargetTransaction], mark: Mark, steps: Iterable[Step]
-) -> Generator[tuple[Step, str]]:
-    """Do steps by several connections at once; yield each that is done, with what it noted.
+    transactions: Sequence[TargetTransaction], mark: Mark, steps: Iterable[LoadStep]
+) -> Generator[tuple[LoadStep, str]]:
+    """Do steps by several connections at once; yield each with its result.
 
-    A step begins when no step before it uses its tables, so that they go in order there. One that
-    is refused a lock by another one (of a partition, say) is done again alone. If one fails, the
-    others are cancelled.
+    Small steps share a transaction. Steps of one table go in order. Those that are refused a lock
+    by another one (of a partition, say) are done again alone. If one fails, the others are
+    cancelled.
     """
-    free, pending, late = [*transactions], [*steps], list[Step]()
-    running = dict[Future[str], tuple[Step, TargetTransaction]]()
+    pending = list[list[LoadStep]]()
+    for step in steps:
+        if pending and step.size + sum(other.size for other in pending[-1]) <= _SMALL:
+            pending[-1].append(step)
+        else:
+            pending.append([step])
+    free, late = [*transactions], list[list[LoadStep]]()
+    running = dict[Future[list[str]], tuple[list[LoadStep], TargetTransaction]]()
     pool = ThreadPoolExecutor(len(free))
     try:
         while pending or running:
-            before = [step for step, _ in running.values()]
-            for step in [*pending]:
-                if free and not any(map(step.waits_for, before)):
-                    pending.remove(step)
-                    transaction = free.pop()
-                    call = pool.submit(copy_context().run, once, transaction, mark, step)
-                    running[call] = step, transaction
-                before.append(step)
+            before = [step for batch, _ in running.values() for step in batch]
+            for batch in [*pending]:
+                if not free:
+                    break
+                if not any(step.waits_for(other) for step in batch for other in before):
+                    pending.remove(batch)
+                    context, transaction = copy_context(), free.pop()
+                    context.run(JOBS.set, max(1, (JOBS.get() or cores()) // len(transactions)))
+                    call = pool.submit(context.run, once, transaction, mark, batch)
+                    running[call] = batch, transaction
+                before += batch
             for call in wait(running, return_when=FIRST_COMPLETED).done:
-                step, transaction = running.pop(call)
+                batch, transaction = running.pop(call)
                 free.append(transaction)
                 try:
-                    result = call.result()
+                    results = call.result()
                 except (errors.DeadlockDetected, errors.LockNotAvailable):
                     transaction.connection.rollback()
-                    late.append(step)
+                    late.append(batch)
                 else:
-                    yield step, result
-        for step in late:
-            yield step, once(transactions[0], mark, step)
+                    yield from zip(batch, results, strict=True)
+        for batch in late:
+            yield from zip(batch, once(transactions[0], mark, batch), strict=True)
     finally:
         for _, transaction in running.values():
             with suppress(psycopg.Error):

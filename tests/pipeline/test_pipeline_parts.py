@@ -18,7 +18,7 @@ from privbench.errors import DatabaseError, ModelError, PrivbenchError, TargetEr
 from privbench.pipeline import Model
 from privbench.postgres.introspect import introspect
 from privbench.postgres.load import Loader
-from privbench.postgres.load_mark import Mark, Step, once
+from privbench.postgres.load_mark import LoadStep, Mark, once
 from privbench.postgres.transaction import TargetTransaction
 from privbench.report import compare
 from privbench.schema import TableName
@@ -156,9 +156,9 @@ def test_what_others_have_made_is_not_gone_on_with(model, make_database):
                 market.execute(target, "SET lock_timeout = 1; DROP TABLE refund")
             return ""
 
-        steps = [Step(name, work, frozenset([TableName("public", "refund")])) for name in "ab"]
+        steps = [LoadStep(name, work, frozenset([TableName("public", "refund")])) for name in "ab"]
         assert [result for _, result in loader.run(steps)] == ["", ""]
-        loader.alone(Step("c", work))
+        loader.alone(LoadStep("c", work))
     market.execute(target, f'ALTER TABLE refund OWNER TO "{role}"')
     strange = "refund in the target belongs to another role"
     with Loader(target, found.schema, found.ddl, mark=mark) as loader:
@@ -166,7 +166,7 @@ def test_what_others_have_made_is_not_gone_on_with(model, make_database):
         with pytest.raises(TargetError, match=strange):
             list(loader.run([replace(steps[0], name="d")]))
         with pytest.raises(TargetError, match=strange):
-            loader.alone(Step("e", work))
+            loader.alone(LoadStep("e", work))
 
 
 def test_a_step_is_done_once_and_only_in_its_target(make_database):
@@ -186,12 +186,12 @@ def test_a_step_is_done_once_and_only_in_its_target(make_database):
 
     def again() -> None:
         with TargetTransaction(target) as transaction:
-            results.append(once(transaction, mark, Step("rows", lambda _: "filled again")))
+            results.append(*once(transaction, mark, [LoadStep("rows", lambda _: "filled again")]))
 
     results: list[str] = []
     other = threading.Thread(target=again)
     with TargetTransaction(target) as first:
-        assert once(first, mark, Step("rows", fill)) == "filled"
+        assert once(first, mark, [LoadStep("rows", fill)]) == ["filled"]
     other.join(30)
     assert results == ["filled"]
     assert market.one(target, "SELECT count(*) FROM t") == 1
@@ -199,7 +199,7 @@ def test_a_step_is_done_once_and_only_in_its_target(make_database):
         TargetTransaction(make_database()) as elsewhere,
         pytest.raises(DatabaseError, match="does not exist"),
     ):
-        once(elsewhere, mark, Step("rows", fill))
+        once(elsewhere, mark, [LoadStep("rows", fill)])
 
 
 _SCHEMA = 'CREATE SCHEMA "privbench unfinished load";'
