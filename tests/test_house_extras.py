@@ -139,7 +139,8 @@ def test_every_extra_that_is_named_exists():
         for extra in listed.split(",")
     }
     assert EXTRAS.keys() <= named <= CORE["optional-dependencies"].keys()
-    table = re.findall(r"^\| `\[(\w+)\]` \|", (ROOT / "docs" / "install.md").read_text("utf-8"), re.M)
+    page = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
+    table = re.findall(r"^\| `\[(\w+)\]` \|", page, re.M)
     assert set(table) == EXTRAS.keys() | {"site"}
 
 
