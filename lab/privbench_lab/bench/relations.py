@@ -27,7 +27,7 @@ _TEXTS = frozenset({"text", "varchar", "bpchar"})
 #: Of the package, with the versions of its own time: later ones refuse its calls.
 _PINS = ("syntherela==0.0.4", "sdv==1.19.0", "sdmetrics==0.19.0", "torch==2.13.0")
 #: Most values of a text column that is compared, by its source. Texts of more values are names and
-#: remarks, of which a clone keeps the form alone. In the protocol, half of it leaves out the names of
+#: remarks, of which a clone keeps the form alone. In the protocol, half of it leaves out names of
 #: districts (77) and of suppliers (100), twice as many add the types of parts (150).
 _VALUES = 100
 _SCRIPT = """
