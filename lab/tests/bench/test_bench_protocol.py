@@ -10,13 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sql_files import sql_of
 
+from privbench.config import Config
 from privbench.errors import ConfigError, UsageError
+from privbench.report.measuring import schema_of
 from privbench_lab.bench import BenchConfig, bench
 from privbench_lab.bench.answers import errors, read_aggregates
 from privbench_lab.bench.cell import Outcome
 from privbench_lab.bench.config import Job
 from privbench_lab.bench.inputs import digest, digests
 from privbench_lab.bench.protocol import read_cells, section
+from privbench_lab.bench.relations import syntherela_figures
 from privbench_lab.bench.results import collect
 from privbench_lab.bench.runner import jobs_of
 
@@ -174,3 +177,15 @@ def test_a_database_that_is_made_is_judged_by_joins_and_aggregates(tmp_path):
     assert {"privbench", "Python", "numpy", "opendp", "PostgreSQL"} <= set(cell.versions)
     assert cell.machine["cores"]
     assert collect(found.grid, [cell], [], {}, []).judged() == found.judged()
+
+
+@pytest.mark.peers
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_syntherela_finds_nothing_between_a_database_and_itself(make_database, tmp_path):
+    dsn = make_database(statements=sql_of(__file__, "circles"))
+    schema = schema_of(dsn, Config())
+    figures = syntherela_figures(dsn, dsn, schema, [table.key for table in schema], tmp_path, 1800)
+    assert figures["syntherela.c2st.max"] < 0.6
+    same = ("shapes", "pairs", "cardinality", "hop1", "hop2")
+    assert [figures[f"syntherela.{name}"] for name in same] == pytest.approx([1.0] * len(same))
