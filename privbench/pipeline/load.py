@@ -32,9 +32,9 @@ from privbench.postgres.transaction import TargetTransaction
 from privbench.privacy.workers import LOCAL, require_closed
 from privbench.sources import is_file
 
-#: Fewer rows are loaded in one transaction, so that small clones are all or nothing. Such a load
-#: takes a second or two: there is little to go on with. Half or double of it takes the same
-#: processor time in one transaction or several.
+#: Fewer rows are loaded in one transaction, so that small clones are all or nothing: such a load
+#: takes a second or two, in which there is little to go on with. With half or double of it, one
+#: transaction and several take the same processor time.
 LEAST_ROWS = 2**18
 #: What is said of a load in several transactions that broke off.
 STAYS = (

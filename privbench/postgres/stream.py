@@ -88,7 +88,7 @@ def _types(connection: Connection, statement: sql.Composable) -> list[pa.DataTyp
 
 
 def _batch(
-    block: bytes, types: Sequence[pa.DataType], names: Sequence[str], table: str
+    block: bytes | bytearray, types: Sequence[pa.DataType], names: Sequence[str], table: str
 ) -> pa.RecordBatch:
     """Whole rows of ``COPY … (FORMAT csv)`` as a batch; a cell without quotes and text is NULL.
 
@@ -126,7 +126,9 @@ def _select(
     )
 
 
-def _blocks(connection: Connection, statement: sql.Composable, batch_bytes: int) -> Iterator[bytes]:
+def _blocks(
+    connection: Connection, statement: sql.Composable, batch_bytes: int
+) -> Iterator[bytearray]:
     """Whole rows as CSV, gathered into blocks."""
     command = sql.SQL("COPY ({}) TO STDOUT (FORMAT csv)").format(statement)
     server = connection.pgconn
