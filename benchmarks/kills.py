@@ -7,10 +7,11 @@ TARGET is a database of its own whose contents are dropped. A fit and a load in 
 unbroken first, for their seconds and rows. Then half of the points fall on fits, at a random part
 of the seconds that the last whole one took (the machine may have other work): no model may be left
 or a whole one, the ledger may count no less than the model says, and the resumed fit has to end.
-The other half fall on loads by two connections: the target has to be empty, whole, or marked as
-unfinished, and the same command has to go on at once and to give the rows of the unbroken load,
-value by value. Loads of fewer than 262,144 rows are one transaction: choose a scale beyond that.
-The whole process group is killed. Exits with 1 if anything of that does not hold.
+The other half fall on loads by two connections, from the seconds of a `--dry-run` on: the target
+has to be empty, whole, or marked as unfinished, and the same command has to go on at once and to
+give the rows of the unbroken load, value by value. Loads of fewer than 262,144 rows are one
+transaction: choose a scale beyond that. The whole process group is killed. Exits with 1 if anything
+of that does not hold.
 """
 
 from __future__ import annotations
@@ -125,6 +126,7 @@ class Trial:
         self.rows = rows(self._target, VALUES)
         self._clear()
         _, self.loading = run(*self._load)
+        _, self.starting = run(*self._load, "--replace", "--dry-run")
 
     def _fitted(self, name: str, *more: str, kill_after: float | None = None) -> tuple[int, float]:
         places = ["--ledger", str(self._folder / name), "-o", f"{self._folder / name}.privbench"]
@@ -216,8 +218,8 @@ def main() -> None:
         print(f"unbroken: fit {trial.fitting:.1f} s, load {trial.loading:.1f} s", flush=True)
         for number in range(given.points):
             if number % 2:
-                # The third of its seconds before it connects is of little interest.
-                trial.killed_load(number, numbers.uniform(0.3, 1.05) * trial.loading)
+                moment = numbers.uniform(0.9 * trial.starting, 1.05 * trial.loading)
+                trial.killed_load(number, moment)
             else:
                 trial.killed_fit(number, numbers.uniform(0, trial.fitting))
         for what, count in sorted(trial.found.items()):

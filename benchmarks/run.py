@@ -42,10 +42,10 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="folder of the public data sets")
     parser.add_argument("--page", action="store_true", help="only write the page")
     parser.add_argument("-j", "--jobs", type=int, default=1, help="cells at once")
-    given = parser.parse_args()
-    if not given.page:
+    options = parser.parse_args()
+    if not options.page:
         output = FOLDER / "out"
-        bench(PROTOCOL, output, folder=given.data, at_once=given.jobs, reporter=Reporter())
+        bench(PROTOCOL, output, folder=options.data, at_once=options.jobs, reporter=Reporter())
         CELLS.mkdir(exist_ok=True)
         for path in (output / "cells").glob("*.json"):
             shutil.copy(path, CELLS)

@@ -101,8 +101,9 @@ PAGES += [str(page.relative_to(ROOT)) for page in sorted((ROOT / "docs").rglob("
 @pytest.mark.parametrize("page", PAGES)
 def test_commands_in_prose_parse(page, parse_line):
     """Those of the lab's commands where the lab is installed."""
-    blocks = [text for kind in ("bash", "sh") for text in _blocks(ROOT / page, kind)]
-    lines = [line.strip() for text in blocks for line in text.replace("\\\n", " ").splitlines()]
+    blocks = [text for kind in ("bash", "sh", "yaml") for text in _blocks(ROOT / page, kind)]
+    joined = "\n".join(blocks).replace("\\\n", " ")
+    lines = [line.strip().removeprefix("- run: ") for line in joined.splitlines()]
     for line in lines:
         if line.startswith("privbench "):
             parse_line(line)

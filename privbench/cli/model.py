@@ -162,7 +162,12 @@ def load(
       privbench load prod.privbench "service=clone" --scale 50 --jobs 4
     """
     source = pipeline.scaled(model, factors) if factors else model
-    report = pipeline.load(source, target, dry_run=dry_run, reporter=state.reporter, **given)
+    try:
+        report = pipeline.load(source, target, dry_run=dry_run, reporter=state.reporter, **given)
+    except BaseException as error:
+        if pipeline.STAYS in getattr(error, "__notes__", ()):
+            error.add_note(f"To go on: {state.reporter.again()}")
+        raise
     state.samples += () if dry_run else rows(report)
     if dry_run:
         echo("Nothing was written: --dry-run.")

@@ -15,7 +15,7 @@ from privbench.options import LoadOptions, with_fields_of
 from privbench.pipeline.fit import fit
 from privbench.pipeline.header import Promise
 from privbench.pipeline.load import (
-    GOES_ON,
+    STAYS,
     LoadReport,
     check_scale,
     check_written,
@@ -107,7 +107,7 @@ def clone(
             words += ["--seed", str(options.seed)] if options.seed is not None else []
             words += ["--one-transaction"] if options.one_transaction else []
             words += ["--load-on", options.where] if options.where != LOCAL else []
-            marked = GOES_ON in getattr(error, "__notes__", ())
+            marked = STAYS in getattr(error, "__notes__", ())
             words += ["--replace"] if options.replace and not marked else []
             words += ["--ledger", config.ledger.path] if config.ledger.path else []
             words += ["--as-role", options.as_role] if options.as_role else []

@@ -32,12 +32,14 @@ from privbench.postgres.transaction import TargetTransaction
 from privbench.privacy.workers import LOCAL, require_closed
 from privbench.sources import is_file
 
-#: Fewer rows are loaded in one transaction: they take less time than what a break would save.
+#: Fewer rows are loaded in one transaction, so that small clones are all or nothing: such a load
+#: takes a second or two, in which there is little to go on with. With half or double of it, one
+#: transaction and several take the same processor time.
 LEAST_ROWS = 2**18
 #: What is said of a load in several transactions that broke off.
-GOES_ON = (
-    "What is loaded stays, and is marked as unfinished. To go on, run the command again, without "
-    "--replace; with it, to begin anew."
+STAYS = (
+    "What is loaded stays, and is marked as unfinished: the same load goes on, and with --replace "
+    "it begins anew."
 )
 
 
@@ -219,7 +221,7 @@ def _write(
         loader.finish()
     except BaseException as error:
         if loader.mark is not None:
-            error.add_note(GOES_ON)
+            error.add_note(STAYS)
         raise
     return repairs
 

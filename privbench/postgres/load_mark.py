@@ -207,13 +207,7 @@ def spread_steps(
     by another one (of a partition, say) are done again alone. If one fails, the others are
     cancelled.
     """
-    pending = list[list[LoadStep]]()
-    for step in steps:
-        if pending and step.size + sum(other.size for other in pending[-1]) <= _SMALL:
-            pending[-1].append(step)
-        else:
-            pending.append([step])
-    free, late = [*transactions], list[list[LoadStep]]()
+    pending, late, free = _batches(steps), list[list[LoadStep]](), [*transactions]
     running = dict[Future[list[str]], tuple[list[LoadStep], TargetTransaction]]()
     pool = ThreadPoolExecutor(len(free))
     try:
@@ -242,10 +236,24 @@ def spread_steps(
         for batch in late:
             yield from zip(batch, once(transactions[0], mark, batch), strict=True)
     finally:
-        for _, transaction in running.values():
-            with suppress(psycopg.Error):
-                transaction.connection.cancel_safe(timeout=5)
-        pool.shutdown(cancel_futures=True)
+        pool.shutdown(wait=False, cancel_futures=True)
+        while not all(call.done() for call in running):
+            # One that has not sent its next statement yet has to be cancelled again.
+            for _, transaction in running.values():
+                with suppress(psycopg.Error):
+                    transaction.connection.cancel_safe(timeout=5)
+            wait(running, timeout=1)
+
+
+def _batches(steps: Iterable[LoadStep]) -> list[list[LoadStep]]:
+    """Steps in order, small ones together."""
+    batches = list[list[LoadStep]]()
+    for step in steps:
+        if batches and step.size + sum(other.size for other in batches[-1]) <= _SMALL:
+            batches[-1].append(step)
+        else:
+            batches.append([step])
+    return batches
 
 
 def _mark_comment(connection: Connection) -> str | None:

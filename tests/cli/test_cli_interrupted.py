@@ -14,6 +14,7 @@ import sys
 import termios
 import threading
 import time
+from importlib import import_module
 from pathlib import Path
 
 import market
@@ -218,16 +219,18 @@ def test_a_clone_whose_load_fails_names_the_command_that_loads_its_model(
         raise KeyboardInterrupt
 
     if marked:
-        monkeypatch.setattr(sys.modules["privbench.pipeline.load"], "LEAST_ROWS", 1)
+        monkeypatch.setattr(import_module("privbench.pipeline.load"), "LEAST_ROWS", 1)
     monkeypatch.setattr(Loader, "finish", broken)
     failed = fail(130, "To go on: ", *words)
-    monkeypatch.undo()
     load = printed(failed, "To go on: ")
+    if marked:
+        assert printed(fail(130, "the same load goes on", *load), "To go on: ") == load
+    monkeypatch.undo()
     replaced = [] if marked else ["--replace"]
     assert load[-4 - len(replaced) :] == [
         *["--scale", "0.5", *replaced, "--ledger", str(tmp_path / FOLDER)]
     ]
-    assert ("without --replace" in failed.stderr) == marked
+    assert ("marked as unfinished" in failed.stderr) == marked
     tables = "SELECT count(*) > 0 FROM pg_tables WHERE schemaname = 'public'"
     assert market.one(target, tables) == marked
     succeed(*load)

@@ -11,6 +11,7 @@ import pytest
 import small_parts
 from halting import Watching, kill_at, stop, two_workers
 from integrity import schema_of, unkept
+from psycopg import conninfo
 from sql_files import sql_of
 
 from privbench import pipeline
@@ -19,6 +20,7 @@ from privbench.pipeline import Model
 from privbench.postgres.introspect import introspect
 from privbench.postgres.load import Loader
 from privbench.postgres.load_mark import LoadStep, Mark, once
+from privbench.postgres.statement import build
 from privbench.postgres.transaction import TargetTransaction
 from privbench.report import compare
 from privbench.schema import TableName
@@ -124,9 +126,45 @@ def test_a_load_that_fails_says_how_to_go_on_and_replace_begins_anew(odd, whole,
     reporter = Watching("load public.visit", stop)
     with pytest.raises(RuntimeError) as raised:
         pipeline.load(odd, target, reporter=reporter)
-    assert "run the command again" in raised.value.__notes__[0]
+    assert "the same load goes on" in raised.value.__notes__[0]
     pipeline.load(odd, target, replace=True, **GIVEN)
     assert rows(target) == whole[0]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("ALTER ROLE {} CONNECTION LIMIT 3", "2 connections, not 3"),
+        ("ALTER ROLE {} CONNECTION LIMIT 1", "the load is one transaction"),
+        ("ALTER DATABASE {} OWNER TO CURRENT_USER", "may not make a schema"),
+    ],
+)
+def test_a_load_makes_do_with_what_it_is_given(odd, whole, make_database, caplog, change, said):
+    """With fewer connections, or in one transaction; the rows are the same."""
+    target = make_database()
+    role, database = market.weak_owner(target), conninfo.conninfo_to_dict(target)["dbname"]
+    name = database if "DATABASE" in change else role
+    for statement, changed in (
+        ("ALTER ROLE {} LOGIN", role),
+        ("GRANT CREATE ON SCHEMA public TO {}", role),
+        (change, name),
+    ):
+        market.execute(target, build(statement, str(changed)))
+    pipeline.load(odd, conninfo.make_conninfo(target, user=role), **GIVEN)
+    assert said in caplog.text
+    assert rows(target) == whole[0]
+
+
+def test_a_crash_of_the_server_that_empties_unlogged_tables_is_seen(odd, make_database):
+    target, found = make_database(), Model.load(odd)
+    mark = Mark(found.digest, 2.0, 3, programs=False)
+    with Loader(target, found.schema, found.ddl, trust=False, mark=mark) as loader:
+        loader.publish()
+    kept = "SELECT relpersistence::text FROM pg_class WHERE relname = 'steps'"
+    assert market.one(target, kept) == "u"
+    market.execute(target, 'TRUNCATE "privbench unfinished load".steps')
+    with pytest.raises(TargetError, match=r"has crashed.*--replace"):
+        pipeline.load(odd, target, **GIVEN)
 
 
 @pytest.mark.parametrize("said", ['{"seed": []}', "[" * 10**5, "\x1b[31m"])

@@ -71,11 +71,11 @@ def compare_answers(
     queries: list[AggregateQuery], source: Connection, clone: Connection
 ) -> dict[str, float]:
     """The mean error of each query over groups and figures, and mean and median of queries."""
-    found = {}
+    means = {}
     for query in queries:
         if off := list(errors(query.answer(source), query.answer(clone))):
-            found[f"answers.{query.name}"] = mean(off)
-    if not found:
+            means[f"answers.{query.name}"] = mean(off)
+    if not means:
         return {}
-    values = list(found.values())
-    return {**found, "answers.mean": mean(values), "answers.p50": median(values)}
+    values = list(means.values())
+    return {**means, "answers.mean": mean(values), "answers.p50": median(values)}

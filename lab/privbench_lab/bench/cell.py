@@ -81,12 +81,14 @@ def key_of(grid: BenchConfig, job: Job, inputs: Mapping[str, str]) -> str:
     data = grid.data[job.data]
     settings = grid.synthesizers.get(job.synthesizer)
     common = {"delta", "accounting", "neighbours", "metrics", "ways", "classifiers", "cells"}
-    places: dict[str, Any] = {"published": True, "source": {"sql", "rows", "program"}}
+    left_out = dict.fromkeys(("published", *FILES), True)
+    places: dict[str, Any] = {**left_out, "source": {"sql", "rows", "program"}}
     parts: dict[str, Any] = {
         "version": __version__,
         "job": asdict(job),
         "grid": grid.model_dump(mode="json", include=common),
-        "data": data.model_dump(mode="json", exclude=places | dict.fromkeys(FILES, True)),
+        "data": data.model_dump(mode="json", exclude=places),
+        "program": data.source.program[1:] if data.source else [],
         "synthesizer": settings.model_dump(mode="json", exclude={"published", "data"})
         if settings
         else None,

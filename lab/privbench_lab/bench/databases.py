@@ -67,7 +67,8 @@ class Measured:
 def measure(grid: BenchConfig, job: Job) -> Measured:
     """Figures of one release of a database, which is only read; the ledger is temporary.
 
-    The job's seed is that of the sampling, and also of the noise if the grid seeds it.
+    The job's seed is that of the sampling, and also of the noise if the grid seeds it. Functions
+    and triggers of a database that the grid makes are trusted, as its SQL files are.
     """
     data = grid.data[job.data]
     with tempfile.TemporaryDirectory(prefix="pb-bench-") as scratch, any_server() as server:
@@ -76,8 +77,8 @@ def measure(grid: BenchConfig, job: Job) -> Measured:
         if data.source is not None:
             dsn, inputs = fill(data.source, server, folder / "rows", data.sha256, grid.limit)
         assert dsn is not None
-        workload, digest = _workload(data, dsn)
-        inputs |= digest
+        workload, generated = _workload(data, dsn)
+        inputs |= generated
         require(data.sha256, inputs)
         config = _config(grid, job, dsn, folder)
         started = time.perf_counter()
@@ -122,7 +123,8 @@ def fill(
 ) -> tuple[str, dict[str, str]]:
     """Make a database on the server; return its DSN, and SHA-256 of the expected files of rows.
 
-    Programs may take ``limit`` seconds each; a ConfigError says which failed.
+    Programs may take ``limit`` seconds each. A PeerFailed says which of them failed, a ConfigError
+    which file is not the expected one.
     """
     dsn = conninfo.make_conninfo(server.dsn, dbname=_SOURCE)
     with connect(server.dsn, autocommit=True) as connection:
@@ -137,15 +139,15 @@ def fill(
         own = first.endswith(".py")
         command = [str(programs), first] if own else [str(programs.parent / first)]
         run_program([*command, *words], scratch, limit)
-    made = {name: digest(scratch / name) for name in expected if (scratch / name).is_file()}
-    require(expected, made)
+    files = {name: digest(scratch / name) for name in expected if (scratch / name).is_file()}
+    require(expected, files)
     psql = server.program.parent / "psql" if server.program is not None else Path("psql")
     program = str(psql) if psql.exists() else "psql"
     for name in config.sql:
         run_program([program, "-qX", "-v", "ON_ERROR_STOP=1", "-f", name, dsn], rows, limit)
     with connect(dsn, autocommit=True) as connection:
         connection.execute("ANALYZE")
-    return dsn, made
+    return dsn, files
 
 
 def _workload(config: DataConfig, dsn: str) -> tuple[Workload, dict[str, str]]:
@@ -156,8 +158,8 @@ def _workload(config: DataConfig, dsn: str) -> tuple[Workload, dict[str, str]]:
     with reading(dsn) as connection:
         plan = replace(kinds()[config.generate].plan, queries=config.queries)
         schema = introspect(connection, Config().database.schemas)
-        made = generate_from_source(connection, config.generate, schema, plan)
-    return made, {"generated workload": made.digest}
+        workload = generate_from_source(connection, config.generate, schema, plan)
+    return workload, {"generated workload": workload.digest}
 
 
 def _config(grid: BenchConfig, job: Job, dsn: str, folder: Path) -> Config:

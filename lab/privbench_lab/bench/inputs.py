@@ -55,13 +55,13 @@ def digests(data: DataConfig, folders: Sequence[Path]) -> dict[str, str]:
     """
     names = sorted({*data.files(), *data.sha256})
     paths = {name: locate(name, folders) for name in names}
-    found = {name: digest(path) for name, path in paths.items() if path.is_file()}
-    require(data.sha256, found)
-    return found
+    present = {name: digest(path) for name, path in paths.items() if path.is_file()}
+    require(data.sha256, present)
+    return present
 
 
-def require(expected: Mapping[str, str], found: Mapping[str, str]) -> None:
+def require(expected: Mapping[str, str], present: Mapping[str, str]) -> None:
     """Refuse digests that are not the expected ones; files that are missing are not judged."""
-    for name in sorted(found.keys() & expected.keys()):
-        if found[name] != expected[name]:
-            raise ConfigError(f"{name} is another file: its SHA-256 is {found[name]}.")
+    for name in sorted(present.keys() & expected.keys()):
+        if present[name] != expected[name]:
+            raise ConfigError(f"{name} is another file: its SHA-256 is {present[name]}.")

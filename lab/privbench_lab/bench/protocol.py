@@ -37,13 +37,12 @@ def read_cells(grid: BenchConfig, folder: Path) -> Results:
 
 
 def section(results: Results) -> str:
-    """The thresholds with their verdicts, what was measured beside them, and all inputs."""
-    parts = results.judged()
-    passed = sum(not part.failed for part in parts)
+    """The thresholds with their verdicts, what was measured beside them, and what ran on what."""
     figures = [
-        f"{passed} of {len(parts)} thresholds pass. Every figure is of {results.grid.seeds} "
-        "releases, none of which was chosen; a row passes if their median is within its limit and "
-        "no two of them differ by more than its spread.",
+        f"Every figure is of {results.grid.seeds} releases, none of which was chosen. A row passes "
+        "if their median is within its limit and no two of them differ by more than its spread. "
+        f"{_passed(results, 'median')} medians are within their limits, "
+        f"{_passed(results, 'spread')} differences within their spreads.",
         _table(
             ("row", "figure", "releases: least / median / most", "limit", "spread", "verdict"),
             _thresholds(results),
@@ -68,6 +67,12 @@ def section(results: Results) -> str:
     )
 
 
+def _passed(results: Results, kind: str) -> str:
+    """How many thresholds of a kind pass, of how many."""
+    parts = [part for part in results.judged() if part.condition.startswith(f"{kind}.")]
+    return f"{sum(not part.failed for part in parts)} of {len(parts)}"
+
+
 def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     lines = [head, ("---",) * len(head), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
@@ -79,14 +84,15 @@ def _thresholds(results: Results) -> Iterator[tuple[str, ...]]:
     for place, figures in results.grid.thresholds.items():
         for name, threshold in figures.items():
             figure = lines[place].figures.get(name) if place in lines else None
-            failed = any(verdicts[str(gate)] for gate in threshold.gates(f"{name}[{place}]"))
+            gates = map(str, threshold.gates(f"{name}[{place}]"))
+            kinds = sorted({gate.partition(".")[0] for gate in gates if verdicts[gate]})
             yield (
                 place,
                 TITLES.get(name, f"`{name}`"),
                 _ends(figure),
                 _limit(threshold),
                 _spread(figure, threshold),
-                "**FAIL**" if failed else "PASS",
+                f"**FAIL**: {', '.join(kinds)}" if kinds else "PASS",
             )
 
 
@@ -122,18 +128,13 @@ def _seconds(line: Line) -> tuple[str, ...]:
 
 
 def _provenance(outcomes: Iterable[Outcome]) -> Iterator[str]:
-    """The protocol, what ran on what, and the inputs."""
+    """The protocol, and what ran on what."""
     cells = list(outcomes)
     (protocol,) = {cell.protocol for cell in cells}
-    yield f"The protocol has the SHA-256 `{protocol}`."
+    yield f"The protocol has the SHA-256 `{protocol}`; it names that of every input."
     for what in ("versions", "machine"):
         counted = Counter(
             ", ".join(f"{name} {value}" for name, value in getattr(cell, what).items() if value)
             for cell in cells
         )
         yield "\n".join(f"- {count} cells: {text}" for text, count in sorted(counted.items()))
-    inputs = {
-        (cell.job.data, name, digest) for cell in cells for name, digest in cell.inputs.items()
-    }
-    rows = ((data, f"`{name}`", f"`{digest}`") for data, name, digest in sorted(inputs))
-    yield _table(("data", "input", "SHA-256"), rows)

@@ -21,13 +21,14 @@ from privbench.schema import Schema, Table
 from privbench_lab.bench.peers import call, environment
 
 _PYTHONS = ("3.10", "3.12")
-_PINS = ("syntherela==0.0.4", "sdv==1.19.0", "sdmetrics==0.19.0", "torch==2.13.0")
 _NUMBERS = frozenset({"int2", "int4", "int8", "numeric", "float4", "float8"})
 _TIMES = frozenset({"date", "timestamp", "timestamptz"})
 _TEXTS = frozenset({"text", "varchar", "bpchar"})
+#: Of the package, with the versions of its own time: later ones refuse its calls.
+_PINS = ("syntherela==0.0.4", "sdv==1.19.0", "sdmetrics==0.19.0", "torch==2.13.0")
 #: Most values of a text column that is compared, by its source. Texts of more values are names and
-#: remarks, of which a clone keeps the form alone; half or twice as many change no column of the
-#: protocol's databases.
+#: remarks, of which a clone keeps the form alone. In the protocol, half of it leaves out names of
+#: districts (77) and of suppliers (100), twice as many add the types of parts (150).
 _VALUES = 100
 _SCRIPT = """
 import json, sys, warnings
@@ -41,10 +42,10 @@ from syntherela.report import Report
 
 job = json.loads(sys.stdin.read())
 metadata = Metadata.load_from_dict(job["metadata"])
-real, made = (load_tables(job[side], metadata) for side in ("source", "clone"))
+real, clone = (load_tables(job[side], metadata) for side in ("source", "clone"))
 chosen = {"seed": 0, "tree_method": "hist"}
 metric = AggregationDetection(classifier_cls=XGBClassifier, classifier_args=chosen, random_state=42)
-report = Report(real, made, metadata, "", "", "", "", [], [], [metric], validate_metadata=False)
+report = Report(real, clone, metadata, "", "", "", "", [], [], [metric], validate_metadata=False)
 results = report.generate()["multi_table_metrics"]
 results["C2ST"] = results.pop(metric.name)
 report.compute_trends(multi_table=False, verbose=False)
@@ -70,9 +71,9 @@ def syntherela_figures(
     values and types without an order.
     """
     python = environment(_PYTHONS, _PINS)
-    with reading(source) as real, reading(clone) as made:
-        sides = {"source": real, "clone": made}
-        columns = {table.key: _columns(real, table) for table in schema}
+    with reading(source) as first, reading(clone) as second:
+        sides = {"source": first, "clone": second}
+        columns = {table.key: _columns(first, table) for table in schema}
         for side, connection in sides.items():
             (folder / side).mkdir()
             for table in schema:
@@ -149,7 +150,7 @@ def _relationships(schema: Schema, tables: Mapping[str, Any]) -> list[dict[str, 
     The package takes the last that it reads for a table's distance from the tables that refer to
     nothing, and needs the longest.
     """
-    found: list[dict[str, str]] = []
+    references: list[dict[str, str]] = []
     above: dict[str, set[str]] = {name: {name} for name in tables}  # tables that lead to each
     for table in schema:
         child = _plain(table)
@@ -161,7 +162,7 @@ def _relationships(schema: Schema, tables: Mapping[str, Any]) -> list[dict[str, 
             for name, others in above.items():
                 if child in others:
                     above[name] = others | above[parent]
-            found.append(
+            references.append(
                 {
                     "parent_table_name": parent,
                     "child_table_name": child,
@@ -171,18 +172,18 @@ def _relationships(schema: Schema, tables: Mapping[str, Any]) -> list[dict[str, 
             )
     depths = dict.fromkeys(tables, 0)
     for _ in tables:
-        for each in found:
+        for each in references:
             deeper = depths[each["parent_table_name"]] + 1
             depths[each["child_table_name"]] = max(depths[each["child_table_name"]], deeper)
-    return sorted(found, key=lambda each: depths[each["parent_table_name"]])
+    return sorted(references, key=lambda each: depths[each["parent_table_name"]])
 
 
 def _figures(results: Mapping[str, Any], known: Collection[str]) -> dict[str, float]:
     """The figures of `syntherela_figures`, from what the script wrote; ``known`` are tables."""
-    found = {}
+    detection = {}
     scores = [part["accuracy"] for table, part in results["C2ST"].items() if table in known]
     if scores:
-        found = {"syntherela.c2st": mean(scores), "syntherela.c2st.max": max(scores)}
+        detection = {"syntherela.c2st": mean(scores), "syntherela.c2st.max": max(scores)}
     trends = {
         "shapes": results["column"]["shapes"]["mean"],
         "pairs": results["table"].get("pairs", {}).get("mean"),
@@ -190,4 +191,4 @@ def _figures(results: Mapping[str, Any], known: Collection[str]) -> dict[str, fl
         **{f"hop{k}": part["mean"] for k, part in results["Trends"]["k_hop_similarity"].items()},
     }
     named = {f"syntherela.{name}": value for name, value in trends.items() if value is not None}
-    return found | named
+    return detection | named
