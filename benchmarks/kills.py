@@ -1,17 +1,17 @@
 """`kill -9` at random points of `fit` and `load`, and what is left afterwards.
 
     python benchmarks/kills.py SOURCE TARGET
-    python benchmarks/kills.py SOURCE TARGET -c CONFIG.toml --points 50 --seed 7
-    python benchmarks/kills.py SOURCE TARGET --resumable --scale 20 --points 30
+    python benchmarks/kills.py SOURCE TARGET -c CONFIG.toml --points 50 --seed 7 --scale 20
 
-TARGET is a database of its own whose contents are dropped. A fit and a load run unbroken first, for
-their seconds and rows. Then half of the points fall on fits, at a random part of the seconds that
-the last whole one took (the machine may have other work): no model may be left or a whole one, the
-ledger may count no less than the model says, and the resumed fit has to end. The other half fall on
-loads: the target has to be empty or whole, and the next load has to make the rows of the unbroken
-one. With ``--resumable`` all points fall on loads by two connections, part by part, between the
-schema (the seconds of a ``--dry-run``) and the end: the same command has to go on at once, and to
-give the rows of a load at once, value by value. Exits with 1 if anything of that does not hold.
+TARGET is a database of its own whose contents are dropped. A fit and a load in one transaction run
+unbroken first, for their seconds and rows. Then half of the points fall on fits, at a random part
+of the seconds that the last whole one took (the machine may have other work): no model may be left
+or a whole one, the ledger may count no less than the model says, and the resumed fit has to end.
+The other half fall on loads by two connections, from the seconds of a `--dry-run` on: the target
+has to be empty, whole, or marked as unfinished, and the same command has to go on at once and to
+give the rows of the unbroken load, value by value. Loads of fewer than 262,144 rows are one
+transaction: choose a scale beyond that. The whole process group is killed. Exits with 1 if anything
+of that does not hold.
 """
 
 from __future__ import annotations
@@ -45,8 +45,9 @@ JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition
   AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname !~ '^pg_'
 """
-#: Parts that an unfinished load has.
-PARTS = 'SELECT count(*) FROM "privbench unfinished load".parts'
+#: Steps that an unfinished load has done, beside the schema.
+STEPS = """SELECT count(*) - 1 FROM "privbench unfinished load".steps"""
+MARK = "privbench unfinished load.steps"
 #: Clients of this database, this one included.
 SESSIONS = """
 SELECT count(*) FROM pg_catalog.pg_stat_activity
@@ -120,10 +121,12 @@ class Trial:
         self.faults: list[str] = []
         _, self.fitting = self._fitted("unbroken")
         self._load = ["load", str(self.model), self._target, "--seed", "1"]
-        self._load += ["--scale", str(given.scale)]
-        self.loading = self.load()
+        self._load += ["--scale", str(given.scale), "--jobs", "2"]
+        run(*self._load, "--replace", "--one-transaction")
+        self.rows = rows(self._target, VALUES)
+        self._clear()
+        _, self.loading = run(*self._load)
         _, self.starting = run(*self._load, "--replace", "--dry-run")
-        self.rows, self.values = rows(self._target), rows(self._target, VALUES)
 
     def _fitted(self, name: str, *more: str, kill_after: float | None = None) -> tuple[int, float]:
         places = ["--ledger", str(self._folder / name), "-o", f"{self._folder / name}.privbench"]
@@ -140,10 +143,6 @@ class Trial:
         )
         releases: list[dict[str, Any]] = json.loads(shown.stdout)["releases"]
         return releases
-
-    def load(self, kill_after: float | None = None) -> float:
-        """Load the unbroken model into what must be empty; returns the seconds."""
-        return run(*self._load, "--replace", kill_after=kill_after)[1]
 
     def expect(self, holds: bool, fault: str) -> None:
         """Note a fault."""
@@ -176,44 +175,28 @@ class Trial:
         self.expect(enough, f"{name}: the ledger has ε {release['epsilon']}, the model {spent}")
 
     def killed_load(self, number: int, moment: float) -> None:
-        """Kill a load, look at what it left, and load again."""
+        """Kill a load, look at what it left, and run the same command."""
         self._clear()
-        self.load(kill_after=moment)
+        code, seconds = run(*self._load, kill_after=moment)
         left = rows(self._target)
-        self.found[
-            f"load: {'whole' if left == self.rows else 'empty' if not left else 'part'}"
-        ] += 1
-        self.expect(left in ({}, self.rows), f"load {number}: a part of the target is there")
-        self.loading = self.load()
-        self.expect(rows(self._target) == self.rows, f"load {number}: other rows the second time")
-
-    def killed_resumable(self, number: int, moment: float) -> None:
-        """Kill a load part by part, and go on with it at once."""
-        self._clear()
-        command = [*self._load, "--resumable", "--jobs", "2"]
-        code, seconds = run(*command, kill_after=moment)
-        state = "whole"
-        with psycopg.connect(self._target, autocommit=True) as connection:
-            if code:
-                try:
-                    ((parts,),) = connection.execute(PARTS).fetchall()
-                    state = f"unfinished, {'no' if not parts else 'some'} parts"
-                except psycopg.errors.UndefinedTable:
-                    there = connection.execute(TABLES).fetchone()
-                    state = "whole" if there else "empty"
-        if state == "whole" and not code:
+        if MARK in left:
+            with psycopg.connect(self._target, autocommit=True) as connection:
+                ((steps,),) = connection.execute(STEPS).fetchall()
+            state = f"unfinished, {'some' if steps else 'no'} steps done"
+        else:
+            state = "whole" if left else "empty"
+        if not code:
             self.loading = seconds
-        self.found[f"resumable load: {state}"] += 1
-        print(f"  {number}: killed after {moment:.1f} s: {state}", flush=True)
+        self.found[f"load: {state}"] += 1
+        print(f"  {number}: a load killed after {moment:.1f} s: {state}", flush=True)
         if state != "whole":
-            run(*command)
-        same = rows(self._target, VALUES) == self.values
-        self.expect(same, f"resumable load {number}: other rows")
+            run(*self._load)
+        self.expect(rows(self._target, VALUES) == self.rows, f"load {number}: other rows")
 
     def _clear(self) -> None:
         """Drop what the target holds."""
         with psycopg.connect(self._target, autocommit=True) as connection:
-            for schema in {name.split(".")[0] for name in self.rows}:
+            for schema in {name.split(".")[0] for name in [*self.rows, MARK]}:
                 drop = sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(sql.Identifier(schema))
                 connection.execute(drop)
 
@@ -228,21 +211,15 @@ def main() -> None:
     parser.add_argument("--points", type=int, default=50)
     parser.add_argument("--seed", type=int, default=0, help="chooses the points")
     parser.add_argument("--scale", type=float, default=1.0, help="size of the clones")
-    parser.add_argument("--resumable", action="store_true", help="kill loads part by part alone")
     given = parser.parse_args()
     numbers = random.Random(given.seed)
     with tempfile.TemporaryDirectory() as folder:
         trial = Trial(given, Path(folder))
-        print(
-            f"unbroken: fit {trial.fitting:.1f} s, load {trial.loading:.1f} s, {trial.rows}",
-            flush=True,
-        )
+        print(f"unbroken: fit {trial.fitting:.1f} s, load {trial.loading:.1f} s", flush=True)
         for number in range(given.points):
-            if given.resumable:
-                moment = numbers.uniform(trial.starting, 1.2 * trial.loading)
-                trial.killed_resumable(number, moment)
-            elif number % 2:
-                trial.killed_load(number, numbers.uniform(0, trial.loading))
+            if number % 2:
+                moment = numbers.uniform(0.9 * trial.starting, 1.05 * trial.loading)
+                trial.killed_load(number, moment)
             else:
                 trial.killed_fit(number, numbers.uniform(0, trial.fitting))
         for what, count in sorted(trial.found.items()):

@@ -5,9 +5,9 @@
     python benchmarks/throughput.py --source postgresql:///imdb --config schemas/imdb/imdb.toml
 
 Makes a table of six columns on an embedded PostgreSQL, or takes a database that is there; fits a
-model and loads it, stage by stage, at once and then part by part (``--resumable``); copies the same
-rows by `pg_dump | psql`, and by `pg_dump -Fd` and `pg_restore` with several jobs, each with
-ANALYZE; prints the ratios. Memory is the peak of the
+model and loads it, stage by stage, by several connections and then by one (``--one-transaction``);
+copies the same rows by `pg_dump | psql`, and by `pg_dump -Fd` and `pg_restore` with several jobs,
+each with ANALYZE; prints the ratios. Memory is the peak of the
 Python process within each stage; the server's own is not counted. The databases that it makes
 beside a source, ``privbench_throughput_...``, are dropped in the end. A release of a source counts
 in a ledger of its own alone, and its model stays in ``benchmarks/out``: use no private database.
@@ -33,11 +33,12 @@ from psycopg import conninfo, sql
 from privbench.config import Config
 from privbench.pipeline.fit import fit
 from privbench.pipeline.load import load
-from privbench.pipeline.progress import Reporter, StageTime
+from privbench.pipeline.progress import Reporter
 from privbench.postgres import binaries
 from privbench.postgres.embedded import any_server
 from privbench.threads import JOBS
 
+SINGLE = "load --one-transaction"
 OUT = Path(__file__).parent / "out"
 
 #: Skewed, correlated, with NULLs: a key, two numbers, a category, a day and a flag.
@@ -116,9 +117,9 @@ class PeakReporter(Reporter):
         with suppress(OSError):
             Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
 
-    def end(self, stage: StageTime) -> None:
+    def end(self, name: str, seconds: float, peak: float) -> None:
         """Say how it went."""
-        print(f"  {stage.name}: {stage.seconds:.1f} s, {stage.peak_mib:.0f} MiB", flush=True)
+        print(f"  {name}: {seconds:.1f} s, {peak:.0f} MiB", flush=True)
 
 
 def main() -> None:
@@ -132,13 +133,13 @@ def main() -> None:
         else:
             source = stack.enter_context(any_server()).dsn
             config = Config.loads(CONFIG)
-        clone, parted, copy, restored, table = stack.enter_context(_databases(source))
+        clone, single, copy, restored, table = stack.enter_context(_databases(source))
         if not options.source:
             source = table
             steps.append(_timed("make the table", lambda: _fill(source, options.rows)))
         with psycopg.connect(source) as connection:
             major = connection.info.server_version // 10_000
-        steps += _privbench(source, clone, parted, config, options)
+        steps += _privbench(source, clone, single, config, options)
         steps += [
             _timed("pg_dump | psql", lambda: _dump_restore(major, source, copy)),
             _timed("its ANALYZE", lambda: _analyze(copy)),
@@ -161,7 +162,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--config", help="its configuration")
     parser.add_argument("--epsilon", type=float, default=3.2)
     parser.add_argument("--synthesizer", default=None)
-    parser.add_argument("--jobs", type=int, default=2, help="connections to the source")
+    parser.add_argument("--jobs", type=int, default=2, help="connections to source and target")
     options = parser.parse_args()
     if bool(options.source) != bool(options.config):
         parser.error("--source and --config go together.")
@@ -171,7 +172,7 @@ def _options() -> argparse.Namespace:
 @contextmanager
 def _databases(dsn: str) -> Iterator[list[str]]:
     names = [
-        f"privbench_throughput_{name}" for name in ("clone", "parted", "copy", "restored", "table")
+        f"privbench_throughput_{name}" for name in ("clone", "single", "copy", "restored", "table")
     ]
     with ExitStack() as stack:
         connection = stack.enter_context(psycopg.connect(dsn, autocommit=True))
@@ -191,7 +192,7 @@ def _fill(dsn: str, rows: int) -> None:
 
 
 def _privbench(
-    source: str, clone: str, parted: str, config: Config, options: argparse.Namespace
+    source: str, clone: str, single: str, config: Config, options: argparse.Namespace
 ) -> list[Measured]:
     # A ledger of its own, made anew: a benchmark must not be stopped by what earlier ones spent.
     ledger = config.ledger.model_copy(update={"path": str(OUT / f"ledger-{time.time_ns()}")})
@@ -202,23 +203,19 @@ def _privbench(
     JOBS.set(options.jobs)
     model = OUT / "throughput.privbench"
     steps = []
-    resumable = _resumable(options)
-    for command in ("fit", "load", resumable):
+    for command in ("fit", "load", SINGLE):
         reporter = PeakReporter()
         begun = time.perf_counter()
         if command == "fit":
             fit(source, config, model, reporter=reporter)
         else:
-            target = clone if command == "load" else parted
-            load(model, target, seed=1, resumable=command == resumable, reporter=reporter)
+            one = command == SINGLE
+            target = single if one else clone
+            load(model, target, seed=1, one_transaction=one, reporter=reporter)
         seconds = time.perf_counter() - begun
-        steps += [Measured(f"{command}: {s.name}", s.seconds, s.peak_mib) for s in reporter.stages]
-        steps.append(Measured(command, seconds, max(s.peak_mib for s in reporter.stages)))
+        steps += [Measured(f"{command}: {name}", *more) for name, *more in reporter.stages]
+        steps.append(Measured(command, seconds, max(peak for *_, peak in reporter.stages)))
     return steps
-
-
-def _resumable(options: argparse.Namespace) -> str:
-    return f"load --resumable -j{options.jobs}"
 
 
 def _timed(step: str, work: Callable[[], None]) -> Measured:
@@ -290,8 +287,7 @@ def _report(
     for step in steps:
         peak = "" if step.peak_mib is None else f"{step.peak_mib:.0f}"
         print(f"{step.step:<36}{step.seconds:>10.1f}{peak:>10}")
-    parted = seconds[_resumable(options)] / seconds["load"]
-    print(f"{_resumable(options)} takes {parted:.2f} times as long as load")
+    print(f"{SINGLE} takes {seconds[SINGLE] / seconds['load']:.2f} times as long as load")
     for name, ratio in ratios.items():
         print(f"fit + load takes {ratio:.2f} times as long as {name}")
     document = {

@@ -6,8 +6,8 @@
 
 The first count of a table sends its codes to the workers, the second finds them there; both are
 printed, with their ratio to this process's own count in the same run. Counts are compared. Of a
-model, workers draw and decode all parts of large tables, as in `load --load-on`, without a server:
-"tables" is what each has to draw before its first part. Processor time is the mean of the workers,
+model, workers draw and decode all tables, as in `load --load-on`, without a server: "model" is what
+each has to draw before its first table. Processor time is the mean of the workers,
 since other work on the machine shows in the seconds. With `--as-is` workers allocate memory as Dask
 has it, three times slower: docs/scale.md says why. Needs ``pip install 'privbench[dask]'``; makes a
 cluster on this machine.
@@ -48,16 +48,16 @@ def timed(
     return found, time.perf_counter() - begun
 
 
-def drawn(job: Job, key: str, number: int) -> float:
-    """Draw and decode a part in a worker; its processor time."""
+def drawn(job: Job, key: str) -> float:
+    """Draw and decode a table in a worker; its processor time."""
     begun = time.process_time()
-    for _ in job.tables[key].batches(number):
+    for _ in job.tables[key].batches():
         pass
     return time.process_time() - begun
 
 
 def tables_on(job: Held) -> float:
-    """Draw in a worker what all parts need; its processor time."""
+    """Draw in a worker what all tables need; its processor time."""
     begun = time.process_time()
     return time.process_time() - begun if job.what.tables else 0.0
 
@@ -68,7 +68,7 @@ def kept(job: Job) -> Job:
 
 
 def draw(job: Job, workers: Workers) -> tuple[str, str]:
-    """Seconds and processor time of what every worker draws first, and of the parts."""
+    """Seconds and processor time of what every worker draws first, and of the tables."""
     begun = time.perf_counter()
     sent = workers.submit(kept, job)
     workers.result(sent)
@@ -77,16 +77,13 @@ def draw(job: Job, workers: Workers) -> tuple[str, str]:
     calls = [submit(tables_on, sent, workers=[one], pure=False) for one in there]
     first = [call.result() for call in calls]
     ready = time.perf_counter()
-    calls = [
-        workers.submit(drawn, sent, item.table.key, number)
-        for item in job.tables.values()
-        for number in range(item.parts if item.parts > 1 else 0)
-    ]
-    parts = [workers.result(call) for call in calls]
+    largest = sorted(job.tables.values(), key=lambda item: -item.rows * len(item.columns))
+    calls = [workers.submit(drawn, sent, item.table.key) for item in largest]
+    tables = [workers.result(call) for call in calls]
     ended = time.perf_counter()
     return (
         f"{ready - begun:.2f} s, {sum(first) / len(there):.2f} of a processor",
-        f"{ended - ready:.2f} s, {sum(parts) / len(there):.2f} of a processor",
+        f"{ended - ready:.2f} s, {sum(tables) / len(there):.2f} of a processor",
     )
 
 
@@ -129,8 +126,8 @@ def main() -> None:
                 ratio = seconds / alone
                 print(f"{count} workers, {turn}: {seconds:.2f} s, × {ratio:.2f}, same: {same}")
             if given.model:
-                tables, parts = draw(job, workers)
-                print(f"{count} workers: tables {tables}; parts {parts}")
+                first, tables = draw(job, workers)
+                print(f"{count} workers: model {first}; tables {tables}")
 
 
 if __name__ == "__main__":

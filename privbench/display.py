@@ -35,7 +35,8 @@ _MARKS, _MOST = ("Mn", "Me"), 4
 _MARKUP = re.compile(
     r"[\\`*\[\]<>|~&$]|(?<!\w)_|_(?!\w)|^#|^[-+=](?=\s|[-+=]|$)|:(?=//)|(?<=[wW]{3})\."
 )
-_NUMBERED = re.compile(r"^(\d+)([.)])")
+#: A number that begins an item of a list, which a blank or the end follows.
+_NUMBERED = re.compile(r"^(\d+)([.)])(?=\s|$)")
 
 
 class Lines(str):
@@ -170,8 +171,8 @@ def finalize(form: str) -> Callable[[Any], Any]:
 def markdown(text: str) -> Markup:
     r"""Return the text escaped for Markdown: it starts no HTML, link, picture, table or code.
 
-    >>> print(markdown("<b> [x](y) | order_items"))
-    \<b\> \[x\](y) \| order_items
+    >>> print(markdown("<b> [x](y) | order_items"), markdown("1. item"), markdown("3.2"))
+    \<b\> \[x\](y) \| order_items 1\. item 3.2
     """
     plain = _MARKUP.sub(r"\\\g<0>", visible(text))
     return Markup(_NUMBERED.sub(r"\1\\\2", plain))  # noqa: S704

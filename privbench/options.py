@@ -32,7 +32,8 @@ class LoadOptions:
     seed: int | None = option(None, "Seed of the sampling (not of any noise).", metavar="N")
     replace: bool = option(
         False,
-        "Drop what the target holds, in one transaction, unless it has releases in the ledger.",
+        "Drop what the target holds, in the transaction that loads, unless it has releases in the "
+        "ledger.",
     )
     trust_programs: bool = option(
         False,
@@ -41,21 +42,21 @@ class LoadOptions:
     )
     schema_only: bool = option(False, "Make the schema, without rows.")
     dry_run: bool = option(False, "Make the schema and undo it: what would stop or be lost shows.")
-    resumable: bool = option(
-        False, "Load part by part: what was killed goes on when the command is run again."
+    one_transaction: bool = option(
+        False,
+        "Load all or nothing, by one connection; else a large load into an empty target is marked "
+        "until it ends, and what was killed goes on when the command is run again.",
     )
     where: str = option(
         "local",
-        "With --resumable, where parts are copied: local, or by a Dask scheduler as "
-        "tls://host:port.",
+        "Where tables are drawn and copied: local, or by a Dask scheduler as tls://host:port.",
         "--load-on",
         metavar="WHERE",
         check="privbench.privacy.workers:require_closed",
     )
     ledger: str | None = option(
         None,
-        "Directory of the ledger: what has releases in it may be a source; neither --replace nor "
-        "--resumable writes there.",
+        "Directory of the ledger: what has releases in it may be a source, and is not written to.",
         metavar="DIR",
     )
     as_role: str | None = option(

@@ -27,15 +27,15 @@ def spread(function: Callable[[Element], Mapped], items: Sequence[Element]) -> l
     """
     if len(items) < 2:
         return [function(item) for item in items]
-    pool = ThreadPoolExecutor(min(len(items), JOBS.get() or _cores()))
+    pool = ThreadPoolExecutor(min(len(items), JOBS.get() or cores()))
     try:
         return list(pool.map(function, items))
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _cores() -> int:
-    """Cores that this process may use."""
+def cores() -> int:
+    """Return how many cores this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -50,7 +50,7 @@ def streamed(function: Callable[[Element], Mapped], items: Iterable[Element]) ->
     >>> list(streamed(abs, [-2, 3]))
     [2, 3]
     """
-    jobs = JOBS.get() or _cores()
+    jobs = JOBS.get() or cores()
     left, pool = iter(items), ThreadPoolExecutor(jobs)
     coming: deque[Future[Mapped]] = deque()
     try:

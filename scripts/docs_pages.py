@@ -1,4 +1,4 @@
-"""Writes ``docs/cli.md``, ``lab/docs/cli.md`` and ``docs/configuration.md`` from the program.
+"""Writes both ``cli.md``, ``docs/configuration.md`` and ``docs/mechanisms.md`` from the program.
 
 scripts/docs runs it.
 """
@@ -9,10 +9,12 @@ import inspect
 import json
 import re
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import click
+from mechanisms_page import mechanisms_page
 
 from privbench import plugins
 from privbench.cli.main import main as group
@@ -21,13 +23,18 @@ from privbench.config import json_schema
 ROOT = Path(__file__).parents[1]
 
 
+@cache
 def pages() -> dict[str, str]:
     """The generated pages by their place in a checkout; the lab's if it is installed."""
     added = plugins.names(plugins.COMMANDS)
     lab = {"lab/docs/cli.md": cli_page(_LAB_INTRO, added)} if added else {}
     own = [name for name in group.list_commands(click.Context(group)) if name not in added]
-    core = cli_page(f"{_CLI_INTRO}\n\n## privbench\n\n{_body(group)}", own)
-    return {"docs/cli.md": core, "docs/configuration.md": configuration_page(), **lab}
+    core = cli_page(f"{_CLI_INTRO}\n\n{_overview(own)}\n\n## privbench\n\n{_body(group)}", own)
+    own_pages = {
+        "docs/configuration.md": configuration_page(),
+        "docs/mechanisms.md": mechanisms_page(),
+    }
+    return {"docs/cli.md": core, **own_pages, **lab}
 
 
 def cli_page(intro: str, names: Iterable[str]) -> str:
@@ -62,7 +69,52 @@ _CLI_INTRO = """\
 
 SOURCE, TARGET and DSN follow libpq's rules: a URI (`postgresql://host/db`), `key=value` pairs,
 `service=NAME`, and the `PG*` variables and password file for what is left out. `privbench` reads
-the source in one read-only transaction and never writes to it."""
+the source in one read-only transaction and never writes to it.
+
+A shell completes commands and options after one of these lines; bash has to be 4.4 or later, which
+macOS's own is not:
+
+```bash
+echo 'eval "$(_PRIVBENCH_COMPLETE=bash_source privbench)"' >> ~/.bashrc
+echo 'eval "$(_PRIVBENCH_COMPLETE=zsh_source privbench)"' >> ~/.zshrc   # after compinit
+_PRIVBENCH_COMPLETE=fish_source privbench > ~/.config/fish/completions/privbench.fish
+```"""
+
+
+#: Of every command: whether it reads rows of the source, and whether it spends budget.
+_ACCESS = {
+    "demo": ("its own", "its own"),
+    "doctor": ("no", "no"),
+    "inspect": ("no", "no"),
+    "check": ("no", "no"),
+    "plan": ("no", "no"),
+    "fit": ("yes", "**yes**"),
+    "sample": ("no", "no"),
+    "load": ("no", "no"),
+    "clone": ("yes", "**yes**"),
+    "publish": ("no", "no"),
+    "verify": ("no", "no"),
+    "serve": ("no", "no"),
+    "workload": ("if it is given one", "no"),
+    "run": ("if that is the source", "no"),
+    "compare": ("yes", "no"),
+    "ledger": ("no", "no"),
+    "config-schema": ("no", "no"),
+    "compare-schema": ("no", "no"),
+}
+
+
+def _overview(names: Iterable[str]) -> str:
+    """A table of commands: the first sentence of each one's help, and what it reads and spends."""
+    lines = ["| command | what it does | reads rows of the source | spends budget |"]
+    lines.append("|---|---|---|---|")
+    for name in names:
+        command = group.get_command(click.Context(group), name)
+        assert command is not None
+        summary = parts(command)[0].partition("\n\n")[0].rstrip(".")
+        reads, spends = _ACCESS[name]
+        lines.append(f"| [`{name}`](#privbench-{name}) | {summary} | {reads} | {spends} |")
+    return "\n".join(lines)
 
 
 _LAB_INTRO = """\
@@ -139,15 +191,19 @@ _CONFIG_INTRO = """\
 One TOML file. Whoever sees the clone may know the whole file: nothing in it may be read from
 private rows. `privbench inspect SOURCE -o privbench.toml` writes a first one from the catalog
 alone, `privbench check SOURCE -c CONFIG` compares it with the live schema, and
-`privbench config-schema` prints its JSON Schema for editors. Unknown names are errors.
+`privbench config-schema` prints its JSON Schema for editors. Unknown names are errors. Ready files
+for well-known data sets are in [schemas](../schemas/README.md).
 
 ```toml
 [database]
-identity = "shop-production"
+identity = "shop-production"    # replicas and restores share it, and its ledger
 
 [privacy]
 epsilon = 3.2
 delta = 1e-9
+
+[ledger]
+cap_epsilon = 10.0              # the release that would pass it is refused
 
 [tables."public.customer"]
 own = []                        # every row is the root of a privacy unit
@@ -163,6 +219,11 @@ none = [0]                      # 0 means none, whatever the table has
 [tables."public.order".columns.status]
 kind = "categories"
 values = ["open", "paid", "shipped"]
+
+[tables."public.order".columns.priority]
+kind = "range"                  # public bounds, known from the form
+min = 1
+max = 5
 
 [tables."public.country"]
 role = "public"                 # COPIED VERBATIM

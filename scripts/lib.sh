@@ -21,7 +21,7 @@ fits() {
 
 find_python() {
     local candidate
-    for candidate in "${PYTHON:-}" python3 python3.13 python3.12 python3.11; do
+    for candidate in "${PYTHON:-}" python3 python3.14 python3.13 python3.12 python3.11; do
         if fits "$candidate"; then
             printf '%s\n' "$candidate"
             return

@@ -2,10 +2,12 @@
 
 A page of ``docs/`` lies at the same place of the site; all else lies in ``project/``, at its place
 in the checkout. Markdown becomes a page, other files are copied, and links to folders become text.
+In a checkout of git the page of mechanisms also says by which commit each of its files was changed.
 """
 
 import posixpath
 import re
+import subprocess
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
@@ -16,7 +18,7 @@ _ROOT = Path(__file__).parents[1]
 _LINK = re.compile(r"\[([^\]]*)\]\((?!https?:|#|mailto:)([^)#\s]+)(#[^)]*)?\)")
 _OUTSIDE = "project/"
 #: Pages that no page of `docs/` links to, but the navigation does.
-_OWN = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
+_OWN = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
 
 
 def _in_checkout(uri: str) -> str:
@@ -69,4 +71,27 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         place = posixpath.relpath(_in_site(path), posixpath.dirname(uri) or ".")
         return f"[{text}]({place}{anchor or ''})"
 
+    if uri == "mechanisms.md":
+        markdown += _commits(sorted({path for path in _linked(uri, markdown) if _shown(path)}))
     return _LINK.sub(moved, markdown)
+
+
+def _commits(paths: list[str]) -> str:
+    """The last commit of each file, as a section of a page; nothing without the whole history."""
+    if _git("rev-parse", "--is-shallow-repository") != "false":
+        return ""
+    commits = {path: _git("log", "-1", "--format=%h, %cs: %s", "--", path) for path in paths}
+    rows = [f"| `{path}` | {text.replace('|', '/')} |" for path, text in commits.items() if text]
+    table = "\n".join(["| file | last changed by |", "|---|---|", *rows])
+    return f"\n\n## Commits\n\n{table}\n" if rows else ""
+
+
+def _git(*words: str) -> str:
+    """What git says of the checkout; nothing where there is no git, or no checkout of it."""
+    command = ["git", *words]
+    try:
+        return subprocess.run(
+            command, cwd=_ROOT, capture_output=True, text=True, check=False
+        ).stdout.strip()
+    except FileNotFoundError:
+        return ""

@@ -13,7 +13,7 @@ def install(
     """Modules and metadata of a package; ``points`` are names and their objects by group."""
     for module, text in (modules or {}).items():
         (folder / f"{module}.py").write_text(text)
-    about = folder / f"{name}-1.0.dist-info"
+    about = folder / f"{name.replace('-', '_')}-1.0.dist-info"
     about.mkdir()
     (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
     lines = [

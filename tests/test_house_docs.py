@@ -3,8 +3,10 @@
 import ast
 import inspect
 import re
+import shlex
 import sys
 from dataclasses import fields
+from functools import cache
 from pathlib import Path
 
 import click
@@ -19,6 +21,7 @@ from privbench.options import CompareOptions, LoadOptions, ReplayOptions
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))
 from docs_pages import commands, pages, parts, settings  # noqa: E402
+from mechanisms_page import in_harness, measurements  # noqa: E402
 
 #: What other packages add has pages and tests of its own.
 ADDED = plugins.names(plugins.COMMANDS)
@@ -47,7 +50,7 @@ def test_commands_print_their_help(flag):
         assert re.search(r"Example:\n\s+privbench \S", shown.stdout), name
 
 
-@pytest.mark.parametrize("name", ["docs/cli.md", "docs/configuration.md"])
+@pytest.mark.parametrize("name", ["docs/cli.md", "docs/configuration.md", "docs/mechanisms.md"])
 def test_generated_pages_are_up_to_date(name):
     stored = (ROOT / name).read_text(encoding="utf-8")
     assert stored == pages()[name], "run scripts/docs"
@@ -63,11 +66,17 @@ def test_every_setting_is_explained():
     assert not silent
 
 
-def test_readme_lists_every_command_and_synthesizer():
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    rows = set(re.findall(r"^\| `([\w-]+)` \|", text, flags=re.M))
-    commands = {name.split()[1] for name in COMMANDS}
-    assert rows == commands | {"independent", "privbench"}
+def test_the_page_of_plugins_lists_every_synthesizer():
+    text = (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `([a-z]+)` \|", text, flags=re.M)) == {"independent", "privbench"}
+
+
+def test_every_measurement_has_a_proof_a_place_in_the_harness_and_a_wrong_version():
+    known = in_harness()
+    for kind, rejected in measurements().items():
+        assert "Sensitivity" in (kind.__doc__ or ""), kind
+        assert kind in known, kind
+        assert rejected, kind
 
 
 def _blocks(path: Path, language: str) -> list[str]:
@@ -75,7 +84,7 @@ def _blocks(path: Path, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", text, flags=re.S)
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/configuration.md"])
+@pytest.mark.parametrize("page", ["docs/howto/choose-roles.md", "docs/configuration.md"])
 def test_config_examples_load(page):
     blocks = _blocks(ROOT / page, "toml")
     assert blocks
@@ -83,19 +92,18 @@ def test_config_examples_load(page):
         assert Config.loads(block).tables
 
 
-PROSE = ["README.md", "schemas/README.md"]
-PROSE += [
-    f"docs/{name}.md" for name in ("index", "first-clone", "imdb", "operate", "plugins", "publish")
-]
+OF_THE_LAB_PAGES = [str(page.relative_to(ROOT)) for page in (ROOT / "lab/docs").glob("*.md")]
+PAGES = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"]
+PAGES += [f"{folder}/README.md" for folder in ("benchmarks", "lab", "schemas", "workloads")]
+PAGES += [str(page.relative_to(ROOT)) for page in sorted((ROOT / "docs").rglob("*.md"))]
 
 
-@pytest.mark.parametrize("page", PROSE)
+@pytest.mark.parametrize("page", PAGES)
 def test_commands_in_prose_parse(page, parse_line):
-    lines = [
-        line.strip()
-        for block in _blocks(ROOT / page, "bash")
-        for line in block.replace("\\\n", " ").splitlines()
-    ]
+    """Those of the lab's commands where the lab is installed."""
+    blocks = [text for kind in ("bash", "sh", "yaml") for text in _blocks(ROOT / page, kind)]
+    joined = "\n".join(blocks).replace("\\\n", " ")
+    lines = [line.strip().removeprefix("- run: ") for line in joined.splitlines()]
     for line in lines:
         if line.startswith("privbench "):
             parse_line(line)
@@ -103,8 +111,23 @@ def test_commands_in_prose_parse(page, parse_line):
             assert (ROOT / line.split()[0]).is_file()
 
 
+@pytest.mark.parametrize("page", PAGES)
+def test_commands_within_sentences_have_these_options(page):
+    text = re.sub(r"```.*?```", "", (ROOT / page).read_text(encoding="utf-8"), flags=re.S)
+    for line in re.findall(r"`privbench (?:-v )?([a-z][^`]*)`", text):
+        words = shlex.split(line.partition(" -- ")[0])
+        if words[0] in ("audit", "bench"):  # the lab's
+            continue
+        names = [name for name in COMMANDS if f"privbench {line} ".startswith(f"{name} ")]
+        assert names, line
+        parameters = COMMANDS[max(names, key=len)].params
+        options = {name for item in parameters for name in (*item.opts, *item.secondary_opts)}
+        used = {word.partition("=")[0] for word in words if re.match(r"-[-\w]", word)}
+        assert used - {"--help"} <= options, line
+
+
 def test_python_example_calls_what_is_there():
-    (block,) = _blocks(ROOT / "README.md", "python")
+    (block,) = _blocks(ROOT / "docs/python.md", "python")
     found = [
         node
         for node in ast.walk(ast.parse(block))
@@ -138,16 +161,32 @@ def test_fields_are_the_options_of_command_and_function(command, function, kind)
         assert options[name].default == here[name].default
 
 
-PAGES = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "lab/README.md"]
-PAGES += [str(p.relative_to(ROOT)) for f in ("docs", "lab/docs") for p in (ROOT / f).glob("*.md")]
-
-
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", [*PAGES, *OF_THE_LAB_PAGES])
 def test_links_lead_somewhere(page):
+    """To a file of the checkout, and to a heading of it as GitHub names its anchors."""
     text = (ROOT / page).read_text(encoding="utf-8")
-    links = re.findall(r"\]\((?!https?:|#|mailto:)([^)#]+)", text)
-    missing = [link for link in links if not ((ROOT / page).parent / link).exists()]
-    assert not missing
+    for link, anchor in re.findall(r"\]\((?!https?:|mailto:)([^)#\s]*)#?([^)]*)\)", text):
+        place = ROOT / page if not link else (ROOT / page).parent / link
+        assert place.exists(), link
+        assert not anchor or anchor in _anchors(place.resolve()), f"{link}#{anchor}"
+
+
+@cache
+def _anchors(page: Path) -> set[str]:
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.S)
+    titles = re.findall(r"^#+ (.+)", text, flags=re.M)
+    plain = [re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", title) for title in titles]
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in plain}
+
+
+def test_every_page_is_in_the_navigation_and_in_the_index():
+    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    for page in PAGES:
+        name = page.removeprefix("docs/")
+        if page.startswith("docs/") and (not name.startswith("adr/") or name == "adr/README.md"):
+            assert f": {name}\n" in navigation, name
+            assert f"({name})" in index or name == "index.md", name
 
 
 def test_privacy_page_states_every_rule_that_is_cited_by_number():

@@ -1,5 +1,6 @@
-"""privbench in Python: the session of the README, tables in memory, the notebook of the docs."""
+"""privbench in Python: the session of its page, tables in memory, the notebook of the docs."""
 
+import ast
 import doctest
 import json
 import re
@@ -46,12 +47,12 @@ def services(make_database, tmp_path, monkeypatch, ledger):
     monkeypatch.setenv("PGSERVICEFILE", str(tmp_path / "services"))
 
 
-def test_the_session_of_the_readme_runs(services, tmp_path, monkeypatch):
+def test_the_session_of_the_page_runs(services, tmp_path, monkeypatch):
     """Each line as it is written there, with the output that is shown."""
     monkeypatch.chdir(tmp_path)
     Path("queries.sql").write_text("SELECT count(*) FROM users WHERE country = 1;\n")
-    (block,) = re.findall(r"```pycon\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.S)
-    session = doctest.DocTestParser().get_doctest(block, {}, "README.md", "README.md", 0)
+    (block,) = re.findall(r"```pycon\n(.*?)```", (ROOT / "docs/python.md").read_text(), flags=re.S)
+    session = doctest.DocTestParser().get_doctest(block, {}, "python.md", "python.md", 0)
     said = StringIO()
     with redirect_stderr(StringIO()):
         runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
@@ -207,11 +208,29 @@ def test_what_does_not_fit_tables_in_memory_is_said(told, error, given, ledger):
 
 @pytest.mark.slow
 def test_the_notebook_runs(ledger, tmp_path, monkeypatch):
+    """Cell by cell, with the outputs that its tutorial shows."""
     monkeypatch.chdir(tmp_path)
-    notebook = json.loads((ROOT / "docs" / "notebook.ipynb").read_text())
     names: dict[str, object] = {}
-    for cell in notebook["cells"]:
-        assert not cell.get("outputs")
-        if cell["cell_type"] == "code":
-            exec("".join(cell["source"]), names)
+    for code, expected in _cells():
+        tree = ast.parse(code)
+        last = tree.body[-1]
+        value = tree.body.pop().value if isinstance(last, ast.Expr) else None
+        exec(compile(tree, "cell", "exec"), names)
+        if value is not None:
+            printed = repr(eval(compile(ast.Expression(value), "cell", "eval"), names))
+            checker = doctest.OutputChecker()
+            assert checker.check_output(expected or "...", printed + "\n", doctest.ELLIPSIS)
     assert "ε = 3.2" in repr(names["model"])
+
+
+def test_the_tutorial_has_the_cells_of_the_notebook():
+    notebook = json.loads((ROOT / "docs" / "notebook.ipynb").read_text())
+    cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    assert not any(cell["outputs"] for cell in cells)
+    assert ["".join(cell["source"]) for cell in cells] == [code.rstrip() for code, _ in _cells()]
+
+
+def _cells() -> list[tuple[str, str]]:
+    """The cells of the tutorial with the output that it shows, '' where it shows none."""
+    text = (ROOT / "docs" / "tutorials" / "notebook.md").read_text(encoding="utf-8")
+    return re.findall(r"```python\n(.*?)```\n(?:\n```text\n(.*?)```)?", text, flags=re.S)

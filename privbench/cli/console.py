@@ -31,8 +31,8 @@ PAY_AGAIN: ContextVar[bool] = ContextVar("pay_again", default=False)
 #: Whether the command line opens a release beside an unfinished one of the same fit.
 ANOTHER: ContextVar[bool] = ContextVar("another", default=False)
 
-#: Commands that can resume a release. A demo's or an audit's database ends with its command.
-_RESUMING = frozenset({"fit", "clone"})
+#: Commands that can go on after a break. A demo's or an audit's database ends with its command.
+_RESUMING = frozenset({"fit", "clone", "load"})
 #: Results go to stdout, everything else to stderr.
 STDERR = Console(stderr=True, emoji=False)
 
@@ -220,6 +220,7 @@ class LogReporter(Reporter):
             return None
         words, rest = [], iter(self._arguments)
         left_out = {"--another", "--pay-again", *(["--strict"] if self.offered else [])}
+        left_out |= {"--replace"} if _RESUMING & {*self._arguments} == {"load"} else set()
         for word in rest:
             if word == "--resume":
                 next(rest, None)

@@ -148,20 +148,26 @@ def load(
     strict: bool,
     **given: Any,
 ) -> None:
-    """Write a clone into TARGET, all or nothing.
+    """Write a clone into TARGET.
 
-    That is schema, rows, keys, indexes, sequences and statistics. With --resumable, large tables
-    are copied part by part, and a load that was killed goes on when the same command is run again.
-    Until it ends TARGET is marked as unfinished, and no command reads it; then the
-    database's comment says that it is a clone.
+    That is schema, rows, keys, indexes, sequences and statistics. A large clone is loaded into an
+    empty TARGET by --jobs connections. Until it ends TARGET is marked as unfinished, and no command
+    reads it; if it was killed, the same command goes on. Small clones, those that --replace what is
+    there, and those with --one-transaction are written all or nothing. In the end the database's
+    comment says that it is a clone.
 
     \b
     Example:
       privbench load prod.privbench "service=clone"
-      privbench load prod.privbench "service=clone" --scale 50 --resumable --jobs 4
+      privbench load prod.privbench "service=clone" --scale 50 --jobs 4
     """
     source = pipeline.scaled(model, factors) if factors else model
-    report = pipeline.load(source, target, dry_run=dry_run, reporter=state.reporter, **given)
+    try:
+        report = pipeline.load(source, target, dry_run=dry_run, reporter=state.reporter, **given)
+    except BaseException as error:
+        if pipeline.STAYS in getattr(error, "__notes__", ()):
+            error.add_note(f"To go on: {state.reporter.again()}")
+        raise
     state.samples += () if dry_run else rows(report)
     if dry_run:
         echo("Nothing was written: --dry-run.")
@@ -177,7 +183,7 @@ def load(
 @click.argument("source")
 @click.argument("target")
 @release_options
-@options_of(LoadOptions, "scale", "replace", "resumable", "where", "as_role")
+@options_of(LoadOptions, "scale", "replace", "one_transaction", "where", "as_role")
 @click.option("-o", "--output", metavar="MODEL", help="Keep the model file here.")
 @overwrite_option
 @strict_option

@@ -210,8 +210,8 @@ jobs_option = click.option(
     metavar="N",
     expose_value=False,
     callback=_setting("privbench.threads:JOBS"),
-    help="Use so many connections (to a target: with --resumable), and so many cores.  "
-    "[default: one, all cores]",
+    help="Use so many connections, and so many cores.  [default: one to a source, up to four to a "
+    "target; all cores]",
 )
 
 

@@ -1,7 +1,7 @@
 """Surrogate texts of a given shape and length, made without any value of the source."""
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
 from typing import Any
@@ -83,10 +83,11 @@ _WORDS: tuple[tuple[str, str], ...] = (
 _PLAIN = len(_WORDS) + 1
 #: Names of the shapes, by code.
 SHAPES: tuple[str, ...] = (*(name for name, _ in (*_WORDS, ("other", ""), *FORMATS)),)
-#: Codes and patterns of the shapes, in the order in which they are tried: the first counts.
+#: Codes and patterns of the shapes: of several that match a text, the first counts; the last one
+#: matches all.
 PATTERNS: tuple[tuple[int, str], ...] = (
     *((_PLAIN + place, pattern) for place, (_, pattern) in enumerate(FORMATS)),
-    *((place, pattern) for place, (_, pattern) in enumerate(_WORDS)),
+    *((place, pattern) for place, (_, pattern) in enumerate((*_WORDS, ("other", "")))),
 )
 #: The same patterns for ASCII texts: Unicode's classes of letters take milliseconds to compile.
 _ASCII = tuple(
@@ -189,15 +190,26 @@ def shapes(text: pa.Array) -> NDArray[np.uint8]:
 def _distinct(text: pa.Array) -> NDArray[np.uint8]:
     """The shape classes of distinct strings, with one more entry for NULL."""
     codes = np.full(len(text) + 1, SHAPES.index("other"), dtype=np.uint8)
-    left = np.arange(len(text))
     plain = pc.all(pc.string_is_ascii(text), min_count=0).as_py()
-    for code, pattern in _ASCII if plain else PATTERNS:
-        if not len(left):
-            break
-        match = np.asarray(pc.match_substring_regex(text, pattern))
-        codes[left[match]] = code
-        left, text = left[~match], text.filter(pa.array(~match))
+    _classify(codes, np.arange(len(text)), text, _ASCII if plain else PATTERNS)
     return codes
+
+
+def _classify(
+    codes: NDArray[np.uint8], rows: Ints, text: pa.Array, patterns: Sequence[tuple[int, str]]
+) -> None:
+    """Set the codes of rows, each of whose texts matches one of the patterns, by binary search.
+
+    Alternatives are matched as fast as one pattern, so seven matches find one of 71 patterns.
+    """
+    if len(patterns) == 1:
+        codes[rows] = patterns[0][0]
+    elif len(rows):
+        first, rest = patterns[: len(patterns) // 2], patterns[len(patterns) // 2 :]
+        alternatives = "|".join(f"(?:{pattern})" for _, pattern in first)
+        match = np.asarray(pc.match_substring_regex(text, alternatives))
+        _classify(codes, rows[match], text.filter(pa.array(match)), first)
+        _classify(codes, rows[~match], text.filter(pa.array(~match)), rest)
 
 
 #: Characters of ASCII texts, one byte each.

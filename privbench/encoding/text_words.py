@@ -29,6 +29,7 @@ from privbench.rules.named import packaged
 LONGEST, MOST, CUT = 64, 32, 256
 #: Stands before a piece that no blank precedes, and for a digit of a number.
 GLUE, DIGIT = "\x1f", "\x1d"
+_MASKS = bytes.maketrans(b"0123456789", 10 * DIGIT.encode("ascii"))
 #: Digits in a row from which on a word is a number of something.
 RUN = 5
 #: Most released pieces of a column.
@@ -118,13 +119,22 @@ def _points(text: pa.Array) -> NDArray[np.int32]:
 def _pieces(words: pa.Array, hosts: bool) -> pa.Array:
     """The pieces that distinct words are; NULL for what is none."""
     numbers = pc.match_substring_regex(words, rf"\d{{{RUN}}}")
-    masks = pc.replace_substring_regex(words.filter(numbers), r"\d", DIGIT)
-    masked = pc.replace_with_mask(words, numbers, masks)
+    masked = pc.replace_with_mask(words, numbers, _without_digits(words.filter(numbers)))
     size = pc.utf8_length(masked)
     none = pc.or_(pc.equal(size, 0), pc.greater(size, LONGEST))
     if hosts:
         none = pc.or_(none, pc.invert(pc.starts_with(masked, f"{GLUE}@")))
     return pc.if_else(none, pa.scalar(None, pa.string()), masked)
+
+
+def _without_digits(words: pa.Array) -> pa.Array:
+    """The strings with `DIGIT` in place of every digit: one byte each, in UTF-8 too."""
+    if not len(words):
+        return words
+    present, ends, letters = words.buffers()
+    masked = pa.py_buffer(letters.to_pybytes().translate(_MASKS))
+    buffers = [present, ends, masked]
+    return pa.Array.from_buffers(words.type, len(words), buffers, offset=words.offset)
 
 
 @lru_cache(maxsize=1)

@@ -14,7 +14,7 @@ from .inspection import (
     render_coverage,
     render_literals,
 )
-from .load import LoadReport, load, rehearse
+from .load import STAYS, LoadReport, load, rehearse
 from .losses import losses, render_losses
 from .model import Model, require_writable
 from .planning import PlanReport, parse_rows, plan
@@ -26,6 +26,7 @@ from .source import Catalog, look, require_epsilon, require_identity, require_us
 from .workloads import capture, generate_workload, modelled, rebind
 
 __all__ = [
+    "STAYS",
     "Catalog",
     "CloneReport",
     "Diagnosis",

@@ -15,6 +15,7 @@ from privbench.options import LoadOptions, with_fields_of
 from privbench.pipeline.fit import fit
 from privbench.pipeline.header import Promise
 from privbench.pipeline.load import (
+    STAYS,
     LoadReport,
     check_scale,
     check_written,
@@ -25,7 +26,7 @@ from privbench.pipeline.losses import Loss, losses, render_losses
 from privbench.pipeline.progress import Reporter
 from privbench.pipeline.source import Catalog, look, require_identity
 from privbench.postgres.connect import shown
-from privbench.privacy.workers import require_closed
+from privbench.privacy.workers import LOCAL, require_closed
 from privbench.sources import staged
 
 
@@ -43,7 +44,7 @@ class CloneReport:
         return lines(*filter(None, (self.loaded.render(), lost, self.promise.sentence())))
 
 
-@with_fields_of(LoadOptions, "scale", "seed", "replace", "resumable", "where", "as_role")
+@with_fields_of(LoadOptions, "scale", "seed", "replace", "one_transaction", "where", "as_role")
 def clone(
     source: str,
     target: str,
@@ -104,8 +105,10 @@ def clone(
             words = ["privbench", "load", str(path), shown(target), "--trust-programs"]
             words += ["--scale", str(options.scale)] if options.scale != 1.0 else []
             words += ["--seed", str(options.seed)] if options.seed is not None else []
-            words += ["--resumable", "--load-on", options.where] if options.resumable else []
-            words += ["--replace"] if options.replace and not options.resumable else []
+            words += ["--one-transaction"] if options.one_transaction else []
+            words += ["--load-on", options.where] if options.where != LOCAL else []
+            marked = STAYS in getattr(error, "__notes__", ())
+            words += ["--replace"] if options.replace and not marked else []
             words += ["--ledger", config.ledger.path] if config.ledger.path else []
             words += ["--as-role", options.as_role] if options.as_role else []
             error.add_note(f"To go on: {shlex.join(words + ['--strict'] * strict)}")

@@ -43,8 +43,6 @@ logger = logging.getLogger(__name__)
 
 #: Rows that are decoded at a time.
 CHUNK = 1 << 16
-#: Chunks of a part. Together they have as many rows as the learner draws at a time.
-CHUNKS = 4
 
 
 @dataclass(frozen=True)
@@ -57,30 +55,16 @@ class CloneTable:
     dropped: int  # rows for which no valid key was left
     public: bool  # whether it is copied verbatim
     torn: bool  # whether rows may refer to rows of this table that were dropped
-    # Gives the named columns in chunks: of all rows, or of the rows of the part with that number.
-    draw: Callable[[Sequence[str], int | None], Iterator[pa.Table]]
-
-    @property
-    def part_rows(self) -> int:
-        """The number of rows of each part except the last, which may have fewer.
-
-        Parts can be made in any order and independently of each other.
-        """
-        return self.rows if self.public else CHUNK * CHUNKS
-
-    @property
-    def parts(self) -> int:
-        """The number of parts."""
-        return -(-self.rows // self.part_rows) if self.rows else 0
+    draw: Callable[[Sequence[str]], Iterator[pa.Table]]  # gives the named columns in chunks
 
     def without(self, names: Collection[str]) -> CloneTable:
         """Return the table with some columns left to their defaults."""
         return replace(self, columns=tuple(name for name in self.columns if name not in names))
 
-    def batches(self, part: int | None = None) -> Iterator[pa.Table]:
-        """Yield the rows in chunks, all or those of a part, with the columns in `columns`."""
+    def batches(self) -> Iterator[pa.Table]:
+        """Yield the rows in chunks, with the columns in `columns`."""
         with sound(self.table.key):
-            yield from self.draw(self.columns, part)
+            yield from self.draw(self.columns)
 
 
 @contextmanager
@@ -330,14 +314,10 @@ def _private(
     synthetic: SyntheticTable,
     seed: int | None,
 ) -> CloneTable:
-    def draw(columns: Sequence[str], some: int | None) -> Iterator[pa.Table]:
+    def draw(columns: Sequence[str]) -> Iterator[pa.Table]:
         starts = range(0, minted.rows, CHUNK)
-        if some is not None:
-            starts = starts[some * CHUNKS : (some + 1) * CHUNKS]
-        first, stop = starts.start, min(starts.stop, minted.rows)
-        every = minted.rows == len(minted.keep)
-        positions = np.arange(first, stop) if every else np.flatnonzero(minted.keep)[first:stop]
-        pieces = [positions[start - first :][:CHUNK] for start in starts]
+        positions = np.flatnonzero(minted.keep)
+        pieces = [positions[start:][:CHUNK] for start in starts]
         taken = windows(synthetic.codes, pieces)
         for start, part, codes in zip(starts, pieces, taken, strict=True):
             number = start // CHUNK
@@ -362,7 +342,7 @@ def _private(
 
 
 def _public(table: Table, rows: pa.Table) -> CloneTable:
-    def draw(columns: Sequence[str], _: int | None) -> Iterator[pa.Table]:
+    def draw(columns: Sequence[str]) -> Iterator[pa.Table]:
         yield rows.select(columns)
 
     return CloneTable(table, tuple(rows.column_names), rows.num_rows, 0, True, False, draw)

@@ -1,12 +1,12 @@
 """The command ``load``: write a model's clone into PostgreSQL, without the source."""
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-
-import pyarrow as pa
+from typing import Any
 
 from privbench import display
 from privbench.config import Config
@@ -15,21 +15,32 @@ from privbench.options import LoadOptions, with_fields_of
 from privbench.pgsql.computed import Computation
 from privbench.pipeline.accounts import ledgers_of
 from privbench.pipeline.computed import of_model
-from privbench.pipeline.decode import CloneTable, decode
+from privbench.pipeline.decode import CloneTable
 from privbench.pipeline.doctor import check_target
 from privbench.pipeline.model import Model
-from privbench.pipeline.parallel import Job, copy_parts
+from privbench.pipeline.parallel import Job, copy_tables, copying
 from privbench.pipeline.progress import Reporter
 from privbench.pipeline.rehearsal import rehearse_expressions
 from privbench.pipeline.source import Catalog
 from privbench.postgres import target
 from privbench.postgres.computed import Computing
 from privbench.postgres.load import Loader
-from privbench.postgres.load_mark import Mark
+from privbench.postgres.load_mark import LoadStep, Mark, is_unfinished
 from privbench.postgres.reading import reading
 from privbench.postgres.repair import Repair
+from privbench.postgres.transaction import TargetTransaction
 from privbench.privacy.workers import LOCAL, require_closed
 from privbench.sources import is_file
+
+#: Fewer rows are loaded in one transaction, so that small clones are all or nothing: such a load
+#: takes a second or two, in which there is little to go on with. Half or double of it takes the same
+#: processor time in one transaction or several.
+LEAST_ROWS = 2**18
+#: What is said of a load in several transactions that broke off.
+STAYS = (
+    "What is loaded stays, and is marked as unfinished: the same load goes on, and with --replace "
+    "it begins anew."
+)
 
 
 @dataclass(frozen=True)
@@ -93,13 +104,14 @@ def load(
     reporter: Reporter | None = None,
     options: LoadOptions,
 ) -> LoadReport:
-    """Write a model's clone into a database: all or nothing, unless it is resumable.
+    """Write a model's clone into a database.
 
-    A resumable load copies parts of large tables in transactions of their own, `JOBS` at once, and
-    marks the target as unfinished until it ends. If it is killed, the same call continues with the
-    missing parts; the rows are the same as if it had not been killed. If no seed is given, it draws
-    one and stores it in the target. A TargetError is raised if the target may not be written, may
-    be a source, or holds another unfinished load.
+    A large clone is loaded into an empty target by several connections (`JOBS`), and the target is
+    marked as unfinished until the load ends. If it is killed, the same call goes on with the steps
+    that are missing; the rows are the same as if it had not been killed. A small clone, one that
+    replaces what the target holds, and one with `one_transaction` are written all or nothing. A
+    TargetError is raised if the target may not be written, may be a source, or holds another
+    unfinished load.
 
     Args:
         model: The model file, or the model that a fit has just made.
@@ -116,13 +128,17 @@ def load(
             loaded = Model.load(model)
     loaded.ddl.script(trust=options.trust_programs)
     computed = [] if options.schema_only else of_model(loaded)
-    scale, seed = check_scale(options.scale), options.seed
+    mark = Mark(loaded.digest, check_scale(options.scale), options.seed, options.trust_programs)
     check_written(target_dsn, options, options.ledger)
-    job = None
-    if options.resumable and not (options.schema_only or options.dry_run):
-        new_mark = Mark(loaded.digest, scale, seed, options.trust_programs)
-        mark = _mark(new_mark, target_dsn, replace=options.replace)
-        job, seed = Job(target_dsn, options.as_role, loaded, mark, options.where), mark.seed
+    mark, begun, nothing = _standing(mark, target_dsn, options)
+    job = Job(target_dsn, options.as_role, loaded, mark, options.where)
+    check_target(
+        None,
+        target_dsn,
+        replace=options.replace or (begun and not options.one_transaction),
+        needed=loaded.ddl.extensions,
+        as_role=options.as_role,
+    )
     opened = partial(
         Loader,
         target_dsn,
@@ -132,34 +148,25 @@ def load(
         progress=lambda step, rows: teller.advance(step, rows or 0),
         trust=options.trust_programs,
         as_role=options.as_role,
-        mark=job.mark if job else None,
-    )
-    check_target(
-        None,
-        target_dsn,
-        replace=options.replace or job is not None,
-        needed=loaded.ddl.extensions,
-        as_role=options.as_role,
     )
     if options.dry_run:
         with teller.stage("rehearse the schema"), opened() as loader, loader.rehearsal():
             return LoadReport({}, {}, (), (), tuple(loader.lost), loaded.promise.private)
     with teller.stage("sample"):
-        if job:
-            tables = list(job.tables.values())
-        else:
-            tables = [] if options.schema_only else decode(loaded, scale=scale, seed=seed)
-    with teller.stage("load"), opened() as loader:
-        repair = _write(loader, tables, computed, teller, seed, job)
-    lost = repair.deleted
+        tables = [] if options.schema_only else list(job.tables.values())
+    large = nothing and sum(item.rows for item in tables) >= LEAST_ROWS
+    several = (begun or large or options.where != LOCAL) and not options.one_transaction
+    with teller.stage("load"), opened(mark=mark if several else None) as loader:
+        repairs = _write(loader, tables, computed, teller, job)
+    lost = repairs["deleted"]
     return LoadReport(
         {item.table.key: item.rows - lost.get(item.table.key, 0) for item in tables},
         {item.table.key: item.dropped + lost.get(item.table.key, 0) for item in tables},
         tuple(item.table.key for item in tables if item.public),
-        repair.loose,
+        tuple(repairs["loose"]),
         tuple(loader.lost),
         loaded.promise.private,
-        repair.changed,
+        repairs["changed"],
         tuple(
             item.table.key
             for item in tables
@@ -168,12 +175,16 @@ def load(
     )
 
 
-def _mark(mark: Mark, target_dsn: str, *, replace: bool) -> Mark:
-    """The mark of the load that is resumed; if there is none, a new load begins with `mark`."""
-    if not replace:
-        with reading(target_dsn) as connection:
-            mark = mark.found(connection) or mark
-    return mark.seeded()
+def _standing(mark: Mark, target_dsn: str, options: LoadOptions) -> tuple[Mark, bool, bool]:
+    """The mark of the load that goes on, or else `mark`, with a seed.
+
+    Also returns whether there is such a load, and whether the target holds nothing that could be
+    lost: nothing at all, or an unfinished load.
+    """
+    with reading(target_dsn) as connection:
+        begun = None if options.replace else mark.found(connection)
+        nothing = is_unfinished(connection) or not target.contents(connection)
+    return (begun or mark).seeded(), begun is not None, nothing
 
 
 def _write(
@@ -181,36 +192,38 @@ def _write(
     tables: list[CloneTable],
     computed: list[Computation],
     teller: Reporter,
-    seed: int | None,
-    job: Job | None,
-) -> Repair:
-    """Write all rows, compute columns, repair rows, and finish; returns the repairs."""
-    repair = set_aside(loader, tables, seed)
+    job: Job,
+) -> dict[str, Any]:
+    """Write all rows, compute columns, repair rows, and finish; returns what repairs have done."""
+    repair = set_aside(loader, tables, job.mark.seed)
     filled = [item.without(loader.without_values(item.table)) for item in tables]
     loader.publish()
     try:
         computing = Computing(loader, computed)
-        apart = [item for item in filled if item.table.name not in computing.tables]
-        there = copy_parts(loader, job, apart, repair, teller) if job else []
-        computing.begin()
-        fill(loader, [item for item in filled if item not in there], repair, teller)
-        if computed:
-            teller.advance("compute columns", 0)
-            computing.finish(sum(item.rows for item in filled))
-        for key, count in computing.lost.items():
-            repair.missing(loader.table(key), count)
-        if there:
-            # Repairs depend on the physical order of rows, and parts were stored as they arrived.
-            unsettled = repair.unsettled()
-            fill(loader, [i for i in there if i.table.key in unsettled], repair, teller)
-        repair.settle()
+        late = [item for item in filled if item.table.name in computing.tables]
+        fill(loader, [item for item in filled if item not in late], repair, teller, job)
+
+        def settle(_: TargetTransaction) -> str:
+            computing.begin()
+            for item in late:
+                repair.missing(item.table, item.rows - int(copying(item, teller).work(loader)))
+            if computed:
+                teller.advance("compute columns", 0)
+                computing.finish(sum(item.rows for item in filled))
+            for key, count in computing.lost.items():
+                repair.missing(loader.table(key), count)
+            repair.settle()
+            kinds = {"changed": repair.changed, "deleted": repair.deleted, "loose": repair.loose}
+            return json.dumps({**kinds, "lost": loader.lost})
+
+        repairs: dict[str, Any] = json.loads(loader.alone(LoadStep("repairs", settle)))
+        loader.lost += [line for line in repairs["lost"] if line not in loader.lost]
         loader.finish()
     except BaseException as error:
-        if job:
-            advice = "What is loaded stays, and is marked as unfinished. To go on, run the command"
-            error.add_note(f"{advice} again, without --replace.")
+        if loader.mark is not None:
+            error.add_note(STAYS)
         raise
-    return repair
+    return repairs
 
 
 def set_aside(loader: Loader, tables: Sequence[CloneTable], seed: int | None) -> Repair:
@@ -224,34 +237,22 @@ def set_aside(loader: Loader, tables: Sequence[CloneTable], seed: int | None) ->
         )
 
 
-def fill(loader: Loader, tables: list[CloneTable], repair: Repair, teller: Reporter) -> None:
-    """Copy tables in the loader's own transaction."""
-    for item in tables:
-        if item.columns:
-            copied = loader.copy_table(item.table, item.columns, _reported(item, teller))
-            repair.missing(item.table, item.rows - copied)
-    for item in tables:
-        if not item.columns:
-            loader.add_rows(item.table, item.rows)
+def fill(
+    loader: Loader,
+    tables: list[CloneTable],
+    repair: Repair,
+    teller: Reporter,
+    job: Job | None = None,
+) -> None:
+    """Copy tables, several at once if the loader has connections for it."""
+    for item, copied in copy_tables(loader, tables, teller, job):
+        repair.missing(item.table, item.rows - copied)
 
 
-def _reported(item: CloneTable, teller: Reporter) -> Iterator[pa.Table]:
-    rows_done = 0
-    for batch in item.batches():
-        yield batch
-        rows_done += batch.num_rows
-        teller.advance(f"load {item.table.key}", rows_done, item.rows)
-
-
-def refuse_sources(target_dsn: str, ledger: str | None, *, empty: bool = False) -> None:
-    """Refuse to write into a database that has releases, since it may be a source.
-
-    With `empty`, an empty database is checked too: a resumable load continues in a database with
-    its mark, and anybody who may write there can make that mark.
-    """
+def refuse_sources(target_dsn: str, ledger: str | None) -> None:
+    """Refuse to write into a database that holds something and has releases: it may be a source."""
     with reading(target_dsn) as connection:
-        full = empty or target.contents(connection)
-        ledgers = full and ledgers_of(connection, ledger, surely=True)
+        ledgers = target.contents(connection) and ledgers_of(connection, ledger, surely=True)
     if ledgers:
         raise TargetError(
             "nothing is written: the target has releases in the ledger, so that it may be the "
@@ -314,7 +315,6 @@ def check_scale(scale: float) -> float:
 def check_written(target_dsn: str, options: LoadOptions, ledger: str | None) -> None:
     """Refuse workers that no load may have, and a target that has releases."""
     require_closed(options.where)
-    if options.where != LOCAL and not options.resumable:
-        raise UsageError("workers load part by part.", remedy="Say so with --resumable.")
-    if options.replace or options.resumable:
-        refuse_sources(target_dsn, ledger, empty=options.resumable)
+    if options.where != LOCAL and options.one_transaction:
+        raise UsageError("workers need a transaction each.", remedy="Omit --one-transaction.")
+    refuse_sources(target_dsn, ledger)

@@ -1,40 +1,41 @@
-"""Resumable loads: several connections, or workers of a Dask cluster, copy parts of tables.
+"""Copy the tables of a clone, several at once: by connections of this process, or by Dask workers.
 
-Every part is drawn independently (`CloneTable.parts`) and copied in a transaction of its own, which
-also records it in the target (`privbench.postgres.load_mark`). The loader's last transaction
-copies the other tables, repairs, and finishes.
+Every table is copied in order by one transaction (`privbench.postgres.load_mark`), so its rows lie
+as in a load by one connection.
 """
 
-from collections.abc import Generator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
-from contextvars import copy_context
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
-from privbench.errors import ConnectionFailed, TargetError
+import pyarrow as pa
+
+from privbench.errors import ConnectionFailed
 from privbench.pipeline.decode import CloneTable, decode
 from privbench.pipeline.model import Model
 from privbench.pipeline.progress import Reporter
+from privbench.postgres.copy_in import copy_table
+from privbench.postgres.failures import database_errors
 from privbench.postgres.load import Loader
-from privbench.postgres.load_mark import Mark, copy_part, outlasts, parts_there
-from privbench.postgres.repair import Repair
+from privbench.postgres.load_mark import LoadStep, Mark, once
+from privbench.postgres.locks import lock
+from privbench.postgres.statement import build, run, source
 from privbench.postgres.transaction import TargetTransaction
 from privbench.privacy.workers import LOCAL, Lost, Workers
 from privbench.schema import Table
-from privbench.threads import JOBS
 
 
 @dataclass(frozen=True)
 class Job:
-    """The data that a thread or worker needs to copy parts."""
+    """The data that a worker needs to copy tables."""
 
     dsn: str  # the target
     role: str | None  # role that the load switches to in the target
     model: Model
     mark: Mark
-    where: str = LOCAL  # threads of this process, or the address of a Dask scheduler
+    where: str = LOCAL  # this process, or the address of a Dask scheduler
 
     @cached_property
     def tables(self) -> dict[str, CloneTable]:
@@ -47,79 +48,93 @@ class Job:
         return Job, (self.dsn, self.role, self.model, self.mark, self.where)
 
 
-def copy_parts(
-    loader: Loader, job: Job, tables: Sequence[CloneTable], repair: Repair, teller: Reporter
-) -> list[CloneTable]:
-    """Copy the large tables in parts; parts that an interrupted load has copied are kept.
+def copy_tables(
+    loader: Loader, tables: Sequence[CloneTable], teller: Reporter, job: Job | None = None
+) -> Iterator[tuple[CloneTable, int]]:
+    """Copy tables by the loader's connections or by workers.
 
-    The loader is in its last transaction. Returns the tables that were copied; the loader has to
-    copy the others. If a part cannot be copied, the parts that were copied stay in the target.
+    Yields each table with the number of rows that the target took, or had taken before.
     """
-    large = [
-        item
-        for item in tables
-        if _is_apart(item, loader.table(item.table), repair)
-        and outlasts(loader.connection, item.table)
-    ]
-    numbered = [(item, number) for item in large for number in range(item.parts)]
-    calls = [(loader.table(item.table), item.columns, number) for item, number in numbered]
-    if numbered:
-        with closing((_copied_here if job.where == LOCAL else _copied_there)(job, calls)) as copied:
-            for (item, number), _ in zip(numbered, copied, strict=True):
-                rows_done = min(item.rows, (number + 1) * item.part_rows)
-                teller.advance(f"load {item.table.key}", rows_done, item.rows)
-    there = parts_there(loader.connection)
-    if not {(item.table.key, number) for item, number in numbered} <= there.keys():
-        raise TargetError(
-            "parts were copied that the target does not have.",
-            remedy="See that the DSN leads all workers to one and the same database.",
-        )
-    refused = {key for (key, _), whole in there.items() if not whole}
-    return [item for item in large if item.table.key not in refused]
+    stated = [replace(item, table=loader.table(item.table)) for item in tables]
+    items = {copying(item, teller): item for item in stated}
+    with closing(_copied(loader, items, job)) as copied:
+        for step, result in copied:
+            item = items[step]
+            teller.advance(f"load {item.table.key}", item.rows, item.rows)
+            if loader.mark is not None:
+                # Statistics that autovacuum gathers now would change the plans of repairs.
+                mode = "SHARE UPDATE EXCLUSIVE"
+                lock(loader.connection, build("{}", item.table.name), item.table.key, mode)
+            yield item, int(result)
 
 
-def _is_apart(item: CloneTable, table: Table, repair: Repair) -> bool:
-    """Whether a table is copied part by part.
+def copying(item: CloneTable, teller: Reporter) -> LoadStep:
+    """Return the step that copies a table, which is described as the target's catalog has it.
 
-    Small tables and those without columns are not. Nor are those whose rows depend on one another:
-    by a constraint for which rows are inserted one by one, or by sequences that number them.
+    Tables that are filled from one sequence are copied one after the other.
     """
-    defaults = (c for c in table.columns if c.name not in item.columns)
-    numbered = any(c.sequence or c.identity for c in defaults)
-    some = item.parts > 1 and bool(item.columns)
-    return some and table.key not in repair.placed and not numbered
+    defaults = (column for column in item.table.columns if column.name not in item.columns)
+    sequences = {column.sequence for column in defaults if column.sequence}
+    relations = frozenset({item.table.name, *sequences})
+    size = 8 * item.rows * len(item.columns)
+    return LoadStep(f"rows of {item.table.key}", partial(_copy, item, teller), relations, size=size)
 
 
-def _copied_here(job: Job, calls: list[tuple[Any, ...]]) -> Generator[None]:
-    """Copy parts by threads, and yield after each; a failure stops the others."""
-    pool = ThreadPoolExecutor(JOBS.get() or 1)
-    try:
-        for call in [
-            pool.submit(copy_context().run, _copy, job, *arguments) for arguments in calls
-        ]:
-            yield call.result()
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+def _copy(item: CloneTable, teller: Reporter, transaction: TargetTransaction) -> str:
+    """Copy a table's rows, or add rows of which all columns have their defaults."""
+    connection, table = transaction.connection, item.table
+    with database_errors("loading rows", table.key):
+        run(connection, build("TRUNCATE {} RESTART IDENTITY", source(table)))
+        if item.columns:
+            return str(copy_table(connection, table, item.columns, _reported(item, teller)))
+        added = "INSERT INTO {} SELECT FROM pg_catalog.generate_series(1, {})"
+        return str(run(connection, build(added, table.name, item.rows)).rowcount)
 
 
-def _copied_there(job: Job, calls: list[tuple[Any, ...]]) -> Generator[None]:
-    """Copy parts by workers, and yield after each; if a worker dies, another repeats its part."""
+def _reported(item: CloneTable, teller: Reporter) -> Iterator[pa.Table]:
+    rows_done = 0
+    for batch in item.batches():
+        yield batch
+        rows_done += batch.num_rows
+        teller.advance(f"load {item.table.key}", rows_done, item.rows)
+
+
+def _copied(
+    loader: Loader, items: Mapping[LoadStep, CloneTable], job: Job | None
+) -> Generator[tuple[LoadStep, str]]:
+    """Copy tables and yield the result of each; those that share a sequence go to no worker."""
+    away = job if job and job.where != LOCAL and loader.mark else None
+    alone = [step for step in items if len(step.relations) == 1]
+    there = {step: items[step] for step in alone if away}
+    if away:
+        yield from _copied_there(away, there)
+    yield from loader.run(step for step in items if step not in there)
+
+
+def _copied_there(
+    job: Job, items: Mapping[LoadStep, CloneTable]
+) -> Generator[tuple[LoadStep, str]]:
+    """Copy tables by workers, and yield the result of each; if a worker dies, another repeats."""
     with Workers(job.where) as workers:
         sent = workers.submit(_sent, job)
         try:
-            for call in [workers.submit(_copy, sent, *arguments) for arguments in calls]:
-                yield workers.result(call)
+            calls = [
+                workers.submit(_copy_there, sent, item.table, item.columns)
+                for item in items.values()
+            ]
+            for step, call in zip(items, calls, strict=True):
+                yield step, workers.result(call)
         except Lost:
             raise ConnectionFailed("workers of the Dask scheduler were lost.") from None
 
 
 def _sent(job: Job) -> Job:
-    """Return the job; called in a worker, so that the job is sent once and not with every part."""
+    """Return the job; called in a worker, so that the job is sent once and not with every table."""
     return job
 
 
-def _copy(job: Job, table: Table, columns: tuple[str, ...], number: int) -> None:
-    """Copy a part, over a connection of its own."""
-    batches = replace(job.tables[table.key], columns=columns).batches(number)
+def _copy_there(job: Job, table: Table, columns: tuple[str, ...]) -> str:
+    """Copy a table in a worker, over a connection of its own."""
+    item = replace(job.tables[table.key], table=table, columns=columns)
     with TargetTransaction(job.dsn, job.role) as transaction:
-        copy_part(transaction, job.mark, table, number, columns, batches)
+        return once(transaction, job.mark, [copying(item, Reporter())])[0]

@@ -169,9 +169,9 @@ def _computed(
 def _extended(item: CloneTable, values: pa.Table) -> CloneTable:
     """A table with further columns, all of whose rows are drawn together."""
 
-    def draw(names: Sequence[str], part: int | None) -> Iterator[pa.Table]:
+    def draw(names: Sequence[str]) -> Iterator[pa.Table]:
         drawn, start = [name for name in names if name not in values.column_names], 0
-        for batch in item.draw(drawn, part):
+        for batch in item.draw(drawn):
             arrays = dict(zip(drawn, batch.columns, strict=True))
             more = values.slice(start, batch.num_rows)
             arrays |= zip(more.column_names, more.columns, strict=True)

@@ -13,8 +13,9 @@ from psycopg import sql
 from privbench.postgres.binary import FOOT, HEAD, binary_rows, has_form
 from privbench.postgres.connect import Connection
 from privbench.postgres.csvtext import csv_block, parts
+from privbench.postgres.failures import database_errors
 from privbench.postgres.statement import StatementPart, build, run
-from privbench.schema import ColumnType
+from privbench.schema import ColumnType, Table
 from privbench.threads import ahead
 
 #: Errors of a row whose generated columns cannot be computed, or may not be what they are.
@@ -46,6 +47,34 @@ BEGIN
   PERFORM pg_catalog.set_config('privbench.failed', {failed}::text, true);
 END
 """
+
+
+def copy_table(
+    connection: Connection,
+    table: Table,
+    columns: Sequence[str],
+    batches: Iterable[pa.RecordBatch | pa.Table],
+) -> int:
+    """Copy rows into a table that the transaction has made or emptied, and return their number.
+
+    Rows of a partitioned table find their partition. Columns that are missing from the batches
+    get their defaults; the batches must not have generated columns.
+
+    Raises:
+        ValueError: A generated column is named, or a batch has another number of columns.
+        DatabaseError: The server refused a row; the message names the constraint, not the row.
+    """
+    generated = [name for name in columns if table.column(name).generated]
+    if generated:
+        raise ValueError(f"{table.key}: generated columns cannot be copied: {generated}")
+    kinds = [table.column(name).type for name in columns]
+    arguments = connection, build("{}", table.name), columns, batches, kinds
+    with database_errors("loading rows", table.key):
+        if any(column.generated == "s" for column in table.columns):
+            return copy_through_stage(*arguments)
+        # Pages may be written as frozen and visible, like those of a vacuumed table. PostgreSQL
+        # cannot do that for rows that are copied into a partitioned table.
+        return copy_rows(*arguments, freeze=table.kind == "r")
 
 
 def copy_rows(

@@ -31,7 +31,7 @@ from privbench.postgres.failures import database_errors
 from privbench.postgres.locks import lock
 from privbench.postgres.reading import TEXTS, WAIT
 from privbench.postgres.statement import build
-from privbench.schema import Schema, quoted
+from privbench.schema import Schema, TableName, quoted
 
 _CLASS, _PROC, _EXTENSION = 1259, 1255, 3079
 _OPTIONS = (
@@ -68,9 +68,10 @@ class Script:
     # be cloned itself (None if the statement names none), and the statement that makes it.
     extensions: tuple[tuple[str, str | None, str], ...]
     objects: tuple[str, ...]  # what must exist before rows are loaded
-    constraints: tuple[str, ...]  # what is made after the rows
+    constraints: tuple[Statement, ...]  # what is made after the rows
     # Row-level security and its policies, last, since some name roles.
     row_security: tuple[str, ...]
+    partitioned: frozenset[TableName]  # tables that have partitions, partitions among them
     # Statements that are not run, since the maker of the schema is not trusted; a line each, with
     # the reason.
     left_out: tuple[str, ...] = ()
@@ -119,8 +120,13 @@ def _script(ddl: Ddl, trust: bool) -> Script:
     return Script(
         extensions=tuple(_extension(statement) for statement in before if _extends(statement)),
         objects=tuple(statement.text for statement in before if not _extends(statement)),
-        constraints=tuple(statement.text for statement in after if not _secures(statement)),
+        constraints=tuple(statement for statement in after if not _secures(statement)),
         row_security=tuple(statement.text for statement in after if _secures(statement)),
+        partitioned=frozenset(
+            TableName(*relation_name(statement.tree.nodes("relation")[0]))
+            for statement in before
+            if statement.tree.get("partspec")
+        ),
         left_out=judged.left_out,
     )
 

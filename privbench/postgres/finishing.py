@@ -12,6 +12,7 @@ from privbench.postgres.connect import Connection
 from privbench.postgres.failures import database_errors, describe
 from privbench.postgres.reading import assignment
 from privbench.postgres.statement import build, run
+from privbench.postgres.transaction import flush_statistics
 from privbench.schema import Schema, TableName
 from privbench.schema import Sequence as SchemaSequence
 
@@ -33,8 +34,6 @@ UNFIT = (
     errors.ProgramLimitExceeded,
     errors.RaiseException,
 )
-#: The first server version in which a session can flush its statistics.
-_FLUSHES = 150_000
 
 
 def move_sequences(connection: Connection, schema: Schema) -> None:
@@ -114,13 +113,14 @@ def _fill(connection: Connection, view: TableName) -> str | None:
 
 
 def vacuum(
-    connection: Connection, names: Sequence[TableName], role: str | None = None
+    connection: Connection, names: Sequence[TableName], role: str | None, *, analyze: bool
 ) -> list[TableName]:
     """VACUUM the tables, so that autovacuum has nothing to do and the work of queries is stable.
 
-    COPY and repairs leave empty pages and pages that are not marked visible, and autovacuum counts
-    a table as changed even if it was analysed in the transaction that filled it. VACUUM cannot run
-    within a transaction, so the load must be committed; the connection is left in autocommit.
+    COPY and repairs leave empty pages and pages that are not marked visible; where all are frozen
+    it takes no time. Autovacuum counts a table as changed if it was analysed in the transaction
+    that filled it: ``analyze`` it again. VACUUM cannot run within a transaction, so the load must
+    be committed; the connection is left in autocommit.
 
     Returns the relations that the role of the load may not vacuum; they keep what ANALYZE gathered.
     """
@@ -132,15 +132,13 @@ def vacuum(
         run(connection, "SET synchronous_commit TO on")
         if role is not None:
             run(connection, build("SET ROLE {}", role))
-        if connection.info.server_version >= _FLUSHES:
-            # Otherwise the load's changes may be added after VACUUM has reset the count of changes.
-            run(connection, "SELECT pg_catalog.pg_stat_force_next_flush()")
+        flush_statistics(connection)
     except psycopg.Error:
         return list(names)
     skipped = []
     for name in names:
         try:
-            run(connection, build("VACUUM (ANALYZE) {}", name))
+            run(connection, build("VACUUM (ANALYZE {}) {}", sql.SQL(str(analyze)), name))
         except psycopg.Error:
             skipped.append(name)
     with contextlib.suppress(psycopg.Error):

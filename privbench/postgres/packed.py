@@ -149,7 +149,8 @@ class Packing:
 
     def _whole(self, sent_as: LiteralString, chosen: str, type_: pa.DataType) -> None:
         """Add numbers of 64 bits; whether they are NULL is a bit of another word."""
-        kind = type_.to_pandas_dtype()
+        # Arrow's own answer to this needs pandas in many of its versions.
+        kind = np.float64 if type_ == pa.float64() else np.int64
         self.words.append(build(sent_as, chosen))
         place = len(self.words) - 1
         null = self._bits(build("({} IS NULL)::integer::bigint", chosen), 2)

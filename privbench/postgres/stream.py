@@ -132,21 +132,21 @@ def _blocks(connection: Connection, statement: sql.Composable, batch_bytes: int)
     server = connection.pgconn
     server.send_query_params(command.as_bytes(connection), None)
     _result(connection, pq.ExecStatus.COPY_OUT)
-    rows, size = [], 0
-    # Handling one message per row takes 0.25 µs here, and three times as long in psycopg.
+    block = bytearray()
+    # Handling one message per row takes 0.13 µs here: twice as long if each becomes an object that
+    # is kept, and six times as long in psycopg.
     while True:
         length, row = server.get_copy_data(1)
         if length > 0:
-            rows.append(bytes(row))
-            size += length
-            if size < batch_bytes:
+            block += row
+            if len(block) < batch_bytes:
                 continue
         elif length == 0:
             _wait(server)
             continue
-        if rows:
-            yield b"".join(rows)
-            rows, size = [], 0
+        if block:
+            yield block
+            block = bytearray()
         if length < 0:
             break
     _result(connection, pq.ExecStatus.COMMAND_OK)

@@ -1,18 +1,17 @@
 """Transactions of a load, all with the same settings and checks.
 
-A load has one transaction, and in a resumable load a further one for each part of a large table
-(`privbench.postgres.load_mark`).
+A load has one transaction, or one for each of its steps (`privbench.postgres.load_mark`).
 """
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Iterator
 from typing import Any, LiteralString, Self
 
 import psycopg
 
 from privbench.errors import TargetError
 from privbench.postgres import target
-from privbench.postgres.connect import connect
+from privbench.postgres.connect import Connection, connect
 from privbench.postgres.failures import database_errors
 from privbench.postgres.reading import TEXTS, WAIT, assignment
 from privbench.postgres.statement import run
@@ -37,6 +36,8 @@ SELECT pg_catalog.txid_current(), pg_catalog.current_setting('search_path'),
   pg_catalog.current_setting('backslash_quote'), pg_catalog.current_setting('client_encoding'),
   current_user, pg_catalog.pg_my_temp_schema()
 """
+#: The first server version in which a session can flush its statistics.
+_FLUSHES = 150_000
 
 
 class TargetTransaction:
@@ -61,15 +62,12 @@ class TargetTransaction:
             self.connection.rollback()
         self.connection.close()
 
-    def begin(self, first: Callable[[], None] = lambda: None) -> None:
-        """Begin and prepare a transaction, before any text of the model runs in it.
-
-        ``first`` is called before the role is taken (`target.become`).
-        """
+    def begin(self) -> None:
+        """Begin and prepare a transaction, before any text of the model runs in it."""
         with database_errors("preparing the target"):
             for name, value in _SETTINGS.items():
                 run(self.connection, assignment(name, value))
-        first()
+        self._enter()
         if self._role is not None:
             target.become(self.connection, self._role)
         with database_errors("reading the settings"):
@@ -80,6 +78,24 @@ class TargetTransaction:
         with database_errors("committing the load"):
             self._require(self._began)
             self.connection.commit()
+
+    def _enter(self) -> None:
+        """Called in every transaction before the role is taken (`target.become`)."""
+
+    @contextlib.contextmanager
+    def keeping(self) -> Iterator[None]:
+        """A context for the model's DDL, which must not change transaction, settings or role.
+
+        Raises a TargetError if it does, or makes temporary objects.
+        """
+        before = self._state()
+        yield
+        self._require(before)
+        if self._state()[-1] != before[-1]:
+            raise TargetError(
+                "the model's DDL makes temporary objects, which could stand in for the system's.",
+                remedy="Trust nothing that this model has made.",
+            )
 
     def _state(self) -> tuple[Any, ...]:
         (state,) = run(self.connection, _STATE).fetchall()
@@ -93,3 +109,12 @@ class TargetTransaction:
                 "or its role: nothing in the target can be relied on.",
                 remedy="Drop the target, and trust nothing that this model has made.",
             )
+
+
+def flush_statistics(connection: Connection) -> None:
+    """Have the server count what the transaction changes when it ends, and not up to 10 s later.
+
+    A later count than that of an ANALYZE or VACUUM would have autovacuum do these again.
+    """
+    if connection.info.server_version >= _FLUSHES:
+        run(connection, "SELECT pg_catalog.pg_stat_force_next_flush()")

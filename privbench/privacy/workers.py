@@ -136,7 +136,8 @@ class Workers:
         require_closed(address)
         if distributed is None:
             raise ConfigError(
-                "workers need Dask.", remedy="pip install 'privbench[dask]' here and there."
+                "workers need Dask.",
+                remedy="Install it here and there with: pip install 'privbench[dask]'",
             )
         refused: str | None = None
         try:

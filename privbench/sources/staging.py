@@ -162,7 +162,7 @@ def _fill(dsn: str, files: Files | None, tables: list[FileTable]) -> None:
         connection.commit()
     if files is not None:
         with database_errors("gathering statistics"), connect(dsn, autocommit=True) as connection:
-            vacuum(connection, [table.name for table in tables], None)
+            vacuum(connection, [table.name for table in tables], None, analyze=True)
 
 
 def _add_keys(connection: Connection, tables: list[FileTable]) -> None:

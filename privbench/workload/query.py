@@ -52,6 +52,7 @@ class QueryFacts(NamedTuple):
     limited: bool = False  # whether LIMIT or FETCH FIRST bounds the rows that it answers with
 
 
+@with_config(extra="forbid")
 @dataclass(frozen=True, slots=True)
 class Refusal:
     """A query that is not replayed, and why."""

@@ -14,6 +14,7 @@ import sys
 import termios
 import threading
 import time
+from importlib import import_module
 from pathlib import Path
 
 import market
@@ -205,10 +206,11 @@ def test_a_fit_that_lost_too_much_to_be_resumed_names_the_way_out(customers, tmp
     assert fitting.states() == ["closed"] * 2
 
 
+@pytest.mark.parametrize("marked", [False, True])
 def test_a_clone_whose_load_fails_names_the_command_that_loads_its_model(
-    source, make_database, tmp_path, monkeypatch
+    source, make_database, tmp_path, monkeypatch, marked
 ):
-    """The budget is spent: the same command again would spend it twice."""
+    """The budget is spent: the same command again would spend it twice. What is marked stays."""
     path, target = market.config_file(tmp_path, market.INDEPENDENT), make_database()
     more = ["--ledger", tmp_path / FOLDER, "--scale", 0.5, "--replace"]
     words = ["clone", source, target, "-c", path, *more, "-o", tmp_path / "m of mine"]
@@ -216,11 +218,21 @@ def test_a_clone_whose_load_fails_names_the_command_that_loads_its_model(
     def broken(*given, **named):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Loader, "copy_table", broken)
+    if marked:
+        monkeypatch.setattr(import_module("privbench.pipeline.load"), "LEAST_ROWS", 1)
+    monkeypatch.setattr(Loader, "finish", broken)
     failed = fail(130, "To go on: ", *words)
-    monkeypatch.undo()
     load = printed(failed, "To go on: ")
-    assert load[-5:] == ["--scale", "0.5", "--replace", "--ledger", str(tmp_path / FOLDER)]
+    if marked:
+        assert printed(fail(130, "the same load goes on", *load), "To go on: ") == load
+    monkeypatch.undo()
+    replaced = [] if marked else ["--replace"]
+    assert load[-4 - len(replaced) :] == [
+        *["--scale", "0.5", *replaced, "--ledger", str(tmp_path / FOLDER)]
+    ]
+    assert ("marked as unfinished" in failed.stderr) == marked
+    tables = "SELECT count(*) > 0 FROM pg_tables WHERE schemaname = 'public'"
+    assert market.one(target, tables) == marked
     succeed(*load)
     assert 0 < market.one(target, "SELECT count(*) FROM customer") < 60
 

@@ -207,7 +207,8 @@ def test_labels_of_a_text_are_read_with_delta_alone():
     found = plan(TEXT, config=ColumnConfig(pieces=False))
     expressions = [text.as_string(None) for text, _ in found.select(sql.Identifier("c"))]
     assert expressions == [
-        'pg_catalog.left("c"::pg_catalog.text, 64)',
+        'CASE WHEN pg_catalog.octet_length("c"::pg_catalog.text) <= 64 THEN "c"::pg_catalog.text'
+        ' ELSE pg_catalog.left("c"::pg_catalog.text, 64) END',
         'pg_catalog.char_length("c"::pg_catalog.text)::bigint',
     ]
 

@@ -111,6 +111,35 @@ def few_pages(monkeypatch):
     monkeypatch.setattr(packed, "_PAGES", 3)
 
 
+def test_copied_values_are_those_of_a_select(source):
+    snapshot, table = source
+    for one in plans(table):
+        expressions = one.select(sql.Identifier(one.name))
+        copied = snapshot.read(table, expressions)
+        statement = sql.SQL("SELECT {} FROM {}").format(
+            sql.SQL(", ").join(chosen for chosen, _ in expressions),
+            sql.Identifier(table.name.schema, table.name.name),
+        )
+        rows = snapshot.connection.execute(statement).fetchall()
+        # As texts, since NaN is not equal to itself and -0.0 is equal to 0.0.
+        assert list(map(repr, zip(*copied.to_pydict().values(), strict=True))) == [*map(repr, rows)]
+
+
+def test_texts_are_cut_as_the_server_cuts_them(source):
+    snapshot, table = source
+    sizes = (1, 2, 3, 4, 128, 129, 256, 387, 4999, 5000)
+    for name in ("s", "v", "c"):
+        one = reader(table.column(name), table, ColumnConfig(), 1e-6)
+        whole = sql.SQL("pg_catalog.left({}::pg_catalog.text, {})")
+        read = snapshot.read(
+            table,
+            [(one.text(sql.Identifier(name), size), f"cut {size}") for size in sizes]
+            + [(whole.format(sql.Identifier(name), sql.Literal(n)), f"left {n}") for n in sizes],
+        )
+        for size in sizes:
+            assert read.column(f"cut {size}").equals(read.column(f"left {size}")), (name, size)
+
+
 def test_columns_are_packed_into_the_same_codes_alone_and_together(source):
     snapshot, table = source
     by_name = {}

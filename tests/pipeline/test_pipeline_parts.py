@@ -1,40 +1,41 @@
-"""Loads part by part: the rows of a load at once, whoever copies them, wherever it is killed."""
+"""Loads in several transactions: the rows of one, whoever copies them, wherever it is killed."""
 
 import os
 import signal
 import threading
-from collections.abc import Iterator
 from dataclasses import replace
 
 import market
 import psycopg
-import pyarrow as pa
 import pytest
 import small_parts
 from halting import Watching, kill_at, stop, two_workers
 from integrity import schema_of, unkept
+from psycopg import conninfo
 from sql_files import sql_of
 
 from privbench import pipeline
 from privbench.errors import DatabaseError, ModelError, PrivbenchError, TargetError, UsageError
-from privbench.pipeline import Model, decode
+from privbench.pipeline import Model
 from privbench.postgres.introspect import introspect
 from privbench.postgres.load import Loader
-from privbench.postgres.load_mark import Mark, copy_part
+from privbench.postgres.load_mark import LoadStep, Mark, once
+from privbench.postgres.statement import build
 from privbench.postgres.transaction import TargetTransaction
 from privbench.report import compare
+from privbench.schema import TableName
 from privbench.threads import JOBS
 
 TABLES = ("holder", "visit", "plain", "room", "measured", "bill", "nothing", "cache")
-PARTS = 'SELECT count(*) FROM "privbench unfinished load".parts'
+STEPS = 'SELECT count(*) FROM "privbench unfinished load".steps'
 GIVEN = {"seed": 3, "scale": 2}
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _sizes():
     with pytest.MonkeyPatch.context() as patched:
-        for name, size in small_parts.SIZES.items():
-            patched.setattr(decode, name, size)
+        for module, name, size in small_parts.SIZES:
+            patched.setattr(module, name, size)
         yield
 
 
@@ -61,20 +62,20 @@ def rows(dsn):
 
 @pytest.fixture(scope="module")
 def whole(odd, make_database):
-    """The rows of a load at once, its report and its schema."""
+    """The rows of a load in one transaction, its report and its schema."""
     target = make_database()
-    report = pipeline.load(odd, target, **GIVEN)
+    report = pipeline.load(odd, target, one_transaction=True, **GIVEN)
     assert report.dropped["public.holder"]
     assert report.dropped["public.bill"]
     assert report.repaired["public.visit"]
     return rows(target), report, schema_of(target)
 
 
-def test_a_load_by_parts_gives_the_rows_of_a_load_at_once(odd, whole, make_database):
+def test_a_load_in_several_transactions_gives_the_rows_of_one(odd, whole, make_database):
     """By a role that owns nothing else, too."""
     target = make_database()
     role = market.weak_owner(target)
-    report = pipeline.load(odd, target, resumable=True, as_role=role, **GIVEN)
+    report = pipeline.load(odd, target, as_role=role, **GIVEN)
     assert (rows(target), report, schema_of(target)) == whole
     assert unkept(target) == []
     owners = market.ask(target, "SELECT tableowner FROM pg_tables WHERE schemaname = 'public'")
@@ -82,34 +83,41 @@ def test_a_load_by_parts_gives_the_rows_of_a_load_at_once(odd, whole, make_datab
 
 
 @pytest.mark.parametrize(
-    "moment",
-    ["load public.plain", pytest.param("indexes and constraints", marks=pytest.mark.slow)],
+    ("moment", "step"),
+    market.some_slow(
+        [
+            ("load public.plain", ""),
+            ("indexes and constraints", "repairs"),
+            ("analyze", "check of statement %"),
+            ("sequences", "statistics of public.visit"),
+        ],
+        [("load public.plain", ""), ("analyze", "check of statement %")],
+    ),
 )
-def test_a_load_that_is_killed_goes_on(odd, whole, make_database, tmp_path, moment):
+def test_a_load_that_is_killed_goes_on(odd, whole, make_database, tmp_path, moment, step):
     """No command reads what it left, or goes on with something else."""
     target = make_database()
-    kill_at(moment, small_parts.load, odd, target, resumable=True, **GIVEN)
-    assert market.one(target, PARTS)
-    # A crash of the server would empty it, and leave the note of its parts.
-    assert market.one(target, f"{PARTS} WHERE relation = 'public.cache'") == 0
+    kill_at(moment, small_parts.load, odd, target, **GIVEN)
+    market.execute(target, sql_of(__file__, "kill_ended"))
+    assert market.one(target, f"{STEPS} WHERE step LIKE '{step}%'")
     queries = tmp_path / "queries.sql"
     queries.write_text("SELECT count(*) FROM plain;\n")
     for refused in (
-        lambda: pipeline.load(odd, target, **GIVEN),
+        lambda: pipeline.load(odd, target, one_transaction=True, **GIVEN),
         lambda: pipeline.inspect(target),
         lambda: pipeline.run(queries, target),
         lambda: compare(make_database(), target, workload=queries),
         lambda: pipeline.check_target(make_database(), target, replace=False),
     ):
-        with pytest.raises(TargetError, match=r"not whole.*UNFINISHED.*--resumable"):
+        with pytest.raises(TargetError, match=r"not whole.*UNFINISHED.*--one-transaction"):
             refused()
     for other in ({"seed": 4}, {"scale": 3}, {"trust_programs": True}):
         with pytest.raises(TargetError, match=r'something else.*"seed": 3.*--replace'):
-            pipeline.load(odd, target, resumable=True, **(GIVEN | other))
-    report = pipeline.load(odd, target, resumable=True, scale=2)
+            pipeline.load(odd, target, **(GIVEN | other))
+    report = pipeline.load(odd, target, scale=2)
     assert (rows(target), report, schema_of(target)) == whole
     with pytest.raises(TargetError, match="not empty"):
-        pipeline.load(odd, target, resumable=True, **GIVEN)
+        pipeline.load(odd, target, **GIVEN)
 
 
 @pytest.mark.slow
@@ -117,19 +125,55 @@ def test_a_load_that_fails_says_how_to_go_on_and_replace_begins_anew(odd, whole,
     target = make_database()
     reporter = Watching("load public.visit", stop)
     with pytest.raises(RuntimeError) as raised:
-        pipeline.load(odd, target, resumable=True, reporter=reporter)
-    assert "run the command again" in raised.value.__notes__[0]
-    pipeline.load(odd, target, resumable=True, replace=True, **GIVEN)
+        pipeline.load(odd, target, reporter=reporter)
+    assert "the same load goes on" in raised.value.__notes__[0]
+    pipeline.load(odd, target, replace=True, **GIVEN)
     assert rows(target) == whole[0]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("ALTER ROLE {} CONNECTION LIMIT 3", "2 connections, not 3"),
+        ("ALTER ROLE {} CONNECTION LIMIT 1", "the load is one transaction"),
+        ("ALTER DATABASE {} OWNER TO CURRENT_USER", "may not make a schema"),
+    ],
+)
+def test_a_load_makes_do_with_what_it_is_given(odd, whole, make_database, caplog, change, said):
+    """With fewer connections, or in one transaction; the rows are the same."""
+    target = make_database()
+    role, database = market.weak_owner(target), conninfo.conninfo_to_dict(target)["dbname"]
+    name = database if "DATABASE" in change else role
+    for statement, changed in (
+        ("ALTER ROLE {} LOGIN", role),
+        ("GRANT CREATE ON SCHEMA public TO {}", role),
+        (change, name),
+    ):
+        market.execute(target, build(statement, str(changed)))
+    pipeline.load(odd, conninfo.make_conninfo(target, user=role), **GIVEN)
+    assert said in caplog.text
+    assert rows(target) == whole[0]
+
+
+def test_a_crash_of_the_server_that_empties_unlogged_tables_is_seen(odd, make_database):
+    target, found = make_database(), Model.load(odd)
+    mark = Mark(found.digest, 2.0, 3, programs=False)
+    with Loader(target, found.schema, found.ddl, trust=False, mark=mark) as loader:
+        loader.publish()
+    kept = "SELECT relpersistence::text FROM pg_class WHERE relname = 'steps'"
+    assert market.one(target, kept) == "u"
+    market.execute(target, 'TRUNCATE "privbench unfinished load".steps')
+    with pytest.raises(TargetError, match=r"has crashed.*--replace"):
+        pipeline.load(odd, target, **GIVEN)
 
 
 @pytest.mark.parametrize("said", ['{"seed": []}', "[" * 10**5, "\x1b[31m"])
 def test_a_mark_that_cannot_be_read_is_of_something_else(odd, make_database, said):
     """No terminal obeys what it says."""
-    comment = f"""COMMENT ON TABLE "privbench unfinished load".parts IS '{said}'"""
+    comment = f"""COMMENT ON TABLE "privbench unfinished load".steps IS '{said}'"""
     target = make_database(f"{_BOTH} {comment}")
     with pytest.raises(TargetError, match="something else") as raised:
-        pipeline.load(odd, target, resumable=True, **GIVEN)
+        pipeline.load(odd, target, **GIVEN)
     assert str(raised.value).isprintable()
 
 
@@ -144,50 +188,60 @@ def test_what_others_have_made_is_not_gone_on_with(model, make_database):
         with loader.emptied():
             pass
         loader.publish()
-        with pytest.raises(psycopg.errors.LockNotAvailable):
-            market.execute(target, "SET lock_timeout = 1; DROP TABLE refund")
+
+        def work(_: TargetTransaction) -> str:
+            with pytest.raises(psycopg.errors.LockNotAvailable):
+                market.execute(target, "SET lock_timeout = 1; DROP TABLE refund")
+            return ""
+
+        steps = [LoadStep(name, work, frozenset([TableName("public", "refund")])) for name in "ab"]
+        assert [result for _, result in loader.run(steps)] == ["", ""]
+        loader.alone(LoadStep("c", work))
     market.execute(target, f'ALTER TABLE refund OWNER TO "{role}"')
-    with (
-        Loader(target, found.schema, found.ddl, mark=mark) as loader,
-        pytest.raises(TargetError, match="refund in the target belongs to another role"),
-    ):
+    strange = "refund in the target belongs to another role"
+    with Loader(target, found.schema, found.ddl, mark=mark) as loader:
         loader.publish()
+        with pytest.raises(TargetError, match=strange):
+            list(loader.run([replace(steps[0], name="d")]))
+        with pytest.raises(TargetError, match=strange):
+            loader.alone(LoadStep("e", work))
 
 
-def test_a_part_is_copied_once_and_only_into_its_target(make_database):
-    """Whoever copies a part that is under way waits for its end."""
+def test_a_step_is_done_once_and_only_in_its_target(make_database):
+    """Whoever does a step that is under way waits for its end."""
     target = make_database("CREATE TABLE t (i integer)")
     mark = Mark("a", 1.0, 7, programs=False)
     with psycopg.connect(target) as connection:
-        table = introspect(connection).table("public.t")
         mark.make(connection)
-    numbers = [pa.table({"i": [1, 2]})]
 
-    def copy() -> None:
-        with TargetTransaction(target) as transaction:
-            copy_part(transaction, mark, table, 0, ["i"], numbers)
-
-    def batches() -> Iterator[pa.Table]:
-        """While the part is under way, another copies it too."""
+    def fill(transaction: TargetTransaction) -> str:
+        """While the step is under way, another session does it too."""
+        transaction.connection.execute("INSERT INTO public.t VALUES (1)")
         other.start()
-        yield from numbers
         other.join(0.5)
         assert other.is_alive()
+        return "filled"
 
-    other = threading.Thread(target=copy)
+    def again() -> None:
+        with TargetTransaction(target) as transaction:
+            results.append(*once(transaction, mark, [LoadStep("rows", lambda _: "filled again")]))
+
+    results: list[str] = []
+    other = threading.Thread(target=again)
     with TargetTransaction(target) as first:
-        copy_part(first, mark, table, 0, ["i"], batches())
+        assert once(first, mark, [LoadStep("rows", fill)]) == ["filled"]
     other.join(30)
-    assert market.one(target, "SELECT count(*) FROM t") == 2
+    assert results == ["filled"]
+    assert market.one(target, "SELECT count(*) FROM t") == 1
     with (
         TargetTransaction(make_database()) as elsewhere,
         pytest.raises(DatabaseError, match="does not exist"),
     ):
-        copy_part(elsewhere, mark, table, 1, ["i"], numbers)
+        once(elsewhere, mark, [LoadStep("rows", fill)])
 
 
 _SCHEMA = 'CREATE SCHEMA "privbench unfinished load";'
-_BOTH = f'{_SCHEMA} CREATE TABLE "privbench unfinished load".parts (i integer);'
+_BOTH = f'{_SCHEMA} CREATE TABLE "privbench unfinished load".steps (i integer);'
 _BLOCK = f"DO $$ BEGIN {_BOTH} END $$;"
 _MARK = Mark("a", 1.0, 7, programs=True)
 
@@ -246,13 +300,12 @@ def test_workers_load_the_same_rows_though_one_dies(odd, whole, make_database):
     target = make_database()
     with two_workers(preload=small_parts.__file__) as cluster:
         where = cluster.scheduler_address
-        with pytest.raises(UsageError, match="--resumable"):
-            pipeline.load(odd, target, where=where)
+        with pytest.raises(UsageError, match="--one-transaction"):
+            pipeline.load(odd, target, where=where, one_transaction=True)
         report = pipeline.load(
             odd,
             target,
             where=where,
-            resumable=True,
             reporter=Watching("load public.plain", kill),
             **GIVEN,
         )

@@ -18,6 +18,7 @@ from privbench.privacy.data import (
     PrivateTable,
     Words,
 )
+from privbench.privacy.queries.references import SHARES
 from privbench.privacy.recoding import (
     NAN,
     NEG_INF,
@@ -281,6 +282,10 @@ def _of_targets(spec, key):
         return q.TargetHistogram.of(spec, key, near, far, **given)
 
     yield from (targets((), ()), targets(("c0",), ("c1",), cap=2))
+    pair = targets(("c0",), ("c1",), cap=2)
+    even = q.PublicArray([SHARES // SIZES[0]] * SIZES[0])
+    one = q.PublicArray([SHARES] + [0] * (SIZES[0] - 1))
+    yield q.TargetScores(key, (pair, pair), (even, one), q.PublicArray([0, 5]))
     source, target = spec.tables[key.table].own, spec.tables[key.parent].own
     near = "c1" if source is None else q.Owner(source, C1)
     far = [q.Children(child, (0, 1, 3)) for child in children(spec, key.parent)]

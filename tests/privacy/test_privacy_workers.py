@@ -189,8 +189,8 @@ def test_an_open_address_is_refused_before_anything_is_connected(address, truste
         "fit {dsn} --epsilon 1 --yes -o {out}/m --count-on {address}",
         "fit {dsn} --epsilon 1 --yes -o {out}/m -c {out}/c.toml",
         "clone {dsn} {dsn} --epsilon 1 --yes --count-on {address}",
-        "clone {dsn} {dsn} --epsilon 1 --yes --resumable --load-on {address}",
-        "load {out}/none {dsn} --resumable --load-on {address}",
+        "clone {dsn} {dsn} --epsilon 1 --yes --load-on {address}",
+        "load {out}/none {dsn} --load-on {address}",
     ],
 )
 def test_commands_refuse_an_open_address_first(tmp_path, words):

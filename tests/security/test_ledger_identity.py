@@ -251,7 +251,7 @@ def test_a_mark_of_an_unfinished_load_opens_no_source(make_table, tmp_path):
     with connect(dsn, autocommit=True) as connection:
         Mark(pipeline.Model.load(model).digest, 1.0, 7, programs=False).make(connection)
     with IS_A_SOURCE():
-        pipeline.load(model, dsn, resumable=True, ledger=str(tmp_path / "ledger"))
+        pipeline.load(model, dsn, ledger=str(tmp_path / "ledger"))
     assert market.one(dsn, "SELECT count(*) FROM t") == 300
 
 

@@ -29,7 +29,7 @@ def bench(
     Args:
         grid: The grid, or its TOML file.
         output: Folder for ``results.json``, ``results.parquet``, ``bench.html`` and ``cells``.
-        folder: What paths in the grid are relative to; the folder of its file otherwise.
+        folder: Where the files of the grid are; those that are not there are beside the grid.
         full: Whether to run the full grid of the file.
         at_once: How many cells run at once, each in a process of its own.
         reporter: Receives progress and failures of cells.
@@ -45,9 +45,9 @@ def bench(
 
     teller = reporter or Reporter()
     if isinstance(grid, BenchConfig):
-        base = Path(folder or ".")
+        folders = [Path(folder or ".")]
     else:
-        base = Path(folder) if folder is not None else Path(grid).parent
+        folders = [*([Path(folder)] if folder is not None else []), Path(grid).parent]
         grid = BenchConfig.load(grid, full=full)
     place = Path(output)
     with file_errors(f"cannot write {place}"):
@@ -58,14 +58,14 @@ def bench(
         raise UsageError(f"another run writes to {place}.") from None
     with held:
         with teller.stage("check the grid"):
-            prepared = runner.prepare(grid, base, teller)
-            printed, lines = published.read_published(grid, base)
+            prepared = runner.prepare(grid, folders, teller)
+            printed, lines = published.read_published(grid, folders[0])
             for line in lines:
                 teller.warn(line)
         if not prepared.jobs:
             raise UsageError("no cell of the grid can be run.", remedy="; ".join(prepared.lines))
         with teller.stage("cells"):
-            outcomes = runner.run(grid, prepared, base, place, at_once=at_once, reporter=teller)
+            outcomes = runner.run(prepared, place, at_once=at_once, reporter=teller)
         notes = {name: table.notes for name, table in prepared.tables.items()}
         found = results.collect(grid, outcomes, printed, notes, prepared.lines)
         found.save(place)

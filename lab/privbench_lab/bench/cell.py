@@ -12,7 +12,8 @@ import signal
 import tempfile
 import threading
 import time
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -25,6 +26,8 @@ from privbench_lab.bench.classifiers import score
 from privbench_lab.bench.config import BenchConfig, Job
 from privbench_lab.bench.counting import read_queries
 from privbench_lab.bench.fitting import Made, release
+from privbench_lab.bench.inputs import FILES
+from privbench_lab.bench.machine import machine, versions
 from privbench_lab.bench.networks import network_figures
 from privbench_lab.bench.peers import peers, run
 from privbench_lab.bench.table import Table
@@ -41,6 +44,10 @@ class Outcome:
     private: bool = True  # whether noise was drawn from the operating system's entropy
     seconds: float = 0.0  # of the whole cell, scoring included
     key: str = ""  # hash of everything that the figures follow from
+    protocol: str = ""  # SHA-256 of the grid's file
+    inputs: dict[str, str] = field(default_factory=dict)  # SHA-256 of files and workloads, by name
+    versions: dict[str, str] = field(default_factory=dict)  # of the programs that ran, by name
+    machine: dict[str, str] = field(default_factory=dict)  # what it ran on
 
     @classmethod
     def failed(cls, job: Job, message: str) -> Self:
@@ -66,24 +73,27 @@ def reason(error: Exception) -> str:
     return str(error) if isinstance(error, PrivbenchError) else f"{type(error).__name__}: {error}"
 
 
-def key_of(grid: BenchConfig, job: Job, folder: Path) -> str:
-    """Hash of everything that a cell's figures depend on; if it changes, the cell is run again."""
+def key_of(grid: BenchConfig, job: Job, inputs: Mapping[str, str]) -> str:
+    """Hash of everything that a cell's figures depend on; if it changes, the cell is run again.
+
+    Of a protocol that is its whole file, so that no threshold is chosen after the figures.
+    """
     data = grid.data[job.data]
     settings = grid.synthesizers.get(job.synthesizer)
     common = {"delta", "accounting", "neighbours", "metrics", "ways", "classifiers", "cells"}
+    left_out = dict.fromkeys(("published", *FILES), True)
+    places: dict[str, Any] = {**left_out, "source": {"sql", "rows", "program"}}
     parts: dict[str, Any] = {
         "version": __version__,
         "job": asdict(job),
         "grid": grid.model_dump(mode="json", include=common),
-        "data": data.model_dump(mode="json", exclude={"published"}),
+        "data": data.model_dump(mode="json", exclude=places),
+        "program": data.source.program[1:] if data.source else [],
         "synthesizer": settings.model_dump(mode="json", exclude={"published", "data"})
         if settings
         else None,
-        "files": [
-            _stamp(folder / name)
-            for name in (data.train, data.test, data.domain, data.workload, data.bif, data.config)
-            if name is not None
-        ],
+        "files": dict(inputs),
+        "protocol": grid.digest if grid.thresholds else "",
     }
     peer = peers().get(grid.use_of(job.synthesizer))
     if peer is not None:
@@ -91,33 +101,36 @@ def key_of(grid: BenchConfig, job: Job, folder: Path) -> str:
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
-def _stamp(path: Path) -> list[Any]:
-    try:
-        found = path.stat()
-    except OSError:
-        return [path.name]
-    return [path.name, found.st_size, found.st_mtime_ns]
-
-
-def run_cell(grid: BenchConfig, job: Job, table: Table | None, folder: Path) -> Outcome:
+def run_cell(
+    grid: BenchConfig, job: Job, table: Table | None, inputs: Mapping[str, str]
+) -> Outcome:
     """Make and score one release, of a database if ``table`` is None; errors are outcomes too."""
     started = time.perf_counter()
     try:
-        found = _run(grid, job, table, folder)
+        found = _run(grid, job, table)
     except Exception as error:
         found = Outcome.failed(job, reason(error))
-    figures = {name: value for name, value in found.figures.items() if math.isfinite(value)}
     return replace(
-        found, figures=figures, seconds=time.perf_counter() - started, key=key_of(grid, job, folder)
+        found,
+        figures={name: value for name, value in found.figures.items() if math.isfinite(value)},
+        seconds=time.perf_counter() - started,
+        key=key_of(grid, job, inputs),
+        protocol=grid.digest,
+        inputs={**inputs, **found.inputs},
+        versions={**versions(), **found.versions},
+        machine=machine(),
     )
 
 
-def _run(grid: BenchConfig, job: Job, table: Table | None, folder: Path) -> Outcome:
+def _run(grid: BenchConfig, job: Job, table: Table | None) -> Outcome:
     if table is None:
-        from privbench_lab.bench.databases import database_figures
+        from privbench_lab.bench.databases import measure
 
-        figures = database_figures(grid, job, folder)
-        return Outcome(job, "ok", figures, private=not grid.synthesizers[job.synthesizer].seeded)
+        found = measure(grid, job)
+        private = not grid.synthesizers[job.synthesizer].seeded
+        return Outcome(
+            job, "ok", found.figures, private=private, inputs=found.inputs, versions=found.versions
+        )
     if job.epsilon is None:
         return Outcome(job, "ok", score(table, table.train, grid.classifiers, job.seed))
     peer = peers().get(grid.use_of(job.synthesizer))
@@ -127,13 +140,11 @@ def _run(grid: BenchConfig, job: Job, table: Table | None, folder: Path) -> Outc
         cells = grid.synthesizers[job.synthesizer].cells or grid.cells
         at = job.epsilon, grid.delta, job.seed
         made = run(peer, table, *at, cells=cells, limit=grid.limit)
-    figures = figures_of(grid, table, made, job.seed, folder)
+    figures = figures_of(grid, table, made, job.seed)
     return Outcome(job, "ok", figures, private=made.private)
 
 
-def figures_of(
-    grid: BenchConfig, table: Table, made: Made, seed: int, folder: Path
-) -> dict[str, float]:
+def figures_of(grid: BenchConfig, table: Table, made: Made, seed: int) -> dict[str, float]:
     """All figures of synthetic rows for the metrics that the grid names."""
     rows, wanted = made.rows, grid.metrics
     found = {"seconds.fit": made.fit, "seconds.sample": made.sample, "rows.made": float(len(rows))}
@@ -147,7 +158,7 @@ def figures_of(
         found |= similarity.marginals(table, rows, grid.ways)
     if "qerror" in wanted:
         workload = table.config.workload
-        queries = read_queries(folder / workload, table.train) if workload else None
+        queries = read_queries(Path(workload), table.train) if workload else None
         found |= similarity.counting(table, rows, queries)
     if "loglik" in wanted:
         found |= similarity.held_out(made)
@@ -157,7 +168,12 @@ def figures_of(
 
 
 def child(
-    grid: BenchConfig, job: Job, table: Table | None, folder: Path, cells: Path, scratch: str
+    grid: BenchConfig,
+    job: Job,
+    table: Table | None,
+    inputs: Mapping[str, str],
+    cells: Path,
+    scratch: str,
 ) -> None:
     """Run the cell in this process, as leader of a process group: stopping it stops its peers.
 
@@ -171,7 +187,7 @@ def child(
     with path.with_suffix(".log").open("w", encoding="utf-8") as log:
         os.dup2(log.fileno(), 1)
         os.dup2(log.fileno(), 2)
-    outcome = run_cell(grid, job, table, folder)
+    outcome = run_cell(grid, job, table, inputs)
     shutil.rmtree(scratch, ignore_errors=True)
     outcome.save(path)
 

@@ -5,9 +5,11 @@ Everything in it is public, as in the config of a release: ranges and lists of v
 
 from __future__ import annotations
 
+import hashlib
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -15,6 +17,7 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    PrivateAttr,
     ValidationError,
     field_serializer,
     field_validator,
@@ -25,6 +28,7 @@ from privbench.config import ColumnConfig
 from privbench.errors import ConfigError, UsageError
 from privbench.limits import faults
 from privbench.postgres.connect import libpq_dsn, redact
+from privbench.report.gates import Gate
 
 #: Name of the results of training on real rows, which every table with a target gets.
 REAL = "real"
@@ -37,6 +41,18 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][\w.+-]{0,63}$")]
 
 class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class SourceConfig(_Section):
+    """How a database is made, on a server of its own, before it is fitted."""
+
+    sql: list[str] = []  # files that psql runs, in this order
+    rows: str | None = None  # the folder in which psql runs: where its files of rows are
+    # A program that writes files of rows into an empty folder before psql runs there, or that fills
+    # the database, whose connection string stands for the word ``@dsn``: a Python file, or a
+    # program of `packages`.
+    program: list[str] = []
+    packages: list[str] = []  # what pip installs for the program, in an environment of its own
 
 
 class DataConfig(_Section):
@@ -67,7 +83,17 @@ class DataConfig(_Section):
     # Counts are made anew.
     workload: str | None = None
     dsn: str | None = None  # a database, instead of files; results hold it without its secrets
-    config: str | None = None  # its config (roles, domains), as of ``privbench fit``
+    source: SourceConfig | None = None  # a database that is made, instead of files
+    # A database's config (roles, domains), as of ``privbench fit``; else what ``privbench
+    # inspect --lookups public`` proposes.
+    config: str | None = None
+    # The kind of a workload that is generated from a database's rows, and its number of queries.
+    generate: str | None = None
+    queries: Annotated[int, Field(ge=1)] = 160
+    answers: str | None = None  # a file of aggregate queries whose answers are compared by group
+    syntherela: bool = False  # whether SyntheRela judges the clone of a database
+    # SHA-256 of files, also of those that `source` makes; a data set with others is not used.
+    sha256: dict[str, str] = {}
     bif: str | None = None  # a network in the Bayesian Interchange Format, instead of files
     published: str | None = None  # the data set's name in tables of published figures
 
@@ -90,13 +116,27 @@ class DataConfig(_Section):
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
-        if sum(source is not None for source in (self.train, self.dsn, self.bif)) != 1:
-            raise ValueError("give one of train, dsn and bif")
-        if self.dsn is not None and self.workload is None:
-            raise ValueError("a database needs a workload")
-        if self.dsn is not None and self.target is not None:
+        given = (self.train, self.dsn, self.source, self.bif)
+        if sum(source is not None for source in given) != 1:
+            raise ValueError("give one of train, dsn, source and bif")
+        if self.is_database and (self.workload is None) == (self.generate is None):
+            raise ValueError("a database needs one of workload and generate")
+        if self.is_database and self.target is not None:
             raise ValueError("a database has no target: joins are what is compared")
         return self
+
+    @property
+    def is_database(self) -> bool:
+        """Whether it is a whole database."""
+        return self.dsn is not None or self.source is not None
+
+    def files(self) -> Iterator[str]:
+        """The names of its files, as the grid gives them; those that `source` makes are not."""
+        named = (self.train, self.test, self.domain, self.workload, self.bif, self.config)
+        yield from (name for name in (*named, self.answers) if name is not None)
+        if self.source is not None:
+            yield from self.source.sql
+            yield from (word for word in self.source.program[:1] if word.endswith(".py"))
 
 
 class SynthesizerConfig(_Section):
@@ -127,6 +167,23 @@ class PublishedConfig(_Section):
     note: str = ""  # a remark for readers
 
 
+class ThresholdConfig(_Section):
+    """What a figure of a row must be, over its releases, to pass."""
+
+    least: float | None = None  # least median
+    most: float | None = None  # greatest median
+    spread: float | None = None  # greatest difference between two releases
+
+    def gates(self, figure: str) -> list[Gate]:
+        """The conditions under which the figure fails."""
+        limits = (("median", "<", self.least), ("median", ">", self.most))
+        return [
+            Gate(f"{kind}.{figure}", sign, limit)
+            for kind, sign, limit in (*limits, ("spread", ">", self.spread))
+            if limit is not None
+        ]
+
+
 class BenchConfig(_Section):
     """A whole grid."""
 
@@ -144,6 +201,10 @@ class BenchConfig(_Section):
     data: Annotated[dict[Name, DataConfig], Field(min_length=1)]  # the data sets
     synthesizers: Annotated[dict[Name, SynthesizerConfig], Field(min_length=1)]
     published: PublishedConfig = PublishedConfig()  # published figures
+    # Thresholds by row (``adult/privbench/1``) and figure. They make the grid a protocol: cells
+    # that were made under another text of its file are made anew.
+    thresholds: dict[str, dict[str, ThresholdConfig]] = {}
+    _digest: str = PrivateAttr("")
 
     @model_validator(mode="after")
     def _names(self) -> Self:
@@ -156,6 +217,11 @@ class BenchConfig(_Section):
         for name, part in self.synthesizers.items():
             if missing := sorted(set(part.data or ()) - set(self.data)):
                 raise ValueError(f"synthesizers.{name}: no data set {missing[0]!r}")
+        places = {f"{data}/{REAL}" for data in self.data}
+        for epsilon, name in product(self.epsilon, self.synthesizers):
+            places |= {f"{data}/{name}/{epsilon:g}" for data in self.data}
+        if strangers := sorted(self.thresholds.keys() - places):
+            raise ValueError(f"thresholds: no row {strangers[0]!r}")
         return self
 
     @classmethod
@@ -165,10 +231,27 @@ class BenchConfig(_Section):
         The ConfigError names the place of the mistake.
         """
         try:
-            raw = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+            text = Path(path).read_bytes()
+            raw = tomllib.loads(text.decode())
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise ConfigError(f"the grid {str(path)!r} cannot be read: {error}.") from error
-        return cls.of(raw, full=full, name=str(path))
+        grid = cls.of(raw, full=full, name=str(path))
+        grid._digest = hashlib.sha256(text).hexdigest()
+        return grid
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the file that `load` read; empty for a grid that was not read from one."""
+        return self._digest
+
+    def gates(self) -> list[Gate]:
+        """The conditions of the thresholds."""
+        return [
+            gate
+            for place, figures in self.thresholds.items()
+            for figure, threshold in figures.items()
+            for gate in threshold.gates(f"{figure}[{place}]")
+        ]
 
     @classmethod
     def of(cls, raw: Mapping[str, Any], *, full: bool = False, name: str = "grid") -> Self:

@@ -1,35 +1,50 @@
 """Benchmarks on whole databases: every release is loaded into a server of its own and compared.
 
 The figures are Q-errors of the workload's joins, sizes of tables, and retention: the share of the
-association between columns of a table and those of the table it refers to that the clone keeps.
+association between columns of a table and those of the table it refers to that the clone keeps;
+also relative errors of aggregate queries, and SyntheRela's metrics, where the grid asks for them.
 """
 
 from __future__ import annotations
 
+import sys
 import tempfile
 import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from psycopg import sql
+from psycopg import conninfo, sql
 
 from privbench import pipeline
 from privbench.config import Config, LedgerConfig, SynthesizerConfig
 from privbench.metrics.correlation import association
 from privbench.metrics.kld import Coded
-from privbench.postgres.connect import SELECT, Connection
-from privbench.postgres.embedded import any_server
-from privbench.postgres.reading import reading
+from privbench.postgres.connect import SELECT, Connection, connect
+from privbench.postgres.embedded import Server, any_server
+from privbench.postgres.introspect import introspect
+from privbench.postgres.reading import assignment, reading, users_path
 from privbench.report import compare
+from privbench.report.figures import learned
 from privbench.report.measuring import schema_of
 from privbench.schema import ForeignKey, Schema, Table
+from privbench.workload import Workload, generate_from_source, kinds, read
+from privbench_lab.bench.answers import compare_answers, read_aggregates
 from privbench_lab.bench.classifiers import Floats
-from privbench_lab.bench.config import BenchConfig, Job
+from privbench_lab.bench.config import BenchConfig, DataConfig, Job, SourceConfig
 from privbench_lab.bench.fitting import options_for
+from privbench_lab.bench.inputs import digest, require
+from privbench_lab.bench.peers import environment, run_program
+from privbench_lab.bench.relations import syntherela_figures
 
 #: Figures of a comparison that are kept.
 _KEPT = ("qerror.", "kld.", "tvd.", "rows.", "integrity.", "replay.errors")
+#: The name of a database that is made.
+_SOURCE = "source"
+#: Versions of Python for programs that make rows.
+_PYTHONS = ("3.10", "3.14")
 #: Associations in the source below this are not compared: at 10,000 rows, chance alone gives
 #: unrelated columns of ten values each about 0.03; half the limit would count some of that.
 _STRONG = 0.1
@@ -40,54 +55,130 @@ _ORDERED = _TIMES | {"int2", "int4", "int8", "numeric", "float4", "float8"}
 _LISTED = frozenset({"text", "varchar", "bpchar", "bool"})
 
 
-def database_figures(grid: BenchConfig, job: Job, folder: Path) -> dict[str, float]:
+@dataclass(frozen=True)
+class Measured:
+    """What one release of a database gave."""
+
+    figures: dict[str, float]  # by name
+    inputs: dict[str, str]  # SHA-256 of what was made before the fit, by name
+    versions: dict[str, str]  # of the server
+
+
+def measure(grid: BenchConfig, job: Job) -> Measured:
     """Figures of one release of a database, which is only read; the ledger is temporary.
 
-    The job's seed is that of the sampling, and also of the noise if the grid seeds it.
+    The job's seed is that of the sampling, and also of the noise if the grid seeds it. Functions
+    and triggers of a database that the grid makes are trusted, as its SQL files are.
     """
-    settings, config = grid.synthesizers[job.synthesizer], grid.data[job.data]
-    dsn, workload = config.dsn, config.workload
-    assert dsn is not None
-    assert workload is not None
-    base = Config.load(folder / config.config) if config.config else Config()
-    with tempfile.TemporaryDirectory(prefix="pb-bench-") as scratch, any_server() as target:
-        options = options_for(settings.options, config)
-        chosen = SynthesizerConfig(name=grid.use_of(job.synthesizer), options=options)
-        wanted = base.with_privacy(
-            epsilon=job.epsilon,
-            delta=grid.delta,
-            accounting=settings.accounting or grid.accounting,
-            neighbours=grid.neighbours,
-            seed=job.seed if settings.seeded else None,
-        ).model_copy(update={"synthesizer": chosen, "ledger": LedgerConfig(path=scratch)})
+    data = grid.data[job.data]
+    with tempfile.TemporaryDirectory(prefix="pb-bench-") as scratch, any_server() as server:
+        folder = Path(scratch)
+        dsn, inputs = data.dsn, dict[str, str]()
+        if data.source is not None:
+            dsn, inputs = fill(data.source, server, folder / "rows", data.sha256, grid.limit)
+        assert dsn is not None
+        workload, generated = _workload(data, dsn)
+        inputs |= generated
+        require(data.sha256, inputs)
+        config = _config(grid, job, dsn, folder)
         started = time.perf_counter()
-        model = Path(scratch) / "model.privbench"
-        pipeline.fit(dsn, wanted, model)
+        model = folder / "model.privbench"
+        pipeline.fit(dsn, config, model)
         fitted = time.perf_counter()
-        pipeline.load(model, target.dsn, seed=job.seed)
+        pipeline.load(model, server.dsn, seed=job.seed, trust_programs=data.source is not None)
         loaded = time.perf_counter()
         document = compare(
             dsn,
-            target.dsn,
-            folder / workload,
-            wanted,
+            server.dsn,
+            workload,
+            config,
             repeats=1,
             warmup=0,
             floor=False,
             explain=False,
             distributions="kld" in grid.metrics,
         )
-        kept = {
+        figures = {
             figure: value
             for figure, value in document.figures.items()
             if value is not None and figure.startswith(_KEPT) and "[" not in figure
         }
-        return {
-            **kept,
-            **retention(dsn, target.dsn, schema_of(dsn, wanted)),
-            "seconds.fit": fitted - started,
-            "seconds.sample": loaded - fitted,
-        }
+        figures |= retention(dsn, server.dsn, schema_of(dsn, config))
+        if data.answers is not None:
+            queries = read_aggregates(Path(data.answers))
+            with reading(dsn) as source, reading(server.dsn) as clone:
+                for side in (source, clone):
+                    side.execute(assignment("search_path", users_path(side)))
+                figures |= compare_answers(queries, source, clone)
+        if data.syntherela:
+            schema = schema_of(dsn, config)
+            known = {part.name for part in learned(document.tables)}
+            figures |= syntherela_figures(dsn, server.dsn, schema, known, folder, grid.limit)
+    figures |= {"seconds.fit": fitted - started, "seconds.sample": loaded - fitted}
+    return Measured(figures, inputs, {"PostgreSQL": document.source.version})
+
+
+def fill(
+    config: SourceConfig, server: Server, scratch: Path, expected: Mapping[str, str], limit: float
+) -> tuple[str, dict[str, str]]:
+    """Make a database on the server; return its DSN, and SHA-256 of the expected files of rows.
+
+    Programs may take ``limit`` seconds each. A PeerFailed says which of them failed, a ConfigError
+    which file is not the expected one.
+    """
+    dsn = conninfo.make_conninfo(server.dsn, dbname=_SOURCE)
+    with connect(server.dsn, autocommit=True) as connection:
+        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(_SOURCE)))
+    scratch.mkdir()
+    rows = scratch if config.rows is None else Path(config.rows)
+    if config.program:
+        first, *words = [dsn if word == "@dsn" else word for word in config.program]
+        programs = Path(sys.executable)
+        if config.packages:
+            programs = environment(_PYTHONS, tuple(config.packages))
+        own = first.endswith(".py")
+        command = [str(programs), first] if own else [str(programs.parent / first)]
+        run_program([*command, *words], scratch, limit)
+    files = {name: digest(scratch / name) for name in expected if (scratch / name).is_file()}
+    require(expected, files)
+    psql = server.program.parent / "psql" if server.program is not None else Path("psql")
+    program = str(psql) if psql.exists() else "psql"
+    for name in config.sql:
+        run_program([program, "-qX", "-v", "ON_ERROR_STOP=1", "-f", name, dsn], rows, limit)
+    with connect(dsn, autocommit=True) as connection:
+        connection.execute("ANALYZE")
+    return dsn, files
+
+
+def _workload(config: DataConfig, dsn: str) -> tuple[Workload, dict[str, str]]:
+    """The workload, and SHA-256 of the texts of a generated one."""
+    if config.workload is not None:
+        return read(config.workload), {}
+    assert config.generate is not None
+    with reading(dsn) as connection:
+        plan = replace(kinds()[config.generate].plan, queries=config.queries)
+        schema = introspect(connection, Config().database.schemas)
+        workload = generate_from_source(connection, config.generate, schema, plan)
+    return workload, {"generated workload": workload.digest}
+
+
+def _config(grid: BenchConfig, job: Job, dsn: str, folder: Path) -> Config:
+    """The config of one release, with a ledger in the folder."""
+    settings, data = grid.synthesizers[job.synthesizer], grid.data[job.data]
+    chosen = SynthesizerConfig(
+        name=grid.use_of(job.synthesizer), options=options_for(settings.options, data)
+    )
+    base = Config.load(data.config) if data.config else Config()
+    base = base.with_privacy(
+        epsilon=job.epsilon,
+        delta=grid.delta,
+        accounting=settings.accounting or grid.accounting,
+        neighbours=grid.neighbours,
+        seed=job.seed if settings.seeded else None,
+    ).model_copy(update={"synthesizer": chosen, "ledger": LedgerConfig(path=str(folder))})
+    if data.config:
+        return base
+    return pipeline.inspect(dsn, base=base, lookups="public").config
 
 
 def retention(source: str, clone: str, schema: Schema) -> dict[str, float]:

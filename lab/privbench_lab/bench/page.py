@@ -19,7 +19,7 @@ from privbench_lab.bench.results import Figure, Line, Results
 
 #: Figures of the first table with their titles; a grid may lack some. All other figures are in a
 #: second table, which is folded.
-_TITLES = {
+TITLES = {
     "auroc.mean": "AUROC, mean of models",
     "auroc.no_mlp": "AUROC without MLP",
     "gap.auroc.gb": "AUROC of gradient boosting behind real rows",
@@ -33,7 +33,9 @@ _TITLES = {
     "tvd.2": "2-way TVD",
     "qerror.mean": "Q-error, mean",
     "qerror.p50": "Q-error, median",
+    "qerror.p75": "Q-error, third quartile",
     "qerror.p95": "Q-error, 95th percentile",
+    "qerror.clone_zero": "queries with no row in the clone",
     "loglik.test": "log-likelihood of test rows",
     "loglik.zero": "share of test rows without mass",
     "params.l1": "L1 of parameters",
@@ -41,6 +43,15 @@ _TITLES = {
     "map.accuracy": "MAP accuracy",
     "retention.keys": "retention over keys",
     "rows.max_difference": "sizes off by, %",
+    "integrity.violations": "rows that break a constraint",
+    "answers.mean": "error of aggregates, mean of queries",
+    "answers.p50": "error of aggregates, median query",
+    "syntherela.c2st": "SyntheRela: C2ST, mean of tables",
+    "syntherela.c2st.max": "SyntheRela: C2ST, worst table",
+    "syntherela.shapes": "SyntheRela: columns",
+    "syntherela.pairs": "SyntheRela: pairs of columns",
+    "syntherela.cardinality": "SyntheRela: numbers of referring rows",
+    "syntherela.hop1": "SyntheRela: pairs over one reference",
     "seconds.fit": "fit, s",
 }
 #: Figures that are drawn over ε.
@@ -60,7 +71,7 @@ def render(results: Results) -> str:
         results=results,
         grid=results.grid,
         parts=[_part(results, name) for name in results.grid.data],
-        titles=_TITLES,
+        titles=TITLES,
         shown=shown,
         printed=printed,
         others=_other_methods,
@@ -86,7 +97,7 @@ def printed(results: Results, line: Line) -> str:
 
 
 def _named(part: Printed) -> str:
-    return f"{_TITLES.get(part.metric, part.metric)} {short(part.value)}"
+    return f"{TITLES.get(part.metric, part.metric)} {short(part.value)}"
 
 
 def _other_methods(results: Results, data: str) -> list[tuple[str, str, str]]:
@@ -104,11 +115,11 @@ def _part(results: Results, name: str) -> dict[str, Any]:
     lines = [line for line in results.lines if line.data == name]
     has = {metric for line in lines for metric in line.figures}
     curves = [
-        (_TITLES[metric], drawn)
+        (TITLES[metric], drawn)
         for metric in _CURVES
         if (drawn := _draw(results, lines, metric)) is not None
     ]
-    first = [metric for metric in _TITLES if metric in has]
+    first = [metric for metric in TITLES if metric in has]
     others = sorted(has - set(first))
     return {"name": name, "lines": lines, "first": first, "others": others, "curves": curves}
 

@@ -61,7 +61,7 @@ open(job["said"], "w").write(json.dumps({"seconds": seconds}))
 
 
 class PeerFailed(PrivbenchError):
-    """A peer could not be installed, or did not give rows."""
+    """A peer or another program could not be installed, or did not give what it should."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +130,16 @@ def _fitting(versions: tuple[str, str]) -> str | None:
         if found := shutil.which(f"python3.{minor}"):
             return found
     return None
+
+
+def run_program(command: list[str], folder: Path, limit: float) -> None:
+    """Run a program in a folder, without secrets of the environment; PeerFailed where it fails."""
+    try:
+        ran = _process(command, limit, cwd=folder)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise PeerFailed(f"{Path(command[0]).name} did not end: {type(error).__name__}.") from error
+    if ran.returncode:
+        raise PeerFailed(f"{Path(command[0]).name} failed: {_last(ran.stderr)}")
 
 
 def _run(command: list[str]) -> None:

@@ -34,12 +34,16 @@ class Figure:
     mean: float  # mean over the seeds that gave the figure
     sd: float | None  # standard deviation over them; None if there is only one
     n: int  # number of these seeds
+    least: float
+    median: float
+    most: float
 
     @classmethod
     def of(cls, values: list[float]) -> Figure:
         """The figure of these values, one for each seed."""
         sd = float(np.std(values, ddof=1)) if len(values) > 1 else None
-        return cls(float(np.mean(values)), sd, len(values))
+        ends = float(np.min(values)), float(np.median(values)), float(np.max(values))
+        return cls(float(np.mean(values)), sd, len(values), *ends)
 
 
 @dataclass(frozen=True)
@@ -73,12 +77,18 @@ class Results:
     outcomes: list[Outcome]  # of all cells
 
     def figures(self) -> dict[str, float | None]:
-        """Means by the names that gates use: ``auroc.gb[adult/privbench/1]``."""
-        return {
-            f"{name}[{line.place}]": figure.mean
-            for line in self.lines
-            for name, figure in line.figures.items()
-        }
+        """Figures by the names that gates use: ``auroc.gb[adult/privbench/1]`` is the mean.
+
+        ``median.`` before it is the median, ``spread.`` the greatest difference of two releases.
+        """
+        found: dict[str, float | None] = {}
+        for line in self.lines:
+            for name, figure in line.figures.items():
+                place = f"{name}[{line.place}]"
+                found[place] = figure.mean
+                found[f"median.{place}"] = figure.median
+                found[f"spread.{place}"] = figure.most - figure.least
+        return found
 
     def check(self, gates: Iterable[Gate]) -> list[GatePart]:
         """Compare the means with gates; a gate whose cells all failed is failed.
@@ -91,6 +101,19 @@ class Results:
             if not line.figures:
                 found |= {f"{name}[{line.place}]": None for name in every}
         return [gate.check(found) for gate in gates]
+
+    def judged(self) -> list[GatePart]:
+        """The thresholds of the grid; one fails where a release did not give its figure."""
+        gates = self.grid.gates()
+        lines = {line.place: line for line in self.lines}
+        known: dict[str, float | None] = dict(self.figures())
+        for gate in gates:
+            name, place = gate.figure.removesuffix("]").split("[")
+            figures = lines[place].figures if place in lines else {}
+            figure = figures.get(name.partition(".")[2])
+            if figure is None or figure.n < self.grid.seeds:
+                known[gate.figure] = None
+        return [gate.check(known) for gate in gates]
 
     def printed_for(self, line: Line) -> dict[str, Printed]:
         """Printed figures of a row, by metric; the first where there are several."""

@@ -25,6 +25,7 @@ from privbench_lab.bench.classifiers import require_learners
 from privbench_lab.bench.config import REAL, BenchConfig, Job
 from privbench_lab.bench.counting import read_queries
 from privbench_lab.bench.fitting import ANY_DATA, options_for
+from privbench_lab.bench.inputs import digests, located
 from privbench_lab.bench.networks import read_network
 from privbench_lab.bench.peers import environment, peers
 from privbench_lab.bench.table import Table, read_table
@@ -40,31 +41,39 @@ _GRACE = 60.0
 class Prepared:
     """A grid that was checked."""
 
+    grid: BenchConfig  # with the places of its files
     tables: dict[str, Table] = field(default_factory=dict)  # data sets of files that can be used
+    inputs: dict[str, dict[str, str]] = field(default_factory=dict)  # SHA-256 by data set and name
     jobs: list[Job] = field(default_factory=list)  # cells that can be tried
     refused: list[Outcome] = field(default_factory=list)  # cells that cannot, with the reason
     lines: list[str] = field(default_factory=list)  # one line for every mistake
 
 
-def prepare(grid: BenchConfig, folder: Path, reporter: Reporter) -> Prepared:
+def prepare(grid: BenchConfig, folders: Sequence[Path], reporter: Reporter) -> Prepared:
     """Read the data, find the synthesizers and make the environments of peers.
 
     Data sets and synthesizers that cannot be used are named with the reason, a line each, and the
-    rest of the grid is run. Paths are relative to ``folder``.
+    rest of the grid is run. Paths are relative to the first of the folders that has such a file.
     """
-    found, jobs = Prepared(), jobs_of(grid)
-    bad_data = _data(grid, folder, found)
+    found, jobs = Prepared(located(grid, folders)), jobs_of(grid)
+    bad_data = {}
+    for name, config in grid.data.items():
+        try:
+            found.inputs[name] = digests(config, folders)
+            _read(grid, name, found)
+        except Exception as error:
+            bad_data[name] = reason(error)
     bad_names = _synthesizers(grid, jobs, reporter)
     for what, reasons in (("data", bad_data), ("synthesizer", bad_names)):
         found.lines += [f"{what} {name!r}: {reason}" for name, reason in reasons.items()]
     for job in jobs:
-        reason = bad_data.get(job.data) or bad_names.get(job.synthesizer)
-        if reason is None and not _fits(grid, job):
-            reason = _NO_DATABASES
-        if reason is None:
+        why = bad_data.get(job.data) or bad_names.get(job.synthesizer)
+        if why is None and not _fits(grid, job):
+            why = _NO_DATABASES
+        if why is None:
             found.jobs.append(job)
         else:
-            found.refused.append(Outcome.failed(job, reason))
+            found.refused.append(Outcome.failed(job, why))
     for line in found.lines:
         reporter.warn(line)
     return found
@@ -83,22 +92,17 @@ def jobs_of(grid: BenchConfig) -> list[Job]:
     return found
 
 
-def _data(grid: BenchConfig, folder: Path, found: Prepared) -> dict[str, str]:
-    """Read every data set of files; return, by name, why one cannot be used."""
-    bad = {}
-    for name, config in grid.data.items():
-        if config.dsn is not None:
-            continue
-        try:
-            table = (read_table if config.bif is None else read_network)(name, config, folder)
-            if config.workload is not None:
-                read_queries(folder / config.workload, table.train)
-            if config.target is not None and "tstr" in grid.metrics:
-                require_learners(grid.classifiers, numbers=not table.classes)
-            found.tables[name] = table
-        except Exception as error:
-            bad[name] = reason(error)
-    return bad
+def _read(grid: BenchConfig, name: str, found: Prepared) -> None:
+    """Read a data set of files, whose places are absolute."""
+    config = found.grid.data[name]
+    if config.is_database:
+        return
+    table = (read_table if config.bif is None else read_network)(name, config, Path())
+    if config.workload is not None:
+        read_queries(Path(config.workload), table.train)
+    if config.target is not None and "tstr" in grid.metrics:
+        require_learners(grid.classifiers, numbers=not table.classes)
+    found.tables[name] = table
 
 
 def _synthesizers(grid: BenchConfig, jobs: Sequence[Job], reporter: Reporter) -> dict[str, str]:
@@ -126,13 +130,11 @@ def _synthesizers(grid: BenchConfig, jobs: Sequence[Job], reporter: Reporter) ->
 
 def _fits(grid: BenchConfig, job: Job) -> bool:
     """Whether a synthesizer can take a data set: peers take no databases."""
-    return grid.data[job.data].dsn is None or grid.use_of(job.synthesizer) not in peers()
+    return not grid.data[job.data].is_database or grid.use_of(job.synthesizer) not in peers()
 
 
 def run(
-    grid: BenchConfig,
     prepared: Prepared,
-    folder: Path,
     output: Path,
     *,
     at_once: int,
@@ -144,12 +146,16 @@ def run(
     Each of the others, failed ones included, runs in a process of its own, and writes a file into
     ``cells`` in the folder of results. After Ctrl-C finished cells stay done.
     """
-    cells = output / "cells"
+    grid, cells = prepared.grid, output / "cells"
     make_folder(cells)
     done: dict[Job, Outcome] = {}
     for job in prepared.jobs:
         old = Outcome.read(job.file(cells))
-        if old is not None and old.status == "ok" and old.key == key_of(grid, job, folder):
+        if (
+            old is not None
+            and old.status == "ok"
+            and old.key == key_of(grid, job, prepared.inputs[job.data])
+        ):
             done[job] = old
     waiting = deque(job for job in prepared.jobs if job not in done)
     if done:
@@ -159,7 +165,8 @@ def run(
         while waiting or pool.running:
             while waiting and len(pool.running) < at_once:
                 job = waiting.popleft()
-                pool.start(job, (grid, job, prepared.tables.get(job.data), folder, cells))
+                table, inputs = prepared.tables.get(job.data), prepared.inputs[job.data]
+                pool.start(job, (grid, job, table, inputs, cells))
             for outcome in pool.finished():
                 done[outcome.job] = outcome
                 if outcome.status == "failed":

@@ -38,7 +38,8 @@ def bench(
     """Compare synthesizers on data, ε and seeds. CONFIDENTIAL.
 
     CONFIG names data sets (CSV, Parquet, a database, a network), installed synthesizers and peers,
-    ε, seeds and metrics. Writes bench.html, results.json and results.parquet into the folder.
+    ε, seeds, metrics and thresholds. Writes bench.html, results.json and results.parquet into the
+    folder.
     Started again with the same folder it goes on where it stopped; cells that failed are tried
     again.
 
@@ -60,7 +61,7 @@ def bench(
     for line in _result_lines(found):
         echo(line)
     echo(f"CONFIDENTIAL results: {Path(output) / 'bench.html'}")
-    parts = found.check(wanted)
+    parts = [*found.check(wanted), *found.judged()]
     for part in parts:
         echo(gate_line(part))
     enforce(parts)

@@ -20,7 +20,7 @@ GRID: dict[str, Any] = {
     "data": {"a": {"train": "a.csv", "target": "y"}},
     "synthesizers": {"independent": {}},
 }
-PAPERS = sorted((Path(__file__).parents[2] / "benchmarks/papers").glob("*.toml"))
+PAPERS = sorted((Path(__file__).parents[3] / "benchmarks/papers").glob("*.toml"))
 
 
 @pytest.mark.parametrize(("said", "change"), cases(__file__, "bad_grids.txt"))

@@ -167,7 +167,7 @@ def test_a_peer_gets_codes_and_gives_rows(run_peer, table, monkeypatch):
 def test_peers_are_refused_where_they_would_protect_less(folder):
     text = GRID.replace("seeds = 2", 'seeds = 1\nneighbours = "replace"')
     (folder / "grid.toml").write_text(text.replace("[synthesizers.nobody]", "[synthesizers.mst]"))
-    prepared = prepare(BenchConfig.load(folder / "grid.toml"), folder, Reporter())
+    prepared = prepare(BenchConfig.load(folder / "grid.toml"), [folder], Reporter())
     assert any("'mst': the noise of peers is" in line for line in prepared.lines)
     assert {job.synthesizer for job in prepared.jobs} == {"real", "independent"}
 

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 from itertools import count
 
 import psycopg
-from psycopg import errors, sql
+from psycopg import errors
 
 from privbench.postgres.failures import database_errors
 from privbench.postgres.repair import rows
@@ -53,20 +53,6 @@ class Checks:
             whole = rows.raw(definition + ("" if validated else " NOT VALID"))
             with database_errors(f"putting back the CHECK constraint {name!r}", place):
                 self.clone.run("{} ADD CONSTRAINT {} {}", owner, name, whole)
-
-    def broken(self) -> set[str]:
-        """Return the tables in which some row breaks a CHECK, or makes it raise an error."""
-        tables = set()
-        for key, checks in self._checks.items():
-            try:
-                with self.clone.attempt():
-                    broken = sql.SQL(" OR ").join(check.broken for check in checks)
-                    query = "SELECT EXISTS (SELECT FROM {} WHERE {})"
-                    if self.clone.first(query, checks[0].table.name, broken)[0]:
-                        tables.add(key)
-            except _RAISED:
-                tables.add(key)
-        return tables
 
     def repair(self, touched: Collection[str] | None) -> None:
         """Change rows so that they satisfy the CHECKs; None for ``touched`` means all tables."""

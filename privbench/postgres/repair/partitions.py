@@ -60,15 +60,6 @@ def make(clone: TargetTables) -> list[tuple[Table, list[TableName], dict[str, st
     return found
 
 
-def broken(
-    clone: TargetTables, passing: Iterable[tuple[Table, list[TableName], dict[str, str]]]
-) -> set[str]:
-    """Return the tables with rows in temporary partitions."""
-    asked = "SELECT EXISTS (SELECT FROM {})"
-    places = ((table, name) for table, names, _ in passing for name in names)
-    return {table.key for table, name in places if clone.first(asked, name)[0]}
-
-
 def repair(
     clone: TargetTables, passing: Iterable[tuple[Table, list[TableName], dict[str, str]]]
 ) -> None:

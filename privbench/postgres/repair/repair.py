@@ -63,33 +63,6 @@ class Repair:
         """Record that rows of a table could not be copied, to which other rows may refer."""
         self._clone.note(table.key, deleted=count)
 
-    @property
-    def placed(self) -> set[str]:
-        """Return tables whose rows are inserted one by one, and tables their periods refer to."""
-        return self._targets.union(item.table.key for item in self._exclusions)
-
-    @property
-    def _targets(self) -> set[str]:
-        """Tables that periods refer to."""
-        return {str(key.target) for key in self._periods}
-
-    def unsettled(self) -> set[str]:
-        """Return tables whose rows will be changed or deleted, and tables they take values from.
-
-        Repairs number rows, and draw from them, in their physical order: the order of these tables'
-        rows decides the result.
-        """
-        clone = self._clone
-        with database_errors("looking for rows to repair"):
-            tables = clone.lost | partitions.broken(clone, self._passing) | self._checks.broken()
-            tables |= uniques.broken(clone, self._indexes) | self.placed
-        kin = {
-            table.key: {str(key.ref_table) for key in table.foreign_keys} for table in clone.tables
-        }
-        while more := {key for key, parents in kin.items() if parents & tables} - tables:
-            tables |= more
-        return tables.union(*(kin.get(key, ()) for key in tables))
-
     def settle(self) -> None:
         """Repair the rows and restore the constraints."""
         clone = self._clone
@@ -110,7 +83,7 @@ class Repair:
             self._check(touched, everywhere=True)
         uniques.repair(clone, self._indexes, touched, last=True)
         self._place()
-        clone.lost |= self._targets
+        clone.lost |= {str(key.target) for key in self._periods}
         while clone.lost:
             self._end_dangling()
         self._checks.restore()

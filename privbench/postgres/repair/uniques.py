@@ -108,13 +108,6 @@ def find(clone: TargetTables) -> list[UniqueIndex]:
     return found
 
 
-def broken(clone: TargetTables, indexes: Iterable[UniqueIndex]) -> set[str]:
-    """Return the tables in which some rows break a UNIQUE index."""
-    asked = "SELECT EXISTS ({})"
-    risky = (index for index in indexes if not index.plain)
-    return {i.table.key for i in risky if clone.first(asked, i.surplus)[0]}
-
-
 def repair(
     clone: TargetTables,
     indexes: Iterable[UniqueIndex],

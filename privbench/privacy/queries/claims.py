@@ -60,8 +60,8 @@ class RowQuery(TableQuery):
 class Joint(Query):
     """Several statistics of one kind and table, concatenated to one vector.
 
-    No cell belongs to two parts, so the proof in the module's docstring holds for all regions of
-    all parts together. The claim follows from the parts' own `RowQuery.moved`.
+    Sensitivity: no cell belongs to two parts, so the proof in the module's docstring holds for all
+    regions of all parts together. The claim follows from the parts' own `RowQuery.moved`.
     """
 
     parts: tuple[RowQuery, ...]  # the statistics

@@ -1,0 +1,10 @@
+CREATE TABLE genre (id integer PRIMARY KEY, kind text NOT NULL, "a size" numeric NOT NULL);
+CREATE TABLE album (id integer PRIMARY KEY, genre integer REFERENCES genre, made date NOT NULL, loud boolean);
+CREATE TABLE track (id integer PRIMARY KEY, genre integer REFERENCES genre, album integer REFERENCES album, next integer REFERENCES track, length real, kind text);
+CREATE TABLE play (track integer REFERENCES track, number integer, paid numeric, PRIMARY KEY (track, number));
+CREATE TABLE refund (track integer, number integer, cause text, FOREIGN KEY (track, number) REFERENCES play);
+INSERT INTO genre SELECT i, 'kind ' || i % 4, i * 1.5 FROM generate_series(1, 60) i;
+INSERT INTO album SELECT i, 1 + i % 60, '2001-01-01'::date + i * 7 % 900, i % 3 = 0 FROM generate_series(1, 300) i;
+INSERT INTO track SELECT i, 1 + i * i % 60, 1 + i * 7 % 300, CASE WHEN i > 1 THEN i - 1 END, i % 11, (ARRAY['a', 'b', NULL])[1 + i % 3] FROM generate_series(1, 500) i;
+INSERT INTO play SELECT 1 + i % 500, i / 500, i % 5 FROM generate_series(0, 1499) i;
+INSERT INTO refund SELECT track, number, 'cause ' || track % 3 FROM play WHERE number = 1;
