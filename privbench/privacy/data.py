@@ -28,8 +28,9 @@ from privbench.privacy.recoding import (
 from privbench.privacy.spec import DatabaseSpec, KeySpec
 from privbench.privacy.units import BOTTOM, RowIndex, Units, index_type, system_keys, tally
 
-#: Most bytes of derived arrays (rows of regions, codes of owners) that one database caches.
-CACHE_BYTES = 256 * 2**20
+#: Most bytes of derived arrays (rows of regions, codes of owners) that one database caches. With
+#: half or double a fit of ten million rows takes as long.
+CACHE_BYTES = 128 * 2**20
 
 
 class _Private:

@@ -332,10 +332,7 @@ class Units:
             return np.broadcast_to(np.True_, self._rows[table])
         key = f"first {most}", table
         if key not in self._known:
-            mask = np.empty(self._rows[table], np.bool_)
-            for block in self.blocks(table):
-                mask[block.rows] = block.ranks < most
-            self._known[key] = mask
+            self._known[key] = self.ranks(table) < most
         return cast(Mask, self._known[key])
 
     def weights(self, table: str) -> NDArray[np.int32]:

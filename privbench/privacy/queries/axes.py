@@ -266,7 +266,9 @@ class UnitRows(Buckets):
             mine = data._units.identity(table)
             least, counts = data._units.members(self.counted)
             inside = (mine >= least) & (mine < least + counts.size)
-            return (np.where(inside, counts.take(mine - least, mode="clip"), counts.dtype.type(0)),)
+            # The place −1 selects the number 0, which is appended here.
+            padded = np.append(counts, counts.dtype.type(0))
+            return (padded[np.where(inside, mine - least, -1)],)
 
         return data._cache.get((UnitRows, self.counted, table), counts)[0]
 
