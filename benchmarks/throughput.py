@@ -33,13 +33,19 @@ from psycopg import conninfo, sql
 from privbench.config import Config
 from privbench.pipeline.fit import fit
 from privbench.pipeline.load import load
+from privbench.pipeline.model import Model
 from privbench.pipeline.progress import Reporter
 from privbench.postgres import binaries
 from privbench.postgres.embedded import any_server
+from privbench.privacy.data import CACHE_BYTES
 from privbench.threads import JOBS
 
 SINGLE = "load --one-transaction"
 OUT = Path(__file__).parent / "out"
+MODEL = OUT / "throughput.privbench"
+
+#: MiB that a fit takes whatever the number of its rows, by fits of 9 and of 19 million rows.
+FIXED = 430
 
 #: Skewed, correlated, with NULLs: a key, two numbers, a category, a day and a flag.
 TABLE = """
@@ -150,9 +156,10 @@ def main() -> None:
             _timed("their ANALYZE", lambda: _analyze(restored)),
         ]
         rows = {name: _count(dsn) for name, dsn in (("clone", clone), ("copy", copy))}
-        if rows["copy"] != _count(source):
-            raise SystemExit(f"pg_dump | psql copied {rows['copy']} rows of {_count(source)}")
-    _report(options, major, steps, rows)
+        if rows["copy"] != (of_source := _count(source)):
+            raise SystemExit(f"pg_dump | psql copied the rows {rows['copy']} of {of_source}")
+    _memory(Model.load(MODEL), of_source, steps)
+    _report(options, major, steps, {name: sum(each.values()) for name, each in rows.items()})
 
 
 def _options() -> argparse.Namespace:
@@ -201,17 +208,16 @@ def _privbench(
         section = config.synthesizer.model_copy(update={"name": options.synthesizer})
         config = config.model_copy(update={"synthesizer": section})
     JOBS.set(options.jobs)
-    model = OUT / "throughput.privbench"
     steps = []
     for command in ("fit", "load", SINGLE):
         reporter = PeakReporter()
         begun = time.perf_counter()
         if command == "fit":
-            fit(source, config, model, reporter=reporter)
+            fit(source, config, MODEL, reporter=reporter)
         else:
             one = command == SINGLE
             target = single if one else clone
-            load(model, target, seed=1, one_transaction=one, reporter=reporter)
+            load(MODEL, target, seed=1, one_transaction=one, reporter=reporter)
         seconds = time.perf_counter() - begun
         steps += [Measured(f"{command}: {name}", *more) for name, *more in reporter.stages]
         steps.append(Measured(command, seconds, max(peak for *_, peak in reporter.stages)))
@@ -260,15 +266,34 @@ def _program(name: str, major: int) -> str:
     return str(min(fitting, key=lambda item: item.major).path)
 
 
-def _count(dsn: str) -> int:
+def _count(dsn: str) -> dict[str, int]:
     with psycopg.connect(dsn) as connection:
         tables = connection.execute(
-            "SELECT relnamespace::regnamespace::text, relname FROM pg_catalog.pg_class"
+            "SELECT relname FROM pg_catalog.pg_class"
             " WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace"
         ).fetchall()
         count = sql.SQL("SELECT count(*) FROM {}")
-        found = [connection.execute(count.format(sql.Identifier(*t))).fetchone() for t in tables]
-    return sum(int(row[0]) for row in found if row is not None)
+        rows = {}
+        for (name,) in tables:
+            counted = connection.execute(count.format(sql.Identifier("public", name))).fetchone()
+            rows[f"public.{name}"] = int(counted[0]) if counted else 0
+    return rows
+
+
+def _memory(model: Model, rows: dict[str, int], steps: list[Measured]) -> None:
+    """Print the peak of a fit beside that of the formula in docs/scale.md."""
+    keys = {table.key: len(table.foreign_keys) for table in model.schema}
+    total = 0
+    for table, private in model.tables.items():
+        domains = [item for codec in private.codecs.values() for item in codec.domains.values()]
+        codes = sum(domain.dtype.itemsize for domain in domains)
+        total += rows[table] * (4 * keys[table] + codes + (6 if private.own else 0))
+    peaks = [step.peak_mib for step in steps if step.step.startswith("fit: ") and step.peak_mib]
+    least = FIXED + total / 2**20
+    print(
+        f"a fit took {max(peaks):.0f} MiB; by the formula, of {total / sum(rows.values()):.1f} "
+        f"bytes a row, {least:.0f} to {least + CACHE_BYTES / 2**20:.0f} MiB"
+    )
 
 
 def _report(

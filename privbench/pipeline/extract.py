@@ -31,6 +31,7 @@ from privbench.postgres.keys import (
 from privbench.postgres.snapshot import Snapshot, SnapshotPart
 from privbench.postgres.stream import SelectItem
 from privbench.privacy.data import Attribute, PrivateDatabase, PrivateTable
+from privbench.privacy.recoding import narrow
 from privbench.privacy.units import RowIndex
 from privbench.privacy.workers import Workers, WorkersCounter
 from privbench.schema import ROW, ForeignKey
@@ -251,7 +252,8 @@ def encode(
     for batch in batches:
         arrays = dict(zip(batch.schema.names, batch.columns, strict=True))
         for name, reader in readers.items():
-            pieces[name].append(_piece(reader, arrays))
+            piece = _piece(reader, arrays)
+            pieces[name].append({part: _narrow(values) for part, values in piece.items()})
         for name in keys:
             columns[name].append(_without_dictionary(arrays[name]))
         rows += batch.num_rows
@@ -267,6 +269,12 @@ def _piece(reader: ColumnReader, arrays: Mapping[str, pa.Array]) -> dict[str, An
         codes_of_distinct = reader.read({chosen[0]: column.dictionary})
         return {name: np.take(values, codes) for name, values in codes_of_distinct.items()}
     return reader.read({alias: _without_dictionary(arrays[alias]) for alias in chosen})
+
+
+def _narrow(values: Any) -> Any:
+    """Points in the narrowest type; other pieces as they are."""
+    wide = isinstance(values, np.ndarray) and values.dtype == np.int64
+    return narrow(values) if wide else values
 
 
 def _without_dictionary(column: pa.Array) -> pa.Array:
