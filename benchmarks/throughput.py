@@ -7,25 +7,29 @@
 Makes a table of six columns on an embedded PostgreSQL, or takes a database that is there; fits a
 model and loads it, stage by stage, by several connections and then by one (``--one-transaction``);
 copies the same rows by `pg_dump | psql`, and by `pg_dump -Fd` and `pg_restore` with several jobs,
-each with ANALYZE; prints the ratios. Memory is the peak of the
-Python process within each stage; the server's own is not counted. The databases that it makes
-beside a source, ``privbench_throughput_...``, are dropped in the end. A release of a source counts
-in a ledger of its own alone, and its model stays in ``benchmarks/out``: use no private database.
+each with ANALYZE. It does all of this three times, and prints medians, and the least and largest
+ratio. Memory is the peak of the Python process within each stage; the server's own is not counted.
+The databases that it makes beside a source, ``privbench_throughput_...``, are dropped in the end. A
+release of a source counts in a ledger of its own alone, and its model stays in ``benchmarks/out``:
+use no private database.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import os
 import platform
 import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from statistics import median
 
 import psycopg
 from psycopg import conninfo, sql
@@ -133,19 +137,36 @@ def main() -> None:
     options = _options()
     OUT.mkdir(exist_ok=True)
     with ExitStack() as stack:
-        steps: list[Measured] = []
         if options.source:
             source, config = options.source, Config.load(options.config)
         else:
             source = stack.enter_context(any_server()).dsn
             config = Config.loads(CONFIG)
-        clone, single, copy, restored, table = stack.enter_context(_databases(source))
         if not options.source:
-            source = table
-            steps.append(_timed("make the table", lambda: _fill(source, options.rows)))
+            (source,) = stack.enter_context(_databases(source, ["table"]))
+            _timed("make the table", lambda: _fill(source, options.rows))
         with psycopg.connect(source) as connection:
             major = connection.info.server_version // 10_000
-        steps += _privbench(source, clone, single, config, options)
+        of_source = _count(source)
+        runs = [_run(source, config, options, major, of_source) for _ in range(options.runs)]
+    for steps in runs:
+        _memory(Model.load(MODEL), of_source, steps)
+    _report(options, major, runs, sum(of_source.values()))
+
+
+def _run(
+    source: str,
+    config: Config,
+    options: argparse.Namespace,
+    major: int,
+    of_source: dict[str, int],
+) -> list[Measured]:
+    """Make clones, in a process of its own for its peak of memory, and copies."""
+    spawned = multiprocessing.get_context("spawn")
+    with _databases(source, ["clone", "single", "copy", "restored"]) as places:
+        clone, single, copy, restored = places
+        with ProcessPoolExecutor(1, spawned) as process:
+            steps = process.submit(_privbench, source, clone, single, config, options).result()
         steps += [
             _timed("pg_dump | psql", lambda: _dump_restore(major, source, copy)),
             _timed("its ANALYZE", lambda: _analyze(copy)),
@@ -155,11 +176,9 @@ def main() -> None:
             ),
             _timed("their ANALYZE", lambda: _analyze(restored)),
         ]
-        rows = {name: _count(dsn) for name, dsn in (("clone", clone), ("copy", copy))}
-        if rows["copy"] != (of_source := _count(source)):
-            raise SystemExit(f"pg_dump | psql copied the rows {rows['copy']} of {of_source}")
-    _memory(Model.load(MODEL), of_source, steps)
-    _report(options, major, steps, {name: sum(each.values()) for name, each in rows.items()})
+        if (rows := _count(copy)) != of_source:
+            raise SystemExit(f"pg_dump | psql copied the rows {rows} of {of_source}")
+    return steps
 
 
 def _options() -> argparse.Namespace:
@@ -170,6 +189,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--epsilon", type=float, default=3.2)
     parser.add_argument("--synthesizer", default=None)
     parser.add_argument("--jobs", type=int, default=2, help="connections to source and target")
+    parser.add_argument("--runs", type=int, default=3, help="figures are their medians")
     options = parser.parse_args()
     if bool(options.source) != bool(options.config):
         parser.error("--source and --config go together.")
@@ -177,10 +197,8 @@ def _options() -> argparse.Namespace:
 
 
 @contextmanager
-def _databases(dsn: str) -> Iterator[list[str]]:
-    names = [
-        f"privbench_throughput_{name}" for name in ("clone", "single", "copy", "restored", "table")
-    ]
+def _databases(dsn: str, places: list[str]) -> Iterator[list[str]]:
+    names = [f"privbench_throughput_{name}" for name in places]
     with ExitStack() as stack:
         connection = stack.enter_context(psycopg.connect(dsn, autocommit=True))
         for name in names:
@@ -296,25 +314,28 @@ def _memory(model: Model, rows: dict[str, int], steps: list[Measured]) -> None:
     )
 
 
-def _report(
-    options: argparse.Namespace, major: int, steps: list[Measured], counts: dict[str, int]
-) -> None:
-    seconds = {step.step: step.seconds for step in steps}
-    *_, plain, analyze, several, again = seconds.values()
-    ours = seconds["fit"] + seconds["load"]
-    ratios = {
-        "pg_dump | psql": ours / plain,
-        "pg_dump | psql with ANALYZE": ours / (plain + analyze),
-        "pg_dump -Fd and pg_restore with ANALYZE": ours / (several + again),
-    }
-    print(f"\n{counts['copy']:,} rows; PostgreSQL {major}; {os.cpu_count()} CPUs")
+def _report(options: argparse.Namespace, major: int, runs: list[list[Measured]], rows: int) -> None:
+    ratios: dict[str, list[float]] = {}
+    for steps in runs:
+        seconds = {step.step: step.seconds for step in steps}
+        *_, plain, analyze, several, again = seconds.values()
+        ours = seconds["fit"] + seconds["load"]
+        for name, ratio in (
+            ("fit + load by pg_dump | psql", ours / plain),
+            ("fit + load by pg_dump | psql with ANALYZE", ours / (plain + analyze)),
+            ("fit + load by pg_dump -Fd and pg_restore with ANALYZE", ours / (several + again)),
+            (f"{SINGLE} by load", seconds[SINGLE] / seconds["load"]),
+        ):
+            ratios.setdefault(name, []).append(ratio)
+    print(f"\n{rows:,} rows; PostgreSQL {major}; {os.cpu_count()} CPUs; medians of {len(runs)}")
     print(f"{'step':<36}{'seconds':>10}{'peak MiB':>10}")
-    for step in steps:
-        peak = "" if step.peak_mib is None else f"{step.peak_mib:.0f}"
-        print(f"{step.step:<36}{step.seconds:>10.1f}{peak:>10}")
-    print(f"{SINGLE} takes {seconds[SINGLE] / seconds['load']:.2f} times as long as load")
-    for name, ratio in ratios.items():
-        print(f"fit + load takes {ratio:.2f} times as long as {name}")
+    for several_runs in zip(*runs, strict=True):
+        peaks = [step.peak_mib for step in several_runs if step.peak_mib is not None]
+        peak = f"{median(peaks):.0f}" if peaks else ""
+        middle = median(step.seconds for step in several_runs)
+        print(f"{several_runs[0].step:<36}{middle:>10.1f}{peak:>10}")
+    for name, each in ratios.items():
+        print(f"{name}: {median(each):.2f} ({min(each):.2f} to {max(each):.2f})")
     document = {
         "source": options.source,
         "jobs": options.jobs,
@@ -323,9 +344,9 @@ def _report(
         "postgresql": major,
         "python": platform.python_version(),
         "cpus": os.cpu_count(),
-        "counts": counts,
+        "rows": rows,
         "ratios": ratios,
-        "steps": [asdict(step) for step in steps],
+        "runs": [[asdict(step) for step in steps] for steps in runs],
     }
     path = OUT / "throughput.json"
     path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
