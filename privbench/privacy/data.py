@@ -29,7 +29,7 @@ from privbench.privacy.spec import DatabaseSpec, KeySpec
 from privbench.privacy.units import BOTTOM, RowIndex, Units, index_type, system_keys, tally
 
 #: Most bytes of derived arrays (rows of regions, codes of owners) that one database caches. With
-#: half or double a fit of ten million rows takes as long.
+#: double a fit of 19 million rows takes as long.
 CACHE_BYTES = 128 * 2**20
 
 
